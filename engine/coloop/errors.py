@@ -1,0 +1,156 @@
+"""What the program meets: exceptions of coloop, picklable across processes.
+
+What a user writes wrongly is a `Diagnostic`, collected and never raised. An exception of this tree ends an
+operation: a file that cannot be read, a worker that died, user code that raised.
+
+    ColoopError
+      SpecUnreadable          a loop file is missing or its text gives no spec
+      SpecProblem             an override or a patch does not fit the spec (carries the diagnostics)
+      PresetNotFound          no loop, hardware or model preset of that name
+      RunFolderExists         a run folder would be overwritten
+      RunNotFound             no such run, or it cannot be resumed
+      PlanRefused             the compiler refuses a valid spec (carries the diagnostics)
+      PlacementTimeout        the cluster did not give what the plan wants in time
+      WorkerDied              a process of a pool ended
+      WeightsNotUpdated       after a sync the engine does not hold the trainer's weights
+      BackendMissing          a library that the spec asks for is not installed
+      DataError               a dataset cannot be read as the spec says
+      UserCodeError           a reward, filter, template or environment of the user failed
+      StorageFull             a checkpoint or sample file could not be written
+      CheckpointError         a checkpoint is missing, damaged or of another loop
+      StopRequested           the run was asked to stop (control flow, not a failure)
+
+Each class keeps its arguments in `args`, so that `pickle` rebuilds it in another process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class ColoopError(Exception):
+    """Root of the tree; `code` is what events and HTTP answers call this kind of error."""
+
+    code = "error"
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else self.__class__.__name__
+
+
+class SpecUnreadable(ColoopError):
+    """A loop file is missing, is no text, or its text gives no spec. `diagnostics` says why."""
+
+    code = "spec.unreadable"
+
+    def __init__(self, message: str, diagnostics: Sequence[object] = ()) -> None:
+        super().__init__(message, tuple(diagnostics))
+        self.diagnostics = tuple(diagnostics)
+
+
+class SpecProblem(ColoopError, ValueError):
+    """An override, a patch or a dict does not fit the loop language. `diagnostics` says where."""
+
+    code = "spec.problem"
+
+    def __init__(self, message: str, diagnostics: Sequence[object] = ()) -> None:
+        super().__init__(message, tuple(diagnostics))
+        self.diagnostics = tuple(diagnostics)
+
+
+class PresetNotFound(ColoopError):
+    """There is no preset of this name; the message names the nearest ones."""
+
+    code = "preset.not_found"
+
+
+class RunFolderExists(ColoopError):
+    """The folder that the run would write exists and holds something."""
+
+    code = "run.folder_exists"
+
+
+class RunNotFound(ColoopError):
+    """There is no run of this id, or it holds nothing to resume."""
+
+    code = "run.not_found"
+
+
+class PlanRefused(ColoopError):
+    """The compiler refuses the spec. `diagnostics` says why, each with its code."""
+
+    code = "plan.refused"
+
+    def __init__(self, message: str, diagnostics: Sequence[object] = ()) -> None:
+        super().__init__(message, tuple(diagnostics))
+        self.diagnostics = tuple(diagnostics)
+
+
+class PlacementTimeout(ColoopError):
+    """The cluster did not give the wanted processes or GPUs before the deadline."""
+
+    code = "cluster.placement_timeout"
+
+
+class WorkerDied(ColoopError):
+    """A worker process ended while work was asked of it."""
+
+    code = "cluster.worker_died"
+
+
+class WeightsNotUpdated(ColoopError):
+    """After a sync, trainer and engine score the fixed probe differently, or as before the update."""
+
+    code = "sync.weights_not_updated"
+
+
+class BackendMissing(ColoopError):
+    """A library that the spec asks for is not installed; the message names the extra."""
+
+    code = "backend.missing"
+
+
+class DataError(ColoopError):
+    """A dataset cannot be read as the spec says; the message names node, field, file, line, column."""
+
+    code = "data.unreadable"
+
+    def __init__(self, message: str, node: str | None = None, field: str | None = None) -> None:
+        super().__init__(message, node, field)
+        self.node = node
+        self.field = field
+
+
+class UserCodeError(ColoopError):
+    """Code that the user gave (reward, filter, template, environment) failed or answered wrongly."""
+
+    code = "user_code.failed"
+
+    def __init__(
+        self,
+        message: str,
+        node: str | None = None,
+        row: int | None = None,
+        traceback: str | None = None,
+    ) -> None:
+        super().__init__(message, node, row, traceback)
+        self.node = node
+        self.row = row
+        self.traceback = traceback
+
+
+class StorageFull(ColoopError):
+    """A file could not be written because the disk or the quota is full."""
+
+    code = "storage.full"
+
+
+class CheckpointError(ColoopError):
+    """A checkpoint is missing, damaged, or belongs to a loop of another shape."""
+
+    code = "checkpoint.unusable"
+
+
+class StopRequested(ColoopError):
+    """The run was asked to stop; raised at a safe point and caught by the loop alone."""
+
+    code = "run.stop_requested"
