@@ -1,0 +1,196 @@
+"""The ground of every section of the language: strict values, field metadata, conditions.
+
+A field says in one place what it is: type, default, bounds, docstring, level (`simple`, `advanced`,
+`expert`), whether it may change in a run (`hot`), its form widget, its unit, and under which condition
+it belongs (`when`) or must be there (`needed`). Everything else (forms, schema, docs) is derived.
+
+Invariants: sections are frozen and refuse unknown keys; numbers are finite; text is never read as a
+number. `None` means "not set" or "decided by the compiler", as the docstring of the field says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StringConstraints,
+    Tag,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError, PydanticUndefined
+
+Level = Literal["simple", "advanced", "expert"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+
+NODE_PATTERN = r"^[a-z][a-z0-9_]*$"
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
+
+Whole = Annotated[int, Field(strict=True)]
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Flag = Annotated[bool, Field(strict=True)]
+NodeId = Annotated[str, StringConstraints(pattern=NODE_PATTERN, max_length=64)]
+Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN, max_length=100)]
+Text = Annotated[str, StringConstraints(min_length=1)]
+
+T = TypeVar("T")
+
+
+def _one_or_many(value: Any) -> str:
+    return "<many>" if isinstance(value, (list, tuple)) else "<one>"
+
+
+OneOrMany = Annotated[
+    Annotated[T, Tag("<one>")] | Annotated[tuple[T, ...], Tag("<many>")],
+    Discriminator(_one_or_many),
+]
+Range = Annotated[
+    Annotated[Whole, Tag("<one>")] | Annotated[tuple[Whole, Whole], Tag("<many>")],
+    Discriminator(_one_or_many),
+]
+"""A whole number, or [least, greatest]."""
+
+
+def _plain_value(value: Any) -> Any:
+    """Refuse what YAML and JSON cannot carry: non-finite numbers and foreign objects."""
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float():
+            if not math.isfinite(value):
+                raise PydanticCustomError("finite_number", "a finite number is expected")
+            return value
+        case list() | tuple():
+            return [_plain_value(item) for item in value]
+        case dict():
+            return {_plain_key(key): _plain_value(item) for key, item in value.items()}
+    raise PydanticCustomError(
+        "plain_value", "text, a number, true, false, null, a list or a mapping is expected"
+    )
+
+
+def _plain_key(key: Any) -> str:
+    if isinstance(key, str):
+        return key
+    raise PydanticCustomError("plain_key", "text is expected as a key")
+
+
+PlainValue = Annotated[Any, AfterValidator(_plain_value)]
+"""Any value that YAML can carry."""
+
+
+def as_tuple(value: Any) -> tuple[Any, ...]:
+    """One value or several as a tuple; `None` is none."""
+    if value is None:
+        return ()
+    return tuple(value) if isinstance(value, (list, tuple)) else (value,)
+
+
+def setting(
+    default: Any = PydanticUndefined,
+    *,
+    level: Level = "simple",
+    hot: bool = False,
+    widget: str | None = None,
+    unit: str | None = None,
+    when: Mapping[str, tuple[Any, ...]] | None = None,
+    needed: Mapping[str, tuple[Any, ...]] | None = None,
+    hidden: bool = False,
+    **options: Any,
+) -> Any:
+    """A field of a section. `when`: where it belongs; `needed`: where it must be there.
+
+    Both map the name of a sibling field (dots go deeper) to the values of that sibling.
+    """
+    extra: dict[str, Any] = {"x-level": level, "x-hot": hot}
+    if widget is not None:
+        extra["x-widget"] = widget
+    if unit is not None:
+        extra["x-unit"] = unit
+    if when is not None:
+        extra["x-when"] = {name: list(values) for name, values in when.items()}
+    if needed is not None:
+        extra["x-needed"] = {name: list(values) for name, values in needed.items()}
+    if hidden:
+        extra["x-hidden"] = True
+    return Field(default, json_schema_extra=extra, **options)
+
+
+def problem(
+    kind: str, message: str, field: str | None = None, **context: Any
+) -> PydanticCustomError:
+    """An error of a validator; `kind` is the last part of a code, `field` the place in the section."""
+    shown = message.replace("{", "{{").replace("}", "}}")
+    return PydanticCustomError("coloop_problem", shown, {"kind": kind, "field": field, **context})
+
+
+class Section(BaseModel):
+    """A part of a loop: frozen, closed, documented field by field."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        use_attribute_docstrings=True,
+        allow_inf_nan=False,
+        protected_namespaces=(),
+        coerce_numbers_to_str=False,
+    )
+
+    unset_is_preset: ClassVar[bool] = False
+    """Whether a field that is not written takes a preset's value (then `null` and absence differ)."""
+
+    conditions: ClassVar[dict[str, tuple[str, dict[str, tuple[Any, ...]]]]] = {}
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        cls.conditions = {}
+        for name, info in cls.model_fields.items():
+            extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
+            for rule in ("x-when", "x-needed"):
+                wanted: Any = extra.get(rule)
+                if wanted:
+                    key = f"{rule}:{name}"
+                    cls.conditions[key] = (name, {k: tuple(v) for k, v in wanted.items()})
+
+    @model_validator(mode="after")
+    def _meets_conditions(self) -> Self:
+        for key, (name, wanted) in self.conditions.items():
+            value = getattr(self, name)
+            holds = all(_look_up(self, path) in values for path, values in wanted.items())
+            written = name in self.model_fields_set and value is not None
+            if key.startswith("x-when") and written and not holds:
+                raise problem(
+                    "conflict",
+                    f"belongs only to {_condition(wanted)}",
+                    field=yaml_key(type(self), name),
+                )
+            if key.startswith("x-needed") and value is None and holds:
+                raise problem(
+                    "missing_field",
+                    f"is needed with {_condition(wanted)}",
+                    field=yaml_key(type(self), name),
+                )
+        return self
+
+
+def _look_up(section: Any, path: str) -> Any:
+    for name in path.split("."):
+        section = getattr(section, name, None)
+    return section
+
+
+def _condition(wanted: Mapping[str, tuple[Any, ...]]) -> str:
+    parts = [f"`{path}: {' | '.join(map(str, values))}`" for path, values in wanted.items()]
+    return " and ".join(parts)
+
+
+def yaml_key(section: type[BaseModel], attribute: str) -> str:
+    """The key in YAML of an attribute (`from_` is written `from`)."""
+    return section.model_fields[attribute].alias or attribute

@@ -1,0 +1,303 @@
+"""The built-in rewards and their options: one class for each name.
+
+The functions are in the rewards package; a test compares its registry with `BUILTIN_NAMES`. The last
+group reads the scores that come in at port `scores` under their node's name.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self, get_args
+
+from pydantic import Field, model_validator
+
+from coloop.spec.base import Flag, NodeId, Number, Section, Text, Whole, problem, setting
+
+
+class Builtin(Section):
+    """What every built-in reward has."""
+
+    type: Literal["builtin"]
+    """A reward that coloop brings."""
+
+
+class TaskReward(Builtin):
+    """Ask the checker that the row's task brings."""
+
+    name: Literal["task"]
+    """The task's own checker."""
+
+
+class ExactMatch(Builtin):
+    """1 where the completion is the answer, else 0; surrounding space does not count."""
+
+    name: Literal["exact_match"]
+    """The completion is the answer."""
+    column: Text = setting("answer", widget="column")
+    """Column with the answer."""
+    extract: Text | None = setting(None, level="advanced", widget="regex")
+    """Regular expression with one group: what of the completion is compared; the last match."""
+
+
+class MathEqual(Builtin):
+    """1 where completion and answer are the same number or expression."""
+
+    name: Literal["math_equal"]
+    """Completion and answer are equal as mathematics."""
+    column: Text = setting("answer", widget="column")
+    """Column with the answer."""
+    extract: Text | None = setting(None, level="advanced", widget="regex")
+    """Regular expression with one group; null: a boxed answer, else the last number."""
+    tolerance: Number = setting(1.0e-6, ge=0, level="advanced")
+    """Greatest relative difference of numbers."""
+
+
+class Choice(Builtin):
+    """1 where the chosen option is the right one."""
+
+    name: Literal["choice"]
+    """The chosen option is the right one."""
+    column: Text = setting("answer", widget="column")
+    """Column with the letter of the right option."""
+    extract: Text | None = setting(None, level="advanced", widget="regex")
+    """Regular expression with one group; null: the last single capital letter."""
+
+
+class Format(Builtin):
+    """`right` where the text has a form, `wrong` where not."""
+
+    name: Literal["format"]
+    """The completion has a form."""
+    pattern: Text | None = setting(None, widget="regex")
+    """Regular expression that the text must match."""
+    shape: Literal["sum", "number", "boxed", "tags", "verdict_per_step", "question_tag"] | None = (
+        setting(None)
+    )
+    """A named form instead of a pattern."""
+    right: Number = setting(1.0, level="advanced")
+    """Score of a text in form."""
+    wrong: Number = setting(0.0, level="advanced")
+    """Score of a text out of form."""
+    graded: Flag = setting(False, level="advanced")
+    """Partly in form pays in between."""
+
+    @model_validator(mode="after")
+    def _has_one(self) -> Self:
+        if (self.pattern is None) == (self.shape is None):
+            raise problem("conflict", "wants `pattern` or `shape`, one of the two", field="pattern")
+        return self
+
+
+class Length(Builtin):
+    """1 for texts up to `min` tokens, falling to 0 at `max`."""
+
+    name: Literal["length"]
+    """Short texts pay."""
+    min: Whole = setting(0, ge=0, unit="tokens")
+    """Up to here the score is 1."""
+    max: Whole = setting(ge=1, unit="tokens")
+    """From here on it is 0."""
+    shape: Literal["linear", "cosine"] = setting("linear", level="advanced")
+    """How it falls."""
+
+    @model_validator(mode="after")
+    def _bounds_rise(self) -> Self:
+        return _rising(self, "min", "max")
+
+
+class Regex(Builtin):
+    """The number that a regular expression finds; without a group 1 or 0."""
+
+    name: Literal["regex"]
+    """What a regular expression finds."""
+    pattern: Text = setting(widget="regex")
+    """Regular expression; its group, if any, is the number."""
+    scale: tuple[Number, Number] | None = setting(None, level="advanced")
+    """The number's range, brought onto 0 to 1; null: as read."""
+    on_no_match: Number | None = setting(0.0, level="advanced")
+    """Final score of a text without a match; null: it has none."""
+
+
+class JsonSchema(Builtin):
+    """1 where the completion is JSON that fits a schema."""
+
+    name: Literal["json_schema"]
+    """The completion is JSON of a form."""
+    column: Text | None = setting(None, widget="column", level="advanced")
+    """Column with the schema; null: `schema`."""
+    required: dict[str, Any] | None = setting(None, widget="text")
+    """The schema; null: any JSON, or that of the column."""
+
+
+class NgramRepetition(Builtin):
+    """0 for a text without repeats, down to `-factor` for one that only repeats itself."""
+
+    name: Literal["ngram_repetition"]
+    """Repeating oneself costs."""
+    size: Whole = setting(3, ge=1)
+    """Words of an n-gram."""
+    factor: Number = setting(1.0, ge=0)
+    """Greatest penalty."""
+
+
+class Overlong(Builtin):
+    """0 up to `max - buffer` tokens, then falling to `-factor` at `max`."""
+
+    name: Literal["overlong"]
+    """Texts near the limit pay."""
+    max: Whole = setting(ge=1, unit="tokens")
+    """The limit."""
+    buffer: Whole = setting(ge=1, unit="tokens")
+    """How long before the limit the penalty begins."""
+    factor: Number = setting(1.0, ge=0)
+    """Penalty at the limit."""
+
+    @model_validator(mode="after")
+    def _bounds_rise(self) -> Self:
+        if self.buffer > self.max:
+            raise problem("bad_value", "must not be greater than `max`", field="buffer")
+        return self
+
+
+class Column(Builtin):
+    """A number that the row brings."""
+
+    name: Literal["column"]
+    """A column as score."""
+    column: Text = setting(widget="column")
+    """Which column; `node.column` is exact."""
+
+
+class Weighted(Builtin):
+    """A weighted sum of the scores that come in."""
+
+    name: Literal["weighted"]
+    """A weighted sum of scores."""
+    weights: dict[NodeId, Number] = setting(min_length=1, hot=True)
+    """The weight of each scorer's number."""
+
+
+class OneMinus(Builtin):
+    """1 - score."""
+
+    name: Literal["one_minus"]
+    """1 minus the score."""
+
+
+class Band(Builtin):
+    """4 (s - low)(high - s) / (high - low)^2 between the bounds, else 0: most in the middle."""
+
+    name: Literal["band"]
+    """Scores in the middle pay."""
+    low: Number = setting(0.0)
+    """Where it begins."""
+    high: Number = setting(1.0)
+    """Where it ends."""
+
+    @model_validator(mode="after")
+    def _bounds_rise(self) -> Self:
+        return _rising(self, "low", "high")
+
+
+class Margin(Builtin):
+    """The lead of a score over the mean of its siblings."""
+
+    name: Literal["margin"]
+    """The lead over the siblings."""
+
+
+class Agreement(Builtin):
+    """1 where two scorers say the same, else 0."""
+
+    name: Literal["agreement"]
+    """Two scorers say the same."""
+    columns: tuple[NodeId, NodeId] = setting(widget="node")
+    """The two scorers."""
+    over: Literal["whole", "steps"] = setting("whole", level="advanced")
+    """Compare the whole, or step by step (a missing step disagrees)."""
+    tolerance: Number = setting(0.0, ge=0, level="advanced")
+    """Greatest difference that still agrees."""
+
+
+class Gate(Builtin):
+    """One score where another is in bounds, else a constant."""
+
+    name: Literal["gate"]
+    """A score behind a condition."""
+    value: NodeId = setting(widget="node")
+    """The scorer whose number passes."""
+    by: NodeId = setting(widget="node")
+    """The scorer that is looked at."""
+    min: Number | None = setting(None)
+    """Least score of `by` that opens the gate; null: no bound."""
+    max: Number | None = setting(None)
+    """Greatest score of `by` that opens the gate; null: no bound."""
+    otherwise: Number | None = setting(None)
+    """Score where the gate is closed; null: none."""
+
+    @model_validator(mode="after")
+    def _has_bound(self) -> Self:
+        if self.min is None and self.max is None:
+            raise problem("missing_field", "wants `min`, `max` or both", field="min")
+        return self
+
+
+class First(Builtin):
+    """The first score that is there, in the order of the edges."""
+
+    name: Literal["first"]
+    """The first score that is there."""
+
+
+class TurnAllocation(Builtin):
+    """Pay a turn by what it added to what went before."""
+
+    name: Literal["turn_allocation"]
+    """Pay a turn by what it added."""
+    method: Literal["margin", "quality"] = setting("margin")
+    """`margin`: the gain over the best before; `quality`: own quality mixed with the last one's."""
+    alpha: Number = setting(0.5, ge=0)
+    """Weight of the added term."""
+    beta: Number = setting(0.5, ge=0, level="advanced")
+    """Weight of the last turn's score (`quality`)."""
+    earlier: Literal["ancestors", "all_roles"] = setting("ancestors", level="advanced")
+    """What went before: in the row's own line, or of all roles in earlier rounds."""
+
+
+def _rising(section: Any, low: str, high: str) -> Any:
+    if not getattr(section, low) < getattr(section, high):
+        raise problem("bad_value", f"must be greater than `{low}`", field=high)
+    return section
+
+
+BuiltinSource = Annotated[
+    TaskReward
+    | ExactMatch
+    | MathEqual
+    | Choice
+    | Format
+    | Length
+    | Regex
+    | JsonSchema
+    | NgramRepetition
+    | Overlong
+    | Column
+    | Weighted
+    | OneMinus
+    | Band
+    | Margin
+    | Agreement
+    | Gate
+    | First
+    | TurnAllocation,
+    Field(discriminator="name"),
+]
+
+BUILTINS: dict[str, type[Builtin]] = {
+    get_args(cls.model_fields["name"].annotation)[0]: cls
+    for cls in get_args(get_args(BuiltinSource)[0])
+}
+BUILTIN_NAMES: tuple[str, ...] = tuple(BUILTINS)
+SCORE_TO_SCORE: frozenset[str] = frozenset(
+    {"weighted", "one_minus", "band", "margin", "agreement", "gate", "first", "turn_allocation"}
+)
+"""Built-ins that read scores, not texts."""

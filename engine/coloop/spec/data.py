@@ -1,0 +1,62 @@
+"""Rows from outside and rows that stay: dataset sources and the buffer's fields."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from coloop.spec.base import NodeId, PlainValue, Section, Text, Whole, setting
+from coloop.spec.tasks import TaskSource
+
+
+class FileSource(Section):
+    """Rows of a local file."""
+
+    type: Literal["file"]
+    """Rows of a local file."""
+    path: Text = setting(widget="path", hot=True)
+    """The file, relative to the folder of the loop."""
+    format: Literal["jsonl", "parquet", "csv"] | None = setting(None, level="advanced")
+    """How it is written; null: by its suffix."""
+
+
+class HubSource(Section):
+    """Rows of a dataset of the Hugging Face hub."""
+
+    type: Literal["hub"]
+    """Rows of a dataset of the Hugging Face hub."""
+    path: Text = setting()
+    """Its id, e.g. `openai/gsm8k`."""
+    name: Text | None = setting(None)
+    """Its configuration, where it has several."""
+    split: Text = setting("train", hot=True)
+    """Its split."""
+    revision: Text | None = setting(None, level="expert")
+    """Branch, tag or commit."""
+
+
+class InlineSource(Section):
+    """Rows written in the loop itself."""
+
+    type: Literal["inline"]
+    """Rows written in the loop itself."""
+    rows: tuple[dict[str, PlainValue], ...] = setting(widget="text")
+    """Each row maps columns to values."""
+
+
+Source = Annotated[TaskSource | FileSource | HubSource | InlineSource, Field(discriminator="type")]
+
+
+class BufferBalance(Section):
+    """As many rows of each class."""
+
+    by: NodeId = setting(widget="node")
+    """A scorer in the rows' lineage whose score is the class."""
+
+
+class BufferClear(Section):
+    """Empty it from time to time."""
+
+    every: Whole = setting(ge=1, hot=True, unit="steps")
+    """Steps between two clearings."""

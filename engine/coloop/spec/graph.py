@@ -1,0 +1,252 @@
+"""The whole loop: `LoopSpec`, its edges, and look-ups over them.
+
+`Graph` answers who is connected to whom. It knows the port table but checks nothing: unknown nodes and
+ports in edges are findings of the validator, so that a half-drawn loop can be held.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema, model_validator
+
+from coloop.spec.base import Name, NodeId, Number, PlainValue, Section, Whole, problem, setting
+from coloop.spec.nodes import BaseNode, Node
+from coloop.spec.placement import Hardware, Run
+from coloop.spec.ports import HANDLES, PORTS, InPort, OutPort
+from coloop.spec.schedule import Schedule
+
+_PORT = re.compile(r"^\s*([a-z][a-z0-9_]*)\.([a-z][a-z0-9_]*)\s*$")
+PORT_PATTERN = r"^[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*$"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PortRef:
+    """One port of one node, written `node.port`."""
+
+    node: str
+    port: str
+
+    def __str__(self) -> str:
+        return f"{self.node}.{self.port}"
+
+    @classmethod
+    def read(cls, text: Any) -> PortRef:
+        """Read `node.port`."""
+        if isinstance(text, PortRef):
+            return text
+        match = _PORT.match(text) if isinstance(text, str) else None
+        if match is None:
+            raise problem("bad_edge", "`node.port` is expected", found=text)
+        return cls(match[1], match[2])
+
+
+PortField = Annotated[
+    PortRef,
+    BeforeValidator(PortRef.read),
+    PlainSerializer(str, return_type=str),
+    WithJsonSchema({"type": "string", "pattern": PORT_PATTERN}),
+]
+
+
+class Edge(Section):
+    """What flows from one port to another."""
+
+    source: PortField = setting(alias="from", widget="port")
+    """The output, `node.port`."""
+    target: PortField = setting(alias="to", widget="port")
+    """The input, `node.port`."""
+    id: NodeId | None = setting(None)
+    """A name, so that paths can point at the edge: `edges.outcome.weight`."""
+    weight: Number = setting(1.0, ge=-1.0e6, le=1.0e6, hot=True)
+    """Weight of what it brings at a teaching port; 0: it is dead."""
+    aggregate: Literal["mean", "min", "max", "sum", "last"] | None = setting(None)
+    """How scores of descendants become one for their ancestor."""
+    rounds: Whole | None = setting(None, ge=1, le=1000, level="advanced")
+    """This edge closes a circle that runs so many times."""
+    take: Literal["last", "ends", "all"] | None = setting(None, level="advanced")
+    """Out of a region of rounds: rows of the last round, all ends, or all. Null: by the port."""
+    branch: Literal["one", "all", "lines"] | None = setting(None, level="advanced")
+    """How rounds go on: one conversation a row, a tree, or n straight lines. Null: `one`."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_text(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        sides = value.split("->")
+        if len(sides) != 2:
+            raise problem("bad_edge", "`node.port -> node.port` is expected", found=value)
+        return {"from": sides[0].strip(), "to": sides[1].strip()}
+
+    @model_validator(mode="after")
+    def _rounds_have_branches(self) -> Self:
+        if self.branch is not None and self.rounds is None:
+            raise problem("conflict", "belongs only to an edge with `rounds`", field="branch")
+        return self
+
+    @property
+    def label(self) -> str:
+        """`a.x -> b.y`."""
+        return f"{self.source} -> {self.target}"
+
+    @property
+    def key(self) -> str:
+        """The id, or `a.x->b.y`."""
+        return self.id or f"{self.source}->{self.target}"
+
+
+class LoopSpec(Section):
+    """A training loop as a graph."""
+
+    coloop: Literal[1] = setting()
+    """Version of the language."""
+    name: Name = setting()
+    """What the loop is called."""
+    description: str | None = setting(None, widget="text")
+    """A sentence for people."""
+    mode: Literal["online", "offline", "reward_modeling"] = setting("online")
+    """Sets defaults, forbids nothing that the ports allow."""
+    nodes: dict[NodeId, Node] = setting()
+    """The boxes of the graph."""
+    edges: tuple[Edge, ...] = setting(())
+    """What flows between them."""
+    schedule: Schedule = setting()
+    """When what learns."""
+    hardware: Hardware = setting(default_factory=Hardware)
+    """On what it runs."""
+    run: Run = setting(default_factory=Run)
+    """What a run starts from and keeps."""
+    layout: dict[str, PlainValue] = setting(default_factory=dict, level="expert")
+    """Where the editor draws things; no part of the loop's hash."""
+
+    @cached_property
+    def graph(self) -> Graph:
+        """Look-ups over the edges."""
+        return Graph(self)
+
+    def kind_of(self, node: str) -> str | None:
+        """The kind of a node, or nothing."""
+        found = self.nodes.get(node)
+        return None if found is None else found.kind
+
+
+class Graph:
+    """Look-ups over the edges of one spec."""
+
+    def __init__(self, spec: LoopSpec) -> None:
+        self.spec = spec
+        self._into: dict[str, list[Edge]] = {}
+        self._out: dict[str, list[Edge]] = {}
+        for edge in spec.edges:
+            self._into.setdefault(edge.target.node, []).append(edge)
+            self._out.setdefault(edge.source.node, []).append(edge)
+
+    def edges_into(self, node: str, port: str | None = None) -> tuple[Edge, ...]:
+        """Edges that end at a node (at one port), in the order they are written."""
+        return tuple(e for e in self._into.get(node, ()) if port is None or e.target.port == port)
+
+    def edges_out_of(self, node: str, port: str | None = None) -> tuple[Edge, ...]:
+        """Edges that start at a node (at one port), in the order they are written."""
+        return tuple(e for e in self._out.get(node, ()) if port is None or e.source.port == port)
+
+    def in_port(self, target: PortRef) -> InPort | None:
+        """The input that an edge names, or nothing."""
+        kind = self.spec.kind_of(target.node)
+        return PORTS[kind].inputs.get(target.port) if kind else None
+
+    def out_port(self, source: PortRef) -> OutPort | None:
+        """The output that an edge names, or nothing."""
+        kind = self.spec.kind_of(source.node)
+        return PORTS[kind].outputs.get(source.port) if kind else None
+
+    def teaches(self, edge: Edge) -> bool:
+        """Whether the edge ends at a teaching port."""
+        port = self.in_port(edge.target)
+        return port is not None and port.teaching
+
+    def is_handle(self, edge: Edge) -> bool:
+        """Whether one node calls the other through this edge."""
+        port = self.out_port(edge.source)
+        return port is not None and port.type in HANDLES
+
+    def teaching_edges(self) -> tuple[Edge, ...]:
+        """Edges that end at teaching ports."""
+        return tuple(edge for edge in self.spec.edges if self.teaches(edge))
+
+    def teaching_ports(self, node: str) -> tuple[str, ...]:
+        """Connected teaching ports of a node, in the order of the port table."""
+        kind = self.spec.kind_of(node)
+        if kind is None:
+            return ()
+        used = {edge.target.port for edge in self.edges_into(node)}
+        return tuple(port for port in PORTS[kind].teaching if port in used)
+
+    def learners(self) -> tuple[str, ...]:
+        """Nodes with a connected teaching port, in the order they are written."""
+        return tuple(node for node in self.spec.nodes if self.teaching_ports(node))
+
+    def edge(self, key: str) -> Edge | None:
+        """The edge of an id, of `a.x->b.y`, or of `a.x -> b.y`."""
+        return next((e for e in self.spec.edges if key in (e.id, e.key, e.label)), None)
+
+    def is_dead(self, edge: Edge, overrides: Mapping[str, Any] | None = None) -> bool:
+        """Whether the edge has weight 0 in the spec or in these overrides, and nothing moves it."""
+        weight = edge.weight
+        for index, path in self.weight_paths(edge):
+            del index
+            if overrides is not None and path in overrides:
+                weight = overrides[path]
+        return weight == 0 and not self.is_moved(edge)
+
+    def weight_paths(self, edge: Edge) -> Iterator[tuple[int, str]]:
+        """The paths that name this edge's weight."""
+        for index, other in enumerate(self.spec.edges):
+            if other is edge or other == edge:
+                yield index, f"edges.{index}.weight"
+                if edge.id is not None:
+                    yield index, f"edges.{edge.id}.weight"
+
+    def is_moved(self, edge: Edge) -> bool:
+        """Whether an anneal or a trigger names the weight of this edge."""
+        return any(path in self._moved for _, path in self.weight_paths(edge))
+
+    @cached_property
+    def _moved(self) -> frozenset[str]:
+        schedule = self.spec.schedule
+        paths: list[str] = []
+        for item in schedule.anneal:
+            paths += [path for path in (item.path, item.complement) if path]
+        for trigger in schedule.triggers:
+            paths += trigger.do.set
+        return frozenset(paths)
+
+    def upstream(self, nodes: Iterable[str]) -> frozenset[str]:
+        """These nodes and all from which an edge leads to them."""
+        return self._closure(nodes, self._into, lambda edge: edge.source.node)
+
+    def downstream(self, nodes: Iterable[str]) -> frozenset[str]:
+        """These nodes and all to which an edge leads from them."""
+        return self._closure(nodes, self._out, lambda edge: edge.target.node)
+
+    @staticmethod
+    def _closure(
+        nodes: Iterable[str], edges: Mapping[str, list[Edge]], other: Any
+    ) -> frozenset[str]:
+        seen = set(nodes)
+        waiting = list(seen)
+        while waiting:
+            for edge in edges.get(waiting.pop(), ()):
+                if other(edge) not in seen:
+                    seen.add(other(edge))
+                    waiting.append(other(edge))
+        return frozenset(seen)
+
+
+def typed_node(spec: LoopSpec, node: str) -> BaseNode:
+    """A node that must be there."""
+    return spec.nodes[node]

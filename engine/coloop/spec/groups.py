@@ -1,0 +1,92 @@
+"""Weights groups: nodes that share weights, named after the one that the others name in `with`.
+
+Invariants: a node is in one group at most; a group has one optimizer, one checkpoint folder, one version
+counter. References to nodes that do not exist and circles of `with` end at the last node that exists
+(the validator reports them).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from coloop.spec.graph import LoopSpec
+from coloop.spec.model import SharedModel
+from coloop.spec.nodes import model_of
+from coloop.spec.training import Training
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightsGroup:
+    """Nodes on one set of weights."""
+
+    name: str
+    """The node that owns the weights."""
+    members: tuple[str, ...]
+    """All its nodes, the owner first, then in the order they are written."""
+    source: str
+    """`model.type` of the owner: where the weights come from."""
+    trainable: bool
+    """Whether a teaching port of a member is connected and the weights may learn."""
+    adapters: tuple[str, ...] = ()
+    """Members with a LoRA adapter of their own."""
+
+    @property
+    def kind(self) -> str:
+        """The same as `source`."""
+        return self.source
+
+
+def owner_of(spec: LoopSpec, node: str) -> str | None:
+    """The node that owns a node's weights; nothing where it has none."""
+    seen: set[str] = set()
+    while node in spec.nodes and node not in seen:
+        seen.add(node)
+        model = model_of(spec.nodes[node])
+        if model is None:
+            return None
+        if not isinstance(model, SharedModel) or model.with_ not in spec.nodes:
+            return node
+        node = model.with_
+    return min(seen) if seen else None
+
+
+def weights_groups(spec: LoopSpec) -> dict[str, WeightsGroup]:
+    """Every group by its name, in the order that owners are written."""
+    members: dict[str, list[str]] = {}
+    for node in spec.nodes:
+        owner = owner_of(spec, node)
+        if owner is not None:
+            members.setdefault(owner, []).append(node)
+    ordered = [node for node in spec.nodes if node in members]
+    return {name: _group(spec, name, members[name]) for name in ordered}
+
+
+def _group(spec: LoopSpec, owner: str, members: list[str]) -> WeightsGroup:
+    model = model_of(spec.nodes[owner])
+    taught = any(spec.graph.teaching_ports(node) for node in members)
+    with_adapter = [
+        n for n in members if getattr(model_of(spec.nodes[n]), "lora", None) is not None
+    ]
+    return WeightsGroup(
+        name=owner,
+        members=(owner, *(node for node in members if node != owner)),
+        source=model.type,
+        trainable=taught and model.type != "snapshot",
+        adapters=tuple(with_adapter),
+    )
+
+
+def group_of(spec: LoopSpec, node: str) -> WeightsGroup | None:
+    """The group of a node; nothing where it has no weights."""
+    owner = owner_of(spec, node)
+    return None if owner is None else weights_groups(spec)[owner]
+
+
+def training_of(spec: LoopSpec, node: str) -> Training:
+    """How the weights of a node are updated: its own section, else its owner's, else the defaults."""
+    own = getattr(spec.nodes[node], "training", None)
+    if own is not None:
+        return own  # type: ignore[no-any-return]
+    owner = owner_of(spec, node)
+    found = getattr(spec.nodes[owner], "training", None) if owner is not None else None
+    return found or Training()

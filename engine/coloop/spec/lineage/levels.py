@@ -1,0 +1,228 @@
+"""The algebra of lineage: what a row descends from, known from the spec alone.
+
+A `Level` says how the rows of a table came to be, not which rows there are: the node in which they are
+born and the levels of their parents. Every question about a join ("does this score stand above those
+rows?") is answered by comparing levels, before anything runs.
+
+    problems ─┬─ actor ── judge          judge's rows are below actor's: a score of theirs goes up
+              └─ rival                   rival's rows stand beside them: up to problems, then down
+
+This module knows neither nodes nor edges; `compute` walks the graph and builds the levels.
+
+Invariants:
+- Levels are values: equal when birth node, ordered parents and the `joined` mark are equal. They are made
+  by `born`, `joined` and `gathered`, which give the same object for the same value, so that comparing deep
+  lineages costs nothing.
+- A joined level carries no node of its own (`JOINED`), so that two nodes that join the same parents in the
+  same order work on the same rows. A gathered level carries the node by which its rows were gathered.
+- Rounds do not deepen a level: a level is that of round 1, and a row of a later round has the same.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any, Final
+
+JOINED: Final = "join"
+
+
+class Relation(StrEnum):
+    """Where a scored table stands, seen from the rows that receive it."""
+
+    SAME = "same"
+    """The receivers are the scored rows."""
+    DOWN = "down"
+    """The scores come from ancestors of the receivers: they are broadcast."""
+    UP = "up"
+    """The scores come from descendants of the receivers: they need an `aggregate`."""
+    SIDE = "side"
+    """The scored rows stand on another branch: up to the nearest common ancestor, then down."""
+    NONE = "none"
+    """No common ancestor."""
+
+
+NEARNESS: Final[Mapping[Relation, int]] = {
+    Relation.SAME: 0,
+    Relation.DOWN: 1,
+    Relation.UP: 2,
+    Relation.SIDE: 3,
+    Relation.NONE: 4,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """How the rows of a table came to be; see the module."""
+
+    node: str
+    """Node in which the rows are born; `JOINED` where siblings were joined or crossed."""
+    parents: tuple["Level", ...] = ()
+    """Ordered: a pair's are its chosen and its rejected side."""
+    joined: bool = False
+    """A child of all its parents, made by a join and not by a node."""
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.node, self.parents, self.joined)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_make, (self.node, self.parents, self.joined))
+
+    def __str__(self) -> str:
+        """The node that a person would name: `actor`, or `tens + units` where siblings were joined."""
+        if self.joined and self.node == JOINED:
+            return " + ".join(str(parent) for parent in self.parents)
+        return self.node
+
+
+Levels = frozenset[Level]
+"""The levels of one table; more than one where a node puts tables together (concat, `spare`)."""
+
+NO_LEVELS: Final[Levels] = frozenset()
+
+
+@lru_cache(maxsize=65536)
+def _make(node: str, parents: tuple[Level, ...], is_joined: bool) -> Level:
+    return Level(node, parents, is_joined)
+
+
+def born(node: str, *parents: Level) -> Level:
+    """The level of rows that `node` writes, from these parents."""
+    return _make(node, parents, False)
+
+
+def joined(parents: tuple[Level, ...]) -> Level:
+    """The level of rows in which siblings of these levels are joined or crossed."""
+    return _make(JOINED, parents, True)
+
+
+def gathered(by: str, members: tuple[Level, ...]) -> Level:
+    """The level of rows that gather the members under one row of node `by`."""
+    return _make(by, members, True)
+
+
+@lru_cache(maxsize=4096)
+def ancestors(level: Level) -> Mapping[Level, int]:
+    """The level itself and every level above it, with the shortest way down in births."""
+    distances = {level: 0}
+    for parent in level.parents:
+        for ancestor, distance in ancestors(parent).items():
+            if distance + 1 < distances.get(ancestor, distance + 2):
+                distances[ancestor] = distance + 1
+    return distances
+
+
+@lru_cache(maxsize=16384)
+def relate_pair(receiver: Level, scored: Level) -> Relation:
+    """Where `scored` stands, seen from `receiver`."""
+    if receiver == scored:
+        return Relation.SAME
+    above = ancestors(receiver)
+    if scored in above:
+        return Relation.DOWN
+    below = ancestors(scored)
+    if receiver in below:
+        return Relation.UP
+    return Relation.NONE if above.keys().isdisjoint(below) else Relation.SIDE
+
+
+def relate(receivers: Levels, scored: Levels) -> Relation:
+    """The nearest relation between any receiving and any scored level.
+
+    Where some receivers are the scored rows or stand below them, nothing has to rise: a table that was
+    put together (`concat`) then keeps each score with its own rows.
+    """
+    best = Relation.NONE
+    for receiver in receivers:
+        for level in scored:
+            found = relate_pair(receiver, level)
+            if NEARNESS[found] < NEARNESS[best]:
+                best = found
+    return best
+
+
+def match(receiver: Level, scored: Levels) -> tuple[Relation, Levels]:
+    """The relation that counts for one receiving level, and the scored levels that stand in it."""
+    found = {level: relate_pair(receiver, level) for level in scored}
+    best = min(found.values(), key=NEARNESS.__getitem__, default=Relation.NONE)
+    if best is Relation.NONE:
+        return best, NO_LEVELS
+    return best, frozenset(level for level, relation in found.items() if relation is best)
+
+
+def common_ancestor(a: Level, b: Level) -> Level | None:
+    """The nearest level from which both descend; one of the two, where it is above the other."""
+    from_a, from_b = ancestors(a), ancestors(b)
+    shared = [level for level in from_a if level in from_b]
+    if not shared:
+        return None
+    return min(
+        shared, key=lambda level: (from_a[level] + from_b[level], from_a[level], _name(level))
+    )
+
+
+def join_levels(parts: Iterable[Level]) -> Level:
+    """The level of rows that align or cross these levels, in order.
+
+    A level that stands above another one of them adds columns and no rows; what is left, if it is more
+    than one level, has a child of all.
+    """
+    distinct = tuple(dict.fromkeys(parts))
+    lowest = tuple(
+        level
+        for level in distinct
+        if not any(other is not level and level in ancestors(other) for other in distinct)
+    )
+    return lowest[0] if len(lowest) == 1 else joined(lowest)
+
+
+def align(tables: Sequence[Levels]) -> tuple[tuple[tuple[Level, ...], ...], int | None]:
+    """The combinations of levels whose rows meet when tables are joined, one level of each table.
+
+    Levels of tables that were put together meet their nearest kin only: of `{alice, bob}` and
+    `{judge of alice}` the judge's rows meet alice's and nothing else.
+
+    Returns:
+        The combinations, and the first table that has no common ancestor with those before it.
+    """
+    combinations: list[tuple[Level, ...]] = [(level,) for level in ordered(tables[0])]
+    for index, table in enumerate(tables[1:], start=1):
+        heads = {combination: join_levels(combination) for combination in combinations}
+        pairs = _nearest_kin(tuple(dict.fromkeys(heads.values())), ordered(table))
+        if not pairs:
+            return (), index
+        combinations = [(*c, b) for c, head in heads.items() for a, b in pairs if a == head]
+    return tuple(combinations), None
+
+
+def _nearest_kin(left: tuple[Level, ...], right: tuple[Level, ...]) -> list[tuple[Level, Level]]:
+    """Pairs in which each side is among the nearest kin of the other."""
+    rank = {(a, b): _kinship(a, b) for a in left for b in right}
+    far = NEARNESS[Relation.NONE]
+    best_a = {a: min((rank[a, b] for b in right), default=far) for a in left}
+    best_b = {b: min((rank[a, b] for a in left), default=far) for b in right}
+    return [
+        (a, b)
+        for a in left
+        for b in right
+        if rank[a, b] < far and rank[a, b] == best_a[a] == best_b[b]
+    ]
+
+
+def _kinship(a: Level, b: Level) -> int:
+    """Nearness in which above and below count alike."""
+    relation = relate_pair(a, b)
+    return NEARNESS[Relation.DOWN if relation is Relation.UP else relation]
+
+
+def ordered(levels: Iterable[Level]) -> tuple[Level, ...]:
+    """Levels in an order that is the same in every run."""
+    return tuple(sorted(levels, key=_name))
+
+
+def _name(level: Level) -> tuple[str, ...]:
+    return (level.node, *(parent.node for parent in level.parents))

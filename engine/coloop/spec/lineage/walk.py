@@ -1,0 +1,200 @@
+"""The graph as lineage walks it: edges by port, the order of nodes, regions of rounds.
+
+Handles, teaching ports and what is written into buffers carry no rows forward, so what is left is free of
+cycles in a legal loop; edges with `rounds` are kept apart. Nothing here recurses: a drawn graph may be a
+long chain, half drawn, or a cycle (its nodes then come last, in the order of the spec).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from coloop.spec.lineage.inputs import PAIRS_INPUTS, ROW_INPUTS, SCORE_INPUTS
+from coloop.spec.loop import Edge, LoopSpec
+from coloop.spec.ports import HANDLES, PORTS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundsRegion:
+    """Nodes that run several times within one step."""
+
+    nodes: frozenset[str]
+    """Every node on a path from the targets of the edges to their sources."""
+    edges: tuple[Edge, ...]
+    """The edges with `rounds` that close the region."""
+
+    @property
+    def rounds(self) -> int:
+        """How often it runs."""
+        return max(edge.rounds or 1 for edge in self.edges)
+
+
+class Walk:
+    """The edges of a spec that make sense, indexed; edges to unknown nodes or ports are left out."""
+
+    def __init__(self, spec: LoopSpec) -> None:
+        self.spec = spec
+        self.kinds: dict[str, str] = {name: node.kind for name, node in spec.nodes.items()}
+        self.edges: tuple[Edge, ...] = tuple(e for e in spec.edges if self._makes_sense(e))
+        self._into: defaultdict[tuple[str, str], list[Edge]] = defaultdict(list)
+        self._into_node: defaultdict[str, list[Edge]] = defaultdict(list)
+        self._out_of: defaultdict[str, list[Edge]] = defaultdict(list)
+        for edge in self.edges:
+            self._into[edge.target.node, edge.target.port].append(edge)
+            self._into_node[edge.target.node].append(edge)
+            self._out_of[edge.source.node].append(edge)
+
+    def into(self, node: str, *ports: str) -> list[Edge]:
+        """Edges into these ports, port by port in the order given; without ports all edges."""
+        if not ports:
+            return self._into_node.get(node, [])
+        return [edge for port in ports for edge in self._into.get((node, port), ())]
+
+    def out_of(self, node: str, port: str | None = None) -> list[Edge]:
+        """Edges out of the node, or out of one of its ports."""
+        edges = self._out_of.get(node, [])
+        return edges if port is None else [edge for edge in edges if edge.source.port == port]
+
+    def row_inputs(self, node: str) -> tuple[str, ...]:
+        """Names of the inputs whose rows the node works on."""
+        section = self.spec.nodes[node]
+        if section.kind == "pairs":
+            return PAIRS_INPUTS.get(section.method, ROW_INPUTS["pairs"])
+        return ROW_INPUTS.get(section.kind, ())
+
+    def row_edges(self, node: str) -> list[Edge]:
+        """Edges that bring the rows that the node works on, in the order of the spec."""
+        ports = self.row_inputs(node)
+        return [edge for edge in self.into(node) if edge.target.port in ports]
+
+    def score_edges(self, node: str) -> list[Edge]:
+        """Edges that say something about the node's rows, in the order of the spec."""
+        ports = SCORE_INPUTS.get(self.kinds[node], ())
+        return [edge for edge in self.into(node) if edge.target.port in ports]
+
+    @cached_property
+    def forward_edges(self) -> tuple[Edge, ...]:
+        """Edges along which rows move within one round of a step."""
+        return tuple(edge for edge in self.edges if self._moves_rows(edge) and not edge.rounds)
+
+    @cached_property
+    def callers(self) -> Mapping[str, tuple[str, ...]]:
+        """For a policy that a tool calls: the writers whose trajectories hold the call."""
+        return {
+            name: found
+            for name in self.kinds
+            if (found := tuple(dict.fromkeys(self._callers_of(name))))
+        }
+
+    @cached_property
+    def driven(self) -> Mapping[str, tuple[str, ...]]:
+        """For a policy that searches drive: those searches."""
+        found: defaultdict[str, list[str]] = defaultdict(list)
+        for edge in self.edges:
+            if edge.target.port == "policy" and self.kinds[edge.target.node] == "search":
+                found[edge.source.node].append(edge.target.node)
+        return {name: tuple(searches) for name, searches in found.items()}
+
+    @cached_property
+    def order(self) -> tuple[str, ...]:
+        """Nodes so that whatever a node's rows come from stands before it."""
+        before: dict[str, set[str]] = {name: set() for name in self.kinds}
+        after: defaultdict[str, list[str]] = defaultdict(list)
+        links = [(edge.source.node, edge.target.node) for edge in self.forward_edges]
+        links += [(caller, name) for name, callers in self.callers.items() for caller in callers]
+        links += [(e.source.node, e.target.node) for e in self.edges if e.target.port == "policy"]
+        for source, target in links:
+            if source != target and source not in before[target]:
+                before[target].add(source)
+                after[source].append(target)
+        waiting = {name: len(sources) for name, sources in before.items()}
+        ready = [name for name, count in waiting.items() if count == 0]
+        sorted_nodes: list[str] = []
+        while ready:
+            name = ready.pop()
+            sorted_nodes.append(name)
+            for target in after[name]:
+                waiting[target] -= 1
+                if waiting[target] == 0:
+                    ready.append(target)
+        placed = set(sorted_nodes)
+        return (*sorted_nodes, *(name for name in self.kinds if name not in placed))
+
+    @cached_property
+    def regions(self) -> tuple[RoundsRegion, ...]:
+        """The regions that run for several rounds; regions that overlap are one."""
+        found: list[tuple[set[str], list[Edge]]] = []
+        for edge in self.edges:
+            if not edge.rounds or not self._moves_rows(edge):
+                continue
+            nodes = self.downstream(edge.target.node) & self.upstream(edge.source.node)
+            edges = [edge]
+            for region in [r for r in found if r[0] & nodes]:
+                found.remove(region)
+                nodes |= region[0]
+                edges = region[1] + edges
+            found.append((nodes, edges))
+        return tuple(RoundsRegion(nodes=frozenset(n), edges=tuple(e)) for n, e in found)
+
+    def downstream(self, *starts: str) -> set[str]:
+        """These nodes and every node that their rows reach within one round."""
+        return _reach(starts, self._next)
+
+    def upstream(self, *starts: str) -> set[str]:
+        """These nodes and every node that their rows come from within one round."""
+        return _reach(starts, self._previous)
+
+    @cached_property
+    def _next(self) -> Mapping[str, list[str]]:
+        return _by_first((e.source.node, e.target.node) for e in self.forward_edges)
+
+    @cached_property
+    def _previous(self) -> Mapping[str, list[str]]:
+        return _by_first((e.target.node, e.source.node) for e in self.forward_edges)
+
+    def _makes_sense(self, edge: Edge) -> bool:
+        source, target = self.kinds.get(edge.source.node), self.kinds.get(edge.target.node)
+        if source is None or target is None:
+            return False
+        return (
+            edge.source.port in PORTS[source].outputs and edge.target.port in PORTS[target].inputs
+        )
+
+    def _moves_rows(self, edge: Edge) -> bool:
+        kind = self.kinds[edge.target.node]
+        port = PORTS[kind].inputs[edge.target.port]
+        if PORTS[self.kinds[edge.source.node]].outputs[edge.source.port].type in HANDLES:
+            return False
+        return port.phase != "learn" and (kind != "buffer" or edge.target.port == "seed")
+
+    def _callers_of(self, policy: str) -> Iterator[str]:
+        tools = [e.target.node for e in self.out_of(policy, "policy")]
+        seen: set[str] = set()
+        while tools:
+            tool = tools.pop()
+            if tool in seen or self.kinds[tool] != "tool":
+                continue
+            seen.add(tool)
+            for edge in self.out_of(tool, "tool"):
+                if self.kinds[edge.target.node] == "tool":
+                    tools.append(edge.target.node)
+                elif edge.target.node != policy:
+                    yield edge.target.node
+
+
+def _by_first(links: Iterable[tuple[str, str]]) -> Mapping[str, list[str]]:
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for first, second in links:
+        found[first].append(second)
+    return found
+
+
+def _reach(starts: Iterable[str], links: Mapping[str, list[str]]) -> set[str]:
+    reached, waiting = set(starts), list(starts)
+    while waiting:
+        for name in links.get(waiting.pop(), ()):
+            if name not in reached:
+                reached.add(name)
+                waiting.append(name)
+    return reached

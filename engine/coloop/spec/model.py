@@ -1,0 +1,154 @@
+"""Where a node's weights come from: the `model` section.
+
+One class for each `type`. Which nodes share weights and who trains is told by `groups.py`; this module
+only says what can be written.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Discriminator, Field, Tag
+
+from coloop.spec.base import Flag, Name, NodeId, Number, OneOrMany, Section, Text, Whole, setting
+
+Dtype = Literal["float32", "bfloat16", "float16"]
+
+
+class Lora(Section):
+    """A low-rank adapter on frozen weights."""
+
+    rank: Whole = setting(16, ge=1, le=1024)
+    """Rank of the two small matrices."""
+    alpha: Number = setting(32.0, gt=0, level="advanced")
+    """Scale: the adapter counts alpha / rank."""
+    targets: tuple[Text, ...] = setting((), level="advanced")
+    """Module names that get an adapter; empty: every linear layer of the blocks."""
+    dropout: Number = setting(0.0, ge=0, lt=1, level="advanced")
+    """Dropout in front of the adapter."""
+
+
+class PretrainedModel(Section):
+    """Weights from a local folder or the hub."""
+
+    type: Literal["pretrained"]
+    """Weights from a local folder or the hub."""
+    path: Text = setting(widget="path")
+    """A folder in Hugging Face format, or a hub id."""
+    lora: Lora | None = setting(None, level="advanced")
+    """Train an adapter instead of all weights."""
+    dtype: Dtype | None = setting(None, level="advanced")
+    """Type of the weights in memory; null: float32 on a CPU, bfloat16 on a GPU."""
+    quantization: Literal["nf4", "int8"] | None = setting(None, level="expert")
+    """Hold frozen base weights in fewer bits."""
+    revision: Text | None = setting(None, level="expert")
+    """Branch, tag or commit of a hub id."""
+    trust_remote_code: Flag = setting(False, level="expert")
+    """Run Python that the model folder brings. Off, for safety."""
+
+
+class ScratchModel(Section):
+    """A new model with random weights."""
+
+    type: Literal["scratch"]
+    """A new model with random weights."""
+    architecture: Name = setting(widget="select")
+    """An architecture of presets/models, e.g. `tiny-qwen3`."""
+    initial_range: Number | None = setting(None, gt=0, le=1, level="advanced")
+    """Standard deviation of the random weights; null: the architecture's own."""
+    dtype: Dtype | None = setting(None, level="advanced")
+    """Type of the weights in memory; null: float32 on a CPU, bfloat16 on a GPU."""
+
+
+class RunModel(Section):
+    """Weights of an earlier run."""
+
+    type: Literal["run"]
+    """Weights of an earlier run."""
+    run: Name = setting()
+    """A run's id, or a loop's name for its newest finished run."""
+    node: NodeId = setting(widget="node")
+    """The node of that run whose weights are taken; a missing head is new."""
+    at: Literal["last", "best"] = setting("last", level="advanced")
+    """Its last checkpoint, or the best by the run's `best` metric."""
+    lora: Lora | None = setting(None, level="advanced")
+    """Train an adapter instead of all weights."""
+    dtype: Dtype | None = setting(None, level="advanced")
+    """Type of the weights in memory; null: as saved."""
+
+
+class CopyModel(Section):
+    """Its own weights, started from another node's."""
+
+    type: Literal["copy"]
+    """Its own weights, started from another node's."""
+    of: NodeId = setting(widget="node")
+    """The node whose weights it starts from; a head that the source lacks is new."""
+    at: Name | None = setting(None, level="advanced", widget="phase")
+    """The phase at whose first start the copy is made; null: when the run starts."""
+    lora: Lora | None = setting(None, level="advanced")
+    """Train an adapter instead of all weights."""
+    dtype: Dtype | None = setting(None, level="advanced")
+    """Type of the weights in memory; null: as the source."""
+
+
+class SharedModel(Section):
+    """The same weights in another role."""
+
+    type: Literal["shared"]
+    """The same weights in another role."""
+    with_: NodeId = setting(alias="with", widget="node")
+    """The node that owns the weights, the optimizer and the checkpoint of the group."""
+    lora: Lora | None = setting(None, level="advanced")
+    """An adapter of its own on the same frozen base."""
+
+
+class RefreshEvery(Section):
+    """Follow the source every N updates."""
+
+    every: Whole = setting(ge=1, hot=True)
+    """Updates of the source's weights group between two refreshes."""
+
+
+class RefreshAt(Section):
+    """Follow the source when phases start."""
+
+    at: OneOrMany[Name] = setting(widget="phase")
+    """Each time this phase (or one of these) starts."""
+
+
+def _refresh_shape(value: object) -> str:
+    if isinstance(value, RefreshEvery) or (isinstance(value, dict) and "every" in value):
+        return "<every>"
+    return "<word>" if isinstance(value, str) else "<at>"
+
+
+Refresh = Annotated[
+    Annotated[Literal["never"], Tag("<word>")]
+    | Annotated[RefreshEvery, Tag("<every>")]
+    | Annotated[RefreshAt, Tag("<at>")],
+    Discriminator(_refresh_shape),
+]
+"""`never`, `{every: N}` or `{at: phase}`."""
+
+
+class SnapshotModel(Section):
+    """What another node was; it never trains."""
+
+    type: Literal["snapshot"]
+    """What another node was; it never trains."""
+    of: NodeId = setting(widget="node")
+    """The node whose earlier weights it holds."""
+    refresh: Refresh = setting("never")
+    """`never`: as it was when the run started; `{every: N}` updates; `{at: phase}` starts."""
+    ema: Number = setting(0.0, ge=0, lt=1, level="advanced", hot=True)
+    """Share of the old weights kept at a refresh: new = a * old + (1 - a) * current."""
+
+
+Model = Annotated[
+    PretrainedModel | ScratchModel | RunModel | CopyModel | SharedModel | SnapshotModel,
+    Field(discriminator="type"),
+]
+
+TRAINABLE = frozenset({"pretrained", "scratch", "run", "copy", "shared"})
+"""Model types whose weights may learn."""

@@ -1,0 +1,79 @@
+"""On what a loop runs, and what a run keeps: `hardware` and `run`."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import model_validator
+
+from coloop.spec.base import Name, Number, Section, Text, Whole, problem, setting
+
+
+class Pool(Section):
+    """A share of the hardware."""
+
+    gpus: Whole | None = setting(None, ge=1, le=65_536)
+    """GPUs of the pool."""
+    workers: Whole | None = setting(None, ge=1, le=4096)
+    """On a CPU: processes of the pool."""
+
+    @model_validator(mode="after")
+    def _has_one(self) -> Self:
+        if (self.gpus is None) == (self.workers is None):
+            raise problem(
+                "conflict", "wants `gpus`, or `workers` on a CPU, one of the two", field="gpus"
+            )
+        return self
+
+
+class Hardware(Section):
+    """On what a loop runs: a preset, or nodes and GPUs."""
+
+    preset: Name | None = setting(None, widget="select")
+    """A preset of presets/hardware, e.g. `cpu`, `8xH100`; null with `gpu`, else `cpu`."""
+    nodes: Whole | None = setting(None, ge=1, le=4096)
+    """Machines, where no preset is named."""
+    gpus_per_node: Whole | None = setting(None, ge=1, le=64)
+    """GPUs of each machine."""
+    gpu: Name | None = setting(None)
+    """The GPU, e.g. `H100-80GB`."""
+    memory_budget: Number = setting(0.9, gt=0, le=1, widget="slider")
+    """Share of each GPU's memory that may be planned for."""
+    pools: dict[Name, Pool] = setting(default_factory=dict, level="advanced")
+    """Shares of the hardware that work side by side; none: one pool, `main`, over everything."""
+
+    @model_validator(mode="after")
+    def _is_one_of_two(self) -> Self:
+        explicit = [
+            name for name in ("nodes", "gpus_per_node", "gpu") if getattr(self, name) is not None
+        ]
+        if self.preset is not None and explicit:
+            raise problem("conflict", "does not go together with `preset`", field=explicit[0])
+        if explicit and len(explicit) < 3:
+            missing = next(
+                name for name in ("gpu", "gpus_per_node", "nodes") if name not in explicit
+            )
+            raise problem(
+                "missing_field", "`nodes`, `gpus_per_node` and `gpu` go together", field=missing
+            )
+        return self
+
+    @property
+    def preset_name(self) -> str | None:
+        """The preset in force: the named one, `cpu` where nothing is said, else none."""
+        return self.preset or (None if self.gpu is not None else "cpu")
+
+
+class Run(Section):
+    """What a run starts from and keeps."""
+
+    seed: Whole = setting(0, ge=0, le=2**63 - 1)
+    """Every random number derives from it, the node, the step and the row."""
+    checkpoint_every: Whole | None = setting(None, ge=1, hot=True, unit="steps")
+    """Steps between checkpoints; null: at the end and when stopped."""
+    keep: Whole = setting(2, ge=1, level="advanced", hot=True)
+    """Newest checkpoints that stay; the best one stays besides."""
+    best: Text | None = setting(None)
+    """Metric (`node.metric`) by which the best checkpoint is known; greater is better."""
+    storage: Text | None = setting(None, level="advanced", widget="path")
+    """Where checkpoints and samples go: a folder or an fsspec URL; null: the run folder."""

@@ -1,0 +1,80 @@
+"""Where a reward's numbers come from: built in, Python, a model, or a service."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Discriminator, Field, Tag, model_validator
+
+from coloop.spec.base import Number, Section, Text, Whole, problem, setting
+from coloop.spec.builtins import BuiltinSource
+
+REWARD_SIGNATURE = (
+    "def reward(prompts, completions, **columns):\n    return [0.0 for _ in completions]\n"
+)
+
+
+class PythonSource(Section):
+    """A Python function of the user, run in a limited process of its own."""
+
+    type: Literal["python"]
+    """A Python function of the user."""
+    code: Text | None = setting(None, widget="code")
+    """Source with `def reward(prompts, completions, **columns)`: a number, null or a list a row."""
+    file: Text | None = setting(None, widget="path", level="advanced")
+    """A file with that function instead, relative to the folder of the loop."""
+    timeout_seconds: Number = setting(30.0, gt=0, le=3600, level="advanced", unit="seconds")
+    """Longest time for one batch."""
+    memory_mib: Whole = setting(1024, ge=64, le=1_048_576, level="advanced", unit="MiB")
+    """Most memory of its process."""
+
+    @model_validator(mode="after")
+    def _has_one(self) -> Self:
+        if (self.code is None) == (self.file is None):
+            raise problem("conflict", "wants `code` or `file`, one of the two", field="code")
+        return self
+
+
+class ModelSource(Section):
+    """A sequence classifier: the node's `model` with one number as head."""
+
+    type: Literal["model"]
+    """A sequence classifier of this node."""
+
+
+class RemoteSource(Section):
+    """A service that scores over HTTP."""
+
+    type: Literal["remote"]
+    """A service that scores over HTTP."""
+    url: Annotated[Text, Field(pattern=r"^https?://")] = setting()
+    """Its address; it gets prompts, completions and columns as JSON and answers a list of numbers."""
+    timeout_seconds: Number = setting(60.0, gt=0, le=3600, level="advanced", unit="seconds")
+    """Longest time for one request."""
+    retries: Whole = setting(3, ge=0, le=100, level="advanced")
+    """How often a failed request is sent again."""
+    concurrency: Whole = setting(8, ge=1, le=4096, level="advanced")
+    """Requests at once."""
+
+
+RewardSource = Annotated[
+    BuiltinSource | PythonSource | ModelSource | RemoteSource, Field(discriminator="type")
+]
+
+
+class ScoreAs(Section):
+    """A failed row gets this score."""
+
+    score: Number = setting()
+    """The score of a row whose scoring failed."""
+
+
+def _on_error_shape(value: object) -> str:
+    return "<word>" if isinstance(value, str) else "<score>"
+
+
+OnError = Annotated[
+    Annotated[Literal["stop", "skip_row"], Tag("<word>")] | Annotated[ScoreAs, Tag("<score>")],
+    Discriminator(_on_error_shape),
+]
+"""What a failure does: stop the run, give the row no score, or give it a fixed one."""

@@ -1,0 +1,65 @@
+"""How a policy writes: the `rollout` section of actors and generative verifiers."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from coloop.spec.base import Flag, Name, Number, OneOrMany, Section, Text, Whole, setting
+
+Engine = Literal["torch", "vllm", "remote"]
+
+
+class Turns(Section):
+    """Calls of tools inside one trajectory."""
+
+    max: Whole = setting(1, ge=1, hot=True)
+    """Most turns; each ends with a call of a tool or with the end of the text."""
+    tokens: Whole | None = setting(None, ge=1, level="advanced", unit="tokens")
+    """Most tokens that the policy writes in one turn; null: what is left of `max_new_tokens`."""
+    observation_tokens: Whole | None = setting(None, ge=1, level="advanced", unit="tokens")
+    """Most tokens of one answer of a tool; the rest is cut. Null: no limit but the context."""
+    invalid_action: Text | None = setting(None, level="advanced")
+    """What the policy reads when it called nothing and did not end; null: the trajectory ends."""
+    last: Literal["without_tools", "cut"] = setting("without_tools", level="advanced")
+    """After the last turn: let it write once more without tools, or cut."""
+
+
+class Rollout(Section):
+    """How a policy writes."""
+
+    engine: Engine | None = setting(None, level="advanced")
+    """Who generates. Null: vLLM on GPUs where it is installed, else torch."""
+    completions_per_prompt: Whole = setting(1, ge=1, le=4096, hot=True)
+    """Completions for each prompt row; with group baselines this is the group."""
+    max_new_tokens: Whole = setting(256, ge=1, unit="tokens", hot=True)
+    """Most tokens that the policy writes in the whole trajectory."""
+    temperature: Number = setting(1.0, ge=0, le=10, hot=True, widget="slider")
+    """Randomness of sampling; 0 is greedy."""
+    top_p: Number = setting(1.0, gt=0, le=1, level="advanced", hot=True, widget="slider")
+    """Sample from the likeliest tokens that hold this share; 1: all."""
+    top_k: Whole | None = setting(None, ge=1, level="advanced", hot=True)
+    """Sample from this many likeliest tokens; null: all."""
+    stop: OneOrMany[Text] = setting((), level="advanced")
+    """Text that ends a completion; it is kept."""
+    greedy_extra: Flag = setting(False, level="advanced")
+    """One more row a prompt, greedy: scored, never trained or counted in a group (ReMax)."""
+    mask: tuple[Name, ...] = setting((), level="advanced")
+    """Tags whose content is not trained, beside what tools wrote."""
+    images: Flag = setting(False, level="advanced")
+    """Hand the column `images` to a vision model."""
+    turns: Turns | None = setting(None, level="advanced")
+    """Calls of tools; null: one turn."""
+    on_sync: Literal["finish", "resume", "drop"] = setting("finish", level="expert")
+    """What becomes of unfinished rows when new weights arrive."""
+    pool: Name | None = setting(None, level="advanced")
+    """Pool of the generate stage; null: the node's pool."""
+    max_num_seqs: Whole | None = setting(None, ge=1, level="expert")
+    """Sequences that the engine writes at once; null: decided by the compiler."""
+    gpu_memory_utilization: Number | None = setting(None, gt=0, le=1, level="expert")
+    """Share of the GPU that the engine may hold; null: decided by the compiler."""
+    tensor_parallel: Whole | None = setting(None, ge=1, level="expert")
+    """GPUs that share one copy of the weights; null: decided by the compiler."""
+    url: Text | None = setting(
+        None, level="advanced", when={"engine": ("remote",)}, needed={"engine": ("remote",)}
+    )
+    """Address of a remote engine (OpenAI-like completions with log-probs)."""

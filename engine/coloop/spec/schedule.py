@@ -1,0 +1,293 @@
+"""When what learns: phases, groups of phases, annealing, triggers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Discriminator, Tag, model_validator
+
+from coloop.spec.base import (
+    Flag,
+    Name,
+    NodeId,
+    Number,
+    OneOrMany,
+    PlainValue,
+    Section,
+    Text,
+    Whole,
+    problem,
+    setting,
+)
+
+Overrides = dict[Text, PlainValue]
+"""Paths and the values they have for a while."""
+
+
+class EpochsOf(Section):
+    """Passes over a named source."""
+
+    of: NodeId = setting(widget="node")
+    """The dataset or buffer that is passed over."""
+    count: Whole = setting(ge=1)
+    """How many passes."""
+
+
+def _epochs_shape(value: Any) -> str:
+    return "<of>" if isinstance(value, (dict, EpochsOf)) else "<count>"
+
+
+Epochs = Annotated[
+    Annotated[Whole, Tag("<count>")] | Annotated[EpochsOf, Tag("<of>")],
+    Discriminator(_epochs_shape),
+]
+"""Passes over the one source, or `{of: node, count: n}`."""
+
+
+class RefreshOrder(Section):
+    """Bring a snapshot or copy up to date."""
+
+    node: NodeId = setting(widget="node")
+    """The node whose weights are replaced."""
+    from_: Literal["current", "best", "last"] = setting("current", alias="from")
+    """By its source's weights now, at its best, or at the last checkpoint."""
+
+
+class PhaseActions(Section):
+    """What happens each time the phase starts."""
+
+    refresh: OneOrMany[RefreshOrder] | None = setting(None)
+    """Bring snapshots or copies up to date."""
+    reset_optimizer: OneOrMany[NodeId] | None = setting(None, widget="node")
+    """Start these nodes' optimizers anew."""
+    clear: OneOrMany[NodeId] | None = setting(None, widget="node")
+    """Empty these buffers."""
+    checkpoint: Flag = setting(False)
+    """Write a checkpoint."""
+
+
+class TriggerActions(PhaseActions):
+    """What a trigger does."""
+
+    set: Overrides = setting(default_factory=dict)
+    """Values from now on; they beat `anneal` and the phase's `set`."""
+    next_phase: Flag = setting(False)
+    """End the phase."""
+    stop: Flag = setting(False)
+    """End the run."""
+
+    @model_validator(mode="after")
+    def _does_something(self) -> Self:
+        if not any(getattr(self, name) for name in type(self).model_fields):
+            raise problem("missing_field", "wants something to do", field="set")
+        return self
+
+
+class Phase(Section):
+    """A stretch of steps in which the same ports are live."""
+
+    name: Name = setting()
+    """What it is called in plans, charts and paths."""
+    steps: Whole | None = setting(None, ge=1)
+    """Ends after so many steps."""
+    epochs: Epochs | None = setting(None)
+    """Ends after so many passes over its source."""
+    until: OneOrMany[Text] | None = setting(None)
+    """Ends when buffers are full: `pool.full`, or a list."""
+    max_steps: Whole | None = setting(None, ge=1, level="advanced")
+    """Most steps of `until` or `epochs`."""
+    learn: tuple[Text, ...] = setting((), widget="port")
+    """Teaching ports that are live (`actor.rewards`), or nodes with all their ports."""
+    fill: OneOrMany[NodeId] = setting((), level="advanced", widget="node")
+    """Buffers that are written."""
+    set: Overrides = setting(default_factory=dict, level="advanced")
+    """Values while the phase lasts."""
+    do: PhaseActions | None = setting(None, level="advanced")
+    """What happens each time it starts."""
+    note: str | None = setting(None, widget="text")
+    """Text for people."""
+
+    @model_validator(mode="after")
+    def _ends_one_way(self) -> Self:
+        given = [name for name in ("steps", "epochs", "until") if getattr(self, name) is not None]
+        if len(given) != 1:
+            found = " and ".join(f"`{name}`" for name in given) or "none of them"
+            raise problem(
+                "conflict" if given else "missing_field",
+                f"a phase wants one of `steps`, `epochs`, `until`; found {found}",
+                field=given[1] if given else "steps",
+            )
+        if self.max_steps is not None and self.steps is not None:
+            raise problem("conflict", "does not go together with `steps`", field="max_steps")
+        if isinstance(self.epochs, int) and self.epochs < 1:
+            raise problem("out_of_range", "must be at least 1", field="epochs")
+        return self
+
+
+class PhaseGroup(Section):
+    """Phases that come round several times."""
+
+    repeat: Whole = setting(1, ge=1)
+    """How many times."""
+    phases: tuple[PhaseItem, ...] = setting(min_length=1)
+    """The phases of one round."""
+    name: Name | None = setting(None)
+    """What the group is called."""
+    set: Overrides = setting(default_factory=dict, level="advanced")
+    """Values while the group lasts; a phase's own beat them."""
+    do: PhaseActions | None = setting(None, level="advanced")
+    """What happens at the start of each round."""
+    note: str | None = setting(None, widget="text")
+    """Text for people."""
+
+
+def _phase_shape(value: Any) -> str:
+    if isinstance(value, PhaseGroup):
+        return "<group>"
+    grouped = isinstance(value, dict) and ("phases" in value or "repeat" in value)
+    return "<group>" if grouped else "<phase>"
+
+
+PhaseItem = Annotated[
+    Annotated[Phase, Tag("<phase>")] | Annotated[PhaseGroup, Tag("<group>")],
+    Discriminator(_phase_shape),
+]
+PhaseGroup.model_rebuild()
+
+
+class LearnRule(Section):
+    """The rhythm of one learner."""
+
+    every: Whole = setting(1, ge=1, hot=True, unit="steps")
+    """Steps between two updates."""
+    after: Whole = setting(0, ge=0, hot=True, unit="steps")
+    """Steps before the first update."""
+    updates: Whole = setting(1, ge=1, hot=True)
+    """How often the learn stage is repeated."""
+    when: Literal["after_score", "before_score"] = setting("after_score", level="advanced")
+    """Learn after its own scoring, or before it."""
+    rows: Whole | None = setting(None, ge=1, hot=True, level="advanced", unit="rows")
+    """Keep rows over steps until there are as many; null: learn what the step gives."""
+
+
+class Anneal(Section):
+    """A value that moves over steps."""
+
+    path: Text = setting(widget="path")
+    """What moves."""
+    from_: Number = setting(alias="from")
+    """Where it starts."""
+    to: Number = setting()
+    """Where it ends."""
+    shape: Literal["linear", "cosine", "exponential", "step"] = setting("linear")
+    """How it moves."""
+    over: OneOrMany[Name] = setting((), widget="phase")
+    """Phases in whose steps it moves; empty: all."""
+    steps: Whole | None = setting(None, ge=1)
+    """Steps it takes; null: all steps of those phases."""
+    complement: Text | None = setting(None, level="advanced")
+    """Another path that gets 1 - value."""
+    cycle: Whole | None = setting(None, ge=1, level="advanced", unit="steps")
+    """Start again after so many steps; null: never."""
+
+    @model_validator(mode="after")
+    def _can_move(self) -> Self:
+        if self.shape == "exponential" and self.from_ * self.to <= 0:
+            raise problem(
+                "bad_value",
+                "an exponential wants `from` and `to` of the same sign, not 0",
+                field="shape",
+            )
+        return self
+
+
+class When(Section):
+    """A condition on a metric."""
+
+    metric: Text = setting()
+    """`node.metric`, e.g. `probe.accuracy`."""
+    above: Number | None = setting(None)
+    """True above this."""
+    below: Number | None = setting(None)
+    """True below this."""
+    falls_by: Number | None = setting(None, gt=0)
+    """True this far under its best reading."""
+    rises_by: Number | None = setting(None, gt=0)
+    """True this far over its lowest reading."""
+    for_: Whole = setting(1, ge=1, alias="for")
+    """Readings in a row that must be true."""
+
+    @model_validator(mode="after")
+    def _has_one(self) -> Self:
+        names = ("above", "below", "falls_by", "rises_by")
+        given = [name for name in names if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise problem(
+                "conflict" if given else "missing_field",
+                "wants one of `above`, `below`, `falls_by`, `rises_by`",
+                field=given[1] if given else "above",
+            )
+        return self
+
+
+class Trigger(Section):
+    """Do something when a metric crosses a line; once, armed again when it is back."""
+
+    when: When = setting()
+    """The condition."""
+    do: TriggerActions = setting()
+    """What happens."""
+    in_: OneOrMany[Name] = setting((), alias="in", widget="phase")
+    """Only in these phases; empty: in all."""
+
+
+class Schedule(Section):
+    """When what learns."""
+
+    steps: Whole | None = setting(None, ge=1)
+    """Without phases: steps of the run, every connected teaching port live."""
+    epochs: Epochs | None = setting(None)
+    """Without phases: passes over the source."""
+    phases: tuple[PhaseItem, ...] = setting(())
+    """Phases in their order."""
+    fill: OneOrMany[NodeId] = setting((), level="advanced", widget="node")
+    """Without phases: buffers that are written."""
+    max_staleness: Number = setting(0.0, ge=0, le=64, level="advanced")
+    """How many versions of the weights a row may be behind; 0: synchronous."""
+    stream: Flag = setting(False, level="expert")
+    """Learning starts with the first complete mini-batch of groups."""
+    learn: dict[NodeId, LearnRule] = setting(default_factory=dict, level="advanced")
+    """The rhythm of single learners."""
+    order: tuple[NodeId, ...] = setting((), level="advanced", widget="node")
+    """Roles of one weights group learn one after another; empty: in one joint update."""
+    anneal: tuple[Anneal, ...] = setting((), level="advanced")
+    """Values that move over steps."""
+    triggers: tuple[Trigger, ...] = setting((), level="advanced")
+    """What happens when a metric crosses a line."""
+
+    @model_validator(mode="after")
+    def _ends_one_way(self) -> Self:
+        given = [name for name in ("phases", "steps", "epochs") if getattr(self, name)]
+        if len(given) != 1:
+            found = " and ".join(f"`{name}`" for name in given) or "none of them"
+            raise problem(
+                "conflict" if given else "missing_field",
+                f"a schedule wants one of `phases`, `steps`, `epochs`; found {found}",
+                field=given[1] if given else "steps",
+            )
+        if isinstance(self.epochs, int) and self.epochs < 1:
+            raise problem("out_of_range", "must be at least 1", field="epochs")
+        if self.phases and self.fill:
+            raise problem("conflict", "belongs into the phases where there are any", field="fill")
+        return self
+
+    def flat_phases(self) -> tuple[Phase, ...]:
+        """Every phase once, groups opened, in the order they are written."""
+        return tuple(_flat(self.phases))
+
+
+def _flat(items: tuple[Any, ...]) -> list[Phase]:
+    flat: list[Phase] = []
+    for item in items:
+        flat.extend(_flat(item.phases) if isinstance(item, PhaseGroup) else [item])
+    return flat

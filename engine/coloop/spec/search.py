@@ -1,0 +1,107 @@
+"""How a search grows trees or labels steps: the fields of the `search` kind."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Discriminator, Tag, model_validator
+
+from coloop.spec.base import Number, Section, Whole, problem, setting
+
+
+class CompletionBand(Section):
+    """How many completions below a pass rate."""
+
+    below: Number = setting(gt=0, le=1)
+    """Pass rates below this ..."""
+    use: Whole = setting(ge=1)
+    """... get this many completions."""
+
+
+class CompletionsByRate(Section):
+    """More completions where problems are harder."""
+
+    by: Literal["pass_rate"]
+    """By the pass rate of the whole problem."""
+    bands: tuple[CompletionBand, ...] = setting(min_length=1)
+    """Bands in rising order."""
+
+
+class RelativeProgress(Section):
+    """A step is right where it keeps enough of the chance of success."""
+
+    relative_progress: Number = setting(gt=0, le=10)
+    """Least ratio of the chance after the step to the chance before it."""
+
+
+class Select(Section):
+    """Which branch is followed."""
+
+    rule: Literal["puct", "omega", "greedy"] | None = setting(None)
+    """How branches are compared; null: that of the method."""
+    alpha: Number | None = setting(None, ge=0, level="expert")
+    """OmegaPRM: weight of the chance of success, in (0, 1)."""
+    beta: Number | None = setting(None, ge=0, level="expert")
+    """OmegaPRM: penalty of long texts, in (0, 1)."""
+    length: Whole | None = setting(None, ge=1, level="expert", unit="tokens")
+    """OmegaPRM: length that the penalty is measured in."""
+    c: Number | None = setting(None, ge=0, level="advanced", hot=True)
+    """Weight of exploration."""
+
+
+class Progressive(Section):
+    """Let a node have c * visits^alpha branches."""
+
+    c: Number = setting(1.0, gt=0)
+    """Factor."""
+    alpha: Number = setting(0.5, gt=0, le=1)
+    """Power of the visits."""
+
+
+class Expand(Section):
+    """How branches are made."""
+
+    samples: Whole = setting(4, ge=1, hot=True)
+    """Steps sampled at a node."""
+    progressive: Progressive | None = setting(None, level="expert")
+    """Widen a node as it is visited; null: all samples at once."""
+
+
+class Budget(Section):
+    """Hard limits of a search; at least one."""
+
+    searches_per_row: Whole | None = setting(None, ge=1, hot=True)
+    """Rollouts or simulations for one row."""
+    tokens: Whole | None = setting(None, ge=1, hot=True, unit="tokens")
+    """Tokens written in one step of the run."""
+    nodes: Whole | None = setting(None, ge=1, hot=True)
+    """Nodes of one tree."""
+    seconds: Number | None = setting(None, gt=0, hot=True, unit="seconds")
+    """Time for one step of the run."""
+
+    @model_validator(mode="after")
+    def _has_limit(self) -> Self:
+        if all(getattr(self, name) is None for name in type(self).model_fields):
+            raise problem("missing_field", "wants at least one limit", field="tokens")
+        return self
+
+
+def _completions_shape(value: Any) -> str:
+    return "<by_rate>" if isinstance(value, (dict, CompletionsByRate)) else "<number>"
+
+
+Completions = Annotated[
+    Annotated[Whole, Tag("<number>")] | Annotated[CompletionsByRate, Tag("<by_rate>")],
+    Discriminator(_completions_shape),
+]
+
+
+def _labels_shape(value: Any) -> str:
+    return "<word>" if isinstance(value, str) else "<progress>"
+
+
+StepLabels = Annotated[
+    Annotated[Literal["soft", "hard"], Tag("<word>")]
+    | Annotated[RelativeProgress, Tag("<progress>")],
+    Discriminator(_labels_shape),
+]

@@ -1,0 +1,200 @@
+"""The built-in procedural tasks as sources of a dataset: their names and parameters.
+
+One class for each task; `data/tasks` makes the rows and checks them. All parameters are hot: a phase
+may make problems harder. A range parameter is a number or `[least, greatest]`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from coloop.spec.base import Flag, Number, Range, Section, Whole, setting
+
+
+class Task(Section):
+    """What every task has."""
+
+    type: Literal["task"]
+    """A built-in task that makes its rows."""
+    split: Literal["train", "test"] = setting("train", hot=True)
+    """Which half of the problems; the halves do not overlap."""
+    size: Whole | None = setting(None, ge=1, le=10_000_000, hot=True, unit="rows")
+    """Rows of the split; null: the task's own number."""
+    seed: Whole = setting(0, ge=0, level="advanced", hot=True)
+    """Another seed is another set of problems; train and test of one seed belong together."""
+
+
+class ArithmeticTask(Task):
+    """Sums, differences, products: `12+34=` and its answer."""
+
+    task: Literal["arithmetic"]
+    """Sums, differences, products."""
+    digits: Range = setting(2, hot=True)
+    """Digits of each operand."""
+    operations: tuple[Literal["+", "-", "*"], ...] = setting(("+",), hot=True, min_length=1)
+    """Which operations are drawn."""
+    operands: Range = setting(2, hot=True, level="advanced")
+    """Numbers in one problem."""
+    reverse: Flag = setting(False, hot=True, level="advanced")
+    """Write the answer least significant digit first, which small models learn faster."""
+    part: Literal["judged"] | None = setting(None, level="advanced", hot=True)
+    """`judged`: answers of mixed quality with a `label`."""
+
+
+class CountdownTask(Task):
+    """Reach a target with given numbers: an expression is the answer."""
+
+    task: Literal["countdown"]
+    """Reach a target with given numbers."""
+    numbers: Range = setting(3, hot=True)
+    """How many numbers are given."""
+    maximum: Whole = setting(20, ge=2, le=1000, hot=True)
+    """Greatest given number."""
+    operations: tuple[Literal["+", "-", "*"], ...] = setting(("+", "-"), hot=True, min_length=1)
+    """Operations that a solution may use."""
+
+
+class SortingTask(Task):
+    """Put symbols in order."""
+
+    task: Literal["sorting"]
+    """Put symbols in order."""
+    length: Range = setting((3, 6), hot=True)
+    """Symbols in one problem."""
+    symbols: Literal["digits", "letters"] = setting("digits", hot=True)
+    """What is sorted."""
+
+
+class LastLetterTask(Task):
+    """Chain the last letters of words, with the gold steps in `steps`."""
+
+    task: Literal["last_letter"]
+    """Chain the last letters of words."""
+    words: Range = setting((2, 4), hot=True)
+    """Words in one problem."""
+
+
+class KnightsTask(Task):
+    """Knights tell the truth, knaves lie: who is who?"""
+
+    task: Literal["knights"]
+    """Knights and knaves."""
+    people: Range = setting(2, hot=True)
+    """People in one puzzle."""
+
+
+class CountingTask(Task):
+    """Count a letter in a word."""
+
+    task: Literal["counting"]
+    """Count a letter in a word."""
+    length: Range = setting((4, 8), hot=True)
+    """Letters of the word."""
+
+
+class CalculatorTask(Task):
+    """Longer arithmetic, made to be solved with a calculator."""
+
+    task: Literal["calculator"]
+    """Longer arithmetic, made to be solved with a calculator."""
+    digits: Range = setting((2, 4), hot=True)
+    """Digits of each operand."""
+    part: Literal["traces"] | None = setting(None, hot=True)
+    """`traces`: worked solutions with calls in them."""
+
+
+class KnowledgeTask(Task):
+    """Questions over a made-up world, answered by looking up facts."""
+
+    task: Literal["knowledge"]
+    """Questions over a made-up world."""
+    hops: Range = setting((1, 2), hot=True)
+    """Facts that one answer needs."""
+    noise: Whole = setting(0, ge=0, hot=True)
+    """Documents that help nobody, for each that does."""
+    part: Literal["documents"] | None = setting(None, hot=True)
+    """`documents`: the facts themselves."""
+
+
+class ProofTask(Task):
+    """Statements of a small rewriting system."""
+
+    task: Literal["proof"]
+    """Statements of a small rewriting system."""
+    depth: Range = setting((1, 4), hot=True)
+    """Steps of a shortest proof."""
+    part: Literal["tactics", "target_variants"] | None = setting(None, hot=True)
+    """`tactics`: steps to imitate; `target_variants`: easier relatives of hard statements."""
+
+
+class PreferenceTask(Task):
+    """Texts with a checkable property, and pairs of better and worse."""
+
+    task: Literal["preference"]
+    """Texts with a checkable property, and pairs of better and worse."""
+    length: Range = setting((4, 8), hot=True)
+    """Symbols of a text."""
+    noise: Number = setting(0.0, ge=0, le=0.5, hot=True)
+    """Share of pairs labelled the wrong way round."""
+    part: (
+        Literal[
+            "instructions",
+            "judgements",
+            "ranked",
+            "unlabelled",
+            "red_team",
+            "helpful",
+            "helpful_pairs",
+        ]
+        | None
+    ) = setting(None, hot=True)
+    """Another table of the same task."""
+
+
+class ReadDebateTask(Task):
+    """A passage that only the debaters may read, a question, and two answers."""
+
+    task: Literal["read_debate"]
+    """A passage that only the debaters may read, a question, and two answers."""
+    facts: Range = setting((3, 6), hot=True)
+    """Facts in the passage."""
+
+
+class TwoHalvesTask(Task):
+    """One answer that two agents write, each half of it."""
+
+    task: Literal["two_halves"]
+    """One answer that two agents write, each half of it."""
+    digits: Range = setting(2, hot=True)
+    """Digits of each operand."""
+
+
+class ImagesTask(Task):
+    """Small one-bit figures with captions and questions."""
+
+    task: Literal["images"]
+    """Small one-bit figures with captions and questions."""
+    pixels: Whole = setting(8, ge=4, le=64, hot=True)
+    """Pixels of an edge."""
+    part: Literal["items"] | None = setting(None, hot=True)
+    """`items`: questions with options and answers."""
+
+
+TaskSource = Annotated[
+    ArithmeticTask
+    | CountdownTask
+    | SortingTask
+    | LastLetterTask
+    | KnightsTask
+    | CountingTask
+    | CalculatorTask
+    | KnowledgeTask
+    | ProofTask
+    | PreferenceTask
+    | ReadDebateTask
+    | TwoHalvesTask
+    | ImagesTask,
+    Field(discriminator="task"),
+]

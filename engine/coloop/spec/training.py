@@ -1,0 +1,163 @@
+"""How weights are updated: the `training` section, its optimizer, and `credit`.
+
+`training` belongs to the node that owns a weights group; `credit` to each role that learns from rewards.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Discriminator, Tag
+
+from coloop.spec.base import Flag, Name, NodeId, Number, Section, Whole, setting
+from coloop.spec.model import Dtype
+
+Backend = Literal["single", "fsdp2", "deepspeed", "megatron"]
+
+
+class OtherMatrices(Section):
+    """AdamW for what Muon does not take."""
+
+    lr: Number = setting(gt=0, le=1, hot=True)
+    """Learning rate of embeddings, heads, norms and biases."""
+    betas: tuple[Number, Number] = setting((0.9, 0.95), level="advanced")
+    """Decay of the running mean and of the running square."""
+    weight_decay: Number = setting(0.0, ge=0, le=10, level="advanced", hot=True)
+    """Pull towards zero."""
+
+
+class Optimizer(Section):
+    """How a gradient becomes a step."""
+
+    name: Literal["adamw", "adamw8bit", "muon", "lion", "sgd", "rmsprop"] = setting("adamw")
+    """Which optimizer."""
+    lr: Number = setting(1.0e-6, ge=0, le=10, hot=True)
+    """Learning rate after warm-up."""
+    betas: tuple[Number, Number] | None = setting(None, level="advanced")
+    """Decay rates; null: (0.9, 0.999) for AdamW, (0.95, 0.98) for Lion. One momentum: the first."""
+    epsilon: Number = setting(1.0e-8, gt=0, le=1, level="expert")
+    """Added to the root of the running square."""
+    momentum: Number | None = setting(None, ge=0, lt=1, level="expert")
+    """Momentum of sgd, rmsprop and muon; null: 0, 0 and 0.95."""
+    weight_decay: Number = setting(0.0, ge=0, le=10, level="advanced", hot=True)
+    """Pull towards zero, decoupled from the gradient."""
+    schedule: Literal["constant", "linear", "cosine"] = setting("constant", level="advanced")
+    """How the rate decays over a phase's entry."""
+    warmup: Number = setting(0, ge=0, level="advanced")
+    """Steps of rising rate; below 1 it is a share of the phase's steps."""
+    min_lr: Number = setting(0.0, ge=0, level="advanced", hot=True)
+    """Where the decay ends."""
+    adamw: OtherMatrices | None = setting(None, level="advanced", when={"name": ("muon",)})
+    """Muon only: AdamW for everything that is no matrix."""
+
+
+class Training(Section):
+    """How a weights group is updated."""
+
+    backend: Backend | None = setting(None, level="advanced")
+    """What runs the update. Null: decided by the compiler (`single` on a CPU)."""
+    optimizer: Optimizer = setting(default_factory=Optimizer)
+    """How a gradient becomes a step."""
+    mini_batch: Whole | None = setting(None, ge=1, hot=True, unit="rows")
+    """Rows that make one optimizer step; null: all rows of the step."""
+    micro_batch: Whole | None = setting(None, ge=1, level="advanced", unit="rows")
+    """Rows at once in memory; null: decided by the compiler."""
+    epochs: Whole = setting(1, ge=1, le=1000, level="advanced", hot=True)
+    """Passes over the step's rows."""
+    gradient_clip: Number | None = setting(1.0, gt=0, level="advanced", hot=True)
+    """Greatest norm of the gradient; null: no clip."""
+    gradient_checkpointing: Flag | None = setting(None, level="advanced")
+    """Compute activations again instead of keeping them; null: decided by the compiler."""
+    dtype: Dtype | None = setting(None, level="advanced")
+    """Type of the computation; null: float32 on a CPU, bfloat16 on a GPU."""
+    master_weights: Flag | None = setting(None, level="expert")
+    """Keep float32 copies for the optimizer; null: yes where the weights are not float32."""
+    loss_chunk: Whole | None = setting(None, ge=1, level="expert", unit="tokens")
+    """Tokens whose logits are held at once; null: decided by the compiler."""
+    zero_stage: Literal[0, 1, 2, 3] | None = setting(
+        None, level="expert", when={"backend": ("deepspeed",)}
+    )
+    """DeepSpeed: what is sharded; null: decided by the compiler."""
+    offload: Literal["none", "optimizer", "all"] | None = setting(None, level="expert")
+    """What rests in the host's memory; null: decided by the compiler."""
+    tensor_parallel: Whole | None = setting(None, ge=1, level="expert")
+    """GPUs that share one layer; null: decided by the compiler."""
+    pipeline_parallel: Whole | None = setting(
+        None, ge=1, level="expert", when={"backend": ("megatron",)}
+    )
+    """Groups of layers on different GPUs; null: decided by the compiler."""
+    context_parallel: Whole | None = setting(None, ge=1, level="expert")
+    """GPUs that share one sequence; null: decided by the compiler."""
+    expert_parallel: Whole | None = setting(None, ge=1, level="expert")
+    """GPUs over which experts are spread; null: decided by the compiler."""
+    reshard_after_forward: Flag | None = setting(None, level="expert", when={"backend": ("fsdp2",)})
+    """FSDP: free gathered weights after the forward pass; null: decided by the compiler."""
+
+
+class RoundsCredit(Section):
+    """Credit over rounds."""
+
+    discount: Number = setting(1.0, ge=0, le=1, hot=True)
+    """R = own + discount * mean of the next round's R below it; baselines are taken on R."""
+
+
+class ClassWeights(Section):
+    """Weigh rare classes more."""
+
+    by: NodeId = setting(widget="node")
+    """A scorer upstream of its rewards whose score tells the class of a row."""
+    ema: Number = setting(0.8, ge=0, lt=1, level="advanced")
+    """Share of the old class frequencies kept each step."""
+    shape: Literal["inverse_sqrt", "inverse"] = setting("inverse_sqrt", level="advanced")
+    """How the weight falls with the frequency."""
+
+
+class Balance(Section):
+    """The same number of rows for each group."""
+
+    per: Name = setting()
+    """What is balanced: `role`, `round`, `prompt` or a node."""
+    to: Whole = setting(ge=1, hot=True, unit="rows")
+    """Rows for each; more are cut, fewer are repeated."""
+    by: Literal["random", "advantage"] = setting("random", level="advanced")
+    """Which rows stay."""
+
+
+class Credit(Section):
+    """How scores become advantages."""
+
+    combine: Literal["sum_then_normalize", "normalize_then_sum", "separate_advantages"] = setting(
+        "sum_then_normalize", level="advanced"
+    )
+    """Several rewards: sum before the baseline, normalise each first, or an advantage for each."""
+    group_by: tuple[Name, ...] | None = setting(None, level="advanced")
+    """What rows of one group share: `prompt`, `role`, `round`, node ids. Null: their prompt row."""
+    rounds: RoundsCredit | None = setting(None, level="advanced")
+    """Credit over rounds; null: a row counts for its own round."""
+    class_weights: ClassWeights | None = setting(None, level="advanced")
+    """Weigh rare classes more; null: all alike."""
+    balance: Balance | None = setting(None, level="advanced")
+    """The same number of rows for each group; null: as they came."""
+    missing: Literal["sum_of_available", "mean_of_available", "skip_row"] = setting(
+        "sum_of_available", level="advanced"
+    )
+    """A row that a reward says nothing about: sum or mean of the others, or left out."""
+
+
+class Gather(Section):
+    """Join the descendants of one row into one."""
+
+    gather: NodeId | None = setting(None, widget="node")
+    """The node whose rows gather their descendants; null: the parent."""
+
+
+def _join_shape(value: object) -> str:
+    return "<word>" if isinstance(value, str) else "<gather>"
+
+
+Join = Annotated[
+    Annotated[Literal["align", "cross", "concat"], Tag("<word>")]
+    | Annotated[Gather, Tag("<gather>")],
+    Discriminator(_join_shape),
+]
+"""How a node's inputs are joined into the rows it works on."""
