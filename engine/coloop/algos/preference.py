@@ -1,0 +1,151 @@
+"""Losses of preference pairs, one number a pair, undivided.
+
+Legend: ``P`` pairs. a = log π(chosen) − log π_ref(chosen) and b the same of the rejected side, sums
+or means over the side's trained tokens; z = a − b.
+Losses of z alone take soft labels: p ℓ(z) + (1 − p) ℓ(−z), p the probability that chosen is better.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from coloop.algos.masks import masked_mean, masked_sum
+from coloop.algos.shapes import check_rank, check_rows, check_same_shape
+
+
+def side_log_ratios(
+    log_probs: Tensor, log_probs_reference: Tensor, mask: Tensor, *, mean: bool = False
+) -> Tensor:
+    """Σ_t or mean_t of log π − log π_ref over a side's trained tokens. (P, T) -> (P,)."""
+    check_rank(2, log_probs=log_probs)
+    check_same_shape(log_probs=log_probs, log_probs_reference=log_probs_reference, mask=mask)
+    difference = log_probs.float() - log_probs_reference.float()
+    return masked_mean(difference, mask, dim=1) if mean else masked_sum(difference, mask, dim=1)
+
+
+def _check(chosen: Tensor, rejected: Tensor, probability: Tensor | None = None) -> None:
+    check_rank(1, chosen=chosen, rejected=rejected)
+    check_rows(chosen, rejected=rejected, probability=probability)
+
+
+def _soft(loss: Callable[[Tensor], Tensor], z: Tensor, probability: Tensor | None) -> Tensor:
+    if probability is None:
+        return loss(z)
+    return probability * loss(z) + (1 - probability) * loss(-z)
+
+
+def sigmoid(
+    chosen: Tensor,
+    rejected: Tensor,
+    *,
+    beta: float = 0.1,
+    label_smoothing: float = 0.0,
+    probability: Tensor | None = None,
+) -> Tensor:
+    """−(1−s) log σ(βz) − s log σ(−βz). DPO (arXiv 2305.18290), conservative with s > 0.
+
+    SPIN (arXiv 2401.01335) is the same with real data as chosen, own text as rejected and the
+    previous self as reference.
+    """
+    _check(chosen, rejected, probability)
+
+    def loss(z: Tensor) -> Tensor:
+        smooth = label_smoothing
+        if smooth == 0.0:
+            return -logsigmoid(beta * z)
+        return -(1 - smooth) * logsigmoid(beta * z) - smooth * logsigmoid(-beta * z)
+
+    return _soft(loss, chosen - rejected, probability)
+
+
+def hinge(
+    chosen: Tensor, rejected: Tensor, *, beta: float = 0.1, probability: Tensor | None = None
+) -> Tensor:
+    """max(0, 1 − βz). SLiC (arXiv 2305.10425)."""
+    _check(chosen, rejected, probability)
+    return _soft(lambda z: torch.relu(1 - beta * z), chosen - rejected, probability)
+
+
+def ipo(
+    chosen: Tensor, rejected: Tensor, *, beta: float = 0.1, probability: Tensor | None = None
+) -> Tensor:
+    """(z − 1/(2β))². IPO (arXiv 2310.12036); its z is of means over tokens."""
+    _check(chosen, rejected, probability)
+    return _soft(lambda z: (z - 1 / (2 * beta)).square(), chosen - rejected, probability)
+
+
+def robust(
+    chosen: Tensor, rejected: Tensor, *, beta: float = 0.1, label_smoothing: float = 0.0
+) -> Tensor:
+    """(−(1−s) log σ(βz) + s log σ(−βz)) / (1 − 2s). Robust DPO (arXiv 2403.00409)."""
+    _check(chosen, rejected)
+    z, smooth = chosen - rejected, label_smoothing
+    loss = -(1 - smooth) * logsigmoid(beta * z) + smooth * logsigmoid(-beta * z)
+    return loss / (1 - 2 * smooth)
+
+
+def exo(
+    chosen: Tensor, rejected: Tensor, *, beta: float = 0.1, label_smoothing: float = 1e-3
+) -> Tensor:
+    """σ(βz)(log σ(βz) − log(1−s)) + σ(−βz)(log σ(−βz) − log s). EXO (arXiv 2402.00856)."""
+    _check(chosen, rejected)
+    z = beta * (chosen - rejected)
+    smooth = torch.tensor(label_smoothing or 1e-3, device=z.device)
+    forward = torch.sigmoid(z) * (logsigmoid(z) - torch.log1p(-smooth))
+    return forward + torch.sigmoid(-z) * (logsigmoid(-z) - torch.log(smooth))
+
+
+def nca(chosen: Tensor, rejected: Tensor, *, beta: float = 0.1) -> Tensor:
+    """−log σ(βa) − ½ log σ(−βa) − ½ log σ(−βb). NCA (arXiv 2402.05369)."""
+    _check(chosen, rejected)
+    attract = -logsigmoid(beta * chosen)
+    return attract - logsigmoid(-beta * chosen) / 2 - logsigmoid(-beta * rejected) / 2
+
+
+def bco(chosen: Tensor, rejected: Tensor, *, beta: float = 0.1, shift: float = 0.0) -> Tensor:
+    """−log σ(βa − δ) − log σ(−(βb − δ)), δ the running mean reward. BCO (arXiv 2404.04656)."""
+    _check(chosen, rejected)
+    return -logsigmoid(beta * chosen - shift) - logsigmoid(shift - beta * rejected)
+
+
+def sppo(chosen: Tensor, rejected: Tensor, *, beta: float = 0.1) -> Tensor:
+    """(a − 1/(2β))² + (b + 1/(2β))². SPPO with hard labels (arXiv 2405.00675)."""
+    _check(chosen, rejected)
+    half = 1 / (2 * beta)
+    return (chosen - half).square() + (rejected + half).square()
+
+
+def aot(
+    chosen: Tensor, rejected: Tensor, *, beta: float = 0.1, label_smoothing: float = 0.0
+) -> Tensor:
+    """The logistic loss of sorted a against sorted b, over the whole batch at once.
+
+    AOT, unpaired (arXiv 2406.05882). It couples rows, so the batch must not be split.
+    """
+    _check(chosen, rejected)
+    return sigmoid(
+        chosen.sort().values, rejected.sort().values, beta=beta, label_smoothing=label_smoothing
+    )
+
+
+def apo(chosen: Tensor, rejected: Tensor, *, beta: float = 0.1) -> Tensor:
+    """1 − σ(βa) + σ(βb), the "zero" form. APO (arXiv 2408.06266)."""
+    _check(chosen, rejected)
+    return 1 - torch.sigmoid(beta * chosen) + torch.sigmoid(beta * rejected)
+
+
+def discopop(
+    chosen: Tensor, rejected: Tensor, *, beta: float = 0.05, temperature: float = 0.05
+) -> Tensor:
+    """(1−m)(−log σ(βz)) + m e^{−βz}, m = σ(βz/τ). DiscoPOP (arXiv 2406.08414)."""
+    _check(chosen, rejected)
+    z = beta * (chosen - rejected)
+    modulation = torch.sigmoid(z / temperature)
+    return -logsigmoid(z) * (1 - modulation) + torch.exp(-z) * modulation
+
+
+TAKES_SOFT_LABELS: Final = frozenset({"sigmoid", "hinge", "ipo"})
+"""Losses of z alone, which are defined for a probability between 0 and 1."""

@@ -1,0 +1,163 @@
+"""Policy losses against slow loops on random shapes, masks and limits."""
+
+import math
+
+import pytest
+import torch
+
+from coloop.algos import losses
+
+
+def random_case(seed: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    shape = (1 + seed % 5, 1 + seed % 7)
+    old = -torch.rand(shape, generator=generator) * 3
+    new = old + torch.randn(shape, generator=generator) * 0.4
+    mask = torch.rand(shape, generator=generator) < 0.7
+    return new, old, torch.randn(shape, generator=generator), mask
+
+
+@pytest.mark.parametrize("seed", range(15))
+@pytest.mark.parametrize("dual_clip", [None, 3.0])
+@pytest.mark.parametrize(("low", "high"), [(0.2, 0.28), (None, None), (0.1, None)])
+def test_clipped_equals_the_slow_loop(
+    seed: int, dual_clip: float | None, low: float | None, high: float | None
+) -> None:
+    new, old, advantages, mask = random_case(seed)
+
+    found = losses.clipped(
+        new, old, advantages, mask, clip_low=low, clip_high=high, dual_clip=dual_clip
+    )
+
+    for i in range(mask.shape[0]):
+        for t in range(mask.shape[1]):
+            if not mask[i, t]:
+                assert float(found[i, t]) == 0.0
+                continue
+            advantage = float(advantages[i, t])
+            ratio = math.exp(float(new[i, t]) - float(old[i, t]))
+            kept = max(ratio, 1 - low) if low is not None else ratio
+            kept = min(kept, 1 + high) if high is not None else kept
+            expected = max(-advantage * ratio, -advantage * kept)
+            if dual_clip is not None and advantage < 0:
+                expected = min(expected, -dual_clip * advantage)
+            assert float(found[i, t]) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_sequence_losses_equal_the_slow_loop(seed: int) -> None:
+    new, old, advantages, mask = random_case(seed)
+    advantages = advantages[:, :1].expand_as(mask)
+
+    gspo = losses.sequence_clipped(new, old, advantages, mask, clip_low=0.1, clip_high=0.1)
+    gmpo = losses.gmpo(new, old, advantages, mask, clip_low=0.1, clip_high=0.1)
+
+    for i in range(mask.shape[0]):
+        own = [t for t in range(mask.shape[1]) if mask[i, t]]
+        if not own:
+            assert gspo[i].abs().sum() == 0
+            continue
+        advantage = float(advantages[i, 0])
+        logs = [float(new[i, t]) - float(old[i, t]) for t in own]
+        ratio = math.exp(sum(logs) / len(own))
+        kept = min(max(ratio, 0.9), 1.1)
+        expected = max(-advantage * ratio, -advantage * kept)
+        # log ρ clipped where moving further would help the objective, by the sign of A
+        moved = [min(x, 0.1) if advantage > 0 else max(x, -0.1) for x in logs]
+        geometric = -advantage * math.exp(sum(moved) / len(own))
+        for t in own:
+            assert float(gspo[i, t]) == pytest.approx(expected, abs=1e-5)
+            assert float(gmpo[i, t]) == pytest.approx(geometric, abs=1e-5)
+
+
+TOKEN_LOSSES = {
+    "clipped": lambda new, old, a, m: losses.clipped(new, old, a, m),
+    "policy gradient": lambda new, old, a, m: losses.policy_gradient(new, a, m),
+    "sequence clipped": lambda new, old, a, m: losses.sequence_clipped(new, old, a, m),
+    "cispo": lambda new, old, a, m: losses.cispo(new, old, a, m),
+    "sapo": lambda new, old, a, m: losses.sapo(new, old, a, m),
+    "gmpo": lambda new, old, a, m: losses.gmpo(new, old, a, m),
+    "kl cov": lambda new, old, a, m: losses.kl_cov(new, old, a, m, selected=m),
+}
+
+
+@pytest.mark.parametrize("name", TOKEN_LOSSES)
+@pytest.mark.parametrize("rubbish", [0.0, float("nan"), float("inf"), -1e30])
+def test_tokens_outside_the_mask_have_exactly_no_gradient(name: str, rubbish: float) -> None:
+    new, old, advantages, mask = random_case(4)
+    log_probs = torch.where(mask, new, rubbish).requires_grad_()
+
+    loss = TOKEN_LOSSES[name](log_probs, torch.where(mask, old, rubbish), advantages, mask)
+    loss.sum().backward()
+
+    assert log_probs.grad is not None
+    assert (log_probs.grad[~mask] == 0).all()
+    assert torch.isfinite(log_probs.grad).all()
+    assert (loss[~mask] == 0).all()
+
+
+@pytest.mark.parametrize("name", ["clipped", "policy gradient", "cispo", "sapo"])
+def test_on_policy_gradient_is_that_of_reinforce(name: str) -> None:
+    """At ρ = 1 every one of them has the gradient −A; SAPO: −A σ'(0)·4 = −A."""
+    new, _, advantages, mask = random_case(6)
+    log_probs = new.clone().requires_grad_()
+
+    TOKEN_LOSSES[name](log_probs, new, advantages, mask).sum().backward()
+
+    assert log_probs.grad is not None
+    assert torch.allclose(log_probs.grad, torch.where(mask, -advantages, 0.0), atol=1e-6)
+
+
+def test_huge_log_ratios_stay_finite() -> None:
+    new, old = torch.tensor([[0.0, -500.0]]), torch.tensor([[-500.0, 0.0]])
+    mask = torch.ones(1, 2, dtype=torch.bool)
+
+    loss = losses.clipped(new, old, torch.tensor([[-1.0, 1.0]]), mask)
+
+    assert torch.isfinite(loss).all()
+
+
+def test_clipping_is_reported_where_no_gradient_flows() -> None:
+    new, old, advantages, mask = random_case(9)
+    log_probs = new.clone().requires_grad_()
+
+    losses.clipped(log_probs, old, advantages, mask).sum().backward()
+    clipped = losses.is_clipped(new, old, advantages, mask)
+
+    assert log_probs.grad is not None
+    assert clipped.any()
+    assert torch.equal(log_probs.grad == 0, clipped | ~mask)
+
+
+def test_cispo_bounds_are_absolute_and_clipped_tokens_still_teach() -> None:
+    log_probs = torch.tensor([[2.0]], requires_grad=True)
+    mask = torch.ones(1, 1, dtype=torch.bool)
+
+    losses.cispo(log_probs, torch.zeros(1, 1), torch.ones(1, 1), mask, ratio_max=5.0).backward()
+
+    assert log_probs.grad is not None
+    assert log_probs.grad.item() == pytest.approx(-5.0)
+
+
+def test_covariance_selections_take_their_share_from_the_mask() -> None:
+    generator = torch.Generator().manual_seed(0)
+    log_probs = torch.randn(8, 10, generator=generator)
+    advantages = torch.randn(8, 10, generator=generator) * 3
+    mask = torch.rand(8, 10, generator=generator) < 0.8
+    covariances = losses.token_covariances(log_probs, advantages, mask)
+
+    kept = losses.clip_cov_keep(covariances, mask, share=0.05, generator=generator)
+    selected = losses.kl_cov_select(covariances, mask, share=0.1)
+
+    wanted = int(mask.sum())
+    assert int((mask & ~kept).sum()) == int(0.05 * wanted)
+    assert ((covariances[mask & ~kept] > 1) & (covariances[mask & ~kept] < 5)).all()
+    assert int(selected.sum()) == int(0.1 * wanted)
+    assert covariances[selected].min() >= covariances[mask & ~selected].max()
+
+
+def test_losses_refuse_shapes_that_would_broadcast() -> None:
+    mask = torch.ones(2, 3, dtype=torch.bool)
+
+    with pytest.raises(ValueError, match=r"\(2, 1\)"):
+        losses.clipped(torch.zeros(2, 3), torch.zeros(2, 3), torch.zeros(2, 1), mask)

@@ -1,0 +1,116 @@
+"""Preference losses: literal values, soft labels, and gradients that point the right way."""
+
+import math
+
+import pytest
+import torch
+
+from coloop.algos import preference
+
+A, B, BETA = 0.8, -0.4, 0.5
+Z = BETA * (A - B)  # 0.6
+
+
+def sigma(x: float) -> float:
+    return 1 / (1 + math.exp(-x))
+
+
+EXPECTED = {
+    "sigmoid": -math.log(sigma(Z)),
+    "hinge": 1 - Z,
+    "ipo": (1.2 - 1.0) ** 2,
+    "robust": -math.log(sigma(Z)),
+    "exo": sigma(Z) * (math.log(sigma(Z)) - math.log(1 - 1e-3))
+    + sigma(-Z) * (math.log(sigma(-Z)) - math.log(1e-3)),
+    "nca": -math.log(sigma(0.4)) - math.log(sigma(-0.4)) / 2 - math.log(sigma(0.2)) / 2,
+    "bco": -math.log(sigma(0.4)) - math.log(sigma(0.2)),
+    "sppo": (0.8 - 1) ** 2 + (-0.4 + 1) ** 2,
+    "aot": -math.log(sigma(Z)),
+    "apo": 1 - sigma(0.4) + sigma(-0.2),
+    "discopop": -math.log(sigma(Z)) * (1 - sigma(Z / 0.05)) + math.exp(-Z) * sigma(Z / 0.05),
+}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_each_loss_equals_its_formula(name: str) -> None:
+    loss = getattr(preference, name)(torch.tensor([A]), torch.tensor([B]), beta=BETA)
+
+    assert loss.item() == pytest.approx(EXPECTED[name], abs=1e-6)
+
+
+@pytest.mark.parametrize("name", sorted(EXPECTED.keys() - {"discopop"}))
+def test_each_loss_raises_chosen_over_rejected(name: str) -> None:
+    chosen = torch.tensor([0.0], requires_grad=True)
+    rejected = torch.tensor([0.0], requires_grad=True)
+
+    getattr(preference, name)(chosen, rejected, beta=0.3).sum().backward()
+
+    assert chosen.grad is not None
+    assert rejected.grad is not None
+    assert chosen.grad.item() - rejected.grad.item() < 0
+
+
+def test_discopop_is_not_monotone_near_zero_but_is_far_from_it() -> None:
+    z = torch.tensor([-1.0, 1.0]).requires_grad_()
+
+    preference.discopop(z, torch.zeros(2), beta=1.0).sum().backward()
+
+    assert z.grad is not None
+    assert (z.grad < 0).all()
+
+
+def test_dpo_starts_at_ln_2() -> None:
+    loss = preference.sigmoid(torch.zeros(3), torch.zeros(3))
+
+    assert loss.tolist() == pytest.approx([math.log(2)] * 3)
+
+
+@pytest.mark.parametrize("name", sorted(preference.TAKES_SOFT_LABELS))
+def test_a_soft_label_mixes_both_directions(name: str) -> None:
+    loss = getattr(preference, name)
+    chosen, rejected = torch.tensor([A]), torch.tensor([B])
+
+    mixed = loss(chosen, rejected, beta=BETA, probability=torch.tensor([0.7]))
+
+    expected = 0.7 * loss(chosen, rejected, beta=BETA) + 0.3 * loss(rejected, chosen, beta=BETA)
+    assert mixed.item() == pytest.approx(expected.item(), abs=1e-6)
+
+
+def test_label_smoothing_is_a_soft_label() -> None:
+    chosen, rejected = torch.tensor([A]), torch.tensor([B])
+
+    smooth = preference.sigmoid(chosen, rejected, label_smoothing=0.1)
+    soft = preference.sigmoid(chosen, rejected, probability=torch.tensor([0.9]))
+
+    assert smooth.item() == pytest.approx(soft.item(), abs=1e-6)
+
+
+def test_robust_is_unbiased_under_flipped_labels() -> None:
+    """E over a flip with probability s of the robust loss is the plain loss."""
+    s, chosen, rejected = 0.2, torch.tensor([A]), torch.tensor([B])
+
+    right = preference.robust(chosen, rejected, beta=BETA, label_smoothing=s)
+    flipped = preference.robust(rejected, chosen, beta=BETA, label_smoothing=s)
+
+    plain = preference.sigmoid(chosen, rejected, beta=BETA)
+    assert ((1 - s) * right + s * flipped).item() == pytest.approx(plain.item(), abs=1e-6)
+
+
+def test_aot_compares_sorted_sides() -> None:
+    chosen, rejected = torch.tensor([3.0, 1.0]), torch.tensor([0.0, 2.0])
+
+    found = preference.aot(chosen, rejected, beta=1.0)
+
+    # sorted: (1, 0) and (3, 2), both with z = 1
+    assert found.tolist() == pytest.approx([-math.log(sigma(1.0))] * 2)
+
+
+def test_side_log_ratios_sum_or_average_over_the_mask() -> None:
+    log_probs = torch.tensor([[-1.0, -2.0, -9.0]])
+    reference = torch.tensor([[-1.5, -1.0, 0.0]])
+    mask = torch.tensor([[True, True, False]])
+
+    total = preference.side_log_ratios(log_probs, reference, mask)
+    mean = preference.side_log_ratios(log_probs, reference, mask, mean=True)
+
+    assert (total.item(), mean.item()) == (-0.5, -0.25)
