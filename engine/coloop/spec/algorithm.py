@@ -1,436 +1,339 @@
-"""What a learner does with what arrives at a teaching port: the `algorithm` section.
+"""Algorithms in full: what is written, completed by the preset that its name stands for.
 
-A section maps teaching ports to algorithms, each with a `name`; a port may have several with weights. Where
-one teaching port is in use the short form `algorithm: {name: grpo}` will do. A field that is not written
-takes the value of the named preset (`presets.py` of this package's `algorithm_presets`), so absence and
-`null` differ. Formulas live in the recipes; this module only says what can be written.
+`resolve_*` turn a section into a frozen value with every field filled; recipes read nothing else.
+`node_algorithms` resolves the short form against the teaching ports that are connected. The sections
+themselves are in `algorithm_fields`, the numbers in `algorithm_presets`.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from pydantic import Discriminator, Field, Tag
-
-from coloop.spec.base import Flag, Name, Number, OneOrMany, Section, Text, Whole, setting
-
-Advantage = Literal[
-    "gae",
-    "group_mean_std",
-    "group_mean",
-    "leave_one_out",
-    "length_weighted",
-    "greedy",
-    "discounted_return",
-    "best_minus_second",
-    "none",
-]
-PolicyLoss = Literal[
-    "clipped", "policy_gradient", "sequence_clipped", "cispo", "sapo", "gmpo", "clip_cov", "kl_cov"
-]
-Aggregation = Literal["token_mean", "sequence_mean", "sequence_sum", "constant"]
-Estimator = Literal["k1", "k2", "k3"]
-PreferenceLoss = Literal[
-    "sigmoid",
-    "hinge",
-    "ipo",
-    "robust",
-    "exo",
-    "nca",
-    "bco",
-    "sppo",
-    "aot",
-    "apo",
-    "discopop",
-]
-
-RewardsName = Literal[
-    "grpo",
-    "dr_grpo",
-    "dapo",
-    "gspo",
-    "cispo",
-    "rloo",
-    "opo",
-    "remax",
-    "reinforce",
-    "reinforce_pp",
-    "reinforce_pp_baseline",
-    "ppo",
-    "vapo",
-    "trl-grpo",
-    "trl-dr_grpo",
-    "trl-bnpo",
-    "trl-gspo",
-    "trl-cispo",
-    "trl-sapo",
-    "trl-rloo",
-    "trl-ppo",
-    "verl-grpo",
-    "verl-dr_grpo",
-    "verl-dapo",
-    "verl-gspo",
-    "verl-cispo",
-    "verl-rloo",
-    "verl-opo",
-    "verl-remax",
-    "verl-reinforce_pp",
-    "verl-reinforce_pp_baseline",
-    "verl-ppo",
-    "openrlhf-ppo",
-    "openrlhf-reinforce",
-    "openrlhf-reinforce_baseline",
-    "openrlhf-rloo",
-    "openrlhf-grpo",
-    "openrlhf-dr_grpo",
-    "openrlhf-gspo",
-    "nemo-grpo",
-    "nemo-gspo",
-    "nemo-reinforce_pp_baseline",
-    "nemo-ppo",
-]
-PreferenceName = Literal[
-    "dpo",
-    "ipo",
-    "kto",
-    "orpo",
-    "simpo",
-    "spin",
-    "trl-dpo",
-    "trl-ipo",
-    "trl-kto",
-    "openrlhf-dpo",
-    "openrlhf-ipo",
-    "nemo-dpo",
-    "verl-spin",
-]
-
-
-class Kl(Section):
-    """A pull towards the reference."""
-
-    coefficient: Number = setting(0.001, ge=0, le=100, hot=True)
-    """Strength of the pull."""
-    estimator: Estimator | None = setting(None, level="advanced")
-    """x = log policy - log reference: k1 is x, k2 is x^2/2, k3 is e^-x + x - 1. Null: k2 in the loss, k1 in the reward."""
-    into: Literal["loss", "reward"] = setting("loss", level="advanced")
-    """Added to the loss, or taken from the token rewards before the advantage."""
-    target: Number | None = setting(None, gt=0, level="expert", hot=True)
-    """Adapt the coefficient to keep the KL here; null: constant."""
-    horizon: Whole = setting(10_000, ge=1, level="expert", unit="rows")
-    """How slowly the coefficient adapts."""
-
-
-class Correction(Section):
-    """Weights for rows whose engine and trainer disagree: w = trainer / engine."""
-
-    method: Literal["token_tis", "icepop", "sequence_mask", "none"] = setting("token_tis")
-    """`token_tis` clamps w, `icepop` zeroes it outside, `sequence_mask` drops the row."""
-    min: Number | None = setting(None, ge=0, level="advanced")
-    """Least weight; null: no bound."""
-    max: Number | None = setting(None, gt=0, level="advanced")
-    """Greatest weight; null: 2 for `token_tis`, 5 for `icepop`, 3 for `sequence_mask`."""
-
-
-class OffPolicy(Section):
-    """Learn from rows that others wrote."""
-
-    shaping: Number = setting(0.1, gt=0, hot=True)
-    """c in the weight p / (p + c); no ratio, no clip."""
-    prompt: Literal["own", "as_written"] = setting("own")
-    """Learn them as completions of the own prompt row, or of the prompt they were written for."""
-
-
-class RewardsAlgorithm(Section):
-    """Learn from scores of own rollouts."""
-
-    unset_is_preset: ClassVar[bool] = True
-
-    name: RewardsName = setting()
-    """A preset of advantage, loss and aggregation; each may be set apart."""
-    advantage: Advantage | None = setting(None, level="advanced")
-    """How scores become advantages."""
-    loss: PolicyLoss | None = setting(None, level="advanced")
-    """The policy loss of a token."""
-    aggregation: Aggregation | None = setting(None, level="advanced")
-    """How token losses become one number; the divisor is taken over the whole optimizer step."""
-    divisor: Whole | None = setting(None, ge=1, level="expert", unit="tokens")
-    """Tokens a row that `constant` divides by; null: the rollout's `max_new_tokens`."""
-    clip_low: Number | None = setting(None, ge=0, lt=1, level="advanced", hot=True)
-    """The ratio is clipped below at 1 - this; null: no clip."""
-    clip_high: Number | None = setting(None, ge=0, level="advanced", hot=True)
-    """The ratio is clipped above at 1 + this; null: no clip."""
-    dual_clip: Number | None = setting(None, gt=1, level="advanced", hot=True)
-    """Cap the loss at this times the advantage where it is negative; null: off."""
-    ratio_min: Number | None = setting(None, ge=0, level="advanced", hot=True)
-    """CISPO: least ratio, in absolute terms."""
-    ratio_max: Number | None = setting(None, gt=0, level="advanced", hot=True)
-    """CISPO: greatest ratio, in absolute terms."""
-    epsilon: Number | None = setting(None, ge=0, level="expert")
-    """Added to the standard deviation."""
-    deviation: Literal["unbiased", "population", "leave_one_out", "batch"] | None = setting(
-        None, level="expert"
-    )
-    """Which standard deviation scales advantages: of the group, of the others, of the whole batch."""
-    whiten: Flag | None = setting(None, level="advanced")
-    """Bring advantages to mean 0 and deviation 1 over all trained tokens."""
-    gamma: Number | None = setting(None, ge=0, le=1, level="advanced")
-    """Discount from token to token."""
-    gae_lambda: Number | None = setting(None, ge=0, le=1, level="advanced")
-    """GAE: how far advantages look ahead; 1: to the end."""
-    length_alpha: Number | None = setting(None, ge=0, level="advanced")
-    """VAPO: lambda = 1 - 1 / (alpha * length); null: `gae_lambda`."""
-    reward_clip: Number | None = setting(None, gt=0, level="advanced")
-    """Scores are clipped to plus or minus this; null: no clip."""
-    entropy: Number | None = setting(None, ge=0, level="advanced", hot=True)
-    """Bonus on the entropy of the policy."""
-    kl: Kl | None = setting(None)
-    """A pull towards the reference at port `reference`; null: none."""
-    correction: Correction | None = setting(None, level="advanced")
-    """Weights where engine and trainer disagree; not written: token TIS with cap 2."""
-    off_policy: OffPolicy | None = setting(None, level="advanced")
-    """Take rows that others wrote; null: they are ignored."""
-    tau_positive: Number | None = setting(None, gt=0, level="expert")
-    """SAPO: temperature where the advantage is positive."""
-    tau_negative: Number | None = setting(None, gt=0, level="expert")
-    """SAPO: temperature where the advantage is negative."""
-    covariance_share: Number | None = setting(None, gt=0, le=1, level="expert")
-    """Clip-Cov and KL-Cov: share of tokens that are dropped or held back."""
-    allow_group_of_one: Flag = setting(False, level="expert")
-    """Accept groups of one row where the baseline needs more: their advantage is 0."""
-    weight: Number = setting(1.0, ge=0, level="advanced", hot=True)
-    """Weight of this loss among the learner's."""
-
-
-class PreferenceAlgorithm(Section):
-    """Learn from pairs: chosen more likely, rejected less."""
-
-    unset_is_preset: ClassVar[bool] = True
-
-    name: PreferenceName = setting()
-    """A preset of loss, beta and reduction."""
-    beta: Number | None = setting(None, gt=0, hot=True)
-    """How strongly the policy is held to the reference."""
-    loss: PreferenceLoss | None = setting(None, level="advanced")
-    """The loss of the margin z between chosen and rejected."""
-    label_smoothing: Number | None = setting(None, ge=0, lt=0.5, level="advanced")
-    """Share of pairs taken to be labelled the wrong way round."""
-    reduce: Literal["sum", "mean"] | None = setting(None, level="advanced")
-    """Sum or mean of a side's token log-probs."""
-    sft: Number | None = setting(None, ge=0, le=1, level="advanced", hot=True)
-    """Share a of imitation of the chosen side: a * sft + (1 - a) * loss."""
-    gamma: Number | None = setting(None, ge=0, level="advanced")
-    """SimPO: margin that the chosen side must lead by."""
-    weight: Number = setting(1.0, ge=0, level="advanced", hot=True)
-    """Weight of this loss among the learner's."""
-
-
-class BradleyTerry(Section):
-    """A scorer learns that chosen scores higher than rejected."""
-
-    name: Literal["bradley_terry"]
-    """Loss: -log sigmoid(chosen - rejected - margin)."""
-    margin: Name | None = setting(None, level="advanced", widget="column")
-    """Column with the margin of a pair; null: none."""
-    center: Number | None = setting(None, ge=0, level="advanced")
-    """Pull of the mean score towards 0; null: off."""
-    soft: Flag = setting(False, level="advanced")
-    """Read the pair's `probability` as a soft label."""
-    label_smoothing: Number = setting(0.0, ge=0, lt=0.5, level="advanced")
-    """Share of pairs taken to be labelled the wrong way round."""
-    weight: Number = setting(1.0, ge=0, level="advanced", hot=True)
-    """Weight of this loss among the learner's."""
-
-
-class LabelCrossEntropy(Section):
-    """A language model learns which label word to say."""
-
-    name: Literal["label_ce"]
-    """Cross-entropy restricted to the label words of `read.labels`."""
-    label_smoothing: Number = setting(0.0, ge=0, lt=0.5, level="advanced")
-    """Share of labels taken to be wrong."""
-    soft: Flag = setting(False, level="advanced")
-    """Labels between 0 and 1 are probabilities."""
-    labels: tuple[Text, ...] | None = setting(None, level="advanced")
-    """Label words; null: those of `read`."""
-    weight: Number = setting(1.0, ge=0, level="advanced", hot=True)
-    """Weight of this loss among the learner's."""
-
-
-class Regression(Section):
-    """A scorer learns numbers."""
-
-    name: Literal["regression"]
-    """Mean squared error to the labels."""
-    weight: Number = setting(1.0, ge=0, level="advanced", hot=True)
-    """Weight of this loss among the learner's."""
-
-
-class Outcome(Section):
-    """A scorer learns right from wrong."""
-
-    name: Literal["outcome"]
-    """Binary cross-entropy of the score, whole or step by step."""
-    soft: Flag = setting(False, level="advanced")
-    """Labels between 0 and 1 are probabilities; else they are rounded."""
-    weight: Number = setting(1.0, ge=0, level="advanced", hot=True)
-    """Weight of this loss among the learner's."""
-
-
-class ImplicitPrm(Section):
-    """A language model learns outcomes and is read as a reward of each token."""
-
-    name: Literal["implicit_prm"]
-    """Binary cross-entropy of sigmoid(beta * sum(log policy - log prior))."""
-    beta: Number = setting(0.05, gt=0, hot=True)
-    """Scale of the log ratio."""
-    soft: Flag = setting(False, level="advanced")
-    """Labels between 0 and 1 are probabilities."""
-    weight: Number = setting(1.0, ge=0, level="advanced", hot=True)
-    """Weight of this loss among the learner's."""
-
-
-class Sft(Section):
-    """Imitate demonstrations."""
-
-    name: Literal["sft"]
-    """Cross-entropy on the tokens to imitate."""
-    mask: tuple[Name, ...] = setting((), level="advanced")
-    """Tags whose content is not trained."""
-    weight: Number = setting(1.0, ge=0, level="advanced", hot=True)
-    """Weight of this loss among the learner's."""
-
-
-class ValueLoss(Section):
-    """A critic learns returns."""
-
-    name: Literal["value"]
-    """Half the squared error to the returns, clipped around the old value."""
-    clip: Number | None = setting(0.5, gt=0, level="advanced")
-    """Greatest move of a value that counts; null: no clip."""
-    gae_lambda: Number | None = setting(None, ge=0, le=1, level="advanced")
-    """Lambda of the returns it learns; null: the actor's."""
-    weight: Number = setting(1.0, ge=0, level="advanced", hot=True)
-    """Weight of this loss among the learner's."""
-
-
-PairsAlgorithm = Annotated[
-    PreferenceAlgorithm | BradleyTerry | LabelCrossEntropy, Field(discriminator="name")
-]
-ScorerPairs = Annotated[BradleyTerry | LabelCrossEntropy, Field(discriminator="name")]
-LabelsAlgorithm = Annotated[
-    Regression | Outcome | ImplicitPrm | LabelCrossEntropy, Field(discriminator="name")
-]
-Algorithm = (
-    RewardsAlgorithm
-    | PreferenceAlgorithm
-    | BradleyTerry
-    | LabelCrossEntropy
-    | Regression
-    | Outcome
-    | ImplicitPrm
-    | Sft
-    | ValueLoss
+from coloop.spec.algorithm_fields import (
+    PORTS_OF,
+    PREFERENCE_NAMES,
+    REWARDS_NAMES,
+    ActorAlgorithm,
+    ActorAlgorithms,
+    Algorithm,
+    BradleyTerry,
+    Correction,
+    CriticAlgorithm,
+    CriticAlgorithms,
+    ImplicitPrm,
+    Kl,
+    LabelCrossEntropy,
+    LabelsAlgorithm,
+    OffPolicy,
+    Outcome,
+    PairsAlgorithm,
+    PreferenceAlgorithm,
+    Regression,
+    RewardAlgorithm,
+    RewardAlgorithms,
+    RewardsAlgorithm,
+    Sft,
+    ValueLoss,
+    VerifierAlgorithm,
+    VerifierAlgorithms,
 )
+from coloop.spec.algorithm_presets import (
+    FAMILY,
+    PREFERENCE_BASE,
+    PRESETS,
+    REWARDS_BASE,
+    family_of,
+)
+from coloop.spec.base import Section, as_tuple
 
+if TYPE_CHECKING:
+    from coloop.spec.graph import LoopSpec
 
-class ActorAlgorithms(Section):
-    """What an actor does with each of its teaching ports."""
-
-    rewards: OneOrMany[RewardsAlgorithm] | None = setting(None)
-    """Learn from scores of own rollouts."""
-    demonstrations: OneOrMany[Sft] | None = setting(None)
-    """Learn from examples."""
-    pairs: OneOrMany[PreferenceAlgorithm] | None = setting(None)
-    """Learn from preferences."""
-
-
-class CriticAlgorithms(Section):
-    """What a critic does with each of its teaching ports."""
-
-    returns: OneOrMany[ValueLoss] | None = setting(None)
-    """Learn the returns of its actor."""
-    labels: OneOrMany[LabelsAlgorithm] | None = setting(None)
-    """Learn numbers directly."""
-
-
-class RewardAlgorithms(Section):
-    """What a reward model does with each of its teaching ports."""
-
-    pairs: OneOrMany[ScorerPairs] | None = setting(None)
-    """Learn from preferences."""
-    labels: OneOrMany[LabelsAlgorithm] | None = setting(None)
-    """Learn from numbers."""
-
-
-class VerifierAlgorithms(Section):
-    """What a verifier does with each of its teaching ports."""
-
-    labels: OneOrMany[LabelsAlgorithm] | None = setting(None)
-    """Learn the truth of what it judged."""
-    rewards: OneOrMany[RewardsAlgorithm] | None = setting(None)
-    """Learn from scores of the verdicts it wrote."""
-    demonstrations: OneOrMany[Sft] | None = setting(None)
-    """Learn from examples of verdicts."""
-    pairs: OneOrMany[PairsAlgorithm] | None = setting(None)
-    """Learn from preferences."""
-
-
-def _short_or_by_port(value: Any) -> str:
-    if isinstance(value, dict):
-        return "<short>" if "name" in value else "<by_port>"
-    return "<short>" if hasattr(value, "name") else "<by_port>"
-
-
-_ActorShort = Annotated[RewardsAlgorithm | Sft | PreferenceAlgorithm, Field(discriminator="name")]
-_CriticShort = Annotated[
-    ValueLoss | Regression | Outcome | ImplicitPrm | LabelCrossEntropy, Field(discriminator="name")
-]
-_RewardShort = Annotated[
-    BradleyTerry | LabelCrossEntropy | Regression | Outcome | ImplicitPrm,
-    Field(discriminator="name"),
-]
-_VerifierShort = Annotated[
-    RewardsAlgorithm
-    | Sft
-    | PreferenceAlgorithm
-    | BradleyTerry
-    | LabelCrossEntropy
-    | Regression
-    | Outcome
-    | ImplicitPrm,
-    Field(discriminator="name"),
+__all__ = [
+    "FAMILY",
+    "PORTS_OF",
+    "PREFERENCE_NAMES",
+    "PRESETS",
+    "REWARDS_NAMES",
+    "ActorAlgorithm",
+    "ActorAlgorithms",
+    "Algorithm",
+    "BradleyTerry",
+    "Correction",
+    "CriticAlgorithm",
+    "CriticAlgorithms",
+    "ImplicitPrm",
+    "Kl",
+    "LabelCrossEntropy",
+    "LabelsAlgorithm",
+    "OffPolicy",
+    "Outcome",
+    "PairsAlgorithm",
+    "PreferenceAlgorithm",
+    "Regression",
+    "ResolvedCorrection",
+    "ResolvedKl",
+    "ResolvedOffPolicy",
+    "ResolvedPreference",
+    "ResolvedRewards",
+    "RewardAlgorithm",
+    "RewardAlgorithms",
+    "RewardsAlgorithm",
+    "Sft",
+    "ValueLoss",
+    "VerifierAlgorithm",
+    "VerifierAlgorithms",
+    "family_of",
+    "node_algorithms",
+    "reads",
+    "resolve_algorithm",
+    "resolve_pairs_algorithm",
+    "resolve_rewards_algorithm",
 ]
 
-ActorAlgorithm = Annotated[
-    Annotated[_ActorShort, Tag("<short>")] | Annotated[ActorAlgorithms, Tag("<by_port>")],
-    Discriminator(_short_or_by_port),
-]
-CriticAlgorithm = Annotated[
-    Annotated[_CriticShort, Tag("<short>")] | Annotated[CriticAlgorithms, Tag("<by_port>")],
-    Discriminator(_short_or_by_port),
-]
-RewardAlgorithm = Annotated[
-    Annotated[_RewardShort, Tag("<short>")] | Annotated[RewardAlgorithms, Tag("<by_port>")],
-    Discriminator(_short_or_by_port),
-]
-VerifierAlgorithm = Annotated[
-    Annotated[_VerifierShort, Tag("<short>")] | Annotated[VerifierAlgorithms, Tag("<by_port>")],
-    Discriminator(_short_or_by_port),
-]
+_NEEDS_GROUP = frozenset(
+    {"group_mean_std", "group_mean", "leave_one_out", "length_weighted", "best_minus_second"}
+)
+_NO_REFERENCE = frozenset({"orpo", "simpo"})
+_CORRECTION_MAX = {"token_tis": 2.0, "icepop": 5.0, "sequence_mask": 3.0, "none": None}
 
-PORTS_OF: dict[type[Section], tuple[str, ...]] = {
-    RewardsAlgorithm: ("rewards",),
-    PreferenceAlgorithm: ("pairs",),
-    BradleyTerry: ("pairs",),
-    LabelCrossEntropy: ("pairs", "labels"),
-    Regression: ("labels",),
-    Outcome: ("labels",),
-    ImplicitPrm: ("labels",),
-    Sft: ("demonstrations",),
-    ValueLoss: ("returns",),
-}
-"""Which teaching ports an algorithm may serve."""
 
-REWARDS_NAMES: tuple[str, ...] = get_args(RewardsName)
-PREFERENCE_NAMES: tuple[str, ...] = get_args(PreferenceName)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedKl:
+    """A pull towards the reference, complete."""
+
+    coefficient: float
+    estimator: str
+    into: str
+    target: float | None
+    horizon: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedCorrection:
+    """Weights between engine and trainer, complete; `None` in a bound: no bound."""
+
+    method: str
+    min: float | None
+    max: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedOffPolicy:
+    """How rows of others are learned."""
+
+    shaping: float
+    prompt: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedRewards:
+    """An algorithm of port `rewards` with every field filled; the fields are those of the language."""
+
+    name: str
+    family: str
+    advantage: str
+    loss: str
+    aggregation: str
+    divisor: int | None
+    clip_low: float | None
+    clip_high: float | None
+    dual_clip: float | None
+    ratio_min: float | None
+    ratio_max: float | None
+    epsilon: float
+    deviation: str
+    whiten: bool
+    whiten_deviation: str
+    gamma: float
+    gae_lambda: float
+    length_alpha: float | None
+    reward_clip: float | None
+    entropy: float | None
+    kl: ResolvedKl | None
+    correction: ResolvedCorrection
+    off_policy: ResolvedOffPolicy | None
+    tau_positive: float
+    tau_negative: float
+    covariance_share: float
+    allow_group_of_one: bool
+    weight: float
+
+    @property
+    def port(self) -> str:
+        """The teaching port it serves."""
+        return "rewards"
+
+    @property
+    def needs_reference(self) -> bool:
+        """Whether it reads log-probs of a reference."""
+        return self.kl is not None
+
+    @property
+    def needs_values(self) -> bool:
+        """Whether it reads values of a critic."""
+        return self.advantage == "gae"
+
+    @property
+    def needs_greedy(self) -> bool:
+        """Whether it wants one greedy row a prompt."""
+        return self.advantage == "greedy"
+
+    @property
+    def needs_group(self) -> bool:
+        """Whether a group of one row teaches it nothing."""
+        return self.advantage in _NEEDS_GROUP
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedPreference:
+    """A preference algorithm of port `pairs` with every field filled."""
+
+    name: str
+    family: str
+    beta: float
+    loss: str
+    label_smoothing: float
+    reduce: str
+    sft: float
+    gamma: float
+    weight: float
+
+    @property
+    def port(self) -> str:
+        """The teaching port it serves."""
+        return "pairs"
+
+    @property
+    def needs_reference(self) -> bool:
+        """Whether it reads log-probs of a reference."""
+        return self.family not in _NO_REFERENCE
+
+
+def resolve_rewards_algorithm(
+    entry: RewardsAlgorithm, *, max_new_tokens: int | None = None
+) -> ResolvedRewards:
+    """Complete an algorithm of port `rewards`; `max_new_tokens` fills the constant divisor."""
+    preset = {**REWARDS_BASE, **PRESETS[entry.name]}
+    values = {**preset, **_written(entry, except_for=("name", "kl", "correction", "off_policy"))}
+    kl = _merged(entry, "kl", preset)
+    correction = _merged(entry, "correction", preset) or {"method": "none"}
+    off_policy = _merged(entry, "off_policy", preset)
+    values |= {
+        "divisor": values["divisor"] or max_new_tokens,
+        "deviation": values["deviation"] or _deviation(values["advantage"]),
+        "kl": None if kl is None else _resolve_kl(kl),
+        "correction": _resolve_correction(correction),
+        "off_policy": None if off_policy is None else _resolve_off_policy(off_policy),
+        "allow_group_of_one": entry.allow_group_of_one,
+        "weight": entry.weight,
+    }
+    return ResolvedRewards(name=entry.name, family=family_of(entry.name), **values)
+
+
+def resolve_pairs_algorithm(
+    entry: PreferenceAlgorithm | BradleyTerry | LabelCrossEntropy,
+) -> ResolvedPreference | BradleyTerry | LabelCrossEntropy:
+    """Complete an algorithm of port `pairs`; scorers' algorithms are complete as they are."""
+    if not isinstance(entry, PreferenceAlgorithm):
+        return entry
+    values = {**PREFERENCE_BASE, **PRESETS[entry.name]}
+    values |= {k: v for k, v in _written(entry, except_for=("name",)).items() if v is not None}
+    values["weight"] = entry.weight
+    return ResolvedPreference(name=entry.name, family=family_of(entry.name), **values)
+
+
+def resolve_algorithm(entry: Algorithm, *, max_new_tokens: int | None = None) -> Any:
+    """Complete any algorithm; those without presets are complete as they are."""
+    match entry:
+        case RewardsAlgorithm():
+            return resolve_rewards_algorithm(entry, max_new_tokens=max_new_tokens)
+        case PreferenceAlgorithm():
+            return resolve_pairs_algorithm(entry)
+    return entry
+
+
+def reads(entry: Algorithm) -> frozenset[str]:
+    """The serving ports that an algorithm reads: `reference`, `values`, `prior`."""
+    match entry:
+        case RewardsAlgorithm():
+            full = resolve_rewards_algorithm(entry)
+            wanted = {"reference": full.needs_reference, "values": full.needs_values}
+            return frozenset(port for port, needed in wanted.items() if needed)
+        case PreferenceAlgorithm():
+            needs_reference = family_of(entry.name) not in _NO_REFERENCE
+            return frozenset({"reference"} if needs_reference else ())
+        case ImplicitPrm():
+            return frozenset({"prior"})
+    return frozenset()
+
+
+def node_algorithms(spec: LoopSpec, node: str) -> dict[str, tuple[Algorithm, ...]]:
+    """What a node does with each of its teaching ports, the short form resolved.
+
+    The short form serves every connected teaching port that its algorithm may serve; where none is
+    connected, the first that it may serve.
+    """
+    section = getattr(spec.nodes[node], "algorithm", None)
+    if section is None:
+        return {}
+    if isinstance(section, tuple(PORTS_OF)):
+        allowed = PORTS_OF[type(section)]
+        connected = [port for port in spec.graph.teaching_ports(node) if port in allowed]
+        return {port: (section,) for port in connected or allowed[:1]}
+    named = {port: as_tuple(getattr(section, port)) for port in type(section).model_fields}
+    return {port: entries for port, entries in named.items() if entries}
+
+
+def _written(entry: Section, except_for: tuple[str, ...]) -> dict[str, Any]:
+    return {
+        name: getattr(entry, name)
+        for name in type(entry).model_fields
+        if name in entry.model_fields_set and name not in except_for
+    }
+
+
+def _merged(entry: RewardsAlgorithm, field: str, preset: dict[str, Any]) -> dict[str, Any] | None:
+    """A nested section as written; what it leaves open is the preset's."""
+    if field not in entry.model_fields_set:
+        found: dict[str, Any] | None = preset[field]
+        return found
+    section = getattr(entry, field)
+    if section is None:
+        return None
+    written = {name: getattr(section, name) for name in section.model_fields_set}
+    base = preset[field] or {}
+    if field == "correction" and written.get("method", base.get("method")) != base.get("method"):
+        base = {}
+    defaults = {name: getattr(section, name) for name in type(section).model_fields}
+    return {**defaults, **base, **written}
+
+
+def _deviation(advantage: str) -> str:
+    return "unbiased" if advantage in ("group_mean_std", "best_minus_second") else "none"
+
+
+def _resolve_kl(kl: dict[str, Any]) -> ResolvedKl:
+    into = kl.get("into", "loss")
+    return ResolvedKl(
+        coefficient=kl["coefficient"],
+        estimator=kl.get("estimator") or ("k2" if into == "loss" else "k1"),
+        into=into,
+        target=kl.get("target"),
+        horizon=kl.get("horizon", 10_000),
+    )
+
+
+def _resolve_correction(correction: dict[str, Any]) -> ResolvedCorrection:
+    method = correction.get("method", "token_tis")
+    maximum = correction.get("max")
+    return ResolvedCorrection(
+        method=method,
+        min=correction.get("min"),
+        max=_CORRECTION_MAX[method] if maximum is None else maximum,
+    )
+
+
+def _resolve_off_policy(off_policy: dict[str, Any]) -> ResolvedOffPolicy:
+    return ResolvedOffPolicy(shaping=off_policy["shaping"], prompt=off_policy["prompt"])
