@@ -1,0 +1,255 @@
+"""Facts of a transformer and what follows from them exactly: parameters and key-value cache.
+
+Reads the Hugging Face config vocabulary and turns it into one value. Does not know where a config came from, nor
+anything of memory schemes or hardware. Invariant: for the model types named in `MODEL_TYPES` the count equals
+the number of elements of the model that transformers builds from the same config.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+MODEL_TYPES = frozenset(
+    {
+        "deepseek_v3",
+        "gemma",
+        "gemma2",
+        "gemma3_text",
+        "llama",
+        "mistral",
+        "mixtral",
+        "qwen2",
+        "qwen3",
+        "qwen3_moe",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MixtureOfExperts:
+    """The sparse layers of a model."""
+
+    experts: int
+    """Routed experts of a layer."""
+    active_experts: int
+    """Routed experts that one token uses."""
+    shared_experts: int
+    """Experts that every token uses."""
+    ffn: int
+    """Inner width of one expert."""
+    dense_layers: int
+    """Layers at the start that have an ordinary feed-forward block."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatentAttention:
+    """Multi-head latent attention: keys and values are kept as one compressed vector."""
+
+    query_rank: int
+    cache_rank: int
+    rope_dim: int
+    plain_dim: int
+    value_dim: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Architecture:
+    """What decides the size and the work of a decoder."""
+
+    name: str
+    model_type: str
+    vocab_size: int
+    hidden_size: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    ffn: int
+    tied: bool
+    """Whether the output matrix is the embedding."""
+    qkv_bias: bool
+    output_bias: bool
+    mlp_bias: bool
+    qk_norm: bool
+    norms_per_layer: int
+    max_positions: int
+    moe: MixtureOfExperts | None
+    latent: LatentAttention | None
+    sliding_window: int | None
+    sliding_layers: int
+    """Layers whose attention, and so their cache, ends at the window."""
+    is_exact: bool
+    """Whether the model type is one whose count is checked against transformers."""
+
+    @property
+    def query_width(self) -> int:
+        """Width of all query heads together."""
+        return self.heads * self.head_dim
+
+    @property
+    def kv_width(self) -> int:
+        """Width of all key heads together; that of the values is equal."""
+        return self.kv_heads * self.head_dim
+
+
+class UnknownArchitecture(ValueError):
+    """A config lacks a fact without which nothing can be counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterCount:
+    """Parameters of a model, in elements."""
+
+    total: int
+    active: int
+    """Parameters that one token passes through, the output matrix included."""
+    embedding: int
+    """One vocabulary matrix."""
+    head: int
+    """The output matrix where it is one of its own; 0 where it is tied."""
+    layer: int
+    """The largest layer."""
+
+    @property
+    def decoded(self) -> int:
+        """Parameters that are read to write one token: all active ones but the input embedding."""
+        return self.active - (self.embedding if self.head else 0)
+
+
+def architecture_from_config(config: Mapping[str, Any], name: str = "") -> Architecture:
+    """Reads a Hugging Face config; a composite one is read through its `text_config`."""
+    facts = config.get("text_config") or config
+    model_type = str(facts.get("model_type") or "llama")
+    try:
+        heads, hidden = int(facts["num_attention_heads"]), int(facts["hidden_size"])
+        layers = int(facts["num_hidden_layers"])
+        window, sliding_layers = _sliding(facts, model_type, layers)
+        attention_bias = bool(facts.get("attention_bias", False))
+        return Architecture(
+            name=name or str(facts.get("_name_or_path") or model_type),
+            model_type=model_type,
+            vocab_size=int(facts["vocab_size"]),
+            hidden_size=hidden,
+            layers=layers,
+            heads=heads,
+            kv_heads=int(facts.get("num_key_value_heads") or heads),
+            head_dim=int(facts.get("head_dim") or hidden // heads),
+            ffn=int(facts["intermediate_size"]),
+            tied=bool(facts.get("tie_word_embeddings", model_type.startswith("gemma"))),
+            qkv_bias=attention_bias or model_type in ("qwen2", "qwen2_moe"),
+            output_bias=attention_bias and model_type != "qwen2",
+            mlp_bias=bool(facts.get("mlp_bias", False)),
+            qk_norm=model_type in ("qwen3", "qwen3_moe", "gemma3_text"),
+            norms_per_layer=4 if model_type in ("gemma2", "gemma3_text") else 2,
+            max_positions=int(facts.get("max_position_embeddings") or 2048),
+            moe=_experts(facts, model_type),
+            latent=_latent(facts),
+            sliding_window=window,
+            sliding_layers=sliding_layers,
+            is_exact=model_type in MODEL_TYPES,
+        )
+    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        raise UnknownArchitecture(f"the config of {name or model_type} lacks {error}") from error
+
+
+def count_parameters(arch: Architecture, head: str = "language_model") -> ParameterCount:
+    """Counts a model; `head` is `language_model`, or `score` for one number a position instead of words."""
+    h, ffn, experts = arch.hidden_size, arch.ffn, arch.moe
+    embedding = arch.vocab_size * h
+    own_head = 0 if arch.tied else embedding
+    output = own_head if head == "language_model" else h
+    fixed = _attention_parameters(arch) + arch.norms_per_layer * h
+    dense = fixed + 3 * h * ffn + (2 * ffn + h if arch.mlp_bias else 0)
+    sparse = sparse_active = dense_layers = 0
+    if experts is None:
+        dense_layers, sparse_layers = arch.layers, 0
+    else:
+        dense_layers, sparse_layers = experts.dense_layers, arch.layers - experts.dense_layers
+        router = h * experts.experts
+        if arch.model_type == "deepseek_v3":
+            router += experts.experts  # the bias that balances the load
+        width = 3 * h * experts.ffn
+        sparse = fixed + width * (experts.experts + experts.shared_experts) + router
+        sparse_active = fixed + width * (experts.active_experts + experts.shared_experts) + router
+    total = embedding + output + h + dense_layers * dense + sparse_layers * sparse
+    active = embedding + output + h + dense_layers * dense + sparse_layers * sparse_active
+    return ParameterCount(
+        total=total,
+        active=active,
+        embedding=embedding,
+        head=output if head == "score" else own_head,
+        layer=max(dense if dense_layers else 0, sparse),
+    )
+
+
+def kv_bytes_per_token(
+    arch: Architecture, dtype_bytes: int = 2, tensor_parallel: int = 1, context: int = 0
+) -> float:
+    """Bytes of key-value cache for one more token on one GPU.
+
+    With a `context` beyond the sliding window, the mean over the context: windowed layers stop growing there.
+    """
+    if arch.latent is not None:
+        return float(
+            arch.layers * (arch.latent.cache_rank + arch.latent.rope_dim) * dtype_bytes
+        )  # every rank of a tensor group keeps the whole vector
+    width = max(arch.kv_heads / tensor_parallel, 1) * arch.head_dim
+    windowed = 0.0
+    if arch.sliding_window and context > arch.sliding_window:
+        windowed = arch.sliding_layers * (1 - arch.sliding_window / context)
+    return 2 * (arch.layers - windowed) * width * dtype_bytes
+
+
+def _attention_parameters(arch: Architecture) -> int:
+    h, q, k = arch.hidden_size, arch.query_width, arch.kv_width
+    if (latent := arch.latent) is not None:
+        n, rope, plain = arch.heads, latent.rope_dim, latent.plain_dim
+        query = h * latent.query_rank + latent.query_rank
+        query += latent.query_rank * n * (plain + rope)
+        if not latent.query_rank:
+            query = h * n * (plain + rope)
+        cache = h * (latent.cache_rank + rope) + latent.cache_rank
+        expand = latent.cache_rank * n * (plain + latent.value_dim)
+        return query + cache + expand + n * latent.value_dim * h
+    weights = h * q + 2 * h * k + q * h
+    biases = (q + 2 * k if arch.qkv_bias else 0) + (h if arch.output_bias else 0)
+    return weights + biases + (2 * arch.head_dim if arch.qk_norm else 0)
+
+
+def _experts(facts: Mapping[str, Any], model_type: str) -> MixtureOfExperts | None:
+    count = (
+        facts.get("num_experts") or facts.get("num_local_experts") or facts.get("n_routed_experts")
+    )
+    if not count:
+        return None
+    return MixtureOfExperts(
+        experts=int(count),
+        active_experts=int(facts["num_experts_per_tok"]),
+        shared_experts=int(facts.get("n_shared_experts") or 0),
+        ffn=int(facts.get("moe_intermediate_size") or facts["intermediate_size"]),
+        dense_layers=int(facts.get("first_k_dense_replace") or 0),
+    )
+
+
+def _latent(facts: Mapping[str, Any]) -> LatentAttention | None:
+    if not facts.get("kv_lora_rank"):
+        return None
+    return LatentAttention(
+        query_rank=int(facts.get("q_lora_rank") or 0),
+        cache_rank=int(facts["kv_lora_rank"]),
+        rope_dim=int(facts["qk_rope_head_dim"]),
+        plain_dim=int(facts["qk_nope_head_dim"]),
+        value_dim=int(facts["v_head_dim"]),
+    )
+
+
+def _sliding(facts: Mapping[str, Any], model_type: str, layers: int) -> tuple[int | None, int]:
+    """The window and how many layers have it; every pattern-th layer sees everything."""
+    window = facts.get("sliding_window")
+    if not window or facts.get("use_sliding_window") is False:
+        return None, 0
+    if kinds := facts.get("layer_types"):
+        return int(window), sum(kind == "sliding_attention" for kind in kinds)
+    default = {"gemma2": 2, "gemma3_text": 6}.get(model_type)
+    pattern = facts.get("sliding_window_pattern") or default
+    return int(window), layers - layers // int(pattern) if pattern else layers

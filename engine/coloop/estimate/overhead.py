@@ -1,0 +1,25 @@
+"""What a process costs on a GPU beside the tensors that the formulas count.
+
+Knows no roles or stages. The numbers are ranges in the sources (memory of a CUDA context 0.5 to 0.9 GiB, of
+communication 0.5 to 2 GiB, reserved over allocated 1.03 to 1.3); one value of each is taken here.
+"""
+
+GIB = 2**30
+CONTEXT_BYTES = 0.6 * GIB
+"""CUDA context, libraries and their workspaces."""
+COMMUNICATION_BYTES = 0.6 * GIB
+"""Buffers of the communication library, in a pool of several GPUs."""
+FRAGMENTATION = 0.10
+"""Share of what comes and goes that the allocator holds on top."""
+CPU_PROCESS_BYTES = 0.3 * GIB
+"""A worker process with torch and transformers, measured; it takes the place of a GPU's context."""
+
+
+def process_bytes(*, gpus: int) -> float:
+    """What one process holds on its GPU before any tensor."""
+    return CONTEXT_BYTES + (COMMUNICATION_BYTES if gpus > 1 else 0.0)
+
+
+def fragmentation_bytes(transient: float) -> float:
+    """What the allocator holds on top of bytes that come and go within a step."""
+    return FRAGMENTATION * transient

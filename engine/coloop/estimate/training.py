@@ -1,0 +1,163 @@
+"""Memory of one optimizer step on one GPU: the peak over its instants.
+
+A step has instants at which different things are alive at once; the peak is the greatest of them, never a sum:
+
+    loss          gathered head, logits and their gradients, everything kept for the backward pass
+    head          gradient of the output matrix on its way into the shards
+    first layer   backward of the last layer: everything kept, one layer's workspace
+    last layer    backward of the first layer: all gradients, next to nothing kept
+    embedding     gradient of the embedding on its way into the shards
+    step          optimizer step: gradients, states and the step's own copy
+
+Checked against torch's FSDPMemTracker and published measurements. Knows no roles, stages or specs.
+"""
+
+from dataclasses import dataclass
+
+from coloop.estimate.activations import (
+    CROSS_ENTROPY_BYTES,
+    WORKSPACE,
+    Kernels,
+    checkpoint_bytes,
+    layer_bytes,
+)
+from coloop.estimate.architecture import Architecture, ParameterCount
+from coloop.estimate.states import ModelStates, Scheme
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingStep:
+    """Everything that the memory of a step depends on."""
+
+    arch: Architecture
+    parameters: ParameterCount
+    states: ModelStates
+    scheme: Scheme
+    shards: int
+    tokens: int
+    """Tokens of one micro-batch on one GPU, padding included."""
+    sequence_length: int
+    checkpointing: bool
+    compute_bytes: int = 2
+    has_logits: bool = True
+    """Critics and classifiers give one number a position: no vocabulary."""
+    logits_bytes: float = CROSS_ENTROPY_BYTES
+    loss_chunk: int | None = None
+    """Tokens whose logits are alive at once."""
+    kernels: Kernels = "eager"
+    eager_attention: bool = False
+    residual_bytes: int | None = None
+    trains_all: bool = True
+    """False for adapters: no gradient of whole matrices."""
+    reshard: bool = True
+    tensor_parallel: int = 1
+    pipeline_parallel: int = 1
+    context_parallel: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instant:
+    """What is alive at one instant of a step, the resting weights and optimizer states apart."""
+
+    name: str
+    gradients: float = 0.0
+    activations: float = 0.0
+    logits: float = 0.0
+    transfer: float = 0.0
+    temporary: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """All of it, in bytes."""
+        return self.gradients + self.activations + self.logits + self.transfer + self.temporary
+
+
+def peak_instant(step: TrainingStep) -> Instant:
+    """The instant at which the step needs most."""
+    return max(step_instants(step), key=lambda instant: instant.total)
+
+
+def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
+    """All instants of a step, in order."""
+    arch, count, states = step.arch, step.parameters, step.states
+    tp = step.tensor_parallel
+    sharded = step.scheme not in ("single", "zero0")
+    tokens = step.tokens / step.context_parallel
+    layers = arch.layers / step.pipeline_parallel
+    in_flight = step.pipeline_parallel  # micro-batches that the first pipeline stage holds
+
+    layer = layer_bytes(
+        arch,
+        compute_bytes=step.compute_bytes,
+        kernels=step.kernels,
+        eager_attention_length=step.sequence_length if step.eager_attention else 0,
+    )
+    layer *= tokens / tp
+    residual = step.residual_bytes or step.compute_bytes
+    per_layer = checkpoint_bytes(arch, residual_bytes=residual) * tokens
+    kept_per_layer = per_layer if step.checkpointing else layer
+    kept = layers * kept_per_layer * in_flight
+    workspace = WORKSPACE * layer if step.checkpointing else (WORKSPACE - 1) * layer
+    final_norm = 8 * arch.hidden_size * tokens
+
+    gathers = _gathers_weights(step)
+    wide = step.compute_bytes if gathers else 0
+    embedding, one_layer = count.embedding / tp, count.layer / tp
+    full_gradient = step.compute_bytes if gathers and step.trains_all else 0
+    reduced = 4 if gathers and step.trains_all and sharded else 0
+    owned_embedding = states.gradients * embedding / max(count.total / tp, 1)
+
+    head_tokens = min(tokens, step.loss_chunk or tokens)
+    logits = final_norm
+    gathered_head = 0.0
+    if step.has_logits:
+        vocabulary = arch.vocab_size / (tp if step.scheme == "megatron" else 1)
+        logits += step.logits_bytes * vocabulary * head_tokens
+        gathered_head = wide * embedding
+        if step.loss_chunk and step.trains_all:  # the head's gradient grows chunk by chunk
+            gathered_head += (full_gradient or 2) * embedding
+    unsharded = 0.0 if step.reshard else wide * (count.total / tp - embedding)
+
+    instants = [
+        Instant(
+            name="loss",
+            activations=kept,
+            logits=logits,
+            transfer=gathered_head + unsharded,
+        ),
+        Instant(
+            name="first layer",
+            gradients=owned_embedding if step.trains_all else states.gradients / max(layers, 1),
+            activations=kept + workspace,
+            transfer=(2 * wide + full_gradient + reduced) * one_layer + unsharded,
+        ),
+        Instant(
+            name="last layer",
+            gradients=max(states.gradients - owned_embedding, 0.0),
+            activations=kept_per_layer * in_flight + workspace,
+            transfer=(wide + full_gradient + reduced) * one_layer
+            + wide * max(embedding, one_layer)
+            + unsharded,
+        ),
+        Instant(
+            name="embedding",
+            gradients=states.gradients,
+            transfer=(full_gradient + reduced) * embedding + unsharded,
+        ),
+        Instant(name="step", gradients=states.gradients, temporary=states.step_temporary),
+    ]
+    if step.has_logits and count.head and step.trains_all:
+        instants.append(
+            Instant(
+                name="head",
+                gradients=owned_embedding,
+                activations=kept + final_norm,
+                transfer=(full_gradient + reduced) * embedding + wide * one_layer + unsharded,
+            )
+        )
+    return tuple(instants)
+
+
+def _gathers_weights(step: TrainingStep) -> bool:
+    """Whether weights are used from a copy in the compute type instead of where they rest."""
+    return step.scheme in ("fsdp2", "zero3")

@@ -1,0 +1,62 @@
+"""The cache of a rollout engine against the logs of real ones."""
+
+import pytest
+
+from coloop import presets
+from coloop.estimate.architecture import architecture_from_config, count_parameters
+from coloop.estimate.serving import ServingSetup, serve_from_budget, serve_static
+
+GIB = 2**30
+
+
+def _setup(model, *, length=4096, sequences=256, tensor_parallel=1, weight_bytes=2.0):
+    arch = architecture_from_config(presets.architecture(model))
+    return ServingSetup(
+        arch=arch,
+        parameters=count_parameters(arch),
+        weight_bytes=weight_bytes,
+        compute_bytes=2,
+        sequence_length=length,
+        max_sequences=sequences,
+        tensor_parallel=tensor_parallel,
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "tensor_parallel", "budget_gib", "sequences", "cache_gib"),
+    [
+        ("qwen3-0.6b", 1, 0.9 * 79.18, 1024, 64.45),
+        ("qwen3-32b", 1, 0.9 * 79.18, 1024, 4.45),
+        ("qwen3-32b", 2, 0.9 * 79.18, 1024, 34.49),
+        ("qwen2.5-32b", 2, 0.9 * 44.42, 256, 7.71),
+    ],
+)
+def test_the_cache_is_what_the_budget_leaves(
+    model, tensor_parallel, budget_gib, sequences, cache_gib
+):
+    setup = _setup(model, sequences=sequences, tensor_parallel=tensor_parallel)
+
+    serving = serve_from_budget(setup, budget=budget_gib * GIB)
+
+    assert serving.kv_cache / GIB == pytest.approx(cache_gib, rel=0.04)
+
+
+def test_the_cache_is_counted_in_whole_blocks():
+    serving = serve_from_budget(_setup("qwen3-0.6b"), budget=40 * GIB)
+
+    assert serving.tokens % 16 == 0
+    assert serving.tokens == pytest.approx(serving.kv_cache / 114_688, abs=16)
+
+
+def test_weights_beyond_the_budget_leave_nothing():
+    serving = serve_from_budget(_setup("qwen2.5-72b"), budget=0.9 * 79.18 * GIB)
+
+    assert (serving.kv_cache, serving.tokens, serving.sequences) == (0.0, 0, 0)
+
+
+def test_the_static_cache_holds_every_sequence_at_full_length():
+    serving = serve_static(_setup("tiny-qwen3", length=64, sequences=32), prefill_tokens=32 * 16)
+
+    assert serving.tokens == 32 * 64
+    assert serving.kv_cache == 32 * 64 * 512
+    assert serving.sequences == 32
