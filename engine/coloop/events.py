@@ -1,0 +1,277 @@
+"""What a run says of itself: durable events, gauges, and the requests that reach it.
+
+One JSON object a line. Durable events, and only they, are kept in `events.jsonl`; `seq` is gapless over all
+attempts of a run, and where a step was done twice the later `attempt` counts. Gauges are the latest state
+and are never replayed. This module knows the shapes and nothing of who writes or reads them.
+"""
+
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+MARK = "@@coloop "
+"""A line on the driver's standard output that begins so carries one event or the gauges as JSON."""
+
+
+class RunStateName(StrEnum):
+    """Where a run is in its life."""
+
+    QUEUED = "queued"
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    FINISHED = "finished"
+    FAILED = "failed"
+
+    @property
+    def is_final(self) -> bool:
+        return self in (RunStateName.STOPPED, RunStateName.FINISHED, RunStateName.FAILED)
+
+
+class _Message(BaseModel):
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", use_attribute_docstrings=True, ser_json_inf_nan="null"
+    )
+
+
+class RunError(_Message):
+    """Why a run failed, in words for the person who started it."""
+
+    code: str
+    message: str
+    node: str | None = None
+    hint: str | None = None
+    traceback: str | None = None
+
+
+class Event(_Message):
+    """What all events share."""
+
+    seq: int = 0
+    """1, 2, 3, ... without a gap over the whole run."""
+    at: str = ""
+    """UTC, ISO 8601."""
+    run: str = ""
+    attempt: int = 1
+    node: str | None = None
+    step: int | None = None
+
+
+class RunStateEvent(Event):
+    """The run entered a state."""
+
+    type: Literal["run.state"] = "run.state"
+    state: RunStateName
+    message: str | None = None
+    error: RunError | None = None
+
+
+class PhaseEvent(Event):
+    """A phase of the schedule began or ended."""
+
+    type: Literal["phase"] = "phase"
+    phase: str
+    index: int
+    """Place in the schedule with its repeats written out."""
+    round: int = 1
+    learn: list[str] = []
+    steps: int | None = None
+    """Steps it will take, where that is known before."""
+    state: Literal["started", "finished"]
+
+
+class StageStarted(Event):
+    """A stage began."""
+
+    type: Literal["stage.started"] = "stage.started"
+    stage: str
+    phase: str
+
+
+class StageFinished(Event):
+    """A stage ended."""
+
+    type: Literal["stage.finished"] = "stage.finished"
+    stage: str
+    phase: str
+    seconds: float
+    samples: int = 0
+    tokens: int = 0
+    waited_seconds: float = 0.0
+
+
+class MetricsEvent(Event):
+    """Numbers of one node at one step."""
+
+    type: Literal["metrics"] = "metrics"
+    metrics: dict[str, float | None]
+
+
+class SampleEvent(Event):
+    """Texts of this step; the whole of them lies at `path` in the run folder."""
+
+    type: Literal["sample"] = "sample"
+    path: str
+    rows: list[dict[str, Any]] = []
+
+
+class CheckpointEvent(Event):
+    """A checkpoint was written."""
+
+    type: Literal["checkpoint"] = "checkpoint"
+    path: str
+    best: bool = False
+    metrics: dict[str, float | None] = {}
+
+
+class EditEvent(Event):
+    """Hot fields were changed while the run was going."""
+
+    type: Literal["edit"] = "edit"
+    changes: dict[str, Any]
+    by: str = "user"
+
+
+class AlertEvent(Event):
+    """Something a person should look at."""
+
+    type: Literal["alert"] = "alert"
+    level: Literal["info", "warning", "error"]
+    code: str
+    message: str
+
+
+class DiagnosticEvent(Event):
+    """A finding of the checks, as it stood when the run began."""
+
+    type: Literal["diagnostic"] = "diagnostic"
+    diagnostic: dict[str, Any]
+
+
+class LogEvent(Event):
+    """A line of the run's story; `detail` carries its numbers."""
+
+    type: Literal["log"] = "log"
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    message: str
+    detail: dict[str, Any] | None = None
+
+
+RunEvent = Annotated[
+    RunStateEvent
+    | PhaseEvent
+    | StageStarted
+    | StageFinished
+    | MetricsEvent
+    | SampleEvent
+    | CheckpointEvent
+    | EditEvent
+    | AlertEvent
+    | DiagnosticEvent
+    | LogEvent,
+    Field(discriminator="type"),
+]
+
+EVENT_TYPES: dict[str, type[Event]] = {
+    "run.state": RunStateEvent,
+    "phase": PhaseEvent,
+    "stage.started": StageStarted,
+    "stage.finished": StageFinished,
+    "metrics": MetricsEvent,
+    "sample": SampleEvent,
+    "checkpoint": CheckpointEvent,
+    "edit": EditEvent,
+    "alert": AlertEvent,
+    "diagnostic": DiagnosticEvent,
+    "log": LogEvent,
+}
+
+EVENT_ADAPTER: TypeAdapter[RunEvent] = TypeAdapter(RunEvent)
+
+
+class Progress(_Message):
+    """How far the running stage is."""
+
+    stage: str
+    done: int
+    total: int
+    unit: str
+
+
+class NodeGauge(_Message):
+    """What one node does at present."""
+
+    samples_per_second: float | None = None
+    tokens_per_second: float | None = None
+    busy: float | None = None
+    """Share of the last steps' time that this node's stages took, 0 to 1."""
+    queue: int | None = None
+    staleness: float | None = None
+
+
+class StageGauge(_Message):
+    """One stage over the last steps."""
+
+    seconds: float
+    share: float
+    """Share of the step, 0 to 1."""
+    samples_per_second: float | None = None
+    tokens_per_second: float | None = None
+
+
+class Gauges(_Message):
+    """The latest state of a run: replaced whole, never replayed."""
+
+    at: str
+    run: str
+    attempt: int = 1
+    state: RunStateName
+    step: int
+    steps_total: int | None = None
+    phase: str | None = None
+    phase_step: int | None = None
+    phase_steps: int | None = None
+    stage: str | None = None
+    eta_seconds: float | None = None
+    step_seconds: float | None = None
+    progress: Progress | None = None
+    nodes: dict[str, NodeGauge] = {}
+    stages: dict[str, StageGauge] = {}
+    bottleneck: str | None = None
+    memory: dict[str, int] = {}
+
+
+class StopRequest(_Message):
+    """Ask the run to write a checkpoint and stop."""
+
+    type: Literal["stop"] = "stop"
+    by: str = "user"
+
+
+class EditRequest(_Message):
+    """Ask the run to change hot fields."""
+
+    type: Literal["edit"] = "edit"
+    changes: dict[str, Any]
+    by: str = "user"
+
+
+class CheckpointRequest(_Message):
+    """Ask the run to write a checkpoint now."""
+
+    type: Literal["checkpoint"] = "checkpoint"
+    by: str = "user"
+
+
+ControlRequest = Annotated[
+    StopRequest | EditRequest | CheckpointRequest, Field(discriminator="type")
+]
+CONTROL_ADAPTER: TypeAdapter[ControlRequest] = TypeAdapter(ControlRequest)
+
+
+def utc_now() -> str:
+    """The present moment as it stands in events."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,21 @@
+"""Tables with lineage: what flows along an edge in one step, and the joins between them."""
+
+from coloop.tables.attach import Delivery, attach
+from coloop.tables.join import concat_rows, cross_rows, gather_rows, join_rows
+from coloop.tables.row import ABSENT, Row, Score, Tokens, born_at
+from coloop.tables.table import Table
+
+__all__ = [
+    "ABSENT",
+    "Delivery",
+    "Row",
+    "Score",
+    "Table",
+    "Tokens",
+    "attach",
+    "born_at",
+    "concat_rows",
+    "cross_rows",
+    "gather_rows",
+    "join_rows",
+]

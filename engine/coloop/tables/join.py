@@ -1,0 +1,155 @@
+"""Joins of tables by lineage: the rows that a node works on (language.md 2).
+
+Which way two tables are related is read off their rows' trails, for whole tables at a time. That is sound
+even where a filter emptied one side: rows of one level that are not the same row differ in a place `k` on
+their trails, and rows of levels above one another have trails of different length, so neither can be taken
+for siblings.
+
+    same rows        problems ── actor ─┬─ exact            columns of both, one row
+    above, below     problems ── actor                      the row below gets what the row above has
+    siblings         sums ─┬─ tens ──┐
+                           └─ units ─┴─ both                one new row for each equal place k
+"""
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+from coloop.tables.row import Row, joined_row, merge_columns
+from coloop.tables.table import Table, concat_tables
+
+
+def join_rows(tables: Sequence[Table]) -> tuple[Row, ...]:
+    """`join: align`: rows that every table delivered, ancestors with descendants, siblings of equal k."""
+    if not tables:
+        return ()
+    rows = tables[0].rows
+    for table in tables[1:]:
+        rows = _align(rows, table.rows)
+    return rows
+
+
+def concat_rows(tables: Sequence[Table]) -> tuple[Row, ...]:
+    """`join: concat`: the tables' rows one after another, each with its own lineage."""
+    return concat_tables(tables).rows if tables else ()
+
+
+def cross_rows(tables: Sequence[Table]) -> tuple[Row, ...]:
+    """`join: cross`: all combinations of siblings under their nearest common ancestor."""
+    if not tables:
+        return ()
+    rows = tables[0].rows
+    for table in tables[1:]:
+        related = _align_related(rows, table.rows)
+        rows = related if related is not None else _cross(rows, table.rows)
+    return rows
+
+
+def gather_rows(rows: Sequence[Row], node: str | None) -> tuple[Row, ...]:
+    """`join: {gather: node}`: the descendants of one row of that node (default: the parent) in one row.
+
+    The gathering row's columns stay single; every other column becomes a list in sibling order.
+    """
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        above = row.ancestor_born_at(node) if node else (row.parents[0] if row.parents else None)
+        if above is not None:
+            groups.setdefault(above, []).append(row)
+    return tuple(_gathered(above, members) for above, members in groups.items())
+
+
+def gathered_members(row: Row) -> tuple[str, ...]:
+    """Ids of the rows gathered in this row, in order."""
+    return row.parents
+
+
+def _gathered(above: str, members: list[Row]) -> Row:
+    names = dict.fromkeys(name for member in members for name in member.columns)
+    columns: dict[str, object] = {}
+    for name in names:
+        first = members[0]
+        if name in first.depths and first.depths[name] >= len(first.trail[above]):
+            columns[name] = first.columns[name]
+        else:
+            columns[name] = [member.columns.get(name) for member in members]
+    joined = joined_row(members)
+    scoped = {
+        name: [member.scoped.get(name) for member in members]
+        for name in dict.fromkeys(name for member in members for name in member.scoped)
+    }
+    for name, values in scoped.items():
+        node, _, bare = name.partition(".")
+        if columns.get(bare) is not values and node == above.partition(":")[0]:
+            scoped[name] = values[0]
+    return Row(
+        id=joined.id,
+        parents=joined.parents,
+        trail=joined.trail,
+        round=joined.round,
+        version=joined.version,
+        group=above,
+        columns=columns,
+        scoped=scoped,
+        depths=dict.fromkeys(columns, 0),
+    )
+
+
+def _align(left: tuple[Row, ...], right: tuple[Row, ...]) -> tuple[Row, ...]:
+    related = _align_related(left, right)
+    return related if related is not None else _siblings(left, right)
+
+
+def _align_related(left: tuple[Row, ...], right: tuple[Row, ...]) -> tuple[Row, ...] | None:
+    """Join of tables of which one is the other, or stands above it; None where they are siblings."""
+    if not left or not right:
+        return ()
+    by_id = {row.id: row for row in right}
+    if any(row.id in by_id for row in left):
+        return tuple(merge_columns(row, [by_id[row.id]]) for row in left if row.id in by_id)
+    if any(not by_id.keys().isdisjoint(row.trail) for row in left):
+        return _descend(left, by_id)
+    above = {row.id: row for row in left}
+    if any(not above.keys().isdisjoint(row.trail) for row in right):
+        return _descend(right, above)
+    return None
+
+
+def _descend(below: tuple[Row, ...], above: Mapping[str, Row]) -> tuple[Row, ...]:
+    joined = []
+    for row in below:
+        ancestors = [above[ancestor] for ancestor in row.trail if ancestor in above]
+        if ancestors:
+            joined.append(merge_columns(row, ancestors))
+    return tuple(joined)
+
+
+def _siblings(left: tuple[Row, ...], right: tuple[Row, ...]) -> tuple[Row, ...]:
+    places: dict[tuple[str, tuple[int, ...]], Row] = {}
+    for row in right:
+        for ancestor, way in row.trail.items():
+            if way:
+                places.setdefault((ancestor, tuple(k for _, k in way)), row)
+    joined = []
+    for row in left:
+        for ancestor, way in sorted(row.trail.items(), key=lambda item: len(item[1])):
+            other = places.get((ancestor, tuple(k for _, k in way))) if way else None
+            if other is not None:
+                joined.append(joined_row([row, other]))
+                break
+    return tuple(joined)
+
+
+def _cross(left: tuple[Row, ...], right: tuple[Row, ...]) -> tuple[Row, ...]:
+    under: dict[str, list[Row]] = {}
+    for row in right:
+        for ancestor, way in row.trail.items():
+            if way:
+                under.setdefault(ancestor, []).append(row)
+    joined = []
+    for row in left:
+        shared = [a for a, way in row.trail.items() if way and a in under]
+        if shared:
+            nearest = min(shared, key=lambda ancestor: len(row.trail[ancestor]))
+            joined.extend(
+                joined_row([a, b]) for a, b in itertools.product([row], under[nearest])
+            )
+    return tuple(joined)

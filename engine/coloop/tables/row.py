@@ -1,0 +1,240 @@
+"""One row of a table: who its ancestors are, which columns it has, and the tokens it was drawn as.
+
+A row is immutable. "More columns" is a copy with the same id; a new row is a child with a new id. The
+module knows nothing of nodes, edges or joins.
+
+Invariants:
+- `id` is `<node>:<key>`, where node is the one in which the row was born (`join` for joined rows), and
+  is unique within a step. The same parents in the same order always give the same joined row.
+- `trail[a]` is the way from ancestor `a` down to this row: its steps, each (row id, place k). A row is its
+  own ancestor with an empty way.
+- `columns` are the bare names (the nearest value wins), `scoped` the exact ones (`node.column`).
+- `depths[c]` says how many births ago a bare column was written; it decides what "nearest" means when
+  several parents meet.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+Score = float | None | dict[int, float]
+"""A number, "does not apply", or numbers at positions (steps, tokens) of the row's text."""
+
+Step = tuple[str, int]
+
+JOINED: Final = "join"
+LONGEST_ID: Final = 160
+
+
+class Absent:
+    """A value that was not delivered at all, which is not the same as None."""
+
+    _only: "Absent | None" = None
+
+    def __new__(cls) -> "Absent":
+        if cls._only is None:
+            cls._only = super().__new__(cls)
+        return cls._only
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Absent, ())
+
+
+ABSENT: Final = Absent()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """The token ids of a rollout, kept end to end: text is never encoded again."""
+
+    prompt_ids: list[int]
+    token_ids: list[int]
+    """Completion, L tokens."""
+    loss_mask: list[bool]
+    """True on tokens that the writer drew itself, L."""
+    log_probs: list[float]
+    """At the sampling temperature, L."""
+    temperature: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row; see the module."""
+
+    id: str
+    parents: tuple[str, ...] = ()
+    trail: Mapping[str, tuple[Step, ...]]
+    k: int = 0
+    round: int = 1
+    writer: str | None = None
+    version: int = 0
+    group: str | None = None
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    scoped: Mapping[str, Any] = field(default_factory=dict)
+    depths: Mapping[str, int] = field(default_factory=dict)
+    tokens: Tokens | None = None
+
+    def column(self, name: str) -> Any:
+        """The value under a bare or dotted name, or `ABSENT`."""
+        if "." in name:
+            return self.scoped.get(name, ABSENT)
+        return self.columns.get(name, ABSENT)
+
+    def ancestor_born_at(self, node: str) -> str | None:
+        """Id of the nearest ancestor (or the row itself) that was born in `node`."""
+        best: tuple[int, str] | None = None
+        for ancestor, way in self.trail.items():
+            if born_at(ancestor) == node and (best is None or len(way) < best[0]):
+                best = (len(way), ancestor)
+        return best[1] if best else None
+
+    def with_columns(self, node: str, columns: Mapping[str, Any]) -> "Row":
+        """The same row with more columns, written by `node`."""
+        return replace(
+            self,
+            columns={**self.columns, **columns},
+            scoped={**self.scoped, **{f"{node}.{name}": v for name, v in columns.items()}},
+            depths={**self.depths, **dict.fromkeys(columns, 0)},
+        )
+
+    def without_columns(self, names: Sequence[str]) -> "Row":
+        """The same row with these bare names gone; the exact names stay."""
+        gone = set(names)
+        return replace(
+            self,
+            columns={name: v for name, v in self.columns.items() if name not in gone},
+            depths={name: d for name, d in self.depths.items() if name not in gone},
+        )
+
+
+def born_at(row_id: str) -> str:
+    """The node in which a row was born."""
+    return row_id.partition(":")[0]
+
+
+def root_row(node: str, key: str, columns: Mapping[str, Any]) -> Row:
+    """A row without parents, as a dataset or a buffer gives it."""
+    row_id = f"{node}:{key}"
+    return Row(
+        id=row_id,
+        trail={row_id: ()},
+        columns=dict(columns),
+        scoped={f"{node}.{name}": value for name, value in columns.items()},
+        depths=dict.fromkeys(columns, 0),
+    )
+
+
+def child_row(
+    node: str,
+    parent: Row,
+    k: int,
+    columns: Mapping[str, Any],
+    *,
+    tokens: Tokens | None = None,
+    version: int = 0,
+    key: str | None = None,
+) -> Row:
+    """A new row that `node` wrote from one parent: its k-th child there."""
+    row_id = _short(f"{node}:{parent.id}.{k if key is None else key}")
+    trail = {ancestor: (*way, (row_id, k)) for ancestor, way in parent.trail.items()}
+    trail[row_id] = ()
+    depths = {name: depth + 1 for name, depth in parent.depths.items()}
+    depths.update(dict.fromkeys(columns, 0))
+    return Row(
+        id=row_id,
+        parents=(parent.id,),
+        trail=trail,
+        k=k,
+        round=parent.round,
+        writer=node,
+        version=version,
+        group=parent.id,
+        columns={**parent.columns, **columns},
+        scoped={**parent.scoped, **{f"{node}.{name}": v for name, v in columns.items()}},
+        depths=depths,
+        tokens=tokens,
+    )
+
+
+def joined_row(parents: Sequence[Row], *, columns: Mapping[str, Any] | None = None) -> Row:
+    """The child of several rows; the same parents in the same order give the same row.
+
+    A bare column that two parents have at the same distance from different rows is ambiguous and is left
+    out (validation reports a template that asks for it).
+    """
+    row_id = _short(f"{JOINED}:({'+'.join(parent.id for parent in parents)})")
+    trail: dict[str, tuple[Step, ...]] = {}
+    for parent in parents:
+        for ancestor, way in parent.trail.items():
+            known = trail.get(ancestor)
+            if known is None:
+                trail[ancestor] = (*way, (row_id, 0))
+            elif known[:-1] != way:
+                trail[ancestor] = (*known[:-1], *(s for s in way if s not in known), (row_id, 0))
+    trail[row_id] = ()
+    bare, depths = _nearest_columns(parents)
+    scoped: dict[str, Any] = {}
+    for parent in parents:
+        scoped.update(parent.scoped)
+    if columns:
+        bare.update(columns)
+        depths.update(dict.fromkeys(columns, 0))
+    return Row(
+        id=row_id,
+        parents=tuple(parent.id for parent in parents),
+        trail=trail,
+        round=max(parent.round for parent in parents),
+        version=min(parent.version for parent in parents),
+        columns=bare,
+        scoped=scoped,
+        depths=depths,
+    )
+
+
+def merge_columns(row: Row, others: Sequence[Row]) -> Row:
+    """The same row with what other tables know of it: of the row itself, or of its ancestors.
+
+    Columns of the very same row count as its own; columns of an ancestor never hide the row's own.
+    """
+    columns, scoped, depths = dict(row.columns), dict(row.scoped), dict(row.depths)
+    for other in others:
+        distance = 0 if other.id == row.id else max(1, len(row.trail.get(other.id, ())))
+        scoped.update(other.scoped)
+        for name, value in other.columns.items():
+            depth = other.depths.get(name, 0) + distance
+            if name not in columns or depth < depths.get(name, 0):
+                columns[name] = value
+                depths[name] = depth
+    tokens = row.tokens or next((o.tokens for o in others if o.id == row.id and o.tokens), None)
+    return replace(row, columns=columns, scoped=scoped, depths=depths, tokens=tokens)
+
+
+def _nearest_columns(parents: Sequence[Row]) -> tuple[dict[str, Any], dict[str, int]]:
+    columns: dict[str, Any] = {}
+    depths: dict[str, int] = {}
+    ambiguous: set[str] = set()
+    for parent in parents:
+        for name, value in parent.columns.items():
+            depth = parent.depths.get(name, 0) + 1
+            if name not in columns or depth < depths[name]:
+                columns[name], depths[name] = value, depth
+                ambiguous.discard(name)
+            elif depth == depths[name] and columns[name] is not value and columns[name] != value:
+                ambiguous.add(name)
+    for name in ambiguous:
+        del columns[name], depths[name]
+    return columns, depths
+
+
+def _short(row_id: str) -> str:
+    if len(row_id) <= LONGEST_ID:
+        return row_id
+    node, _, key = row_id.partition(":")
+    return f"{node}:#{hashlib.blake2b(key.encode(), digest_size=12).hexdigest()}"

@@ -1,0 +1,65 @@
+"""A table: ordered rows, and what a scorer or a reference says of them. Tables are never changed in place."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from coloop.tables.row import Row, Score
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """What one port gives in one step.
+
+    A table of `Scores` or `LogProbs` carries the rows that it speaks of, so a receiver needs nothing else.
+    """
+
+    rows: tuple[Row, ...] = ()
+    scores: Mapping[str, Score] | None = None
+    """By row id, for ports of type Scores."""
+    scorer: str | None = None
+    score_range: tuple[float, float] | None = None
+    """Least and greatest score, where the scorer names them; a pair's opposite is low + high - s."""
+    log_probs: Mapping[str, Any] | None = None
+    """By row id, for ports of type LogProbs: numbers over the completion's tokens, or for a pair
+    `{"chosen": [...], "rejected": [...]}`."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def restricted_to(self, ids: Iterable[str]) -> "Table":
+        """The rows with these ids, in this table's order."""
+        wanted = set(ids)
+        return replace(
+            self,
+            rows=tuple(row for row in self.rows if row.id in wanted),
+            scores=_pick(self.scores, wanted),
+            log_probs=_pick(self.log_probs, wanted),
+        )
+
+
+def concat_tables(tables: Sequence[Table]) -> Table:
+    """The tables' rows one after another; a row that comes twice counts once."""
+    if len(tables) == 1:
+        return tables[0]
+    rows: dict[str, Row] = {}
+    scores: dict[str, Score] = {}
+    log_probs: dict[str, Any] = {}
+    for table in tables:
+        for row in table.rows:
+            rows.setdefault(row.id, row)
+        scores.update(table.scores or {})
+        log_probs.update(table.log_probs or {})
+    return Table(
+        rows=tuple(rows.values()),
+        scores=scores if any(t.scores is not None for t in tables) else None,
+        scorer=next((t.scorer for t in tables if t.scorer), None),
+        score_range=next((t.score_range for t in tables if t.score_range), None),
+        log_probs=log_probs if any(t.log_probs is not None for t in tables) else None,
+    )
+
+
+def _pick(values: Mapping[str, Any] | None, wanted: set[str]) -> dict[str, Any] | None:
+    if values is None:
+        return None
+    return {row_id: value for row_id, value in values.items() if row_id in wanted}
