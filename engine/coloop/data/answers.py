@@ -1,0 +1,51 @@
+"""What a completion says as its answer, and whether two answers are the same text.
+
+Shared by the checkers of the tasks and by the rewards that compare texts, so that `task` and
+`exact_match` agree. Knows nothing of rows.
+"""
+
+import re
+from typing import Any, Final
+
+THOUSANDS: Final = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+"""A comma between digits that only groups thousands."""
+
+
+def last_line(text: str) -> str:
+    """The last line that is not empty, without blanks around it."""
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
+
+
+def says(completion: str, gold: str) -> bool:
+    """Whether a completion is the answer, or ends with it on a line of its own.
+
+    Earlier lines are reasoning and count for nothing.
+    """
+    wanted = without_thousands(gold.strip())
+    whole = without_thousands(completion.strip())
+    return whole == wanted or ("\n" not in wanted and without_thousands(last_line(whole)) == wanted)
+
+
+def without_thousands(text: str) -> str:
+    """12,345 as 12345; commas elsewhere stay."""
+    return THOUSANDS.sub("", text)
+
+
+def last_match(pattern: re.Pattern[str], text: str) -> str | None:
+    """The last match of a pattern: its first group that took part, or all of it."""
+    matches = list(pattern.finditer(text))
+    if not matches:
+        return None
+    groups = [group for group in matches[-1].groups() if group is not None]
+    return groups[0] if groups else matches[-1].group(0)
+
+
+def as_text(value: Any) -> str | None:
+    """A column's value as the text it stands for: numbers lose a needless `.0`, True is 1."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)

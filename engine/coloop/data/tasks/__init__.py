@@ -1,0 +1,120 @@
+"""The library of procedural tasks: problems without files, checkers, splits that never overlap.
+
+To add one: its parameters in `coloop.spec.tasks`, a file with a `Task`, and a line in TASKS.
+Importing this package loads neither torch nor transformers.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from coloop.data.tasks.arithmetic import ARITHMETIC
+from coloop.data.tasks.base import Part, Split, Task, TaskProblem
+from coloop.data.tasks.calculator import CALCULATOR
+from coloop.data.tasks.countdown import COUNTDOWN
+from coloop.data.tasks.counting import COUNTING
+from coloop.data.tasks.draw import TooFewProblems, draw_rows, split_of
+from coloop.data.tasks.images import IMAGES
+from coloop.data.tasks.knights import KNIGHTS
+from coloop.data.tasks.knowledge import KNOWLEDGE
+from coloop.data.tasks.last_letter import LAST_LETTER
+from coloop.data.tasks.preference import PREFERENCE
+from coloop.data.tasks.proof import PROOF
+from coloop.data.tasks.read_debate import READ_DEBATE
+from coloop.data.tasks.sorting import SORTING
+from coloop.data.tasks.two_halves import TWO_HALVES
+from coloop.spec import tasks as spec_tasks
+
+TASKS: Final[Mapping[str, Task]] = {
+    "arithmetic": ARITHMETIC,
+    "countdown": COUNTDOWN,
+    "sorting": SORTING,
+    "last_letter": LAST_LETTER,
+    "knights": KNIGHTS,
+    "counting": COUNTING,
+    "calculator": CALCULATOR,
+    "knowledge": KNOWLEDGE,
+    "proof": PROOF,
+    "preference": PREFERENCE,
+    "read_debate": READ_DEBATE,
+    "two_halves": TWO_HALVES,
+    "images": IMAGES,
+}
+"""By the name that `source.task` takes."""
+
+TASK_COLUMN: Final = "task"
+"""The column that says which checker a row brings."""
+
+
+def part_of(task: Task, part: str | None) -> Part:
+    """A table of a task; the main one without a name."""
+    if part is None:
+        return task.main
+    if part not in task.parts:
+        there = ", ".join(task.parts) or "none"
+        raise TaskProblem(
+            f"task {task.name} has no part {part!r}; its parts: {there}", field="part"
+        )
+    return task.parts[part]
+
+
+def columns_of(name: str, part: str | None = None) -> tuple[str, ...]:
+    """Columns of every row of a task's table."""
+    return (*part_of(TASKS[name], part).columns, TASK_COLUMN)
+
+
+def rows_of(source: spec_tasks.Task) -> list[dict[str, Any]]:
+    """The rows that a dataset's task source stands for."""
+    task = TASKS[str(vars(source)["task"])]
+    part = part_of(task, vars(source).get("part"))
+    return draw_rows(
+        task.name, part, source, split=source.split, size=source.size, seed=source.seed
+    )
+
+
+def task_rows(name: str, **parameters: Any) -> list[dict[str, Any]]:
+    """Rows of a task by its name and the parameters of its source."""
+    section = TASKS[name].parameters
+    return rows_of(section.model_validate({"type": "task", "task": name, **parameters}))
+
+
+def check_row(columns: Mapping[str, Any], completion: str) -> float | None:
+    """Grade by the checker that the row's task brings; None where the row has none."""
+    task = _task_of_row(columns)
+    return None if task is None else task.check(columns, completion)
+
+
+def check_row_steps(columns: Mapping[str, Any], steps: list[str]) -> list[float | None]:
+    """Grades of a completion's steps; None for each where the row's task has no gold steps."""
+    task = _task_of_row(columns)
+    if task is None or task.check_steps is None:
+        return [None] * len(steps)
+    return task.check_steps(columns, steps)
+
+
+def has_checker(columns: Mapping[str, Any]) -> bool:
+    """Whether a row says which task it is of."""
+    return _task_of_row(columns) is not None
+
+
+def _task_of_row(columns: Mapping[str, Any]) -> Task | None:
+    name = columns.get(TASK_COLUMN)
+    return TASKS.get(name.partition("?")[0]) if isinstance(name, str) else None
+
+
+__all__ = [
+    "TASKS",
+    "TASK_COLUMN",
+    "Part",
+    "Split",
+    "Task",
+    "TaskProblem",
+    "TooFewProblems",
+    "check_row",
+    "check_row_steps",
+    "columns_of",
+    "has_checker",
+    "part_of",
+    "rows_of",
+    "split_of",
+    "task_rows",
+]

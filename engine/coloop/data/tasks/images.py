@@ -1,0 +1,90 @@
+"""Images: one block of ones in a one-bit figure, with a caption and questions about it.
+
+A figure is a list of rows of 0 and 1, drawn so that loops with images can be tried without files.
+"""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from coloop.data.answers import says
+from coloop.data.tasks.base import Part, Problem, Stratum, Task, decode
+from coloop.data.tasks.draw import stable_hash
+from coloop.spec.tasks import ImagesTask
+
+LETTERS: Final = "ABCD"
+
+Block = tuple[int, int, int, int]
+"""Left edge, top edge, width, height."""
+
+
+def _strata_of(make: Callable[[Block], dict[str, Any]]) -> Callable[..., Sequence[Stratum]]:
+    def strata(parameters: ImagesTask) -> Sequence[Stratum]:
+        pixels = parameters.pixels
+
+        def problem(index: int) -> Problem | None:
+            left, top, width, height = decode(index, [pixels] * 4)
+            block = (left, top, width + 1, height + 1)
+            if left + width >= pixels or top + height >= pixels:
+                return None
+            columns = {"figure": _figure(block, pixels), **make(block)}
+            return Problem(key=str(block), columns=columns)
+
+        return [Stratum(size=pixels**4, problem=problem)]
+
+    return strata
+
+
+def _figure(block: Block, pixels: int) -> list[list[int]]:
+    left, top, width, height = block
+    return [
+        [int(left <= x < left + width and top <= y < top + height) for x in range(pixels)]
+        for y in range(pixels)
+    ]
+
+
+def _captioned(block: Block) -> dict[str, Any]:
+    left, top, width, height = block
+    return {"caption": f"a block {width} wide and {height} high at {left}, {top}"}
+
+
+def _questioned(block: Block) -> dict[str, Any]:
+    rng = random.Random(stable_hash(str(block)))
+    side = rng.randrange(2)
+    right = block[2 + side]
+    wrong = rng.sample([number for number in range(1, right + 5) if number != right], 3)
+    numbers = sorted([right, *wrong])
+    options = " ".join(f"{letter}={n}" for letter, n in zip(LETTERS, numbers, strict=True))
+    question = f"how {('wide', 'high')[side]} is the block?"
+    return {
+        "prompt": f"{question} {options} answer:",
+        "question": question,
+        "options": options,
+        "answer": LETTERS[numbers.index(right)],
+    }
+
+
+def check_images(columns: Mapping[str, Any], completion: str) -> float | None:
+    """1 where the completion is the letter of the right option."""
+    gold = columns.get("answer")
+    return float(says(completion, gold)) if isinstance(gold, str) else None
+
+
+IMAGES: Final = Task(
+    name="images",
+    help="Small one-bit figures of one block, with captions and questions.",
+    parameters=ImagesTask,
+    main=Part(
+        help="A figure and what it shows.",
+        columns=("figure", "caption"),
+        strata=_strata_of(_captioned),
+    ),
+    parts={
+        "items": Part(
+            help="A figure with a question, four options and the letter of the right one.",
+            columns=("figure", "prompt", "question", "options", "answer"),
+            strata=_strata_of(_questioned),
+        )
+    },
+    check=check_images,
+)

@@ -1,0 +1,168 @@
+"""Knights and knaves: knights tell the truth, knaves lie; who is what follows from what they say.
+
+    A: B is a knave. B: A and B are the same. A, B:        knave knight
+
+Every puzzle has exactly one solution. Statements are tuples: ("is", person, is_knight),
+("and" | "or", (person, is_knight), (person, is_knight)), ("same" | "differ", person, person).
+"""
+
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from coloop.data.answers import last_line
+from coloop.data.tasks.base import (
+    Part,
+    Problem,
+    Stratum,
+    Task,
+    count_selections,
+    decode,
+    decode_selection,
+    each_of,
+)
+from coloop.spec.tasks import KnightsTask
+
+NAMES: Final = tuple("ABCDEFGHIJKL")
+
+Statement = tuple[Any, ...]
+
+
+@lru_cache(maxsize=8)
+def statements(speaker: int, people: int) -> tuple[Statement, ...]:
+    """All that one of the people can say; nobody speaks of himself alone."""
+    pairs = list(itertools.combinations(range(people), 2))
+    simple = [("is", p, v) for p in range(people) if p != speaker for v in (True, False)]
+    both = [
+        (joint, (p, v), (q, w))
+        for joint in ("and", "or")
+        for p, q in pairs
+        for v, w in itertools.product((True, False), repeat=2)
+    ]
+    alike = [(word, p, q) for word in ("same", "differ") for p, q in pairs]
+    return (*simple, *both, *alike)
+
+
+def is_true(statement: Statement, kinds: Sequence[bool]) -> bool:
+    """Truth of a statement where `kinds` says who is a knight."""
+    match statement:
+        case ("is", p, v):
+            return bool(kinds[p] == v)
+        case ("and", (p, v), (q, w)):
+            return bool(kinds[p] == v and kinds[q] == w)
+        case ("or", (p, v), (q, w)):
+            return bool(kinds[p] == v or kinds[q] == w)
+        case ("same", p, q):
+            return bool(kinds[p] == kinds[q])
+        case (_, p, q):
+            return bool(kinds[p] != kinds[q])
+    raise AssertionError(statement)
+
+
+def solve(said: Sequence[Statement]) -> tuple[bool, ...] | None:
+    """The only assignment that fits, or None where there is none or more than one."""
+    found: tuple[bool, ...] | None = None
+    for kinds in itertools.product((True, False), repeat=len(said)):
+        if all(is_true(statement, kinds) == kinds[p] for p, statement in enumerate(said)):
+            if found is not None:
+                return None
+            found = kinds
+    return found
+
+
+def _strata(parameters: KnightsTask) -> Sequence[Stratum]:
+    return [
+        _stratum(people) for people in each_of(parameters.people, field="people", low=2, high=5)
+    ]
+
+
+def _stratum(people: int) -> Stratum:
+    bases = [len(statements(person, people)) for person in range(people)]
+    puzzles = 1
+    for base in bases:
+        puzzles *= base
+
+    def problem(index: int) -> Problem | None:
+        names_index, puzzle = divmod(index, puzzles)
+        said = [statements(p, people)[place] for p, place in enumerate(decode(puzzle, bases))]
+        kinds = solve(said)
+        if kinds is None:
+            return None
+        names = decode_selection(names_index, NAMES, people)
+        answer = " ".join("knight" if kind else "knave" for kind in kinds)
+        columns = {"prompt": _told(said, names), "answer": answer, "target": answer}
+        return Problem(key=_canonical(said), columns=columns)
+
+    return Stratum(size=puzzles * count_selections(len(NAMES), people), problem=problem)
+
+
+def _told(said: Sequence[Statement], names: Sequence[str]) -> str:
+    lines = " ".join(
+        f"{name}: {_worded(statement, names)}." for name, statement in zip(names, said, strict=True)
+    )
+    return f"{lines} {', '.join(names)}:"
+
+
+def _worded(statement: Statement, names: Sequence[str]) -> str:
+    match statement:
+        case ("is", p, v):
+            return _atom(names[p], v)
+        case ("and" | "or" as joint, (p, v), (q, w)):
+            return f"{_atom(names[p], v)} {joint} {_atom(names[q], w)}"
+        case ("same", p, q):
+            return f"{names[p]} and {names[q]} are the same"
+        case (_, p, q):
+            return f"{names[p]} and {names[q]} differ"
+    raise AssertionError(statement)
+
+
+def _atom(name: str, is_knight: bool) -> str:
+    return f"{name} is a {'knight' if is_knight else 'knave'}"
+
+
+def _canonical(said: Sequence[Statement]) -> str:
+    """One text for all puzzles that differ in the order of the people only."""
+    people = range(len(said))
+    return min(
+        repr([_renamed(said[old], new_of) for old in sorted(people, key=new_of.__getitem__)])
+        for new_of in itertools.permutations(people)
+    )
+
+
+def _renamed(statement: Statement, new_of: Sequence[int]) -> Statement:
+    match statement:
+        case ("is", p, v):
+            return ("is", new_of[p], v)
+        case ("and" | "or" as joint, (p, v), (q, w)):
+            return (joint, *sorted(((new_of[p], v), (new_of[q], w))))
+        case (word, p, q):
+            return (word, *sorted((new_of[p], new_of[q])))
+    raise AssertionError(statement)
+
+
+ANSWER_TAG: Final = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
+
+
+def check_knights(columns: Mapping[str, Any], completion: str) -> float | None:
+    """1 where the last line, or the <answer>, names everybody's kind in order."""
+    gold = columns.get("answer")
+    if not isinstance(gold, str):
+        return None
+    tagged = ANSWER_TAG.findall(completion)
+    said = re.findall(r"[a-z]+", (tagged[-1] if tagged else last_line(completion)).lower())
+    return float(said == gold.split())
+
+
+KNIGHTS: Final = Task(
+    name="knights",
+    help="Puzzles of knights, who tell the truth, and knaves, who lie; each has one solution.",
+    parameters=KnightsTask,
+    main=Part(
+        help="What the people say, and who is what, in the order of the names.",
+        columns=("prompt", "answer", "target"),
+        strata=_strata,
+    ),
+    check=check_knights,
+)
