@@ -183,4 +183,9 @@ CODES: dict[str, str] = {
     "structure.unknown_path": "A path that names no value of the loop.",
     "structure.not_hot": "A path in `set`, `anneal`, a trigger or an edit that cannot change in a run.",
     "numbers.out_of_range": "A number outside of its bounds.",
+    # Lineage: which rows descend from which.
+    "lineage.missing_aggregate": "A score has to rise to an ancestor, or cross to another branch, without `aggregate`.",
+    "lineage.no_common_ancestor": "Rows are to be joined or scored that descend from nothing in common.",
+    "lineage.aggregate_without_rows": "A score is to be aggregated where no rows receive it.",
+    "lineage.gather_without_ancestor": "Rows are to be gathered by a node from whose rows they do not descend.",
 }

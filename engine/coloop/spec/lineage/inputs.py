@@ -1,7 +1,9 @@
-"""What each port means for lineage: which inputs bring the rows that a node works on, which bring scores.
+"""What each port means for lineage: which inputs bring the rows that a node works on, which bring
+scores.
 
-Literal Python, held against the port table by a test: an input that is neither here nor a teaching port
-nor a handle plays no part in a join (a library, a seed, documents, spare rows, the learner's reference).
+Literal Python, held against the port table by a test: an input that is neither here nor a
+teaching port nor a handle plays no part in a join (a library, a seed, documents, spare rows, the
+learner's reference).
 """
 
 from collections.abc import Mapping
@@ -19,7 +21,8 @@ ROW_INPUTS: Final[Mapping[str, tuple[str, ...]]] = {
     "search": ("rows",),
     "evaluate": ("rollouts",),
 }
-"""Inputs whose rows the node works on. Where one of them has an edge, scores only reach those rows."""
+"""Inputs whose rows the node works on. Where one of them has an edge, scores only reach those
+rows."""
 
 PAIRS_INPUTS: Final[Mapping[str, tuple[str, ...]]] = {
     "direct": ("chosen", "rejected"),

@@ -1,8 +1,8 @@
 """The algebra of lineage: what a row descends from, known from the spec alone.
 
-A `Level` says how the rows of a table came to be, not which rows there are: the node in which they are
-born and the levels of their parents. Every question about a join ("does this score stand above those
-rows?") is answered by comparing levels, before anything runs.
+A `Level` says how the rows of a table came to be, not which rows there are: the node in which
+they are born and the levels of their parents. Every question about a join ("does this score stand
+above those rows?") is answered by comparing levels, before anything runs.
 
     problems ─┬─ actor ── judge          judge's rows are below actor's: a score of theirs goes up
               └─ rival                   rival's rows stand beside them: up to problems, then down
@@ -10,12 +10,14 @@ rows?") is answered by comparing levels, before anything runs.
 This module knows neither nodes nor edges; `compute` walks the graph and builds the levels.
 
 Invariants:
-- Levels are values: equal when birth node, ordered parents and the `joined` mark are equal. They are made
-  by `born`, `joined` and `gathered`, which give the same object for the same value, so that comparing deep
-  lineages costs nothing.
-- A joined level carries no node of its own (`JOINED`), so that two nodes that join the same parents in the
-  same order work on the same rows. A gathered level carries the node by which its rows were gathered.
-- Rounds do not deepen a level: a level is that of round 1, and a row of a later round has the same.
+- Levels are values: equal when birth node, ordered parents and the `joined` mark are equal. They
+  are made by `born`, `joined` and `gathered`, which give the same object for the same value, so
+  that comparing deep lineages costs nothing.
+- A joined level carries no node of its own (`JOINED`), so that two nodes that join the same
+  parents in the same order work on the same rows. A gathered level carries the node by which its
+  rows were gathered.
+- Rounds do not deepen a level: a level is that of round 1, and a row of a later round has the
+  same.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -73,7 +75,8 @@ class Level:
         return (_make, (self.node, self.parents, self.joined))
 
     def __str__(self) -> str:
-        """The node that a person would name: `actor`, or `tens + units` where siblings were joined."""
+        """The node that a person would name: `actor`, or `tens + units` where siblings were
+        joined."""
         if self.joined and self.node == JOINED:
             return " + ".join(str(parent) for parent in self.parents)
         return self.node
@@ -133,8 +136,8 @@ def relate_pair(receiver: Level, scored: Level) -> Relation:
 def relate(receivers: Levels, scored: Levels) -> Relation:
     """The nearest relation between any receiving and any scored level.
 
-    Where some receivers are the scored rows or stand below them, nothing has to rise: a table that was
-    put together (`concat`) then keeps each score with its own rows.
+    Where some receivers are the scored rows or stand below them, nothing has to rise: a table
+    that was put together (`concat`) then keeps each score with its own rows.
     """
     best = Relation.NONE
     for receiver in receivers:
@@ -168,8 +171,8 @@ def common_ancestor(a: Level, b: Level) -> Level | None:
 def join_levels(parts: Iterable[Level]) -> Level:
     """The level of rows that align or cross these levels, in order.
 
-    A level that stands above another one of them adds columns and no rows; what is left, if it is more
-    than one level, has a child of all.
+    A level that stands above another one of them adds columns and no rows; what is left, if it is
+    more than one level, has a child of all.
     """
     distinct = tuple(dict.fromkeys(parts))
     lowest = tuple(

@@ -1,8 +1,9 @@
 """The graph as lineage walks it: edges by port, the order of nodes, regions of rounds.
 
-Handles, teaching ports and what is written into buffers carry no rows forward, so what is left is free of
-cycles in a legal loop; edges with `rounds` are kept apart. Nothing here recurses: a drawn graph may be a
-long chain, half drawn, or a cycle (its nodes then come last, in the order of the spec).
+Handles, teaching ports and what is written into buffers carry no rows forward, so what is left is
+free of cycles in a legal loop; edges with `rounds` are kept apart. Nothing here recurses: a drawn
+graph may be a long chain, half drawn, or a cycle (its nodes then come last, in the order of the
+spec).
 """
 
 from collections import defaultdict
@@ -10,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.lineage.inputs import PAIRS_INPUTS, ROW_INPUTS, SCORE_INPUTS
-from coloop.spec.loop import Edge, LoopSpec
 from coloop.spec.ports import HANDLES, PORTS
 
 
@@ -31,7 +32,7 @@ class RoundsRegion:
 
 
 class Walk:
-    """The edges of a spec that make sense, indexed; edges to unknown nodes or ports are left out."""
+    """The edges that make sense, indexed; edges of unknown nodes or ports are left out."""
 
     def __init__(self, spec: LoopSpec) -> None:
         self.spec = spec
@@ -68,9 +69,13 @@ class Walk:
         ports = self.row_inputs(node)
         return [edge for edge in self.into(node) if edge.target.port in ports]
 
+    def score_inputs(self, node: str) -> tuple[str, ...]:
+        """Names of the inputs that say something about the node's rows."""
+        return SCORE_INPUTS.get(self.kinds[node], ())
+
     def score_edges(self, node: str) -> list[Edge]:
         """Edges that say something about the node's rows, in the order of the spec."""
-        ports = SCORE_INPUTS.get(self.kinds[node], ())
+        ports = self.score_inputs(node)
         return [edge for edge in self.into(node) if edge.target.port in ports]
 
     @cached_property
@@ -128,7 +133,8 @@ class Walk:
         for edge in self.edges:
             if not edge.rounds or not self._moves_rows(edge):
                 continue
-            nodes = self.downstream(edge.target.node) & self.upstream(edge.source.node)
+            nodes = _reach([edge.target.node], self._next_in_any_round)
+            nodes &= _reach([edge.source.node], self._previous_in_any_round)
             edges = [edge]
             for region in [r for r in found if r[0] & nodes]:
                 found.remove(region)
@@ -152,6 +158,18 @@ class Walk:
     @cached_property
     def _previous(self) -> Mapping[str, list[str]]:
         return _by_first((e.target.node, e.source.node) for e in self.forward_edges)
+
+    @cached_property
+    def _next_in_any_round(self) -> Mapping[str, list[str]]:
+        return _by_first((e.source.node, e.target.node) for e in self._edges_in_any_round)
+
+    @cached_property
+    def _previous_in_any_round(self) -> Mapping[str, list[str]]:
+        return _by_first((e.target.node, e.source.node) for e in self._edges_in_any_round)
+
+    @cached_property
+    def _edges_in_any_round(self) -> tuple[Edge, ...]:
+        return tuple(edge for edge in self.edges if self._moves_rows(edge))
 
     def _makes_sense(self, edge: Edge) -> bool:
         source, target = self.kinds.get(edge.source.node), self.kinds.get(edge.target.node)

@@ -1,0 +1,39 @@
+"""Lineage: which table's rows descend from which, computed from the spec alone (language.md 2)."""
+
+from coloop.spec.lineage.columns import Columns
+from coloop.spec.lineage.descent import Attachment
+from coloop.spec.lineage.joins import Join
+from coloop.spec.lineage.levels import (
+    JOINED,
+    Level,
+    Levels,
+    Relation,
+    ancestors,
+    common_ancestor,
+    match,
+    relate,
+    relate_pair,
+)
+from coloop.spec.lineage.lineage import Lineage, compute_lineage
+from coloop.spec.lineage.names import Names
+from coloop.spec.lineage.walk import RoundsRegion, Walk
+
+__all__ = [
+    "JOINED",
+    "Attachment",
+    "Columns",
+    "Join",
+    "Level",
+    "Levels",
+    "Lineage",
+    "Names",
+    "Relation",
+    "RoundsRegion",
+    "Walk",
+    "ancestors",
+    "common_ancestor",
+    "compute_lineage",
+    "match",
+    "relate",
+    "relate_pair",
+]

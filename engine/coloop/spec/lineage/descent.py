@@ -1,0 +1,222 @@
+"""Levels of every port of a loop, and how each score edge reaches the rows that receive it.
+
+Everything is decided here from the spec alone, never per row: the runtime asks this module which
+way an edge runs and only then looks at rows. Nodes are visited in the order of the walk, so
+nothing recurses and a half-drawn graph (missing edges, cycles) gives empty sets instead of
+errors.
+
+Invariants:
+- A node's levels are those of round 1; a rounds region does not deepen them.
+- Where a node has row inputs, only these make the rows that it works on; scores have to reach
+  them. Without row inputs the scored rows themselves are its rows, save those of edges with
+  `aggregate`.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from coloop.spec.graph import Edge, LoopSpec
+from coloop.spec.lineage.inputs import OWN_ROLLOUT_INPUTS, ROW_OUTPUTS
+from coloop.spec.lineage.joins import EMPTY_JOIN, Join, join_inputs
+from coloop.spec.lineage.levels import (
+    JOINED,
+    NO_LEVELS,
+    Level,
+    Levels,
+    Relation,
+    ancestors,
+    born,
+    common_ancestor,
+    match,
+    ordered,
+    relate,
+)
+from coloop.spec.lineage.outputs import given_levels
+from coloop.spec.lineage.walk import RoundsRegion, Walk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attachment:
+    """How the scores of one edge reach the rows that receive them."""
+
+    relation: Relation
+    """The nearest relation of any receiving level to any scored level."""
+    receivers: Levels
+    scored: Levels
+    via: str | None = None
+    """`side`: the node whose rows are the nearest common ancestors (`join` for joined rows)."""
+
+    @property
+    def rises(self) -> bool:
+        """Whether scores have to go up somewhere, so that the edge needs an `aggregate`."""
+        return self.relation in (Relation.UP, Relation.SIDE)
+
+
+class Descent:
+    """Levels of all tables, joins of all nodes, and the questions about them."""
+
+    def __init__(self, spec: LoopSpec) -> None:
+        self.spec = spec
+        self.walk = Walk(spec)
+        self._joins: dict[str, Join] = {}
+        self._outputs: dict[tuple[str, str], Levels] = {}
+        for name in self.walk.order:
+            node = spec.nodes[name]
+            join = join_inputs(self, name, self._receiving_edges(name))
+            self._joins[name] = join
+            for port, levels in given_levels(self, name, node, join):
+                self._outputs[name, port] = levels
+
+    # ---- tables
+
+    def levels(self, node: str, port: str) -> Levels:
+        """Levels of the rows that this output gives, or that its scores, log-probs or values are
+        of."""
+        return self._outputs.get((node, port), NO_LEVELS)
+
+    def edge_levels(self, edge: Edge) -> Levels:
+        """Levels of what flows along an edge."""
+        return self.levels(edge.source.node, edge.source.port)
+
+    def input_levels(self, node: str) -> Levels:
+        """Levels of the rows that a node works on, after its join."""
+        return self.join(node).levels
+
+    def join(self, node: str) -> Join:
+        """The join at a node, with what is wrong with it."""
+        return self._joins.get(node, EMPTY_JOIN)
+
+    def later_join(self, node: str) -> Join | None:
+        """The join from round 2 on, where edges with `rounds` end at this node."""
+        edges = self.walk.row_edges(node)
+        if not any(edge.rounds for edge in edges):
+            return None
+        return join_inputs(self, node, edges)
+
+    def rows_of(self, node: str) -> Levels:
+        """Levels of the rows that a node hands on: what its bare id means in `group_by` and
+        `gather`."""
+        found = {level for port in ROW_OUTPUTS for level in self.levels(node, port)}
+        return frozenset(found) if found else self.input_levels(node)
+
+    def own_levels(self, node: str) -> Levels:
+        """Levels of rows that this node wrote: its rollouts, searches with its policy, buffers of
+        both."""
+        return self._own_levels.get(node, NO_LEVELS)
+
+    def writers(self, level: Level) -> frozenset[str]:
+        """The policies that wrote rows of this level (a buffer's rows keep theirs)."""
+        return self._writers.get(level, frozenset())
+
+    # ---- questions
+
+    def attachment(self, edge: Edge) -> Attachment:
+        """How the scores (or log-probs) of an edge reach the rows of its target."""
+        receivers, scored = self._receivers(edge), self.edge_levels(edge)
+        relation = relate(receivers, scored)
+        via = None
+        if relation is Relation.SIDE:
+            bridge = next(
+                level
+                for receiver in ordered(receivers)
+                for one in ordered(scored)
+                if (level := common_ancestor(receiver, one)) is not None
+            )
+            via = JOINED if bridge.joined else bridge.node
+        return Attachment(relation=relation, receivers=receivers, scored=scored, via=via)
+
+    def ancestor_at(self, level: Level, node: str) -> Level | None:
+        """The nearest ancestor of `level` (or the level itself) that is a row of `node`."""
+        rows = self.rows_of(node)
+        found = [(away, one) for one, away in ancestors(level).items() if one in rows]
+        return min(found, key=lambda item: item[0])[1] if found else None
+
+    @staticmethod
+    def relate(receivers: Levels, scored: Levels) -> Relation:
+        """Where a scored table stands, seen from the receivers; see `levels.relate`."""
+        return relate(receivers, scored)
+
+    @staticmethod
+    def match(receiver: Level, scored: Levels) -> tuple[Relation, Levels]:
+        """The relation that counts for one receiving level; see `levels.match`."""
+        return match(receiver, scored)
+
+    @staticmethod
+    def common_ancestor(a: Level, b: Level) -> Level | None:
+        """The nearest level from which both descend."""
+        return common_ancestor(a, b)
+
+    @property
+    def regions(self) -> tuple[RoundsRegion, ...]:
+        """The parts of the graph that run for several rounds."""
+        return self.walk.regions
+
+    def region_of(self, node: str) -> RoundsRegion | None:
+        """The rounds region that holds a node."""
+        return next((region for region in self.regions if node in region.nodes), None)
+
+    def writes(self, node: str) -> bool:
+        """Whether a node writes text: an actor, or a generative verifier with `rollout`."""
+        section = self.spec.nodes[node]
+        match section.kind:
+            case "actor":
+                return True
+            case "verifier":
+                return section.method == "generative" and section.rollout is not None
+            case _:
+                return False
+
+    def _receiving_edges(self, name: str) -> list[Edge]:
+        """Edges that make the rows of a node in round 1."""
+        rows = [edge for edge in self.walk.row_edges(name) if not edge.rounds]
+        if rows:
+            return rows
+        return [edge for edge in self.walk.score_edges(name) if edge.aggregate is None]
+
+    # ---- receivers
+
+    def _receivers(self, edge: Edge) -> Levels:
+        name, port = edge.target.node, edge.target.port
+        if port == OWN_ROLLOUT_INPUTS:
+            return self.own_levels(name)
+        node = self.spec.nodes[name]
+        if node.kind == "evaluate" and not self.walk.into(name, "rollouts"):
+            return self._graded(name, edge)
+        return self.join(name).members
+
+    def _graded(self, name: str, edge: Edge) -> Levels:
+        """What an `evaluate` without rollouts grades: its `scores` tables, or for an edge with
+        `aggregate` whatever else is there without one."""
+        others = [e for e in self.walk.score_edges(name) if e.aggregate is None and e is not edge]
+        grading = [e for e in others if e.target.port == "scores"] or others
+        if edge.aggregate is None and (edge.target.port == "scores" or not grading):
+            return self.edge_levels(edge)
+        return frozenset(level for e in grading for level in self.edge_levels(e))
+
+    @cached_property
+    def _writers(self) -> dict[Level, frozenset[str]]:
+        found: dict[Level, set[str]] = {}
+        for name in self.spec.nodes:
+            if self.writes(name):
+                for level in self.levels(name, "rollouts"):
+                    found.setdefault(level, set()).add(name)
+        for policy, searches in self.walk.driven.items():
+            for search in searches:
+                for level in self.levels(search, "rollouts"):
+                    found.setdefault(level, set()).add(policy)
+        buffers = [name for name, node in self.spec.nodes.items() if node.kind == "buffer"]
+        for _ in buffers:
+            for name in buffers:
+                holds = found.setdefault(born(name), set())
+                for edge in self.walk.into(name, "rollouts", "scores"):
+                    for level in self.edge_levels(edge):
+                        holds |= found.get(level, set())
+        return {level: frozenset(names) for level, names in found.items()}
+
+    @cached_property
+    def _own_levels(self) -> dict[str, Levels]:
+        found: dict[str, set[Level]] = {}
+        for level, names in self._writers.items():
+            for name in names:
+                found.setdefault(name, set()).add(level)
+        return {name: frozenset(levels) for name, levels in found.items()}

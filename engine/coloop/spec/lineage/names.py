@@ -1,0 +1,166 @@
+"""What the rows of one level have to offer: bare columns, exact ones, scores.
+
+A bare name means the nearest value: the row's own, else its parents'. Two values at the same
+distance from different rows make the name ambiguous. `node.column` is exact. Where a source's
+columns are not known before the run (a file, free code) the names are open: any name may be
+there.
+
+Invariant: a `Names` is a value; every operation gives a new one.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from coloop.spec.lineage.levels import Level
+
+ANY: Final = None
+"""In `exact`: the columns of a node are not known, any may be there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Where a bare name is found."""
+
+    distance: int
+    """Births between the row and the row that has the value."""
+    rows: frozenset[Level]
+    """The rows that have it at that distance; more than one: ambiguous."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """Columns and scores that rows of one level can give; see the module."""
+
+    bare: Mapping[str, Found] = field(default_factory=dict)
+    exact: Mapping[str, frozenset[str] | None] = field(default_factory=dict)
+    """Node id to the columns that it wrote."""
+    scores: frozenset[str] = frozenset()
+    """Scorers whose scores came along."""
+    is_open: bool = False
+    """There may be columns that nobody knows yet."""
+    hidden: frozenset[str] = frozenset()
+    """Dropped names: gone even where the rest is open."""
+
+    def gives(self, name: str) -> bool:
+        """Whether a bare column, a score or a `node.column` of this name can be there."""
+        node, dot, column = name.partition(".")
+        if dot:
+            columns = self.exact.get(node, frozenset())
+            return columns is ANY or column in columns
+        return name in self.bare or name in self.scores or self._may_have(name)
+
+    def gives_column(self, name: str) -> bool:
+        """The same for bare columns alone."""
+        return name in self.bare or self._may_have(name)
+
+    def is_ambiguous(self, name: str) -> bool:
+        """Whether two rows at the same distance have this bare column."""
+        found = self.bare.get(name)
+        return found is not None and len(found.rows) > 1
+
+    def own(self, node: str, columns: Iterable[str], level: Level) -> "Names":
+        """With columns that `node` writes on the row itself."""
+        written = tuple(columns)
+        here = Found(0, frozenset({level}))
+        known = self.exact.get(node, frozenset())
+        exact = ANY if known is ANY else known | frozenset(written)
+        return replace(
+            self,
+            bare={**self.bare, **dict.fromkeys(written, here)},
+            exact={**self.exact, node: exact},
+            hidden=self.hidden.difference(written),
+        )
+
+    def opened(self, node: str) -> "Names":
+        """With columns of `node` that are not known before the run."""
+        return replace(self, is_open=True, exact={**self.exact, node: ANY})
+
+    def below(self, births: int) -> "Names":
+        """The same names seen from a row that many births below."""
+        if births == 0:
+            return self
+        bare = {n: Found(f.distance + births, f.rows) for n, f in self.bare.items()}
+        return replace(self, bare=bare)
+
+    def with_scores(self, scores: Iterable[str]) -> "Names":
+        """With scores that reach these rows."""
+        return replace(self, scores=self.scores.union(scores))
+
+    def dropped(self, names: Iterable[str]) -> "Names":
+        """Without these bare names; the exact ones stay."""
+        gone = frozenset(names)
+        bare = {name: found for name, found in self.bare.items() if name not in gone}
+        return replace(self, bare=bare, hidden=self.hidden | gone)
+
+    def _may_have(self, name: str) -> bool:
+        return self.is_open and name not in self.hidden
+
+
+NOTHING: Final = Names()
+ANYTHING: Final = Names(is_open=True)
+
+
+def merged(parts: Sequence[Names]) -> Names:
+    """Names of a row that several parts describe, each already seen from that row: the nearest
+    wins."""
+    if len(parts) == 1:
+        return parts[0]
+    bare: dict[str, Found] = {}
+    for part in parts:
+        for name, found in part.bare.items():
+            known = bare.get(name)
+            if known is None or found.distance < known.distance:
+                bare[name] = found
+            elif found.distance == known.distance:
+                bare[name] = Found(known.distance, known.rows | found.rows)
+    hidden = frozenset(name for part in parts for name in part.hidden if name not in bare)
+    return Names(
+        bare=bare,
+        exact=_merged_exact(parts),
+        scores=frozenset().union(*(part.scores for part in parts)),
+        is_open=any(part.is_open for part in parts),
+        hidden=hidden,
+    )
+
+
+def shared(parts: Sequence[Names]) -> Names:
+    """Names that every part of a table can give; where a part knows a name nearer, that counts."""
+    if len(parts) == 1:
+        return parts[0]
+    names = {name for part in parts for name in part.bare}
+    bare: dict[str, Found] = {}
+    for name in names:
+        if all(part.gives_column(name) for part in parts):
+            found = [part.bare[name] for part in parts if name in part.bare]
+            bare[name] = max(found, key=lambda one: (len(one.rows), -one.distance))
+    exact: dict[str, frozenset[str] | None] = {}
+    for node in set[str]().union(*(part.exact for part in parts)):
+        known = [
+            columns for part in parts if (columns := part.exact.get(node, frozenset())) is not ANY
+        ]
+        exact[node] = frozenset.intersection(*known) if known else ANY
+    return Names(
+        bare=bare,
+        exact=exact,
+        scores=frozenset.intersection(*(part.scores for part in parts)),
+        is_open=all(part.is_open for part in parts),
+        hidden=frozenset().union(*(part.hidden for part in parts)),
+    )
+
+
+def rooted(names: Names, node: str, level: Level) -> Names:
+    """Names of rows that a buffer gives: what they had, as columns of rows without parents."""
+    here = Found(0, frozenset({level}))
+    clear = [name for name, found in names.bare.items() if len(found.rows) == 1]
+    own: frozenset[str] | None = ANY if names.is_open else frozenset(clear)
+    return replace(names, bare=dict.fromkeys(clear, here), exact={**names.exact, node: own})
+
+
+def _merged_exact(parts: Sequence[Names]) -> dict[str, frozenset[str] | None]:
+    exact: dict[str, frozenset[str] | None] = {}
+    for part in parts:
+        for node, columns in part.exact.items():
+            known = exact.get(node, frozenset())
+            exact[node] = ANY if columns is ANY or known is ANY else known | columns
+    return exact

@@ -1,0 +1,121 @@
+"""Which columns a node writes on its rows, as far as the spec tells.
+
+`None` stands for "not known before the run": free code, a file, a dataset of the hub. What the
+tasks bring is literal Python here; a test holds it against the tasks that make the rows.
+"""
+
+import ast
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final
+
+from coloop.spec.nodes import DatasetNode, TemplateNode
+
+ROLLOUT_COLUMNS: Final = (
+    "prompt",
+    "completion",
+    "length",
+    "finished",
+    "turns",
+    "tool_calls",
+    "tool_outputs",
+    "greedy",
+)
+"""Standard columns of every rollout."""
+
+PAIR_COLUMNS: Final = ("prompt", "chosen", "rejected", "probability", "margin")
+"""Standard columns of every pair that a node makes."""
+
+_QUESTION: Final = frozenset({"prompt", "answer", "target"})
+_TASK_COLUMNS: Final[Mapping[tuple[str, str | None], frozenset[str]]] = {
+    ("preference", None): frozenset({"prompt", "chosen", "rejected", "answer", "target"}),
+    ("preference", "helpful_pairs"): frozenset({"prompt", "chosen", "rejected"}),
+    ("preference", "ranked"): frozenset({"prompt", "responses", "best", "grade"}),
+    ("preference", "unlabelled"): frozenset({"prompt", "first", "second"}),
+    ("read_debate", None): frozenset({"passage", "question", "mine", "theirs", "mine_is_right"}),
+    ("images", None): frozenset({"figure", "caption"}),
+    ("images", "items"): frozenset({"figure", "question", "options", "answer"}),
+    ("arithmetic", "judged"): frozenset({"prompt", "answer", "completion", "label"}),
+    ("knowledge", None): _QUESTION | {"hops"},
+    ("knowledge", "documents"): frozenset({"text"}),
+    ("last_letter", None): _QUESTION | {"steps"},
+}
+
+
+def dataset_columns(node: DatasetNode) -> frozenset[str] | None:
+    """Columns of a dataset's rows, or `None` where only the source knows; mapped names are
+    certain."""
+    source = node.source
+    match source.type:
+        case "task":
+            part = getattr(source, "part", None)
+            known = _TASK_COLUMNS.get((source.task, part), _QUESTION)
+            return known | node.columns.keys()
+        case "inline":
+            return frozenset(key for row in source.rows for key in row) | node.columns.keys()
+        case _:
+            return None
+
+
+def template_columns(node: TemplateNode) -> frozenset[str] | None:
+    """Columns that a template writes, or `None` where its code decides."""
+    written = {*node.parse, *node.default, *node.columns}
+    if node.text is not None or node.messages is not None:
+        written.add("prompt")
+    if node.target is not None:
+        written.add("target")
+    if node.each is not None:
+        written.add(node.each)
+    if node.code is not None:
+        from_code = returned_keys(node.code)
+        if from_code is None:
+            return None
+        written |= from_code
+    return frozenset(written)
+
+
+@lru_cache(maxsize=512)
+def returned_keys(code: str, function: str = "write") -> frozenset[str] | None:
+    """Keys of the mappings that a function returns, or `None` where they are not literal."""
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    found = next(
+        (n for n in tree.body if isinstance(n, ast.FunctionDef) and n.name == function), None
+    )
+    if found is None:
+        return None
+    keys: set[str] = set()
+    for statement in _own_statements(found):
+        if not isinstance(statement, ast.Return):
+            continue
+        literal = _literal_keys(statement.value)
+        if literal is None:
+            return None
+        keys |= literal
+    return frozenset(keys)
+
+
+def _own_statements(function: ast.FunctionDef) -> list[ast.AST]:
+    """Every node of the function's body that is not inside a function of its own."""
+    found: list[ast.AST] = []
+    waiting: list[ast.AST] = list(function.body)
+    while waiting:
+        node = waiting.pop()
+        found.append(node)
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            waiting.extend(ast.iter_child_nodes(node))
+    return found
+
+
+def _literal_keys(value: ast.expr | None) -> set[str] | None:
+    match value:
+        case None | ast.Constant(value=None):
+            return set()
+        case ast.Dict(keys=keys) if all(
+            isinstance(key, ast.Constant) and isinstance(key.value, str) for key in keys
+        ):
+            return {str(key.value) for key in keys if isinstance(key, ast.Constant)}
+        case _:
+            return None
