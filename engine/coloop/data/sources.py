@@ -1,0 +1,277 @@
+"""Where a dataset's rows come from: a task, a file, the hub, or the loop itself.
+
+    source --raw row--> columns mapped --> types checked --> row of the loop
+
+Everything that a user can get wrong ends in a DataError that names node, field, file, line and
+column. Small sources are checked whole when they are opened, so that no run stops in the middle for
+the shape of its data; of a huge file the first rows are checked, the others as they are read.
+"""
+
+import difflib
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from coloop.data.files import FORMATS, RawRows, RowProblem, open_file
+from coloop.data.tasks import TaskProblem, rows_of
+from coloop.errors import DataError
+from coloop.spec.data import FileSource, HubSource, InlineSource
+from coloop.spec.nodes import DatasetNode
+
+CHECKED_BYTES: Final = 64 * 2**20
+"""Files up to this size are checked row by row when they are opened."""
+
+CHECKED_ROWS: Final = 1000
+"""Rows of a larger source that are checked when it is opened."""
+
+TEXTS: Final = ("prompt", "target", "chosen", "rejected")
+"""Columns that hold a text or a chat."""
+
+NUMBERS: Final = ("margin", "probability")
+"""Columns that hold a number."""
+
+
+class Source(Protocol):
+    """Rows of a dataset by number, under the loop's names."""
+
+    columns: tuple[str, ...]
+
+    def __len__(self) -> int: ...
+
+    def row(self, index: int) -> dict[str, Any]:
+        """Columns of the row of this number, counted from 0."""
+        ...
+
+
+class ListedRows:
+    """Rows that are in memory already."""
+
+    def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        self.rows = rows
+        self.size_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def line_of(self, index: int) -> int:
+        return index + 1
+
+    def row(self, index: int) -> dict[str, Any]:
+        return dict(self.rows[index])
+
+
+class HubRows(ListedRows):
+    """Rows of a downloaded dataset, decoded one at a time."""
+
+    def __init__(self, dataset: Any) -> None:
+        super().__init__(dataset)
+        self.columns = list(dataset.column_names)
+
+
+class MappedSource:
+    """A source whose columns have the loop's names."""
+
+    def __init__(
+        self, raw: RawRows, *, node: str, where: str, field: str, columns: Mapping[str, str]
+    ) -> None:
+        self._raw = raw
+        self._node = node
+        self._where = where
+        self._field = field
+        self._names = dict(columns)
+        self._line = "line" if Path(where).suffix in (".jsonl", ".ndjson", ".csv") else "row"
+        if len(raw) == 0:
+            raise self._problem("has no rows")
+        checked = len(raw) if raw.size_bytes <= CHECKED_BYTES else min(len(raw), CHECKED_ROWS)
+        seen: dict[str, None] = {}
+        for index in range(checked):
+            seen.update(dict.fromkeys(self.row(index)))
+        self.columns = tuple(seen)
+
+    def __len__(self) -> int:
+        return len(self._raw)
+
+    def row(self, index: int) -> dict[str, Any]:
+        """The source's columns under their own names, and under the loop's where they are mapped.
+        """
+        line = self._raw.line_of(index)
+        try:
+            raw = self._raw.row(index)
+        except RowProblem as problem:
+            raise self._problem(str(problem), line=problem.line) from None
+        row = dict(raw)
+        for name, source in self._names.items():
+            if source not in raw:
+                raise self._missing(name, source, list(raw), line)
+            row[name] = raw[source]
+        for name in (*TEXTS, *NUMBERS):
+            if name in row:
+                self._check_type(row, name, line)
+        return row
+
+    def _check_type(self, row: dict[str, Any], name: str, line: int) -> None:
+        value = row[name]
+        if name in TEXTS:
+            wrong = None if isinstance(value, str) else chat_problem(value)
+        else:
+            row[name] = value = _as_number(value)
+            wrong = None if isinstance(value, float) else "wants a number"
+            if name == "probability" and wrong is None and not 0 <= value <= 1:
+                wrong = "wants a number from 0 to 1"
+        if wrong is not None:
+            own = self._names.get(name, name)
+            told = f"column `{own}`" + (f" (as `{name}`)" if own != name else "")
+            shown = repr(value)[:80]
+            raise self._problem(f"{told} {wrong}, found {shown}", line=line)
+
+    def _missing(self, name: str, source: str, there: list[str], line: int) -> DataError:
+        near = difflib.get_close_matches(source, there, n=1, cutoff=0.5)
+        lower = {known.lower(): known for known in there}
+        hint = lower.get(source.lower()) or (near[0] if near else None)
+        told = f"; did you mean `{hint}`?" if hint else ""
+        columns = ", ".join(f"`{known}`" for known in there) or "none"
+        return self._problem(
+            f"has no column `{source}` for `{name}`; it has {columns}{told}",
+            line=line if line > self._raw.line_of(0) else None,
+            field=f"columns.{name}",
+        )
+
+    def _problem(
+        self, message: str, *, line: int | None = None, field: str | None = None
+    ) -> DataError:
+        field = field or self._field
+        place = f"{self._where}, {self._line} {line}," if line is not None else self._where
+        return DataError(f"{self._node}: {field}: {place} {message}", self._node, field)
+
+
+def chat_problem(value: Any) -> str | None:
+    """What is wrong with a chat (a list of messages with role and content), or nothing."""
+    if not isinstance(value, list):
+        return "wants a text or a list of messages"
+    if not value:
+        return "wants at least one message"
+    for message in value:
+        if not isinstance(message, dict) or not isinstance(message.get("role"), str):
+            return "wants messages with a `role` and a `content`"
+        if not isinstance(message.get("content"), str):
+            return f"wants a text as `content` of the {message['role']} message"
+    return None
+
+
+def _as_number(value: Any) -> Any:
+    """Numbers, and texts of numbers as CSV has them, as floats."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return value
+    try:
+        return float(value)
+    except ValueError:
+        return value
+
+
+def open_source(node: DatasetNode, *, node_id: str, root: Path) -> Source:
+    """The rows of a dataset node; relative paths begin at `root`, the folder of the loop."""
+    raw, where, field = _open_raw(node, node_id, root)
+    return MappedSource(raw, node=node_id, where=where, field=field, columns=node.columns)
+
+
+def _open_raw(node: DatasetNode, node_id: str, root: Path) -> tuple[RawRows, str, str]:
+    source = node.source
+    match source:
+        case FileSource():
+            return _open_path(source, node_id, root)
+        case InlineSource():
+            return ListedRows(source.rows), "the rows", "source.rows"
+        case HubSource():
+            return _open_hub(source, node_id), f"{source.path}:{source.split}", "source.path"
+        case _:
+            try:
+                return ListedRows(rows_of(source)), f"task {source.task}", "source"
+            except TaskProblem as problem:
+                field = f"source.{problem.field}"
+                raise DataError(f"{node_id}: {field}: {problem}", node_id, field) from None
+
+
+def _open_path(source: FileSource, node_id: str, root: Path) -> tuple[RawRows, str, str]:
+    path = root / Path(source.path).expanduser()
+    field = "source.path"
+    if not path.is_file():
+        what = "is a folder" if path.is_dir() else "does not exist"
+        near = difflib.get_close_matches(path.name, _names_beside(path), n=1)
+        hint = f"; did you mean `{near[0]}`?" if near else ""
+        raise DataError(f"{node_id}: {field}: file {path} {what}{hint}", node_id, field)
+    file_format = source.format or FORMATS.get(path.suffix.lower())
+    if file_format is None:
+        known = ", ".join(FORMATS)
+        raise DataError(
+            f"{node_id}: source.format: {path} has the suffix {path.suffix!r}, known are {known}; "
+            "say `format: jsonl`, `parquet` or `csv`",
+            node_id,
+            "source.format",
+        )
+    try:
+        return open_file(path, file_format), str(path), field
+    except RowProblem as problem:
+        line = f", line {problem.line}," if problem.line else ""
+        raise DataError(f"{node_id}: {field}: {path}{line} {problem}", node_id, field) from None
+    except OSError as error:
+        message = f"{node_id}: {field}: {path} cannot be read: {error.strerror}"
+        raise DataError(message, node_id, field) from None
+
+
+def _names_beside(path: Path) -> list[str]:
+    try:
+        return [entry.name for entry in path.parent.iterdir()]
+    except OSError:
+        return []
+
+
+def _open_hub(source: HubSource, node_id: str) -> RawRows:
+    field = "source.path"
+    try:
+        datasets = importlib.import_module("datasets")
+    except ImportError:
+        raise DataError(
+            f"{node_id}: {field}: reading {source.path} from the hub wants the package `datasets`; "
+            "install it (pip install datasets), or download the rows and use a file source",
+            node_id,
+            field,
+        ) from None
+    try:
+        return HubRows(
+            datasets.load_dataset(
+                source.path, source.name, split=source.split, revision=source.revision
+            )
+        )
+    except Exception as error:
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        raise DataError(
+            f"{node_id}: {field}: {source.path} cannot be had from the hub: {reason}; without a "
+            "network, download the rows elsewhere and use a file source",
+            node_id,
+            field,
+        ) from None
+
+
+def unfolded(row: Mapping[str, Any], column: str, *, node: str) -> list[dict[str, Any]]:
+    """`unfold`: the columns of each child of a row, one for each entry of a list column."""
+    entries = row.get(column)
+    if not isinstance(entries, list):
+        found = "has no such column" if column not in row else f"found {repr(entries)[:80]}"
+        raise DataError(
+            f"{node}: unfold: column `{column}` wants a list in every row; {found}", node, "unfold"
+        )
+    return [{column: entry} for entry in entries]
+
+
+def preview_rows(
+    node: DatasetNode, *, node_id: str, root: Path, count: int = 20
+) -> list[dict[str, Any]]:
+    """The first rows of a dataset, as the loop would see them."""
+    source = open_source(node, node_id=node_id, root=root)
+    return [source.row(index) for index in range(min(count, len(source)))]
+
+
+def all_rows(source: Source) -> Iterator[dict[str, Any]]:
+    """Every row of a source in its own order."""
+    return (source.row(index) for index in range(len(source)))
