@@ -1,0 +1,108 @@
+/** Every route of the service that the page uses, one function each. */
+import { request, requestText } from "./client";
+import type {
+  Catalog,
+  Change,
+  CheckAnswer,
+  Json,
+  JsonObject,
+  Loop,
+  LoopPreset,
+  LoopSummary,
+  ParseAnswer,
+  PatchAnswer,
+  RunEvent,
+  RunSummary,
+  SampleRow,
+} from "./types";
+
+export const signIn = (token: string) => request<void>("POST", "/session", { body: { token } });
+
+export const fetchCatalog = () => request<Catalog>("GET", "/catalog");
+
+export const fetchLoopPresets = () => request<LoopPreset[]>("GET", "/presets/loops");
+
+export const fetchLoopPreset = (name: string) =>
+  request<{ name: string; yaml: string; spec: JsonObject | null }>(
+    "GET",
+    `/presets/loops/${encodeURIComponent(name)}`,
+  );
+
+export const fetchHardwarePresets = () =>
+  request<{ name: string; title?: string; description?: string }[]>("GET", "/presets/hardware");
+
+export const check = (body: { spec: JsonObject } | { yaml: string }, signal?: AbortSignal) =>
+  request<CheckAnswer>("POST", "/check", { body, signal });
+
+export const parseYaml = (yaml: string, signal?: AbortSignal) =>
+  request<ParseAnswer>("POST", "/spec/parse", { body: { yaml }, signal });
+
+export const patchYaml = (
+  body: { yaml: string; spec: JsonObject } | { yaml: string; changes: Change[] },
+  signal?: AbortSignal,
+) => request<PatchAnswer>("POST", "/spec/patch", { body, signal });
+
+export const dumpSpec = (spec: JsonObject, signal?: AbortSignal) =>
+  request<{ yaml: string }>("POST", "/spec/dump", { body: { spec }, signal });
+
+export const fetchLoops = () => request<LoopSummary[]>("GET", "/loops");
+
+export const fetchLoop = (id: string) => request<Loop>("GET", `/loops/${id}`);
+
+export const createLoop = (body: { name?: string; yaml: string }) =>
+  request<Loop>("POST", "/loops", { body });
+
+export const saveLoop = (
+  id: string,
+  revision: number | string,
+  body: { name?: string; yaml: string },
+  signal?: AbortSignal,
+) =>
+  request<Loop>("PUT", `/loops/${id}`, {
+    body,
+    signal,
+    headers: { "If-Match": String(revision) },
+  });
+
+export const deleteLoop = (id: string) => request<void>("DELETE", `/loops/${id}`);
+
+export const fetchLoopYaml = (id: string) => requestText(`/loops/${id}/yaml`);
+
+export interface StartRun {
+  yaml: string;
+  loop_id?: string;
+  name?: string;
+  set?: Record<string, Json>;
+  force?: boolean;
+}
+
+export const startRun = (body: StartRun) => request<RunSummary>("POST", "/runs", { body });
+
+export const fetchRuns = () => request<RunSummary[]>("GET", "/runs");
+
+export const fetchRun = (id: string) => request<RunSummary>("GET", `/runs/${id}`);
+
+export const fetchRunSpec = (id: string) =>
+  request<{ yaml: string; spec: JsonObject | null }>("GET", `/runs/${id}/spec`);
+
+export const stopRun = (id: string) =>
+  request<RunSummary>("POST", `/runs/${id}/stop`, { body: {} });
+
+export const resumeRun = (id: string) =>
+  request<RunSummary>("POST", `/runs/${id}/resume`, { body: {} });
+
+export const editRun = (id: string, changes: Record<string, Json>) =>
+  request<unknown>("POST", `/runs/${id}/edit`, { body: { changes } });
+
+export const fetchEvents = (id: string, after: number, limit: number, signal?: AbortSignal) =>
+  request<RunEvent[] | { events: RunEvent[] }>("GET", `/runs/${id}/events`, {
+    query: { after, limit },
+    signal,
+  });
+
+export const fetchSamples = (id: string, step: number | null, limit: number) =>
+  request<SampleRow[] | { rows: SampleRow[] } | { samples: SampleRow[] }>(
+    "GET",
+    `/runs/${id}/samples`,
+    { query: { step, limit } },
+  );

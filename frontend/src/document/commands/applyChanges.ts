@@ -1,0 +1,74 @@
+import type { Change, Json } from "@/api/types";
+import { isObject, type Path, parsePath, readPath, removePath, writePath } from "@/lib/paths";
+import { defineCommand } from "../command";
+import { readEdge } from "../edges";
+import { findPlace } from "../place";
+import type { LoopDocument } from "../types";
+import { removeItems } from "./removeItems";
+import { renameNode } from "./renameNode";
+
+/** The edits of a one-click repair, in order. */
+export const applyChanges = defineCommand<{ changes: readonly Change[] }>(
+  "Apply fix",
+  (draft, { changes }) => {
+    for (const change of changes) applyChange(draft as LoopDocument, change);
+  },
+);
+
+function applyChange(draft: LoopDocument, { op, path, value }: Change): void {
+  const keys = parsePath(path);
+  const place = findPlace(draft, keys);
+  switch (op) {
+    case "set":
+      writePath(place.root, place.path, value ?? null);
+      break;
+    case "remove":
+      if (isNodePath(keys)) removeItems.recipe(draft, { nodes: [String(keys[1])], edges: [] });
+      else removePath(place.root, place.path);
+      break;
+    case "insert":
+      insertItem(place.root, place.path, value ?? null);
+      break;
+    case "rename":
+      if (isNodePath(keys)) renameNode.recipe(draft, { from: String(keys[1]), to: String(value) });
+      else renameKey(place.root, place.path, String(value));
+      break;
+    case "add_edge": {
+      const edge = readEdge(value ?? path);
+      if (edge) draft.edges.push(edge);
+      break;
+    }
+    case "remove_edge":
+      removeEdge(draft, path, value);
+      break;
+  }
+}
+
+function isNodePath(keys: Path): boolean {
+  return keys.length === 2 && keys[0] === "nodes";
+}
+
+function insertItem(root: object, path: Path, value: Json): void {
+  const list = readPath(root, path.slice(0, -1));
+  if (Array.isArray(list)) list.splice(Number(path.at(-1)), 0, value);
+  else writePath(root, path.slice(0, -1), [value]);
+}
+
+function renameKey(root: object, path: Path, name: string): void {
+  const parent = path.length === 1 ? root : readPath(root, path.slice(0, -1));
+  const old = String(path.at(-1));
+  if (!isObject(parent) || !(old in parent)) return;
+  const entries = Object.entries(parent);
+  for (const key of Object.keys(parent)) delete parent[key];
+  for (const [key, item] of entries) parent[key === old ? name : key] = item;
+}
+
+function removeEdge(draft: LoopDocument, path: string, value: Json | undefined): void {
+  const wanted = readEdge(value ?? path);
+  const byEnds = draft.edges.findIndex(
+    (edge) => wanted !== null && edge.from === wanted.from && edge.to === wanted.to,
+  );
+  const [, index] = findPlace(draft, parsePath(path)).path;
+  const found = byEnds >= 0 ? byEnds : Number(index);
+  if (Number.isInteger(found) && found < draft.edges.length) draft.edges.splice(found, 1);
+}

@@ -1,0 +1,17 @@
+import type { Json } from "@/api/types";
+import { type Path, removePath, writePath } from "@/lib/paths";
+import { defineCommand } from "../command";
+
+interface SetField {
+  node: string;
+  path: Path;
+  /** `undefined` puts the field back to its default. */
+  value: Json | undefined;
+}
+
+export const setField = defineCommand<SetField>("Change field", (draft, { node, path, value }) => {
+  const data = draft.nodes[node];
+  if (!data) return;
+  if (value === undefined) removePath(data, path);
+  else writePath(data, path, value);
+});

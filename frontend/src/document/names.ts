@@ -1,0 +1,23 @@
+/** Names of nodes: what is allowed, and a free one near a wish. Pure. */
+
+const NODE_NAME = /^[a-z][a-z0-9_]*$/;
+
+/** Why a name cannot be taken, or null. */
+export function nameProblem(name: string, taken: ReadonlySet<string>, own?: string): string | null {
+  if (name === "") return "A node needs a name.";
+  if (!NODE_NAME.test(name)) {
+    return "Use small letters, digits and underscores, and begin with a letter.";
+  }
+  if (name !== own && taken.has(name)) return `"${name}" is already in use.`;
+  return null;
+}
+
+export function freeName(wish: string, taken: ReadonlySet<string>): string {
+  const base = wish.replaceAll(/[^a-z0-9_]/g, "_").replace(/^[^a-z]+/, "") || "node";
+  if (!taken.has(base)) return base;
+  const stem = base.replace(/_\d+$/, "");
+  for (let number = 2; ; number += 1) {
+    const name = `${stem}_${number}`;
+    if (!taken.has(name)) return name;
+  }
+}

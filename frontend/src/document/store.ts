@@ -1,0 +1,91 @@
+/**
+ * The store of one open loop. The document changes only through `dispatch`, `undo` and `redo`.
+ *
+ * Beside the document stands its YAML text, which the server writes: `textState` says to which state
+ * of the document it belongs. Texts of earlier states are kept, so that undo brings comments back.
+ */
+import { createStore, type StoreApi } from "zustand/vanilla";
+import type { Command } from "./command";
+import {
+  type DispatchOptions,
+  dispatch as dispatchHistory,
+  type History,
+  redo as redoHistory,
+  startHistory,
+  undo as undoHistory,
+} from "./history";
+import type { LoopDocument } from "./types";
+
+const KEPT_TEXTS = 200;
+
+export interface DocumentState {
+  history: History;
+  document: LoopDocument;
+  text: string;
+  textState: number;
+  isReadonly: boolean;
+  dispatch: <A>(command: Command<A>, args: A, options?: DispatchOptions) => void;
+  undo: () => string | null;
+  redo: () => string | null;
+  /** Text and document that belong together; `null` for the current state of the document. */
+  setText: (text: string, state: number | null) => void;
+}
+
+export type DocumentStore = StoreApi<DocumentState>;
+
+export interface OpenDocument {
+  document: LoopDocument;
+  text: string;
+  isReadonly?: boolean;
+}
+
+export function createDocumentStore({
+  document,
+  text,
+  isReadonly = false,
+}: OpenDocument): DocumentStore {
+  const texts = new Map<number, string>([[0, text]]);
+
+  return createStore<DocumentState>()((set, get) => {
+    const show = (history: History) => {
+      const known = texts.get(history.state);
+      set({
+        history,
+        document: history.document,
+        ...(known === undefined ? {} : { text: known, textState: history.state }),
+      });
+    };
+    return {
+      history: startHistory(document),
+      document,
+      text,
+      textState: 0,
+      isReadonly,
+      dispatch: (command, args, options) => {
+        if (get().isReadonly) return;
+        const history = dispatchHistory(get().history, command, args, options);
+        if (history !== get().history) show(history);
+      },
+      undo: () => {
+        const { history, isReadonly: locked } = get();
+        const entry = history.past.at(-1);
+        if (!entry || locked) return null;
+        show(undoHistory(history));
+        return entry.label;
+      },
+      redo: () => {
+        const { history, isReadonly: locked } = get();
+        const [entry] = history.future;
+        if (!entry || locked) return null;
+        show(redoHistory(history));
+        return entry.label;
+      },
+      setText: (newText, state) => {
+        const at = state ?? get().history.state;
+        texts.set(at, newText);
+        if (texts.size > KEPT_TEXTS) texts.delete(texts.keys().next().value as number);
+        if (at === get().history.state) set({ text: newText, textState: at });
+      },
+    };
+  });
+}

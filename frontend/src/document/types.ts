@@ -1,0 +1,42 @@
+/**
+ * The document: a loop as the user edits it, plus where its boxes stand.
+ *
+ * Values are sparse: a field that the user did not set is absent. Knows no node kind and no field;
+ * the server says what is valid.
+ */
+import type { Json, JsonObject } from "@/api/types";
+
+export interface NodeData extends JsonObject {
+  kind: string;
+}
+
+export interface Edge {
+  from: string;
+  to: string;
+  id?: string;
+  [option: string]: Json | undefined;
+}
+
+export type Point = [number, number];
+
+export interface LoopDocument {
+  name: string;
+  nodes: Record<string, NodeData>;
+  edges: Edge[];
+  layout: Record<string, Point>;
+  /** Everything else at the top of a loop: mode, schedule, hardware, run, ... */
+  rest: JsonObject;
+}
+
+export interface PortRef {
+  node: string;
+  port: string;
+}
+
+export const EMPTY_DOCUMENT: LoopDocument = {
+  name: "untitled",
+  nodes: {},
+  edges: [],
+  layout: {},
+  rest: { coloop: 1, mode: "online" },
+};

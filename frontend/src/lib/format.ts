@@ -1,0 +1,138 @@
+/** The one place where numbers become text for people. Pure. */
+
+const DASH = "–";
+
+function isNumber(value: number | null | undefined): value is number {
+  return value !== null && value !== undefined && Number.isFinite(value);
+}
+
+const DECIMAL_UNITS = ["", "k", "M", "B", "T"] as const;
+const BYTE_UNITS = ["B", "KiB", "MiB", "GiB", "TiB"] as const;
+
+function scaled(value: number, base: number, units: readonly string[], gap: string): string {
+  let size = Math.abs(value);
+  let unit = 0;
+  while (size >= base && unit < units.length - 1) {
+    size /= base;
+    unit += 1;
+  }
+  // 999.6 rounds to 1000: one unit further reads better.
+  if (Number(digits(size)) >= base && unit < units.length - 1) {
+    size /= base;
+    unit += 1;
+  }
+  const sign = value < 0 ? "-" : "";
+  const text = unit === 0 && Number.isInteger(size) ? String(size) : digits(size);
+  return `${sign}${text}${units[unit] === "" ? "" : gap}${units[unit] ?? ""}`;
+}
+
+function digits(size: number): string {
+  if (size >= 100) return size.toFixed(0);
+  if (size >= 10) return size.toFixed(1);
+  return size.toFixed(2);
+}
+
+/** 1536 → "1.50 KiB". */
+export function formatBytes(bytes: number | null | undefined): string {
+  return isNumber(bytes) ? scaled(bytes, 1024, BYTE_UNITS, " ") : DASH;
+}
+
+/** 7615616512 → "7.62B". */
+export function formatCount(count: number | null | undefined): string {
+  if (!isNumber(count)) return DASH;
+  if (Math.abs(count) < 1000 && Number.isInteger(count)) return String(count);
+  return scaled(count, 1000, DECIMAL_UNITS, "");
+}
+
+/** 41.2 → "41.2 s"; 4000 → "1 h 6 min". */
+export function formatSeconds(seconds: number | null | undefined): string {
+  if (!isNumber(seconds)) return DASH;
+  const size = Math.abs(seconds);
+  if (size === 0) return "0 s";
+  if (size < 0.001) return `${(seconds * 1e6).toFixed(0)} µs`;
+  if (size < 1) return `${(seconds * 1000).toFixed(size < 0.01 ? 1 : 0)} ms`;
+  if (size < 10) return `${seconds.toFixed(2)} s`;
+  if (size < 60) return `${seconds.toFixed(1)} s`;
+  const total = Math.round(seconds);
+  if (total < 3600) return pair(Math.floor(total / 60), "min", total % 60, "s");
+  if (total < 86_400)
+    return pair(Math.floor(total / 3600), "h", Math.floor((total % 3600) / 60), "min");
+  return pair(Math.floor(total / 86_400), "d", Math.floor((total % 86_400) / 3600), "h");
+}
+
+function pair(large: number, largeUnit: string, small: number, smallUnit: string): string {
+  return small === 0 ? `${large} ${largeUnit}` : `${large} ${largeUnit} ${small} ${smallUnit}`;
+}
+
+/** 1234.5 with "tok" → "1.23k tok/s". */
+export function formatRate(perSecond: number | null | undefined, unit: string): string {
+  if (!isNumber(perSecond)) return DASH;
+  const size = Math.abs(perSecond);
+  const text = size < 1000 ? trimmed(perSecond) : formatCount(perSecond);
+  return `${text} ${unit}/s`;
+}
+
+function trimmed(value: number): string {
+  const size = Math.abs(value);
+  if (size === 0) return "0";
+  if (size >= 100) return value.toFixed(0);
+  if (size >= 10) return value.toFixed(1);
+  return value.toFixed(2);
+}
+
+/** 0.4231 → "42 %". */
+export function formatShare(share: number | null | undefined): string {
+  if (!isNumber(share)) return DASH;
+  const percent = share * 100;
+  return `${percent > 0 && percent < 1 ? "<1" : percent.toFixed(0)} %`;
+}
+
+/** A metric value with as many digits as a reader can use. */
+export function formatMetric(value: number | null | undefined): string {
+  if (value === null || value === undefined) return DASH;
+  if (Number.isNaN(value)) return "NaN";
+  if (!Number.isFinite(value)) return value > 0 ? "∞" : "-∞";
+  const size = Math.abs(value);
+  if (size === 0) return "0";
+  if (size < 0.001 || size >= 1e6) return value.toExponential(2);
+  if (Number.isInteger(value)) return String(value);
+  if (size >= 100) return value.toFixed(1);
+  if (size >= 1) return value.toFixed(2);
+  return value.toFixed(3);
+}
+
+/** "just now", "4 min ago", then a date. */
+export function formatAgo(stamp: string | null | undefined, now: number = Date.now()): string {
+  if (!stamp) return DASH;
+  const time = Date.parse(stamp);
+  if (Number.isNaN(time)) return DASH;
+  const seconds = Math.round((now - time) / 1000);
+  if (seconds < 10) return "just now";
+  if (seconds < 60) return `${seconds} s ago`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h ago`;
+  return new Date(time).toLocaleDateString(undefined, {
+    day: "numeric",
+    month: "short",
+    year: "numeric",
+  });
+}
+
+/** Wall-clock time of an event. */
+export function formatClock(stamp: string): string {
+  const time = new Date(stamp);
+  return Number.isNaN(time.getTime())
+    ? DASH
+    : time.toLocaleTimeString(undefined, { hour12: false });
+}
+
+/** "completions_per_prompt" → "Completions per prompt". */
+export function formatName(name: string): string {
+  const words = name.replaceAll(/[_-]+/g, " ").trim();
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** 1 → "1 problem", 2 → "2 problems". */
+export function formatPlural(count: number, singular: string, plural = `${singular}s`): string {
+  return `${formatCount(count)} ${count === 1 ? singular : plural}`;
+}

@@ -1,0 +1,95 @@
+/**
+ * Paths into plain JSON: `nodes.actor.training.optimizer.lr` as a list of keys.
+ * Pure; a path that leads nowhere reads as undefined.
+ */
+import type { Json, JsonObject } from "@/api/types";
+
+export type Path = readonly (string | number)[];
+
+export function parsePath(text: string): (string | number)[] {
+  if (text === "") return [];
+  return text.split(".").map((part) => (/^\d+$/.test(part) ? Number(part) : part));
+}
+
+export function joinPath(path: Path): string {
+  return path.join(".");
+}
+
+export function readPath(root: unknown, path: Path): Json | undefined {
+  let value: unknown = root;
+  for (const key of path) {
+    if (value === null || typeof value !== "object") return undefined;
+    value = (value as Record<string | number, unknown>)[key];
+  }
+  return value as Json | undefined;
+}
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Writes into a draft, making the objects on the way. */
+export function writePath(root: object, path: Path, value: Json | undefined): void {
+  let at = root as Record<string | number, unknown>;
+  for (const [index, key] of path.slice(0, -1).entries()) {
+    const next = at[key];
+    if (next === null || typeof next !== "object") {
+      at[key] = typeof path[index + 1] === "number" ? [] : {};
+    }
+    at = at[key] as Record<string | number, unknown>;
+  }
+  const last = path.at(-1);
+  if (last !== undefined) at[last] = value;
+}
+
+/** Removes the value and those parents, down to `keep` keys, that are empty without it. */
+export function removePath(root: object, path: Path, keep = 0): void {
+  const parents: [Record<string | number, unknown> | unknown[], string | number][] = [];
+  let at: unknown = root;
+  for (const key of path) {
+    if (at === null || typeof at !== "object") return;
+    parents.push([at as Record<string | number, unknown>, key]);
+    at = (at as Record<string | number, unknown>)[key];
+  }
+  for (let depth = parents.length - 1; depth >= 0; depth -= 1) {
+    const [parent, key] = parents[depth] as [
+      Record<string | number, unknown> | unknown[],
+      string | number,
+    ];
+    if (depth < parents.length - 1) {
+      if (depth < keep) return;
+      const child = (parent as Record<string | number, unknown>)[key];
+      if (!isObject(child) || Object.keys(child).length > 0) return;
+    }
+    if (Array.isArray(parent)) {
+      parent.splice(Number(key), 1);
+      return;
+    }
+    delete parent[key];
+  }
+}
+
+export function deepEqual(a: unknown, b: unknown): boolean {
+  if (Object.is(a, b)) return true;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  if (Array.isArray(a) || Array.isArray(b)) {
+    return (
+      Array.isArray(a) &&
+      Array.isArray(b) &&
+      a.length === b.length &&
+      a.every((value, index) => deepEqual(value, b[index]))
+    );
+  }
+  const left = definedKeys(a);
+  const right = definedKeys(b);
+  return (
+    left.length === right.length &&
+    left.every((key) =>
+      deepEqual((a as Record<string, unknown>)[key], (b as Record<string, unknown>)[key]),
+    )
+  );
+}
+
+function definedKeys(value: object): string[] {
+  return Object.keys(value).filter((key) => (value as Record<string, unknown>)[key] !== undefined);
+}

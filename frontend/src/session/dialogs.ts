@@ -1,0 +1,14 @@
+/** Which dialog of this tab is open. */
+import { create } from "zustand";
+
+export type DialogName = "commands" | "shortcuts" | "gallery" | "signIn" | "confirmRun" | null;
+
+interface Dialogs {
+  open: DialogName;
+  show: (name: DialogName) => void;
+}
+
+export const useDialogs = create<Dialogs>()((set) => ({
+  open: null,
+  show: (open) => set({ open }),
+}));

@@ -1,0 +1,48 @@
+/** What this user likes, kept in this browser: theme, level of detail, panels. Never part of a loop. */
+import { create } from "zustand";
+import { persist } from "zustand/middleware";
+
+export type Theme = "system" | "light" | "dark";
+export type DockTab = "schedule" | "problems" | "memory" | "yaml";
+export type RunTab = "charts" | "timeline" | "samples" | "log" | "yaml";
+
+export interface Preferences {
+  theme: Theme;
+  level: string;
+  isPaletteOpen: boolean;
+  isInspectorOpen: boolean;
+  isDockOpen: boolean;
+  dockTab: DockTab;
+  dockHeight: number;
+  runTab: RunTab;
+  runDockHeight: number;
+  inspectorWidth: number;
+  hasMinimap: boolean;
+  snapsToGrid: boolean;
+  lastLoop: string | null;
+  smoothing: number;
+  set: (change: Partial<Omit<Preferences, "set">>) => void;
+}
+
+export const usePreferences = create<Preferences>()(
+  persist(
+    (set) => ({
+      theme: "system",
+      level: "simple",
+      isPaletteOpen: true,
+      isInspectorOpen: true,
+      isDockOpen: true,
+      dockTab: "schedule",
+      dockHeight: 232,
+      runTab: "charts",
+      runDockHeight: 360,
+      inspectorWidth: 344,
+      hasMinimap: false,
+      snapsToGrid: true,
+      lastLoop: null,
+      smoothing: 0,
+      set: (change) => set(change),
+    }),
+    { name: "coloop.preferences", version: 1 },
+  ),
+);

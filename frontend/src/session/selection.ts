@@ -1,0 +1,33 @@
+/** What is selected in this tab, and where the next problem click leads. Never saved, never undone. */
+import { create } from "zustand";
+import type { PhasePath } from "@/document/phases";
+
+export interface FieldFocus {
+  node: string | null;
+  field: string | null;
+  /** A new number for each request, so that asking twice works twice. */
+  request: number;
+}
+
+export interface Selection {
+  nodes: readonly string[];
+  edges: readonly string[];
+  phase: PhasePath | null;
+  /** An entry of a list of the schedule: triggers, anneal. */
+  entry: { list: string; index: number } | null;
+  focus: FieldFocus | null;
+  select: (what: Partial<Pick<Selection, "nodes" | "edges" | "phase" | "entry">>) => void;
+  focusField: (node: string | null, field: string | null) => void;
+  clear: () => void;
+}
+
+const NOTHING = { nodes: [], edges: [], phase: null, entry: null } as const;
+
+export const useSelection = create<Selection>()((set, get) => ({
+  ...NOTHING,
+  focus: null,
+  select: (what) => set({ ...NOTHING, ...what }),
+  focusField: (node, field) =>
+    set({ focus: { node, field, request: (get().focus?.request ?? 0) + 1 } }),
+  clear: () => set(NOTHING),
+}));

@@ -1,0 +1,45 @@
+import type { ReactNode } from "react";
+import type { ButtonProps } from "./Button";
+import { classes } from "./classes";
+import { Tooltip } from "./Tooltip";
+
+interface IconButtonProps extends Omit<ButtonProps, "children" | "icon" | "look"> {
+  label: string;
+  keys?: string | undefined;
+  isActive?: boolean;
+  side?: "top" | "right" | "bottom" | "left";
+  children: ReactNode;
+}
+
+/** A button with a picture only: its label is read aloud and shown as a tooltip. */
+export function IconButton({
+  label,
+  keys,
+  isActive,
+  side,
+  size = "medium",
+  className,
+  children,
+  type = "button",
+  ...rest
+}: IconButtonProps) {
+  return (
+    <Tooltip text={label} keys={keys} side={side ?? "bottom"}>
+      <button
+        type={type}
+        aria-label={label}
+        aria-pressed={isActive}
+        className={classes(
+          "inline-flex shrink-0 items-center justify-center rounded-2 text-muted transition-colors hover:bg-hover hover:text-text active:bg-pressed",
+          "disabled:cursor-not-allowed disabled:opacity-40 disabled:hover:bg-transparent",
+          size === "small" ? "size-6" : "size-8",
+          isActive && "bg-accent-soft text-accent-text",
+          className,
+        )}
+        {...rest}
+      >
+        {children}
+      </button>
+    </Tooltip>
+  );
+}

@@ -1,0 +1,46 @@
+import { classes } from "./classes";
+
+interface SegmentedProps<V extends string> {
+  label: string;
+  value: V;
+  options: readonly { value: V; label: string; title?: string }[];
+  onChange: (value: V) => void;
+}
+
+/** A few choices side by side; a radio group for the keyboard. */
+export function Segmented<V extends string>({
+  label,
+  value,
+  options,
+  onChange,
+}: SegmentedProps<V>) {
+  return (
+    <fieldset
+      aria-label={label}
+      className="inline-flex h-7 items-center rounded-2 border border-line bg-sunken p-0.5"
+    >
+      {options.map((option) => (
+        <label
+          key={option.value}
+          title={option.title}
+          className={classes(
+            "flex h-full cursor-pointer items-center rounded-1 px-2 text-xs has-focus-visible:outline-2 has-focus-visible:outline-focus",
+            option.value === value
+              ? "bg-raised font-medium text-text shadow-1"
+              : "text-muted hover:text-text",
+          )}
+        >
+          <input
+            type="radio"
+            className="sr-only"
+            name={label}
+            value={option.value}
+            checked={option.value === value}
+            onChange={() => onChange(option.value)}
+          />
+          {option.label}
+        </label>
+      ))}
+    </fieldset>
+  );
+}
