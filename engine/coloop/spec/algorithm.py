@@ -1,8 +1,8 @@
 """Algorithms in full: what is written, completed by the preset that its name stands for.
 
 `resolve_*` turn a section into a frozen value with every field filled; recipes read nothing else.
-`node_algorithms` resolves the short form against the teaching ports that are connected. The sections
-themselves are in `algorithm_fields`, the numbers in `algorithm_presets`.
+`node_algorithms` resolves the short form against the teaching ports that are connected. The
+sections themselves are in `algorithm_fields`, the numbers in `algorithm_presets`.
 """
 
 from __future__ import annotations
@@ -95,6 +95,19 @@ __all__ = [
 _NEEDS_GROUP = frozenset(
     {"group_mean_std", "group_mean", "leave_one_out", "length_weighted", "best_minus_second"}
 )
+_NULL_COUNTS = frozenset(
+    {
+        "clip_low",
+        "clip_high",
+        "dual_clip",
+        "ratio_min",
+        "ratio_max",
+        "length_alpha",
+        "reward_clip",
+        "entropy",
+    }
+)
+"""Fields in which `null` says "none"; in the others it says "the preset's"."""
 _NO_REFERENCE = frozenset({"orpo", "simpo"})
 _CORRECTION_MAX = {"token_tis": 2.0, "icepop": 5.0, "sequence_mask": 3.0, "none": None}
 
@@ -129,7 +142,7 @@ class ResolvedOffPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolvedRewards:
-    """An algorithm of port `rewards` with every field filled; the fields are those of the language."""
+    """An algorithm of port `rewards` with every field filled, under the names of the language."""
 
     name: str
     family: str
@@ -216,7 +229,8 @@ def resolve_rewards_algorithm(
 ) -> ResolvedRewards:
     """Complete an algorithm of port `rewards`; `max_new_tokens` fills the constant divisor."""
     preset = {**REWARDS_BASE, **PRESETS[entry.name]}
-    values = {**preset, **_written(entry, except_for=("name", "kl", "correction", "off_policy"))}
+    written = _written(entry, except_for=("name", "kl", "correction", "off_policy"))
+    values = {**preset, **written}
     kl = _merged(entry, "kl", preset)
     correction = _merged(entry, "correction", preset) or {"method": "none"}
     off_policy = _merged(entry, "off_policy", preset)
@@ -239,7 +253,7 @@ def resolve_pairs_algorithm(
     if not isinstance(entry, PreferenceAlgorithm):
         return entry
     values = {**PREFERENCE_BASE, **PRESETS[entry.name]}
-    values |= {k: v for k, v in _written(entry, except_for=("name",)).items() if v is not None}
+    values |= _written(entry, except_for=("name",))
     values["weight"] = entry.weight
     return ResolvedPreference(name=entry.name, family=family_of(entry.name), **values)
 
@@ -281,16 +295,19 @@ def node_algorithms(spec: LoopSpec, node: str) -> dict[str, tuple[Algorithm, ...
     if isinstance(section, tuple(PORTS_OF)):
         allowed = PORTS_OF[type(section)]
         connected = [port for port in spec.graph.teaching_ports(node) if port in allowed]
-        return {port: (section,) for port in connected or allowed[:1]}
+        return dict.fromkeys(connected or allowed[:1], (section,))
     named = {port: as_tuple(getattr(section, port)) for port in type(section).model_fields}
     return {port: entries for port, entries in named.items() if entries}
 
 
 def _written(entry: Section, except_for: tuple[str, ...]) -> dict[str, Any]:
+    """The fields that say something: set, and `null` only where that means "none"."""
     return {
         name: getattr(entry, name)
         for name in type(entry).model_fields
-        if name in entry.model_fields_set and name not in except_for
+        if name in entry.model_fields_set
+        and name not in except_for
+        and (getattr(entry, name) is not None or name in _NULL_COUNTS)
     }
 
 

@@ -1,17 +1,18 @@
 """What a learner does with what arrives at a teaching port: the `algorithm` section.
 
-A section maps teaching ports to algorithms, each with a `name`; a port may have several with weights. Where
-one teaching port is in use the short form `algorithm: {name: grpo}` will do. A field that is not written
-takes the value of the named preset (`algorithm_presets`), so absence and `null` differ. Formulas live in the recipes; this module only says what can be written.
+A section maps teaching ports to algorithms, each with a `name`; a port may have several with weights.
+Where one teaching port is in use the short form `algorithm: {name: grpo}` will do. A field that is not
+written takes the value of the named preset (`algorithm_presets`), so absence and `null` differ.
+Formulas live in the recipes; this module only says what can be written.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
-from pydantic import Discriminator, Field, Tag
+from pydantic import Discriminator, Field, Tag, model_validator
 
-from coloop.spec.base import Flag, Name, Number, OneOrMany, Section, Text, Whole, setting
+from coloop.spec.base import Flag, Name, Number, OneOrMany, Section, Text, Whole, problem, setting
 
 Advantage = Literal[
     "gae",
@@ -131,6 +132,11 @@ class Correction(Section):
     max: Number | None = setting(None, gt=0, level="advanced")
     """Greatest weight; null: 2 for `token_tis`, 5 for `icepop`, 3 for `sequence_mask`."""
 
+    @property
+    def is_empty_band(self) -> bool:
+        """Whether no weight fits between the bounds."""
+        return self.min is not None and self.max is not None and self.min >= self.max
+
 
 class OffPolicy(Section):
     """Learn from rows that others wrote."""
@@ -202,6 +208,17 @@ class RewardsAlgorithm(Section):
     """Accept groups of one row where the baseline needs more: their advantage is 0."""
     weight: Number = setting(1.0, ge=0, level="advanced", hot=True)
     """Weight of this loss among the learner's."""
+
+    @model_validator(mode="after")
+    def _sequence_ratio_has_sequence_mean(self) -> Self:
+        by_name = self.loss is None and self.name.endswith("gspo")
+        if (self.loss == "sequence_clipped" or by_name) and self.aggregation == "token_mean":
+            raise problem(
+                "conflict", "a ratio of sequences wants `sequence_mean`", field="aggregation"
+            )
+        if self.correction is not None and self.correction.is_empty_band:
+            raise problem("bad_value", "`max` must be greater than `min`", field="correction")
+        return self
 
 
 class PreferenceAlgorithm(Section):

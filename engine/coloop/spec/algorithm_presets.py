@@ -1,9 +1,9 @@
 """What an algorithm's name stands for: presets of advantage, loss, aggregation and their numbers.
 
-`PRESETS` maps a name to the values that differ from `REWARDS_BASE` or `PREFERENCE_BASE`. Names with a
-prefix (`trl-`, `verl-`, `openrlhf-`, `nemo-`) reproduce the defaults of a framework; `FAMILY` says which of
-our algorithms they are a setting of. Values are the deliberate choices of the algorithms page: global token
-mean, unbiased group deviation with 1e-6, dual clip off, KL off, token TIS with cap 2 where engine and
+`PRESETS` maps a name to the values that differ from `REWARDS_BASE` or `PREFERENCE_BASE`. Names with
+a prefix (`trl-`, `verl-`, `openrlhf-`, `nemo-`) reproduce the defaults of a framework; `family_of` says
+which of our algorithms they are a setting of. Our own defaults are deliberate: global token mean,
+unbiased group deviation with 1e-6, dual clip off, KL off, token TIS with cap 2 where engine and
 trainer differ.
 """
 

@@ -1,36 +1,225 @@
-"""Reading a loop from YAML text: `parse` never raises on what a user wrote."""
+"""Reading and writing loops: text, documents, the canonical form and its hash.
+
+    text --parse--> Parsed(spec, document, diagnostics)       never raises on what a user wrote
+    dict --from_dict--> Parsed
+    spec --to_dict--> sparse document --dump--> canonical YAML, --content_hash--> sha256
+    text + changes --patch--> text                            comments and formats kept
+
+Canonical form: only what is set, in the order of the language; `layout`, `note` and `description` do not
+count for the hash. Formatting, key order, comments and defaults that are written out do not either.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
+from pydantic import BaseModel, ValidationError
 
-from coloop.diagnostics import Diagnostic
-from coloop.spec.graph import LoopSpec
+from coloop.diagnostics import Diagnostic, Report
+from coloop.errors import SpecProblem, SpecUnreadable
+from coloop.spec.base import Section
+from coloop.spec.emit import to_yaml
+from coloop.spec.graph import Edge, LoopSpec, PortRef
+from coloop.spec.migrate import migrate
+from coloop.spec.problems import at, translate
+from coloop.spec.reader import Reading, read
+
+__all__ = [
+    "Parsed",
+    "content_hash",
+    "dump",
+    "from_dict",
+    "load",
+    "parse",
+    "to_dict",
+]
+
+_NOT_HASHED = frozenset({"layout", "note", "description"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parsed:
-    """What a text gave."""
+    """What a text or document gave."""
 
     spec: LoopSpec | None
     diagnostics: tuple[Diagnostic, ...] = ()
     document: dict[str, Any] | None = None
+    """The plain data as written, migrated; there even where the spec is not."""
+    reading: Reading | None = None
+    """Places in the text, where there was one."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is a spec."""
+        return self.spec is not None
+
+    @property
+    def report(self) -> Report:
+        """The diagnostics as a report."""
+        return Report(diagnostics=self.diagnostics)
+
+    def locate(self, diagnostic: Diagnostic) -> Diagnostic:
+        """The same finding with line and column, where the text is known."""
+        path = diagnostic.path
+        if self.reading is None or path is None or diagnostic.line is not None:
+            return diagnostic
+        found = self.reading.find(_positions(path, self.document))
+        if found is None:
+            return diagnostic
+        return diagnostic.model_copy(update={"line": found[0], "column": found[1]})
 
 
 def parse(text: str) -> Parsed:
-    """Read a loop."""
+    """Read a loop from YAML text."""
+    reading = read(text)
+    if reading.diagnostics:
+        return Parsed(spec=None, diagnostics=reading.diagnostics)
+    return replace(_from_data(reading.data, reading), reading=reading)
+
+
+def from_dict(data: Any) -> Parsed:
+    """Read a loop from plain data, e.g. the body of a request."""
+    return _from_data(data, None)
+
+
+def load(source: str | Path) -> LoopSpec:
+    """The spec of a file, or of YAML text that has more than one line; raises `SpecUnreadable`."""
+    text = source if isinstance(source, str) and "\n" in source else _read_file(Path(source))
+    parsed = parse(text)
+    if parsed.spec is None:
+        lines = "\n".join(f"  {found.describe()}" for found in parsed.diagnostics)
+        raise SpecUnreadable(f"the loop cannot be read:\n{lines}", parsed.diagnostics)
+    return parsed.spec
+
+
+def _read_file(path: Path) -> str:
     try:
-        document = YAML(typ="safe", pure=True).load(text)
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecUnreadable(f"{path} cannot be read: {error}") from error
+
+
+def _from_data(data: Any, reading: Reading | None) -> Parsed:
+    locate = reading.find if reading is not None else None
+    if not isinstance(data, dict):
+        what = "a list" if isinstance(data, (list, tuple)) else "a single value"
+        hint = "a loop begins with `coloop: 1`, `name: ...`, `nodes: ...`"
+        found = at((), "yaml.not_a_mapping", f"the document is {what}, no mapping", hint, locate)
+        return Parsed(spec=None, diagnostics=(found,))
+    document, problem = migrate(data)
+    if problem is not None:
+        path = ("coloop",) if "coloop" in data else ()
+        place = locate(path) if locate is not None else None
+        if place is not None:
+            problem = problem.model_copy(update={"line": place[0], "column": place[1]})
+        return Parsed(spec=None, diagnostics=(problem,), document=document)
+    try:
         return Parsed(spec=LoopSpec.model_validate(document), document=document)
-    except YAMLError as error:
-        return Parsed(spec=None, diagnostics=(Diagnostic(code="yaml.syntax", message=str(error)),))
     except ValidationError as error:
-        return Parsed(
-            spec=None,
-            diagnostics=(Diagnostic(code="structure.bad_value", message=str(error)),),
-        )
+        found_all = translate(error, LoopSpec, document, locate=locate)
+        return Parsed(spec=None, diagnostics=found_all, document=document)
+    except RecursionError:
+        found = at((), "yaml.too_deep", "values are nested too deep", None, locate)
+        return Parsed(spec=None, diagnostics=(found,))
+
+
+def _positions(path: str, document: Any) -> tuple[str | int, ...]:
+    """A path as keys and list positions, edges by id found in the document."""
+    parts: list[str | int] = []
+    here: Any = document
+    for part in path.split("."):
+        if isinstance(here, list):
+            index = int(part) if part.isdigit() else _edge_index(here, part)
+            parts.append(index)
+            here = here[index] if 0 <= index < len(here) else None
+        else:
+            parts.append(part)
+            here = here.get(part) if isinstance(here, dict) else None
+    return tuple(parts)
+
+
+def _edge_index(edges: list[Any], edge: str) -> int:
+    for index, item in enumerate(edges):
+        if isinstance(item, dict) and item.get("id") == edge:
+            return index
+    return len(edges)
+
+
+_FIRST = ("kind", "type", "task", "method", "rule", "name", "from", "to")
+
+
+def to_dict(section: Section, *, defaults: bool = True) -> dict[str, Any]:
+    """The sparse document of a section: what is set, in the order of the language.
+
+    Without `defaults` a value that says what silence would say is left out.
+    """
+    plain: dict[str, Any] = {}
+    for name, info in type(section).model_fields.items():
+        if name not in section.model_fields_set:
+            continue
+        value = getattr(section, name)
+        may_go = not (defaults or info.is_required() or section.unset_is_preset)
+        if may_go and value == info.get_default(call_default_factory=True):
+            continue
+        plain[info.alias or name] = _plain(value, defaults)
+    if isinstance(section, LoopSpec):
+        return plain
+    first = {key: plain[key] for key in _FIRST if key in plain}
+    return {**first, **plain}
+
+
+def _plain(value: Any, defaults: bool) -> Any:
+    match value:
+        case Edge():
+            edge = to_dict(value, defaults=defaults)
+            return value.label if set(edge) == {"from", "to"} else edge
+        case Section():
+            return to_dict(value, defaults=defaults)
+        case PortRef():
+            return str(value)
+        case dict():
+            return {key: _plain(item, defaults) for key, item in value.items()}
+        case list() | tuple():
+            return [_plain(item, defaults) for item in value]
+        case BaseModel():
+            return value.model_dump(mode="json")
+    return value
+
+
+def dump(spec: LoopSpec) -> str:
+    """Canonical YAML of a loop, without comments."""
+    return to_yaml(to_dict(spec))
+
+
+def content_hash(spec: LoopSpec) -> str:
+    """sha256 over what the loop means: no layout, no notes, no formatting, no defaults."""
+    text = json.dumps(
+        _hashed(to_dict(spec, defaults=False)),
+        sort_keys=True,
+        ensure_ascii=False,
+        separators=(",", ":"),
+    )
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _hashed(value: Any) -> Any:
+    match value:
+        case dict():
+            return {key: _hashed(item) for key, item in value.items() if key not in _NOT_HASHED}
+        case list():
+            return [_hashed(item) for item in value]
+        case float() if value.is_integer() and abs(value) < 2**53:
+            return int(value)
+    return value
+
+
+def require(parsed: Parsed) -> LoopSpec:
+    """The spec, or `SpecProblem` with the diagnostics."""
+    if parsed.spec is None:
+        first = parsed.diagnostics[0].describe() if parsed.diagnostics else "no spec"
+        raise SpecProblem(first, parsed.diagnostics)
+    return parsed.spec

@@ -389,7 +389,7 @@ class EvaluateNode(BaseNode):
     """Randomness of the first writers; null: as their rollout says."""
     right_at: Number = setting(1.0, level="advanced")
     """A score from here on counts as right."""
-    metrics: tuple[Name | Text, ...] = setting(("score",), min_length=1, widget="metrics")
+    metrics: tuple[Text, ...] = setting(("score",), min_length=1, widget="metrics")
     """What is measured, e.g. `accuracy`, `pass@8`."""
 
 

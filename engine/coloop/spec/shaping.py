@@ -196,10 +196,20 @@ class PerGroup(Section):
     """Which rows stay."""
 
 
+def _groups_shape(value: Any) -> str:
+    return "<word>" if isinstance(value, str) else "<number>"
+
+
+Groups = Annotated[
+    Annotated[Whole, Tag("<number>")] | Annotated[Literal["all"], Tag("<word>")],
+    Discriminator(_groups_shape),
+]
+
+
 class Fill(Section):
     """Run the stages before the filter again until it has enough."""
 
-    groups: Whole | Literal["all"] | None = setting(None)
+    groups: Groups | None = setting(None)
     """Groups to have; `all`: one for each row at the input of `from`."""
     rows: Whole | None = setting(None, ge=1, hot=True)
     """Rows to have, in place of groups."""

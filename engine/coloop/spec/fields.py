@@ -1,0 +1,238 @@
+"""Walks the types of the language along a path: which section, which field, which branch of a union.
+
+Two walks share it: errors of pydantic name union branches in their place, which users do not see
+(`plain_path`), and paths such as `nodes.actor.training.optimizer.lr` are looked up with the data at hand
+(`find_field`). It knows types only; values are read through the data that is passed in.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel, Discriminator, Tag
+from pydantic.fields import FieldInfo
+
+from coloop.spec.base import Section
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """One position of the language: a plain type or a union with its way of choosing a branch."""
+
+    base: Any
+    options: tuple[Any, ...] = ()
+    discriminator: str | Callable[[Any], Any] | None = None
+
+    @property
+    def section(self) -> type[Section] | None:
+        """The section class, where it is one."""
+        is_section = isinstance(self.base, type) and issubclass(self.base, Section)
+        return self.base if is_section and not self.options else None
+
+
+def type_of(annotation: Any, extra: Iterable[Any] = ()) -> Type:
+    """Strip `Annotated`, `None` and aliases off a type."""
+    key = (annotation, tuple(_marks(extra)))
+    return _cached(*key)
+
+
+def _marks(extra: Iterable[Any]) -> Iterable[Any]:
+    for mark in extra:
+        if isinstance(mark, FieldInfo) and mark.discriminator is not None:
+            found = mark.discriminator
+            yield found.discriminator if isinstance(found, Discriminator) else found
+        elif isinstance(mark, Discriminator):
+            yield mark.discriminator
+
+
+@lru_cache(maxsize=4096)
+def _cached(annotation: Any, marks: tuple[Any, ...]) -> Type:
+    if get_origin(annotation) is Annotated:
+        base, *extra = get_args(annotation)
+        return _cached(base, (*marks, *_marks(extra)))
+    if get_origin(annotation) in (Union, types.UnionType):
+        options = tuple(option for option in get_args(annotation) if option is not type(None))
+        if len(options) == 1:
+            return _cached(options[0], marks)
+        return Type(annotation, options, marks[0] if marks else None)
+    return Type(annotation)
+
+
+def field_type(info: FieldInfo) -> Type:
+    """The type of a field."""
+    return type_of(info.annotation, [info, *info.metadata])
+
+
+def fields_by_key(section: type[BaseModel]) -> dict[str, FieldInfo]:
+    """Fields under the keys that stand in YAML."""
+    return {info.alias or name: info for name, info in section.model_fields.items()}
+
+
+def attribute_of(section: type[BaseModel], key: str) -> str | None:
+    """The Python attribute of a key."""
+    for name, info in section.model_fields.items():
+        if (info.alias or name) == key:
+            return name
+    return None
+
+
+def branch(found: Type, tag: Any) -> Type | None:
+    """The branch of a union that a tag names."""
+    for option in found.options:
+        if tag in _tags_of(option, found.discriminator):
+            return type_of(option)
+    return None
+
+
+@lru_cache(maxsize=4096)
+def _tags_of(option: Any, discriminator: Any) -> tuple[Any, ...]:
+    if callable(discriminator):
+        return tuple(mark.tag for mark in get_args(option)[1:] if isinstance(mark, Tag))
+    inner = type_of(option)
+    if inner.options:
+        return tuple(tag for nested in inner.options for tag in _tags_of(nested, discriminator))
+    info = inner.base.model_fields.get(discriminator) if inner.section else None
+    return get_args(info.annotation) if info is not None else ()
+
+
+def tags(found: Type) -> tuple[Any, ...]:
+    """The words by which the branches of a union are told apart."""
+    if not isinstance(found.discriminator, str):
+        return ()
+    seen: dict[Any, None] = {}
+    for option in found.options:
+        seen |= dict.fromkeys(_tags_of(option, found.discriminator))
+    return tuple(seen)
+
+
+def narrow(found: Type, value: Any) -> Type:
+    """Choose branches by the value at this place, as far as it tells."""
+    while found.options and found.discriminator is not None:
+        if callable(found.discriminator):
+            chosen = branch(found, found.discriminator(value))
+        else:
+            tag = look(value, found.discriminator)
+            chosen = branch(found, tag)
+        if chosen is None:
+            return found
+        found = chosen
+    return found
+
+
+def inside(found: Type, part: str | int) -> tuple[Type | None, FieldInfo | None]:
+    """One step down: the type below a key or position, and its field where it has one."""
+    if found.section is not None:
+        info = fields_by_key(found.section).get(str(part))
+        return (field_type(info), info) if info is not None else (None, None)
+    origin, arguments = get_origin(found.base), get_args(found.base)
+    if origin is dict:
+        return type_of(arguments[1]), None
+    if origin is tuple and isinstance(part, int):
+        is_open = len(arguments) == 2 and arguments[1] is Ellipsis
+        if is_open:
+            return type_of(arguments[0]), None
+        return (type_of(arguments[part]), None) if part < len(arguments) else (None, None)
+    return None, None
+
+
+def plain_path(
+    root: type[Section], loc: tuple[str | int, ...]
+) -> tuple[tuple[str | int, ...], bool]:
+    """A pydantic place without the names of union branches; whether it is about a key."""
+    path: list[str | int] = []
+    found: Type | None = Type(root)
+    for part in loc:
+        if part == "[key]":
+            return tuple(path), True
+        if found is not None and found.options:
+            chosen = branch(found, part)
+            if chosen is not None:
+                found = chosen
+                continue
+        path.append(part)
+        found = inside(found, part)[0] if found is not None else None
+    return tuple(path), False
+
+
+def type_at(root: type[Section], path: Iterable[str | int], data: Any) -> Type | None:
+    """The type at a path, branches chosen by the data."""
+    found: Type | None = narrow(Type(root), data)
+    for part in path:
+        if found is None:
+            return None
+        found = inside(found, part)[0]
+        data = look(data, part)
+        found = None if found is None else narrow(found, data)
+    return found
+
+
+def look(data: Any, part: str | int) -> Any:
+    """The value below a key or position, in plain data or in a section; `None` where there is none."""
+    if isinstance(data, dict):
+        return data.get(part)
+    if isinstance(data, Section):
+        name = attribute_of(type(data), str(part))
+        return getattr(data, name) if name is not None else None
+    if isinstance(data, (list, tuple)) and isinstance(part, int) and -1 < part < len(data):
+        return data[part]
+    return None
+
+
+_WORDS: dict[Any, str] = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "text",
+    dict: "a mapping",
+    tuple: "a list",
+}
+
+
+def describe_type(found: Type) -> str:
+    """What is expected at a place, in words."""
+    if found.options:
+        words = [describe_type(type_of(option)) for option in found.options]
+        unique = list(dict.fromkeys(words))
+        if isinstance(found.discriminator, str):
+            return f"a mapping with `{found.discriminator}`"
+        return " or ".join(unique)
+    if found.section is not None:
+        keys = list(fields_by_key(found.section))
+        return "a mapping (" + ", ".join(keys[:6]) + (", ..." if len(keys) > 6 else "") + ")"
+    origin = get_origin(found.base) or found.base
+    if origin is Literal:
+        return "one of " + ", ".join(str(word) for word in get_args(found.base))
+    if origin is tuple:
+        arguments = get_args(found.base)
+        if len(arguments) == 2 and arguments[1] is not Ellipsis:
+            return "a list of two"
+        return "a list"
+    return _WORDS.get(origin, "a value")
+
+
+def describe_value(value: Any) -> str:
+    """What was found, in words, short."""
+    match value:
+        case None:
+            return "nothing (null)"
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return f"the number {value}"
+        case str():
+            short = value if len(value) <= 40 else value[:39] + "…"
+            return f"the text {short!r}" if value else "an empty text"
+        case list() | tuple():
+            return f"a list of {len(value)}" if value else "an empty list"
+        case dict():
+            keys = ", ".join(str(key)[:20] for key in list(value)[:3])
+            return (
+                f"a mapping ({keys}{', ...' if len(value) > 3 else ''})"
+                if value
+                else "an empty mapping"
+            )
+    return f"a {type(value).__name__}"

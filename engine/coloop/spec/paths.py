@@ -1,0 +1,376 @@
+"""Paths name values of a loop: `nodes.actor.training.optimizer.lr`, `edges.outcome.weight`.
+
+Edges are named by id, by position, or as `a.x->b.y`; phases by position or name. A path may name the
+teaching port of an algorithm that is written in the short form. Wrong paths end in a diagnostic with
+what was probably meant; which fields may change in a run (`hot`) is known for every path.
+
+Invariants: nothing here changes a spec in place; what comes back from `apply_overrides` is validated.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+
+from coloop.diagnostics import Diagnostic, did_you_mean
+from coloop.errors import SpecProblem
+from coloop.spec.algorithm import PORTS_OF
+from coloop.spec.base import Section
+from coloop.spec.fields import (
+    Type,
+    describe_type,
+    fields_by_key,
+    inside,
+    look,
+    narrow,
+)
+from coloop.spec.graph import Edge, LoopSpec
+from coloop.spec.nodes import Node
+from coloop.spec.placement import Hardware, Run
+from coloop.spec.problems import translate
+from coloop.spec.schedule import Schedule
+
+Parts = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a path names."""
+
+    path: str
+    """As it was asked for."""
+    parts: Parts
+    """Keys and positions, edges and phases by position."""
+    type: Type
+    """The type at the place."""
+    field: FieldInfo | None
+    """The nearest field of a section on the way."""
+    owner: type[Section] | None
+    """The section that has that field."""
+    value: Any
+    """What is there; `None` where nothing is written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldFacts:
+    """What the language says about a field."""
+
+    path: str
+    level: str
+    hot: bool
+    docs: str
+    unit: str | None
+    widget: str | None
+    expected: str
+
+
+def split_path(path: str) -> tuple[str, ...]:
+    """The parts of a path; `edges.a.x->b.y.weight` keeps its edge in one part."""
+    if path.startswith("edges.") and "->" in path:
+        left, _, right = path[len("edges.") :].partition("->")
+        target = right.strip().split(".")
+        edge = f"{left.strip()}->{'.'.join(target[:2])}"
+        return ("edges", edge, *target[2:])
+    return tuple(path.split("."))
+
+
+def find(spec: LoopSpec | Mapping[str, Any], path: str) -> Found:
+    """What a path names, in a spec or a plain document; raises `SpecProblem` where it names nothing."""
+    here: Any = spec
+    found = Type(LoopSpec)
+    parts: list[str | int] = []
+    field: FieldInfo | None = None
+    owner: type[Section] | None = None
+    for word in split_path(path):
+        found = narrow(found, here)
+        if _is_port_of_short_form(found, word):
+            continue
+        part = _position(found, here, word)
+        step, info = inside(found, part) if part is not None else (None, None)
+        if step is None or (_is_open(found) and not _is_there(here, part)):
+            raise _unknown(path, tuple(parts), word, found, here)
+        if info is not None:
+            field, owner = info, found.section
+        assert part is not None
+        parts.append(part)
+        found, here = step, look(here, part)
+    narrowed = narrow(found, here)
+    return Found(path=path, parts=tuple(parts), type=narrowed, field=field, owner=owner, value=here)
+
+
+def _is_open(found: Type) -> bool:
+    """Whether only entries that exist can be named: a mapping of ids or a list."""
+    return found.section is None
+
+
+def _is_there(here: Any, part: str | int) -> bool:
+    if isinstance(here, Mapping):
+        return part in here
+    return isinstance(here, (list, tuple)) and isinstance(part, int) and 0 <= part < len(here)
+
+
+def _is_port_of_short_form(found: Type, word: str) -> bool:
+    section = found.section
+    return section is not None and section in PORTS_OF and word in PORTS_OF[section]
+
+
+def _position(found: Type, here: Any, word: str) -> str | int | None:
+    """A word as key or position; names of edges and phases become positions."""
+    if found.section is not None or not isinstance(here, (list, tuple)):
+        return word
+    if word.isdigit():
+        return int(word)
+    for index, item in enumerate(here):
+        if word in _names_of(item):
+            return index
+    return None
+
+
+def _names_of(item: Any) -> tuple[str, ...]:
+    if isinstance(item, str):
+        return ("->".join(side.strip() for side in item.split("->")),)
+    if isinstance(item, Edge):
+        return (item.id or "", f"{item.source}->{item.target}")
+    if isinstance(item, Mapping) and "from" in item and "to" in item:
+        return (str(item.get("id", "")), f"{item['from']}->{item['to']}")
+    name = look(item, "name")
+    return (name,) if isinstance(name, str) else ()
+
+
+def _unknown(path: str, parts: Parts, word: str, found: Type, here: Any) -> SpecProblem:
+    known = _known_words(found, here)
+    place = ".".join(map(str, parts)) or "the loop"
+    diagnostic = Diagnostic(
+        code="structure.unknown_path",
+        message=f"the path `{path}` names nothing: there is no `{word}` in {place}",
+        hint=did_you_mean(word, known),
+        field=path,
+    )
+    return SpecProblem(diagnostic.describe(), (diagnostic,))
+
+
+def _known_words(found: Type, here: Any) -> list[str]:
+    if found.section is not None:
+        return list(fields_by_key(found.section))
+    if isinstance(here, Mapping):
+        return [str(key) for key in here]
+    if isinstance(here, (list, tuple)):
+        names = [name for item in here for name in _names_of(item)[:1] if name]
+        return names or [str(index) for index in range(len(here))]
+    return []
+
+
+def field_info(path: str, spec: LoopSpec | Mapping[str, Any]) -> FieldFacts:
+    """Level, hotness, docs of the field that a path names; raises `SpecProblem`."""
+    found = find(spec, path)
+    extra = found.field.json_schema_extra if found.field is not None else None
+    facts: Any = extra if isinstance(extra, dict) else {}
+    return FieldFacts(
+        path=path,
+        level=facts.get("x-level", "expert"),
+        hot=bool(facts.get("x-hot", False)),
+        docs=(found.field.description or "") if found.field is not None else "",
+        unit=facts.get("x-unit"),
+        widget=facts.get("x-widget"),
+        expected=describe_type(found.type),
+    )
+
+
+def is_hot(path: str, spec: LoopSpec | Mapping[str, Any]) -> bool:
+    """Whether the value of a path may change in a run; raises `SpecProblem` for a wrong path."""
+    return field_info(path, spec).hot
+
+
+def check_path(
+    spec: LoopSpec | Mapping[str, Any], path: str, *, hot: bool = False, field: str | None = None
+) -> Diagnostic | None:
+    """Why a path cannot be used, or nothing. `field` says where the path itself is written."""
+    try:
+        facts = field_info(path, spec)
+    except SpecProblem as problem:
+        diagnostic: Diagnostic = problem.diagnostics[0]  # type: ignore[assignment]
+        return diagnostic.model_copy(update={"field": field or path})
+    if not hot or facts.hot:
+        return None
+    return Diagnostic(
+        code="structure.not_hot",
+        message=f"`{path}` cannot change in a run",
+        hint="learning rates, weights, batch sizes, rollout settings and dataset parameters can",
+        field=field or path,
+    )
+
+
+def get_value(spec: LoopSpec, path: str) -> Any:
+    """The value of a path, defaults included; raises `SpecProblem` where it names nothing."""
+    found = find(spec, path)
+    here: Any = spec
+    step = Type(LoopSpec)
+    for part in found.parts:
+        step = inside(narrow(step, here), part)[0] or step
+        here = look(here, part)
+        if here is None:
+            here = _empty(narrow(step, None)) if part != found.parts[-1] else None
+    return here
+
+
+def _empty(found: Type) -> Any:
+    """A section with nothing written, where that is possible."""
+    try:
+        return found.section() if found.section is not None else None
+    except ValidationError:
+        return None
+
+
+_NODE: TypeAdapter[Any] = TypeAdapter(Node)
+_SECTIONS: dict[str, type[Section]] = {"schedule": Schedule, "hardware": Hardware, "run": Run}
+
+
+def apply_overrides(spec: LoopSpec, overrides: Mapping[str, Any]) -> LoopSpec:
+    """The spec with other values at these paths, validated; raises `SpecProblem`."""
+    if not overrides:
+        return spec
+    touched: dict[Parts, list[tuple[Parts, str, Any]]] = {}
+    for path, value in overrides.items():
+        parts = find(spec, path).parts
+        depth = 2 if parts[0] in ("nodes", "edges") and len(parts) > 1 else 1
+        if len(parts) == depth and parts[0] in ("nodes", "edges"):
+            depth = 1
+        touched.setdefault(parts[:depth], []).append((parts[depth:], path, value))
+    changed: dict[str, Any] = {}
+    for head, settings in touched.items():
+        new = _rebuilt(spec, head, settings)
+        name = str(head[0])
+        if name == "nodes" and len(head) == 2:
+            changed[name] = {**changed.get(name, spec.nodes), head[1]: new}
+        elif name == "edges" and len(head) == 2:
+            edges = list(changed.get(name, spec.edges))
+            edges[int(head[1])] = new
+            changed[name] = tuple(edges)
+        else:
+            changed[name] = new
+    return with_parts(spec, **changed)
+
+
+def with_parts(spec: LoopSpec, **parts: Any) -> LoopSpec:
+    """The spec with other top-level parts, which must be valid already."""
+    values = {name: getattr(spec, name) for name in LoopSpec.model_fields} | parts
+    return LoopSpec.model_construct(spec.model_fields_set | set(parts), **values)
+
+
+def _rebuilt(spec: LoopSpec, head: Parts, settings: list[tuple[Parts, str, Any]]) -> Any:
+    """One node, edge or top-level part with new values, validated."""
+    old: Any = spec
+    for part in head:
+        old = look(old, part)
+    data: Any = _plain(old)
+    for rest, _, value in settings:
+        data = set_in(data, rest, value) if rest else copy.deepcopy(value)
+    try:
+        if head[0] == "nodes" and len(head) == 2:
+            return _NODE.validate_python(data)
+        if head[0] == "edges" and len(head) == 2:
+            return Edge.model_validate(data)
+        if head[0] in _SECTIONS:
+            return _SECTIONS[str(head[0])].model_validate(data)
+        document = {**spec.model_dump(by_alias=True, exclude_unset=True), str(head[0]): data}
+        return getattr(LoopSpec.model_validate(document), str(head[0]))
+    except ValidationError as error:
+        raise _override_problem(error, spec, head, data, settings) from None
+
+
+def _override_problem(
+    error: ValidationError,
+    spec: LoopSpec,
+    head: Parts,
+    data: Any,
+    settings: list[tuple[Parts, str, Any]],
+) -> SpecProblem:
+    """The error of a part as diagnostics of the loop, by validating the whole with that part."""
+    document = spec.model_dump(by_alias=True, exclude_unset=True)
+    document = set_in(document, head, data)
+    try:
+        LoopSpec.model_validate(document)
+    except ValidationError as whole:
+        found = translate(whole, LoopSpec, document)
+    else:
+        found = (Diagnostic(code="structure.bad_value", message=str(error)[:300]),)
+    paths = ", ".join(path for _, path, _ in settings)
+    first = found[0]
+    return SpecProblem(
+        f"{paths}: {first.message}" + (f" ({first.hint})" if first.hint else ""), found
+    )
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, BaseModel):
+        return value.model_dump(by_alias=True, exclude_unset=True)
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return value
+
+
+def set_in(data: Any, parts: Parts, value: Any) -> Any:
+    """Plain data with another value at a place; missing mappings on the way are made."""
+    if not parts:
+        return copy.deepcopy(value)
+    head, rest = parts[0], parts[1:]
+    if isinstance(data, (list, tuple)):
+        if not isinstance(head, int) or not 0 <= head <= len(data):
+            raise _no_place(parts)
+        items = list(data)
+        new = set_in(items[head] if head < len(items) else None, rest, value)
+        return [*items[:head], new, *items[head + 1 :]]
+    if isinstance(data, str) and "->" in data:
+        source, _, target = data.partition("->")
+        data = {"from": source.strip(), "to": target.strip()}
+    if data is not None and not isinstance(data, Mapping):
+        raise _no_place(parts)
+    mapping = dict(data or {})
+    mapping[str(head)] = set_in(mapping.get(str(head)), rest, value)
+    return mapping
+
+
+def remove_in(data: Any, parts: Parts) -> Any:
+    """Plain data without the value at a place."""
+    head, rest = parts[0], parts[1:]
+    if isinstance(data, (list, tuple)) and isinstance(head, int) and 0 <= head < len(data):
+        items = list(data)
+        if not rest:
+            return [*items[:head], *items[head + 1 :]]
+        return [*items[:head], remove_in(items[head], rest), *items[head + 1 :]]
+    if not isinstance(data, Mapping) or head not in data:
+        raise _no_place(parts)
+    if not rest:
+        return {key: item for key, item in data.items() if key != head}
+    return {**data, head: remove_in(data[head], rest)}
+
+
+def insert_in(data: Any, parts: Parts, value: Any) -> Any:
+    """Plain data with an item before the one at a place of a list."""
+    *way, index = parts
+    items = list(look_along(data, tuple(way)) or [])
+    if not isinstance(index, int) or not 0 <= index <= len(items):
+        raise _no_place(parts)
+    return set_in(data, tuple(way), [*items[:index], copy.deepcopy(value), *items[index:]])
+
+
+def look_along(data: Any, parts: Parts) -> Any:
+    """The value at a place of plain data, or nothing."""
+    for part in parts:
+        data = look(data, part)
+    return data
+
+
+def _no_place(parts: Parts) -> SpecProblem:
+    path = ".".join(map(str, parts))
+    diagnostic = Diagnostic(
+        code="structure.unknown_path", message=f"there is no place `{path}`", field=path
+    )
+    return SpecProblem(diagnostic.describe(), (diagnostic,))

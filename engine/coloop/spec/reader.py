@@ -1,0 +1,350 @@
+"""YAML text to plain data, with the place of every value; never raises on what a user wrote.
+
+The text is read as YAML 1.2, core schema: `yes` is text, `1e-6` is a number. Events of the parser are
+followed with a stack of our own, so depth, size and aliases cannot hurt: an alias shares the value of
+its anchor, and what it would weigh if written out counts towards the limit.
+
+Invariants: data holds only `None`, `bool`, `int`, `float`, `str`, `list` and `dict` with text keys; numbers
+are finite. The first error ends the reading.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import (
+    AliasEvent,
+    DocumentStartEvent,
+    Event,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
+
+from coloop.diagnostics import Diagnostic
+
+MAX_CHARACTERS = 1024 * 1024
+MAX_DEPTH = 64
+MAX_VALUES = 50_000
+
+_NULL = frozenset({"", "~", "null", "Null", "NULL"})
+_BOOL = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_INT = re.compile(r"[-+]?[0-9]+")
+_OCTAL = re.compile(r"0o[0-7]+")
+_HEX = re.compile(r"0x[0-9a-fA-F]+")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_GREATEST = 2**63 - 1
+
+
+@dataclass(slots=True)
+class Place:
+    """Where a value stands in the text. Offsets count characters; lines and columns count from 1."""
+
+    kind: Literal["scalar", "mapping", "sequence", "alias"]
+    start: int
+    end: int
+    line: int
+    column: int
+    flow: bool = False
+    style: str | None = None
+    anchor: str | None = None
+    keys: dict[str, Place] = field(default_factory=dict)
+    values: dict[str, Place] = field(default_factory=dict)
+    items: list[Place] = field(default_factory=list)
+    target: Place | None = None
+
+    @property
+    def content(self) -> Place:
+        """The value itself: what an alias points at."""
+        return self.target.content if self.target is not None else self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What a text gave: data and its places, or diagnostics."""
+
+    data: Any = None
+    place: Place | None = None
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    def find(self, path: tuple[str | int, ...]) -> tuple[int, int] | None:
+        """Line and column of the value at a path, else of its nearest parent."""
+        place = self.place
+        if place is None:
+            return None
+        found = (place.line, place.column)
+        for part in path:
+            inside = place.content
+            if inside.kind == "mapping" and part in inside.values:
+                key, place = inside.keys[str(part)], inside.values[str(part)]
+                found = (key.line, key.column)
+            elif inside.kind == "sequence" and isinstance(part, int) and part < len(inside.items):
+                place = inside.items[part]
+                found = (place.line, place.column)
+            else:
+                break
+        return found
+
+
+class _Refused(Exception):
+    """Ends the reading with one diagnostic."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__(diagnostic.message)
+        self.diagnostic = diagnostic
+
+
+@dataclass(slots=True)
+class _Open:
+    """A collection that is being read."""
+
+    value: dict[str, Any] | list[Any]
+    place: Place
+    weight: int = 1
+    key: str | None = None
+    key_place: Place | None = None
+
+
+@dataclass(slots=True)
+class _Anchor:
+    """An anchored value that is complete."""
+
+    value: Any
+    place: Place
+    weight: int
+
+
+def read(text: str) -> Reading:
+    """Read one document."""
+    if len(text) > MAX_CHARACTERS:
+        message = f"the text has {len(text):,} characters; at most {MAX_CHARACTERS:,} are read"
+        hint = "put long data into a file and name it in a dataset's source"
+        return _failed("yaml.too_large", message, hint)
+    try:
+        return _Builder(text).build()
+    except _Refused as refused:
+        return Reading(diagnostics=(refused.diagnostic,))
+    except MarkedYAMLError as error:
+        return Reading(diagnostics=(_syntax(error),))
+    except (YAMLError, ValueError, IndexError, AttributeError, AssertionError, TypeError) as error:
+        # ruamel.yaml lets a few of its own slips through on broken text.
+        return _failed("yaml.syntax", f"the text cannot be read as YAML: {_first_line(error)}")
+
+
+def _failed(code: str, message: str, hint: str | None = None) -> Reading:
+    return Reading(diagnostics=(Diagnostic(code=code, message=message, hint=hint),))
+
+
+class _Builder:
+    """Follows the events of one text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.stack: list[_Open] = []
+        self.anchors: dict[str, _Anchor] = {}
+        self.root: tuple[Any, Place] | None = None
+        self.last_end = 0
+        self.total = 0
+
+    def build(self) -> Reading:
+        documents = 0
+        for event in self._events():
+            if isinstance(event, DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    self._refuse(event, "yaml.several_documents", "a second document starts here")
+            elif isinstance(event, (MappingStartEvent, SequenceStartEvent)):
+                self._start(event)
+            elif isinstance(event, (MappingEndEvent, SequenceEndEvent)):
+                self._finish(event)
+            elif isinstance(event, ScalarEvent):
+                self._scalar(event)
+            elif isinstance(event, AliasEvent):
+                self._alias(event)
+        if self.root is None:
+            return _failed("yaml.empty", "the text holds no document", "start from a preset")
+        return Reading(data=self.root[0], place=self.root[1])
+
+    def _events(self) -> Iterator[Event]:
+        return iter(YAML(typ="safe", pure=True).parse(self.text))
+
+    def _start(self, event: Any) -> None:
+        self._no_tag(event)
+        if len(self.stack) >= MAX_DEPTH:
+            message = f"values are nested more than {MAX_DEPTH} deep"
+            self._refuse(event, "yaml.too_deep", message)
+        is_map = isinstance(event, MappingStartEvent)
+        if is_map and self._wants_key():
+            self._refuse(event, "yaml.key", "a mapping stands where a key is expected")
+        if not is_map and self._wants_key():
+            self._refuse(event, "yaml.key", "a list stands where a key is expected")
+        place = self._place(event, "mapping" if is_map else "sequence")
+        place.flow = bool(event.flow_style)
+        self.stack.append(_Open({} if is_map else [], place))
+
+    def _finish(self, event: Any) -> None:
+        done = self.stack.pop()
+        if done.place.flow:
+            self.last_end = event.end_mark.index
+        done.place.end = max(self.last_end, done.place.end)
+        self._deliver(event, done.value, done.place, done.weight)
+
+    def _scalar(self, event: Any) -> None:
+        self._no_tag(event)
+        self.last_end = event.end_mark.index
+        place = self._place(event, "scalar")
+        place.end, place.style = event.end_mark.index, event.style
+        if self._wants_key():
+            self._key(event, place)
+        else:
+            value = event.value if event.style else self._plain(event)
+            self._deliver(event, value, place, 1)
+
+    def _alias(self, event: Any) -> None:
+        self.last_end = event.end_mark.index
+        if self._wants_key():
+            self._refuse(event, "yaml.key", "an alias stands where a key is expected")
+        anchor = self.anchors.get(event.anchor)
+        if anchor is None:
+            message = f"`*{event.anchor}` has no `&{event.anchor}` before it that is complete"
+            self._refuse(event, "yaml.alias", message)
+        place = self._place(event, "alias")
+        place.anchor, place.target, place.end = event.anchor, anchor.place, event.end_mark.index
+        self._deliver(event, anchor.value, place, anchor.weight)
+
+    def _key(self, event: Any, place: Place) -> None:
+        top = self.stack[-1]
+        key = event.value
+        if key == "<<" and not event.style:
+            message = "a merge key (`<<`) is no part of YAML 1.2"
+            self._refuse(event, "yaml.merge_key", message, "write the keys out")
+        if key in top.place.keys:
+            first = top.place.keys[key]
+            message = f"`{_short(key)}` stands twice; the first is in line {first.line}"
+            self._refuse(event, "yaml.duplicate_key", message, "keep one of the two")
+        top.key, top.key_place = key, place
+        top.place.keys[key] = place
+
+    def _deliver(self, event: Any, value: Any, place: Place, weight: int) -> None:
+        self.total = max(self.total, weight)
+        if place.anchor and place.kind != "alias":
+            self.anchors[place.anchor] = _Anchor(value, place, weight)
+        if not self.stack:
+            self.root = (value, place)
+            return
+        top = self.stack[-1]
+        top.weight += weight
+        if sum(held.weight for held in self.stack) > MAX_VALUES:
+            message = f"the text holds more than {MAX_VALUES:,} values, aliases written out"
+            hint = "put long data into a file and name it in a dataset's source"
+            self._refuse(event, "yaml.too_many_values", message, hint)
+        if isinstance(top.value, dict):
+            assert top.key is not None
+            top.value[top.key] = value
+            top.place.values[top.key] = place
+            top.key = None
+        else:
+            top.value.append(value)
+            top.place.items.append(place)
+
+    def _wants_key(self) -> bool:
+        return (
+            bool(self.stack)
+            and isinstance(self.stack[-1].value, dict)
+            and self.stack[-1].key is None
+        )
+
+    def _place(self, event: Any, kind: Any) -> Place:
+        start = event.start_mark
+        return Place(
+            kind=kind,
+            start=start.index,
+            end=start.index,
+            line=start.line + 1,
+            column=start.column + 1,
+            anchor=getattr(event, "anchor", None),
+        )
+
+    def _plain(self, event: Any) -> Any:
+        text: str = event.value
+        if text in _NULL:
+            return None
+        if text in _BOOL:
+            return _BOOL[text]
+        if _NOT_FINITE.fullmatch(text):
+            self._refuse(event, "yaml.not_finite", f"`{text}` is no finite number")
+        for pattern, base in ((_INT, 10), (_OCTAL, 8), (_HEX, 16)):
+            if pattern.fullmatch(text):
+                return self._whole(event, text, base)
+        if _FLOAT.fullmatch(text):
+            number = float(text)
+            if not math.isfinite(number):
+                self._refuse(event, "yaml.not_finite", f"`{_short(text)}` is too large a number")
+            return number
+        return text
+
+    def _whole(self, event: Any, text: str, base: int) -> int:
+        number = int(text[2:] if base != 10 else text, base) if len(text) <= 80 else _GREATEST + 1
+        if abs(number) > _GREATEST:
+            self._refuse(event, "yaml.not_finite", f"`{_short(text)}` is too large a number")
+        return number
+
+    def _no_tag(self, event: Any) -> None:
+        if event.tag is not None:
+            message = f"the tag `{_short(str(event.tag))}` has no meaning here"
+            self._refuse(event, "yaml.tag", message, "leave it out; quote what should be text")
+
+    def _refuse(self, event: Any, code: str, message: str, hint: str | None = None) -> Any:
+        mark = event.start_mark
+        raise _Refused(
+            Diagnostic(
+                code=code, message=message, hint=hint, line=mark.line + 1, column=mark.column + 1
+            )
+        )
+
+
+_HINTS = {
+    "mapping values are not allowed here": "quote text that holds a colon and a space",
+    "could not find expected ':'": "a key wants `: ` after it; quote text that spans lines",
+    "found unexpected end of stream": "a quote or a bracket is not closed",
+    "expected <block end>, but found": "check that the lines of one block start in one column",
+    "while parsing a flow mapping": "check commas and the closing `}`",
+    "while parsing a flow sequence": "check commas and the closing `]`",
+    "found undefined alias": "write the anchor (`&name`) before the alias",
+    "cannot start any token": "quote text that starts with this character",
+}
+
+
+def _syntax(error: MarkedYAMLError) -> Diagnostic:
+    problem = str(error.problem or error.context or "the text is no YAML").strip()
+    context = str(error.context or "").strip()
+    message = f"{context}, {problem}" if context and context != problem else problem
+    mark = error.problem_mark or error.context_mark
+    is_tab = "'\\t'" in problem or "\\t" in problem
+    hint = next((text for words, text in _HINTS.items() if words in message), None)
+    return Diagnostic(
+        code="yaml.tab" if is_tab else "yaml.syntax",
+        message=_short(message, 300),
+        hint="YAML is indented with spaces" if is_tab else hint,
+        line=None if mark is None else mark.line + 1,
+        column=None if mark is None else mark.column + 1,
+    )
+
+
+def _first_line(error: BaseException) -> str:
+    return _short(
+        (str(error).splitlines() or [type(error).__name__])[0] or type(error).__name__, 200
+    )
+
+
+def _short(text: str, limit: int = 60) -> str:
+    return text if len(text) <= limit else text[: limit - 1] + "…"
