@@ -1,10 +1,11 @@
 """Findings about a loop: what was found, what is expected, where, and how to mend it.
 
-A `Diagnostic` has a stable `code` out of `CODES`; a code that is not listed there is refused when the
-diagnostic is made. This module knows nothing of the spec: places are paths in words of the YAML.
+A `Diagnostic` has a stable `code` out of `CODES`; a code that is not listed there is refused when
+the diagnostic is made. This module knows nothing of the spec: places are paths in words of the
+YAML.
 
-Invariants: a diagnostic with a `node` has its `field` inside that node; without a node `field` is a full
-path such as `edges.3` or `schedule.phases.1.steps`. Lines and columns count from 1.
+Invariants: a diagnostic with a `node` has its `field` inside that node; without a node `field` is
+a full path such as `edges.3` or `schedule.phases.1.steps`. Lines and columns count from 1.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ class Change(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     op: Literal["set", "remove", "insert", "rename", "add_edge", "remove_edge"]
-    """`set` and `remove` a value; `insert` an item before a list position; `rename` a key; edges by text."""
+    """`set`, `remove` a value; `insert` before a list position; `rename` a key; edges by text."""
     path: str
-    """What is changed, e.g. `nodes.actor.training.optimizer.lr`, `edges.3`, `schedule.phases.1`."""
+    """What is changed, e.g. `nodes.actor.training.optimizer.lr`, `edges.3`."""
     value: Any = None
     """The new value (`rename`: the new key; `add_edge`: the edge as text or mapping)."""
 
@@ -157,7 +158,7 @@ CODES: dict[str, str] = {
     "yaml.not_a_mapping": "The document is a list or a single value; a loop is a mapping.",
     "yaml.too_large": "The text is longer than a loop can be.",
     "yaml.too_deep": "Values are nested deeper than a loop can be.",
-    "yaml.too_many_values": "The text, with its aliases followed, holds more values than a loop can.",
+    "yaml.too_many_values": "The text, aliases written out, holds more values than a loop can.",
     "yaml.duplicate_key": "A key stands twice in one mapping.",
     "yaml.key": "A key is no plain text.",
     "yaml.tab": "A tab stands where YAML wants spaces.",
@@ -168,8 +169,8 @@ CODES: dict[str, str] = {
     "yaml.not_finite": "A number is not finite (NaN or infinity) or too large.",
     # The version of the language.
     "version.missing": "The key `coloop`, the version of the language, is missing.",
-    "version.newer": "The file is of a newer version of the language than this program knows.",
-    "version.unknown": "The version of the language is no whole number that was ever given out.",
+    "version.newer": "The file is of a newer version of the language than this program.",
+    "version.unknown": "The version of the language is no number that was ever given out.",
     # Fields and values.
     "structure.unknown_field": "A key that this part of the language does not have.",
     "structure.missing_field": "A key that must be there is missing.",
@@ -181,7 +182,7 @@ CODES: dict[str, str] = {
     "structure.bad_edge": "An edge that is not written as `node.port -> node.port`.",
     "structure.conflict": "Two fields that exclude each other, or one that does not belong here.",
     "structure.unknown_path": "A path that names no value of the loop.",
-    "structure.not_hot": "A path in `set`, `anneal`, a trigger or an edit that cannot change in a run.",
+    "structure.not_hot": "A path in `set`, `anneal`, a trigger or an edit that is fixed in a run.",
     "numbers.out_of_range": "A number outside of its bounds.",
     # Lineage: which rows descend from which.
     "lineage.missing_aggregate": "A score has to rise to an ancestor, or cross to another branch, without `aggregate`.",

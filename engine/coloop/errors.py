@@ -1,7 +1,7 @@
 """What the program meets: exceptions of coloop, picklable across processes.
 
-What a user writes wrongly is a `Diagnostic`, collected and never raised. An exception of this tree ends an
-operation: a file that cannot be read, a worker that died, user code that raised.
+What a user writes wrongly is a `Diagnostic`, collected and never raised. An exception of this
+tree ends an operation: a file that cannot be read, a worker that died, user code that raised.
 
     ColoopError
       SpecUnreadable          a loop file is missing or its text gives no spec
@@ -98,7 +98,7 @@ class WorkerDied(ColoopError):
 
 
 class WeightsNotUpdated(ColoopError):
-    """After a sync, trainer and engine score the fixed probe differently, or as before the update."""
+    """After a sync, the engine scores the fixed probe not as the trainer does, or as before."""
 
     code = "sync.weights_not_updated"
 
@@ -110,7 +110,7 @@ class BackendMissing(ColoopError):
 
 
 class DataError(ColoopError):
-    """A dataset cannot be read as the spec says; the message names node, field, file, line, column."""
+    """A dataset cannot be read as the spec says; the message names node, field, file, line."""
 
     code = "data.unreadable"
 
@@ -121,7 +121,7 @@ class DataError(ColoopError):
 
 
 class UserCodeError(ColoopError):
-    """Code that the user gave (reward, filter, template, environment) failed or answered wrongly."""
+    """Code of the user (reward, filter, template, environment) failed or answered wrongly."""
 
     code = "user_code.failed"
 

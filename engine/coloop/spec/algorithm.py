@@ -292,7 +292,7 @@ def node_algorithms(spec: LoopSpec, node: str) -> dict[str, tuple[Algorithm, ...
     section = getattr(spec.nodes[node], "algorithm", None)
     if section is None:
         return {}
-    if isinstance(section, tuple(PORTS_OF)):
+    if type(section) in PORTS_OF:
         allowed = PORTS_OF[type(section)]
         connected = [port for port in spec.graph.teaching_ports(node) if port in allowed]
         return dict.fromkeys(connected or allowed[:1], (section,))

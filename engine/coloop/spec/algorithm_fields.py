@@ -1,9 +1,9 @@
 """What a learner does with what arrives at a teaching port: the `algorithm` section.
 
-A section maps teaching ports to algorithms, each with a `name`; a port may have several with weights.
-Where one teaching port is in use the short form `algorithm: {name: grpo}` will do. A field that is not
-written takes the value of the named preset (`algorithm_presets`), so absence and `null` differ.
-Formulas live in the recipes; this module only says what can be written.
+A section maps teaching ports to algorithms, each with a `name`; a port may have several with
+weights. Where one teaching port is in use the short form `algorithm: {name: grpo}` will do. A
+field that is not written takes the value of the named preset (`algorithm_presets`), so absence
+and `null` differ. Formulas live in the recipes; this module only says what can be written.
 """
 
 from __future__ import annotations

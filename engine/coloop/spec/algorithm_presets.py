@@ -1,10 +1,10 @@
 """What an algorithm's name stands for: presets of advantage, loss, aggregation and their numbers.
 
-`PRESETS` maps a name to the values that differ from `REWARDS_BASE` or `PREFERENCE_BASE`. Names with
-a prefix (`trl-`, `verl-`, `openrlhf-`, `nemo-`) reproduce the defaults of a framework; `family_of` says
-which of our algorithms they are a setting of. Our own defaults are deliberate: global token mean,
-unbiased group deviation with 1e-6, dual clip off, KL off, token TIS with cap 2 where engine and
-trainer differ.
+`PRESETS` maps a name to the values that differ from `REWARDS_BASE` or `PREFERENCE_BASE`. Names
+with a prefix (`trl-`, `verl-`, `openrlhf-`, `nemo-`) reproduce the defaults of a framework;
+`family_of` says which of our algorithms they are a setting of. Our own defaults are deliberate:
+global token mean, unbiased group deviation with 1e-6, dual clip off, KL off, token TIS with cap 2
+where engine and trainer differ.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The ground of every section of the language: strict values, field metadata, conditions.
 
-A field says in one place what it is: type, default, bounds, docstring, level (`simple`, `advanced`,
-`expert`), whether it may change in a run (`hot`), its form widget, its unit, and under which condition
-it belongs (`when`) or must be there (`needed`). Everything else (forms, schema, docs) is derived.
+A field says in one place what it is: type, default, bounds, docstring, level (`simple`,
+`advanced`, `expert`), whether it may change in a run (`hot`), its form widget, its unit, and
+under which condition it belongs (`when`) or must be there (`needed`). Everything else (forms,
+schema, docs) is derived.
 
 Invariants: sections are frozen and refuse unknown keys; numbers are finite; text is never read as a
 number. `None` means "not set" or "decided by the compiler", as the docstring of the field says.
@@ -125,7 +126,7 @@ def setting(
 def problem(
     kind: str, message: str, field: str | None = None, **context: Any
 ) -> PydanticCustomError:
-    """An error of a validator; `kind` is the last part of a code, `field` the place in the section."""
+    """An error of a validator; `kind` ends the code, `field` is the place in the section."""
     shown = message.replace("{", "{{").replace("}", "}}")
     return PydanticCustomError("coloop_problem", shown, {"kind": kind, "field": field, **context})
 
@@ -143,7 +144,7 @@ class Section(BaseModel):
     )
 
     unset_is_preset: ClassVar[bool] = False
-    """Whether a field that is not written takes a preset's value (then `null` and absence differ)."""
+    """Whether a field that is not written takes a preset's value (`null` is something else)."""
 
     conditions: ClassVar[dict[str, tuple[str, dict[str, tuple[Any, ...]]]]] = {}
 

@@ -1,12 +1,12 @@
 """The built-in rewards and their options: one class for each name.
 
-The functions are in the rewards package; a test compares its registry with `BUILTIN_NAMES`. The last
-group reads the scores that come in at port `scores` under their node's name.
+The functions are in the rewards package; a test compares its registry with `BUILTIN_NAMES`. The
+last group reads the scores that come in at port `scores` under their node's name.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
 from pydantic import Field, model_validator
 
@@ -263,7 +263,10 @@ class TurnAllocation(Builtin):
     """What went before: in the row's own line, or of all roles in earlier rounds."""
 
 
-def _rising(section: Any, low: str, high: str) -> Any:
+BuiltinType = TypeVar("BuiltinType", bound=Builtin)
+
+
+def _rising(section: BuiltinType, low: str, high: str) -> BuiltinType:
     if not getattr(section, low) < getattr(section, high):
         raise problem("bad_value", f"must be greater than `{low}`", field=high)
     return section

@@ -1,7 +1,8 @@
-"""Plain data to YAML text, in the hand of the examples: short mappings on one line, long ones in blocks.
+"""Plain data to YAML text, in the hand of the examples: short mappings on one line, long ones in
+blocks.
 
-What is written reads back as the same data under YAML 1.2 and 1.1 alike: words that either takes for
-something else are quoted, and every float has a dot.
+What is written reads back as the same data under YAML 1.2 and 1.1 alike: words that either takes
+for something else are quoted, and every float has a dot.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Walks the types of the language along a path: which section, which field, which branch of a union.
+"""Walks the types of the language along a path: which section, which field, which branch of a
+union.
 
 Two walks share it: errors of pydantic name union branches in their place, which users do not see
-(`plain_path`), and paths such as `nodes.actor.training.optimizer.lr` are looked up with the data at hand
-(`find_field`). It knows types only; values are read through the data that is passed in.
+(`plain_path`), and paths such as `nodes.actor.training.optimizer.lr` are looked up with the data
+at hand (`find_field`). It knows types only; values are read through the data that is passed in.
 """
 
 from __future__ import annotations
@@ -171,7 +172,7 @@ def type_at(root: type[Section], path: Iterable[str | int], data: Any) -> Type |
 
 
 def look(data: Any, part: str | int) -> Any:
-    """The value below a key or position, in plain data or in a section; `None` where there is none."""
+    """The value below a key or position, in plain data or a section; `None` where there is none."""
     if isinstance(data, dict):
         return data.get(part)
     if isinstance(data, Section):

@@ -1,7 +1,7 @@
 """The whole loop: `LoopSpec`, its edges, and look-ups over them.
 
-`Graph` answers who is connected to whom. It knows the port table but checks nothing: unknown nodes and
-ports in edges are findings of the validator, so that a half-drawn loop can be held.
+`Graph` answers who is connected to whom. It knows the port table but checks nothing: unknown
+nodes and ports in edges are findings of the validator, so that a half-drawn loop can be held.
 """
 
 from __future__ import annotations

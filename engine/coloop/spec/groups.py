@@ -1,8 +1,8 @@
 """Weights groups: nodes that share weights, named after the one that the others name in `with`.
 
-Invariants: a node is in one group at most; a group has one optimizer, one checkpoint folder, one version
-counter. References to nodes that do not exist and circles of `with` end at the last node that exists
-(the validator reports them).
+Invariants: a node is in one group at most; a group has one optimizer, one checkpoint folder, one
+version counter. References to nodes that do not exist and circles of `with` end at the last node
+that exists (the validator reports them).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def group_of(spec: LoopSpec, node: str) -> WeightsGroup | None:
 
 
 def training_of(spec: LoopSpec, node: str) -> Training:
-    """How the weights of a node are updated: its own section, else its owner's, else the defaults."""
+    """How the weights of a node are updated: its own section, its owner's, or the defaults."""
     own = getattr(spec.nodes[node], "training", None)
     if own is not None:
         return own  # type: ignore[no-any-return]

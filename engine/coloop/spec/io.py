@@ -5,8 +5,9 @@
     spec --to_dict--> sparse document --dump--> canonical YAML, --content_hash--> sha256
     text + changes --patch--> text                            comments and formats kept
 
-Canonical form: only what is set, in the order of the language; `layout`, `note` and `description` do not
-count for the hash. Formatting, key order, comments and defaults that are written out do not either.
+Canonical form: only what is set, in the order of the language; `layout`, `note` and `description`
+do not count for the hash. Formatting, key order, comments and defaults that are written out do
+not either.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Versions of the language: a file of an older version is brought up to date, one step at a time.
 
-A step is a pure function from the document of version n to that of n + 1; `MIGRATIONS[n]` is that step.
-Old files load for ever; each version has a fixture. Version 0 was the draft of the language, in which a
-node said its kind under `type` and an actor its completions under `rollout.group_size`.
+A step is a pure function from the document of version n to that of n + 1; `MIGRATIONS[n]` is that
+step. Old files load for ever; each version has a fixture. Version 0 was the draft of the
+language, in which a node said its kind under `type` and an actor its completions under
+`rollout.group_size`.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ def check_version(document: dict[str, Any]) -> Diagnostic | None:
 
 
 def _from_0(document: dict[str, Any]) -> dict[str, Any]:
-    """0 to 1: `type` of a node is `kind`; `rollout.group_size` is `rollout.completions_per_prompt`."""
+    """0 to 1: `type` of a node is `kind`, `rollout.group_size` is `completions_per_prompt`."""
     nodes = document.get("nodes")
     renamed = {
         name: _node_from_0(node) if isinstance(node, dict) else node

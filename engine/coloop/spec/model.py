@@ -1,7 +1,7 @@
 """Where a node's weights come from: the `model` section.
 
-One class for each `type`. Which nodes share weights and who trains is told by `groups.py`; this module
-only says what can be written.
+One class for each `type`. Which nodes share weights and who trains is told by `groups.py`; this
+module only says what can be written.
 """
 
 from __future__ import annotations

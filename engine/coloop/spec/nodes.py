@@ -1,7 +1,7 @@
 """The thirteen node kinds: what can be written under `nodes.<id>`.
 
-`Node` is their union, told apart by `kind`. Ports and edges are not here: a node does not know what it is
-connected to.
+`Node` is their union, told apart by `kind`. Ports and edges are not here: a node does not know
+what it is connected to.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class VerifierNode(BaseNode):
     method: Literal["rule", "generative", "implicit_prm", "discriminative", "vote", "formal"] = (
         setting()
     )
-    """The task's checker, a written verdict, log ratios, a head, the majority, or a proof checker."""
+    """The task's checker, a written verdict, log ratios, a head, a majority, a proof checker."""
     per: Literal["row"] | None = setting(None, level="advanced")
     """With `join: gather`: a score for each row gathered; null: one for the gathered row."""
     model: Model | None = setting(

@@ -1,10 +1,12 @@
 """Paths name values of a loop: `nodes.actor.training.optimizer.lr`, `edges.outcome.weight`.
 
-Edges are named by id, by position, or as `a.x->b.y`; phases by position or name. A path may name the
-teaching port of an algorithm that is written in the short form. Wrong paths end in a diagnostic with
-what was probably meant; which fields may change in a run (`hot`) is known for every path.
+Edges are named by id, by position, or as `a.x->b.y`; phases by position or name. A path may name
+the teaching port of an algorithm that is written in the short form. Wrong paths end in a
+diagnostic with what was probably meant; which fields may change in a run (`hot`) is known for
+every path.
 
-Invariants: nothing here changes a spec in place; what comes back from `apply_overrides` is validated.
+Invariants: nothing here changes a spec in place; what comes back from `apply_overrides` is
+validated.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ class Found:
     """As it was asked for."""
     parts: Parts
     """Keys and positions, edges and phases by position."""
-    type: Type
+    kind: Type
     """The type at the place."""
     field: FieldInfo | None
     """The nearest field of a section on the way."""
@@ -80,7 +82,7 @@ def split_path(path: str) -> tuple[str, ...]:
 
 
 def find(spec: LoopSpec | Mapping[str, Any], path: str) -> Found:
-    """What a path names, in a spec or a plain document; raises `SpecProblem` where it names nothing."""
+    """What a path names in a spec or a plain document; raises `SpecProblem` for a wrong path."""
     here: Any = spec
     found = Type(LoopSpec)
     parts: list[str | int] = []
@@ -92,15 +94,14 @@ def find(spec: LoopSpec | Mapping[str, Any], path: str) -> Found:
             continue
         part = _position(found, here, word)
         step, info = inside(found, part) if part is not None else (None, None)
-        if step is None or (_is_open(found) and not _is_there(here, part)):
+        if part is None or step is None or (_is_open(found) and not _is_there(here, part)):
             raise _unknown(path, tuple(parts), word, found, here)
         if info is not None:
             field, owner = info, found.section
-        assert part is not None
         parts.append(part)
         found, here = step, look(here, part)
     narrowed = narrow(found, here)
-    return Found(path=path, parts=tuple(parts), type=narrowed, field=field, owner=owner, value=here)
+    return Found(path=path, parts=tuple(parts), kind=narrowed, field=field, owner=owner, value=here)
 
 
 def _is_open(found: Type) -> bool:
@@ -177,7 +178,7 @@ def field_info(path: str, spec: LoopSpec | Mapping[str, Any]) -> FieldFacts:
         docs=(found.field.description or "") if found.field is not None else "",
         unit=facts.get("x-unit"),
         widget=facts.get("x-widget"),
-        expected=describe_type(found.type),
+        expected=describe_type(found.kind),
     )
 
 

@@ -1,8 +1,8 @@
 """The port table: what each node kind takes and gives, as literal Python.
 
-Inputs have a type, a greatest number of edges (`None`: any), the phase in which the port is read, and
-may teach (a phase's `learn` may name them) or be required. A test holds this table against the
-language's `ports.yaml`. This module knows nothing of nodes or edges.
+Inputs have a type, a greatest number of edges (`None`: any), the phase in which the port is read,
+and may teach (a phase's `learn` may name them) or be required. A test holds this table against
+the language's `ports.yaml`. This module knows nothing of nodes or edges.
 """
 
 from __future__ import annotations

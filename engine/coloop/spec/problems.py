@@ -1,7 +1,7 @@
 """Errors of validation as diagnostics: what was found, what is expected, how to mend it.
 
-pydantic says where and what kind; this module finds the section at that place, looks for the key or word
-that was probably meant, and gives line and column where the text is known.
+pydantic says where and what kind; this module finds the section at that place, looks for the key
+or word that was probably meant, and gives line and column where the text is known.
 """
 
 from __future__ import annotations

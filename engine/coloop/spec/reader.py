@@ -1,11 +1,11 @@
 """YAML text to plain data, with the place of every value; never raises on what a user wrote.
 
-The text is read as YAML 1.2, core schema: `yes` is text, `1e-6` is a number. Events of the parser are
-followed with a stack of our own, so depth, size and aliases cannot hurt: an alias shares the value of
-its anchor, and what it would weigh if written out counts towards the limit.
+The text is read as YAML 1.2, core schema: `yes` is text, `1e-6` is a number. Events of the parser
+are followed with a stack of our own, so depth, size and aliases cannot hurt: an alias shares the
+value of its anchor, and what it would weigh if written out counts towards the limit.
 
-Invariants: data holds only `None`, `bool`, `int`, `float`, `str`, `list` and `dict` with text keys; numbers
-are finite. The first error ends the reading.
+Invariants: data holds only `None`, `bool`, `int`, `float`, `str`, `list` and `dict` with text
+keys; numbers are finite. The first error ends the reading.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NoReturn
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -47,7 +47,7 @@ _GREATEST = 2**63 - 1
 
 @dataclass(slots=True)
 class Place:
-    """Where a value stands in the text. Offsets count characters; lines and columns count from 1."""
+    """Where a value stands in the text. Offsets count characters, lines and columns from 1."""
 
     kind: Literal["scalar", "mapping", "sequence", "alias"]
     start: int
@@ -303,7 +303,7 @@ class _Builder:
             message = f"the tag `{_short(str(event.tag))}` has no meaning here"
             self._refuse(event, "yaml.tag", message, "leave it out; quote what should be text")
 
-    def _refuse(self, event: Any, code: str, message: str, hint: str | None = None) -> Any:
+    def _refuse(self, event: Any, code: str, message: str, hint: str | None = None) -> NoReturn:
         mark = event.start_mark
         raise _Refused(
             Diagnostic(

@@ -48,7 +48,7 @@ class RemoteSource(Section):
     type: Literal["remote"]
     """A service that scores over HTTP."""
     url: Annotated[Text, Field(pattern=r"^https?://")] = setting()
-    """Its address; it gets prompts, completions and columns as JSON and answers a list of numbers."""
+    """Its address; it gets prompts, completions and columns, and answers a list of numbers."""
     timeout_seconds: Number = setting(60.0, gt=0, le=3600, level="advanced", unit="seconds")
     """Longest time for one request."""
     retries: Whole = setting(3, ge=0, le=100, level="advanced")

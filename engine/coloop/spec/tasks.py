@@ -1,7 +1,7 @@
 """The built-in procedural tasks as sources of a dataset: their names and parameters.
 
-One class for each task; `data/tasks` makes the rows and checks them. All parameters are hot: a phase
-may make problems harder. A range parameter is a number or `[least, greatest]`.
+One class for each task; `data/tasks` makes the rows and checks them. All parameters are hot: a
+phase may make problems harder. A range parameter is a number or `[least, greatest]`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """How weights are updated: the `training` section, its optimizer, and `credit`.
 
-`training` belongs to the node that owns a weights group; `credit` to each role that learns from rewards.
+`training` belongs to the node that owns a weights group; `credit` to each role that learns from
+rewards.
 """
 
 from __future__ import annotations
