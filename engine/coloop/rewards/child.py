@@ -1,0 +1,391 @@
+"""The other side of a sandbox: a process that runs one user's function. Started by path, never
+imported.
+
+    requests --- 8 bytes length, JSON ---> [ limits, audit hook, user's module ] ---> replies
+
+It uses the standard library alone and limits itself before it reads any code: memory, files,
+processes by resource limits; opening, deleting, network, programs by an audit hook. What the code
+prints is kept up to a limit and the rest counted. The hook is a fence against mistakes and
+curiosity; against hostile code the process limits, the closed descriptors and the parent's clock
+stand behind it.
+"""
+
+import io
+import json
+import math
+import os
+import random
+import resource
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, BinaryIO
+
+KEPT_CHARACTERS = 64 * 1024
+LARGEST_REPLY = 16 * 2**20
+LONGEST_TRACE = 8
+
+REFUSED = (
+    "os.",
+    "socket.",
+    "subprocess.",
+    "shutil.",
+    "ctypes.",
+    "pty.",
+    "fcntl.",
+    "resource.",
+    "sqlite3.",
+    "mmap.",
+    "syslog.",
+    "urllib.",
+    "http.",
+    "ftplib.",
+    "smtplib.",
+    "imaplib.",
+    "poplib.",
+    "webbrowser.",
+    "tempfile.",
+    "glob.",
+    "pathlib.",
+    "gc.",
+    "signal.",
+    "sys._current_frames",
+)
+HARMLESS = frozenset({"os.putenv", "os.unsetenv"})
+LISTING = frozenset({"os.listdir", "os.scandir"})
+
+REASONS = {
+    "socket.": "no network",
+    "http.": "no network",
+    "urllib.": "no network",
+    "subprocess.": "no other programs",
+    "os.system": "no other programs",
+    "os.exec": "no other programs",
+    "os.posix_spawn": "no other programs",
+    "os.fork": "no other processes",
+    "ctypes.": "no foreign code",
+}
+
+
+class Kept(io.TextIOBase):
+    """What was printed, up to a limit; the rest is counted."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.room = KEPT_CHARACTERS
+        self.lost = 0
+
+    def write(self, text: str) -> int:
+        kept = text[: self.room]
+        if kept:
+            self.parts.append(kept)
+            self.room -= len(kept)
+        self.lost += len(text) - len(kept)
+        return len(text)
+
+    def take(self) -> str:
+        """Everything kept since the last call."""
+        text, lost = "".join(self.parts), self.lost
+        self.parts, self.room, self.lost = [], KEPT_CHARACTERS, 0
+        return text + (f"\n... {lost} characters more were printed and cut" if lost else "")
+
+
+def forbid(roots: frozenset[str]) -> Callable[[str, tuple[Any, ...]], None]:
+    """Refuse everything that reaches out of this process; imports may read the roots."""
+
+    starts = tuple(root + os.sep for root in roots)
+
+    def inside(path: object) -> bool:
+        if not isinstance(path, (str, bytes)):
+            return False
+        full = os.path.abspath(os.fsdecode(path))
+        return full in roots or full.startswith(starts)
+
+    def hook(event: str, args: tuple[Any, ...]) -> None:
+        if event == "open":
+            path, _, flags = args
+            reads = flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC) == 0
+            if reads and inside(path):
+                return
+            raise PermissionError(f"this code runs without access to files: open({path!r})")
+        if not event.startswith(REFUSED) or event in HARMLESS:
+            return
+        if event in LISTING and inside(args[0]):
+            return
+        reason = next((r for start, r in REASONS.items() if event.startswith(start)), "no files")
+        raise PermissionError(f"this code runs in a limited process with {reason}: {event}")
+
+    return hook
+
+
+def limit(memory_bytes: int) -> None:
+    """Hard limits of the process; the parent sets that of CPU time before each call."""
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+
+
+def refuse_fork_exec() -> None:
+    """The one way to start a program that raises no audit event."""
+    import _posixsubprocess
+
+    def fork_exec(*args: object, **kwargs: object) -> None:
+        raise PermissionError("this code runs in a limited process with no other programs")
+
+    vars(_posixsubprocess)["fork_exec"] = fork_exec
+    absent: Mapping[str, Any] = {"ctypes": None, "_ctypes": None}
+    sys.modules.update(absent)
+
+
+def receive(pipe: BinaryIO) -> Any:
+    """The next request, or None when the parent is gone."""
+    header = pipe.read(8)
+    if len(header) < 8:
+        return None
+    return json.loads(pipe.read(int.from_bytes(header, "big")))
+
+
+def send(pipe: BinaryIO, message: Mapping[str, Any]) -> None:
+    """One reply; one that is too large is replaced by the complaint about it."""
+    payload = json.dumps(message).encode()
+    if len(payload) > LARGEST_REPLY:
+        mib = LARGEST_REPLY // 2**20
+        payload = json.dumps(complaint(f"returned more than {mib} MiB")).encode()
+    pipe.write(len(payload).to_bytes(8, "big"))
+    pipe.write(payload)
+    pipe.flush()
+
+
+def complaint(message: str, row: int | None = None, trace: str | None = None) -> dict[str, Any]:
+    """A reply that says what is wrong."""
+    return {"ok": False, "message": message, "row": row, "trace": trace}
+
+
+class Bad(Exception):
+    """A returned value that is not what the caller wants."""
+
+    def __init__(self, message: str, row: int | None = None) -> None:
+        super().__init__(message)
+        self.row = row
+
+
+def told(error: BaseException, name: str, source: str) -> tuple[str, str]:
+    """An exception as one line, and the user's own frames with their lines."""
+    lines = source.split("\n")
+    frames: list[str] = []
+    last: int | None = None
+    here = error.__traceback__
+    while here is not None:
+        code = here.tb_frame.f_code
+        if code.co_filename == name:
+            last = here.tb_lineno
+            text = lines[last - 1].strip() if 0 < last <= len(lines) else ""
+            frames.append(f"line {last}, in {code.co_name}: {text[:200]}")
+        here = here.tb_next
+    if isinstance(error, SyntaxError) and error.filename == name:
+        last = error.lineno
+        frames.append(f"line {last}: {(error.text or '').strip()[:200]}")
+    if len(frames) > LONGEST_TRACE:
+        left_out = len(frames) - LONGEST_TRACE
+        frames = [*frames[:4], f"... {left_out} frames more", *frames[-4:]]
+    kind = type(error).__name__
+    reason = error.msg if isinstance(error, SyntaxError) else str(error)
+    what = f"{kind}: {reason[:500]}" if reason else kind
+    if isinstance(error, SystemExit):
+        what = f"it called sys.exit({reason})"
+    elif isinstance(error, MemoryError):
+        what = "MemoryError: it wants more memory than `memory_mib` allows"
+    where = f" (line {last})" if last is not None else ""
+    return what + where, "\n".join([*frames, what])
+
+
+class RowFailed(Exception):
+    """The exception of one row, whose number it carries."""
+
+    def __init__(self, row: int) -> None:
+        super().__init__(row)
+        self.row = row
+
+
+class Module:
+    """The user's code after it ran once, and its function."""
+
+    def __init__(self, source: str, function: str, name: str) -> None:
+        self.source = source
+        self.name = name
+        space: dict[str, Any] = {"__name__": "user_code", "__builtins__": __builtins__}
+        exec(compile(source, name, "exec", dont_inherit=True), space)
+        self.call: Any = space.get(function)
+        if not callable(self.call):
+            there = [n for n, v in space.items() if callable(v) and not n.startswith("_")]
+            raise Bad(
+                f"defines no function `{function}`"
+                + (f"; it defines {', '.join(there[:10])}" if there else "")
+            )
+        self.function = function
+        code = getattr(self.call, "__code__", None)
+        self.named: frozenset[str] | None = None
+        """What the function takes; None: anything."""
+        self.required: tuple[str, ...] = ()
+        if code is not None:
+            names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+            with_default = len(self.call.__defaults__ or ())
+            positional = code.co_varnames[: code.co_argcount - with_default]
+            only = code.co_varnames[code.co_argcount : len(names)]
+            optional = self.call.__kwdefaults__ or {}
+            self.required = (*positional, *(n for n in only if n not in optional))
+            if not code.co_flags & 0x08:
+                self.named = frozenset(names)
+
+    def arguments(self, given: Mapping[str, Any], *, absent_is_none: bool) -> Mapping[str, Any]:
+        """What the function takes of what there is."""
+        missing = [name for name in self.required if name not in given]
+        if missing and not absent_is_none:
+            there = ", ".join(sorted(given))
+            raise Bad(f"`{self.function}` asks for `{missing[0]}`, there is {there}")
+        given = {**given, **dict.fromkeys(missing)} if missing else given
+        if self.named is None:
+            return given
+        return {name: value for name, value in given.items() if name in self.named}
+
+
+def as_score(value: Any, row: int, *, may_be_steps: bool = True) -> Any:
+    """A number, None, or a list of those (one a step)."""
+    if value is None:
+        return None
+    if isinstance(value, (list, tuple)) and may_be_steps:
+        return [as_score(item, row, may_be_steps=False) for item in value]
+    wanted = "a number, None or a list of numbers" if may_be_steps else "a number or None a step"
+    if not hasattr(value, "__float__"):
+        raise Bad(f"returned {described(value)}, expected {wanted}", row)
+    try:
+        number = float(value)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise Bad(f"returned {described(value)}, expected {wanted} ({error})", row) from None
+    if math.isfinite(number):
+        return number
+    raise Bad(f"returned {number}, expected a finite number or None", row)
+
+
+def described(value: object) -> str:
+    kind = type(value).__name__
+    if isinstance(value, str):
+        return f"the text {value[:60]!r}"
+    return f"a {kind}"
+
+
+def score_batch(module: Module, columns: Mapping[str, Any], count: int) -> list[Any]:
+    """`reward(prompts, completions, **columns)` on all rows at once."""
+    value = module.call(**module.arguments(columns, absent_is_none=False))
+    if not isinstance(value, (list, tuple)):
+        what = "None" if value is None else described(value)
+        raise Bad(f"returned {what}, expected a list of {count} scores")
+    if len(value) != count:
+        raise Bad(f"returned {len(value)} scores for {count} rows")
+    return [as_score(item, row) for row, item in enumerate(value)]
+
+
+def keep_row(module: Module, columns: Mapping[str, Any]) -> bool:
+    """`keep(**columns)` of one row."""
+    value = module.call(**module.arguments(columns, absent_is_none=True))
+    if value is None or isinstance(value, (bool, int)):
+        return bool(value)
+    raise Bad(f"returned {described(value)}, expected True or False")
+
+
+def write_row(module: Module, columns: Mapping[str, Any]) -> dict[str, Any] | None:
+    """`write(**columns)` of one row."""
+    value = module.call(**module.arguments(columns, absent_is_none=True))
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        raise Bad(f"returned {described(value)}, expected a dict of columns or None")
+    for name, item in value.items():
+        if not isinstance(name, str):
+            raise Bad(f"returned the column name {name!r}, expected a text")
+        try:
+            json.dumps(item, allow_nan=False)
+        except (TypeError, ValueError):
+            raise Bad(
+                f"returned {described(item)} as column `{name}`, expected texts, numbers, lists"
+            ) from None
+    return value
+
+
+def each_row(
+    module: Module,
+    call: Callable[[Module, Mapping[str, Any]], Any],
+    rows: Sequence[Mapping[str, Any]],
+) -> list[Any]:
+    """A function of one row on each row, with the number of the row that fails."""
+    values = []
+    for row, columns in enumerate(rows):
+        try:
+            values.append(call(module, columns))
+        except Bad as bad:
+            raise Bad(str(bad), row) from None
+        except BaseException as error:
+            raise RowFailed(row) from error
+    return values
+
+
+EACH: Mapping[str, Callable[[Module, Mapping[str, Any]], Any]] = {
+    "keep": keep_row,
+    "write": write_row,
+}
+
+
+def answer(module: Module, request: Mapping[str, Any]) -> list[Any]:
+    """The value that a call gives."""
+    if request["op"] == "score":
+        return score_batch(module, request["columns"], request["count"])
+    return each_row(module, EACH[request["op"]], request["rows"])
+
+
+def reply_to(state: dict[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
+    """Run one request; whatever happens becomes a reply."""
+    printed: Any = state["printed"]
+    sys.stdout = sys.stderr = printed
+    name = state.get("name", "<code>")
+    try:
+        if request["op"] == "load":
+            name = request["name"]
+            state.update(name=name, source=request["source"])
+            state["module"] = Module(request["source"], request["function"], name)
+            value: Any = None
+        else:
+            random.seed(request["seed"])
+            if "numpy.random" in sys.modules:
+                sys.modules["numpy.random"].seed(request["seed"] & 0xFFFFFFFF)
+            value = answer(state["module"], request)
+        reply: dict[str, Any] = {"ok": True, "value": value}
+    except Bad as bad:
+        reply = complaint(str(bad), bad.row)
+    except BaseException as error:
+        cause, row = error, None
+        if isinstance(error, RowFailed) and error.__cause__ is not None:
+            cause, row = error.__cause__, error.row
+        message, trace = told(cause, name, state.get("source", ""))
+        reply = complaint(message, row, trace)
+        del cause
+    return {**reply, "printed": printed.take()}
+
+
+def main() -> None:
+    requests = os.fdopen(int(sys.argv[1]), "rb")
+    replies = os.fdopen(int(sys.argv[2]), "wb")
+    memory_bytes = int(sys.argv[3])
+    sys.path[:] = [path for path in sys.path if path] + sys.argv[4:]
+    roots = frozenset(os.path.abspath(path) for path in sys.path)
+    refuse_fork_exec()
+    limit(memory_bytes)
+    sys.addaudithook(forbid(roots))
+    state: dict[str, Any] = {"printed": Kept()}
+    send(replies, {"ok": True})
+    while (request := receive(requests)) is not None:
+        send(replies, reply_to(state, request))
+
+
+if __name__ == "__main__":
+    main()

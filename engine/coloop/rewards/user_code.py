@@ -1,0 +1,164 @@
+"""What becomes of rows when the user's reward fails: stop with the row's number, skip it, or a
+fixed score.
+
+The function is called once for all rows. Where that fails, the rows are tried one by one, so that
+the message names the row and, where the loop says so, the others keep their scores.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from coloop.errors import UserCodeError
+from coloop.rewards.sandbox import DEFAULT_MEMORY_MIB, DEFAULT_TIMEOUT_SECONDS, Sandbox, Scored
+from coloop.spec.reward import ScoreAs
+
+OnError = Literal["stop", "skip_row"] | ScoreAs
+
+RETRY_DEADLINES: Final = 4
+"""Rows are tried one by one for at most this many timeouts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowFailure:
+    """A row whose scoring failed, and why."""
+
+    row: int
+    message: str
+    traceback: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredRows:
+    """Scores in the order of the rows, and the rows that failed."""
+
+    scores: list[Scored]
+    failures: tuple[RowFailure, ...] = ()
+    printed: str = ""
+
+
+def score_rows(
+    sandbox: Sandbox,
+    columns: Mapping[str, Sequence[Any]],
+    count: int,
+    *,
+    on_error: OnError = "stop",
+    seed: int = 0,
+) -> ScoredRows:
+    """Scores of all rows by the user's reward.
+
+    Args:
+        columns: lists of `count` values: prompts, completions, and every column by its name.
+        on_error: `stop` raises the UserCodeError of the first row that fails; `skip_row` gives a
+            failed row None, ScoreAs its score. Code that does not load always raises.
+    """
+    if count == 0:
+        return ScoredRows(scores=[])
+    sandbox.load()
+    try:
+        scores = sandbox.score(columns, count, seed=seed)
+        return ScoredRows(scores=list(scores), printed=sandbox.printed)
+    except UserCodeError as error:
+        if on_error == "stop" and error.row is not None:
+            raise
+        return _one_by_one(sandbox, columns, count, on_error, seed, error)
+
+
+def _one_by_one(
+    sandbox: Sandbox,
+    columns: Mapping[str, Sequence[Any]],
+    count: int,
+    on_error: OnError,
+    seed: int,
+    whole: UserCodeError,
+) -> ScoredRows:
+    deadline = time.monotonic() + RETRY_DEADLINES * sandbox.timeout_seconds
+    scores: list[Scored] = []
+    failures: list[RowFailure] = []
+    for row in range(count):
+        if time.monotonic() > deadline:
+            raise whole
+        one = {name: [values[row]] for name, values in columns.items()}
+        try:
+            scores.extend(sandbox.score(one, 1, seed=seed))
+        except UserCodeError as error:
+            message = _in_row(sandbox.node, row, str(error))
+            if on_error == "stop":
+                raise UserCodeError(message, sandbox.node, row, error.traceback) from None
+            failures.append(RowFailure(row=row, message=message, traceback=error.traceback))
+            scores.append(on_error.score if isinstance(on_error, ScoreAs) else None)
+    if not failures and on_error == "stop":
+        raise whole
+    return ScoredRows(scores=scores, failures=tuple(failures), printed=sandbox.printed)
+
+
+def _in_row(node: str, row: int, message: str) -> str:
+    """The message of a call with one row, told for the row's place among all."""
+    rest = message.removeprefix(node).removeprefix(", row 0").removeprefix(": ")
+    return f"{node}, row {row}: {rest}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What a reward says of sample rows, before any training."""
+
+    scores: list[Scored]
+    failures: tuple[RowFailure, ...]
+    error: str | None
+    """What is wrong with the code as a whole, if it gave no scores at all."""
+    traceback: str | None
+    printed: str
+    seconds: float
+
+
+def preview(
+    code: str,
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    node: str = "reward",
+    timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
+    memory_mib: int = DEFAULT_MEMORY_MIB,
+) -> Preview:
+    """Run a Python reward on rows given as dicts of columns (`prompt`, `completion`, ...)."""
+    start = time.monotonic()
+    with Sandbox(
+        code,
+        function="reward",
+        node=node,
+        timeout_seconds=timeout_seconds,
+        memory_mib=memory_mib,
+    ) as sandbox:
+        try:
+            scored = score_rows(sandbox, reward_columns(rows), len(rows), on_error="skip_row")
+        except UserCodeError as error:
+            return Preview(
+                scores=[None] * len(rows),
+                failures=(),
+                error=str(error),
+                traceback=error.traceback,
+                printed=sandbox.printed,
+                seconds=time.monotonic() - start,
+            )
+    every = len(scored.failures) == len(rows) > 0
+    first = scored.failures[0] if scored.failures else None
+    return Preview(
+        scores=scored.scores,
+        failures=scored.failures,
+        error=first.message if every and first else None,
+        traceback=first.traceback if every and first else None,
+        printed=scored.printed,
+        seconds=time.monotonic() - start,
+    )
+
+
+def reward_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Rows as the arguments of a reward: `prompts`, `completions`, then every column by its name.
+
+    A column that a row lacks is None there.
+    """
+    names = dict.fromkeys(name for row in rows for name in row if "." not in name)
+    columns = {name: [row.get(name) for row in rows] for name in names}
+    prompts = columns.pop("prompt", [None] * len(rows))
+    completions = columns.pop("completion", [None] * len(rows))
+    return {**columns, "prompts": prompts, "completions": completions}
