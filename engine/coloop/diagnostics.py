@@ -189,4 +189,6 @@ CODES: dict[str, str] = {
     "lineage.no_common_ancestor": "Rows are to be joined or scored that descend from nothing in common.",
     "lineage.aggregate_without_rows": "A score is to be aggregated where no rows receive it.",
     "lineage.gather_without_ancestor": "Rows are to be gathered by a node from whose rows they do not descend.",
+    # What the compiler and a run say.
+    "run.not_yet_runnable": "The loop is valid, but a part of it is drawn and checked only; this version cannot run it.",
 }

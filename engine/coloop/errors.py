@@ -12,6 +12,7 @@ tree ends an operation: a file that cannot be read, a worker that died, user cod
       PlanRefused             the compiler refuses a valid spec (carries the diagnostics)
       PlacementTimeout        the cluster did not give what the plan wants in time
       WorkerDied              a process of a pool ended
+      StageStalled            a process of a pool is alive and makes no progress
       WeightsNotUpdated       after a sync the engine does not hold the trainer's weights
       BackendMissing          a library that the spec asks for is not installed
       DataError               a dataset cannot be read as the spec says
@@ -95,6 +96,12 @@ class WorkerDied(ColoopError):
     """A worker process ended while work was asked of it."""
 
     code = "cluster.worker_died"
+
+
+class StageStalled(ColoopError):
+    """A host made no progress for longer than the cluster's deadline allows."""
+
+    code = "cluster.stage_stalled"
 
 
 class WeightsNotUpdated(ColoopError):
