@@ -1,0 +1,273 @@
+"""The compiler: a valid spec becomes a plan. Pure; called at every edit of the page, so it is quick."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from coloop.errors import PlanRefused
+from coloop.plan.decisions import decide
+from coloop.plan.explain import explain
+from coloop.plan.phases import (
+    FlatPhase,
+    buffers_until_full,
+    epochs_of,
+    flat_phases,
+    live_ports,
+)
+from coloop.plan.placement import pool_of, pools_of
+from coloop.plan.refills import refills_of
+from coloop.plan.runnable import check_compiles
+from coloop.plan.stages import Goals, Unrolling
+from coloop.plan.types import PhasePlan, Plan, ProbePlan, Refill, Stage, WeightsPlan
+from coloop.spec.algorithm import node_algorithms, reads
+from coloop.spec.base import as_tuple
+from coloop.spec.graph import Edge, LoopSpec
+from coloop.spec.groups import weights_groups
+from coloop.spec.io import content_hash
+from coloop.spec.lineage import Lineage, compute_lineage
+from coloop.spec.nodes import EvaluateNode, model_of
+
+
+def compile_plan(spec: LoopSpec, lineage: Lineage | None = None) -> Plan:
+    """Compile a spec that validates.
+
+    Raises:
+        PlanRefused: with a diagnostic for each part that does not run yet.
+    """
+    refusals = check_compiles(spec)
+    if refusals:
+        raise PlanRefused(refusals[0].message, refusals)
+    if lineage is None:
+        lineage, _ = compute_lineage(spec)
+    compiler = Compiler(spec, lineage)
+    plan = Plan(
+        name=spec.name,
+        spec_hash=content_hash(spec),
+        pools=pools_of(spec),
+        weights=compiler.weights(),
+        phases=tuple(compiler.phase(flat) for flat in flat_phases(spec)),
+        probes=tuple(compiler.probes()),
+        decisions=decide(spec),
+    )
+    return plan.model_copy(update={"explain": explain(plan)})
+
+
+class Compiler:
+    """Stages of phases and probes over one spec; the driver asks it again where learners pause."""
+
+    def __init__(self, spec: LoopSpec, lineage: Lineage) -> None:
+        self._spec = spec
+        self._lineage = lineage
+        self._serves = {
+            (node, port): frozenset(name for entry in entries for name in reads(entry))
+            for node in spec.nodes
+            for port, entries in node_algorithms(spec, node).items()
+        }
+
+    def unroll(
+        self,
+        live: Iterable[tuple[str, str]],
+        fills: Iterable[str],
+        overrides: Mapping[str, Any],
+    ) -> tuple[tuple[Stage, ...], tuple[Refill, ...]]:
+        """Stages of a step with these live ports and buffers, and the slices that are repeated."""
+        unrolling = self._unrolling(lambda edge: self._spec.graph.is_dead(edge, overrides))
+        goals = Goals(
+            teaching=frozenset(live),
+            fills=frozenset(fills),
+        )
+        stages = self._with_readings(unrolling.stages(goals))
+        return refills_of(self._spec, stages)
+
+    def phase(self, flat: FlatPhase) -> PhasePlan:
+        spec, phase = self._spec, flat.phase
+        live = live_ports(spec, phase)
+        fills = (*as_tuple(phase.fill), *buffers_until_full(phase))
+        stages, refills = self.unroll(live, fills, flat.overrides)
+        epochs, of = epochs_of(phase)
+        source = of or _only_source(stages)
+        return PhasePlan(
+            name=phase.name,
+            index=flat.index,
+            rounds=flat.rounds,
+            learn=tuple(sorted(f"{node}.{port}" for node, port in live)),
+            fill=tuple(dict.fromkeys(fills)),
+            steps=phase.steps,
+            epochs=epochs,
+            epochs_of=source if epochs is not None else None,
+            until=buffers_until_full(phase),
+            max_steps=phase.max_steps,
+            ends=_ends(flat, source),
+            stages=stages,
+            refills=refills,
+            overrides=dict(flat.overrides),
+            dead_edges=tuple(
+                edge.key for edge in spec.edges if spec.graph.is_dead(edge, flat.overrides)
+            ),
+        )
+
+    def probes(self) -> Iterable[ProbePlan]:
+        for name, node in self._spec.nodes.items():
+            if isinstance(node, EvaluateNode):
+                yield self._probe(name, node)
+
+    def weights(self) -> tuple[WeightsPlan, ...]:
+        spec = self._spec
+        plans = []
+        for group in weights_groups(spec).values():
+            rollouts = [
+                spec.nodes[m].rollout  # type: ignore[union-attr]
+                for m in group.members
+                if getattr(spec.nodes[m], "rollout", None) is not None
+            ]
+            owner = spec.nodes[group.name]
+            training = getattr(owner, "training", None)
+            plans.append(
+                WeightsPlan(
+                    name=group.name,
+                    members=group.members,
+                    trains=group.trainable,
+                    source=_source(spec, group.name),
+                    engine=rollouts[0].engine if rollouts else None,
+                    backend=(training.backend if training else None) or "single"
+                    if group.trainable
+                    else None,
+                    pool=pool_of(spec, group.name),
+                )
+            )
+        return tuple(plans)
+
+    def _unrolling(self, is_dead: Callable[[Edge], bool]) -> Unrolling:
+        return Unrolling(
+            self._spec,
+            self._lineage,
+            serves=lambda node, port: self._serves.get((node, port), frozenset()),
+            is_dead=is_dead,
+            pool_of=self._pool_of_stage,
+        )
+
+    def _pool_of_stage(self, node: str, verb: str) -> str | None:
+        has_weights = getattr(self._spec.nodes[node], "model", None) is not None
+        if has_weights and verb in ("generate", "score", "learn", "sync"):
+            return pool_of(self._spec, node)
+        return None
+
+    def _with_readings(self, stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
+        """Evaluations that only read the step's own tables come last; scorers without weights that are
+        missing for them are added."""
+        added = list(stages)
+        for name, node in self._spec.nodes.items():
+            if not isinstance(node, EvaluateNode) or node.instead_of or node.of:
+                continue
+            given = {stage.node for stage in added}
+            unrolling = self._unrolling(lambda edge: self._spec.graph.is_dead(edge))
+            for edge in self._spec.graph.edges_into(name):
+                for stage in unrolling.sources_of([(edge.source.node, edge.source.port)]):
+                    is_light = stage.pool is None and stage.verb in ("score", "prepare")
+                    if stage.node not in given and is_light:
+                        added.append(stage)
+                        given.add(stage.node)
+        return tuple(added)
+
+    def _probe(self, name: str, node: EvaluateNode) -> ProbePlan:
+        graph = self._spec.graph
+        unrolling = self._unrolling(lambda edge: graph.is_dead(edge))
+        ports = [
+            (edge.source.node, edge.source.port)
+            for edge in graph.edges_into(name)
+            if edge.target.port != "rows"
+        ]
+        rows = [
+            (edge.source.node, edge.source.port)
+            for edge in graph.edges_into(name)
+            if edge.target.port in ("rows", "pairs") and (node.instead_of or node.of)
+        ]
+        sources = unrolling.sources_of(rows) if rows else ()
+        if not node.instead_of:
+            of_stages = self._stages_of_ports(node, unrolling) if node.of else ()
+            return ProbePlan(
+                node=name,
+                every=node.every,
+                of=tuple(node.of or ()),
+                sources=sources,
+                of_stages=of_stages,
+            )
+        wanted = [port for port in ports if port not in rows]
+        taught: list[tuple[str, str]] = []
+        for port in node.of or ():
+            learner, _, teaching = port.partition(".")
+            taught += [
+                (edge.source.node, edge.source.port)
+                for edge in graph.edges_into(learner, teaching)
+            ]
+        stages = unrolling.slice_after(node.instead_of, [*wanted, *taught])
+        stages = tuple(
+            s for s in stages if s.verb in ("generate", "score", "prepare") and s.kind != "buffer"
+        )
+        return ProbePlan(
+            node=name,
+            every=node.every,
+            instead_of=node.instead_of,
+            of=tuple(node.of or ()),
+            stages=stages,
+            writers=_first_writers(self._spec, stages),
+            sources=sources,
+            of_stages=self._stages_of_ports(node, unrolling) if node.of else (),
+        )
+
+    def _stages_of_ports(self, node: EvaluateNode, unrolling: Unrolling) -> tuple[Stage, ...]:
+        """Reference stages that the teaching ports named in `of` read."""
+        serving = []
+        for port in node.of or ():
+            learner, _, teaching = port.partition(".")
+            for name in self._serves.get((learner, teaching), frozenset()):
+                serving += [
+                    (edge.source.node, edge.source.port)
+                    for edge in self._spec.graph.edges_into(learner, name)
+                ]
+        if not serving:
+            return ()
+        return tuple(s for s in unrolling.sources_of(serving) if s.verb == "score")
+
+
+def _first_writers(spec: LoopSpec, stages: tuple[Stage, ...]) -> tuple[str, ...]:
+    """Writers above which no other writer of the slice stands."""
+    edges = {edge.key: edge for edge in spec.edges}
+    above: dict[str, set[str]] = {}
+    for stage in stages:
+        sources = {edges[key].source.node for key in stage.edges}
+        above[stage.node] = sources.union(*(above.get(source, set()) for source in sources))
+    writers = [stage.node for stage in stages if stage.verb == "generate"]
+    return tuple(node for node in writers if above[node].isdisjoint(writers))
+
+
+def _only_source(stages: tuple[Stage, ...]) -> str | None:
+    sources = {stage.node for stage in stages if stage.verb in ("load", "read")}
+    return sources.pop() if len(sources) == 1 else None
+
+
+def _source(spec: LoopSpec, node: str) -> str:
+    model = model_of(spec.nodes[node])
+    assert model is not None
+    match model.type:
+        case "scratch":
+            return f"scratch {model.architecture}"
+        case "pretrained":
+            return f"pretrained {model.path}"
+        case "copy":
+            return f"copy of {model.of}"
+        case "snapshot":
+            return f"snapshot of {model.of}"
+        case "run":
+            return f"run {model.run}, {model.node}"
+    return model.type
+
+
+def _ends(flat: FlatPhase, source: str | None) -> str:
+    phase = flat.phase
+    if phase.steps is not None:
+        return f"{phase.steps} steps"
+    if phase.until is not None:
+        cap = f", at most {phase.max_steps} steps" if phase.max_steps else ""
+        return f"until {' and '.join(as_tuple(phase.until))}{cap}"
+    epochs, of = epochs_of(phase)
+    return f"{epochs:g} epochs of {of or source or '?'}"

@@ -1,0 +1,138 @@
+"""What this version can draw and check but not yet run: refused by name, never by a crash.
+
+`check_compiles` looks at the spec (the compiler refuses what it finds), `check_runs` at what a machine would
+have to do (only a run refuses it: such a loop still plans and estimates).
+"""
+
+from collections.abc import Iterator
+
+from coloop.diagnostics import Diagnostic, Severity
+from coloop.spec.algorithm import family_of, node_algorithms
+from coloop.spec.graph import LoopSpec
+from coloop.spec.nodes import model_of
+
+CODE = "run.not_yet_runnable"
+
+KINDS = {
+    "critic": "critics",
+    "verifier": "verifiers",
+    "tool": "tools",
+    "search": "search",
+}
+REWARD_SOURCES = {"model": "reward models", "remote": "remote rewards"}
+FAMILIES = frozenset(
+    {"grpo", "dr_grpo", "rloo", "reinforce", "reinforce_pp_baseline", "sft", "dpo", "spin"}
+)
+ENGINES = frozenset({"torch"})
+BACKENDS = frozenset({None, "single"})
+
+
+def _refusal(what: str, *, node: str | None = None, field: str | None = None) -> Diagnostic:
+    return Diagnostic(
+        code=CODE,
+        severity=Severity.ERROR,
+        message=f"not yet runnable: {what}",
+        hint="the loop can be drawn, checked and estimated; this part of the engine comes later",
+        node=node,
+        field=field,
+    )
+
+
+def check_compiles(spec: LoopSpec) -> list[Diagnostic]:
+    """What the compiler refuses."""
+    return [
+        *_check_nodes(spec),
+        *_check_edges(spec),
+        *_check_algorithms(spec),
+        *_check_models(spec),
+        *_check_time(spec),
+    ]
+
+
+def check_runs(spec: LoopSpec) -> list[Diagnostic]:
+    """What a run refuses besides."""
+    found = []
+    for name, node in spec.nodes.items():
+        rollout = getattr(node, "rollout", None)
+        if rollout is not None and rollout.engine not in ENGINES:
+            found.append(
+                _refusal(
+                    f"rollout engine `{rollout.engine}`; `torch` runs here",
+                    node=name,
+                    field="rollout.engine",
+                )
+            )
+        training = getattr(node, "training", None)
+        if training is not None and training.backend not in BACKENDS:
+            found.append(
+                _refusal(
+                    f"training backend `{training.backend}`; `single` runs here",
+                    node=name,
+                    field="training.backend",
+                )
+            )
+    return found
+
+
+def _check_nodes(spec: LoopSpec) -> Iterator[Diagnostic]:
+    for name, node in spec.nodes.items():
+        if node.kind in KINDS:
+            yield _refusal(f"{KINDS[node.kind]} (node `{name}`)", node=name, field="kind")
+        source = getattr(getattr(node, "source", None), "type", None)
+        if node.kind == "reward" and source in REWARD_SOURCES:
+            yield _refusal(f"{REWARD_SOURCES[source]} (node `{name}`)", node=name, field="source")
+        if node.kind == "reward" and getattr(node, "per", None):
+            yield _refusal("a score for each row gathered", node=name, field="per")
+        rollout = getattr(node, "rollout", None)
+        for field in ("turns", "images", "mask"):
+            if rollout is not None and getattr(rollout, field, None):
+                yield _refusal(f"`rollout.{field}`", node=name, field=f"rollout.{field}")
+        credit = getattr(node, "credit", None)
+        for field in ("rounds", "class_weights", "balance"):
+            if credit is not None and getattr(credit, field, None) is not None:
+                yield _refusal(f"`credit.{field}`", node=name, field=f"credit.{field}")
+
+
+def _check_edges(spec: LoopSpec) -> Iterator[Diagnostic]:
+    for index, edge in enumerate(spec.edges):
+        if edge.rounds is not None:
+            yield _refusal(f"`rounds` (edge {edge.label})", field=f"edges.{index}.rounds")
+        if spec.graph.is_handle(edge):
+            yield _refusal(f"handles (edge {edge.label})", field=f"edges.{index}")
+
+
+def _check_algorithms(spec: LoopSpec) -> Iterator[Diagnostic]:
+    for node in spec.nodes:
+        for port, entries in node_algorithms(spec, node).items():
+            for entry in entries:
+                name = str(entry.name)
+                if family_of(name) not in FAMILIES:
+                    yield _refusal(
+                        f"algorithm `{name}`", node=node, field=f"algorithm.{port}.name"
+                    )
+                if getattr(entry, "off_policy", None) is not None:
+                    yield _refusal(
+                        "`off_policy`", node=node, field=f"algorithm.{port}.off_policy"
+                    )
+
+
+def _check_models(spec: LoopSpec) -> Iterator[Diagnostic]:
+    for name, node in spec.nodes.items():
+        model = model_of(node)
+        if model is None:
+            continue
+        if model.type == "run":
+            yield _refusal("weights of an earlier run", node=name, field="model.type")
+        for field in ("lora", "quantization"):
+            if getattr(model, field, None) is not None:
+                yield _refusal(f"`model.{field}`", node=name, field=f"model.{field}")
+
+
+def _check_time(spec: LoopSpec) -> Iterator[Diagnostic]:
+    if len(spec.hardware.pools) > 1:
+        names = ", ".join(spec.hardware.pools)
+        yield _refusal(f"more than one pool ({names})", field="hardware.pools")
+    if spec.schedule.max_staleness > 0:
+        yield _refusal("`max_staleness` above 0", field="schedule.max_staleness")
+    if spec.schedule.stream:
+        yield _refusal("`stream`", field="schedule.stream")

@@ -1,0 +1,247 @@
+"""What runs: the closure of the needs table from a phase's goals, and the order of what was found.
+
+A step is one unrolling of the graph. Goals are live teaching ports, buffers being filled and due
+evaluations; a stage runs if a goal needs what it gives, and of a node that takes its inputs one after
+another only those inputs run whose rows can reach a goal.
+"""
+
+import graphlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from coloop.plan.needs import (
+    CONCAT_KINDS,
+    CONCAT_PORTS,
+    CREDITED,
+    GIVES,
+    READS,
+    SERVING,
+    USES_WEIGHTS,
+)
+from coloop.plan.types import Stage
+from coloop.spec.graph import Edge, LoopSpec
+from coloop.spec.groups import owner_of
+from coloop.spec.lineage import Level, Levels, Lineage, Relation
+from coloop.spec.ports import PORTS
+
+StageKey = tuple[str, str]
+"""(node, verb); for learn stages the node is the weights group's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goals:
+    """Why anything runs in a phase."""
+
+    teaching: frozenset[tuple[str, str]] = frozenset()
+    """Live (node, port)."""
+    fills: frozenset[str] = frozenset()
+    """Buffers being written."""
+    wanted: frozenset[tuple[str, str]] = frozenset()
+    """Ports (node, output) that something outside the step reads, e.g. a probe."""
+
+
+@dataclass(slots=True)
+class _Found:
+    edges: dict[str, Edge] = field(default_factory=dict)
+    demand: set[Level] | None = field(default_factory=set)
+    """Levels whose rows are wanted; None for all."""
+    members: set[str] = field(default_factory=set)
+
+
+class Unrolling:
+    """Stages of a spec under some goals."""
+
+    def __init__(
+        self,
+        spec: LoopSpec,
+        lineage: Lineage,
+        *,
+        serves: Callable[[str, str], frozenset[str]],
+        is_dead: Callable[[Edge], bool],
+        pool_of: Callable[[str, str], str | None],
+    ) -> None:
+        """
+        Args:
+            serves: for a teaching port (node, port) the serving ports that its algorithm reads.
+            is_dead: edges of weight 0 deliver nothing and nothing runs for them.
+            pool_of: where a stage (node, verb) runs; None for the driver.
+        """
+        self._spec = spec
+        self._graph = spec.graph
+        self._lineage = lineage
+        self._serves = serves
+        self._is_dead = is_dead
+        self._pool_of = pool_of
+        self._groups = {node: owner_of(spec, node) or node for node in spec.nodes}
+        self._halt: str | None = None
+        self._spec_order = {node: place for place, node in enumerate(spec.nodes)}
+
+    def stages(self, goals: Goals) -> tuple[Stage, ...]:
+        """Stages in the order in which they run."""
+        return self._ordered(self._closure(goals))
+
+    def slice_after(self, node: str, ports: Iterable[tuple[str, str]]) -> tuple[Stage, ...]:
+        """The stages between a node and these output ports, that node's own left out."""
+        wanted = frozenset(ports)
+        found = self._closure(Goals(wanted=wanted), halt=node)
+        below = self._graph.downstream([node])
+        kept = {key: entry for key, entry in found.items() if key[0] in below and key[0] != node}
+        return self._ordered(kept)
+
+    def sources_of(self, ports: Iterable[tuple[str, str]]) -> tuple[Stage, ...]:
+        """Everything that these output ports need."""
+        return self.stages(Goals(wanted=frozenset(ports)))
+
+    def _closure(self, goals: Goals, halt: str | None = None) -> dict[StageKey, _Found]:
+        found: dict[StageKey, _Found] = {}
+        self._halt = halt
+        for node, port in sorted(goals.teaching):
+            self._teach(found, node, port)
+        for buffer in sorted(goals.fills):
+            self._need(found, buffer, "write", None)
+        for node, port in sorted(goals.wanted):
+            self._need(found, node, GIVES[self._kind(node)][port], self._levels(node, port))
+        return found
+
+    def _kind(self, node: str) -> str:
+        return self._spec.nodes[node].kind
+
+    def _levels(self, node: str, port: str) -> Levels | None:
+        return self._lineage.levels(node, port) or None
+
+    def _teach(self, found: dict[StageKey, _Found], node: str, port: str) -> None:
+        group = self._groups[node]
+        learn = found.setdefault((group, "learn"), _Found(demand=None))
+        learn.members.add(node)
+        served = self._serves(node, port)
+        if port in CREDITED:
+            credit = self._record(found, (node, "credit"), None)
+            edges = [*self._live_edges(node, port)]
+            demand: set[Level] = set(self._lineage.levels(node, "rollouts"))
+        else:
+            credit = learn
+            edges = [*self._live_edges(node, port)]
+            demand = {
+                level
+                for edge in edges
+                for level in self._lineage.levels(edge.source.node, edge.source.port)
+            }
+        for edge in edges:
+            credit.edges[edge.key] = edge
+            self._follow(found, edge, None)
+        for serving in sorted(served & SERVING):
+            for edge in self._live_edges(node, serving):
+                credit.edges[edge.key] = edge
+                self._follow(found, edge, demand or None)
+        sync = PORTS[self._kind(node)].stages
+        if "sync" in sync and self._writes(group):
+            self._record(found, (group, "sync"), None)
+
+    def _writes(self, group: str) -> bool:
+        """Whether a member of the group has an engine that wants new weights."""
+        return any(
+            self._groups[node] == group and "generate" in PORTS[self._kind(node)].stages
+            for node in self._spec.nodes
+        )
+
+    def _live_edges(self, node: str, port: str) -> Iterable[Edge]:
+        return (
+            edge
+            for edge in self._graph.edges_into(node, port)
+            if not self._is_dead(edge) and not edge.rounds and edge.source.node in self._spec.nodes
+        )
+
+    def _follow(
+        self, found: dict[StageKey, _Found], edge: Edge, demand: Iterable[Level] | None
+    ) -> None:
+        source = edge.source.node
+        verb = GIVES[self._kind(source)].get(edge.source.port)
+        if verb is not None:
+            self._need(found, source, verb, demand)
+
+    def _record(
+        self, found: dict[StageKey, _Found], key: StageKey, demand: Iterable[Level] | None
+    ) -> _Found:
+        entry = found.setdefault(key, _Found())
+        if demand is None:
+            entry.demand = None
+        elif entry.demand is not None:
+            entry.demand |= set(demand)
+        return entry
+
+    def _need(
+        self, found: dict[StageKey, _Found], node: str, verb: str, demand: Iterable[Level] | None
+    ) -> None:
+        before = found.get((node, verb))
+        known = None if before is None else (before.demand and frozenset(before.demand))
+        entry = self._record(found, (node, verb), demand)
+        now = entry.demand and frozenset(entry.demand)
+        if (before is not None and known == now) or node == self._halt:
+            return
+        for port in READS[self._kind(node)].get(verb, ()):
+            concat = self._is_concat(node, port)
+            for edge in self._live_edges(node, port):
+                if concat and not self._reaches(edge, entry.demand):
+                    continue
+                entry.edges[edge.key] = edge
+                self._follow(found, edge, entry.demand)
+
+    def _is_concat(self, node: str, port: str) -> bool:
+        section = self._spec.nodes[node]
+        return (
+            section.kind in CONCAT_KINDS
+            or (section.kind, port) in CONCAT_PORTS
+            or getattr(section, "join", None) == "concat"
+        )
+
+    def _reaches(self, edge: Edge, demand: set[Level] | None) -> bool:
+        if demand is None:
+            return True
+        levels = self._lineage.levels(edge.source.node, edge.source.port)
+        related = (Relation.SAME, Relation.DOWN, Relation.UP)
+        return any(
+            self._lineage.relate(frozenset({level}), frozenset({wanted})) in related
+            for level in levels
+            for wanted in demand
+        )
+
+    def _ordered(self, found: Mapping[StageKey, _Found]) -> tuple[Stage, ...]:
+        before: dict[StageKey, set[StageKey]] = {key: set() for key in found}
+        for key, entry in found.items():
+            for edge in entry.edges.values():
+                source = edge.source.node
+                giver = (source, GIVES[self._kind(source)][edge.source.port])
+                if giver in found and giver != key:
+                    before[key].add(giver)
+            if key[1] == "credit":
+                before[(self._groups[key[0]], "learn")].add(key)
+            if key[1] == "sync":
+                before[key].add((key[0], "learn"))
+        learns = [key for key in found if key[1] == "learn"]
+        for group, _ in learns:
+            for key in found:
+                if key[1] in USES_WEIGHTS and self._groups.get(key[0]) == group:
+                    before[(group, "learn")].add(key)
+        for key in found:
+            if key[1] == "write":
+                before[key].update(k for k in found if k[1] != "write")
+        sorter = graphlib.TopologicalSorter(before)
+        sorter.prepare()
+        order: list[StageKey] = []
+        while sorter.is_active():
+            ready = sorted(sorter.get_ready(), key=lambda key: self._spec_order.get(key[0], 0))
+            order.extend(ready)
+            sorter.done(*ready)
+        return tuple(self._stage(key, found[key]) for key in order)
+
+    def _stage(self, key: StageKey, entry: _Found) -> Stage:
+        node, verb = key
+        return Stage(
+            name=f"{node}.{verb}",
+            node=node,
+            verb=verb,
+            kind=self._kind(node),
+            edges=tuple(entry.edges),
+            members=tuple(sorted(entry.members, key=lambda n: self._spec_order[n])),
+            pool=self._pool_of(node, verb),
+        )

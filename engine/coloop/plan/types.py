@@ -1,0 +1,136 @@
+"""The compiled plan: what runs where, in which order, and why. Machine-written, complete, plain values.
+
+The plan of a phase is a pure function of the spec; nothing here moves while a run goes on.
+"""
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+
+class _Planned(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+class Stage(_Planned):
+    """One part of a step: a node and what it does."""
+
+    name: str
+    """`node.verb`; for a joint update `group.learn`."""
+    node: str
+    verb: str
+    kind: str
+    edges: tuple[str, ...] = ()
+    """Keys of the edges that deliver to this stage."""
+    members: tuple[str, ...] = ()
+    """Learn stages: the roles that share the update."""
+    pool: str | None = None
+    """None: in the driver."""
+
+
+class Refill(_Planned):
+    """A slice of stages that a filter with `fill` repeats until it has enough."""
+
+    filter: str
+    source: str
+    """The node from which the slice starts."""
+    stages: tuple[str, ...]
+    """Names, in order; the filter's own stage is the last."""
+    max_rounds: int
+
+
+class PhasePlan(_Planned):
+    """One phase of the schedule."""
+
+    name: str
+    index: int
+    """Among the phases as written, groups counted through."""
+    rounds: int = 1
+    """How often the groups around it repeat it."""
+    learn: tuple[str, ...] = ()
+    """Live teaching ports, `node.port`."""
+    fill: tuple[str, ...] = ()
+    """Buffers that it writes."""
+    steps: int | None = None
+    """Where they are known before the run."""
+    epochs: float | None = None
+    epochs_of: str | None = None
+    """The dataset or buffer whose passes are counted."""
+    until: tuple[str, ...] = ()
+    """Buffers that must be full."""
+    max_steps: int | None = None
+    ends: str
+    """In words: `300 steps`, `1 epoch of gold`, `until pool.full`."""
+    stages: tuple[Stage, ...]
+    refills: tuple[Refill, ...] = ()
+    overrides: dict[str, Any] = {}
+    """The values that the phase and its group `set`."""
+    dead_edges: tuple[str, ...] = ()
+    """Edges of weight 0 in this phase."""
+
+
+class ProbePlan(_Planned):
+    """An evaluation: when it is due and what runs for it."""
+
+    node: str
+    every: int
+    instead_of: str | None = None
+    of: tuple[str, ...] = ()
+    stages: tuple[Stage, ...] = ()
+    """With `instead_of`: the slice that runs once more on the probe's rows."""
+    writers: tuple[str, ...] = ()
+    """The first actors of the slice: `greedy` and `samples` are set on these."""
+    sources: tuple[Stage, ...] = ()
+    """What loads the probe's own rows."""
+    of_stages: tuple[Stage, ...] = ()
+    """With `of`: scorers that must see the probe's rows."""
+
+
+class WeightsPlan(_Planned):
+    """A set of weights and the roles that use it."""
+
+    name: str
+    members: tuple[str, ...]
+    trains: bool
+    source: str
+    """`scratch tiny-qwen3`, `copy of actor`, `snapshot of policy`, ..."""
+    engine: str | None = None
+    """The rollout engine, where a member writes."""
+    backend: str | None = None
+    pool: str
+
+
+class PoolPlan(_Planned):
+    """A part of the hardware and who lives there."""
+
+    name: str
+    workers: int
+    gpus: int
+    threads_per_worker: int | None = None
+    """None: decided where the run starts, from the machine's cores."""
+    groups: tuple[str, ...]
+
+
+class Decision(_Planned):
+    """A value that the spec left to the compiler."""
+
+    path: str
+    value: Any
+    reason: str
+
+
+class Plan(_Planned):
+    """A whole compiled loop."""
+
+    coloop: Literal[1] = 1
+    name: str
+    spec_hash: str
+    pools: tuple[PoolPlan, ...]
+    weights: tuple[WeightsPlan, ...]
+    phases: tuple[PhasePlan, ...]
+    probes: tuple[ProbePlan, ...] = ()
+    decisions: tuple[Decision, ...] = ()
+    explain: tuple[str, ...] = ()
+
+    def phase(self, name: str) -> PhasePlan:
+        return next(phase for phase in self.phases if phase.name == name)
