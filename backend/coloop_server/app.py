@@ -1,0 +1,81 @@
+"""The application: settings in, ASGI app out.
+
+headers -> host, origin, token -> gzip -> bodies -> routes /api/... | the page
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import APIRouter, FastAPI
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+
+from coloop_server.bodies import PlainBodies
+from coloop_server.checks.routes import router as checks
+from coloop_server.database.connect import migrate, open_engine, open_sessions
+from coloop_server.errors import ERRORS, add_error_handlers
+from coloop_server.health.routes import own_version
+from coloop_server.health.routes import router as health
+from coloop_server.launchers import build_launchers, default_launcher
+from coloop_server.loops.routes import router as loops
+from coloop_server.openapi import build_openapi
+from coloop_server.pages import Pages
+from coloop_server.presets.routes import router as presets
+from coloop_server.runs.routes import router as runs
+from coloop_server.runs.supervisor import Supervisor
+from coloop_server.security import Guard, SecurityHeaders
+from coloop_server.session.routes import router as session
+from coloop_server.settings import Settings
+
+ROUTERS = (health, session, presets, checks, loops, runs)
+
+
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Open the database and find the runs that go on; give everything back at the end."""
+    settings: Settings = app.state.settings
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    settings.runs_dir.mkdir(parents=True, exist_ok=True)
+    engine = open_engine(settings.database)
+    try:
+        await run_in_threadpool(migrate, engine)
+        app.state.sessions = open_sessions(engine)
+        app.state.supervisor = Supervisor(
+            settings, app.state.sessions, build_launchers(settings), default_launcher(settings)
+        )
+        await run_in_threadpool(app.state.supervisor.start)
+        try:
+            yield
+        finally:
+            await run_in_threadpool(app.state.supervisor.close)
+    finally:
+        engine.dispose()
+
+
+def create_app(settings: Settings | None = None) -> FastAPI:
+    """The service as an ASGI application."""
+    settings = settings or Settings()
+    app = FastAPI(
+        title="coloop",
+        version=own_version(),
+        lifespan=lifespan,
+        openapi_url="/api/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        middleware=[
+            Middleware(SecurityHeaders),
+            Middleware(Guard, settings=settings),
+            Middleware(GZipMiddleware, minimum_size=1024, compresslevel=6),
+            Middleware(PlainBodies, max_bytes=settings.max_body_bytes),
+        ],
+    )
+    app.state.settings = settings
+    api = APIRouter(prefix="/api", responses=ERRORS)
+    for router in ROUTERS:
+        api.include_router(router)
+    app.include_router(api)
+    app.mount("/", Pages(settings.static_dir), name="page")
+    add_error_handlers(app)
+    app.openapi = lambda: build_openapi(app)  # type: ignore[method-assign]
+    return app

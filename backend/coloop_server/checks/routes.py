@@ -1,0 +1,64 @@
+"""Catalog, checks, and reading and writing YAML over HTTP."""
+
+import hashlib
+import json
+from functools import lru_cache
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Header, Response
+
+from coloop.spec.catalog import catalog
+from coloop_server.checks import service
+from coloop_server.checks.schemas import (
+    CheckLoop,
+    CheckResult,
+    DumpResult,
+    DumpSpec,
+    ParseResult,
+    ParseText,
+    PatchResult,
+    PatchText,
+)
+
+router = APIRouter(tags=["checks"])
+
+IfNoneMatch = Annotated[str | None, Header(max_length=500)]
+
+
+@lru_cache(maxsize=1)
+def catalog_text() -> tuple[bytes, str]:
+    """The catalog as JSON with its ETag; it is the same as long as the program is."""
+    body = json.dumps(catalog(), ensure_ascii=False, separators=(",", ":")).encode()
+    return body, f'"{hashlib.sha256(body).hexdigest()[:20]}"'
+
+
+@router.get("/catalog", operation_id="getCatalog", response_model=dict[str, Any])
+def get_catalog(if_none_match: IfNoneMatch = None) -> Response:
+    """Kinds, ports, schemas, algorithms, help: all that the editor knows of the language."""
+    body, etag = catalog_text()
+    headers = {"ETag": etag, "Cache-Control": "no-cache"}
+    known = {part.strip().removeprefix("W/") for part in (if_none_match or "").split(",")}
+    if etag in known:
+        return Response(status_code=304, headers=headers)
+    return Response(body, media_type="application/json", headers=headers)
+
+
+@router.post("/check", operation_id="checkLoop")
+def check_loop(body: CheckLoop) -> CheckResult:
+    """Findings, estimate and plan of a loop as it stands. Errors of the loop are no HTTP errors."""
+    return service.check(body)
+
+
+@router.post("/spec/parse", operation_id="parseText")
+def parse_text(body: ParseText) -> ParseResult:
+    return service.read_text(body.yaml)
+
+
+@router.post("/spec/patch", operation_id="patchText")
+def patch_text(body: PatchText) -> PatchResult:
+    return service.patch_text(body)
+
+
+@router.post("/spec/dump", operation_id="dumpSpec")
+def dump_spec(body: DumpSpec) -> DumpResult:
+    return DumpResult(yaml=service.dump_spec(body.spec))

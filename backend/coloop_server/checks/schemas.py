@@ -1,0 +1,111 @@
+"""What the routes of checks take and give."""
+
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from coloop.diagnostics import Change, Diagnostic
+from coloop.estimate import Estimate
+
+MAX_YAML = 4 * 1024 * 1024
+
+
+class Input(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class Output(BaseModel):
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class CheckLoop(Input):
+    """Exactly one of the two."""
+
+    yaml: str | None = Field(default=None, max_length=MAX_YAML)
+    """The loop as text; findings have line and column then."""
+    spec: dict[str, Any] | None = None
+    """The loop as data, in the words of the YAML."""
+
+    @model_validator(mode="after")
+    def one_is_given(self) -> Self:
+        if (self.yaml is None) == (self.spec is None):
+            raise ValueError("either yaml or spec is expected")
+        return self
+
+
+class CheckReport(Output):
+    ok: bool
+    diagnostics: list[Diagnostic]
+
+
+class PlannedPhase(Output):
+    name: str
+    index: int
+    """Place among the phases as written, groups counted through."""
+    rounds: int
+    """How often the groups around it repeat it."""
+    steps: int | None
+    """Where they are known before the run."""
+    ends: str
+    """In words: `300 steps`, `until pool.full`."""
+    learn: list[str]
+    """Live teaching ports, `node.port`."""
+    stages: list[str]
+    """Names, in the order in which they run."""
+    dead_edges: list[str]
+    """Edges that deliver nothing in this phase."""
+
+
+class PlanSummary(Output):
+    phases: list[PlannedPhase]
+    decisions: list[dict[str, Any]]
+    """What the compiler decided where the loop left it open: path, value, reason."""
+    explain: list[str]
+    """The plan in words, a line each."""
+
+
+class CheckResult(Output):
+    report: CheckReport
+    estimate: Estimate | None
+    """None where the loop has errors."""
+    plan: PlanSummary | None
+
+
+class ParseText(Input):
+    yaml: str = Field(max_length=MAX_YAML)
+
+
+class ParseResult(Output):
+    spec: dict[str, Any] | None
+    """The loop as data, None when the text gives none."""
+    diagnostics: list[Diagnostic]
+    layout: dict[str, Any] | None
+
+
+class PatchText(Input):
+    """The text, and either single changes or the loop as it shall be."""
+
+    yaml: str = Field(max_length=MAX_YAML)
+    changes: list[Change] | None = Field(default=None, max_length=1000)
+    spec: dict[str, Any] | None = None
+
+    @model_validator(mode="after")
+    def one_is_given(self) -> Self:
+        if (self.changes is None) == (self.spec is None):
+            raise ValueError("either changes or spec is expected")
+        return self
+
+
+class PatchResult(Output):
+    yaml: str
+    """The text with the changes; comments and number formats elsewhere are kept."""
+    spec: dict[str, Any] | None
+    diagnostics: list[Diagnostic]
+
+
+class DumpSpec(Input):
+    spec: dict[str, Any]
+
+
+class DumpResult(Output):
+    yaml: str

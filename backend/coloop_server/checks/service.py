@@ -1,0 +1,118 @@
+"""Checks a loop as it stands: findings, what it costs, and what would run."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from coloop.diagnostics import Change, Diagnostic, Severity
+from coloop.errors import PlanRefused, SpecProblem
+from coloop.estimate import estimate
+from coloop.plan.compile import compile_plan
+from coloop.plan.runnable import check_runs
+from coloop.plan.types import Plan
+from coloop.spec.diff import diff
+from coloop.spec.emit import to_yaml
+from coloop.spec.io import Parsed, dump, from_dict, parse
+from coloop.spec.patch import patch
+from coloop.validate import validate
+from coloop_server.checks.schemas import (
+    CheckLoop,
+    CheckReport,
+    CheckResult,
+    ParseResult,
+    PatchResult,
+    PatchText,
+    PlannedPhase,
+    PlanSummary,
+)
+from coloop_server.language import invalid, require_document
+
+
+def check(body: CheckLoop) -> CheckResult:
+    parsed = parse(body.yaml) if body.yaml is not None else from_dict(body.spec)
+    if parsed.spec is None:
+        return CheckResult(report=report_of(parsed, parsed.diagnostics), estimate=None, plan=None)
+    report = validate(parsed.spec)
+    if not report.ok:
+        return CheckResult(report=report_of(parsed, report.diagnostics), estimate=None, plan=None)
+    plan, refusals = plan_of(parsed)
+    return CheckResult(
+        report=report_of(parsed, (*report.diagnostics, *refusals)),
+        estimate=estimate(parsed.spec, plan),
+        plan=None if plan is None else summarise(plan),
+    )
+
+
+def report_of(parsed: Parsed, diagnostics: Iterable[Diagnostic]) -> CheckReport:
+    """Findings with their places in the text, where there is a text."""
+    found = [parsed.locate(diagnostic) for diagnostic in diagnostics]
+    return CheckReport(ok=not any(item.is_error for item in found), diagnostics=found)
+
+
+def plan_of(parsed: Parsed) -> tuple[Plan | None, list[Diagnostic]]:
+    """The plan, and what this version cannot run yet. That is no error of a drawing."""
+    assert parsed.spec is not None
+    try:
+        plan, refusals = compile_plan(parsed.spec), check_runs(parsed.spec)
+    except PlanRefused as refused:
+        found = [item for item in refused.diagnostics if isinstance(item, Diagnostic)]
+        plan, refusals = None, found
+    as_warning = {"severity": Severity.WARNING}
+    return plan, [refusal.model_copy(update=as_warning) for refusal in refusals]
+
+
+def summarise(plan: Plan) -> PlanSummary:
+    return PlanSummary(
+        phases=[
+            PlannedPhase(
+                name=phase.name,
+                index=phase.index,
+                rounds=phase.rounds,
+                steps=phase.steps,
+                ends=phase.ends,
+                learn=list(phase.learn),
+                stages=[stage.name for stage in phase.stages],
+                dead_edges=list(phase.dead_edges),
+            )
+            for phase in plan.phases
+        ],
+        decisions=[decision.model_dump(mode="json") for decision in plan.decisions],
+        explain=list(plan.explain),
+    )
+
+
+def read_text(text: str) -> ParseResult:
+    parsed = parse(text)
+    document = parsed.document or {}
+    layout = document.get("layout")
+    return ParseResult(
+        spec=document if parsed.spec is not None else None,
+        diagnostics=list(parsed.diagnostics),
+        layout=layout if isinstance(layout, dict) else None,
+    )
+
+
+def patch_text(body: PatchText) -> PatchResult:
+    """Change a text and nothing else in it. The result may be a draft with errors."""
+    try:
+        text = patch(body.yaml, changes_of(body))
+    except SpecProblem as problem:
+        raise invalid("the text cannot be changed so", problem.diagnostics) from problem
+    parsed = parse(text)
+    return PatchResult(
+        yaml=text,
+        spec=parsed.document if parsed.spec is not None else None,
+        diagnostics=list(parsed.diagnostics),
+    )
+
+
+def changes_of(body: PatchText) -> list[Change]:
+    """The changes as they came, or those that lead from the text to the spec."""
+    if body.changes is not None:
+        return body.changes
+    return list(diff(require_document(body.yaml), body.spec or {}))
+
+
+def dump_spec(spec: dict[str, Any]) -> str:
+    """The canonical text of a spec; a draft with errors is written as it is."""
+    parsed = from_dict(spec)
+    return dump(parsed.spec) if parsed.spec is not None else to_yaml(spec)

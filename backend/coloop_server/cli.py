@@ -1,0 +1,138 @@
+"""`coloop serve`: checks what can go wrong before the server starts, then serves.
+
+What a user can set wrongly ends in one line on standard error and a status that is not 0.
+"""
+
+import errno
+import logging
+import socket
+import sys
+import threading
+import time
+import webbrowser
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from pydantic import ValidationError
+
+from coloop_server.app import create_app
+from coloop_server.errors import ServerError
+from coloop_server.lock import DataLock
+from coloop_server.security import is_loopback
+from coloop_server.settings import Settings
+
+PING_SECONDS = 15.0
+OPEN_SECONDS = 30.0
+
+
+def serve(
+    host: str | None = None,
+    port: int | None = None,
+    open_browser: bool = True,
+    data_dir: Path | None = None,
+) -> None:
+    """Serve until interrupted. What is None comes from the environment or its default."""
+    settings = read_settings(host=host, port=port, data_dir=data_dir)
+    check_address(settings)
+    listener = listen(settings.host, settings.port)
+    try:
+        with DataLock(settings.data_dir):
+            run_server(settings, listener, open_browser=open_browser)
+    except ServerError as error:
+        raise SystemExit(f"error: {error}") from error
+    finally:
+        listener.close()
+
+
+def read_settings(**given: Any) -> Settings:
+    try:
+        return Settings(**{name: value for name, value in given.items() if value is not None})
+    except ValidationError as error:
+        lines = [
+            f"error: COLOOP_{'_'.join(map(str, problem['loc'])).upper()}: {problem['msg']}"
+            for problem in error.errors(include_input=False)
+        ]
+        raise SystemExit("\n".join(lines)) from error
+
+
+def check_address(settings: Settings) -> None:
+    if settings.secret is None and not is_loopback(settings.host):
+        raise SystemExit(
+            f"error: {settings.host} can be reached from other machines, so a token is needed: "
+            "set COLOOP_TOKEN to a long secret, or leave --host at 127.0.0.1"
+        )
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A bound socket, so that a port in use is found before anything is started."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host.strip("[]"), port))
+        listener.listen(2048)
+    except OSError as error:
+        listener.close()
+        raise SystemExit(describe_bind_error(host, port, error)) from error
+    return listener
+
+
+def describe_bind_error(host: str, port: int, error: OSError) -> str:
+    match error.errno:
+        case errno.EADDRINUSE:
+            free = free_port()
+            return (
+                f"error: port {port} on {host} is in use by another program; "
+                f"port {free} is free: coloop serve --port {free}"
+            )
+        case errno.EACCES:
+            return f"error: this user may not use port {port}; take one above 1023"
+        case _:
+            return f"error: cannot serve on {host}:{port}: {error.strerror or error}"
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def run_server(settings: Settings, listener: socket.socket, *, open_browser: bool) -> None:
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    config = uvicorn.Config(
+        create_app(settings),
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        ws_ping_interval=PING_SECONDS,
+        ws_ping_timeout=PING_SECONDS,
+        ws_max_size=64 * 1024,
+        timeout_graceful_shutdown=5,
+        lifespan="on",
+    )
+    server = uvicorn.Server(config)
+    url = address_of(settings.host, listener.getsockname()[1])
+    greeter = threading.Thread(target=greet, args=(server, url, open_browser), daemon=True)
+    greeter.start()
+    server.run(sockets=[listener])
+    if not server.started:
+        raise SystemExit("error: the server could not start; the lines above say why")
+
+
+def greet(server: uvicorn.Server, url: str, open_browser: bool) -> None:
+    """Say where the page is, once it answers."""
+    deadline = time.monotonic() + OPEN_SECONDS
+    while not server.started and not server.should_exit and time.monotonic() < deadline:
+        time.sleep(0.05)
+    if not server.started:
+        return
+    sys.stdout.write(f"coloop is at {url}\nCtrl-C ends it\n")
+    sys.stdout.flush()
+    if open_browser:
+        webbrowser.open(url)
+
+
+def address_of(host: str, port: int) -> str:
+    shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)
+    return f"http://{f'[{shown}]' if ':' in shown and '[' not in shown else shown}:{port}"

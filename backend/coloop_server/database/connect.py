@@ -1,0 +1,65 @@
+"""Opening the database and bringing it up to date."""
+
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Engine, create_engine, event
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.orm import Session, sessionmaker
+
+from coloop_server.errors import Unavailable
+
+MIGRATIONS = Path(__file__).parents[1] / "migrations"
+BUSY_SECONDS = 10
+
+Sessions = sessionmaker[Session]
+
+
+def open_engine(address: str) -> Engine:
+    """An engine for `address`. PostgreSQL goes through psycopg 3."""
+    try:
+        url = make_url(address)
+        if url.drivername in ("postgresql", "postgres"):
+            url = url.set(drivername="postgresql+psycopg")
+        if url.get_backend_name() == "sqlite":
+            engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS})
+            event.listen(engine, "connect", prepare_sqlite)
+            return engine
+        return create_engine(url, pool_pre_ping=True)
+    except (ArgumentError, NoSuchModuleError, ModuleNotFoundError) as error:
+        raise Unavailable(
+            "database.unusable",
+            f"COLOOP_DATABASE_URL cannot be used: {error}; "
+            "expected sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME "
+            "(which needs the package psycopg)",
+        ) from error
+
+
+def prepare_sqlite(connection: Any, _: Any) -> None:
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute("PRAGMA synchronous=NORMAL")
+    cursor.execute("PRAGMA foreign_keys=ON")
+    cursor.close()
+
+
+def migrate(engine: Engine) -> None:
+    """Run every migration that the database does not have yet."""
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    try:
+        with engine.begin() as connection:
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+    except SQLAlchemyError as error:
+        where = engine.url.render_as_string(hide_password=True)
+        raise Unavailable(
+            "database.unreachable", f"the database {where} cannot be opened: {error}"
+        ) from error
+
+
+def open_sessions(engine: Engine) -> Sessions:
+    return sessionmaker(engine, expire_on_commit=False)

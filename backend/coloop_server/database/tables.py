@@ -1,0 +1,91 @@
+"""The tables. They hold what the files of a run do not: loops, their versions, who started what.
+
+The events of a run are never copied here; a row of `runs` has only a summary of them, so that
+lists need no files. Rows have no relationships: a repository asks for what it needs.
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import JSON, DateTime, ForeignKey, Index, String, Text, UniqueConstraint
+from sqlalchemy.engine import Dialect
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.types import TypeDecorator
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """Times are UTC everywhere; SQLite forgets the zone, so it is put back on reading."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        return None if value is None else value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        return None if value is None else value.replace(tzinfo=UTC)
+
+
+class Base(DeclarativeBase):
+    type_annotation_map = {  # noqa: RUF012 - SQLAlchemy reads it from the class
+        datetime: UtcDateTime(),
+        dict[str, Any]: JSON(),
+        str: Text(),
+    }
+
+
+class LoopRow(Base):
+    __tablename__ = "loops"
+
+    id: Mapped[str] = mapped_column(String(32), primary_key=True)
+    name: Mapped[str]
+    version: Mapped[int]
+    revision: Mapped[str] = mapped_column(String(32))
+    yaml: Mapped[str]
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+
+
+class LoopVersionRow(Base):
+    __tablename__ = "loop_versions"
+    __table_args__ = (UniqueConstraint("loop_id", "version", name="uq_loop_versions_version"),)
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=True)
+    loop_id: Mapped[str] = mapped_column(
+        String(32), ForeignKey("loops.id", ondelete="CASCADE"), index=True
+    )
+    version: Mapped[int]
+    revision: Mapped[str] = mapped_column(String(32))
+    name: Mapped[str]
+    yaml: Mapped[str]
+    saved_at: Mapped[datetime]
+
+
+class RunRow(Base):
+    __tablename__ = "runs"
+    __table_args__ = (Index("ix_runs_state", "state"), Index("ix_runs_created_at", "created_at"))
+
+    id: Mapped[str] = mapped_column(String(128), primary_key=True)
+    name: Mapped[str]
+    state: Mapped[str] = mapped_column(String(16))
+    folder: Mapped[str]
+    yaml: Mapped[str]
+    spec_hash: Mapped[str | None] = mapped_column(String(128))
+    loop_id: Mapped[str | None] = mapped_column(String(32), index=True)
+    parent_id: Mapped[str | None] = mapped_column(String(128))
+    resume_of: Mapped[str | None] = mapped_column(String(128))
+    forced: Mapped[bool]
+    launcher: Mapped[str | None] = mapped_column(String(32))
+    handle: Mapped[dict[str, Any] | None]
+    attempt: Mapped[int]
+    step: Mapped[int | None]
+    steps_total: Mapped[int | None]
+    last_seq: Mapped[int | None]
+    metrics: Mapped[dict[str, Any]]
+    message: Mapped[str | None]
+    error: Mapped[dict[str, Any] | None]
+    created_at: Mapped[datetime]
+    started_at: Mapped[datetime | None]
+    ended_at: Mapped[datetime | None]
+    heartbeat_at: Mapped[datetime | None]
+    stop_asked_at: Mapped[datetime | None]

@@ -1,0 +1,32 @@
+"""What routes ask for, as annotated types."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from fastapi import Depends
+from sqlalchemy.orm import Session
+from starlette.requests import HTTPConnection
+
+from coloop_server.runs.supervisor import Supervisor
+from coloop_server.settings import Settings
+
+
+def settings_of(connection: HTTPConnection) -> Settings:
+    settings: Settings = connection.app.state.settings
+    return settings
+
+
+def supervisor_of(connection: HTTPConnection) -> Supervisor:
+    supervisor: Supervisor = connection.app.state.supervisor
+    return supervisor
+
+
+def session_of(connection: HTTPConnection) -> Iterator[Session]:
+    """One transaction a request: committed when the route has returned, before the answer goes."""
+    with connection.app.state.sessions.begin() as session:
+        yield session
+
+
+SettingsOf = Annotated[Settings, Depends(settings_of)]
+SupervisorOf = Annotated[Supervisor, Depends(supervisor_of)]
+SessionOf = Annotated[Session, Depends(session_of, scope="function")]

@@ -1,0 +1,128 @@
+"""Everything that goes wrong leaves as one JSON shape: `{"code", "message", "detail"}`.
+
+    ServerError
+    ├── BadBody        400  the body is no plain JSON
+    ├── NotFound       404  there is no such loop, run, preset
+    ├── NotAllowed     403  a foreign origin, a path outside the allowed roots
+    ├── SignInNeeded   401  the token is missing or wrong
+    ├── Conflict       409  saved by someone else, already ended, over budget without `force`
+    ├── Invalid        422  the request or the spec in it; the detail has the diagnostics
+    ├── TooLarge       413  the body is larger than the limit
+    ├── RevisionNeeded 428  a save does not say which revision it replaces
+    └── Unavailable    503  something outside that the request needs is not there
+
+The status belongs to the class, the code to the case. A user can never cause a 500.
+"""
+
+import logging
+from http import HTTPStatus
+from typing import Any, ClassVar
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+logger = logging.getLogger(__name__)
+
+
+class ErrorBody(BaseModel):
+    code: str
+    """Stable name of the case, dotted."""
+    message: str
+    """What was found, what was expected and what to change."""
+    detail: Any = None
+    """Facts for programs: the diagnostics of a spec, the current document of a conflict."""
+
+
+class ServerError(Exception):
+    status: ClassVar[int] = 500
+
+    def __init__(self, code: str, message: str, detail: Any = None) -> None:
+        super().__init__(message)
+        self.body = ErrorBody(code=code, message=message, detail=detail)
+
+
+class BadBody(ServerError):
+    status = 400
+
+
+class NotFound(ServerError):
+    status = 404
+
+
+class NotAllowed(ServerError):
+    status = 403
+
+
+class SignInNeeded(ServerError):
+    status = 401
+
+
+class Conflict(ServerError):
+    status = 409
+
+
+class Invalid(ServerError):
+    status = 422
+
+
+class TooLarge(ServerError):
+    status = 413
+
+
+class RevisionNeeded(ServerError):
+    status = 428
+
+
+class Unavailable(ServerError):
+    status = 503
+
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": ErrorBody, "description": HTTPStatus(status).phrase}
+    for status in (400, 401, 403, 404, 409, 413, 422, 428, 503)
+}
+
+
+def error_response(error: ServerError) -> JSONResponse:
+    return JSONResponse(error.body.model_dump(mode="json"), status_code=error.status)
+
+
+async def answer_server_error(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, ServerError)
+    return error_response(error)
+
+
+async def answer_validation_error(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    problems = [
+        {"field": ".".join(str(part) for part in problem["loc"]), "message": problem["msg"]}
+        for problem in error.errors()
+    ]
+    first = problems[0] if problems else {"field": "body", "message": "not readable"}
+    message = f"the request does not fit: {first['field']}: {first['message']}"
+    body = ErrorBody(code="request.invalid", message=message, detail={"errors": problems})
+    return JSONResponse(body.model_dump(mode="json"), status_code=422)
+
+
+async def answer_http_exception(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    phrase = HTTPStatus(error.status_code).phrase
+    code = "http." + phrase.lower().replace(" ", "_").replace("-", "_")
+    body = ErrorBody(code=code, message=str(error.detail))
+    return JSONResponse(body.model_dump(), status_code=error.status_code, headers=error.headers)
+
+
+async def answer_unexpected(request: Request, error: Exception) -> JSONResponse:
+    logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    message = "the server met a fault of its own; its log has the traceback"
+    return JSONResponse(ErrorBody(code="server.fault", message=message).model_dump(), 500)
+
+
+def add_error_handlers(app: FastAPI) -> None:
+    app.add_exception_handler(ServerError, answer_server_error)
+    app.add_exception_handler(RequestValidationError, answer_validation_error)
+    app.add_exception_handler(HTTPException, answer_http_exception)
+    app.add_exception_handler(Exception, answer_unexpected)

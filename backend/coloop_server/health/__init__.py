@@ -1,0 +1,1 @@
+"""Whether the server is there, and what it can do."""

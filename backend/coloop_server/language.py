@@ -1,0 +1,104 @@
+"""The loop language as the routes need it: read, check, override, and say no with diagnostics.
+
+The same functions of `coloop` stand behind the command line, so both say the same.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from coloop.diagnostics import Change, Diagnostic, Report
+from coloop.errors import PlanRefused, SpecProblem
+from coloop.plan.compile import compile_plan
+from coloop.plan.runnable import check_runs
+from coloop.spec.graph import LoopSpec
+from coloop.spec.io import parse
+from coloop.spec.patch import patch
+from coloop.spec.paths import apply_overrides, check_path
+from coloop.validate import validate
+from coloop_server.errors import Conflict, Invalid
+
+OVER_BUDGET = "memory.over_budget"
+
+
+def invalid(message: str, diagnostics: Iterable[object]) -> Invalid:
+    """422 with what `coloop validate --json` prints."""
+    found = tuple(item for item in diagnostics if isinstance(item, Diagnostic))
+    first = next((item for item in found if item.is_error), None)
+    told = f"{message}: {first.describe()}" if first is not None else message
+    return Invalid("spec.invalid", told, Report(diagnostics=found).to_json())
+
+
+def document(text: str) -> dict[str, Any] | None:
+    """The text as plain data, drafts with errors too; None for what is no loop at all."""
+    return parse(text).document
+
+
+def require_document(text: str) -> dict[str, Any]:
+    """The text as plain data; a text that cannot be kept as a loop is the user's to mend."""
+    parsed = parse(text)
+    if parsed.document is None:
+        raise invalid("the text is no loop", parsed.diagnostics)
+    return parsed.document
+
+
+def require_spec(text: str) -> LoopSpec:
+    parsed = parse(text)
+    if parsed.spec is None:
+        raise invalid("the loop cannot be read", parsed.diagnostics)
+    return parsed.spec
+
+
+def require_runnable(text: str, *, force: bool) -> LoopSpec:
+    """The spec in a text, checked and compiled as `coloop run` does before it starts."""
+    spec = require_spec(text)
+    report = validate(spec)
+    if not report.ok:
+        raise invalid("the loop has errors", report.diagnostics)
+    try:
+        compile_plan(spec)
+    except PlanRefused as refusal:
+        raise invalid("the loop cannot run", refusal.diagnostics) from refusal
+    if refusals := check_runs(spec):
+        raise invalid("the loop cannot run", refusals)
+    over = [found for found in report.diagnostics if found.code == OVER_BUDGET]
+    if over and not force:
+        raise Conflict(
+            OVER_BUDGET,
+            f"{over[0].message}; it may run out of memory: send `force` to start all the same",
+            report.to_json(),
+        )
+    return spec
+
+
+def is_runnable(text: str) -> bool:
+    """Whether a run would accept the loop, memory aside."""
+    try:
+        require_runnable(text, force=True)
+    except Invalid:
+        return False
+    return True
+
+
+def with_overrides(text: str, overrides: Mapping[str, Any]) -> str:
+    """The text with single fields changed, comments kept."""
+    if not overrides:
+        return text
+    spec = require_spec(text)
+    try:
+        apply_overrides(spec, overrides)
+        changes = [Change(op="set", path=path, value=value) for path, value in overrides.items()]
+        return patch(text, changes)
+    except SpecProblem as problem:
+        raise invalid("an override does not fit", problem.diagnostics) from problem
+
+
+def check_edit(text: str, changes: Mapping[str, Any]) -> None:
+    """Only hot fields may change while a run goes on, and only to values that fit."""
+    spec = require_spec(text)
+    found = [problem for path in changes if (problem := check_path(spec, path, hot=True))]
+    if found:
+        raise invalid("the run cannot take this", found)
+    try:
+        apply_overrides(spec, changes)
+    except SpecProblem as problem:
+        raise invalid("the run cannot take this", problem.diagnostics) from problem

@@ -1,0 +1,28 @@
+"""Launchers: how a run gets a process. A registry of two, chosen by the settings."""
+
+import importlib.util
+
+from coloop_server.launchers.process import ProcessLauncher
+from coloop_server.launchers.protocol import Launcher
+from coloop_server.launchers.ray_job import RayJobLauncher
+from coloop_server.settings import Settings
+
+LAUNCHERS: dict[str, type[ProcessLauncher] | type[RayJobLauncher]] = {
+    "process": ProcessLauncher,
+    "ray_job": RayJobLauncher,
+}
+
+
+def has_ray() -> bool:
+    """Whether Ray is installed, without importing it."""
+    return importlib.util.find_spec("ray") is not None
+
+
+def default_launcher(settings: Settings) -> str:
+    if settings.launcher != "auto":
+        return settings.launcher
+    return "ray_job" if has_ray() else "process"
+
+
+def build_launchers(settings: Settings) -> dict[str, Launcher]:
+    return {name: launcher(settings) for name, launcher in LAUNCHERS.items()}

@@ -1,0 +1,121 @@
+"""Writes a run's files on the server's side from the log of a Ray job that runs elsewhere.
+
+Marked lines are events and gauges, everything else belongs to `engine.log`. A connection that
+breaks is opened again and the log comes from its start: events that are written already are known
+by `seq`.
+"""
+
+import asyncio
+import json
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+from coloop.events import MARK
+from coloop_server.runs.eventlog import EventLog, parse_event
+from coloop_server.runs.folder import RunFolder, plain_json
+
+if TYPE_CHECKING:
+    from ray.job_submission import JobSubmissionClient
+
+logger = logging.getLogger(__name__)
+
+RETRY_SECONDS = 2.0
+
+
+class MarkedLog:
+    """Sorts the text of a log into the files of a run folder. Knows nothing of Ray."""
+
+    def __init__(self, folder: RunFolder) -> None:
+        folder.path.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        log = EventLog(folder.events)
+        while log.refresh():
+            pass
+        self.last_seq = log.last_seq
+        self.other_lines = 0
+        """Lines of `engine.log` that were written already."""
+        self.rest = ""
+        self.seen_others = 0
+        engine_log = folder.path / "engine.log"
+        if engine_log.exists():
+            with engine_log.open("rb") as file:
+                self.other_lines = sum(1 for _ in file)
+
+    def restart(self) -> None:
+        """The log begins anew from its first line."""
+        self.rest = ""
+        self.seen_others = 0
+
+    def take(self, text: str) -> None:
+        *lines, self.rest = (self.rest + text).split("\n")
+        for line in lines:
+            if line.startswith(MARK):
+                self.take_marked(line[len(MARK) :])
+            else:
+                self.take_other(line)
+
+    def take_marked(self, text: str) -> None:
+        value = plain_json(text)
+        if isinstance(value, dict) and value.get("type") == "gauges":
+            aside = self.folder.gauges.with_suffix(".json.new")
+            aside.write_text(json.dumps(value.get("gauges")), encoding="utf-8")
+            aside.replace(self.folder.gauges)
+            return
+        parsed = parse_event(text.encode())
+        if parsed is None or parsed[0] <= self.last_seq:
+            return
+        self.last_seq = parsed[0]
+        with self.folder.events.open("a", encoding="utf-8") as file:
+            file.write(parsed[1] + "\n")
+
+    def take_other(self, line: str) -> None:
+        self.seen_others += 1
+        if self.seen_others <= self.other_lines:
+            return
+        self.other_lines = self.seen_others
+        with (self.folder.path / "engine.log").open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
+
+class Follower:
+    """A thread that follows one job until the job is over and its log is read to the end."""
+
+    def __init__(self, client: "JobSubmissionClient", job_id: str, folder: RunFolder) -> None:
+        self.client = client
+        self.job_id = job_id
+        self.marked = MarkedLog(folder)
+        self.stopped = threading.Event()
+        self.thread = threading.Thread(target=self.run, name=f"follow-{job_id}", daemon=True)
+
+    @property
+    def is_running(self) -> bool:
+        return self.thread.is_alive()
+
+    def start(self) -> None:
+        self.thread.start()
+
+    def stop(self) -> None:
+        self.stopped.set()
+
+    def run(self) -> None:
+        from aiohttp import ClientError
+        from ray.exceptions import RayError
+
+        while not self.stopped.is_set():
+            try:
+                asyncio.run(self.tail())
+                if self.client.get_job_status(self.job_id).is_terminal():
+                    self.marked.restart()
+                    self.marked.take(self.client.get_job_logs(self.job_id))
+                    return
+            except (RayError, ClientError, RuntimeError, OSError) as error:
+                logger.info("the log of %s broke off: %s", self.job_id, error)
+            self.stopped.wait(RETRY_SECONDS)
+
+    async def tail(self) -> None:
+        self.marked.restart()
+        async for text in self.client.tail_job_logs(self.job_id):
+            if self.stopped.is_set():
+                return
+            self.marked.take(text)

@@ -1,0 +1,73 @@
+"""What the supervisor asks of a launcher. A handle is plain JSON: it outlives the server."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from coloop.events import ControlRequest
+from coloop_server.runs.folder import RunFolder
+
+Handle = dict[str, Any]
+
+
+class LaunchFailed(Exception):
+    """A run could not be started; the message is for the person who started it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """One run to start. Every field is the server's own making, none is typed by a user."""
+
+    run_id: str
+    attempt: int
+    spec: Path
+    folder: Path
+    log: Path
+    """Where the driver's own output goes until its run folder has an `engine.log`."""
+    resume: str | None
+    force: bool
+    tell: Callable[[str], None]
+    """Says what the launcher is busy with, while starting takes long."""
+
+    def options(self) -> list[str]:
+        """The options of `coloop run` that every launcher gives."""
+        options = ["--runs-dir", str(self.folder.parent), "--run-id", self.run_id]
+        if self.resume is not None:
+            options += ["--resume", self.resume]
+        if self.force:
+            options.append("--force")
+        return options
+
+
+@dataclass(frozen=True, slots=True)
+class Liveness:
+    is_alive: bool
+    reason: str = ""
+    """How it ended, where that is known."""
+
+
+class Launcher(Protocol):
+    def start(self, order: Order) -> Handle:
+        """Start the driver and return at once; raises LaunchFailed."""
+        ...
+
+    def check(self, handle: Handle) -> Liveness:
+        """Whether the driver still runs. Never changes anything."""
+        ...
+
+    def ask(self, handle: Handle, folder: RunFolder, request: ControlRequest) -> bool:
+        """Bring a request to the driver; whether it could be handed over."""
+        ...
+
+    def end(self, handle: Handle) -> None:
+        """End the driver and what it started; returns when it is gone or cannot be ended."""
+        ...
+
+    def follow(self, handle: Handle, folder: RunFolder) -> None:
+        """Go on writing the run's files where the driver cannot; called again after a restart."""
+        ...
+
+    def close(self, *, runs_go_on: bool) -> None:
+        """The server ends: give back what no run needs any more."""
+        ...

@@ -1,0 +1,1 @@
+"""Loops: saved texts with every revision they ever had."""

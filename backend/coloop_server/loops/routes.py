@@ -1,0 +1,93 @@
+"""Loops over HTTP."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Path, Query, Response
+
+from coloop_server.dependencies import SessionOf
+from coloop_server.loops import repository, service
+from coloop_server.loops.schemas import (
+    Loop,
+    LoopSummary,
+    LoopText,
+    LoopVersion,
+    LoopVersionText,
+)
+
+router = APIRouter(prefix="/loops", tags=["loops"])
+
+LoopId = Annotated[str, Path(max_length=64)]
+Limit = Annotated[int, Query(ge=1, le=1000)]
+IfMatch = Annotated[str | None, Header(max_length=100, description="the revision to replace")]
+ETAG = "ETag"
+
+
+@router.get("", operation_id="listLoops")
+def list_loops(session: SessionOf, limit: Limit = 500) -> list[LoopSummary]:
+    return [LoopSummary.model_validate(row) for row in repository.list_loops(session, limit)]
+
+
+@router.post("", operation_id="createLoop", status_code=201)
+def create_loop(body: LoopText, session: SessionOf, response: Response) -> Loop:
+    loop = service.create(session, body)
+    response.headers[ETAG] = f'"{loop.revision}"'
+    return loop
+
+
+@router.post("/import", operation_id="importLoop", status_code=201)
+def import_loop(body: LoopText, session: SessionOf, response: Response) -> Loop:
+    """A new loop from a file. Never replaces one, and runs none of the code in it."""
+    return create_loop(body, session, response)
+
+
+@router.get("/{loop_id}", operation_id="getLoop")
+def get_loop(loop_id: LoopId, session: SessionOf, response: Response) -> Loop:
+    loop = service.whole(repository.get_loop(session, loop_id))
+    response.headers[ETAG] = f'"{loop.revision}"'
+    return loop
+
+
+@router.put("/{loop_id}", operation_id="saveLoop")
+def save_loop(
+    loop_id: LoopId,
+    body: LoopText,
+    session: SessionOf,
+    response: Response,
+    if_match: IfMatch = None,
+) -> Loop:
+    """Save over the revision in If-Match; 409 with the present loop when that is not the last."""
+    loop = service.save(session, loop_id, body, if_match)
+    response.headers[ETAG] = f'"{loop.revision}"'
+    return loop
+
+
+@router.delete("/{loop_id}", operation_id="deleteLoop", status_code=204)
+def delete_loop(loop_id: LoopId, session: SessionOf) -> None:
+    repository.delete_loop(session, repository.get_loop(session, loop_id))
+
+
+@router.get("/{loop_id}/yaml", operation_id="downloadLoop", response_class=Response)
+def download_loop(loop_id: LoopId, session: SessionOf) -> Response:
+    row = repository.get_loop(session, loop_id)
+    disposition = f'attachment; filename="{service.file_name(row.name)}"'
+    return Response(
+        row.yaml,
+        media_type="application/yaml; charset=utf-8",
+        headers={"Content-Disposition": disposition},
+    )
+
+
+@router.get("/{loop_id}/versions", operation_id="listLoopVersions")
+def list_loop_versions(
+    loop_id: LoopId, session: SessionOf, limit: Limit = 200
+) -> list[LoopVersion]:
+    repository.get_loop(session, loop_id)
+    rows = repository.list_versions(session, loop_id, limit)
+    return [LoopVersion.model_validate(row) for row in rows]
+
+
+@router.get("/{loop_id}/versions/{version}", operation_id="getLoopVersion")
+def get_loop_version(
+    loop_id: LoopId, version: Annotated[int, Path(ge=1, lt=2**31)], session: SessionOf
+) -> LoopVersionText:
+    return service.whole_version(repository.get_version(session, loop_id, version))

@@ -1,0 +1,50 @@
+"""The API's description, with the messages of the live stream in it, which no route returns.
+
+`python -m coloop_server.openapi` prints it; the front end's types are generated from that text.
+"""
+
+import json
+import sys
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+from pydantic import TypeAdapter
+
+from coloop.events import ControlRequest, RunEvent
+from coloop_server.runs.schemas import StreamMessage
+
+TEMPLATE = "#/components/schemas/{model}"
+UNIONS: dict[str, Any] = {
+    "RunEvent": RunEvent,
+    "StreamMessage": StreamMessage,
+    "ControlRequest": ControlRequest,
+}
+
+
+def build_openapi(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document; built once, because it is asked for often and never changes."""
+    if app.openapi_schema is None:
+        document = get_openapi(title=app.title, version=app.version, routes=app.routes)
+        schemas = document.setdefault("components", {}).setdefault("schemas", {})
+        for name, union in UNIONS.items():
+            schema = TypeAdapter(union).json_schema(mode="serialization", ref_template=TEMPLATE)
+            for part, definition in schema.pop("$defs", {}).items():
+                schemas.setdefault(part, definition)
+            schemas[name] = schema
+        app.openapi_schema = document
+    return app.openapi_schema
+
+
+def dump() -> str:
+    """The document as stable text, for a file under version control."""
+    from coloop_server.app import create_app
+    from coloop_server.settings import Settings
+
+    document = build_openapi(create_app(Settings(token=None)))
+    document["info"]["version"] = "0"
+    return json.dumps(document, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(dump())

@@ -1,0 +1,51 @@
+"""Serves the built page: its files, and its one HTML for every address that it routes itself."""
+
+from pathlib import Path
+
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse, Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+FOREVER = "public, max-age=31536000, immutable"
+ASK_AGAIN = "no-cache"
+
+NOT_BUILT = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>coloop</title>
+<style>body{font:16px/1.6 system-ui,sans-serif;max-width:36rem;margin:12vh auto;padding:0 1rem}
+code{background:#8883;padding:.1em .35em;border-radius:4px}</style></head>
+<body><h1>The page is not built</h1>
+<p>The server runs and its API answers below <code>/api</code>, but there is no page beside it.</p>
+<p>In a clone run <code>make run</code>, which builds and serves it. To build it alone:
+<code>cd frontend &amp;&amp; npm ci &amp;&amp; npm run build</code>, then load this address again.
+An installed wheel brings the page along.</p></body></html>
+"""
+
+
+class Pages(StaticFiles):
+    """Static files with a fallback to `index.html`; the folder may appear while the server runs."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(directory=folder, check_dir=False, html=False)
+        self.index = folder / "index.html"
+
+    async def check_config(self) -> None:
+        """A missing folder is answered by a page that helps."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        if path == "api" or path.startswith("api/"):
+            raise HTTPException(404, "there is no such route")
+        is_page = path in (".", "", "index.html") or not Path(path).suffix
+        if is_page:
+            return await self.page(scope)
+        response = await super().get_response(path, scope)
+        is_hashed = path.startswith("assets/") and response.status_code in (200, 304)
+        response.headers["cache-control"] = FOREVER if is_hashed else ASK_AGAIN
+        return response
+
+    async def page(self, scope: Scope) -> Response:
+        if not self.index.is_file():
+            return HTMLResponse(NOT_BUILT, 503, {"cache-control": "no-store"})
+        response = await super().get_response("index.html", scope)
+        response.headers["cache-control"] = ASK_AGAIN
+        return response

@@ -1,0 +1,1 @@
+"""Presets that ship with coloop, over HTTP."""

@@ -1,0 +1,37 @@
+"""Loops, hardware and models to start from."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path
+
+from coloop_server.presets import service
+from coloop_server.presets.schemas import (
+    HardwareEntry,
+    LoopPresetEntry,
+    LoopPresetText,
+    ModelEntry,
+)
+
+router = APIRouter(prefix="/presets", tags=["presets"])
+
+PresetName = Annotated[str, Path(max_length=200)]
+
+
+@router.get("/loops", operation_id="listLoopPresets")
+def list_loop_presets() -> list[LoopPresetEntry]:
+    return service.list_loops()
+
+
+@router.get("/loops/{name}", operation_id="getLoopPreset")
+def get_loop_preset(name: PresetName) -> LoopPresetText:
+    return service.get_loop(name)
+
+
+@router.get("/hardware", operation_id="listHardwarePresets")
+def list_hardware_presets() -> list[HardwareEntry]:
+    return service.list_hardware()
+
+
+@router.get("/models", operation_id="listModelPresets")
+def list_model_presets() -> list[ModelEntry]:
+    return service.list_models()

@@ -1,0 +1,47 @@
+"""What the routes of presets give."""
+
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Output(BaseModel):
+    model_config = ConfigDict(from_attributes=True, use_attribute_docstrings=True)
+
+
+class LoopPresetEntry(Output):
+    name: str
+    title: str
+    description: str
+    tags: list[str]
+    runnable_here: bool
+    """Whether this machine can run it: the plan takes it, and the hardware is here."""
+
+
+class LoopPresetText(Output):
+    name: str
+    yaml: str
+    spec: dict[str, Any] | None
+
+
+class HardwareEntry(Output):
+    name: str
+    title: str
+    description: str
+    nodes: int
+    gpus_per_node: int
+    gpu: str | None
+    capacity_bytes: int
+    """Memory of one GPU, or of the machine where there is none."""
+    usable_bytes: int
+    workers: int
+    """Worker processes on hardware without GPUs."""
+
+
+class ModelEntry(Output):
+    name: str
+    title: str
+    description: str
+    aliases: list[str]
+    """Hub ids that it stands for."""
+    architecture: dict[str, Any]

@@ -1,0 +1,1 @@
+"""Trying a reward before training."""

@@ -1,0 +1,241 @@
+"""Who may talk to the server: checks that stand in front of every route and every WebSocket.
+
+    request -> Host known? -> Origin ours? -> token right? -> routes
+
+The Host check stops DNS rebinding, the Origin check stops foreign pages from acting in the user's
+name, the token stands for the user where the server is reachable by others. There is no CORS:
+a foreign page reads nothing. The page's own files need no token; they hold no secret.
+"""
+
+import ipaddress
+import logging
+import socket
+from collections.abc import Mapping
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import HTTPConnection
+from starlette.responses import RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from coloop_server.errors import (
+    NotAllowed,
+    ServerError,
+    SignInNeeded,
+    error_response,
+)
+from coloop_server.session.tickets import COOKIE, TicketOffice, set_ticket
+from coloop_server.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+OPEN_PATHS = frozenset({"/api/health", "/api/session"})
+LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+DEFAULT_PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
+
+CONTENT_SECURITY_POLICY = "; ".join(
+    (
+        "default-src 'self'",
+        "script-src 'self'",
+        "style-src 'self' 'unsafe-inline'",
+        "img-src 'self' data: blob:",
+        "font-src 'self' data:",
+        "connect-src 'self'",
+        "worker-src 'self' blob:",
+        "object-src 'none'",
+        "base-uri 'none'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+    )
+)
+
+SECURITY_HEADERS = {
+    "content-security-policy": CONTENT_SECURITY_POLICY,
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+}
+
+
+def is_loopback(host: str) -> bool:
+    """Whether binding `host` reaches this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def is_ip_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def split_netloc(netloc: str, scheme: str) -> tuple[str, int | None] | None:
+    """`localhost:8321` -> ("localhost", 8321); None for what is no host at all."""
+    try:
+        parts = urlsplit(f"//{netloc}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return None
+    if not host or parts.path or parts.query or parts.username is not None:
+        return None
+    return host.rstrip("."), port or DEFAULT_PORTS.get(scheme)
+
+
+class Guard:
+    """The checks, as ASGI middleware."""
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self.app = app
+        self.secret = settings.secret
+        self.tickets = TicketOffice(settings.secret)
+        self.is_local = is_loopback(settings.host)
+        names = {settings.host, *settings.allowed_hosts}
+        if not self.is_local:
+            names |= {socket.gethostname(), socket.getfqdn()}
+        self.names = LOCAL_NAMES | {name.lower().strip("[]") for name in names}
+        self.origins = frozenset(origin.rstrip("/").lower() for origin in settings.allowed_origins)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self.app(scope, receive, send)
+            return
+        connection = HTTPConnection(scope)
+        try:
+            self.check_host(connection)
+            self.check_origin(connection)
+            moved = self.sign_in_by_address(connection)
+            if moved is None:
+                self.check_token(connection)
+        except ServerError as error:
+            await refuse(error, scope, receive, send)
+            return
+        if moved is not None:
+            await moved(scope, receive, send)
+            return
+        await self.app(scope, receive, send)
+
+    def check_host(self, connection: HTTPConnection) -> None:
+        given = connection.headers.get("host", "")
+        parts = split_netloc(given, connection.url.scheme)
+        if parts is not None:
+            host = parts[0].lower()
+            if host in self.names or (not self.is_local and is_ip_address(host)):
+                return
+        raise NotAllowed(
+            "host.not_allowed",
+            f"this server does not answer to the host {given!r}; "
+            "name it in COLOOP_ALLOWED_HOSTS if it is yours",
+        )
+
+    def check_origin(self, connection: HTTPConnection) -> None:
+        """Browsers send Origin with every WebSocket and every request that may change state."""
+        is_socket = connection.scope["type"] == "websocket"
+        if not is_socket and connection.scope["method"] in SAFE_METHODS:
+            return
+        origin = connection.headers.get("origin")
+        if origin is None:
+            if connection.headers.get("sec-fetch-site") not in ("cross-site", "same-site"):
+                return
+        elif self.is_own_origin(origin, connection):
+            return
+        raise NotAllowed(
+            "origin.not_allowed",
+            f"a page of {origin or 'another site'} may not act here; "
+            "name its origin in COLOOP_ALLOWED_ORIGINS if it is yours",
+        )
+
+    def is_own_origin(self, origin: str, connection: HTTPConnection) -> bool:
+        if origin.lower() in self.origins:
+            return True
+        parts = urlsplit(origin)
+        if parts.scheme not in ("http", "https"):
+            return False
+        ours = split_netloc(connection.headers.get("host", ""), parts.scheme)
+        return ours is not None and split_netloc(parts.netloc, parts.scheme) == ours
+
+    def check_token(self, connection: HTTPConnection) -> None:
+        path = connection.scope["path"]
+        if self.secret is None or path in OPEN_PATHS or not is_api(path):
+            return
+        if self.is_signed_in(connection.headers):
+            return
+        raise SignInNeeded(
+            "session.token_needed",
+            "this server asks for its token: send it as `Authorization: Bearer TOKEN`, "
+            "or open the page with ?token=TOKEN once",
+        )
+
+    def is_signed_in(self, headers: Headers) -> bool:
+        scheme, _, given = headers.get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and self.tickets.is_token(given.strip()):
+            return True
+        return self.tickets.is_valid(read_cookies(headers).get(COOKIE, ""))
+
+    def sign_in_by_address(self, connection: HTTPConnection) -> Response | None:
+        """`/?token=SECRET` gives the browser a cookie and takes the secret out of the address."""
+        if self.secret is None or connection.scope["type"] != "http":
+            return None
+        if is_api(connection.scope["path"]) or connection.scope["method"] != "GET":
+            return None
+        query = parse_qsl(connection.url.query, keep_blank_values=True)
+        given = [value for name, value in query if name == "token"]
+        if not given:
+            return None
+        rest = urlencode([(name, value) for name, value in query if name != "token"])
+        path = "/" + connection.scope["path"].lstrip("/\\")
+        moved = RedirectResponse(f"{path}?{rest}" if rest else path, status_code=303)
+        if self.tickets.is_token(given[-1]):
+            set_ticket(moved, self.tickets, is_secure=connection.url.scheme == "https")
+        return moved
+
+
+class SecurityHeaders:
+    """Headers that hold the browser to this server's own files."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in SECURITY_HEADERS.items():
+                    headers.setdefault(name, value)
+                if is_api(scope["path"]):
+                    headers.setdefault("cache-control", "no-store")
+            await send(message)
+
+        await self.app(scope, receive, send_with_headers if scope["type"] == "http" else send)
+
+
+def is_api(path: str) -> bool:
+    return path == "/api" or path.startswith("/api/")
+
+
+def read_cookies(headers: Mapping[str, Any]) -> dict[str, str]:
+    try:
+        jar = SimpleCookie(headers.get("cookie", ""))
+    except CookieError:
+        return {}
+    return {name: morsel.value for name, morsel in jar.items()}
+
+
+async def refuse(error: ServerError, scope: Scope, receive: Receive, send: Send) -> None:
+    logger.info("refused %s: %s", scope["path"], error)
+    if scope["type"] == "websocket":
+        # Before the handshake is accepted a close becomes an HTTP 403.
+        await send({"type": "websocket.close", "code": 1008, "reason": error.body.code})
+        return
+    await error_response(error)(scope, receive, send)

@@ -1,0 +1,1 @@
+"""Signing in to a server that has a token."""

@@ -1,0 +1,291 @@
+"""Runs from the first request to the last event."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from starlette.testclient import TestClient
+
+from coloop_server.settings import Settings
+
+RunUntil = Callable[..., dict[str, Any]]
+LoopThat = Callable[[str], str]
+
+
+def test_a_run_is_queued_started_and_finished(
+    client: TestClient, loop: str, run_until: RunUntil, settings: Settings
+) -> None:
+    answer = client.post("/api/runs", json={"yaml": loop})
+
+    assert answer.status_code == 201
+    run = run_until(answer.json()["id"], "finished")
+    assert run["name"] == "grpo-arithmetic"
+    assert run["step"] == 3
+    assert run["steps_total"] == 3
+    assert run["metrics"] == {"actor.reward/mean": 0.3, "actor.kl": 0.01}
+    assert run["started_at"] and run["ended_at"] and run["error"] is None
+    folder = Path(run["folder"])
+    assert folder.parent == settings.runs_dir
+    assert (folder / "spec.yaml").read_text() == loop
+
+
+def test_events_are_paged_by_seq_without_a_gap(
+    client: TestClient, loop: str, run_until: RunUntil
+) -> None:
+    run_id = client.post("/api/runs", json={"yaml": loop}).json()["id"]
+    last = run_until(run_id, "finished")["last_seq"]
+
+    seen: list[int] = []
+    while True:
+        page = client.get(f"/api/runs/{run_id}/events?after={len(seen)}&limit=4").json()
+        seen += [event["seq"] for event in page["events"]]
+        if not page["has_more"]:
+            break
+
+    assert seen == list(range(1, last + 1))
+    assert client.get(f"/api/runs/{run_id}/events?after={last}").json()["events"] == []
+
+
+def test_a_run_stops_when_asked_and_keeps_a_checkpoint(
+    client: TestClient, loop_that: LoopThat, run_until: RunUntil
+) -> None:
+    run_id = client.post("/api/runs", json={"yaml": loop_that("steps=2 hold=60")}).json()["id"]
+    run_until(run_id, "running")
+
+    answer = client.post(f"/api/runs/{run_id}/stop")
+
+    assert answer.status_code == 202
+    assert answer.json()["state"] == "stopping"
+    run_until(run_id, "stopped")
+    types = [e["type"] for e in client.get(f"/api/runs/{run_id}/events").json()["events"]]
+    assert "checkpoint" in types
+    assert client.post(f"/api/runs/{run_id}/stop").status_code == 409
+
+
+def test_a_run_that_does_not_stop_is_ended_at_the_deadline(
+    settings: Settings, loop_that: LoopThat, eventually: Callable[..., Any]
+) -> None:
+    from coloop_server.app import create_app
+
+    impatient = settings.model_copy(update={"stop_seconds": 0.5})
+    with TestClient(create_app(impatient), base_url="http://127.0.0.1:8321") as client:
+        new = {"yaml": loop_that("steps=1 hold=60 deaf")}
+        run_id = client.post("/api/runs", json=new).json()["id"]
+        eventually(lambda: client.get(f"/api/runs/{run_id}").json()["state"] == "running")
+
+        client.post(f"/api/runs/{run_id}/stop")
+        eventually(lambda: client.get(f"/api/runs/{run_id}").json()["state"] == "stopped")
+
+        run = client.get(f"/api/runs/{run_id}").json()
+        events = client.get(f"/api/runs/{run_id}/events").json()["events"]
+        assert "ended before it had stopped" in run["message"]
+        assert events[-1]["state"] == "stopped"
+        assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+
+
+def test_one_run_goes_on_at_a_time_and_a_queued_one_can_be_taken_back(
+    client: TestClient, loop_that: LoopThat, run_until: RunUntil
+) -> None:
+    first = client.post("/api/runs", json={"yaml": loop_that("steps=1 hold=60")}).json()["id"]
+    run_until(first, "running")
+    second = client.post("/api/runs", json={"yaml": loop_that("steps=1")}).json()["id"]
+    third = client.post("/api/runs", json={"yaml": loop_that("steps=1")}).json()["id"]
+
+    assert client.post(f"/api/runs/{third}/stop").json()["state"] == "stopped"
+    assert client.get(f"/api/runs/{second}").json()["state"] == "queued"
+
+    client.post(f"/api/runs/{first}/stop")
+    run_until(first, "stopped")
+    run_until(second, "finished")
+    assert client.get(f"/api/runs/{third}").json()["started_at"] is None
+
+
+def test_a_dead_driver_becomes_a_failed_run_with_its_last_words(
+    client: TestClient, loop_that: LoopThat, run_until: RunUntil
+) -> None:
+    run_id = client.post("/api/runs", json={"yaml": loop_that("steps=3 die=2")}).json()["id"]
+
+    run = run_until(run_id, "failed")
+
+    assert run["error"]["code"] == "run.driver_died"
+    assert "out of luck" in run["message"]
+    events = client.get(f"/api/runs/{run_id}/events").json()["events"]
+    assert events[-1]["state"] == "failed"
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+
+
+def test_a_driver_that_cannot_start_says_why(
+    client: TestClient, loop_that: LoopThat, run_until: RunUntil
+) -> None:
+    run_id = client.post("/api/runs", json={"yaml": loop_that("crash")}).json()["id"]
+
+    run = run_until(run_id, "failed")
+
+    assert "no engine in sight" in run["message"]
+    assert client.get(f"/api/runs/{run_id}/events").json()["events"] == []
+
+
+def test_a_stopped_run_is_resumed_in_place(
+    client: TestClient, loop_that: LoopThat, run_until: RunUntil
+) -> None:
+    run_id = client.post("/api/runs", json={"yaml": loop_that("steps=1 hold=60")}).json()["id"]
+    run_until(run_id, "running")
+    client.post(f"/api/runs/{run_id}/stop")
+    ended = run_until(run_id, "stopped")
+
+    assert client.post(f"/api/runs/{run_id}/resume").status_code == 202
+    again = run_until(run_id, "running")
+    client.post(f"/api/runs/{run_id}/stop")
+    run_until(run_id, "stopped")
+
+    assert again["attempt"] == 2
+    events = client.get(f"/api/runs/{run_id}/events").json()["events"]
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    assert len(events) > ended["last_seq"]
+    assert {event["attempt"] for event in events} == {1, 2}
+
+
+def test_a_finished_run_is_forked_not_resumed(
+    client: TestClient, loop: str, run_until: RunUntil
+) -> None:
+    run_id = client.post("/api/runs", json={"yaml": loop}).json()["id"]
+    run_until(run_id, "finished")
+
+    assert client.post(f"/api/runs/{run_id}/resume").json()["code"] == "run.finished"
+    fork = client.post(f"/api/runs/{run_id}/fork", json={"set": {"schedule.steps": 5}}).json()
+
+    assert fork["parent_id"] == run_id
+    assert fork["id"] != run_id
+    run_until(fork["id"], "finished")
+    assert client.get(f"/api/runs/{fork['id']}/spec").json()["spec"]["schedule"]["steps"] == 5
+
+
+def test_hot_fields_change_while_the_run_goes_on_and_others_do_not(
+    client: TestClient, loop_that: LoopThat, run_until: RunUntil, eventually: Callable[..., Any]
+) -> None:
+    run_id = client.post("/api/runs", json={"yaml": loop_that("steps=1 hold=60")}).json()["id"]
+    run_until(run_id, "running")
+    path = "nodes.actor.training.optimizer.lr"
+
+    taken = client.post(f"/api/runs/{run_id}/edit", json={"changes": {path: 1e-4}})
+    cold = client.post(f"/api/runs/{run_id}/edit", json={"changes": {"hardware.preset": "cpu"}})
+    wrong = client.post(f"/api/runs/{run_id}/edit", json={"changes": {path: "fast"}})
+
+    assert taken.status_code == 202
+    assert cold.status_code == 422
+    assert cold.json()["detail"]["diagnostics"][0]["code"] == "structure.not_hot"
+    assert wrong.status_code == 422
+
+    def edits() -> list[Any]:
+        events = client.get(f"/api/runs/{run_id}/events").json()["events"]
+        return [event for event in events if event["type"] == "edit"]
+
+    assert eventually(edits)[0]["changes"] == {path: 1e-4}
+    client.post(f"/api/runs/{run_id}/stop")
+    run_until(run_id, "stopped")
+    assert client.post(f"/api/runs/{run_id}/edit", json={"changes": {path: 1}}).status_code == 409
+
+
+def test_samples_and_the_report_are_read_from_the_folder(
+    client: TestClient, loop: str, run_until: RunUntil
+) -> None:
+    run_id = client.post("/api/runs", json={"yaml": loop}).json()["id"]
+    assert client.get(f"/api/runs/{run_id}/report").status_code == 404
+    run_until(run_id, "finished")
+
+    samples = client.get(f"/api/runs/{run_id}/samples?limit=4").json()
+    of_step = client.get(f"/api/runs/{run_id}/samples?step=1").json()
+
+    assert samples["steps"] == [1, 2, 3]
+    assert [row["step"] for row in samples["rows"]] == [3, 3, 3, 2]
+    assert [row["id"] for row in of_step["rows"]] == ["1.0", "1.1", "1.2"]
+    assert samples["rows"][0]["prompt"] == "1+1="
+    assert client.get(f"/api/runs/{run_id}/report").json() == {"steps": 3}
+
+
+def test_an_event_cannot_name_a_file_outside_of_its_folder(
+    client: TestClient, settings: Settings, loop: str
+) -> None:
+    folder = settings.runs_dir / "sly"
+    folder.mkdir()
+    (folder / "spec.yaml").write_text(loop)
+    (settings.runs_dir / "secret.json").write_text('[{"id": "secret"}]')
+    head = {"at": "2026-01-01T00:00:00Z", "run": "sly", "attempt": 1}
+    lines = [
+        {**head, "seq": 1, "type": "sample", "step": 1, "path": "../secret.json", "rows": []},
+        {**head, "seq": 2, "type": "run.state", "state": "finished"},
+    ]
+    (folder / "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    client.get("/api/runs")
+
+    assert client.get("/api/runs/sly/samples").json()["rows"] == []
+
+
+def test_a_headless_run_shows_up_and_opens_like_any_other(
+    client: TestClient, settings: Settings, loop: str, eventually: Callable[..., Any]
+) -> None:
+    import subprocess
+
+    spec = settings.runs_dir.parent / "mine.yaml"
+    spec.write_text(loop)
+    command = [*settings.driver, str(spec), "--runs-dir", str(settings.runs_dir)]
+    subprocess.run([*command, "--run-id", "typed"], check=True)
+
+    runs = client.get("/api/runs").json()
+
+    assert [run["id"] for run in runs] == ["typed"]
+    assert runs[0]["state"] == "finished"
+    assert runs[0]["launcher"] is None
+    assert client.get("/api/runs/typed/samples").json()["rows"]
+    assert client.get("/api/runs/typed/spec").json()["yaml"] == loop
+    assert client.post("/api/runs/typed/resume").json()["code"] == "run.finished"
+
+
+def test_a_run_folder_elsewhere_is_imported_inside_the_roots_only(
+    client: TestClient, settings: Settings, loop: str, tmp_path: Path
+) -> None:
+    import subprocess
+
+    work = settings.allowed_roots[0]
+    for place in (work, tmp_path / "elsewhere"):
+        place.mkdir()
+        (place / "mine.yaml").write_text(loop)
+        command = [*settings.driver, str(place / "mine.yaml"), "--runs-dir", str(place)]
+        subprocess.run([*command, "--run-id", "moved"], check=True)
+
+    inside = client.post("/api/runs/import", json={"path": "moved"})
+    outside = client.post("/api/runs/import", json={"path": str(tmp_path / "elsewhere/moved")})
+    nothing = client.post("/api/runs/import", json={"path": str(work)})
+
+    assert inside.status_code == 201
+    assert inside.json()["state"] == "finished"
+    assert outside.status_code == 403
+    assert nothing.json()["code"] == "run.no_folder"
+
+
+def test_an_external_run_without_a_sign_of_life_counts_as_dead(
+    client: TestClient, settings: Settings, loop: str
+) -> None:
+    folder = settings.runs_dir / "silent"
+    folder.mkdir()
+    (folder / "spec.yaml").write_text(loop)
+    event = {"seq": 1, "at": "2026-01-01T00:00:00Z", "run": "silent", "attempt": 1}
+    event |= {"type": "run.state", "state": "running"}
+    (folder / "events.jsonl").write_text(json.dumps(event) + "\n")
+
+    run = client.get("/api/runs").json()[0]
+
+    assert run["state"] == "failed"
+    assert run["error"]["code"] == "run.no_sign_of_life"
+    assert (folder / "events.jsonl").read_text().count("\n") == 1
+
+
+def test_runs_that_do_not_exist_are_404_everywhere(client: TestClient) -> None:
+    for path in ("", "/events", "/samples", "/report", "/spec"):
+        answer = client.get(f"/api/runs/none{path}")
+        assert answer.status_code == 404
+        assert answer.json()["code"] == "run.not_found"
+    for verb in ("stop", "resume", "fork"):
+        assert client.post(f"/api/runs/none/{verb}").status_code == 404
