@@ -14,6 +14,8 @@ CROSS_ENTROPY_BYTES = 12.0
 """Bytes per token and word of the vocabulary, all copies at the peak of the loss and its gradient."""
 SCORE_BYTES = 8.0
 """The same for a pass without gradient: 16-bit logits and one fp32 copy."""
+SCORE_TOKENS = 4096
+"""Tokens whose logits such a pass holds at once."""
 WORKSPACE = 1.2
 """Peak of one layer's recomputation or backward pass over what the layer keeps."""
 

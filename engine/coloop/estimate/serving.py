@@ -13,6 +13,8 @@ from coloop.estimate.architecture import Architecture, ParameterCount, kv_bytes_
 GIB = 2**30
 BLOCK = 16
 """Tokens in one block of vLLM's cache."""
+PREFILL_TOKENS = 8192
+"""Most tokens of prompts that the torch engine reads in one pass."""
 SAMPLER_BYTES = 38.5
 """Bytes per sequence and word that vLLM's sampler needs when all sequences sample at once."""
 

@@ -50,6 +50,8 @@ class TrainingStep:
     trains_all: bool = True
     """False for adapters: no gradient of whole matrices."""
     reshard: bool = True
+    offloads_states: bool = False
+    """Weights rest on the host: what is used comes over layer by layer."""
     tensor_parallel: int = 1
     pipeline_parallel: int = 1
     context_parallel: int = 1
@@ -160,4 +162,4 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
 
 def _gathers_weights(step: TrainingStep) -> bool:
     """Whether weights are used from a copy in the compute type instead of where they rest."""
-    return step.scheme in ("fsdp2", "zero3")
+    return step.scheme in ("fsdp2", "zero3") or step.offloads_states

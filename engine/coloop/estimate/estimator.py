@@ -1,0 +1,242 @@
+"""Puts survey, memory and times together into one estimate."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from coloop.estimate.advice import advise
+from coloop.estimate.memory import PoolMemory, compute_memory, peak_of
+from coloop.estimate.report import (
+    DecisionEstimate,
+    Estimate,
+    Explanation,
+    GpuEstimate,
+    NoteEstimate,
+    PartEstimate,
+    PhaseEstimate,
+    RolloutEstimate,
+    StageEstimate,
+)
+from coloop.estimate.survey import Survey
+from coloop.estimate.throughput import Clock, StageTime
+from coloop.estimate.timeline import step_seconds
+from coloop.estimate.unroll import PhaseStep
+from coloop.spec.graph import LoopSpec
+
+PLACES_LISTED = 512
+"""GPUs of a pool that are listed one by one; all are alike."""
+UNKNOWN_STEPS = 100
+MEMORY_BAND = (0.85, 1.3)
+TIME_BAND_GPU = (0.7, 1.4)
+TIME_BAND_CPU = (0.4, 2.5)
+
+
+class PlannedStage(Protocol):
+    """A stage of a compiled plan."""
+
+    @property
+    def name(self) -> str: ...
+
+
+class PlannedPhase(Protocol):
+    """A phase of a compiled plan."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def stages(self) -> Sequence[PlannedStage]: ...
+
+
+class PlannedLoop(Protocol):
+    """What the estimate reads of a compiled plan: which stages each phase runs."""
+
+    @property
+    def phases(self) -> Sequence[PlannedPhase]: ...
+
+
+def estimate(
+    spec: LoopSpec, plan: PlannedLoop | None = None, *, root: Path | None = None
+) -> Estimate:
+    """What a loop costs. Works on half-drawn loops: what is not known is left out.
+
+    Args:
+        plan: a compiled plan narrows each phase to the stages that it runs.
+        root: folder for relative model paths; without it no file is opened.
+    """
+    return _Estimator(spec, plan, root).estimate
+
+
+def explain(
+    spec: LoopSpec, plan: PlannedLoop | None = None, *, root: Path | None = None
+) -> Explanation:
+    """The estimate with everything that it rests on."""
+    return _Estimator(spec, plan, root).explanation()
+
+
+class _Estimator:
+    def __init__(self, spec: LoopSpec, plan: PlannedLoop | None, root: Path | None) -> None:
+        self.spec = spec
+        self.survey = Survey(spec, root)
+        if plan is not None:
+            self.survey.phases = tuple(_narrow(self.survey.phases, plan))
+        self.memory = compute_memory(self.survey)
+        clock = Clock(self.survey, self.memory)
+        self.times = {stage: clock.time(stage) for stage in self.survey.stages}
+        self.phases = tuple(self._phases())
+        self.main = max(
+            self.phases,
+            key=lambda phase: phase.step_seconds * (phase.steps or UNKNOWN_STEPS),
+            default=None,
+        )
+        self.estimate = self._estimate()
+
+    def _phases(self) -> Iterator[PhaseEstimate]:
+        pools = {
+            stage: pool.name
+            for stage in self.survey.stages
+            if (pool := self.survey.pool_of(stage)) is not None
+        }
+        seconds = {stage: time.seconds for stage, time in self.times.items()}
+        probes = sum(
+            self.times[f"{name}.evaluate"].seconds / node.every
+            for name, node in self.spec.nodes.items()
+            if node.kind == "evaluate"
+        )
+        for phase in self.survey.phases:
+            step = probes + step_seconds(
+                phase,
+                seconds,
+                pools,
+                is_asynchronous=self.spec.schedule.max_staleness > 0,
+            )
+            yield PhaseEstimate(
+                name=phase.name,
+                steps=phase.steps,
+                step_seconds=step,
+                seconds=step * phase.steps if phase.steps else None,
+                stages=phase.stages,
+            )
+
+    def _estimate(self) -> Estimate:
+        return Estimate(
+            step_seconds=self.main.step_seconds if self.main else 0.0,
+            bottleneck=max(
+                self.main.stages if self.main else (),
+                key=lambda stage: self.times[stage].seconds,
+                default="",
+            ),
+            parameters={name: weights.total for name, weights in self.survey.weights.items()},
+            gpus=tuple(gpu for pool in self.memory.pools for gpu in self._gpus(pool)),
+            stages=tuple(_stage(name, time) for name, time in self.times.items()),
+            rollout=self._rollout(),
+        )
+
+    def _gpus(self, memory: PoolMemory) -> Iterator[GpuEstimate]:
+        pool, machine = memory.pool, self.survey.machine
+        usable = machine.usable_bytes(pool)
+        starts = self._engines_start(pool.name)
+        values: dict[bool, dict[str, Any]] = {}
+        for index in range(min(pool.places, PLACES_LISTED)):
+            is_first = index == 0
+            if is_first not in values:
+                stage, peak = peak_of(memory.claims, memory.stages, is_first)
+                parts = tuple(_parts(memory, is_first))
+                values[is_first] = {
+                    "pool": pool.name,
+                    "capacity_bytes": machine.capacity_bytes(pool),
+                    "usable_bytes": usable,
+                    "peak_bytes": sum(p.bytes for p in parts if stage in p.stages),
+                    "peak_stage": stage,
+                    "fits": peak <= usable and starts,
+                    "parts": parts,
+                }
+            yield GpuEstimate.model_construct(index=index, **values[is_first])
+
+    def _engines_start(self, pool: str) -> bool:
+        """vLLM starts only with a cache for one sequence of full length."""
+        return all(
+            self.memory.servings[engine.writers[0]].tokens >= engine.length
+            for engine in self.survey.engines
+            if engine.pool.name == pool and engine.writers[0] in self.memory.servings
+        )
+
+    def _rollout(self) -> dict[str, RolloutEstimate]:
+        found = {}
+        for engine in self.survey.engines:
+            serving = self.memory.servings.get(engine.writers[0])
+            if serving is not None:
+                for node in engine.writers:
+                    found[node] = RolloutEstimate(
+                        kv_cache_bytes=round(serving.kv_cache),
+                        kv_cache_tokens=serving.tokens,
+                        max_concurrent_sequences=serving.sequences,
+                    )
+        return found
+
+    def explanation(self) -> Explanation:
+        survey = self.survey
+        notes = dict.fromkeys((*survey.notes, *survey.flow.notes))
+        seconds = [phase.seconds for phase in self.phases]
+        known = [value for value in seconds if value is not None]
+        return Explanation(
+            estimate=self.estimate,
+            phases=self.phases,
+            total_seconds=sum(known) if len(known) == len(seconds) and known else None,
+            decisions=tuple(
+                DecisionEstimate(path=d.path, value=d.value, reason=d.reason)
+                for d in survey.decisions.values()
+            ),
+            notes=tuple(
+                NoteEstimate(message=n.message, node=n.node, field=n.field, is_gap=n.is_gap)
+                for n in notes
+            ),
+            memory_band=MEMORY_BAND,
+            time_band=TIME_BAND_CPU if survey.machine.is_cpu else TIME_BAND_GPU,
+            host_bytes=round(self.memory.host_bytes),
+            advice=advise(survey, self.memory, self.estimate),
+        )
+
+
+def _narrow(phases: Iterable[PhaseStep], plan: PlannedLoop) -> Iterator[PhaseStep]:
+    """Leaves in each phase only what the plan runs in it."""
+    planned = {phase.name: {stage.name for stage in phase.stages} for phase in plan.phases}
+    for phase in phases:
+        runs = planned.get(phase.name)
+        if runs is None:
+            yield phase
+            continue
+        yield replace(
+            phase,
+            stages=tuple(stage for stage in phase.stages if stage in runs),
+            after={
+                stage: tuple(before for before in waits if before in runs)
+                for stage, waits in phase.after.items()
+                if stage in runs
+            },
+        )
+
+
+def _parts(memory: PoolMemory, is_first: bool) -> Iterator[PartEstimate]:
+    """Claims of one node, part and set of stages as one entry, in the order they were made."""
+    sums: dict[tuple[str, str, tuple[str, ...]], float] = {}
+    for claim in memory.claims:
+        if is_first or not claim.first_only:
+            key = (claim.node, claim.part, claim.stages)
+            sums[key] = sums.get(key, 0.0) + claim.bytes
+    for (node, part, stages), size in sums.items():
+        yield PartEstimate.model_construct(
+            node=node, part=part, bytes=round(size), stages=stages
+        )
+
+
+def _stage(name: str, time: StageTime) -> StageEstimate:
+    return StageEstimate.model_construct(
+        stage=name,
+        node=name.rsplit(".", 1)[0],
+        seconds=time.seconds,
+        samples_per_second=time.samples / time.seconds,
+        tokens_per_second=time.tokens / time.seconds,
+        bound=time.bound,
+    )

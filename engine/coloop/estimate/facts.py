@@ -1,0 +1,152 @@
+"""From a `model` section to the facts of its architecture.
+
+A name is looked for in this order: a local folder with a `config.json`, a hub id that a preset stands for, a
+preset's name. A node whose weights come from another node has that node's architecture. What cannot be known
+here (a folder of another machine, an earlier run) gives no architecture and a note that says so; nothing raises.
+Local folders are read only under the `root` that the caller gives; without one no file is opened.
+"""
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from coloop import presets
+from coloop.errors import PresetNotFound
+from coloop.estimate.architecture import (
+    Architecture,
+    UnknownArchitecture,
+    architecture_from_config,
+)
+from coloop.spec.graph import LoopSpec
+from coloop.spec.model import (
+    CopyModel,
+    Lora,
+    PretrainedModel,
+    RunModel,
+    ScratchModel,
+    SharedModel,
+    SnapshotModel,
+)
+from coloop.spec.nodes import model_of
+
+CONFIG_LIMIT_BYTES = 2**20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """Something that the estimate does not know or had to assume."""
+
+    message: str
+    node: str | None = None
+    field: str | None = None
+    is_gap: bool = False
+    """True where numbers are missing for it, false for an assumption."""
+
+
+def architecture_of(model: Any, root: Path | None = None) -> Architecture:
+    """The architecture that a `model` section names by itself; raises `UnknownArchitecture`."""
+    match model:
+        case ScratchModel():
+            return _from_preset(model.architecture)
+        case PretrainedModel():
+            found = _from_folder(model.path, root) or _from_known_id(model.path)
+            if found is None:
+                raise UnknownArchitecture(
+                    f"nothing is known of {model.path!r}: no such folder here with a config.json, "
+                    "and no architecture preset of that name"
+                )
+            return found
+        case RunModel():
+            raise UnknownArchitecture(
+                f"the weights come from the run {model.run!r}, whose model is not known here"
+            )
+    raise UnknownArchitecture("the weights come from another node")
+
+
+def resolve_architecture(
+    spec: LoopSpec, node: str, root: Path | None = None
+) -> tuple[Architecture | None, Note | None]:
+    """The architecture of a node, through the nodes that its weights come from."""
+    origin = origin_of(spec, node)
+    if origin is None:
+        return None, Note(
+            message="its weights come from a node that has none", node=node, field="model", is_gap=True
+        )
+    try:
+        return architecture_of(model_of(spec.nodes[origin]), root), None
+    except UnknownArchitecture as unknown:
+        return None, Note(message=str(unknown), node=node, field="model", is_gap=True)
+
+
+def origin_of(spec: LoopSpec, node: str) -> str | None:
+    """The node at the end of `with` and `of`: the one whose section names weights itself."""
+    seen: set[str] = set()
+    while node in spec.nodes and node not in seen:
+        seen.add(node)
+        match model_of(spec.nodes[node]):
+            case SharedModel() as shared:
+                node = shared.with_
+            case CopyModel() | SnapshotModel() as derived:
+                node = derived.of
+            case None:
+                return None
+            case _:
+                return node
+    return None
+
+
+def adapter_parameters(arch: Architecture, lora: Lora) -> int:
+    """Parameters of an adapter: rank * (inputs + outputs) of each matrix that it stands on."""
+    h, q, k = arch.hidden_size, arch.query_width, arch.kv_width
+    inner = arch.ffn if arch.moe is None else arch.moe.ffn
+    blocks = 1 if arch.moe is None else arch.moe.experts + arch.moe.shared_experts
+    widths = {
+        "q_proj": h + q,
+        "k_proj": h + k,
+        "v_proj": h + k,
+        "o_proj": q + h,
+        "gate_proj": blocks * (h + inner),
+        "up_proj": blocks * (h + inner),
+        "down_proj": blocks * (inner + h),
+    }
+    asked = set(lora.targets) or set(widths)
+    if "all-linear" in asked:
+        asked = set(widths)
+    named = {name for name in widths if any(name == t or t.endswith(name) for t in asked)}
+    return lora.rank * arch.layers * sum(widths[name] for name in named)
+
+
+def _from_preset(name: str) -> Architecture:
+    try:
+        return _preset_architecture(name)
+    except PresetNotFound as missing:
+        raise UnknownArchitecture(str(missing)) from missing
+
+
+@lru_cache(maxsize=256)
+def _preset_architecture(name: str) -> Architecture:
+    return architecture_from_config(presets.architecture(name), name)
+
+
+def _from_known_id(name: str) -> Architecture | None:
+    try:
+        return _preset_architecture(name)
+    except PresetNotFound:
+        return None
+
+
+def _from_folder(name: str, root: Path | None) -> Architecture | None:
+    if root is None:
+        return None
+    file = root / name / "config.json"
+    try:
+        if not file.is_file() or file.stat().st_size > CONFIG_LIMIT_BYTES:
+            return None
+        config = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(config, dict):
+        return None
+    return architecture_from_config(config, name)

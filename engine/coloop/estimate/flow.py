@@ -1,0 +1,396 @@
+"""How many rows pass through each port in a step, and how long they are.
+
+Row counts follow from the graph; lengths of prompts are known only for built-in tasks and inline rows, elsewhere
+they are assumed and noted. Knows nothing of models' sizes, memory or time. Invariant: never raises on a half-drawn
+loop; what is not connected has no rows.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from coloop.estimate.facts import Note
+from coloop.spec.data import InlineSource
+from coloop.spec.graph import Edge, LoopSpec
+from coloop.spec.nodes import BufferNode, DatasetNode, FilterNode, PairsNode, TemplateNode
+from coloop.spec.tasks import Task
+from coloop.spec.training import Gather
+
+CHARACTERS_PER_TOKEN = 3.2
+"""For vocabularies of words; small vocabularies are taken to be of characters."""
+CHARACTER_VOCABULARY = 1024
+UNKNOWN_CHARACTERS = (800, 1600)
+"""Mean and greatest length of a text that nothing is known of."""
+UNKNOWN_CHARACTERS_TINY = (32, 64)
+"""The same for a loop over characters."""
+DEFAULT_ROWS = 64
+MEAN_OF_MAXIMUM = 0.5
+"""Mean length of what is written over the most that may be written."""
+BRANCH_LIMIT = 64.0
+
+TASK_CHARACTERS: dict[str, tuple[str, int, int, int, int]] = {
+    "arithmetic": ("digits", 2, 2, 1, 2),
+    "countdown": ("numbers", 3, 8, 4, 2),
+    "sorting": ("length", 1, 3, 1, 2),
+    "last_letter": ("words", 7, 4, 9, 4),
+    "knights": ("people", 30, 10, 8, 4),
+    "counting": ("length", 1, 8, 0, 3),
+    "calculator": ("digits", 2, 8, 6, 16),
+    "knowledge": ("hops", 8, 24, 6, 8),
+    "proof": ("depth", 4, 16, 4, 8),
+    "preference": ("length", 1, 6, 1, 2),
+    "read_debate": ("facts", 20, 60, 0, 8),
+    "two_halves": ("digits", 2, 4, 1, 2),
+    "images": ("pixels", 0, 24, 0, 24),
+}
+"""Task: its size parameter, characters of a prompt for each unit and fixed, the same for the target."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableSize:
+    """A table of one step, lengths in tokens."""
+
+    rows: float = 0.0
+    prompt: float = 0.0
+    prompt_max: float = 0.0
+    written: float = 0.0
+    """Mean length of completion or target."""
+    written_max: float = 0.0
+    sides: int = 1
+    """Texts of one row: two for pairs."""
+
+    @property
+    def length(self) -> float:
+        """Mean length of prompt and what follows."""
+        return self.prompt + self.written
+
+    @property
+    def length_max(self) -> float:
+        """Greatest length."""
+        return self.prompt_max + self.written_max
+
+
+class Flow:
+    """Table sizes of one loop, computed where they are asked for."""
+
+    def __init__(self, spec: LoopSpec, smallest_vocabulary: int | None) -> None:
+        self._spec = spec
+        self._is_characters = (smallest_vocabulary or 10**9) <= CHARACTER_VOCABULARY
+        self._per_character = 1.0 if self._is_characters else 1 / CHARACTERS_PER_TOKEN
+        self._sizes: dict[tuple[str, str], TableSize] = {}
+        self._open: set[tuple[str, str]] = set()
+        self._rounds = _round_factors(spec)
+        self.notes: list[Note] = []
+
+    def output(self, node: str, port: str) -> TableSize:
+        """The table that a node gives at a port."""
+        key = (node, port)
+        if key in self._sizes:
+            return self._sizes[key]
+        if key in self._open or node not in self._spec.nodes:
+            return TableSize()
+        self._open.add(key)
+        size = self._compute(node, port)
+        self._open.discard(key)
+        self._sizes[key] = size
+        return size
+
+    def arriving(self, node: str, ports: Iterable[str]) -> TableSize:
+        """All edges into these ports, one after another."""
+        return _concat([self._over(edge) for edge in self._edges(node, ports)])
+
+    def worked_on(self, node: str) -> TableSize:
+        """The rows a scorer works on: its inputs joined."""
+        section = self._spec.nodes[node]
+        edges = self._edges(node, ("rollouts", "rows", "comparisons", "pairs", "scores"))
+        if section.kind in ("reward", "verifier", "critic"):
+            taught = ("pairs", "labels", "returns")
+            edges = [edge for edge in edges if edge.target.port not in taught]
+        return self._joined(section, [self._over(edge) for edge in edges])
+
+    def taught(self, node: str, port: str) -> TableSize:
+        """The rows that an update at a teaching port is made of."""
+        if port == "rewards":
+            return self.output(node, "rollouts")
+        if port in ("labels", "returns"):
+            inner = self.worked_on(node)
+            return inner if inner.rows else self.arriving(node, (port,))
+        return self.arriving(node, (port,))
+
+    def _edges(self, node: str, ports: Iterable[str]) -> list[Edge]:
+        wanted = set(ports)
+        return [
+            edge
+            for edge in self._spec.graph.edges_into(node)
+            if edge.target.port in wanted and not edge.rounds
+        ]
+
+    def _over(self, edge: Edge) -> TableSize:
+        return self.output(edge.source.node, edge.source.port)
+
+    def _compute(self, node: str, port: str) -> TableSize:
+        section: Any = self._spec.nodes[node]
+        match section.kind:
+            case "dataset":
+                return self._dataset(node, section, port)
+            case "actor":
+                return self._writer(node, section.rollout, self.arriving(node, ("prompts",)))
+            case "verifier" if port == "rollouts" and section.rollout is not None:
+                return self._writer(node, section.rollout, self.worked_on(node))
+            case "template":
+                return self._template(section, self.arriving_joined(node, section))
+            case "filter":
+                return self._filter(node, section)
+            case "pairs":
+                return self._pairs(node, section)
+            case "buffer":
+                return self._buffer(node, section)
+            case "search":
+                return self._search(node, section)
+        return self.worked_on(node)
+
+    def arriving_joined(self, node: str, section: Any) -> TableSize:
+        """Rows of a node that works on its main inputs."""
+        edges = self._edges(node, ("rows", "rollouts", "pairs"))
+        return self._joined(section, [self._over(edge) for edge in edges])
+
+    def _joined(self, section: Any, inputs: list[TableSize]) -> TableSize:
+        join = getattr(section, "join", "align")
+        if join == "concat":
+            return _concat(inputs)
+        size = _align(inputs)
+        if isinstance(join, Gather):
+            anchor = self._anchor_rows(join.gather, size.rows)
+            ratio = size.rows / anchor if anchor else 1.0
+            longest = size.written_max * ratio
+            return replace(
+                size, rows=anchor or size.rows, written=size.written * ratio, written_max=longest
+            )
+        return size
+
+    def _anchor_rows(self, node: str, rows: float) -> float:
+        if node in self._spec.nodes:
+            ports = {"actor": "rollouts", "pairs": "pairs"}
+            return self.output(node, ports.get(self._spec.nodes[node].kind, "rows")).rows
+        return rows / 2
+
+    def _dataset(self, node: str, section: DatasetNode, port: str) -> TableSize:
+        source = section.source
+        rows = section.rows_per_step or DEFAULT_ROWS
+        prompt = prompt_max = target = target_max = 0.0
+        if isinstance(source, InlineSource):
+            rows = section.rows_per_step or len(source.rows)
+            prompts = [len(str(row.get(section.columns.get("prompt", "prompt"), ""))) for row in source.rows]
+            targets = [_longest_text(row) for row in source.rows]
+            prompt, prompt_max = _mean(prompts), max(prompts, default=0)
+            target, target_max = _mean(targets), max(targets, default=0)
+        elif isinstance(source, Task):
+            prompt, prompt_max, target, target_max = _task_characters(source)
+        else:
+            typical = UNKNOWN_CHARACTERS_TINY if self._is_characters else UNKNOWN_CHARACTERS
+            prompt, prompt_max = typical
+            target, target_max = typical
+            tokens = round(prompt_max * self._per_character)
+            self.notes.append(
+                Note(
+                    message=f"lengths in the {source.type} are not known: at most {tokens} tokens assumed",
+                    node=node,
+                    field="source",
+                )
+            )
+        if section.rows_per_step is None and not isinstance(source, InlineSource):
+            self.notes.append(
+                Note(
+                    message=f"rows of a step are not given: {DEFAULT_ROWS} assumed",
+                    node=node,
+                    field="rows_per_step",
+                )
+            )
+        scale = self._per_character
+        return TableSize(
+            rows=float(rows),
+            prompt=prompt * scale,
+            prompt_max=prompt_max * scale,
+            written=target * scale,
+            written_max=target_max * scale,
+            sides=2 if port == "pairs" else 1,
+        )
+
+    def _writer(self, node: str, rollout: Any, prompts: TableSize) -> TableSize:
+        each = rollout.completions_per_prompt + (1 if rollout.greedy_extra else 0)
+        longest = float(rollout.max_new_tokens)
+        observed = 0.0
+        if rollout.turns is not None:
+            observed = (rollout.turns.observation_tokens or 256) * (rollout.turns.max - 1)
+        mean = MEAN_OF_MAXIMUM * longest
+        if self._is_characters and prompts.written:  # answers of built-in tasks have a known length
+            mean = min(longest, 1.5 * prompts.written + 1)
+        return TableSize(
+            rows=prompts.rows * each * self._rounds.get(node, 1.0),
+            prompt=prompts.prompt,
+            prompt_max=prompts.prompt_max,
+            written=mean + observed / 2,
+            written_max=longest + observed,
+        )
+
+    def _template(self, section: TemplateNode, rows: TableSize) -> TableSize:
+        texts = [section.text or "", *(m.content for m in section.messages or ())]
+        literal, names = _template_parts(" ".join(texts))
+        scale = self._per_character
+        prompt, longest = literal * scale, literal * scale
+        for name in names:
+            if "completion" in name:
+                prompt, longest = prompt + rows.written, longest + rows.written_max
+            elif "prompt" in name:
+                prompt, longest = prompt + rows.prompt, longest + rows.prompt_max
+            else:
+                prompt, longest = prompt + 0.25 * rows.prompt, longest + 0.25 * rows.prompt_max
+        if not any(texts):
+            prompt, longest = rows.prompt, rows.prompt_max
+        written, written_max = rows.written, rows.written_max
+        if section.target is not None:
+            literal, names = _template_parts(section.target)
+            written = literal * scale + (rows.written if names else 0.0)
+            written_max = literal * scale + (rows.written_max if names else 0.0)
+        return replace(
+            rows, prompt=prompt, prompt_max=longest, written=written, written_max=written_max
+        )
+
+    def _filter(self, node: str, section: FilterNode) -> TableSize:
+        """At most what its limits allow; what its rules cut is not known before the run."""
+        rows = self.arriving_joined(node, section)
+        siblings = self._siblings(node)
+        limits = [rows.rows]
+        if section.per_group is not None:
+            limits.append(rows.rows * min(section.per_group.max / siblings, 1.0))
+        if section.fill is not None:
+            groups = section.fill.groups
+            wanted = section.fill.rows or (groups * siblings if isinstance(groups, int) else None)
+            limits += [float(wanted)] if wanted else []
+        if section.resample is not None and section.resample.rows:
+            limits = [float(section.resample.rows)]
+        if section.up_to:
+            limits = [float(section.up_to)]
+        return replace(rows, rows=min(limits))
+
+    def _pairs(self, node: str, section: PairsNode) -> TableSize:
+        rows = self.arriving(node, ("rollouts",))
+        if section.method == "relabel":
+            return replace(self.arriving(node, ("pairs",)), sides=2)
+        if section.method == "direct":
+            sides = [self.arriving(node, (port,)) for port in ("chosen", "rejected")]
+            return replace(_align(sides), sides=2)
+        siblings = self._siblings(node)
+        groups = rows.rows / siblings
+        per_group = 1.0 if section.method == "best_worst" else siblings * (siblings - 1) / 2
+        return replace(rows, rows=groups * per_group, sides=2)
+
+    def _siblings(self, node: str) -> float:
+        """Completions of one prompt above a node; 1 where no writer is found."""
+        for above in self._spec.graph.upstream([node]):
+            rollout = getattr(self._spec.nodes.get(above), "rollout", None)
+            if rollout is not None and rollout.completions_per_prompt > 1:
+                return float(rollout.completions_per_prompt)
+        return 1.0
+
+    def _buffer(self, node: str, section: BufferNode) -> TableSize:
+        held = self.arriving(node, ("rows", "rollouts", "pairs", "seed"))
+        drawn = section.rows_per_step or section.capacity
+        return replace(held, rows=float(drawn))
+
+    def _search(self, node: str, section: Any) -> TableSize:
+        rows = self.arriving(node, ("rows",))
+        each = section.completions if isinstance(section.completions, int) else 8
+        factor = float(section.budget.searches_per_row or each)
+        written = max(
+            (
+                float(self._spec.nodes[edge.source.node].rollout.max_new_tokens)  # type: ignore[union-attr]
+                for edge in self._edges(node, ("policy",))
+                if getattr(self._spec.nodes.get(edge.source.node), "rollout", None) is not None
+            ),
+            default=0.0,
+        )
+        if section.budget.tokens and written and rows.rows:
+            factor = min(factor, section.budget.tokens / (written * rows.rows))
+        return replace(
+            rows,
+            rows=rows.rows * max(factor, 1.0),
+            written=written * MEAN_OF_MAXIMUM,
+            written_max=written,
+        )
+
+
+def _concat(tables: list[TableSize]) -> TableSize:
+    rows = sum(table.rows for table in tables)
+    if not rows:
+        return TableSize()
+    return TableSize(
+        rows=rows,
+        prompt=sum(t.rows * t.prompt for t in tables) / rows,
+        prompt_max=max(t.prompt_max for t in tables),
+        written=sum(t.rows * t.written for t in tables) / rows,
+        written_max=max(t.written_max for t in tables),
+        sides=max(t.sides for t in tables),
+    )
+
+
+def _align(tables: list[TableSize]) -> TableSize:
+    """Rows joined by lineage: as many as the finest input has."""
+    if not tables:
+        return TableSize()
+    finest = max(tables, key=lambda table: table.rows)
+    return replace(
+        finest,
+        prompt_max=max(t.prompt_max for t in tables),
+        written_max=max(t.written_max for t in tables),
+    )
+
+
+def _round_factors(spec: LoopSpec) -> dict[str, float]:
+    """How many tables of one round a node gives in a step, for nodes between a round's ends."""
+    factors: dict[str, float] = {}
+    for edge in spec.edges:
+        if not edge.rounds:
+            continue
+        below = spec.graph.downstream([edge.target.node])
+        above = spec.graph.upstream([edge.source.node])
+        factor = float(edge.rounds)
+        if edge.branch == "all":
+            factor = min(BRANCH_LIMIT, 2.0 ** min(edge.rounds, 6))
+        for node in below & above:
+            factors[node] = max(factors.get(node, 1.0), factor)
+    return factors
+
+
+def _task_characters(source: Task) -> tuple[float, float, float, float]:
+    name, per_unit, fixed, target_unit, target_fixed = TASK_CHARACTERS.get(
+        getattr(source, "task", ""), ("", 0, 32, 0, 16)
+    )
+    size = getattr(source, name, 0) if name else 0
+    low, high = size if isinstance(size, tuple) else (size, size)
+    if name == "digits" and hasattr(source, "operands"):
+        operands = source.operands
+        per_unit = operands[1] if isinstance(operands, tuple) else operands
+    mean = (low + high) / 2
+    return (
+        per_unit * mean + fixed,
+        per_unit * high + fixed,
+        target_unit * mean + target_fixed,
+        target_unit * high + target_fixed,
+    )
+
+
+def _template_parts(text: str) -> tuple[int, list[str]]:
+    """Characters outside of Jinja's braces, and the names inside."""
+    names = re.findall(r"{{\s*(.*?)\s*}}", text, re.S)
+    return len(re.sub(r"{{.*?}}|{%.*?%}|{#.*?#}", "", text, flags=re.S)), names
+
+
+def _longest_text(row: dict[str, Any]) -> int:
+    names = ("target", "completion", "chosen", "rejected", "answer")
+    return max((len(str(row[name])) for name in names if name in row), default=0)
+
+
+def _mean(values: list[int]) -> float:
+    return sum(values) / len(values) if values else 0.0

@@ -1,0 +1,208 @@
+"""How a group learns: rows and lengths of an update, and the memory settings that the loop leaves open.
+
+An open setting is decided so that the update fits into the room that its pool leaves, in the order of what it
+costs in time: rows at once, then gradient checkpointing, then a chunked loss. Knows one group at a time.
+"""
+
+from dataclasses import dataclass
+from math import ceil
+
+from coloop.estimate.flow import TableSize
+from coloop.estimate.overhead import FRAGMENTATION
+from coloop.estimate.survey import Survey, Weights
+from coloop.estimate.training import Instant, TrainingStep, peak_instant
+
+SPARE = 0.92
+"""Share of the room that decisions may use: an estimate is no measurement."""
+TOKENS_AT_ONCE = 16_384
+"""More tokens in one pass make nothing faster."""
+FALLBACKS = (
+    (False, None),
+    (True, None),
+    (True, 4096),
+    (True, 1024),
+)
+"""Gradient checkpointing and loss chunk, from fast to small."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearnSettings:
+    """What an update runs with."""
+
+    micro_batch: int
+    """Rows at once on one data-parallel place."""
+    checkpointing: bool
+    loss_chunk: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """One learn stage of a group: its load and its settings."""
+
+    weights: Weights
+    settings: LearnSettings
+    sequences: float
+    """Texts learned in one run of the stage, repeats of epochs and updates apart."""
+    length: float
+    """Their mean length in tokens."""
+    length_max: float
+    passes: float
+    """How often each text is learned in one run of the stage."""
+    mini_batches: float
+    """Optimizer steps of one run of the stage."""
+    peak: Instant
+
+    @property
+    def tokens(self) -> float:
+        """Tokens learned in one run of the stage."""
+        return self.sequences * self.length * self.passes
+
+
+def plan_update(survey: Survey, weights: Weights, room: float) -> Update | None:
+    """The update of a group with `room` bytes beside what rests; none where nothing reaches it."""
+    tables = _tables(survey, weights)
+    if not tables:
+        return None
+    training, rule = weights.training, survey.spec.schedule.learn.get(weights.name)
+    rows = sum(table.rows for table in tables)
+    if rule is not None and rule.rows:
+        rows = float(rule.rows)
+    sides = max(table.sides for table in tables)
+    sequences = rows * sides
+    length = sum(t.rows * t.sides * t.length for t in tables) / max(
+        sum(t.rows * t.sides for t in tables), 1.0
+    )
+    longest = max(max(table.length_max for table in tables), 1.0)
+    mini_batch = min(training.mini_batch or rows, rows) or 1.0
+    per_place = max(ceil(mini_batch / weights.shards), 1)
+    settings, peak = _settle(survey, weights, per_place, sides, longest, room)
+    return Update(
+        weights=weights,
+        settings=settings,
+        sequences=sequences,
+        length=length,
+        length_max=longest,
+        passes=float(training.epochs * (rule.updates if rule else 1)),
+        mini_batches=max(rows / mini_batch, 1.0) * training.epochs,
+        peak=peak,
+    )
+
+
+def _tables(survey: Survey, weights: Weights) -> list[TableSize]:
+    """The greatest set of tables that one phase teaches the group with."""
+    found: list[TableSize] = []
+    for phase in survey.phases:
+        ports = [(n, p) for n, p in phase.live if survey.owners.get(n) == weights.name]
+        tables = [survey.flow.taught(node, port) for node, port in ports]
+        if _load(tables) > _load(found):
+            found = tables
+    return [table for table in found if table.rows]
+
+
+def _load(tables: list[TableSize]) -> float:
+    return sum(t.rows * t.sides * max(t.length_max, 1.0) for t in tables)
+
+
+def _settle(
+    survey: Survey, weights: Weights, rows: int, sides: int, longest: float, room: float
+) -> tuple[LearnSettings, Instant]:
+    training = weights.training
+    fixed = training.micro_batch
+    wanted = fixed or min(rows, 4)
+    choices = [
+        (checkpointing, chunk)
+        for checkpointing, chunk in FALLBACKS
+        if training.gradient_checkpointing in (None, checkpointing)
+        and (training.loss_chunk is None or chunk is None)
+    ]
+    if training.gradient_checkpointing is False:
+        choices += [(False, chunk) for _, chunk in FALLBACKS[2:] if training.loss_chunk is None]
+    room *= SPARE / (1 + FRAGMENTATION)
+    best: tuple[LearnSettings, Instant] | None = None
+    for index, (checkpointing, chunk) in enumerate(choices):
+        is_last = index == len(choices) - 1
+        least = wanted if fixed or not is_last else 1
+        settings = LearnSettings(
+            micro_batch=least,
+            checkpointing=checkpointing,
+            loss_chunk=training.loss_chunk or chunk,
+        )
+        best = settings, _peak(weights, settings, sides, longest)
+        if best[1].total <= room:
+            break
+    assert best is not None
+    if fixed is None:
+        best = _grow(weights, best, rows, sides, longest, room)
+    _note_decisions(survey, weights, best[0])
+    return best
+
+
+def _grow(
+    weights: Weights,
+    start: tuple[LearnSettings, Instant],
+    rows: int,
+    sides: int,
+    longest: float,
+    room: float,
+) -> tuple[LearnSettings, Instant]:
+    """More rows at once while they fit and make sense."""
+    best = start
+    while best[0].micro_batch < rows:
+        more = min(best[0].micro_batch * 2, rows)
+        if more * sides * longest > TOKENS_AT_ONCE:
+            break
+        settings = LearnSettings(
+            micro_batch=more,
+            checkpointing=best[0].checkpointing,
+            loss_chunk=best[0].loss_chunk,
+        )
+        peak = _peak(weights, settings, sides, longest)
+        if peak.total > room:
+            break
+        best = settings, peak
+    return best
+
+
+def _peak(weights: Weights, settings: LearnSettings, sides: int, longest: float) -> Instant:
+    return peak_instant(training_step(weights, settings, sides, longest))
+
+
+def training_step(
+    weights: Weights, settings: LearnSettings, sides: int, longest: float
+) -> TrainingStep:
+    """A group's update in the terms of the memory formulas."""
+    training = weights.training
+    casts = weights.precision.master_bytes != weights.precision.compute_bytes
+    return TrainingStep(
+        arch=weights.arch,
+        parameters=weights.count,
+        states=weights.states,
+        scheme="fsdp2" if weights.scheme == "single" and casts else weights.scheme,
+        shards=weights.shards,
+        tokens=ceil(settings.micro_batch * sides * longest),
+        sequence_length=ceil(longest),
+        checkpointing=settings.checkpointing,
+        compute_bytes=weights.precision.compute_bytes,
+        has_logits=weights.has_logits,
+        loss_chunk=settings.loss_chunk,
+        trains_all=weights.trains_all,
+        reshard=training.reshard_after_forward is not False,
+        tensor_parallel=weights.tensor_parallel,
+        pipeline_parallel=weights.pipeline_parallel,
+        context_parallel=weights.context_parallel,
+        offloads_states=training.offload == "all",
+    )
+
+
+def _note_decisions(survey: Survey, weights: Weights, settings: LearnSettings) -> None:
+    training, path = weights.training, f"nodes.{weights.name}.training"
+    if training.micro_batch is None:
+        survey.decide(f"{path}.micro_batch", settings.micro_batch, "as many rows as fit and help")
+    if training.gradient_checkpointing is None:
+        reason = "everything that is kept fits"
+        if settings.checkpointing:
+            reason = "activations would not fit beside what rests in the pool"
+        survey.decide(f"{path}.gradient_checkpointing", settings.checkpointing, reason)
+    if training.loss_chunk is None:
+        reason = "the logits fit" if settings.loss_chunk is None else "the logits would not fit"
+        survey.decide(f"{path}.loss_chunk", settings.loss_chunk, reason)

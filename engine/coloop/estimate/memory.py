@@ -1,0 +1,309 @@
+"""Which bytes are on which GPU in which stage.
+
+A pool's roles take turns, so the peak of a GPU is the maximum over stages of what is resident then: what always
+rests there, and what the stage itself brings. Every byte belongs to a node and a part, and says in which stages it
+is there; the peak is exactly the sum of the parts of its stage.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from coloop.estimate.activations import SCORE_BYTES, SCORE_TOKENS, forward_bytes
+from coloop.estimate.learning import Update, plan_update
+from coloop.estimate.machine import PoolShare
+from coloop.estimate.overhead import CPU_PROCESS_BYTES, fragmentation_bytes, process_bytes
+from coloop.estimate.serving import (
+    PREFILL_TOKENS,
+    Serving,
+    ServingSetup,
+    asleep_bytes,
+    library_bytes,
+    serve_from_budget,
+    serve_static,
+)
+from coloop.estimate.survey import Engine, Survey, Weights
+
+GIB = 2**30
+SYNC_BUCKET_BYTES = 1.0 * GIB
+"""Buffer in which new weights travel to the engines of a GPU pool."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """Bytes of one node on every place of a pool."""
+
+    node: str
+    part: str
+    bytes: float
+    stages: tuple[str, ...]
+    """In which it is resident."""
+    first_only: bool = False
+    """Only on the pool's first place."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolMemory:
+    """One pool: its claims and stages."""
+
+    pool: PoolShare
+    stages: tuple[str, ...]
+    claims: tuple[Claim, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Memory:
+    """All pools, and what was decided on the way."""
+
+    pools: tuple[PoolMemory, ...]
+    updates: dict[str, Update]
+    """By weights group."""
+    servings: dict[str, Serving]
+    """By the first writer of an engine."""
+    host_bytes: float
+    """What rests in the memory of the host, over all places."""
+
+
+def compute_memory(survey: Survey) -> Memory:
+    """Lays everything resident onto its pool."""
+    return _Layout(survey).compute()
+
+
+class _Layout:
+    def __init__(self, survey: Survey) -> None:
+        self._survey = survey
+        self._updates: dict[str, Update] = {}
+        self._servings: dict[str, Serving] = {}
+        self._stages_of: dict[str, list[str]] = {name: [] for name in survey.machine.pools}
+        self._runs: dict[str, tuple[str, ...]] = {}
+        for stage in survey.stages:
+            if (pool := survey.pool_of(stage)) is not None:
+                self._stages_of[pool.name].append(stage)
+
+    def compute(self) -> Memory:
+        pools = tuple(self._pool(pool) for pool in self._survey.machine.pools.values())
+        host = sum(
+            weights.states.host * weights.shards * weights.model_parallel
+            for weights in self._survey.weights.values()
+        )
+        return Memory(
+            pools=pools, updates=self._updates, servings=self._servings, host_bytes=host
+        )
+
+    def _pool(self, pool: PoolShare) -> PoolMemory:
+        stages = tuple(self._stages_of[pool.name])
+        claims = [*self._process(pool, stages), *self._resting(pool, stages)]
+        rest = sum(claim.bytes for claim in claims)
+        for engine in self._engines(pool):
+            claims += self._writing(engine, stages, rest)
+        for weights in self._weights(pool):
+            always = sum(c.bytes for c in claims if f"{weights.name}.learn" in c.stages)
+            claims += self._learning(weights, always)
+            claims += self._scoring(weights, stages)
+        return PoolMemory(
+            pool=pool,
+            stages=stages,
+            claims=tuple(claim for claim in claims if claim.bytes >= 1 and claim.stages),
+        )
+
+    def _weights(self, pool: PoolShare) -> list[Weights]:
+        return [w for w in self._survey.weights.values() if w.pool.name == pool.name]
+
+    def _engines(self, pool: PoolShare) -> list[Engine]:
+        return [e for e in self._survey.engines if e.pool.name == pool.name]
+
+    # What rests
+
+    def _process(self, pool: PoolShare, stages: tuple[str, ...]) -> Iterator[Claim]:
+        """The process itself: counted for the first node that lives in the pool."""
+        owners = [w.name for w in self._weights(pool)] or [
+            e.writers[0] for e in self._engines(pool)
+        ]
+        if not owners:
+            return
+        size = process_bytes(gpus=pool.gpus) if pool.gpus else CPU_PROCESS_BYTES
+        yield Claim(node=owners[0], part="overhead", bytes=size, stages=stages)
+
+    def _resting(self, pool: PoolShare, stages: tuple[str, ...]) -> Iterator[Claim]:
+        for weights in self._weights(pool):
+            first = weights.scheme == "single"
+            if weights.trains:
+                states = weights.states
+                yield Claim(
+                    node=weights.name,
+                    part="weights",
+                    bytes=states.weights,
+                    stages=stages,
+                    first_only=first,
+                )
+                yield Claim(
+                    node=weights.name,
+                    part="optimizer",
+                    bytes=states.optimizer,
+                    stages=stages,
+                    first_only=first,
+                )
+            elif self._is_scored_with(weights):
+                yield Claim(
+                    node=weights.name,
+                    part="weights",
+                    bytes=weights.states.weights,
+                    stages=stages,
+                    first_only=first,
+                )
+        for engine in self._engines(pool):
+            if engine.kind == "vllm" and engine.is_colocated:
+                continue
+            yield Claim(
+                node=engine.writers[0],
+                part="weights",
+                bytes=_setup(engine).weights,
+                stages=stages,
+            )
+
+    def _is_scored_with(self, weights: Weights) -> bool:
+        """Whether a member uses the weights without writing: then they rest beside any engine's."""
+        return any(self._survey.engine_of(node) is None for node in weights.members)
+
+    # Writing
+
+    def _writing(self, engine: Engine, stages: tuple[str, ...], rest: float) -> Iterator[Claim]:
+        survey, pool = self._survey, engine.pool
+        setup = _setup(engine)
+        written = tuple(stage for stage in stages if self._writes_in(engine, stage))
+        node = engine.writers[0]
+        if engine.kind != "vllm":
+            serving = serve_static(setup, prefill_tokens=min(PREFILL_TOKENS, _prompt_tokens(engine)))
+            self._servings[node] = serving
+            yield Claim(node=node, part="kv_cache", bytes=serving.kv_cache, stages=written)
+            yield Claim(node=node, part="activations", bytes=serving.workspace, stages=written)
+            return
+        visible = survey.machine.visible_bytes(pool)
+        budget = self._engine_budget(engine, setup, rest, visible)
+        serving = serve_from_budget(setup, budget=budget)
+        self._servings[node] = serving
+        tensor = engine.tensor_parallel
+        if not engine.is_colocated:
+            yield Claim(node=node, part="kv_cache", bytes=serving.kv_cache, stages=stages)
+            yield Claim(node=node, part="activations", bytes=serving.workspace, stages=stages)
+            yield Claim(node=node, part="overhead", bytes=library_bytes(tensor), stages=stages)
+            return
+        sync = f"{engine.weights.name}.sync"
+        awake = (*written, sync) if sync in stages else written
+        asleep = tuple(stage for stage in stages if stage not in awake)
+        yield Claim(node=node, part="weights", bytes=serving.weights, stages=awake)
+        yield Claim(node=node, part="kv_cache", bytes=serving.kv_cache, stages=written)
+        yield Claim(node=node, part="activations", bytes=serving.workspace, stages=written)
+        yield Claim(node=node, part="overhead", bytes=library_bytes(tensor), stages=awake)
+        yield Claim(node=node, part="overhead", bytes=asleep_bytes(tensor), stages=asleep)
+
+    def _writes_in(self, engine: Engine, stage: str) -> bool:
+        node, verb = stage.rsplit(".", 1)
+        if verb == "evaluate":
+            return bool(set(self._survey.probe_writers(node)) & set(engine.writers))
+        if verb == "generate" and self._survey.spec.nodes[node].kind == "search":
+            return self._survey.search_engine(node) is engine
+        return verb in ("generate", "score") and node in engine.writers
+
+    def _engine_budget(
+        self, engine: Engine, setup: ServingSetup, rest: float, visible: int
+    ) -> float:
+        """Bytes that vLLM may hold: as the loop says, else what it needs and the pool leaves."""
+        survey = self._survey
+        if engine.utilization is not None:
+            return engine.utilization * visible
+        cache = engine.max_sequences * engine.length * setup.token_bytes
+        workspace = serve_from_budget(setup, budget=0.0).workspace
+        needs = setup.weights + workspace + library_bytes(engine.tensor_parallel) + 1.02 * cache
+        beside = rest if engine.is_colocated else rest - setup.weights
+        usable = survey.machine.usable_bytes(engine.pool)
+        budget = usable - beside if not engine.is_colocated else min(needs, usable - beside)
+        share = max(round(budget / visible, 2), 0.05)
+        reason = "what its rows need" if engine.is_colocated else "the pool writes and nothing else"
+        survey.decide(f"nodes.{engine.writers[0]}.rollout.gpu_memory_utilization", share, reason)
+        return share * visible
+
+    # Learning and scoring
+
+    def _learning(self, weights: Weights, resting: float) -> Iterator[Claim]:
+        stage = f"{weights.name}.learn"
+        if not weights.trains:
+            return
+        room = self._survey.machine.usable_bytes(weights.pool) - resting
+        update = plan_update(self._survey, weights, room)
+        if update is None:
+            return
+        self._updates[weights.name] = update
+        peak, first = update.peak, weights.scheme == "single"
+        for part, size in (
+            ("gradients", peak.gradients),
+            ("activations", peak.activations),
+            ("logits", peak.logits),
+            ("transfer", peak.transfer),
+            ("optimizer", peak.temporary),
+            ("overhead", 0.0 if not weights.pool.gpus else fragmentation_bytes(peak.total)),
+        ):
+            yield Claim(
+                node=weights.name, part=part, bytes=size, stages=(stage,), first_only=first
+            )
+        sync = f"{weights.name}.sync"
+        if weights.pool.gpus and sync in self._survey.stages:
+            whole = weights.precision.compute_bytes * max(
+                weights.count.embedding, weights.count.layer
+            )
+            bucket = SYNC_BUCKET_BYTES + whole / weights.tensor_parallel
+            yield Claim(node=weights.name, part="transfer", bytes=bucket, stages=(sync,))
+
+    def _scoring(self, weights: Weights, stages: tuple[str, ...]) -> Iterator[Claim]:
+        for node in weights.members:
+            stage = f"{node}.score"
+            if stage not in stages or self._survey.engine_of(node) is not None:
+                continue
+            table = self._survey.flow.worked_on(node)
+            rows = max(table.rows * table.sides / max(weights.shards, 1), 1.0)
+            tokens = max(min(PREFILL_TOKENS, rows * table.length_max), table.length_max)
+            activations = tokens * forward_bytes(
+                weights.arch,
+                compute_bytes=weights.precision.compute_bytes,
+                tensor_parallel=weights.tensor_parallel,
+            )
+            logits = 0.0
+            if not self._survey.has_score_head(node):
+                at_once = min(tokens, SCORE_TOKENS)
+                logits = SCORE_BYTES * weights.arch.vocab_size * at_once
+            gathered = weights.scheme in ("fsdp2", "zero3") and weights.shards > 1
+            layers = 2 * weights.count.layer * weights.precision.compute_bytes if gathered else 0.0
+            yield Claim(node=node, part="activations", bytes=activations, stages=(stage,))
+            yield Claim(node=node, part="logits", bytes=logits, stages=(stage,))
+            yield Claim(node=node, part="transfer", bytes=layers, stages=(stage,))
+
+
+def _setup(engine: Engine) -> ServingSetup:
+    weights = engine.weights
+    compute: Any = weights.precision.compute_bytes
+    return ServingSetup(
+        arch=weights.arch,
+        parameters=weights.count,
+        weight_bytes=float(compute) if weights.trains else weights.precision.frozen_bytes,
+        compute_bytes=compute,
+        sequence_length=engine.length,
+        max_sequences=engine.max_sequences,
+        tensor_parallel=engine.tensor_parallel,
+    )
+
+
+def _prompt_tokens(engine: Engine) -> int:
+    return engine.max_sequences * engine.length
+
+
+def peak_of(claims: Iterable[Claim], stages: tuple[str, ...], is_first: bool) -> tuple[str, float]:
+    """The stage in which most is resident, and how much."""
+    totals = dict.fromkeys(stages, 0.0)
+    for claim in claims:
+        if is_first or not claim.first_only:
+            for stage in claim.stages:
+                totals[stage] += claim.bytes
+    if not totals:
+        return "", 0.0
+    stage = max(totals, key=lambda name: totals[name])
+    return stage, totals[stage]

@@ -1,0 +1,309 @@
+"""How long a stage takes, and what holds it back.
+
+Rooflines: a pass over tokens is bound by arithmetic, writing tokens by the memory's bandwidth or, for few rows, by
+the latency of single tokens. The shares of the peak that are reached are readings of published runs (error about
+30 %); the model of a processor is coarse. Knows nothing of what is resident where.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from coloop.estimate.architecture import Architecture, kv_bytes_per_token
+from coloop.estimate.flow import TableSize
+from coloop.estimate.learning import Update
+from coloop.estimate.machine import PoolShare
+from coloop.estimate.memory import Memory
+from coloop.estimate.survey import Engine, Survey, Weights
+
+Bound = Literal["compute", "bandwidth", "latency", "network", "driver", "service"]
+
+DECODE_BANDWIDTH_SHARE = 0.85
+DECODE_COMPUTE_SHARE = 0.40
+OVERLAP = 0.75
+"""Of the smaller of compute and bandwidth, this much is not hidden behind the larger."""
+SINGLE_BANDWIDTH_SHARE = 0.73
+"""Reached by one row alone."""
+TOKEN_FLOOR_SECONDS = {"vllm": 0.0032, "torch": 0.008}
+"""Least time of one token of a row on a GPU, whatever the model."""
+SMALL_BATCH_SHARE = 0.6
+"""Trainers of rollouts reach this much of what dense training does: short rows, padding, small batches."""
+DENSE_TOKENS = 16_384
+"""From so many tokens at once on, all of it."""
+SYNC_LATENCY_SECONDS = 0.05
+HOST_BYTES_PER_SECOND = 20e9
+"""Over PCIe and through the host's memory, for states that rest there."""
+
+CPU_LAYER_SECONDS = 2.0e-4
+"""Fixed cost of one layer in one call."""
+CPU_TOKEN_SECONDS = 2.0e-6
+"""Cost of one token in one layer beside its products, and the same for each unit of width."""
+CPU_WIDTH_SECONDS = 2.7e-8
+CPU_CORE_GAIN = 0.5
+"""What each further core adds to the speed of one."""
+
+ROW_SECONDS = {
+    "builtin": 2.0e-5,
+    "python": 2.0e-4,
+    "remote": 0.5,
+    "template": 3.0e-5,
+    "other": 1.0e-5,
+}
+STAGE_SECONDS = 1.0e-3
+"""Least time of any stage: calls and tables."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageTime:
+    """One run of a stage."""
+
+    seconds: float
+    samples: float
+    tokens: float
+    bound: Bound
+
+
+class Clock:
+    """Times the stages of one loop."""
+
+    def __init__(self, survey: Survey, memory: Memory) -> None:
+        self._survey, self._memory = survey, memory
+
+    def time(self, stage: str) -> StageTime:
+        """How long one run of a stage takes."""
+        node, verb = stage.rsplit(".", 1)
+        if verb == "generate" or (verb == "score" and self._survey.engine_of(node) is not None):
+            return self._writing(node)
+        if verb == "score":
+            return self._scoring(node)
+        if verb == "learn":
+            return self._learning(node)
+        if verb == "sync":
+            return self._sync(node)
+        if verb == "evaluate":
+            return self._evaluating(node)
+        return self._preparing(node, verb)
+
+    # Writing
+
+    def _writing(self, node: str) -> StageTime:
+        survey = self._survey
+        engine = survey.engine_of(node) or survey.search_engine(node)
+        table = survey.flow.output(node, "rollouts")
+        if engine is None:
+            rollout: Any = getattr(survey.spec.nodes[node], "rollout", None)
+            if rollout is not None and rollout.engine == "remote":
+                seconds = ROW_SECONDS["remote"] * table.rows / 8
+                return _timed(seconds, table.rows, table.rows * table.written, "service")
+            return _timed(0.0, table.rows, table.rows * table.written, "driver")
+        return self._write(engine, table)
+
+    def _write(self, engine: Engine, table: TableSize) -> StageTime:
+        written = table.rows * table.written
+        if self._survey.machine.is_cpu:
+            return _timed(self._cpu_writing(engine, table), table.rows, written, "compute")
+        seconds, bound = self._gpu_writing(engine, table)
+        return _timed(seconds, table.rows, written, bound)
+
+    def _gpu_writing(self, engine: Engine, table: TableSize) -> tuple[float, Bound]:
+        gpu, arch = self._survey.machine.preset, engine.weights.arch
+        tensor, count = engine.tensor_parallel, engine.weights.count
+        rows = table.rows / engine.copies
+        if not rows:
+            return 0.0, "latency"
+        context = table.prompt + table.written / 2
+        width = engine.weights.precision.compute_bytes
+        cached = kv_bytes_per_token(arch, width, 1, int(context))
+        serving = self._memory.servings.get(engine.writers[0])
+        fitting = serving.tokens / max(context, 1.0) if serving is not None else rows
+        at_once = max(min(engine.max_sequences, fitting, rows), 1.0)
+        memory = (width * count.decoded + at_once * context * cached) / (
+            DECODE_BANDWIDTH_SHARE * gpu.bandwidth * tensor
+        )
+        compute = 2 * count.active * at_once / (DECODE_COMPUTE_SHARE * gpu.bf16_flops * tensor)
+        step = max(memory, compute) + OVERLAP * min(memory, compute)
+        step += self._tensor_seconds(arch, tensor, at_once)
+        prefill = 2 * count.active / (DECODE_COMPUTE_SHARE * gpu.bf16_flops * tensor)
+        steady = rows * (table.written * step / at_once + table.prompt * prefill)
+        alone = width * count.decoded / (SINGLE_BANDWIDTH_SHARE * gpu.bandwidth * tensor)
+        floor = TOKEN_FLOOR_SECONDS.get(engine.kind, 0.0032) + alone
+        latency = table.written_max * floor
+        if latency >= steady:
+            return latency, "latency"
+        return steady, "bandwidth" if memory >= compute else "compute"
+
+    def _tensor_seconds(self, arch: Architecture, tensor: int, rows: float) -> float:
+        """Two sums over the tensor group in every layer."""
+        if tensor == 1:
+            return 0.0
+        link = self._survey.machine.preset.link_bandwidth
+        return 2 * arch.layers * (1.0e-5 + 2 * rows * arch.hidden_size * 2 / link)
+
+    def _cpu_writing(self, engine: Engine, table: TableSize) -> float:
+        weights, rows = engine.weights, table.rows / engine.copies
+        at_once = max(min(engine.max_sequences, rows), 1.0)
+        waves = max(rows / at_once, 1.0)
+        steps = waves * table.written_max
+        mean_rows = at_once * min(table.written / max(table.written_max, 1.0) * 1.2, 1.0)
+        calls = steps * weights.arch.layers * CPU_LAYER_SECONDS
+        tokens = steps * mean_rows + rows * table.prompt
+        return calls + tokens * self._cpu_token_seconds(weights, engine.pool)
+
+    def _cpu_token_seconds(self, weights: Weights, pool: PoolShare) -> float:
+        """One token through a forward pass."""
+        arch, machine = weights.arch, self._survey.machine
+        cores = max(machine.preset.cores * pool.share, 1.0)
+        gain = 1 + CPU_CORE_GAIN * (cores - 1)
+        per_core = machine.preset.bf16_flops / max(machine.preset.cores, 1)
+        products = 2 * weights.count.active / per_core
+        around = arch.layers * (CPU_TOKEN_SECONDS + CPU_WIDTH_SECONDS * arch.hidden_size)
+        return (products + around) / gain
+
+    # Passes over tokens
+
+    def _scoring(self, node: str) -> StageTime:
+        survey = self._survey
+        table = survey.flow.worked_on(node)
+        if survey.spec.nodes[node].kind == "reference":
+            table = survey.flow.arriving(node, ("rollouts", "pairs"))
+        sequences = table.rows * table.sides
+        tokens = sequences * table.length
+        weights = survey.weights_of(node)
+        if weights is None:
+            if node in survey.owners:  # a model of which nothing is known: noted as a gap
+                return _timed(0.0, sequences, tokens, "compute")
+            return self._rule(node, table.rows)
+        seconds = self._pass_seconds(weights, tokens, table.length, forward_only=True)
+        return _timed(seconds, sequences, tokens, "compute")
+
+    def _rule(self, node: str, rows: float) -> StageTime:
+        source: Any = getattr(self._survey.spec.nodes[node], "source", None)
+        kind = getattr(source, "type", "builtin")
+        seconds = rows * ROW_SECONDS.get(kind, ROW_SECONDS["builtin"])
+        if kind == "remote":
+            seconds /= source.concurrency
+        return _timed(seconds, rows, 0.0, "service" if kind == "remote" else "driver")
+
+    def _learning(self, owner: str) -> StageTime:
+        update = self._memory.updates.get(owner)
+        if update is None:
+            return _timed(0.0, 0.0, 0.0, "driver")
+        weights = update.weights
+        seconds = self._pass_seconds(
+            weights,
+            update.tokens,
+            update.length,
+            forward_only=False,
+            recompute=update.settings.checkpointing,
+        )
+        bound: Bound = "compute"
+        if not self._survey.machine.is_cpu:
+            moved = self._moved_seconds(update)
+            if moved > seconds:
+                seconds, bound = moved + 0.25 * seconds, "network"
+            resting = weights.states.weights + weights.states.optimizer
+            steps = update.mini_batches * 3 * resting / self._survey.machine.preset.bandwidth
+            steps += update.mini_batches * weights.states.host / HOST_BYTES_PER_SECOND
+            seconds += steps
+        else:
+            seconds += update.mini_batches * 8 * weights.trainable * 4 / 5e9
+        return _timed(seconds, update.sequences, update.tokens, bound)
+
+    def _pass_seconds(
+        self,
+        weights: Weights,
+        tokens: float,
+        length: float,
+        *,
+        forward_only: bool,
+        recompute: bool = False,
+    ) -> float:
+        """A pass over tokens on all places of the group's pool."""
+        machine, pool = self._survey.machine, weights.pool
+        passes = 1 if forward_only else 3
+        if machine.is_cpu:
+            extra = 1 if recompute and not forward_only else 0
+            return tokens * (passes + extra) * self._cpu_token_seconds(weights, pool)
+        factor = 2 * passes if weights.trains_all or forward_only else 4
+        attention = 2 * passes * weights.arch.layers * weights.arch.query_width * length
+        flops = tokens * (factor * weights.count.active + attention)
+        return flops / self._speed(weights, tokens, recompute)
+
+    def _speed(self, weights: Weights, tokens: float, recompute: bool) -> float:
+        machine = self._survey.machine
+        places = 1 if weights.scheme == "single" else weights.pool.places
+        share = machine.preset.training_share * (1.0 if recompute else 1.1)
+        if tokens / places < DENSE_TOKENS:
+            share *= SMALL_BATCH_SHARE
+        return places * machine.preset.bf16_flops * share
+
+    def _moved_seconds(self, update: Update) -> float:
+        """Weights gathered twice and gradients spread once for every micro-batch."""
+        weights, machine = update.weights, self._survey.machine
+        n = weights.shards
+        if n == 1 or weights.scheme in ("single", "zero0"):
+            return 0.0
+        rows = update.settings.micro_batch * n
+        micro_batches = max(update.sequences * update.passes / rows, 1.0)
+        gathers = 2 if weights.scheme in ("fsdp2", "zero3") else 0
+        width = weights.precision.compute_bytes
+        moved = (gathers * width + 4) * weights.total / weights.model_parallel * (n - 1) / n
+        if not weights.trains_all:
+            moved = gathers * width * weights.total * (n - 1) / n
+        return micro_batches * moved / machine.link(n * weights.model_parallel)
+
+    # The rest
+
+    def _sync(self, owner: str) -> StageTime:
+        weights = self._survey.weights[owner] if owner in self._survey.weights else None
+        if weights is None:
+            return _timed(0.0, 0.0, 0.0, "driver")
+        machine = self._survey.machine
+        size = weights.precision.compute_bytes * weights.total
+        if machine.is_cpu:
+            return _timed(2.0e-3 + 3 * size / machine.preset.bandwidth, 0.0, 0.0, "bandwidth")
+        seconds = SYNC_LATENCY_SECONDS + size / machine.preset.link_bandwidth
+        return _timed(seconds, 0.0, 0.0, "network")
+
+    def _evaluating(self, node: str) -> StageTime:
+        """A probe with rows of its own runs the writers after the dataset once more on them."""
+        survey = self._survey
+        section: Any = survey.spec.nodes[node]
+        rows = survey.flow.arriving(node, ("rows",)).rows
+        seconds = samples = tokens = 0.0
+        for writer in survey.probe_writers(node):
+            engine = survey.engine_of(writer)
+            table = survey.flow.output(writer, "rollouts")
+            each = survey.spec.nodes[writer].rollout.completions_per_prompt  # type: ignore[union-attr]
+            prompts = table.rows / max(each, 1)
+            if engine is None or not prompts or not rows:
+                continue
+            wanted = 1 if section.greedy else section.samples or each
+            done = self._write(engine, _scaled(table, rows * wanted))
+            seconds, tokens = seconds + done.seconds, tokens + done.tokens
+            samples = max(samples, done.samples)
+        return _timed(seconds, samples or rows, tokens, "latency" if seconds else "driver")
+
+    def _preparing(self, node: str, verb: str) -> StageTime:
+        kind = self._survey.spec.nodes[node].kind if node in self._survey.spec.nodes else "other"
+        port = "pairs" if kind == "pairs" else "rows"
+        if verb == "credit":
+            port = "rollouts"
+        rows = self._survey.flow.output(node, port).rows
+        each = ROW_SECONDS["template" if kind == "template" else "other"]
+        return _timed(rows * each, rows, 0.0, "driver")
+
+
+def _scaled(table: TableSize, rows: float) -> TableSize:
+    return TableSize(
+        rows=rows,
+        prompt=table.prompt,
+        prompt_max=table.prompt_max,
+        written=table.written,
+        written_max=table.written_max,
+    )
+
+
+def _timed(seconds: float, samples: float, tokens: float, bound: Bound) -> StageTime:
+    return StageTime(
+        seconds=max(seconds, 0.0) + STAGE_SECONDS, samples=samples, tokens=tokens, bound=bound
+    )
