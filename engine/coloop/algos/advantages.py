@@ -6,11 +6,15 @@ float64, so a group of equal rewards gets exactly no advantage (in float32 the r
 the mean, divided by a small epsilon, would be a visible one). A group of one gets 0 everywhere.
 """
 
+from typing import Literal
+
 import torch
 from torch import Tensor
 
 from coloop.algos.masks import masked_sum
 from coloop.algos.shapes import check_mask, check_rank, check_rows, check_same_shape
+
+Deviation = Literal["unbiased", "population", "leave_one_out", "batch", "none"]
 
 
 def group_sums(values: Tensor, groups: Tensor) -> Tensor:
@@ -40,49 +44,70 @@ def group_mean(scores: Tensor, groups: Tensor) -> Tensor:
 
 def group_mean_std(scores: Tensor, groups: Tensor, *, epsilon: float = 1e-6) -> Tensor:
     """A = (r - mean_g) / (std_g + epsilon), unbiased std. GRPO (arXiv 2402.03300). (E,) -> (E,)."""
-    centred = scores.double() - group_means(scores, groups)
-    degrees = (group_sizes(groups) - 1).clamp(min=1)
-    std = (group_sums(centred.square(), groups) / degrees).sqrt()
-    return (centred / (std + epsilon)).float()
+    return scale_by_deviation(
+        group_mean(scores, groups), scores, groups, deviation="unbiased", epsilon=epsilon
+    )
 
 
-def batch_std(scores: Tensor, groups: Tensor, *, epsilon: float = 1e-4) -> Tensor:
-    """A = (r - mean_g) / (std of the whole batch + epsilon), unbiased std. (E,) -> (E,)."""
-    values = scores.double()
-    centred = values - group_means(scores, groups)
-    if values.numel() < 2:
-        return torch.zeros_like(scores, dtype=torch.float32)
-    return (centred / (values.std() + epsilon)).float()
-
-
-def leave_one_out(scores: Tensor, groups: Tensor) -> Tensor:
+def leave_one_out(scores: Tensor, groups: Tensor, rows: Tensor | None = None) -> Tensor:
     """A_i = r_i - mean of the group's other rewards = n/(n-1) (r_i - mean_g). (E,) -> (E,).
 
-    RLOO (arXiv 2402.14740).
+    RLOO (arXiv 2402.14740). With `rows` (E,) several events belong to one row; then the group is
+    of rows and each counts with the mean of its events: n/(n-1) r_e - Σ_j mean_j / (n-1), as in
+    PRIME (arXiv 2502.01456).
     """
-    sizes = group_sizes(groups)
-    centred = scores.double() - group_means(scores, groups)
-    return (centred * sizes / (sizes - 1).clamp(min=1)).float()
+    check_rank(1, scores=scores)
+    check_rows(scores, groups=groups, rows=rows)
+    share = torch.ones_like(scores).double() if rows is None else 1 / group_sizes(rows)
+    number = group_sums(share, groups)
+    mean = group_sums(scores.double() * share, groups) / number
+    return ((scores.double() - mean) * number / (number - 1).clamp(min=1)).float()
 
 
-def leave_one_out_std(scores: Tensor, groups: Tensor, *, epsilon: float = 1e-6) -> Tensor:
-    """A_i = (r_i - mean_{j!=i}) / (std_{j!=i} + epsilon), scaled only where that std is above 0.
+def scale_by_deviation(
+    centred: Tensor,
+    scores: Tensor,
+    groups: Tensor,
+    *,
+    deviation: Deviation | str,
+    epsilon: float = 1e-6,
+) -> Tensor:
+    """centred / (deviation of the scores + epsilon). (E,) -> (E,).
 
-    What NeMo-RL calls GRPO by default; the std is unbiased over the n-1 others. (E,) -> (E,).
+    unbiased: of the group, divided by n-1 · population: of the group, by n · batch: of all scores,
+    unbiased · leave_one_out: unbiased, of the group's others, only where it is above 0 (what
+    NeMo-RL calls GRPO by default) · none: 1.
     """
+    check_rank(1, centred=centred, scores=scores)
+    check_rows(scores, centred=centred, groups=groups)
     values = scores.double()
-    others = group_sizes(groups) - 1
-    divisor = others.clamp(min=1)
-    mean = (group_sums(values, groups) - values) / divisor
-    # Σ_{j!=i} (r_j - mean_{-i})² from sums around the group's mean, which loses no digits.
-    centred = values - group_means(scores, groups)
-    centred_mean = -centred / divisor
-    squares = group_sums(centred.square(), groups) - centred.square()
-    variance = (squares - others * centred_mean.square()) / (others - 1).clamp(min=1)
-    std = torch.where(variance > 1e-15, variance, torch.zeros_like(variance)).sqrt()
-    advantage = values - mean
-    scaled = torch.where(std > 0, advantage / (std + epsilon), advantage)
-    return torch.where(others > 0, scaled, torch.zeros_like(scaled)).float()
+    spread = values - group_means(values, groups)
+    sizes = group_sizes(groups)
+    match deviation:
+        case "none":
+            return centred.float()
+        case "batch":
+            std = values.std() if values.numel() > 1 else torch.zeros_like(values)
+        case "unbiased":
+            std = (group_sums(spread.square(), groups) / (sizes - 1).clamp(min=1)).sqrt()
+        case "population":
+            std = (group_sums(spread.square(), groups) / sizes).sqrt()
+        case "leave_one_out":
+            std = _std_of_others(spread, groups, sizes)
+            return torch.where(std > 0, centred.double() / (std + epsilon), centred).float()
+        case _:
+            raise ValueError(f"unknown deviation {deviation!r}")
+    return (centred.double() / (std + epsilon)).float()
+
+
+def _std_of_others(spread: Tensor, groups: Tensor, sizes: Tensor) -> Tensor:
+    """Unbiased std of the group without the event itself, from distances to the group's mean."""
+    others = sizes - 1
+    mean = -spread / others.clamp(min=1)
+    squares = group_sums(spread.square(), groups) - spread.square()
+    variance = (squares - others * mean.square()) / (others - 1).clamp(min=1)
+    # What rounding leaves of a variance that is 0.
+    return torch.where(variance > 1e-15, variance, torch.zeros_like(variance)).sqrt()
 
 
 def length_weighted(scores: Tensor, groups: Tensor, lengths: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ Invariant: a micro-batch never divides by its own count, so the split into micro
 padded or packed rows changes neither loss nor gradient.
 """
 
-from typing import Literal
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -18,7 +18,7 @@ Aggregation = Literal["token_mean", "sequence_mean", "sequence_sum", "constant"]
 
 def token_weights(
     mask: Tensor,
-    aggregation: Aggregation,
+    aggregation: Aggregation | str,
     *,
     row_weights: Tensor | None = None,
     row_counts: Tensor | None = None,
@@ -30,6 +30,8 @@ def token_weights(
     check_rank(2, mask=mask)
     check_mask(mask)
     check_rows(mask, row_weights=row_weights, row_counts=row_counts)
+    if aggregation not in get_args(Aggregation):
+        raise ValueError(f"unknown aggregation {aggregation!r}")
     weights = mask.float()
     if aggregation == "sequence_mean":
         weights = weights / mask.sum(1, keepdim=True).clamp(min=1)
@@ -42,7 +44,7 @@ def token_weights(
 
 def divisor(
     mask: Tensor,
-    aggregation: Aggregation,
+    aggregation: Aggregation | str,
     *,
     constant: float | None = None,
     row_counts: Tensor | None = None,
@@ -68,7 +70,7 @@ def divisor(
 def aggregate(
     token_losses: Tensor,
     mask: Tensor,
-    aggregation: Aggregation,
+    aggregation: Aggregation | str,
     *,
     constant: float | None = None,
 ) -> Tensor:

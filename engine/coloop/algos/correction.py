@@ -23,7 +23,7 @@ def correction_weights(
     log_probs_rollout: Tensor,
     mask: Tensor,
     *,
-    method: CorrectionMethod = "token_tis",
+    method: CorrectionMethod | str = "token_tis",
     lowest: float | None = None,
     highest: float | None = None,
 ) -> Tensor:
@@ -39,6 +39,8 @@ def correction_weights(
     ones = torch.ones_like(log_probs_old, dtype=torch.float32)
     if method == "none":
         return ones
+    if method not in ("token_tis", "icepop", "sequence_mask"):
+        raise ValueError(f"unknown correction {method!r}")
     difference = log_ratios(log_probs_old, log_probs_rollout, mask).detach()
     if method == "sequence_mask":
         total = masked_sum(difference, mask, dim=1).clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)

@@ -18,7 +18,7 @@ LOG_RATIO_LIMIT = 20.0
 
 
 def kl_divergence(
-    log_probs: Tensor, log_probs_reference: Tensor, *, estimator: KlEstimator = "k2"
+    log_probs: Tensor, log_probs_reference: Tensor, *, estimator: KlEstimator | str = "k2"
 ) -> Tensor:
     """Per-token estimate: k1 = x, k2 = x²/2, k3 = e^{−x} + x − 1, k3+ = k3 with k2's gradient.
 

@@ -2,7 +2,7 @@
 
 Legend: ``P`` pairs. a = log π(chosen) − log π_ref(chosen) and b the same of the rejected side, sums
 or means over the side's trained tokens; z = a − b.
-Losses of z alone take soft labels: p ℓ(z) + (1 − p) ℓ(−z), p the probability that chosen is better.
+Losses of z alone take soft labels: p f(z) + (1 − p) f(−z), p the probability that chosen is better.
 """
 
 from collections.abc import Callable

@@ -32,9 +32,9 @@ def check_mask(mask: Tensor) -> None:
         raise ValueError(f"a mask must be bool, got {mask.dtype}")
 
 
-def check_rows(rows: Tensor, **tensors: Tensor | None) -> None:
-    """Raise unless every given tensor has rank 1 and as many entries as `rows` has rows."""
+def check_rows(like: Tensor, /, **tensors: Tensor | None) -> None:
+    """Raise unless every given tensor has rank 1 and as many entries as `like` has rows."""
     check_rank(1, **tensors)
     for name, tensor in tensors.items():
-        if tensor is not None and tensor.shape[0] != rows.shape[0]:
-            raise ValueError(f"{name} has {tensor.shape[0]} rows, expected {rows.shape[0]}")
+        if tensor is not None and tensor.shape[0] != like.shape[0]:
+            raise ValueError(f"{name} has {tensor.shape[0]} rows, expected {like.shape[0]}")

@@ -61,9 +61,9 @@ def test_group_estimators_equal_the_slow_loops(seed: int) -> None:
     assert advantages.length_weighted(values, ids, torch.tensor(lengths)).tolist() == pytest.approx(
         expected["opo"], abs=1e-6
     )
-    assert advantages.leave_one_out_std(values, ids).tolist() == pytest.approx(
-        expected["loo_std"], **tight
-    )
+    assert advantages.scale_by_deviation(
+        advantages.leave_one_out(values, ids), values, ids, deviation="leave_one_out"
+    ).tolist() == pytest.approx(expected["loo_std"], **tight)
 
 
 @pytest.mark.parametrize("score", [0.1, 0.7, 1 / 3, 1e6])
@@ -80,7 +80,6 @@ def test_a_group_of_equal_rewards_gets_no_advantage(score: float) -> None:
         advantages.group_mean,
         advantages.group_mean_std,
         advantages.leave_one_out,
-        advantages.leave_one_out_std,
         advantages.best_minus_second,
     ],
 )
@@ -201,8 +200,26 @@ def test_shapes_that_differ_are_refused_with_both_shapes() -> None:
         advantages.group_mean(torch.zeros(3), torch.zeros(2, dtype=torch.long))
 
 
-def test_batch_std_of_one_row_is_zero() -> None:
-    assert advantages.batch_std(torch.tensor([1.0]), torch.tensor([0])).tolist() == [0.0]
+def test_deviations_on_literal_numbers() -> None:
+    scores, groups = torch.tensor([1.0, 3.0, 5.0]), torch.tensor([0, 0, 1])
+    expected = {"unbiased": 2**0.5, "population": 1.0, "batch": 2.0, "none": 1.0}
+
+    for deviation, std in expected.items():
+        scaled = advantages.scale_by_deviation(
+            torch.ones(3), scores, groups, deviation=deviation, epsilon=0.0
+        )
+        assert scaled[:2].tolist() == pytest.approx([1 / std] * 2)
+
+
+def test_leave_one_out_over_steps_compares_with_the_mean_step_of_the_others() -> None:
+    # row 0: steps 1 and 0; row 1: one step 0.2. n = 2, means 0.5 and 0.2
+    steps, rows = torch.tensor([1.0, 0.0, 0.2]), torch.tensor([0, 0, 1])
+    groups = torch.zeros(3, dtype=torch.long)
+
+    found = advantages.leave_one_out(steps, groups, rows)
+
+    # 2 r - (0.5 + 0.2)
+    assert found.tolist() == pytest.approx([1.3, -0.7, -0.3])
 
 
 def test_best_minus_second_is_zero_where_two_are_best() -> None:

@@ -1,5 +1,7 @@
 """Numbers that the frameworks' own functions print, a second oracle beside the formulas."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
 
@@ -27,6 +29,17 @@ def last_token_rewards() -> torch.Tensor:
     return rewards
 
 
+def scaled(
+    baseline: Callable[[torch.Tensor, torch.Tensor], torch.Tensor],
+    deviation: advantages.Deviation,
+    epsilon: float,
+) -> torch.Tensor:
+    centred = baseline(SCORES, GROUPS)
+    return advantages.scale_by_deviation(
+        centred, SCORES, GROUPS, deviation=deviation, epsilon=epsilon
+    )
+
+
 ROW_ESTIMATORS = {
     "verl grpo": (
         lambda: advantages.group_mean_std(SCORES, GROUPS, epsilon=1e-6),
@@ -38,11 +51,11 @@ ROW_ESTIMATORS = {
         (1.499700, -0.499900),
     ),
     "TRL grpo, std of the batch": (
-        lambda: advantages.batch_std(SCORES, GROUPS, epsilon=1e-4),
+        lambda: scaled(advantages.group_mean, "batch", 1e-4),
         (2.120721, -0.706907),
     ),
     "NeMo grpo, leave one out": (
-        lambda: advantages.leave_one_out_std(SCORES, GROUPS, epsilon=1e-6),
+        lambda: scaled(advantages.leave_one_out, "leave_one_out", 1e-6),
         (1.0, -0.577349),
     ),
     "rloo": (lambda: advantages.leave_one_out(SCORES, GROUPS), (1.0, -0.333333)),

@@ -1,0 +1,434 @@
+"""Token sequences as padded or packed tensors: collate, select, split, concat, pack.
+
+Legend: ``B`` sequences, ``T`` token positions of prompt plus completion, ``P`` pairs,
+``R`` packed rows of ``S`` positions.
+Knows nothing of algorithms, models or tables. Invariants:
+- Per-token tensors are aligned to token positions: entry t is of token t, and `log_probs[:, t]`
+  is log p(token t | tokens before t). Position 0 has no log-prob and is never trained.
+- Padding stands on the right, so a causal model needs no attention mask for a padded batch.
+- Outside `loss_mask` every per-token number is 0; padding is outside it.
+"""
+
+from collections.abc import Callable
+from collections.abc import Sequence as Many
+from dataclasses import dataclass, fields, replace
+
+import torch
+from torch import Tensor
+
+TOKEN_FIELDS = (
+    "log_probs_rollout",
+    "log_probs_old",
+    "log_probs_reference",
+    "advantages",
+    "returns",
+    "values",
+)
+"""Optional per-token numbers of a sequence and of a batch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sequence:
+    """One text as token ids, before collation; every list has one entry a token."""
+
+    id: str
+    token_ids: list[int]
+    """Prompt and completion."""
+    loss_mask: list[bool]
+    """True on the tokens that are trained."""
+    log_probs_rollout: list[float] | None = None
+    """By the engine, at the sampling temperature; read where `loss_mask` is true, as all below."""
+    log_probs_old: list[float] | None = None
+    log_probs_reference: list[float] | None = None
+    advantages: list[float] | float | None = None
+    """One number stands for all trained tokens."""
+    returns: list[float] | None = None
+    values: list[float] | None = None
+    weight: float = 1.0
+    """Scales the row's loss, not the divisor."""
+    count: float = 1.0
+    """How often the row stands in the batch; scales loss and divisor."""
+    group: str = ""
+    """Name of the row's group, for messages."""
+
+
+def completion_sequence(
+    *,
+    id: str,
+    prompt_ids: Many[int],
+    completion_ids: Many[int],
+    loss_mask: Many[bool],
+    log_probs_rollout: Many[float] | None = None,
+    log_probs_reference: Many[float] | None = None,
+    advantages: Many[float] | float | None = None,
+    weight: float = 1.0,
+    count: float = 1.0,
+    group: str = "",
+) -> Sequence:
+    """A sequence from lists that cover the completion only; the prompt is never trained."""
+    prompt = len(prompt_ids)
+
+    def aligned(numbers: Many[float] | None) -> list[float] | None:
+        return None if numbers is None else [*[0.0] * prompt, *numbers]
+
+    return Sequence(
+        id=id,
+        token_ids=[*prompt_ids, *completion_ids],
+        loss_mask=[*[False] * prompt, *loss_mask],
+        log_probs_rollout=aligned(log_probs_rollout),
+        log_probs_reference=aligned(log_probs_reference),
+        advantages=(
+            float(advantages) if isinstance(advantages, float | int) else aligned(advantages)
+        ),
+        weight=weight,
+        count=count,
+        group=group,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Two texts, the first preferred."""
+
+    id: str
+    chosen: Sequence
+    rejected: Sequence
+    probability: float = 1.0
+    """That chosen is the better one."""
+    margin: float = 0.0
+    weight: float = 1.0
+    count: float = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Sequences as tensors, padded on the right."""
+
+    ids: tuple[str, ...]
+    groups: tuple[str, ...]
+    token_ids: Tensor
+    """(B, T) long."""
+    attention_mask: Tensor
+    """(B, T) bool, true on real tokens."""
+    loss_mask: Tensor
+    """(B, T) bool, true on trained tokens; never at position 0."""
+    row_weights: Tensor
+    """(B,) float32."""
+    row_counts: Tensor
+    """(B,) float32."""
+    log_probs_rollout: Tensor | None = None
+    """(B, T) float32, as the five below."""
+    log_probs_old: Tensor | None = None
+    log_probs_reference: Tensor | None = None
+    advantages: Tensor | None = None
+    returns: Tensor | None = None
+    values: Tensor | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of units that are learned from: here sequences."""
+        return int(self.token_ids.shape[0])
+
+    @property
+    def sequences(self) -> "Batch":
+        """What a model reads."""
+        return self
+
+    def lengths(self) -> list[int]:
+        """Real tokens of each sequence."""
+        lengths: list[int] = self.attention_mask.sum(1).tolist()
+        return lengths
+
+    def select(self, rows: Many[int]) -> "Batch":
+        """These rows in this order, with padding that none of them needs cut off."""
+        index = torch.as_tensor(list(rows), dtype=torch.long, device=self.token_ids.device)
+        kept = self.attention_mask.index_select(0, index)
+        longest = int(kept.sum(1).max()) if len(rows) else 0
+        chosen = self._map(lambda tensor: _take(tensor, index, longest))
+        return replace(
+            chosen,
+            ids=tuple(self.ids[row] for row in rows),
+            groups=tuple(self.groups[row] for row in rows),
+        )
+
+    def padded_to(self, tokens: int) -> "Batch":
+        """The same rows with T = `tokens`, which must not be less than now."""
+        missing = tokens - self.token_ids.shape[1]
+        if missing < 0:
+            raise ValueError(f"cannot pad T = {self.token_ids.shape[1]} to {tokens}")
+        return self._map(lambda tensor: _widen(tensor, missing))
+
+    def to(self, device: torch.device | str) -> "Batch":
+        """The same batch on another device."""
+        return self._map(lambda tensor: tensor.to(device))
+
+    def _map(self, change: Callable[[Tensor], Tensor]) -> "Batch":
+        tensors = {field.name: getattr(self, field.name) for field in fields(self)}
+        changed = {name: change(t) for name, t in tensors.items() if isinstance(t, Tensor)}
+        return replace(self, **changed)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairBatch:
+    """Pairs as tensors; both sides are rows of one batch, chosen ones first, at one T."""
+
+    sides: Batch
+    """2P rows: chosen 0..P-1, then rejected 0..P-1."""
+    probability: Tensor
+    """(P,) float32."""
+    margin: Tensor
+    """(P,) float32."""
+    row_weights: Tensor
+    """(P,) float32."""
+    row_counts: Tensor
+    """(P,) float32."""
+
+    @property
+    def size(self) -> int:
+        """Number of units that are learned from: here pairs."""
+        return int(self.probability.shape[0])
+
+    @property
+    def sequences(self) -> Batch:
+        """What a model reads: both sides."""
+        return self.sides
+
+    @property
+    def chosen(self) -> Batch:
+        return self.sides.select(range(self.size))
+
+    @property
+    def rejected(self) -> Batch:
+        return self.sides.select(range(self.size, 2 * self.size))
+
+    def lengths(self) -> list[int]:
+        """Real tokens of the longer side of each pair, twice: what a pair fills in a batch."""
+        lengths = self.sides.lengths()
+        return [
+            2 * max(pair) for pair in zip(lengths[: self.size], lengths[self.size :], strict=True)
+        ]
+
+    def select(self, rows: Many[int]) -> "PairBatch":
+        """These pairs in this order."""
+        index = torch.as_tensor(list(rows), dtype=torch.long, device=self.probability.device)
+        return PairBatch(
+            sides=self.sides.select([*rows, *(row + self.size for row in rows)]),
+            probability=self.probability[index],
+            margin=self.margin[index],
+            row_weights=self.row_weights[index],
+            row_counts=self.row_counts[index],
+        )
+
+    def to(self, device: torch.device | str) -> "PairBatch":
+        """The same batch on another device."""
+        return PairBatch(
+            sides=self.sides.to(device),
+            probability=self.probability.to(device),
+            margin=self.margin.to(device),
+            row_weights=self.row_weights.to(device),
+            row_counts=self.row_counts.to(device),
+        )
+
+
+def collate(sequences: Many[Sequence], *, pad_id: int = 0, pad_to_multiple: int = 1) -> Batch:
+    """Sequences as one batch, padded on the right to the longest, rounded up to a multiple."""
+    for sequence in sequences:
+        _check_sequence(sequence)
+    longest = max((len(sequence.token_ids) for sequence in sequences), default=0)
+    width = -(-longest // pad_to_multiple) * pad_to_multiple
+    lengths = torch.tensor([len(sequence.token_ids) for sequence in sequences], dtype=torch.long)
+    loss_mask = _pad([sequence.loss_mask for sequence in sequences], width, False, torch.bool)
+    numbers = {
+        name: _token_numbers(sequences, name, width, loss_mask)
+        for name in TOKEN_FIELDS
+        if _is_given(sequences, name)
+    }
+    return Batch(
+        ids=tuple(sequence.id for sequence in sequences),
+        groups=tuple(sequence.group for sequence in sequences),
+        token_ids=_pad([sequence.token_ids for sequence in sequences], width, pad_id, torch.long),
+        attention_mask=torch.arange(width)[None, :] < lengths[:, None],
+        loss_mask=loss_mask,
+        row_weights=torch.tensor([sequence.weight for sequence in sequences]),
+        row_counts=torch.tensor([sequence.count for sequence in sequences]),
+        **numbers,
+    )
+
+
+def collate_pairs(pairs: Many[Pair], *, pad_id: int = 0, pad_to_multiple: int = 1) -> PairBatch:
+    """Pairs as one batch; both sides are padded to the longest side of all."""
+    sides = [pair.chosen for pair in pairs] + [pair.rejected for pair in pairs]
+    return PairBatch(
+        sides=collate(sides, pad_id=pad_id, pad_to_multiple=pad_to_multiple),
+        probability=torch.tensor([pair.probability for pair in pairs]),
+        margin=torch.tensor([pair.margin for pair in pairs]),
+        row_weights=torch.tensor([pair.weight for pair in pairs]),
+        row_counts=torch.tensor([pair.count for pair in pairs]),
+    )
+
+
+def concat(batches: Many[Batch]) -> Batch:
+    """The rows of several batches one after another, padded to one T."""
+    if not batches:
+        raise ValueError("nothing to concatenate")
+    width = max(batch.token_ids.shape[1] for batch in batches)
+    wide = [batch.padded_to(width) for batch in batches]
+    given = {name: [getattr(batch, name) for batch in wide] for name in TOKEN_FIELDS}
+    for name, tensors in given.items():
+        if any(tensor is None for tensor in tensors) and any(t is not None for t in tensors):
+            raise ValueError(f"some of the batches have {name} and some have not")
+    return Batch(
+        ids=tuple(name for batch in wide for name in batch.ids),
+        groups=tuple(name for batch in wide for name in batch.groups),
+        token_ids=torch.cat([batch.token_ids for batch in wide]),
+        attention_mask=torch.cat([batch.attention_mask for batch in wide]),
+        loss_mask=torch.cat([batch.loss_mask for batch in wide]),
+        row_weights=torch.cat([batch.row_weights for batch in wide]),
+        row_counts=torch.cat([batch.row_counts for batch in wide]),
+        **{name: None if ts[0] is None else torch.cat(ts) for name, ts in given.items()},
+    )
+
+
+def split_units(
+    lengths: Many[int], *, rows: int | None = None, tokens: int | None = None
+) -> list[list[int]]:
+    """Unit numbers in micro-batches of at most `rows` units and `tokens` padded tokens.
+
+    Units of like length stand together, so little is padded; a unit longer than `tokens` is alone.
+    """
+    order = sorted(range(len(lengths)), key=lambda unit: lengths[unit])
+    parts: list[list[int]] = []
+    for unit in order:
+        part = parts[-1] if parts else None
+        is_full = part is None or (rows is not None and len(part) >= rows)
+        if is_full or (
+            tokens is not None and part is not None and (len(part) + 1) * lengths[unit] > tokens
+        ):
+            parts.append([unit])
+        elif part is not None:
+            part.append(unit)
+    return parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Packed:
+    """Several sequences in each row, each with its own positions, none sees another."""
+
+    token_ids: Tensor
+    """(R, S) long."""
+    position_ids: Tensor
+    """(R, S) long; starts at 0 in every sequence."""
+    segment_ids: Tensor
+    """(R, S) long; number of the sequence in its row from 1, 0 = padding."""
+    places: Tensor
+    """(B, T) long; flat position of each token in R x S, 0 where the batch is padded."""
+
+    def attention_mask(self) -> Tensor:
+        """(R, 1, S, S) bool, true where position i may read position j: block-diagonal, causal.
+
+        Padding reads itself, so that no row of the softmax is empty.
+        """
+        same = self.segment_ids[:, :, None] == self.segment_ids[:, None, :]
+        size = self.token_ids.shape[1]
+        causal = torch.ones(size, size, dtype=torch.bool, device=same.device).tril()
+        return (same & causal)[:, None]
+
+    def unpack(self, values: Tensor) -> Tensor:
+        """Per-position numbers back in the layout of the batch, padding included. -> (B, T)."""
+        return values.reshape(-1)[self.places]
+
+
+def pack(batch: Batch, *, row_tokens: int, pad_id: int = 0) -> Packed:
+    """Put sequences into rows of `row_tokens` positions, longest first into the first that fits."""
+    lengths = batch.lengths()
+    free: list[int] = []
+    place: dict[int, tuple[int, int]] = {}
+    members: list[int] = []
+    segments: dict[int, int] = {}
+    for unit in sorted(range(len(lengths)), key=lambda unit: -lengths[unit]):
+        if lengths[unit] > row_tokens:
+            raise ValueError(
+                f"sequence {batch.ids[unit]!r} has {lengths[unit]} tokens, "
+                f"a packed row holds {row_tokens}"
+            )
+        row = next((r for r, room in enumerate(free) if room >= lengths[unit]), len(free))
+        if row == len(free):
+            free.append(row_tokens)
+            members.append(0)
+        place[unit] = (row, row_tokens - free[row])
+        free[row] -= lengths[unit]
+        members[row] += 1
+        segments[unit] = members[row]
+    shape = (len(free), row_tokens)
+    token_ids = torch.full(shape, pad_id, dtype=torch.long)
+    position_ids = torch.zeros(shape, dtype=torch.long)
+    segment_ids = torch.zeros(shape, dtype=torch.long)
+    places = torch.zeros_like(batch.token_ids)
+    for unit, (row, start) in place.items():
+        end = start + lengths[unit]
+        token_ids[row, start:end] = batch.token_ids[unit, : lengths[unit]]
+        position_ids[row, start:end] = torch.arange(lengths[unit])
+        segment_ids[row, start:end] = segments[unit]
+        places[unit, : lengths[unit]] = torch.arange(start, end) + row * row_tokens
+    return Packed(
+        token_ids=token_ids, position_ids=position_ids, segment_ids=segment_ids, places=places
+    )
+
+
+def _check_sequence(sequence: Sequence) -> None:
+    size = len(sequence.token_ids)
+    if size == 0:
+        raise ValueError(f"sequence {sequence.id!r} has no tokens")
+    for name in ("loss_mask", *TOKEN_FIELDS):
+        value = getattr(sequence, name)
+        if isinstance(value, list) and len(value) != size:
+            raise ValueError(
+                f"sequence {sequence.id!r} has {size} tokens but {len(value)} entries in {name}"
+            )
+    if sequence.loss_mask[0]:
+        raise ValueError(
+            f"sequence {sequence.id!r} trains its first token, which nothing predicts; "
+            "a prompt needs at least one token"
+        )
+
+
+def _is_given(sequences: Many[Sequence], name: str) -> bool:
+    given = [getattr(sequence, name) is not None for sequence in sequences]
+    if any(given) and not all(given):
+        missing = sequences[given.index(False)].id
+        raise ValueError(f"sequence {missing!r} has no {name}, others of its batch have")
+    return bool(given) and all(given)
+
+
+def _token_numbers(sequences: Many[Sequence], name: str, width: int, loss_mask: Tensor) -> Tensor:
+    values = [getattr(sequence, name) for sequence in sequences]
+    if all(isinstance(value, list) for value in values):
+        padded = _pad(values, width, 0.0, torch.float32)
+    else:
+        full = [
+            value if isinstance(value, list) else [value] * len(sequence.token_ids)
+            for value, sequence in zip(values, sequences, strict=True)
+        ]
+        padded = _pad(full, width, 0.0, torch.float32)
+    return torch.where(loss_mask, padded, 0.0)
+
+
+def _pad(
+    rows: list[list[int]] | list[list[bool]] | list[list[float]],
+    width: int,
+    filler: float,
+    dtype: torch.dtype,
+) -> Tensor:
+    full = [[*row, *[filler] * (width - len(row))] for row in rows]
+    return torch.tensor(full, dtype=dtype).reshape(len(rows), width)
+
+
+def _take(tensor: Tensor, index: Tensor, longest: int) -> Tensor:
+    taken = tensor.index_select(0, index)
+    return taken[:, :longest] if taken.dim() == 2 else taken
+
+
+def _widen(tensor: Tensor, missing: int) -> Tensor:
+    if tensor.dim() != 2 or missing == 0:
+        return tensor
+    return torch.nn.functional.pad(tensor, (0, missing))

@@ -1,0 +1,102 @@
+"""Several reward edges become one set of reward events.
+
+An edge says of a row: a number (an event at the last trained token), numbers at token positions (an
+event each), or None. `missing` decides about rows that some edge says nothing of: the sum or the
+mean (by absolute weight) of what is there, or no such row at all.
+Invariant: edges of weight 0 never arrive here, so they change nothing, not even by a rounding.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+
+from coloop.recipes.estimators import Events, normalise_events, normalise_over_batch
+from coloop.recipes.protocol import EdgeScores
+from coloop.recipes.rows import StayingRows
+from coloop.spec.algorithm import ResolvedRewards
+from coloop.spec.training import Credit
+
+
+def rows_that_stay(edges: Sequence[EdgeScores], size: int, missing: str) -> list[int]:
+    """Rows that some edge (with `skip_row`: every edge) says something about."""
+    if not edges:
+        return []
+    speaks = all if missing == "skip_row" else any
+    return [row for row in range(size) if speaks(edge.scores[row] is not None for edge in edges)]
+
+
+def sum_of_edges(edges: Sequence[EdgeScores], rows: StayingRows, missing: str) -> Events:
+    """Events of the weighted sum, or weighted mean, of what is there."""
+    combined: list[dict[int, float]] = []
+    for row in range(rows.size):
+        total: dict[int, float] = {}
+        weight = 0.0
+        for edge in edges:
+            said = _said(edge, rows, row)
+            weight += 0.0 if said is None else abs(edge.weight)
+            for place, value in (said or {}).items():
+                total[place] = total.get(place, 0.0) + edge.weight * value
+        if missing == "mean_of_available":
+            total = {place: value / weight for place, value in total.items()}
+        combined.append(total)
+    return _events(combined)
+
+
+def sum_of_normalised_edges(
+    edges: Sequence[EdgeScores], rows: StayingRows, settings: ResolvedRewards, credit: Credit
+) -> Events:
+    """Each edge normalised among the rows that it scores, then the weighted sum.
+
+    With `normalize_then_sum` the sum is normalised over the batch (GDPO, arXiv 2601.05242).
+    """
+    combined: list[dict[int, float]] = [{} for _ in range(rows.size)]
+    weights = [0.0] * rows.size
+    for edge in edges:
+        said = [_said(edge, rows, row) for row in range(rows.size)]
+        own = clip_events(_events([at or {} for at in said]), settings.reward_clip)
+        own = normalise_events(own, rows.groups, rows.lengths, settings)
+        for row, place, value in zip(
+            own.rows.tolist(), own.positions.tolist(), own.values.tolist(), strict=True
+        ):
+            combined[row][place] = combined[row].get(place, 0.0) + edge.weight * value
+        for row, at in enumerate(said):
+            weights[row] += 0.0 if at is None else abs(edge.weight)
+    if credit.missing == "mean_of_available":
+        combined = [
+            {place: value / weight for place, value in at.items()}
+            for at, weight in zip(combined, weights, strict=True)
+        ]
+    events = _events(combined)
+    if credit.combine == "normalize_then_sum":
+        return normalise_over_batch(events, epsilon=settings.epsilon)
+    return events
+
+
+def clip_events(events: Events, limit: float | None) -> Events:
+    """Every event kept within plus or minus `limit`."""
+    return events if limit is None else events.with_values(events.values.clamp(-limit, limit))
+
+
+def _said(edge: EdgeScores, rows: StayingRows, row: int) -> dict[int, float] | None:
+    """What an edge says of a row, as numbers at token positions."""
+    score = edge.scores[rows.index[row]]
+    if score is None:
+        return None
+    if not isinstance(score, Mapping):
+        return {int(rows.last[row]): float(score)}
+    for place in score:
+        if not 0 <= place < rows.sizes[row]:
+            raise ValueError(
+                f"{edge.name} scores token {place} of row {rows.index[row]}, "
+                f"which has {rows.sizes[row]} tokens"
+            )
+    return {place: float(value) for place, value in score.items()}
+
+
+def _events(values: Sequence[dict[int, float]]) -> Events:
+    flat = [(row, place, at[place]) for row, at in enumerate(values) for place in sorted(at)]
+    return Events(
+        rows=torch.tensor([row for row, _, _ in flat], dtype=torch.long),
+        positions=torch.tensor([place for _, place, _ in flat], dtype=torch.long),
+        values=torch.tensor([value for _, _, value in flat], dtype=torch.float64),
+    )

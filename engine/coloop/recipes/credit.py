@@ -1,0 +1,198 @@
+"""Credit: what reward edges say of a role's rows becomes an advantage for each trained token.
+
+Legend: ``B`` rows that stay, ``T`` completion tokens.
+
+    scores -> events -> combine, baseline, deviation -> token rewards -> look ahead -> whiten
+
+`credit.combine` decides where the sum over edges stands: `sum_then_normalize` before the baseline,
+`normalize_then_sum` after it and before a normalisation over the batch, `separate_advantages` after
+it and nothing more. KL in the reward is part of that sum where a group has a baseline (one number a
+row, as in verl and in TRL's RLOO); else it is taken from the reward of each token.
+Does not know how groups are formed: callers pass group keys, after all filters.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from coloop.algos import advantages as estimate
+from coloop.algos.kl import kl_divergence
+from coloop.algos.masks import masked_mean, masked_sum
+from coloop.recipes.combine import (
+    clip_events,
+    rows_that_stay,
+    sum_of_edges,
+    sum_of_normalised_edges,
+)
+from coloop.recipes.estimators import Events, last_of_rows, normalise_events
+from coloop.recipes.protocol import CreditInput, CreditOutput, EdgeScores, Score
+from coloop.recipes.rows import StayingRows, gather_rows
+from coloop.spec.algorithm import ResolvedRewards
+from coloop.spec.training import Credit
+
+GROUP_OF_ONE = "credit.group_of_one"
+"""Alert: rows that are alone in their group, where a baseline leaves them nothing to learn."""
+
+
+def credit_rows(rows: CreditInput, settings: ResolvedRewards, credit: Credit) -> CreditOutput:
+    """Advantages of all rows of one role and step; None for rows that leave the update."""
+    _check_input(rows, credit)
+    size = len(rows.groups)
+    edges = [edge for edge in rows.edges if edge.weight != 0.0]
+    staying = gather_rows(rows, rows_that_stay(edges, size, credit.missing))
+    totals = sum_of_edges(edges, staying, credit.missing)
+    kl = _kl_of_tokens(rows, staying, settings)
+    kl_left = kl
+    if credit.combine == "sum_then_normalize":
+        events = clip_events(totals, settings.reward_clip)
+        if kl is not None and settings.needs_group:
+            events, kl_left = _less_kl_of_rows(events, staying, kl), None
+        events = normalise_events(events, staying.groups, staying.lengths, settings)
+    else:
+        events = sum_of_normalised_edges(edges, staying, settings, credit)
+    token_rewards = events.at_tokens(staying.mask.shape)
+    if kl_left is not None:
+        token_rewards = token_rewards - kl_left
+    advantages, returns = _look_ahead(token_rewards, rows, staying, settings)
+    if settings.whiten:
+        is_unbiased = settings.whiten_deviation == "unbiased"
+        advantages = estimate.whiten(
+            advantages, staying.mask, unbiased=is_unbiased, row_counts=staying.counts
+        )
+    rewards = totals.row_totals(staying.size).float()
+    return CreditOutput(
+        advantages=staying.spread(staying.numbers_or_lists(advantages), size),
+        returns=None if returns is None else staying.spread(staying.lists(returns), size),
+        rewards=staying.spread(rewards.tolist(), size),
+        metrics=_metrics(edges, rows, staying, rewards, advantages, kl),
+        alerts=_alerts(staying, settings),
+    )
+
+
+def _check_input(rows: CreditInput, credit: Credit) -> None:
+    for name in ("rounds", "class_weights", "balance"):
+        if getattr(credit, name) is not None:
+            raise ValueError(f"credit.{name} is not applied by the recipes")
+    given: dict[str, Sequence[object] | None] = {
+        "loss_masks": rows.loss_masks,
+        "counts": rows.counts,
+        "log_prob_differences": rows.log_prob_differences,
+        "values": rows.values,
+        "greedy_scores": rows.greedy_scores,
+        **{f"scores of {edge.name}": edge.scores for edge in rows.edges},
+    }
+    for name, value in given.items():
+        if value is not None and len(value) != len(rows.groups):
+            raise ValueError(f"{name} has {len(value)} rows, expected {len(rows.groups)}")
+    for edge in rows.edges:
+        for place, score in enumerate(edge.scores):
+            total = _total(score)
+            if total is not None and not math.isfinite(total):
+                raise ValueError(f"score {score} of {edge.name} for row {place} is not finite")
+
+
+def _kl_of_tokens(
+    rows: CreditInput, staying: StayingRows, settings: ResolvedRewards
+) -> Tensor | None:
+    """Coefficient times KL at each trained token, where it belongs into the reward. (B, T)."""
+    if settings.kl is None or settings.kl.into != "reward":
+        return None
+    if rows.log_prob_differences is None:
+        raise ValueError("KL in the reward needs log-probs of a reference")
+    given = rows.kl_coefficient
+    coefficient = settings.kl.coefficient if given is None else given
+    differences = staying.padded(rows.log_prob_differences)
+    zeros = torch.zeros_like(differences)
+    kl = kl_divergence(differences, zeros, estimator=settings.kl.estimator)
+    return torch.where(staying.mask, coefficient * kl, 0.0)
+
+
+def _less_kl_of_rows(events: Events, staying: StayingRows, kl: Tensor) -> Events:
+    """The row's total KL, taken from its last event."""
+    per_row = masked_sum(kl, staying.mask, dim=1).double()  # (B,)
+    is_last = last_of_rows(events.rows)
+    less = torch.where(is_last, per_row[events.rows], 0.0)
+    return events.with_values(events.values - less)
+
+
+def _look_ahead(
+    token_rewards: Tensor, rows: CreditInput, staying: StayingRows, settings: ResolvedRewards
+) -> tuple[Tensor, Tensor | None]:
+    """Advantages and, where there are values, returns. (B, T) each."""
+    if settings.advantage == "gae":
+        return _gae(token_rewards, rows, staying, settings)
+    ahead = estimate.discounted_returns(token_rewards, staying.mask, gamma=settings.gamma)
+    if settings.advantage != "greedy":
+        return ahead, None
+    if rows.greedy_scores is None:
+        raise ValueError("advantage 'greedy' needs the score of each prompt's greedy row")
+    greedy = torch.tensor([rows.greedy_scores[row] for row in staying.index])
+    return torch.where(staying.mask, ahead - greedy[:, None], 0.0), None
+
+
+def _gae(
+    token_rewards: Tensor, rows: CreditInput, staying: StayingRows, settings: ResolvedRewards
+) -> tuple[Tensor, Tensor]:
+    if rows.values is None:
+        raise ValueError("advantage 'gae' needs the values of a critic")
+    gae_lambda: float | Tensor = settings.gae_lambda
+    if settings.length_alpha is not None:
+        gae_lambda = estimate.length_adaptive_lambda(staying.lengths, alpha=settings.length_alpha)
+    return estimate.generalized_advantages(
+        token_rewards,
+        staying.padded(rows.values),
+        staying.mask,
+        gamma=settings.gamma,
+        gae_lambda=gae_lambda,
+    )
+
+
+def _alerts(staying: StayingRows, settings: ResolvedRewards) -> tuple[tuple[str, str], ...]:
+    if not settings.needs_group or settings.allow_group_of_one:
+        return ()
+    alone = int((estimate.group_sizes(staying.groups) <= 1).sum())
+    if alone == 0:
+        return ()
+    message = (
+        f"{alone} of {staying.size} rows are alone in their group; "
+        f"{settings.advantage} gives them advantage 0, so they teach nothing"
+    )
+    return ((GROUP_OF_ONE, message),)
+
+
+def _metrics(
+    edges: Sequence[EdgeScores],
+    rows: CreditInput,
+    staying: StayingRows,
+    rewards: Tensor,
+    advantages: Tensor,
+    kl: Tensor | None,
+) -> dict[str, float]:
+    metrics = {"rows/without_reward": float(len(rows.groups) - staying.size)}
+    if staying.size == 0:
+        return metrics
+    tokens = advantages[staying.mask]
+    distance = (rewards - estimate.group_means(rewards, staying.groups)).abs()
+    spread = estimate.group_sums(distance, staying.groups)
+    metrics |= {
+        "reward/mean": float(rewards.mean()),
+        "reward/std": float(rewards.std()) if staying.size > 1 else 0.0,
+        "reward/zero_variance": float((spread < 1e-6).float().mean()),
+        "advantage/mean": float(tokens.mean()) if tokens.numel() else 0.0,
+        "advantage/std": float(tokens.std()) if tokens.numel() > 1 else 0.0,
+    }
+    for edge in edges if len(edges) > 1 else ():
+        totals = [_total(edge.scores[row]) for row in staying.index]
+        there = [total for total in totals if total is not None]
+        metrics[f"reward/{edge.name}"] = sum(there) / len(there) if there else 0.0
+    if kl is not None:
+        metrics["kl/penalty"] = float(masked_mean(kl, staying.mask))
+    return metrics
+
+
+def _total(score: Score) -> float | None:
+    if isinstance(score, Mapping):
+        return float(sum(score.values()))
+    return None if score is None else float(score)

@@ -1,0 +1,44 @@
+"""Learning from demonstrations: cross-entropy on the tokens to imitate.
+
+Legend: ``B`` sequences, ``T`` token positions.
+"""
+
+from dataclasses import dataclass
+
+from coloop.algos.aggregation import divisor, token_weights
+from coloop.algos.masks import masked_sum
+from coloop.batch import Batch, PairBatch
+from coloop.recipes.protocol import LossOutput, Needs, PolicyOutputs
+from coloop.spec.algorithm import Sft
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImitationRecipe:
+    """An algorithm of port `demonstrations`: −log π, mean over all tokens of the optimizer step."""
+
+    name: str
+    port: str = "demonstrations"
+
+    def refusal(self, settings: Sft) -> str | None:
+        del settings
+        return None
+
+    def needs(self, settings: Sft) -> Needs:
+        del settings
+        return Needs()
+
+    def count(self, batch: Batch | PairBatch, settings: Sft) -> float:
+        del settings
+        assert isinstance(batch, Batch)
+        return divisor(batch.loss_mask, "token_mean", row_counts=batch.row_counts)
+
+    def loss(self, batch: Batch | PairBatch, policy: PolicyOutputs, settings: Sft) -> LossOutput:
+        del settings
+        assert isinstance(batch, Batch)
+        weights = token_weights(
+            batch.loss_mask,
+            "token_mean",
+            row_weights=batch.row_weights,
+            row_counts=batch.row_counts,
+        )
+        return LossOutput(total=-masked_sum(weights * policy.log_probs, batch.loss_mask))

@@ -1,0 +1,192 @@
+"""Learning from scores: advantages times a policy loss, plus KL and minus entropy.
+
+Legend: ``B`` sequences, ``T`` token positions.
+All algorithms of port `rewards` are settings of this one recipe; each has its own file beside this
+one with its formula. Invariant: tokens outside the loss mask take part in nothing, and every number
+that looks across tokens (ratio of a sequence, its length) looks inside one sequence only.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from coloop.algos import losses
+from coloop.algos.aggregation import divisor, token_weights
+from coloop.algos.correction import correction_weights
+from coloop.algos.kl import kl_divergence
+from coloop.algos.masks import masked_sum
+from coloop.batch import Batch, PairBatch
+from coloop.recipes.credit import credit_rows
+from coloop.recipes.protocol import CreditInput, CreditOutput, LossOutput, Needs, PolicyOutputs
+from coloop.spec.algorithm import ResolvedRewards
+from coloop.spec.training import Credit
+
+RUNNABLE_LOSSES = frozenset(
+    {"clipped", "policy_gradient", "sequence_clipped", "cispo", "sapo", "gmpo"}
+)
+"""Losses of a token or a sequence alone; clip_cov and kl_cov look across the whole batch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyRecipe:
+    """An algorithm of port `rewards`."""
+
+    name: str
+    port: str = "rewards"
+
+    def refusal(self, settings: ResolvedRewards) -> str | None:
+        if settings.loss not in RUNNABLE_LOSSES:
+            return f"loss {settings.loss!r} looks across the whole batch and cannot run yet"
+        if settings.off_policy is not None:
+            return "rows that others wrote (off_policy) cannot be learned yet"
+        if settings.aggregation == "constant" and settings.divisor is None:
+            return "aggregation 'constant' needs a divisor"
+        return None
+
+    def needs(self, settings: ResolvedRewards) -> Needs:
+        return Needs(entropy=True, entropy_gradient=bool(settings.entropy), log_probs_old=True)
+
+    def credit(self, rows: CreditInput, settings: ResolvedRewards, credit: Credit) -> CreditOutput:
+        return credit_rows(rows, settings, credit)
+
+    def count(self, batch: Batch | PairBatch, settings: ResolvedRewards) -> float:
+        assert isinstance(batch, Batch)
+        return divisor(
+            batch.loss_mask,
+            settings.aggregation,
+            constant=settings.divisor,
+            row_counts=batch.row_counts,
+        )
+
+    def loss(
+        self, batch: Batch | PairBatch, policy: PolicyOutputs, settings: ResolvedRewards
+    ) -> LossOutput:
+        assert isinstance(batch, Batch)
+        mask, log_probs = batch.loss_mask, policy.log_probs
+        old = _old_log_probs(batch, log_probs)
+        tokens = policy_loss(log_probs, old, _advantages(batch), mask, settings)
+        tokens = tokens * _correction(batch, old, settings)
+        weights = token_weights(
+            mask,
+            settings.aggregation,
+            row_weights=batch.row_weights,
+            row_counts=batch.row_counts,
+        )
+        teaching = (weights * tokens).sum()
+        total = teaching
+        if settings.kl is not None and settings.kl.into == "loss":
+            kl = kl_divergence(log_probs, _reference(batch), estimator=settings.kl.estimator)
+            total = total + settings.kl.coefficient * (weights * torch.where(mask, kl, 0.0)).sum()
+        if settings.entropy:
+            assert policy.entropy is not None
+            entropy = torch.where(mask, policy.entropy, 0.0)
+            total = total - settings.entropy * (weights * entropy).sum()
+        return LossOutput(
+            total=total,
+            metrics={
+                "loss/policy": (teaching.detach(), self.count(batch, settings)),
+                **self._token_metrics(batch, policy, old, settings),
+            },
+            maxima={"ratio/max": losses.log_ratios(log_probs.detach(), old, mask).exp().max()},
+        )
+
+    def _token_metrics(
+        self, batch: Batch, policy: PolicyOutputs, old: Tensor, settings: ResolvedRewards
+    ) -> dict[str, tuple[Tensor | float, Tensor | float]]:
+        """Means over trained tokens, each token once."""
+        mask, log_probs = batch.loss_mask, policy.log_probs.detach()
+        count = mask.sum()
+        metrics: dict[str, tuple[Tensor | float, Tensor | float]] = {}
+        if settings.loss == "clipped":
+            clipped = losses.is_clipped(
+                log_probs,
+                old,
+                _advantages(batch),
+                mask,
+                clip_low=settings.clip_low,
+                clip_high=settings.clip_high,
+            )
+            metrics["clip_fraction"] = (clipped.sum(), count)
+        if policy.entropy is not None:
+            metrics["entropy"] = (masked_sum(policy.entropy.detach(), mask), count)
+        if batch.log_probs_reference is not None:
+            kl = kl_divergence(log_probs, batch.log_probs_reference, estimator="k3")
+            metrics["kl"] = (masked_sum(kl, mask), count)
+        return metrics
+
+
+def policy_loss(
+    log_probs: Tensor, old: Tensor, advantages: Tensor, mask: Tensor, settings: ResolvedRewards
+) -> Tensor:
+    """The loss of each token that the settings name. (B, T) -> (B, T)."""
+    low, high = settings.clip_low, settings.clip_high
+    match settings.loss:
+        case "clipped":
+            return losses.clipped(
+                log_probs,
+                old,
+                advantages,
+                mask,
+                clip_low=low,
+                clip_high=high,
+                dual_clip=settings.dual_clip,
+            )
+        case "policy_gradient":
+            return losses.policy_gradient(log_probs, advantages, mask)
+        case "sequence_clipped":
+            return losses.sequence_clipped(
+                log_probs, old, advantages, mask, clip_low=low, clip_high=high
+            )
+        case "cispo":
+            return losses.cispo(
+                log_probs,
+                old,
+                advantages,
+                mask,
+                ratio_min=settings.ratio_min,
+                ratio_max=settings.ratio_max,
+            )
+        case "sapo":
+            return losses.sapo(
+                log_probs,
+                old,
+                advantages,
+                mask,
+                tau_positive=settings.tau_positive,
+                tau_negative=settings.tau_negative,
+            )
+        case "gmpo":
+            return losses.gmpo(log_probs, old, advantages, mask, clip_low=low, clip_high=high)
+    raise ValueError(f"loss {settings.loss!r} cannot run")
+
+
+def _old_log_probs(batch: Batch, log_probs: Tensor) -> Tensor:
+    # With one optimizer step an update the policy is its own old self, up to the gradient.
+    return log_probs.detach() if batch.log_probs_old is None else batch.log_probs_old
+
+
+def _correction(batch: Batch, old: Tensor, settings: ResolvedRewards) -> Tensor:
+    """Weights where engine and trainer disagree; the ratio is never anchored at the engine."""
+    if batch.log_probs_rollout is None:
+        return torch.ones_like(old)
+    return correction_weights(
+        old,
+        batch.log_probs_rollout,
+        batch.loss_mask,
+        method=settings.correction.method,
+        lowest=settings.correction.min,
+        highest=settings.correction.max,
+    )
+
+
+def _advantages(batch: Batch) -> Tensor:
+    if batch.advantages is None:
+        raise ValueError("rows of port 'rewards' need advantages")
+    return batch.advantages
+
+
+def _reference(batch: Batch) -> Tensor:
+    if batch.log_probs_reference is None:
+        raise ValueError("KL in the loss needs log-probs of a reference")
+    return batch.log_probs_reference

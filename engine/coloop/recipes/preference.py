@@ -1,0 +1,130 @@
+"""Learning from pairs: chosen more likely, rejected less, measured against a reference.
+
+Legend: ``P`` pairs, ``T`` token positions. The policy's outputs are over both sides, 2P rows with
+the chosen ones first.
+With `sft: a` the loss of a pair is a · imitation + (1 − a) · preference, where imitation is the
+mean negative log-prob of the chosen side's tokens (arXiv 2404.19733), so the share does not depend
+on lengths. Invariant: a pair's loss looks at that pair only.
+"""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from coloop.algos import preference
+from coloop.algos.masks import masked_mean
+from coloop.batch import Batch, PairBatch
+from coloop.recipes.protocol import LossOutput, Needs, PolicyOutputs
+from coloop.spec.algorithm import ResolvedPreference
+
+SMOOTHED = frozenset({"sigmoid", "robust", "exo"})
+"""Losses that take label smoothing."""
+
+PLAIN = frozenset({"hinge", "ipo", "nca", "sppo", "apo", "discopop"})
+"""Losses that do not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreferenceRecipe:
+    """An algorithm of port `pairs` for a policy with a reference."""
+
+    name: str
+    port: str = "pairs"
+
+    def refusal(self, settings: ResolvedPreference) -> str | None:
+        if settings.loss not in SMOOTHED | PLAIN:
+            return f"loss {settings.loss!r} looks across pairs and cannot run yet"
+        if settings.label_smoothing > 0 and settings.loss not in SMOOTHED:
+            return f"loss {settings.loss!r} takes no label_smoothing"
+        return None
+
+    def needs(self, settings: ResolvedPreference) -> Needs:
+        del settings
+        return Needs()
+
+    def count(self, batch: Batch | PairBatch, settings: ResolvedPreference) -> float:
+        del settings
+        assert isinstance(batch, PairBatch)
+        return float(batch.row_counts.double().sum())
+
+    def loss(
+        self, batch: Batch | PairBatch, policy: PolicyOutputs, settings: ResolvedPreference
+    ) -> LossOutput:
+        assert isinstance(batch, PairBatch)
+        sides = batch.sides
+        if sides.log_probs_reference is None:
+            raise ValueError(f"{settings.name} needs log-probs of a reference for both sides")
+        ratios = preference.side_log_ratios(
+            policy.log_probs,
+            sides.log_probs_reference,
+            sides.loss_mask,
+            mean=settings.reduce == "mean",
+        )
+        chosen, rejected = ratios[: batch.size], ratios[batch.size :]  # (P,) each
+        pairs = preference_loss(chosen, rejected, _soft_labels(batch, settings), settings)
+        share = settings.sft
+        if share > 0:
+            tokens = masked_mean(policy.log_probs, sides.loss_mask, dim=1)
+            pairs = share * -tokens[: batch.size] + (1 - share) * pairs
+        weights = batch.row_weights * batch.row_counts
+        return LossOutput(
+            total=(weights * pairs).sum(),
+            metrics=_metrics(chosen.detach(), rejected.detach(), settings),
+        )
+
+
+def preference_loss(
+    chosen: Tensor, rejected: Tensor, probability: Tensor | None, settings: ResolvedPreference
+) -> Tensor:
+    """The loss of each pair that the settings name. (P,) -> (P,)."""
+    if probability is not None:
+        soft = {"sigmoid": preference.sigmoid, "hinge": preference.hinge, "ipo": preference.ipo}
+        smoothing = (
+            {"label_smoothing": settings.label_smoothing} if settings.loss == "sigmoid" else {}
+        )
+        return soft[settings.loss](
+            chosen, rejected, beta=settings.beta, probability=probability, **smoothing
+        )
+    if settings.loss in SMOOTHED:
+        smoothed = {
+            "sigmoid": preference.sigmoid,
+            "robust": preference.robust,
+            "exo": preference.exo,
+        }
+        return smoothed[settings.loss](
+            chosen, rejected, beta=settings.beta, label_smoothing=settings.label_smoothing
+        )
+    plain = {
+        "hinge": preference.hinge,
+        "ipo": preference.ipo,
+        "nca": preference.nca,
+        "sppo": preference.sppo,
+        "apo": preference.apo,
+        "discopop": preference.discopop,
+    }
+    return plain[settings.loss](chosen, rejected, beta=settings.beta)
+
+
+def _soft_labels(batch: PairBatch, settings: ResolvedPreference) -> Tensor | None:
+    """Probabilities, where a pair has one that is not 1."""
+    if bool((batch.probability == 1.0).all()):
+        return None
+    if settings.loss not in preference.TAKES_SOFT_LABELS:
+        raise ValueError(f"loss {settings.loss!r} is not defined for soft pairs")
+    return batch.probability
+
+
+def _metrics(
+    chosen: Tensor, rejected: Tensor, settings: ResolvedPreference
+) -> dict[str, tuple[Tensor | float, Tensor | float]]:
+    """Means over pairs. Both sides' log ratios may fall while their margin rises."""
+    size = float(chosen.numel())
+    margin = settings.beta * (chosen - rejected)
+    # A tie (as at the start, where policy and reference are equal) is half right.
+    right = (margin > 0).float() + 0.5 * (margin == 0).float()
+    return {
+        "accuracy": (right.sum(), size),
+        "margin": (margin.sum(), size),
+        "log_ratio/chosen": (chosen.sum(), size),
+        "log_ratio/rejected": (rejected.sum(), size),
+    }

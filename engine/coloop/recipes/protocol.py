@@ -1,0 +1,129 @@
+"""What a recipe is: the credit and the loss of one algorithm, as pure functions over batches.
+
+Legend: ``B`` sequences, ``T`` token positions, ``P`` pairs.
+A recipe unpacks resolved settings into the functions of `algos`. It knows no model, optimizer, role
+or table. Invariant: `loss` is an undivided sum and `count` the same batch's share of the divisor,
+so a trainer may cut an optimizer step into any micro-batches and divide once.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from torch import Tensor
+
+from coloop.batch import Batch, PairBatch
+
+Score = float | None | Mapping[int, float]
+"""A number for the row, "does not apply", or numbers at token positions of the completion."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EdgeScores:
+    """What one edge into `rewards` delivered, row by row."""
+
+    name: str
+    weight: float
+    scores: Sequence[Score]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreditInput:
+    """The rows that are credited: one role, one step, all groups."""
+
+    edges: Sequence[EdgeScores]
+    groups: Sequence[Hashable]
+    """Group key of each row; rows of one key share a baseline."""
+    loss_masks: Sequence[Sequence[bool]]
+    """Trained tokens of each completion."""
+    counts: Sequence[float] | None = None
+    """How often each row was drawn; None: once."""
+    log_prob_differences: Sequence[Sequence[float]] | None = None
+    """log policy - log reference at each token of each completion; for KL in the reward."""
+    kl_coefficient: float | None = None
+    """In place of the settings' coefficient, where it adapts."""
+    values: Sequence[Sequence[float]] | None = None
+    """A critic's value at each token of each completion."""
+    greedy_scores: Sequence[float] | None = None
+    """Score of the greedy completion of each row's prompt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreditOutput:
+    """Advantages of each row, in the order of the input; None for rows that leave the update."""
+
+    advantages: tuple[float | list[float] | None, ...]
+    """One number for all trained tokens, or one for each token of the completion."""
+    returns: tuple[list[float] | None, ...] | None
+    """What a critic learns; None without values."""
+    rewards: tuple[float | None, ...]
+    """The combined reward, before any baseline and KL."""
+    metrics: Mapping[str, float]
+    alerts: tuple[tuple[str, str], ...] = ()
+    """(code, message) of what a person should look at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyOutputs:
+    """What the model says about a batch."""
+
+    log_probs: Tensor
+    """(B, T) float32, at the rollout's temperature; 0 outside the loss mask."""
+    entropy: Tensor | None = None
+    """(B, T) float32; carries a gradient only where the recipe asks for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LossOutput:
+    """The undivided loss of one micro-batch and what it shows."""
+
+    total: Tensor
+    """Scalar with gradient."""
+    metrics: Mapping[str, tuple[Tensor | float, Tensor | float]] = field(default_factory=dict)
+    """(sum, count) of each; the mean is taken over all micro-batches."""
+    maxima: Mapping[str, Tensor] = field(default_factory=dict)
+    """Reduced by maximum over all micro-batches."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Needs:
+    """What a loss reads beside log-probs of the sampled tokens."""
+
+    entropy: bool = False
+    """Entropy is worth measuring."""
+    entropy_gradient: bool = False
+    """The loss contains the entropy."""
+    log_probs_old: bool = False
+    """The loss compares with the policy as it was when the update began."""
+
+
+class Recipe(Protocol):
+    """Loss of one algorithm; `settings` is what `coloop.spec.algorithm` resolves its section to."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def port(self) -> str:
+        """The teaching port it serves."""
+        ...
+
+    def refusal(self, settings: Any) -> str | None:
+        """Why these settings cannot run, or None."""
+        ...
+
+    def needs(self, settings: Any) -> Needs: ...
+
+    def count(self, batch: Batch | PairBatch, settings: Any) -> float:
+        """This batch's share of the divisor: tokens, sequences, pairs, or a constant."""
+        ...
+
+    def loss(
+        self, batch: Batch | PairBatch, policy: PolicyOutputs, settings: Any
+    ) -> LossOutput: ...
+
+
+class CreditRecipe(Recipe, Protocol):
+    """A recipe of port `rewards`, which also turns scores into advantages."""
+
+    def credit(self, rows: CreditInput, settings: Any, credit: Any) -> CreditOutput: ...

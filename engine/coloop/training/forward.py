@@ -1,0 +1,235 @@
+"""Log-probs of given tokens by a Hugging Face causal model, with logits only where they are needed.
+
+Legend: ``B`` sequences, ``T`` token positions, ``N`` trained tokens, ``H`` width, ``V`` vocabulary.
+
+    token_ids (B, T) -> decoder -> hidden (B, T-1, H) -> the N states that predict trained tokens
+        -> head, in chunks (N, V) -> log-probs (N,) -> back to (B, T)
+
+Padding stands on the right, so a causal decoder needs no attention mask. Logits are float32,
+divided by the temperature as the sampler does, and never held for more than one chunk: above a
+chunk they are computed again in the backward pass. Does not know losses or optimizers.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from coloop.batch import Batch, collate, pack, split_units
+from coloop.batch import Sequence as TokenSequence
+from coloop.recipes.protocol import PolicyOutputs
+
+LOGITS_AT_ONCE = 1 << 24
+"""Most logits held at once where no chunk is set; 64 MiB in float32."""
+
+TOKENS_AT_ONCE = 1 << 14
+"""Most padded tokens of a micro-batch where none is set."""
+
+EntropyMode = Literal["none", "measured", "learned"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForwardOptions:
+    """How a forward pass spends memory."""
+
+    loss_chunk: int | None = None
+    """Trained tokens whose logits are held at once; None: 64 MiB of them."""
+    autocast: torch.dtype | None = None
+    """Type of the matrix products; None: that of the weights."""
+    packed_row_tokens: int | None = None
+    """Pack sequences into rows of so many positions; None: one sequence a row, padded."""
+
+
+class TokenModel:
+    """A causal model as a function from batches to log-probs."""
+
+    def __init__(self, model: nn.Module, options: ForwardOptions | None = None) -> None:
+        self.model = model
+        self.options = options or ForwardOptions()
+        self._split = _split_of(model)
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    def outputs(
+        self, batch: Batch, *, temperature: float = 1.0, entropy: EntropyMode = "none"
+    ) -> PolicyOutputs:
+        """Log-probs of the trained tokens, 0 elsewhere; gradients flow where they are enabled."""
+        shape = batch.token_ids.shape
+        places = batch.loss_mask.flatten().nonzero().flatten()  # (N,) in B x T
+        targets = batch.token_ids.flatten()[places]
+        with self._precision():
+            logits_of, states = self._predicting_states(batch, places)
+            log_probs, spread = self._at_chunks(logits_of, states, targets, temperature, entropy)
+        return PolicyOutputs(
+            log_probs=_put(log_probs, places, shape),
+            entropy=None if spread is None else _put(spread, places, shape),
+        )
+
+    def _precision(self) -> AbstractContextManager[Any]:
+        if self.options.autocast is None:
+            return nullcontext()
+        return torch.autocast(self.device.type, dtype=self.options.autocast)
+
+    def _predicting_states(
+        self, batch: Batch, places: Tensor
+    ) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+        """States (N, H) before each trained token, and what makes logits (n, V) of states."""
+        width = batch.token_ids.shape[1]
+        if self.options.packed_row_tokens is not None:
+            return self._packed_states(batch, places, self.options.packed_row_tokens)
+        # The last position predicts nothing that is known, so it is not computed.
+        inputs = batch.token_ids[:, :-1]
+        before = places - places // width - 1  # the same token's predecessor, in B x (T-1)
+        return self._states({"input_ids": inputs}, before)
+
+    def _packed_states(
+        self, batch: Batch, places: Tensor, row_tokens: int
+    ) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+        packed = pack(batch, row_tokens=row_tokens)
+        dtype = self.options.autocast or next(self.model.parameters()).dtype
+        allowed = packed.attention_mask()
+        mask = torch.zeros(allowed.shape, dtype=dtype, device=allowed.device)
+        inputs = {
+            "input_ids": packed.token_ids,
+            "position_ids": packed.position_ids,
+            "attention_mask": mask.masked_fill(~allowed, torch.finfo(dtype).min),
+        }
+        return self._states(inputs, packed.places.flatten()[places] - 1)
+
+    def _states(
+        self, inputs: dict[str, Tensor], places: Tensor
+    ) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+        if self._split is None:
+            logits = self.model(**inputs, use_cache=False).logits
+            return _same, logits.flatten(0, 1).index_select(0, places)
+        decoder, head = self._split
+        hidden = decoder(**inputs, use_cache=False).last_hidden_state
+        return head, hidden.flatten(0, 1).index_select(0, places)
+
+    def _at_chunks(
+        self,
+        logits_of: Callable[[Tensor], Tensor],
+        states: Tensor,
+        targets: Tensor,
+        temperature: float,
+        entropy: EntropyMode,
+    ) -> tuple[Tensor, Tensor | None]:
+        size = self._chunk_size()
+        if states.shape[0] <= size:
+            return _log_probs(logits_of, states, targets, temperature, entropy)
+        parts = [
+            checkpoint(
+                _log_probs, logits_of, state, target, temperature, entropy, use_reentrant=False
+            )
+            if torch.is_grad_enabled()
+            else _log_probs(logits_of, state, target, temperature, entropy)
+            for state, target in zip(
+                torch.split(states, size), torch.split(targets, size), strict=True
+            )
+        ]
+        log_probs = torch.cat([part[0] for part in parts])
+        spreads = [part[1] for part in parts if part[1] is not None]
+        return log_probs, torch.cat(spreads) if spreads else None
+
+    def _chunk_size(self) -> int:
+        if self.options.loss_chunk is not None:
+            return self.options.loss_chunk
+        vocabulary = int(self.model.config.vocab_size)  # type: ignore[union-attr, arg-type]
+        return max(LOGITS_AT_ONCE // vocabulary, 1)
+
+
+def score_sequences(
+    model: TokenModel,
+    sequences: Sequence[TokenSequence],
+    *,
+    temperature: float = 1.0,
+    rows_at_once: int | None = None,
+) -> list[list[float]]:
+    """Log-prob of each token, aligned to `token_ids`; 0 where the loss mask is false."""
+    if not sequences:
+        return []
+    batch = collate([_bare(sequence) for sequence in sequences])
+    scores: list[list[float]] = [[] for _ in sequences]
+    lengths = batch.lengths()
+    for rows in split_units(lengths, rows=rows_at_once, tokens=TOKENS_AT_ONCE):
+        part = batch.select(rows).to(model.device)
+        with torch.no_grad():
+            log_probs = model.outputs(part, temperature=effective_temperature(temperature))
+        for row, numbers in zip(rows, log_probs.log_probs.tolist(), strict=True):
+            scores[row] = numbers[: lengths[row]]
+    return scores
+
+
+def effective_temperature(temperature: float) -> float:
+    """Greedy text (temperature 0) has its log-probs at 1, as the engines report them."""
+    return temperature if temperature > 0 else 1.0
+
+
+def _log_probs(
+    logits_of: Callable[[Tensor], Tensor],
+    states: Tensor,
+    targets: Tensor,
+    temperature: float,
+    entropy: EntropyMode,
+) -> tuple[Tensor, Tensor | None]:
+    """(N, H) -> log-probs (N,) of the targets and entropies (N,), float32."""
+    logits = logits_of(states).float()  # (N, V)
+    if temperature != 1.0:
+        logits = logits / temperature
+    total = logits.logsumexp(-1)  # (N,)
+    log_probs = logits.gather(1, targets[:, None]).squeeze(1) - total
+    if entropy == "none":
+        return log_probs, None
+    if entropy == "learned":
+        return log_probs, _entropy(logits, total)
+    with torch.no_grad():
+        return log_probs, _entropy(logits, total)
+
+
+def _entropy(logits: Tensor, total: Tensor) -> Tensor:
+    """log Σ e^z − Σ p z, which is −Σ p log p. (N, V), (N,) -> (N,)."""
+    return total - ((logits - total[:, None]).exp() * logits).sum(-1)
+
+
+def _put(numbers: Tensor, places: Tensor, shape: torch.Size) -> Tensor:
+    """Numbers (N,) at their places in zeros of `shape`."""
+    flat = torch.zeros(shape.numel(), dtype=numbers.dtype, device=numbers.device)
+    return flat.index_put((places,), numbers).view(shape)
+
+
+def _same(states: Tensor) -> Tensor:
+    return states
+
+
+def _bare(sequence: TokenSequence) -> TokenSequence:
+    return TokenSequence(id=sequence.id, token_ids=sequence.token_ids, loss_mask=sequence.loss_mask)
+
+
+def _split_of(model: nn.Module) -> tuple[Callable[..., Any], Callable[[Tensor], Tensor]] | None:
+    """Decoder and head, where head(decoder(x)) is what the model computes; else None.
+
+    Models that scale or cap their logits after the head are run whole.
+    """
+    find_decoder = getattr(model, "get_decoder", None)
+    find_head = getattr(model, "get_output_embeddings", None)
+    if find_decoder is None or find_head is None:
+        return None
+    decoder, head = find_decoder(), find_head()
+    if decoder is None or head is None or decoder is model:
+        return None
+    was_training = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            probe = torch.arange(4, device=next(model.parameters()).device)[None, :]
+            whole = model(input_ids=probe, use_cache=False).logits
+            apart = head(decoder(input_ids=probe, use_cache=False).last_hidden_state)
+    finally:
+        model.train(was_training)
+    return (decoder, head) if torch.allclose(whole, apart, rtol=1e-4, atol=1e-4) else None

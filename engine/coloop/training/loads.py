@@ -1,0 +1,98 @@
+"""One load of an update, made ready: rows as tensors, settings with the coefficient of the moment."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torch import Tensor
+
+from coloop.batch import Batch, Pair, PairBatch, collate, collate_pairs
+from coloop.recipes.kl_control import KlController
+from coloop.recipes.protocol import Needs, Recipe
+from coloop.spec.algorithm import ResolvedRewards
+from coloop.training.forward import EntropyMode, effective_temperature
+from coloop.training.protocol import TeachingLoad
+
+
+@dataclass(slots=True, kw_only=True)
+class PreparedLoad:
+    """A load as one batch, with what its recipe reads."""
+
+    name: str
+    """Role, port and algorithm: what a KL controller belongs to."""
+    role: str
+    port: str
+    recipe: Recipe
+    settings: Any
+    batch: Batch | PairBatch
+    lengths: list[int]
+    """Tokens that each unit fills."""
+    needs: Needs
+    weight: float
+    temperature: float
+
+    @property
+    def size(self) -> int:
+        """Units (rows or pairs)."""
+        return len(self.lengths)
+
+    @property
+    def entropy(self) -> EntropyMode:
+        if self.needs.entropy_gradient:
+            return "learned"
+        return "measured" if self.needs.entropy else "none"
+
+    def set_log_probs_old(self, log_probs: Tensor) -> None:
+        assert isinstance(self.batch, Batch)
+        self.batch = replace(self.batch, log_probs_old=log_probs)
+
+
+def prepare_load(
+    load: TeachingLoad, controllers: dict[str, KlController]
+) -> tuple[PreparedLoad | None, int]:
+    """The load without rows that have no trained token, and how many those were.
+
+    None where no row is left. A controller is made for an algorithm that adapts its KL in the loss.
+    """
+    teaching = [row for row in load.rows if _has_trained_token(row)]
+    left_out = len(load.rows) - len(teaching)
+    if not teaching:
+        return None, left_out
+    name = f"{load.role}.{load.port}.{load.settings.name}"
+    settings = _with_coefficient(name, load.settings, controllers)
+    batch = _collate(teaching)
+    ready = PreparedLoad(
+        name=name,
+        role=load.role,
+        port=load.port,
+        recipe=load.recipe,
+        settings=settings,
+        batch=batch,
+        lengths=batch.lengths(),
+        needs=load.recipe.needs(settings),
+        weight=load.weight,
+        temperature=effective_temperature(load.temperature),
+    )
+    return ready, left_out
+
+
+def _collate(rows: list[Any]) -> Batch | PairBatch:
+    kinds = {isinstance(row, Pair) for row in rows}
+    if len(kinds) > 1:
+        raise ValueError("a load has either sequences or pairs, not both")
+    return collate_pairs(rows) if kinds == {True} else collate(rows)
+
+
+def _has_trained_token(row: Any) -> bool:
+    if isinstance(row, Pair):
+        return any(row.chosen.loss_mask) or any(row.rejected.loss_mask)
+    return any(row.loss_mask)
+
+
+def _with_coefficient(name: str, settings: Any, controllers: dict[str, KlController]) -> Any:
+    if not isinstance(settings, ResolvedRewards) or settings.kl is None:
+        return settings
+    if settings.kl.target is None or settings.kl.into != "loss":
+        return settings
+    if name not in controllers:
+        controllers[name] = KlController.of(settings.kl)
+    return controllers[name].applied(settings)

@@ -1,0 +1,137 @@
+"""The seam between roles and what trains weights.
+
+A backend owns the model, the optimizer, the learning-rate schedule and the counters of one weights
+group. It knows token sequences and recipes; it names no algorithm and knows no tables, edges or
+phases.
+
+    loads (port, recipe, rows) -> mini-batches -> micro-batches -> loss / divisor -> one step each
+
+Invariants:
+- The divisor of a load is taken over a whole optimizer step, so micro-batches change nothing.
+- The order of rows follows from the seed that is passed; nothing draws from global state.
+- `state_dict` is all that an exact resume needs: k + (N - k) updates equal N bit for bit on a CPU.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from coloop.batch import Pair
+from coloop.batch import Sequence as TokenSequence
+from coloop.errors import ColoopError
+from coloop.recipes.protocol import Recipe
+from coloop.spec.training import Training
+
+
+class UpdateFailed(ColoopError):
+    """A loss or gradient is not finite; the weights are as they were before that optimizer step."""
+
+    code = "training.not_finite"
+
+    def __init__(
+        self,
+        message: str,
+        group: str = "",
+        node: str | None = None,
+        port: str | None = None,
+        step: int | None = None,
+    ) -> None:
+        super().__init__(message, group, node, port, step)
+        self.group = group
+        self.node = node
+        self.port = port
+        self.step = step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TeachingLoad:
+    """What one teaching port of one role brings to an update, for one of its algorithms."""
+
+    role: str
+    """Node id."""
+    port: str
+    recipe: Recipe
+    settings: Any
+    """What `coloop.spec.algorithm` resolves the algorithm's section to."""
+    rows: Sequence[TokenSequence] | Sequence[Pair]
+    weight: float = 1.0
+    """Of this load's loss among the learner's."""
+    temperature: float = 1.0
+    """That the rows were sampled at; logits are divided by it, as by the sampler. 0 counts as 1."""
+
+
+def _keep_going() -> bool:
+    return False
+
+
+def _ignore(done: int, total: int) -> None:
+    del done, total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hooks:
+    """How an update speaks with who waits for it."""
+
+    progress: Callable[[int, int], None] = _ignore
+    """Called with rows done and rows in all, after each micro-batch."""
+    should_stop: Callable[[], bool] = _keep_going
+    """Asked between micro-batches until the first optimizer step is taken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateReport:
+    """What an update did."""
+
+    metrics: Mapping[str, Mapping[str, float]]
+    """By role, then by name."""
+    rows: int
+    """Rows learned from, each once."""
+    tokens: int
+    """Their trained tokens, each once."""
+    optimizer_steps: int
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    """By role: rows without a trained token, which teach nothing."""
+
+
+class TrainBackend(Protocol):
+    """Owner of one weights group's training."""
+
+    def begin_phase(self, total_updates: int | None) -> None:
+        """A phase's entry starts: warm-up and decay of the learning rate span its updates."""
+        ...
+
+    def update(
+        self,
+        loads: Sequence[TeachingLoad],
+        training: Training,
+        *,
+        seed: int,
+        hooks: Hooks | None = None,
+    ) -> UpdateReport:
+        """Learn from all loads jointly.
+
+        Raises `StopRequested` where a stop is asked before the first optimizer step; then nothing
+        has changed. Once a step is taken the update is completed, so that a version of the weights
+        never stands for half an update. Raises `UpdateFailed` on a loss that is not finite.
+        """
+        ...
+
+    def evaluate(
+        self, loads: Sequence[TeachingLoad], training: Training, *, hooks: Hooks | None = None
+    ) -> UpdateReport:
+        """Losses and metrics of the loads by the weights as they are; nothing learns."""
+        ...
+
+    def score(
+        self, sequences: Sequence[TokenSequence], *, temperature: float = 1.0
+    ) -> list[list[float]]:
+        """Log-prob of each token, aligned to `token_ids`; 0 where the loss mask is false."""
+        ...
+
+    def reset_optimizer(self) -> None:
+        """Forget the optimizer's running means; weights and counters stay."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]: ...
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
