@@ -2,7 +2,7 @@
 
     sum  := term (("+" | "-") term)*         term := factor (("*" | "/") factor)*
     factor := ("-" | "+") factor | power      power := atom ("^" factor)?
-    atom := number | "(" sum ")"
+    atom := number | "(" sum ")" | "sqrt" "(" sum ")" | "pi"      (the last two only where asked)
 
 Text, depth and size of numbers are bounded, so a hostile completion costs microseconds.
 """
@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from math import isqrt
 from typing import Final
 
 LONGEST_TEXT: Final = 500
@@ -18,7 +19,11 @@ DEEPEST: Final = 40
 LARGEST_POWER: Final = 64
 LARGEST_BITS: Final = 4096
 
-TOKEN: Final = re.compile(r"\s*(?:(\d+\.\d+|\.\d+|\d+)|(\*\*|[-+*/^()]))")
+TOKEN: Final = re.compile(r"\s*(?:(\d+\.\d+|\.\d+|\d+)|(\*\*|[-+*/^()]|sqrt|pi))")
+
+PI: Final = Fraction(314159265358979323846, 10**20)
+ROOT_DIGITS: Final = 10**20
+"""Roots that are no fractions are cut after this many steps of one."""
 
 
 class NotArithmetic(ValueError):
@@ -33,11 +38,14 @@ class Expression:
     numbers: tuple[Fraction, ...]
 
 
-def read_expression(text: str) -> Expression:
-    """Value of an expression; NotArithmetic where it is none, and on division by zero."""
+def read_expression(text: str, *, functions: bool = False) -> Expression:
+    """Value of an expression; NotArithmetic where it is none, and on division by zero.
+
+    With `functions`, sqrt and pi are known too; their values are exact to 20 digits.
+    """
     if len(text) > LONGEST_TEXT:
         raise NotArithmetic(f"longer than {LONGEST_TEXT} characters")
-    reader = _Reader(list(_tokens(text)))
+    reader = _Reader(list(_tokens(text)), functions)
     value = reader.sum(0)
     if reader.place != len(reader.tokens):
         raise NotArithmetic(f"{reader.tokens[reader.place]!r} is out of place")
@@ -55,8 +63,9 @@ def _tokens(text: str) -> Iterator[str]:
 
 
 class _Reader:
-    def __init__(self, tokens: list[str]) -> None:
+    def __init__(self, tokens: list[str], functions: bool) -> None:
         self.tokens = tokens
+        self.functions = functions
         self.place = 0
         self.numbers: list[Fraction] = []
 
@@ -107,10 +116,24 @@ class _Reader:
             if self.take() != ")":
                 raise NotArithmetic("a bracket is not closed")
             return value
+        if self.functions and token == "pi":
+            return PI
+        if self.functions and token == "sqrt" and self.next_is("("):
+            return _root(self.atom(depth + 1))
         if token[0].isdigit() or token[0] == ".":
             self.numbers.append(Fraction(token))
             return self.numbers[-1]
         raise NotArithmetic(f"{token!r} is out of place")
+
+
+def _root(value: Fraction) -> Fraction:
+    if value < 0:
+        raise NotArithmetic("it takes the root of a negative number")
+    whole = Fraction(isqrt(value.numerator), isqrt(value.denominator) or 1)
+    if whole * whole == value:
+        return whole
+    scaled = value.numerator * ROOT_DIGITS**2 // value.denominator
+    return Fraction(isqrt(scaled), ROOT_DIGITS)
 
 
 def _power(base: Fraction, exponent: Fraction) -> Fraction:

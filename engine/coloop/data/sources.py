@@ -93,8 +93,7 @@ class MappedSource:
         return len(self._raw)
 
     def row(self, index: int) -> dict[str, Any]:
-        """The source's columns under their own names, and under the loop's where they are mapped.
-        """
+        """The source's columns under their own names, the mapped ones under the loop's too."""
         line = self._raw.line_of(index)
         try:
             raw = self._raw.row(index)

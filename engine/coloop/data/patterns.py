@@ -1,0 +1,78 @@
+"""Regular expressions of the user, applied to text that a model wrote, with a deadline.
+
+A pattern that backtracks without end on some completion would hold a whole run; here it ends in
+PatternTimeout. Syntax is that of Python's `re` (the `regex` library's default behaviour).
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Final
+
+import regex  # type: ignore[import-untyped]
+
+TIMEOUT_SECONDS: Final = 2.0
+"""Longest time for one pattern on one text."""
+
+
+class PatternProblem(ValueError):
+    """A pattern that is no regular expression."""
+
+
+class PatternTimeout(ValueError):
+    """A pattern that did not finish on a text in time."""
+
+
+class Pattern:
+    """A compiled pattern whose every use has a deadline."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        try:
+            self._compiled = regex.compile(source)
+        except regex.error as error:
+            raise PatternProblem(f"{source!r} is no regular expression: {error}") from None
+
+    @property
+    def groups(self) -> int:
+        """How many groups it has."""
+        return int(self._compiled.groups)
+
+    def is_in(self, text: str) -> bool:
+        """Whether it matches somewhere."""
+        try:
+            return self._compiled.search(text, timeout=TIMEOUT_SECONDS) is not None
+        except TimeoutError:
+            raise self._late(text) from None
+
+    def matches(self, text: str) -> list[str]:
+        """What each match says: its first group that took part, or all of it."""
+        try:
+            return list(self._found(text))
+        except TimeoutError:
+            raise self._late(text) from None
+
+    def last(self, text: str) -> str | None:
+        """What the last match says."""
+        found = self.matches(text)
+        return found[-1] if found else None
+
+    def _found(self, text: str) -> Iterator[str]:
+        for match in self._compiled.finditer(text, timeout=TIMEOUT_SECONDS):
+            yield _said(match)
+
+    def _late(self, text: str) -> PatternTimeout:
+        return PatternTimeout(
+            f"the pattern {self.source!r} takes more than {TIMEOUT_SECONDS:g} seconds on a text of "
+            f"{len(text)} characters; avoid repeats inside repeats"
+        )
+
+
+def _said(match: Any) -> str:
+    groups = [group for group in match.groups() if group is not None]
+    return str(groups[0]) if groups else str(match.group(0))
+
+
+@lru_cache(maxsize=256)
+def pattern(source: str) -> Pattern:
+    """A pattern by its source, compiled once."""
+    return Pattern(source)

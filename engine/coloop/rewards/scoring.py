@@ -1,0 +1,77 @@
+"""What a built-in reward sees of a row, and the checks that all of them share."""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from coloop.errors import DataError
+
+Score = float | dict[int, float] | None
+"""A number, numbers at positions (steps), or "does not apply"."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoringRow:
+    """One row as a reward sees it; built from a table's row by the role."""
+
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    """Bare names, and exact ones with a dot."""
+    scores: Mapping[str, Score] = field(default_factory=dict)
+    """What came in at port `scores`, by the scorer's node, in the order of the edges."""
+    id: str = ""
+    group: Hashable = None
+    """Siblings have the same; `margin` compares within it."""
+    ancestors: tuple[str, ...] = ()
+    """Ids of the rows that this one descends from."""
+    writer: str | None = None
+    """The node that wrote it."""
+    round: int = 1
+    conversation: Hashable = None
+    """Rows of one conversation have the same, over all roles and rounds."""
+
+    @property
+    def number(self) -> Score:
+        """The first score that came in and applies, in the order of the edges."""
+        return next((score for score in self.scores.values() if score is not None), None)
+
+
+Scorer = Callable[[Sequence[ScoringRow], Any], list[Score]]
+"""Scores of rows with the options of the reward (its section of the loop)."""
+
+
+def text_of(row: ScoringRow) -> str | None:
+    """What was written; None where the row has no completion (then a reward does not apply)."""
+    value = row.columns.get("completion")
+    if value is None or isinstance(value, str):
+        return value
+    raise DataError(f"column `completion` wants a text, found {repr(value)[:80]}")
+
+
+def tokens_of(row: ScoringRow) -> int:
+    """How many tokens were written."""
+    value = row.columns.get("length")
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise DataError(
+        "this reward counts tokens, and the rows have no column `length`; give it the rollouts of "
+        "an actor at port `rollouts`"
+    )
+
+
+def mapped(score: Score, change: Callable[[float], float]) -> Score:
+    """A function on a number, or on the number of each position."""
+    if score is None:
+        return None
+    if isinstance(score, dict):
+        return {place: change(value) for place, value in score.items()}
+    return change(score)
+
+
+def whole(score: Score) -> float | None:
+    """A score that has to be one number."""
+    if isinstance(score, dict):
+        raise DataError(
+            "scores at steps came in where one number a row is wanted; let the scorer reduce them "
+            "(`read: {reduce: min | product | last | mean}`)"
+        )
+    return score
