@@ -1,0 +1,131 @@
+"""A run in the terminal: phase, steps, rates, the last metrics, alerts. It reads events and gauges as anyone
+else does, so a run that is watched later looks the same as one that was just started."""
+
+import json
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+FINAL = {"finished": "green", "stopped": "yellow", "failed": "red"}
+SHOWN_METRICS = (
+    "reward/mean",
+    "accuracy",
+    "score",
+    "loss",
+    "kl",
+    "entropy",
+    "rollout/length",
+    "mismatch_kl",
+)
+
+
+class RunDisplay:
+    """Live where there is a terminal; plain lines of what matters elsewhere."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._gauges: dict[str, Any] = {}
+        self._metrics: dict[str, dict[str, float]] = {}
+        self._state = "starting"
+        self._live = (
+            Live(console=console, refresh_per_second=4, get_renderable=self._render)
+            if console.is_terminal
+            else None
+        )
+
+    def __enter__(self) -> "RunDisplay":
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self._live is not None:
+            self._live.stop()
+
+    def take(self, what: str, text: str) -> None:
+        """An event or the gauges, as JSON text."""
+        payload = json.loads(text)
+        if what == "gauges":
+            self._gauges = payload
+        else:
+            self._event(payload)
+
+    def _event(self, event: dict[str, Any]) -> None:
+        match event["type"]:
+            case "run.state":
+                self._state = event["state"]
+                if event["state"] in FINAL:
+                    colour = FINAL[event["state"]]
+                    self._say(f"[{colour}]{event['state']}[/] at step {event.get('step', 0)}")
+                if event.get("error"):
+                    self._say(f"[red]{event['error']['message']}[/]")
+            case "phase" if event["state"] == "started":
+                steps = f", {event['steps']} steps" if event.get("steps") else ""
+                learn = ", ".join(event["learn"]) or "nothing learns"
+                self._say(f"phase [bold]{event['phase']}[/]{steps}: {learn}")
+            case "metrics" if event.get("node"):
+                known = self._metrics.setdefault(event["node"], {})
+                known.update({k: v for k, v in event["metrics"].items() if v is not None})
+                if "accuracy" in event["metrics"] or "score" in event["metrics"]:
+                    self._say(f"  step {event['step']}: {event['node']} {_numbers(event['metrics'])}")
+            case "checkpoint":
+                self._say(f"  checkpoint {event['path']}{' (best)' if event.get('best') else ''}")
+            case "alert":
+                self._say(f"  [yellow]{event['code']}[/]: {event['message']}")
+            case "edit":
+                self._say(f"  edit: {event['changes']}")
+
+    def _say(self, line: str) -> None:
+        self._console.print(line, highlight=False)
+
+    def _render(self) -> RenderableType:
+        gauges = self._gauges
+        step, total = gauges.get("step", 0), gauges.get("steps_total")
+        head = Text(f"{self._state}  {gauges.get('phase') or ''}  ", style="bold")
+        head.append(f"step {step}" + (f" of {total}" if total else ""), style="default")
+        if gauges.get("step_seconds"):
+            head.append(f"  {gauges['step_seconds']:.2f} s a step")
+        if gauges.get("eta_seconds"):
+            head.append(f"  {_duration(gauges['eta_seconds'])} left")
+        bar = ProgressBar(total=total or 100, completed=step if total else 0, width=60)
+        return Group(head, bar, self._stages(), self._readings())
+
+    def _stages(self) -> Table:
+        table = Table(box=None, pad_edge=False)
+        for column in ("stage", "seconds", "share", "rows/s", "tokens/s"):
+            table.add_column(column, justify="left" if column == "stage" else "right")
+        for name, stage in self._gauges.get("stages", {}).items():
+            mark = " ◀ bottleneck" if name == self._gauges.get("bottleneck") else ""
+            table.add_row(
+                name + mark,
+                f"{stage['seconds']:.3f}",
+                f"{stage['share']:.0%}",
+                _rate(stage.get("samples_per_second")),
+                _rate(stage.get("tokens_per_second")),
+            )
+        return table
+
+    def _readings(self) -> Table:
+        table = Table(box=None, pad_edge=False, show_header=False)
+        for node, metrics in self._metrics.items():
+            shown = {name: metrics[name] for name in SHOWN_METRICS if name in metrics}
+            table.add_row(node, _numbers(shown))
+        return table
+
+
+def _numbers(metrics: dict[str, float | None]) -> str:
+    return "  ".join(f"{k} {v:.4g}" for k, v in metrics.items() if v is not None)
+
+
+def _rate(value: float | None) -> str:
+    return "" if value is None else f"{value:,.0f}"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"

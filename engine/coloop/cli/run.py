@@ -1,0 +1,211 @@
+"""`coloop run`: a headless run with a live display.
+
+Exit codes: 0 finished, 1 invalid, 3 failed, 130 stopped.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from coloop.cli.display import RunDisplay
+from coloop.cli.findings import print_findings
+from coloop.cli.loading import LoopText, apply_settings, read_loop
+from coloop.diagnostics import Diagnostic, Severity
+from coloop.errors import ColoopError, PlanRefused, RunNotFound, SpecProblem, SpecUnreadable
+from coloop.spec.graph import LoopSpec
+from coloop.spec.io import content_hash, parse
+from coloop.validate import validate
+
+EXIT = {"finished": 0, "failed": 3, "stopped": 130}
+OVER_BUDGET = "memory.over_budget"
+MARKED_LINES = "COLOOP_MARKED_LINES"
+
+
+def run_command(
+    spec: Annotated[str | None, typer.Argument(help="A file, `-`, or a preset's name.")] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Override one field: path=value. May be repeated."),
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            help="A Ray cluster: `http://host:8265` submits a job there, "
+            "`auto` or `host:port` connects this driver."
+        ),
+    ] = None,
+    local: Annotated[
+        bool, typer.Option("--local", help="Without Ray, everything in this process.")
+    ] = False,
+    runs_dir: Annotated[Path, typer.Option(help="Where run folders are made.")] = Path("runs"),
+    run_id: Annotated[str | None, typer.Option(help="Name of the run folder.")] = None,
+    resume: Annotated[
+        str | None, typer.Option(help="A run's id or folder: go on from its last checkpoint.")
+    ] = None,
+    root: Annotated[
+        Path | None,
+        typer.Option(help="Folder from which the loop's relative paths are read."),
+    ] = None,
+    threads: Annotated[int | None, typer.Option(help="Processor threads of the pools.")] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Run even where the memory estimate is over budget.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print each event as a line of JSON.")
+    ] = False,
+) -> None:
+    """Run a loop."""
+    console = Console(stderr=as_json, soft_wrap=True)
+    folder = _resumed_folder(console, resume, runs_dir)
+    try:
+        loop = _loop(spec, settings or [], folder)
+    except (SpecUnreadable, SpecProblem) as problem:
+        _refuse(console, str(problem), list(problem.diagnostics), as_json)
+    checked, warnings = _checked(console, loop, root, force=force, as_json=as_json)
+    if address is not None and address.startswith("http"):
+        from coloop.cli.submit import submit
+
+        raise typer.Exit(submit(loop, address, runs_dir=runs_dir, run_id=run_id, force=force))
+    _run(
+        console,
+        loop,
+        checked,
+        warnings,
+        runs_dir=runs_dir,
+        run_id=run_id,
+        folder=folder,
+        root=root,
+        cluster="local" if local else "ray",
+        address=address,
+        threads=threads,
+        as_json=as_json,
+    )
+
+
+def _run(
+    console: Console,
+    loop: LoopText,
+    spec: LoopSpec,
+    warnings: list[Diagnostic],
+    *,
+    runs_dir: Path,
+    run_id: str | None,
+    folder: Path | None,
+    root: Path | None,
+    cluster: str,
+    address: str | None,
+    threads: int | None,
+    as_json: bool,
+) -> None:
+    threads = threads or os.cpu_count() or 1
+    os.environ.setdefault("OMP_NUM_THREADS", str(threads) if cluster == "local" else "1")
+    from coloop.runtime.recorder import CallbackSink, MarkedLinesSink, Sink
+    from coloop.runtime.start import RunRequest, run
+
+    display = RunDisplay(console)
+    sinks: list[Sink] = []
+    if os.environ.get(MARKED_LINES):
+        sinks.append(MarkedLinesSink())
+    elif as_json:
+        sinks.append(CallbackSink(_print_event))
+    else:
+        sinks.append(CallbackSink(display.take))
+    request = RunRequest(
+        spec=spec,
+        text=loop.text,
+        root=root or loop.root,
+        runs_dir=runs_dir,
+        run_id=run_id,
+        resume=folder,
+        cluster="local" if cluster == "local" else "ray",
+        address=address,
+        sinks=sinks,
+        warnings=warnings,
+        threads=threads,
+    )
+    try:
+        with display:
+            result = run(request)
+    except PlanRefused as refused:
+        _refuse(console, str(refused), list(refused.diagnostics), as_json)
+    except ColoopError as error:
+        _refuse(console, str(error), [], as_json)
+    if not as_json:
+        console.print(f"run folder: {result.folder}", highlight=False)
+    raise typer.Exit(EXIT[result.state.value])
+
+
+def _resumed_folder(console: Console, resume: str | None, runs_dir: Path) -> Path | None:
+    if resume is None:
+        return None
+    for folder in (Path(resume), runs_dir / resume):
+        if (folder / "spec.yaml").exists():
+            return folder
+    console.print(f"there is no run {resume!r}, neither as a folder nor in {runs_dir}")
+    raise typer.Exit(1)
+
+
+def _loop(spec: str | None, settings: list[str], folder: Path | None) -> LoopText:
+    if folder is not None:
+        own = read_loop(str(folder / "spec.yaml"))
+        if settings:
+            raise SpecProblem("a resumed run keeps its loop; `--set` belongs to a new run")
+        if spec is not None and _hash(read_loop(spec)) != _hash(own):
+            raise SpecProblem(
+                f"{spec} is not the loop of {folder.name}; leave it out to go on with that run, "
+                "or start a new one without --resume"
+            )
+        return LoopText(text=own.text, root=Path(), name=own.name)
+    if spec is None:
+        raise SpecUnreadable("which loop? name a file, `-`, or a preset; or --resume a run")
+    return apply_settings(read_loop(spec), settings)
+
+
+def _hash(loop: LoopText) -> str | None:
+    parsed = parse(loop.text)
+    return content_hash(parsed.spec) if parsed.spec is not None else None
+
+
+def _checked(
+    console: Console, loop: LoopText, root: Path | None, *, force: bool, as_json: bool
+) -> tuple[LoopSpec, list[Diagnostic]]:
+    parsed = parse(loop.text)
+    found = list(parsed.diagnostics)
+    if parsed.spec is not None:
+        found += validate(parsed.spec, root=root or loop.root).diagnostics
+    errors = [d for d in found if d.severity is Severity.ERROR]
+    if parsed.spec is None or errors:
+        _refuse(console, f"{loop.name} is not valid", errors or found, as_json)
+    over = [d for d in found if d.code == OVER_BUDGET]
+    if over and not force:
+        _refuse(console, "over the memory budget; run it anyway with --force", over, as_json)
+    if found and not as_json:
+        print_findings(console, found)
+    assert parsed.spec is not None
+    return parsed.spec, found
+
+
+def _refuse(
+    console: Console, message: str, diagnostics: list[Diagnostic], as_json: bool
+) -> None:
+    if as_json:
+        found = [d.model_dump(mode="json", exclude_none=True) for d in diagnostics]
+        print(json.dumps({"ok": False, "message": message, "diagnostics": found}))
+    else:
+        console.print(f"[red]{message}[/]", highlight=False)
+        print_findings(console, diagnostics)
+    raise typer.Exit(1)
+
+
+def _print_event(what: str, text: str) -> None:
+    if what == "event":
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
+
+
+__all__ = ["RunNotFound", "run_command"]

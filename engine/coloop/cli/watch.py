@@ -1,0 +1,107 @@
+"""`coloop watch` and `coloop runs`: run folders, live or afterwards."""
+
+import json
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from coloop.cli.display import FINAL, RunDisplay
+
+POLL_SECONDS = 0.25
+
+
+def watch_command(
+    run: Annotated[str, typer.Argument(help="A run's id or folder.")],
+    runs_dir: Annotated[Path, typer.Option(help="Where run folders are.")] = Path("runs"),
+) -> None:
+    """Follow a run until it ends; one that has ended is shown whole."""
+    console = Console(soft_wrap=True)
+    folder = next((f for f in (Path(run), runs_dir / run) if (f / "spec.yaml").exists()), None)
+    if folder is None:
+        console.print(f"there is no run {run!r}, neither as a folder nor in {runs_dir}")
+        raise typer.Exit(1)
+    with RunDisplay(console) as display:
+        _follow(folder, display)
+
+
+def runs_command(
+    runs_dir: Annotated[Path, typer.Option(help="Where run folders are.")] = Path("runs"),
+    as_json: Annotated[bool, typer.Option("--json")] = False,
+) -> None:
+    """List runs, newest first."""
+    found = [_summary(folder) for folder in _folders(runs_dir)]
+    if as_json:
+        print(json.dumps(found))
+        return
+    console = Console(soft_wrap=True)
+    if not found:
+        console.print(f"no runs in {runs_dir}; start one with `coloop run grpo-arithmetic`")
+        return
+    table = Table(box=None)
+    for column in ("run", "state", "step", "started"):
+        table.add_column(column)
+    for one in found:
+        table.add_row(one["id"], one["state"], str(one["step"]), one["started_at"] or "")
+    console.print(table)
+
+
+def _follow(folder: Path, display: RunDisplay) -> None:
+    events = folder / "events.jsonl"
+    gauges = folder / "gauges.json"
+    offset = 0
+    shown = ""
+    is_over = False
+    while not is_over:
+        if gauges.exists():
+            text = gauges.read_text(encoding="utf-8")
+            if text != shown:
+                shown = text
+                display.take("gauges", text)
+        if not events.exists():
+            time.sleep(POLL_SECONDS)
+            continue
+        with events.open("rb") as file:
+            file.seek(offset)
+            lines = file.read().split(b"\n")
+        for line in lines[:-1]:
+            offset += len(line) + 1
+            display.take("event", line.decode())
+            event = json.loads(line)
+            is_over = event["type"] == "run.state" and event["state"] in FINAL
+        if len(lines) == 1:
+            time.sleep(POLL_SECONDS)
+
+
+def _folders(runs_dir: Path) -> list[Path]:
+    folders = [path.parent for path in runs_dir.glob("*/spec.yaml")]
+    return sorted(folders, key=lambda folder: folder.stat().st_mtime, reverse=True)
+
+
+def _summary(folder: Path) -> dict[str, Any]:
+    summary: dict[str, Any] = {
+        "id": folder.name,
+        "state": "starting",
+        "step": 0,
+        "started_at": None,
+        "path": str(folder),
+    }
+    events = folder / "events.jsonl"
+    if not events.exists():
+        return summary
+    with events.open(encoding="utf-8") as file:
+        for line in file:
+            if '"type":"run.state"' not in line and '"step"' not in line:
+                continue
+            try:
+                event = json.loads(line)
+            except ValueError:
+                break
+            summary["started_at"] = summary["started_at"] or event["at"]
+            summary["step"] = max(summary["step"], event.get("step") or 0)
+            if event["type"] == "run.state":
+                summary["state"] = event["state"]
+    return summary

@@ -1,0 +1,97 @@
+"""Roles' way to the weights: each weights group is asked for in the pool where it lives."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from coloop.cluster.protocol import Cluster
+from coloop.plan.types import Plan
+from coloop.roles.messages import (
+    Completion,
+    Example,
+    LearnOrder,
+    LearnReply,
+    PairExample,
+    PromptRequest,
+    Sampling,
+)
+
+
+class ClusterHosts:
+    """`Hosts` over a cluster."""
+
+    def __init__(
+        self, cluster: Cluster, plan: Plan, overrides: Callable[[], Mapping[str, Any]]
+    ) -> None:
+        """
+        Args:
+            overrides: values that lie over the spec at this moment; hosts keep the spec as it was given.
+        """
+        self._cluster = cluster
+        self._pools = {weights.name: weights.pool for weights in plan.weights}
+        self._overrides = overrides
+
+    def generate(
+        self, group: str, node: str, requests: Sequence[PromptRequest], sampling: Sampling
+    ) -> tuple[list[list[Completion]], int]:
+        result: tuple[list[list[Completion]], int] = self._call(
+            group, "generate", group, node, list(requests), sampling
+        )
+        return result
+
+    def score(
+        self, group: str, node: str, examples: Sequence[Example], temperature: float
+    ) -> list[list[float]]:
+        result: list[list[float]] = self._call(
+            group, "score", group, node, list(examples), temperature
+        )
+        return result
+
+    def score_pairs(
+        self, group: str, node: str, pairs: Sequence[PairExample]
+    ) -> list[dict[str, list[float]]]:
+        result: list[dict[str, list[float]]] = self._call(
+            group, "score_pairs", group, node, list(pairs)
+        )
+        return result
+
+    def learn(self, order: LearnOrder) -> LearnReply:
+        reply: LearnReply = self._call(order.group, "learn", self._dated(order))
+        return reply
+
+    def evaluate(self, order: LearnOrder) -> LearnReply:
+        reply: LearnReply = self._call(order.group, "evaluate", self._dated(order))
+        return reply
+
+    def sync(self, group: str) -> Mapping[str, float]:
+        metrics: Mapping[str, float] = self._call(group, "sync", group)
+        return metrics
+
+    def refresh(
+        self, group: str, source: str, *, ema: float = 0.0, folder: str | None = None
+    ) -> None:
+        """Give a group the weights of another one, or those that a checkpoint folder holds of it."""
+        self._call(group, "refresh", group, source, ema, folder)
+
+    def reset_optimizer(self, group: str) -> None:
+        self._call(group, "reset_optimizer", group)
+
+    def version(self, group: str) -> int:
+        version: int = self._call(group, "version", group)
+        return version
+
+    def save(self, folder: str) -> None:
+        """Every group's weights and trainer state, one folder each."""
+        for pool in dict.fromkeys(self._pools.values()):
+            self._cluster.call(pool, "save", folder)
+
+    def load(self, folder: str) -> None:
+        """Bring every group back to what `save` wrote."""
+        for pool in dict.fromkeys(self._pools.values()):
+            self._cluster.call(pool, "load", folder)
+
+    def _dated(self, order: LearnOrder) -> LearnOrder:
+        return replace(order, overrides=dict(self._overrides()))
+
+    def _call(self, group: str, method: str, *arguments: Any) -> Any:
+        return self._cluster.call(self._pools[group], method, *arguments)

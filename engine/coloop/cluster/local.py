@@ -1,0 +1,64 @@
+"""The cluster inside this process: each pool's host works in a thread of its own (`--local`)."""
+
+import logging
+import time
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from coloop.cluster.protocol import TICK_SECONDS, Deadlines, Tick
+from coloop.cluster.watchdog import Watchdog
+from coloop.plan.types import Plan
+from coloop.roles.host import HostSettings, PoolHost
+
+logger = logging.getLogger(__name__)
+
+
+class LocalCluster:
+    """Hosts in threads of the driver."""
+
+    def __init__(
+        self, plan: Plan, settings: Mapping[str, HostSettings], deadlines: Deadlines | None = None
+    ) -> None:
+        self._plan = plan
+        self._settings = settings
+        self._deadlines = deadlines or Deadlines()
+        self._hosts: dict[str, PoolHost] = {}
+        self._threads: dict[str, ThreadPoolExecutor] = {}
+        self._tick: Tick | None = None
+
+    def start(self) -> None:
+        for pool in self._plan.pools:
+            self._threads[pool.name] = ThreadPoolExecutor(1, thread_name_prefix=f"pool-{pool.name}")
+            self._hosts[pool.name] = PoolHost(self._settings[pool.name])
+        for pool in self._plan.pools:
+            self.call(pool.name, "build")
+
+    def call(self, pool: str, method: str, *arguments: Any) -> Any:
+        host = self._hosts[pool]
+        future: Future[Any] = self._threads[pool].submit(getattr(host, method), *arguments)
+        watchdog = Watchdog(f"{pool}: {method}", self._deadlines.stalled_after_seconds)
+        ticked = time.monotonic()
+        while True:
+            try:
+                return future.result(timeout=TICK_SECONDS)
+            except TimeoutError:
+                if future.done():
+                    raise
+            if self._tick is not None and time.monotonic() - ticked >= TICK_SECONDS:
+                ticked = time.monotonic()
+                poll = host.poll()
+                watchdog.seen(poll)
+                if self._tick(poll):
+                    host.interrupt()
+
+    def on_tick(self, tick: Tick | None) -> None:
+        self._tick = tick
+
+    def close(self) -> None:
+        for host in self._hosts.values():
+            host.interrupt()
+        for threads in self._threads.values():
+            threads.shutdown(wait=True, cancel_futures=True)
+        self._hosts.clear()
+        self._threads.clear()

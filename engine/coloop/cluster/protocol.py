@@ -1,0 +1,46 @@
+"""The seam to machines: where the processes that hold weights live, and how the driver waits for them.
+
+A cluster starts one host for each slot of each pool and carries calls to it. While it waits it ticks: the
+driver reads what is asked of the run, shows how far the stage is, and may ask the host to give up its work.
+Every wait has an end: a host that makes no progress for `stalled_after_seconds` is reported by name.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from coloop.roles.messages import Poll
+
+TICK_SECONDS = 0.1
+
+Tick = Callable[[Poll | None], bool]
+"""Called while a call is waited for; True asks the host to give its work up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deadlines:
+    """How long the cluster waits, in seconds."""
+
+    placement_seconds: float = 120.0
+    start_seconds: float = 300.0
+    stalled_after_seconds: float = 1800.0
+
+
+class Cluster(Protocol):
+    """Hosts of a plan, started together and ended together."""
+
+    def start(self) -> None:
+        """Place the pools and build the hosts; tears down what it started where it fails."""
+        ...
+
+    def call(self, pool: str, method: str, *arguments: Any) -> Any:
+        """The result of a host's method; raises what the host raised."""
+        ...
+
+    def on_tick(self, tick: Tick | None) -> None:
+        """Who is told while a call is waited for."""
+        ...
+
+    def close(self) -> None:
+        """End every host that was started."""
+        ...

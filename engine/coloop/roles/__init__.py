@@ -1,0 +1,40 @@
+"""Roles: one for each node kind that runs. A role owns what its node remembers; it knows neither time nor machines."""
+
+from collections.abc import Callable
+
+from coloop.plan.types import Plan
+from coloop.roles.actor import ActorRole
+from coloop.roles.buffer import BufferRole
+from coloop.roles.dataset import DatasetRole
+from coloop.roles.evaluate import EvaluateRole
+from coloop.roles.filter import FilterRole
+from coloop.roles.group import GroupRole
+from coloop.roles.pairs import PairsRole
+from coloop.roles.protocol import Context, Role
+from coloop.roles.reference import ReferenceRole
+from coloop.roles.reward import RewardRole
+from coloop.roles.template import TemplateRole
+
+ROLES: dict[str, Callable[[str, Context], Role]] = {
+    "actor": ActorRole,
+    "buffer": BufferRole,
+    "dataset": DatasetRole,
+    "evaluate": EvaluateRole,
+    "filter": FilterRole,
+    "pairs": PairsRole,
+    "reference": ReferenceRole,
+    "reward": RewardRole,
+    "template": TemplateRole,
+}
+
+
+def build_roles(context: Context) -> dict[str, Role]:
+    """A role for every node."""
+    return {name: ROLES[node.kind](name, context) for name, node in context.spec.nodes.items()}
+
+
+def build_group_roles(context: Context, plan: Plan) -> dict[str, Role]:
+    """A role for every weights group that trains."""
+    return {
+        weights.name: GroupRole(weights.name, context) for weights in plan.weights if weights.trains
+    }

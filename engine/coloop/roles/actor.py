@@ -1,0 +1,123 @@
+"""Any policy that writes. `generate` asks the host of its weights for completions and makes rows of them;
+`credit` turns the scores at `rewards` into what its algorithm learns from, and trains nothing.
+"""
+
+from dataclasses import replace
+
+from coloop.errors import DataError
+from coloop.roles.credit import credit_rewards
+from coloop.roles.messages import Completion, PromptRequest, Sampling
+from coloop.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.roles.seeds import derive_seed
+from coloop.spec.base import as_tuple
+from coloop.spec.nodes import ActorNode
+from coloop.tables import ABSENT, Row, Table, concat_rows
+from coloop.tables.row import child_row
+
+
+class ActorRole(Stateless):
+    """See the module."""
+
+    def __init__(self, node: str, context: Context) -> None:
+        self._node = node
+        self._context = context
+
+    @property
+    def _section(self) -> ActorNode:
+        section = self._context.spec.nodes[self._node]
+        assert isinstance(section, ActorNode)
+        return section
+
+    def run(self, call: Call) -> Outcome:
+        match call.verb:
+            case "generate":
+                return self._generate(call)
+            case "credit":
+                return credit_rewards(self._node, self._context, call)
+        raise AssertionError(call.verb)
+
+    def _generate(self, call: Call) -> Outcome:
+        rows = concat_rows(call.tables("prompts"))
+        if not rows:
+            return Outcome(outputs={"rollouts": Table()})
+        rollout = self._section.rollout
+        greedy_extra = rollout.greedy_extra and not call.is_probe
+        count = 1 if call.greedy else (call.samples or rollout.completions_per_prompt)
+        drawn, version = self._draw(
+            rows, call, count, 0.0 if call.greedy else call.temperature
+        )
+        best = self._draw(rows, call, 1, 0.0)[0] if greedy_extra else [[] for _ in rows]
+        children: list[Row] = []
+        for row, texts, extra in zip(rows, drawn, best, strict=True):
+            for k, completion in enumerate(texts):
+                columns = {"greedy": False} if greedy_extra else {}
+                children.append(self._child(row, k, completion, version, columns))
+            for completion in extra:
+                child = self._child(row, count, completion, version, {"greedy": True})
+                children.append(replace(child, group=None))
+        tokens = sum(len(child.tokens.token_ids) for child in children if child.tokens)
+        finished = sum(bool(child.columns["finished"]) for child in children)
+        return Outcome(
+            outputs={"rollouts": Table(rows=tuple(children))},
+            samples=len(children),
+            tokens=tokens,
+            metrics={
+                "rollout/tokens": tokens,
+                "rollout/length": tokens / len(children),
+                "rollout/finished": finished / len(children),
+            },
+        )
+
+    def _draw(
+        self, rows: tuple[Row, ...], call: Call, count: int, temperature: float | None
+    ) -> tuple[list[list[Completion]], int]:
+        rollout, context = self._section.rollout, self._context
+        requests = [
+            PromptRequest(
+                id=row.id,
+                prompt=self._prompt_of(row),
+                seeds=tuple(
+                    derive_seed(context.seed, self._node, call.salt, call.step, row.id, k)
+                    for k in range(count)
+                ),
+            )
+            for row in rows
+        ]
+        sampling = Sampling(
+            max_new_tokens=rollout.max_new_tokens,
+            temperature=rollout.temperature if temperature is None else temperature,
+            top_p=rollout.top_p,
+            top_k=rollout.top_k,
+            stop=as_tuple(rollout.stop),
+        )
+        return context.hosts.generate(
+            context.groups[self._node], self._node, requests, sampling
+        )
+
+    def _child(
+        self, row: Row, k: int, completion: Completion, version: int, extra: dict[str, object]
+    ) -> Row:
+        columns = {
+            "completion": completion.text,
+            "length": len(completion.tokens.token_ids),
+            "finished": completion.finished,
+            **extra,
+        }
+        child = child_row(
+            self._node, row, k, columns, tokens=completion.tokens, version=version
+        )
+        prompt = f"{self._node}.prompt"
+        return replace(child, scoped={**child.scoped, prompt: row.columns["prompt"]})
+
+    def _prompt_of(self, row: Row) -> str | list[dict[str, object]]:
+        prompt = row.column("prompt")
+        if isinstance(prompt, str | list):
+            return prompt
+        found = "no column `prompt`" if prompt is ABSENT else f"a {type(prompt).__name__}"
+        raise DataError(
+            f"{self._node}: row {row.id} has {found} where a prompt is expected; "
+            f"its columns are {', '.join(sorted(row.columns)) or 'none'}; map it with "
+            "`columns: {prompt: ...}` at the dataset, or write it in a template",
+            self._node,
+            "columns.prompt",
+        )

@@ -1,0 +1,189 @@
+"""Credit: the scores at `rewards` become what the learner's algorithm learns from.
+
+Edges meet on the learner's own rows. What an edge delivers to a row has three values: a number, `None`, or
+nothing at all; here both of the latter count as `None`, and a row with nothing but `None` is out. Nothing is
+trained and no weights are touched.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+
+from coloop.recipes import RECIPES
+from coloop.recipes.protocol import CreditInput, CreditOutput, EdgeScores
+from coloop.roles.inputs import deliver
+from coloop.roles.messages import LearnItem
+from coloop.roles.protocol import Call, Context, Input, Outcome
+from coloop.roles.texts import as_example
+from coloop.spec.algorithm import node_algorithms, resolve_rewards_algorithm
+from coloop.tables import Row, concat_rows
+from coloop.tables.table import Table
+
+PORT = "rewards"
+
+
+def credit_rewards(node: str, context: Context, call: Call) -> Outcome:
+    """Items of port `rewards`, one for each row that learns."""
+    inputs = call.inputs.get(PORT, ())
+    rows = _own_rows(node, call, inputs)
+    deliveries = [deliver(context, rows, given) for given in inputs]
+    kept = [row for row in rows if any(_is_number(d.of(row)) for d in deliveries)]
+    edges = [
+        EdgeScores(
+            name=given.edge.id or given.edge.source.node,
+            weight=given.edge.weight,
+            scores=[_or_none(delivery.of(row)) for row in kept],
+        )
+        for given, delivery in zip(inputs, deliveries, strict=True)
+    ]
+    detail = {
+        "rows": len(rows),
+        "kept": len(kept),
+        "edges": {
+            given.edge.key: _delivered(delivery.values, rows)
+            for given, delivery in zip(inputs, deliveries, strict=True)
+        },
+    }
+    if not kept:
+        alert = ("learn.no_rows", f"{node}: no row of this step has a score; nothing is learned")
+        return Outcome(items={PORT: ()}, detail=detail, alerts=[alert])
+    return _credited(node, context, call, kept, edges, detail)
+
+
+def _credited(
+    node: str,
+    context: Context,
+    call: Call,
+    kept: list[Row],
+    edges: list[EdgeScores],
+    detail: dict[str, object],
+) -> Outcome:
+    section = context.spec.nodes[node]
+    entry = node_algorithms(context.spec, node)[PORT][0]
+    settings = resolve_rewards_algorithm(
+        entry, max_new_tokens=section.rollout.max_new_tokens  # type: ignore[arg-type,union-attr]
+    )
+    reference = _by_row(call.tables("reference"))
+    missing_reference = 0
+    if settings.needs_reference:
+        with_reference = [row.id in reference for row in kept]
+        missing_reference = with_reference.count(False)
+        edges = [
+            EdgeScores(
+                name=edge.name,
+                weight=edge.weight,
+                scores=[s for s, has in zip(edge.scores, with_reference, strict=True) if has],
+            )
+            for edge in edges
+        ]
+        kept = [row for row, has in zip(kept, with_reference, strict=True) if has]
+    groups = [group_key(row, section.credit.group_by) for row in kept]  # type: ignore[union-attr]
+    masks = [row.tokens.loss_mask if row.tokens else [] for row in kept]
+    differences = None
+    if settings.kl is not None and settings.kl.into == "reward":
+        differences = [_difference(row, reference[row.id]) for row in kept]
+    output: CreditOutput = RECIPES[settings.family].credit(  # type: ignore[attr-defined]
+        CreditInput(
+            edges=edges,
+            groups=groups,
+            loss_masks=masks,
+            counts=[float(row.columns.get("drawn", 1.0)) for row in kept],
+            log_prob_differences=differences,
+        ),
+        settings,
+        section.credit,  # type: ignore[union-attr]
+    )
+    items = tuple(
+        LearnItem(
+            id=row.id,
+            example=as_example(row),
+            group=str(group),
+            count=float(row.columns.get("drawn", 1.0)),
+            advantages=advantages,
+            reference=reference.get(row.id),
+            version=row.version,
+        )
+        for row, group, advantages in zip(kept, groups, output.advantages, strict=True)
+        if advantages is not None
+    )
+    sizes = [groups.count(group) for group in dict.fromkeys(groups)]
+    detail |= {
+        "learned": len(items),
+        "groups": len(sizes),
+        "group_size": max(sizes, default=0),
+        "without_reference": missing_reference,
+        "versions": sorted({row.version for row in kept}),
+    }
+    metrics = dict(output.metrics)
+    for edge in edges:
+        numbers = [score for score in edge.scores if isinstance(score, float | int)]
+        if numbers:
+            metrics[f"reward/{edge.name}"] = sum(numbers) / len(numbers)
+    return Outcome(
+        items={PORT: items},
+        metrics=metrics,
+        detail=detail,
+        alerts=list(output.alerts),
+        outputs={"credited": Table(rows=_credited_rows(node, kept, output))},
+    )
+
+
+def _credited_rows(node: str, rows: Sequence[Row], output: CreditOutput) -> tuple[Row, ...]:
+    """The rows with what came out of it, for people to look at."""
+    found = []
+    for row, reward, advantage in zip(rows, output.rewards, output.advantages, strict=True):
+        columns: dict[str, float | None] = {"reward": reward}
+        if isinstance(advantage, float | int):
+            columns["advantage"] = float(advantage)
+        found.append(row.with_columns(node, columns))
+    return tuple(found)
+
+
+def group_key(row: Row, group_by: Sequence[str] | None) -> Hashable:
+    """What a row shares with its group: the row at the writer's input port, or what `group_by` names."""
+    if not group_by:
+        return row.group
+    return tuple(_shared(row, name) for name in group_by)
+
+
+def _shared(row: Row, name: str) -> Hashable:
+    match name:
+        case "prompt":
+            return max(row.trail, key=lambda ancestor: len(row.trail[ancestor]))
+        case "role":
+            return row.writer
+        case "round":
+            return row.round
+    return row.ancestor_born_at(name) or row.columns.get(name)
+
+
+def _own_rows(node: str, call: Call, inputs: Sequence[Input]) -> tuple[Row, ...]:
+    """What the learner wrote in this step, and its own rows that a buffer brings."""
+    tables = [call.own] if call.own is not None else []
+    tables += [
+        Table(rows=tuple(row for row in given.table.rows if row.writer == node))
+        for given in inputs
+    ]
+    rows = concat_rows([table for table in tables if table.rows])
+    return tuple(row for row in rows if row.tokens is not None and not row.columns.get("greedy"))
+
+
+def _by_row(tables: Sequence[Table]) -> Mapping[str, list[float]]:
+    return {row_id: values for table in tables for row_id, values in (table.log_probs or {}).items()}
+
+
+def _difference(row: Row, reference: list[float]) -> list[float]:
+    assert row.tokens is not None
+    return [own - other for own, other in zip(row.tokens.log_probs, reference, strict=True)]
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, float | int | dict)
+
+
+def _or_none(value: object) -> float | None | dict[int, float]:
+    return value if isinstance(value, float | int | dict) else None
+
+
+def _delivered(values: Mapping[str, object], rows: Sequence[Row]) -> dict[str, int]:
+    given = [values[row.id] for row in rows if row.id in values]
+    return {"delivered": len(given), "none": sum(value is None for value in given)}
+

@@ -1,0 +1,92 @@
+"""Rows from outside: `load` gives the next rows of a source, in the order of its cursor."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from coloop.data.cursor import DataCursor, Draw, steps_for
+from coloop.data.sources import Source, open_source, unfolded
+from coloop.roles.protocol import Call, Context, Outcome
+from coloop.roles.seeds import derive_seed
+from coloop.spec.nodes import DatasetNode
+from coloop.tables import Row, Table
+from coloop.tables.row import child_row, root_row
+
+
+class DatasetRole:
+    """See the module."""
+
+    def __init__(self, node: str, context: Context) -> None:
+        self._node = node
+        self._context = context
+        self._source, self._opened_as = self._open(), self._section.source
+        self._cursor = DataCursor(
+            rows=len(self._source),
+            seed=derive_seed(context.seed, node, "order"),
+            shuffle=self._section.shuffle,
+        )
+
+    @property
+    def _section(self) -> DatasetNode:
+        section = self._context.spec.nodes[self._node]
+        assert isinstance(section, DatasetNode)
+        return section
+
+    def run(self, call: Call) -> Outcome:
+        self._follow_changes()
+        if call.is_probe:
+            rows = self._probe_rows()
+        else:
+            rows = [self._row(draw) for draw in self._cursor.take(self._section.rows_per_step)]
+        if self._section.unfold is not None:
+            rows = [child for row in rows for child in self._children(row, self._section.unfold)]
+        table = Table(rows=tuple(rows))
+        outputs = {"rows": table}
+        if rows and "chosen" in rows[0].columns and "rejected" in rows[0].columns:
+            outputs["pairs"] = table
+        return Outcome(outputs=outputs, samples=len(rows))
+
+    def steps_for_epochs(self, epochs: float) -> int:
+        """Steps that draw every row so often."""
+        self._follow_changes()
+        return steps_for(
+            epochs=int(epochs), rows=len(self._source), rows_per_step=self._section.rows_per_step
+        )
+
+    def _probe_rows(self) -> list[Row]:
+        """The same rows at every reading: the first `rows_per_step` of the first pass."""
+        fixed = DataCursor(
+            rows=len(self._source), seed=self._cursor.seed, shuffle=self._section.shuffle
+        )
+        count = min(self._section.rows_per_step or len(self._source), len(self._source))
+        return [self._row(draw) for draw in fixed.take(count)]
+
+    def _row(self, draw: Draw) -> Row:
+        columns = self._source.row(draw.index)
+        return root_row(self._node, f"{draw.epoch}.{draw.index}", columns)
+
+    def _children(self, row: Row, column: str) -> list[Row]:
+        parts = unfolded(row.columns, column, node=self._node)
+        return [child_row(self._node, row, k, columns) for k, columns in enumerate(parts)]
+
+    def _open(self) -> Source:
+        return open_source(self._section, node_id=self._node, root=self._context.root)
+
+    def _follow_changes(self) -> None:
+        """A phase may `set` source parameters: the source is opened anew, passes keep their count."""
+        if self._section.source != self._opened_as:
+            self._source, self._opened_as = self._open(), self._section.source
+            self._cursor = self._cursor.resized(len(self._source))
+
+    def remember(self) -> int:
+        return self._cursor.drawn
+
+    def recall(self, memory: int) -> None:
+        self._cursor.drawn = memory
+
+    def state(self) -> dict[str, Any]:
+        return self._cursor.state()
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        if state["rows"] != self._cursor.rows:
+            self._follow_changes()
+        self._cursor.load(state)

@@ -1,0 +1,146 @@
+"""A weights group at work: one update from everything that its roles' live ports bring, then new weights for
+its rollout engine."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from coloop.plan.types import PhasePlan
+from coloop.roles.messages import Example, LearnItem, LearnOrder, Load, PairExample
+from coloop.roles.protocol import Call, Context, Outcome
+from coloop.roles.seeds import derive_seed
+from coloop.roles.teaching import teaching_items
+from coloop.spec.schedule import LearnRule
+from coloop.tables import Tokens
+
+
+class GroupRole:
+    """See the module."""
+
+    def __init__(self, group: str, context: Context) -> None:
+        self._group = group
+        self._context = context
+        self._kept: dict[tuple[str, str], list[LearnItem]] = {}
+        """Rows that wait until there are `learn.X.rows` of them."""
+        self._is_new_phase = False
+        self._phase_updates: int | None = None
+
+    def phase_starts(self, phase: PhasePlan, updates: int | None) -> None:
+        """A phase's entry begins: schedules of the learning rate start anew."""
+        if any(self._context.groups.get(port.split(".")[0]) == self._group for port in phase.learn):
+            self._is_new_phase = True
+            self._phase_updates = updates
+
+    def run(self, call: Call) -> Outcome:
+        if call.verb == "sync":
+            return Outcome(metrics=self._context.hosts.sync(self._group))
+        return self._learn(call)
+
+    def _learn(self, call: Call) -> Outcome:
+        loads, details = self._loads(call)
+        if not any(load.items for load in loads):
+            message = f"{self._group}: nothing to learn from in step {call.step}"
+            return Outcome(detail={"ports": details}, alerts=[("learn.no_rows", message)])
+        rules = self._context.spec.schedule.learn
+        rule = next((rules[n] for n in (self._group, *(lo.node for lo in loads)) if n in rules), None)
+        reply = self._context.hosts.learn(
+            LearnOrder(
+                group=self._group,
+                loads=tuple(load for load in loads if load.items),
+                seed=derive_seed(self._context.seed, self._group, call.step, "learn"),
+                updates=rule.updates if rule else 1,
+                order=tuple(n for n in self._context.spec.schedule.order if self._is_member(n)),
+                is_new_phase=self._is_new_phase,
+                phase_updates=self._phase_updates,
+            )
+        )
+        self._is_new_phase = False
+        return Outcome(
+            member_metrics=reply.metrics,
+            samples=reply.samples,
+            tokens=reply.tokens,
+            detail={"ports": details, "version": reply.version},
+        )
+
+    def _is_member(self, node: str) -> bool:
+        return self._context.groups.get(node) == self._group
+
+    def _loads(self, call: Call) -> tuple[list[Load], list[dict[str, Any]]]:
+        loads, details = [], []
+        for node, port in sorted(call.live):
+            if (node, port) in call.items:
+                items = call.items[node, port]
+            else:
+                items, detail = teaching_items(node, port, self._context, call.member_inputs)
+                details.append(detail)
+            rule = self._context.spec.schedule.learn.get(node)
+            loads.append(Load(node=node, port=port, items=self._ripe(node, port, items, rule)))
+        return loads, details
+
+    def _ripe(
+        self, node: str, port: str, items: tuple[LearnItem, ...], rule: LearnRule | None
+    ) -> tuple[LearnItem, ...]:
+        """With `learn.X.rows`, rows are kept over steps until there are as many."""
+        if rule is None or rule.rows is None:
+            return items
+        kept = self._kept.setdefault((node, port), [])
+        kept.extend(items)
+        if len(kept) < rule.rows:
+            return ()
+        ripe, self._kept[node, port] = tuple(kept), []
+        return ripe
+
+    def remember(self) -> Any:
+        kept = {key: list(items) for key, items in self._kept.items()}
+        return kept, self._is_new_phase, self._phase_updates
+
+    def recall(self, memory: Any) -> None:
+        self._kept, self._is_new_phase, self._phase_updates = memory
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "is_new_phase": self._is_new_phase,
+            "phase_updates": self._phase_updates,
+            "kept": [
+                {"node": node, "port": port, "items": [item_to_json(item) for item in items]}
+                for (node, port), items in self._kept.items()
+                if items
+            ],
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self._is_new_phase = state["is_new_phase"]
+        self._phase_updates = state["phase_updates"]
+        self._kept = {
+            (kept["node"], kept["port"]): [item_from_json(item) for item in kept["items"]]
+            for kept in state["kept"]
+        }
+
+
+def item_to_json(item: LearnItem) -> dict[str, Any]:
+    """An item as plain values."""
+    return asdict(item)
+
+
+def item_from_json(plain: Mapping[str, Any]) -> LearnItem:
+    """The item that `item_to_json` wrote."""
+    fields = dict(plain)
+    fields["example"] = _example(plain["example"])
+    if plain["pair"] is not None:
+        fields["pair"] = PairExample(
+            id=plain["pair"]["id"],
+            chosen=_some_example(plain["pair"]["chosen"]),
+            rejected=_some_example(plain["pair"]["rejected"]),
+        )
+    return LearnItem(**fields)
+
+
+def _example(plain: Mapping[str, Any] | None) -> Example | None:
+    if plain is None:
+        return None
+    return _some_example(plain)
+
+
+def _some_example(plain: Mapping[str, Any]) -> Example:
+    tokens = Tokens(**plain["tokens"]) if plain["tokens"] else None
+    return Example(**{**plain, "tokens": tokens})

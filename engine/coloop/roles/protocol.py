@@ -1,0 +1,166 @@
+"""The seam between time and roles: what a stage is given, and what it gives back.
+
+A role is one node of the graph: tables in, tables out. It knows its own section of the spec and the rows it
+is handed; it does not know phases, events or machines. Roles with weights reach them through `Hosts`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from coloop.roles.messages import (
+    Completion,
+    Example,
+    LearnItem,
+    LearnOrder,
+    LearnReply,
+    PairExample,
+    PromptRequest,
+    Sampling,
+)
+from coloop.spec.graph import Edge, LoopSpec
+from coloop.spec.lineage import Lineage
+from coloop.tables import Row, Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Input:
+    """What one edge delivered."""
+
+    edge: Edge
+    table: Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One stage to be done."""
+
+    stage: str
+    verb: str
+    step: int
+    phase: str
+    inputs: Mapping[str, tuple[Input, ...]] = field(default_factory=dict)
+    """By input port; a port is missing where nothing was delivered."""
+    live: frozenset[tuple[str, str]] = frozenset()
+    """Live teaching ports, (node, port), of the node or of the group's members."""
+    own: Table | None = None
+    """Credit: what the learner itself wrote in this step."""
+    member_inputs: Mapping[tuple[str, str], tuple[Input, ...]] = field(default_factory=dict)
+    """Learn: by (member, port)."""
+    items: Mapping[tuple[str, str], tuple[LearnItem, ...]] = field(default_factory=dict)
+    """Learn: what the members' credit stages prepared."""
+    salt: str = ""
+    """Tells the draws of a probe from those of the step."""
+    greedy: bool = False
+    samples: int | None = None
+    """Probes: completions per prompt instead of the node's own number."""
+    temperature: float | None = None
+    """Probes: instead of the node's own."""
+    is_probe: bool = False
+
+    def tables(self, port: str) -> tuple[Table, ...]:
+        return tuple(given.table for given in self.inputs.get(port, ()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a stage gave."""
+
+    outputs: Mapping[str, Table] = field(default_factory=dict)
+    """By output port."""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """Of the stage's node."""
+    member_metrics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Learn: by role."""
+    items: Mapping[str, tuple[LearnItem, ...]] = field(default_factory=dict)
+    """Credit: by teaching port."""
+    samples: int = 0
+    tokens: int = 0
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    """For the step's line in the log: rows, groups, what each edge delivered."""
+    alerts: Sequence[tuple[str, str]] = ()
+    """(code, message) of what a person should look at."""
+
+
+class Hosts(Protocol):
+    """The processes that hold weights, by weights group."""
+
+    def generate(
+        self, group: str, node: str, requests: Sequence[PromptRequest], sampling: Sampling
+    ) -> tuple[list[list[Completion]], int]:
+        """Completions for each request, and the version of the weights that wrote them."""
+        ...
+
+    def score(
+        self, group: str, node: str, examples: Sequence[Example], temperature: float
+    ) -> list[list[float]]:
+        """Log-probs of the trained tokens of each example."""
+        ...
+
+    def score_pairs(
+        self, group: str, node: str, pairs: Sequence[PairExample]
+    ) -> list[dict[str, list[float]]]:
+        """Log-probs of both sides of each pair."""
+        ...
+
+    def learn(self, order: LearnOrder) -> LearnReply: ...
+
+    def evaluate(self, order: LearnOrder) -> LearnReply:
+        """Losses of the loads without learning."""
+        ...
+
+    def sync(self, group: str) -> Mapping[str, float]: ...
+
+
+@dataclass(slots=True, kw_only=True)
+class Context:
+    """What roles share. `spec` is that of the moment: the file, and the values that the phase, anneals,
+    triggers and edits put over it."""
+
+    spec: LoopSpec
+    lineage: Lineage
+    groups: Mapping[str, str]
+    """Weights group of each node that has weights."""
+    hosts: Hosts
+    root: Path
+    """Folder from which relative paths in the spec are read."""
+    seed: int
+
+
+class Role(Protocol):
+    """One node at work."""
+
+    def run(self, call: Call) -> Outcome: ...
+
+    def remember(self) -> Any:
+        """What it takes to undo a step that was not done; shared, not copied."""
+        ...
+
+    def recall(self, memory: Any) -> None: ...
+
+    def state(self) -> dict[str, Any]:
+        """What an exact resume needs, as JSON values."""
+        ...
+
+    def load_state(self, state: Mapping[str, Any]) -> None: ...
+
+
+class Stateless:
+    """A role that remembers nothing between steps."""
+
+    def remember(self) -> None:
+        return None
+
+    def recall(self, memory: None) -> None: ...
+
+    def state(self) -> dict[str, Any]:
+        return {}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        del state
+
+
+def rows_of(tables: Sequence[Table]) -> tuple[Row, ...]:
+    """All rows of the tables in order."""
+    return tuple(row for table in tables for row in table.rows)

@@ -1,0 +1,1 @@
+"""The driver: time, stages, tables, checkpoints, events. It names no algorithm and no recipe."""

@@ -1,0 +1,148 @@
+"""What happens to weights and buffers besides learning: snapshots follow, copies start, optimizers are reset,
+buffers are cleared; asked for by a phase's start, a group's `do` or a trigger."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from coloop.errors import CheckpointError
+from coloop.plan.types import PhasePlan
+from coloop.roles.protocol import Context, Role
+from coloop.runtime.checkpoint import Checkpoints
+from coloop.runtime.fields import Fields
+from coloop.runtime.timeline import Entry, Moment, Timeline
+from coloop.spec.base import as_tuple
+from coloop.spec.model import CopyModel, RefreshAt, RefreshEvery, SnapshotModel
+from coloop.spec.nodes import model_of
+from coloop.spec.schedule import PhaseActions, RefreshOrder, TriggerActions
+
+
+class Weights(Protocol):
+    """What actions ask of the hosts."""
+
+    def refresh(
+        self, group: str, source: str, *, ema: float = 0.0, folder: str | None = None
+    ) -> None: ...
+
+    def reset_optimizer(self, group: str) -> None: ...
+
+    def version(self, group: str) -> int: ...
+
+    def save(self, folder: str) -> None: ...
+
+    def load(self, folder: str) -> None: ...
+
+
+class Actions:
+    """See the module."""
+
+    def __init__(
+        self,
+        context: Context,
+        weights: Weights,
+        roles: Mapping[str, Role],
+        fields: Fields,
+        checkpoints: Checkpoints,
+    ) -> None:
+        self._context = context
+        self._weights = weights
+        self._roles = roles
+        self._fields = fields
+        self._checkpoints = checkpoints
+        self._copied: list[str] = []
+        self._refreshed_at: dict[str, int] = {}
+
+    def phase_starts(self, entry: Entry, steps: int | None) -> bool:
+        """Do what refers to the start of this phase; true where a checkpoint is asked for."""
+        for role in self._roles.values():
+            starts = getattr(role, "phase_starts", None)
+            if starts is not None:
+                starts(entry.plan, steps)
+        self._start_copies(entry.plan)
+        self._follow_at(entry.plan)
+        return any([self._do(actions) for actions in entry.actions])
+
+    def step_done(self, moment: Moment) -> None:
+        """Snapshots that follow every N updates of their source."""
+        del moment
+        for node, model in self._snapshots():
+            if not isinstance(model.refresh, RefreshEvery):
+                continue
+            source = self._context.groups[model.of]
+            version = self._weights.version(source)
+            if version - self._refreshed_at.get(node, 0) >= model.refresh.every:
+                self._refresh(node)
+                self._refreshed_at[node] = version
+
+    def obey(self, actions: TriggerActions, timeline: Timeline) -> tuple[bool, bool]:
+        """Carry out a trigger's actions; (the run must stop, a checkpoint is asked for)."""
+        wants_checkpoint = self._do(actions)
+        if actions.set:
+            self._fields.set_by_trigger(actions.set)
+        if actions.next_phase:
+            timeline.leave_after_this_step()
+        return actions.stop, wants_checkpoint
+
+    def save(self, folder: Path) -> None:
+        self._weights.save(str(folder))
+
+    def load(self, folder: Path) -> None:
+        self._weights.load(str(folder))
+
+    def _do(self, actions: PhaseActions) -> bool:
+        for order in as_tuple(actions.refresh):
+            self._refresh(order.node, order)
+        for node in as_tuple(actions.reset_optimizer):
+            self._weights.reset_optimizer(self._context.groups[node])
+        for node in as_tuple(actions.clear):
+            clear = getattr(self._roles[node], "clear", None)
+            if clear is not None:
+                clear()
+        return actions.checkpoint
+
+    def _snapshots(self) -> list[tuple[str, SnapshotModel]]:
+        found = []
+        for node, section in self._context.spec.nodes.items():
+            model = model_of(section)
+            if isinstance(model, SnapshotModel):
+                found.append((node, model))
+        return found
+
+    def _follow_at(self, phase: PhasePlan) -> None:
+        for node, model in self._snapshots():
+            if isinstance(model.refresh, RefreshAt) and phase.name in as_tuple(model.refresh.at):
+                self._refresh(node)
+
+    def _start_copies(self, phase: PhasePlan) -> None:
+        for node, section in self._context.spec.nodes.items():
+            model = model_of(section)
+            if isinstance(model, CopyModel) and model.at == phase.name and node not in self._copied:
+                self._weights.refresh(node, self._context.groups[model.of])
+                self._copied.append(node)
+
+    def _refresh(self, node: str, order: RefreshOrder | None = None) -> None:
+        model = model_of(self._context.spec.nodes[node])
+        assert isinstance(model, SnapshotModel | CopyModel)
+        source = self._context.groups[model.of]
+        ema = model.ema if isinstance(model, SnapshotModel) else 0.0
+        folder = None
+        if order is not None and order.from_ != "current":
+            folder = str(self._folder_of(order, source))
+        self._weights.refresh(self._context.groups[node], source, ema=ema, folder=folder)
+
+    def _folder_of(self, order: RefreshOrder, source: str) -> Path:
+        best = order.from_ == "best"
+        checkpoint = self._checkpoints.best() if best else self._checkpoints.latest()
+        if checkpoint is None:
+            raise CheckpointError(
+                f"refresh of {order.node} from {order.from_}: there is no such checkpoint yet; "
+                "set `run.checkpoint_every`" + (" and `run.best`" if best else "")
+            )
+        return checkpoint.path / source
+
+    def state(self) -> dict[str, Any]:
+        return {"copied": self._copied, "refreshed_at": self._refreshed_at}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self._copied = list(state["copied"])
+        self._refreshed_at = dict(state["refreshed_at"])

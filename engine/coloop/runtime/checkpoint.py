@@ -1,0 +1,122 @@
+"""Checkpoints: every weights group's folder and one manifest over all that a resume needs.
+
+    checkpoints/
+      step-40/
+        manifest.json            timeline, fields, triggers, roles, groups, metrics
+        actor/                   Hugging Face format plus trainer state
+        start/
+
+A checkpoint is written into a folder aside and renamed when it is whole; older ones are removed only after
+that. A checkpoint without a manifest does not exist. Where the disk is full the aside folder is removed and
+the last whole checkpoint stays.
+"""
+
+import json
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from coloop.errors import CheckpointError, StorageFull
+
+MANIFEST = "manifest.json"
+MANIFEST_VERSION = 1
+
+
+class Saver(Protocol):
+    """Writes the weights of all groups into a folder, one folder each."""
+
+    def save(self, folder: Path) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """A whole checkpoint on disk."""
+
+    path: Path
+    step: int
+    best: bool
+
+    def manifest(self) -> dict[str, Any]:
+        return _read_manifest(self.path)
+
+
+class Checkpoints:
+    """The checkpoints of one run."""
+
+    def __init__(self, folder: Path, keep: int) -> None:
+        self._folder = folder
+        self._keep = keep
+
+    def write(
+        self, step: int, state: Mapping[str, Any], saver: Saver, *, best: bool = False
+    ) -> Path:
+        """Write a checkpoint of this step; the last whole one survives whatever goes wrong."""
+        final = self._folder / f"step-{step}"
+        aside = self._folder / f".step-{step}.new"
+        try:
+            shutil.rmtree(aside, ignore_errors=True)
+            aside.mkdir(parents=True)
+            saver.save(aside)
+            manifest = {"version": MANIFEST_VERSION, "step": step, "best": best, **state}
+            (aside / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
+            if final.exists():
+                old = self._folder / f".step-{step}.old"
+                final.rename(old)
+                aside.rename(final)
+                shutil.rmtree(old, ignore_errors=True)
+            else:
+                aside.rename(final)
+        except OSError as error:
+            shutil.rmtree(aside, ignore_errors=True)
+            raise StorageFull(
+                f"checkpoint of step {step} could not be written to {self._folder}: {error}; "
+                "the checkpoint before it is untouched"
+            ) from error
+        self._remove_old(just_written=step)
+        return final
+
+    def all(self) -> list[Checkpoint]:
+        """Whole checkpoints, oldest first."""
+        return list_checkpoints(self._folder)
+
+    def latest(self) -> Checkpoint | None:
+        found = self.all()
+        return found[-1] if found else None
+
+    def best(self) -> Checkpoint | None:
+        found = [checkpoint for checkpoint in self.all() if checkpoint.best]
+        return found[-1] if found else None
+
+    def _remove_old(self, just_written: int) -> None:
+        found = self.all()
+        best = next((c for c in reversed(found) if c.best), None)
+        for checkpoint in found[: -self._keep] if self._keep else []:
+            if checkpoint.step != just_written and checkpoint is not best:
+                shutil.rmtree(checkpoint.path, ignore_errors=True)
+
+
+def list_checkpoints(folder: Path) -> list[Checkpoint]:
+    """Whole checkpoints of a `checkpoints` folder, oldest first."""
+    found = []
+    for path in folder.glob("step-*") if folder.exists() else []:
+        match = re.fullmatch(r"step-(\d+)", path.name)
+        if match and (path / MANIFEST).exists():
+            best = bool(_read_manifest(path).get("best"))
+            found.append(Checkpoint(path=path, step=int(match[1]), best=best))
+    return sorted(found, key=lambda checkpoint: checkpoint.step)
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    try:
+        manifest: dict[str, Any] = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path}: its manifest cannot be read: {error}") from error
+    if manifest.get("version") != MANIFEST_VERSION:
+        raise CheckpointError(
+            f"{path}: written in manifest version {manifest.get('version')!r}, "
+            f"this coloop reads {MANIFEST_VERSION}"
+        )
+    return manifest

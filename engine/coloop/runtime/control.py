@@ -1,0 +1,84 @@
+"""What is asked of a run while it goes: stop, edit, checkpoint.
+
+Requests are lines of `control.jsonl` in the run folder, read between stages and while a stage is being
+waited for. A signal of the process (SIGINT, SIGTERM) is a request to stop. A request that cannot be read is
+told to the caller and skipped; it never stops a run.
+"""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+from pydantic import ValidationError
+
+from coloop.events import CONTROL_ADAPTER, ControlRequest, StopRequest
+
+CONTROL_FILE = "control.jsonl"
+
+
+class Control:
+    """The inbox of one run."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / CONTROL_FILE
+        self._offset = self._path.stat().st_size if self._path.exists() else 0
+        self._signalled = threading.Event()
+        self._asked_to_stop = False
+        self.unreadable: list[str] = []
+
+    @property
+    def stop_is_wanted(self) -> bool:
+        return self._asked_to_stop or self._signalled.is_set()
+
+    def take(self) -> list[ControlRequest]:
+        """New requests in order; a stop is also remembered."""
+        requests = [*self._read()]
+        if any(isinstance(request, StopRequest) for request in requests):
+            self._asked_to_stop = True
+        return requests
+
+    def ask_to_stop(self) -> None:
+        """Ask from within the process."""
+        self._signalled.set()
+
+    @contextmanager
+    def signals(self) -> Iterator[None]:
+        """SIGINT and SIGTERM ask to stop; a second SIGINT interrupts at once."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def on_signal(number: int, frame: FrameType | None) -> None:
+            if number == signal.SIGINT and self._signalled.is_set():
+                raise KeyboardInterrupt
+            self._signalled.set()
+
+        before = {s: signal.signal(s, on_signal) for s in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _read(self) -> Iterator[ControlRequest]:
+        if not self._path.exists() or self._path.stat().st_size <= self._offset:
+            return
+        with self._path.open("rb") as file:
+            file.seek(self._offset)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                self._offset += len(line)
+                try:
+                    yield CONTROL_ADAPTER.validate_json(line)
+                except ValidationError as error:
+                    self.unreadable.append(f"{line[:200]!r}: {error.errors()[0]['msg']}")
+
+
+def request(folder: Path, what: ControlRequest) -> None:
+    """Append a request to a run's inbox."""
+    with (folder / CONTROL_FILE).open("a", encoding="utf-8") as file:
+        file.write(what.model_dump_json() + "\n")

@@ -1,0 +1,175 @@
+"""Carries out the stages of a step: hands each stage the tables that its edges deliver, keeps what it gives.
+
+    tables: (node, port) ──edges──> Call ──role──> Outcome ──> tables
+
+It knows stages, tables and roles, and repeats a slice of them where a filter wants a refill. It knows
+nothing of phases, algorithms or machines.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from coloop.plan.types import Refill, Stage
+from coloop.roles.messages import LearnItem
+from coloop.roles.protocol import Call, Input, Outcome, Role
+from coloop.spec.graph import Edge
+from coloop.tables import Table
+from coloop.tables.table import concat_tables
+
+Tables = dict[tuple[str, str], Table]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What is the same for all stages of one run of a list."""
+
+    step: int
+    phase: str
+    live: frozenset[tuple[str, str]] = frozenset()
+    """Live (node, port)."""
+    salt: str = ""
+    is_probe: bool = False
+    greedy: frozenset[str] = frozenset()
+    """Writers that a probe sets to greedy."""
+    samples: Mapping[str, int] = field(default_factory=dict)
+    """Completions per prompt that a probe sets."""
+    temperatures: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Unrolled:
+    """What the stages gave."""
+
+    tables: Tables = field(default_factory=dict)
+    items: dict[tuple[str, str], tuple[LearnItem, ...]] = field(default_factory=dict)
+    """What credit stages prepared for the update, by (node, port)."""
+    has_learned: bool = False
+
+
+class Watcher:
+    """Told of each stage; the default says nothing."""
+
+    def stage_started(self, stage: Stage, situation: Situation) -> None: ...
+
+    def stage_finished(
+        self, stage: Stage, situation: Situation, seconds: float, outcome: Outcome
+    ) -> None: ...
+
+    def learning_begins(self) -> None:
+        """From here on the step cannot be taken back."""
+
+
+class Executor:
+    """Roles by node, and the groups' own roles for learning and sync."""
+
+    def __init__(
+        self,
+        edges: Mapping[str, Edge],
+        roles: Mapping[str, Role],
+        group_roles: Mapping[str, Role],
+        watcher: Watcher,
+        current_edge: Callable[[Edge], Edge],
+    ) -> None:
+        """
+        Args:
+            edges: by key, as the spec has them.
+            current_edge: the edge with the weight that it has at this moment.
+        """
+        self._edges = edges
+        self._roles = roles
+        self._group_roles = group_roles
+        self._watcher = watcher
+        self._current_edge = current_edge
+
+    def run(
+        self,
+        stages: Sequence[Stage],
+        situation: Situation,
+        refills: Sequence[Refill] = (),
+        unrolled: Unrolled | None = None,
+    ) -> Unrolled:
+        """Run the stages in order on these tables, fresh ones where none are given."""
+        unrolled = unrolled if unrolled is not None else Unrolled()
+        starts = {refill.stages[0]: refill for refill in refills}
+        covered: set[str] = set()
+        for stage in stages:
+            if stage.name in covered:
+                continue
+            refill = starts.get(stage.name)
+            if refill is not None:
+                members = [s for s in stages if s.name in refill.stages]
+                self._refill(refill, members, situation, unrolled)
+                covered.update(refill.stages)
+            else:
+                self._one(stage, situation, unrolled)
+        return unrolled
+
+    def _refill(
+        self, refill: Refill, stages: Sequence[Stage], situation: Situation, unrolled: Unrolled
+    ) -> None:
+        """Repeat the slice until its filter has enough, adding to the tables of each port."""
+        filter_role = self._roles[refill.filter]
+        before = dict(unrolled.tables)
+        for turn in range(1, refill.max_rounds + 1):
+            fresh = Unrolled(tables=dict(before))
+            salted = replace(situation, salt=f"{situation.salt}refill-{turn}" if turn > 1 else "")
+            for stage in stages:
+                self._one(stage, salted, fresh)
+            for key, table in fresh.tables.items():
+                if key in before:
+                    continue
+                known = unrolled.tables.get(key)
+                unrolled.tables[key] = concat_tables([known, table]) if known else table
+            enough = getattr(filter_role, "has_enough", lambda _: True)
+            if enough(unrolled.tables):
+                break
+        finish = getattr(filter_role, "finish_refill", None)
+        if finish is not None:
+            finish(unrolled.tables)
+
+    def _one(self, stage: Stage, situation: Situation, unrolled: Unrolled) -> None:
+        role = (
+            self._group_roles[stage.node]
+            if stage.verb in ("learn", "sync")
+            else self._roles[stage.node]
+        )
+        call = self._call(stage, situation, unrolled)
+        if stage.verb == "learn":
+            self._watcher.learning_begins()
+            unrolled.has_learned = True
+        self._watcher.stage_started(stage, situation)
+        began = time.monotonic()
+        outcome = role.run(call)
+        seconds = time.monotonic() - began
+        for port, table in outcome.outputs.items():
+            unrolled.tables[stage.node, port] = table
+        for port, items in outcome.items.items():
+            unrolled.items[stage.node, port] = items
+        self._watcher.stage_finished(stage, situation, seconds, outcome)
+
+    def _call(self, stage: Stage, situation: Situation, unrolled: Unrolled) -> Call:
+        inputs: dict[tuple[str, str], list[Input]] = {}
+        for key in stage.edges:
+            edge = self._edges[key]
+            table = unrolled.tables.get((edge.source.node, edge.source.port))
+            if table is not None:
+                given = Input(edge=self._current_edge(edge), table=table)
+                inputs.setdefault((edge.target.node, edge.target.port), []).append(given)
+        nodes = set(stage.members) or {stage.node}
+        return Call(
+            stage=stage.name,
+            verb=stage.verb,
+            step=situation.step,
+            phase=situation.phase,
+            inputs={port: tuple(v) for (node, port), v in inputs.items() if node == stage.node},
+            member_inputs={key: tuple(given) for key, given in inputs.items() if key[0] in nodes},
+            live=frozenset((n, p) for n, p in situation.live if n in nodes),
+            own=unrolled.tables.get((stage.node, "rollouts")),
+            items={key: items for key, items in unrolled.items.items() if key[0] in nodes},
+            salt=situation.salt,
+            greedy=stage.node in situation.greedy,
+            samples=situation.samples.get(stage.node),
+            temperature=situation.temperatures.get(stage.node),
+            is_probe=situation.is_probe,
+        )

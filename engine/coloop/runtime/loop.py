@@ -1,0 +1,27 @@
+"""The loop. One for every schedule and every graph: phases, steps, stages, evaluations, checkpoints.
+
+    while the schedule goes on:
+        enter the phase         snapshots and copies, `do`
+        evaluate what is due    probes on the weights as they are now
+        obey                    triggers, requests, checkpoints
+        step                    load → generate → score → credit → learn → sync → write
+"""
+
+from coloop.runtime.session import Session
+
+
+def run_loop(session: Session) -> None:
+    """Run a session to its end; a stop leaves it by `StopRequested` with everything saved."""
+    session.begin()
+    while not session.timeline.is_over:
+        if session.timeline.must_enter:
+            session.enter_phase()
+        session.evaluate_due()
+        session.obey()
+        moment = session.timeline.next_moment()
+        if moment is None:
+            session.leave_phase()
+        else:
+            session.step(moment)
+    session.evaluate_last()
+    session.finish()

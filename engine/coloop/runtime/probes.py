@@ -1,0 +1,180 @@
+"""Evaluations: when a probe is due, and the slice of stages that runs for it on the weights as they are.
+
+    probe's rows ──as rows of `instead_of`──> slice of stages, fresh tables ──> evaluate
+
+Nothing learns, no buffer is read or written, nothing refills. A probe is due at step 0, every N steps, and at
+the end.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from coloop.plan.types import Plan, ProbePlan
+from coloop.roles.evaluate import EvaluateRole
+from coloop.roles.protocol import Call, Context, Input
+from coloop.runtime.executor import Executor, Situation, Unrolled
+from coloop.spec.graph import Edge
+from coloop.spec.nodes import EvaluateNode
+from coloop.tables import Row, Table
+from coloop.tables.row import root_row
+
+
+class Probes:
+    """The probes of a run and where each was read last."""
+
+    def __init__(self, plan: Plan, context: Context, roles: Mapping[str, EvaluateRole]) -> None:
+        self._plans = plan.probes
+        self._context = context
+        self._roles = roles
+        self._read_at: dict[str, int] = {}
+
+    def due(self, step: int, *, is_last: bool) -> list[ProbePlan]:
+        """Probes to be read now on rows of their own."""
+        return [
+            probe
+            for probe in self._plans
+            if (probe.instead_of or probe.of) and self._is_due(probe.node, step, is_last=is_last)
+        ]
+
+    def of_tables(self, step: int) -> list[ProbePlan]:
+        """Probes that read the step's own tables and are due in this step."""
+        return [
+            probe
+            for probe in self._plans
+            if not probe.instead_of and not probe.of and self._is_due(probe.node, step)
+        ]
+
+    def mark_read(self, probe: ProbePlan, step: int) -> None:
+        self._read_at[probe.node] = step
+
+    def _is_due(self, node: str, step: int, *, is_last: bool = False) -> bool:
+        if self._read_at.get(node) == step:
+            return False
+        return is_last or step % self._section(node).every == 0
+
+    def _section(self, node: str) -> EvaluateNode:
+        section = self._context.spec.nodes[node]
+        assert isinstance(section, EvaluateNode)
+        return section
+
+    def read_tables(self, probe: ProbePlan, unrolled: Unrolled, step: int, phase: str) -> dict[str, float]:
+        """Metrics of a step's own tables."""
+        return self._roles[probe.node].measure(self._call(probe, unrolled, step, phase))
+
+    def read(self, probe: ProbePlan, executor: Executor, step: int, phase: str) -> dict[str, float]:
+        """Run the probe's slice and measure."""
+        section = self._section(probe.node)
+        situation = Situation(step=step, phase=phase, salt=f"probe:{probe.node}", is_probe=True)
+        start = executor.run(probe.sources, situation)
+        if probe.instead_of is not None:
+            self._stand_in(probe, start)
+        metrics: dict[str, float] = {}
+        last = start
+        if section.greedy and probe.stages:
+            once = replace(situation, greedy=frozenset(probe.writers))
+            unrolled = executor.run(probe.stages, once, unrolled=_copy(start))
+            metrics |= self._measure(probe, unrolled, step, phase, of_k=False)
+            last = unrolled
+        count = self._samples(section)
+        if probe.stages and (not section.greedy or count is not None):
+            several = replace(
+                situation,
+                samples={} if count is None else dict.fromkeys(probe.writers, count),
+                temperatures={}
+                if section.temperature is None
+                else dict.fromkeys(probe.writers, section.temperature),
+            )
+            unrolled = executor.run(probe.stages, several, unrolled=_copy(start))
+            of_k = True if section.greedy else None
+            metrics |= self._measure(probe, unrolled, step, phase, of_k=of_k)
+            last = unrolled
+        if probe.of:
+            unrolled = executor.run(probe.of_stages, situation, unrolled=_copy(last))
+            metrics |= self._roles[probe.node].measure_ports(
+                self._port_inputs(probe, unrolled), step
+            )
+        return metrics
+
+    def _samples(self, section: EvaluateNode) -> int | None:
+        """Completions for each prompt: as written, else what the metrics of k need."""
+        if section.samples is not None:
+            return section.samples
+        numbers = [int(m.partition("@")[2]) for m in section.metrics if "@" in m]
+        return max(numbers) if numbers else None
+
+    def _measure(
+        self, probe: ProbePlan, unrolled: Unrolled, step: int, phase: str, *, of_k: bool | None
+    ) -> dict[str, float]:
+        return self._roles[probe.node].measure(self._call(probe, unrolled, step, phase), of_k=of_k)
+
+    def _call(self, probe: ProbePlan, unrolled: Unrolled, step: int, phase: str) -> Call:
+        inputs: dict[str, tuple[Input, ...]] = {}
+        for edge in self._context.spec.graph.edges_into(probe.node):
+            if edge.target.port == "rows" and probe.instead_of is not None:
+                continue
+            given = _input(edge, unrolled)
+            if given is not None:
+                inputs[edge.target.port] = (*inputs.get(edge.target.port, ()), given)
+        return Call(
+            stage=f"{probe.node}.evaluate",
+            verb="evaluate",
+            step=step,
+            phase=phase,
+            inputs=inputs,
+            is_probe=True,
+        )
+
+    def _port_inputs(
+        self, probe: ProbePlan, unrolled: Unrolled
+    ) -> dict[tuple[str, str], tuple[Input, ...]]:
+        """What the probe's rows would be at each teaching port named in `of`."""
+        graph = self._context.spec.graph
+        found: dict[tuple[str, str], tuple[Input, ...]] = {}
+        for name in probe.of:
+            learner, _, port = name.partition(".")
+            edges: Sequence[Edge]
+            if probe.instead_of is not None:
+                edges = graph.edges_into(learner, port)
+            else:
+                edges = [
+                    edge
+                    for edge in graph.edges_into(probe.node)
+                    if edge.target.port in ("rows", "pairs")
+                ]
+            given = [_input(edge, unrolled) for edge in edges]
+            found[learner, port] = tuple(one for one in given if one is not None)
+            reference = [
+                _input(edge, unrolled) for edge in graph.edges_into(learner, "reference")
+            ]
+            found[learner, "reference"] = tuple(one for one in reference if one is not None)
+        return found
+
+    def _stand_in(self, probe: ProbePlan, start: Unrolled) -> None:
+        """The probe's rows take the place of those of `instead_of`, under that node's name."""
+        assert probe.instead_of is not None
+        for edge in self._context.spec.graph.edges_into(probe.node, "rows"):
+            table = start.tables[edge.source.node, edge.source.port]
+            rows = tuple(_renamed(row, probe.instead_of) for row in table.rows)
+            start.tables[probe.instead_of, "rows"] = Table(rows=rows)
+            if rows and "chosen" in rows[0].columns:
+                start.tables[probe.instead_of, "pairs"] = Table(rows=rows)
+
+    def state(self) -> dict[str, Any]:
+        return {"read_at": self._read_at}
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self._read_at = dict(state["read_at"])
+
+
+def _renamed(row: Row, node: str) -> Row:
+    return root_row(node, row.id.partition(":")[2], row.columns)
+
+
+def _input(edge: Edge, unrolled: Unrolled) -> Input | None:
+    table = unrolled.tables.get((edge.source.node, edge.source.port))
+    return None if table is None else Input(edge=edge, table=table)
+
+
+def _copy(unrolled: Unrolled) -> Unrolled:
+    return Unrolled(tables=dict(unrolled.tables))

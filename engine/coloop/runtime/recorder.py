@@ -1,0 +1,193 @@
+"""The run folder's writer: numbers durable events, keeps the latest gauges, hands both to the sinks.
+
+Observers never stop a run: a sink that fails is dropped with one line in the log. The event file is the
+truth of a run; the recorder is its only writer while the run is alive, and continues the numbering of a
+file that an earlier attempt left, cutting a last line that was not written whole.
+"""
+
+import json
+import logging
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Protocol
+
+from coloop.events import MARK, Event, Gauges, utc_now
+
+logger = logging.getLogger(__name__)
+
+GAUGE_INTERVAL_SECONDS = 0.25
+LONGEST_MARKED_BYTES = 8 * 1024
+
+
+class Sink(Protocol):
+    """Takes what a run says; must return at once."""
+
+    def event(self, line: str) -> None: ...
+
+    def gauges(self, text: str) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class NullSink:
+    """Says nothing to anyone."""
+
+    def event(self, line: str) -> None: ...
+
+    def gauges(self, text: str) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class JsonlSink:
+    """`events.jsonl`, appended line by line, and `gauges.json`, replaced whole."""
+
+    def __init__(self, folder: Path) -> None:
+        self._events = (folder / "events.jsonl").open("a", encoding="utf-8")
+        self._gauges = folder / "gauges.json"
+
+    def event(self, line: str) -> None:
+        self._events.write(line + "\n")
+        self._events.flush()
+
+    def gauges(self, text: str) -> None:
+        aside = self._gauges.with_suffix(".json.new")
+        aside.write_text(text, encoding="utf-8")
+        aside.replace(self._gauges)
+
+    def close(self) -> None:
+        self._events.close()
+
+
+class MarkedLinesSink:
+    """Marked lines on standard output, for a launcher that follows a remote job's log.
+
+    A line is one write of at most 8 KiB; the rows of a sample event stay in its file then.
+    """
+
+    def event(self, line: str) -> None:
+        if len(line) > LONGEST_MARKED_BYTES:
+            payload = json.loads(line)
+            payload.pop("rows", None)
+            payload.pop("detail", None)
+            line = json.dumps(payload)[:LONGEST_MARKED_BYTES]
+        sys.stdout.write(f"{MARK}{line}\n")
+        sys.stdout.flush()
+
+    def gauges(self, text: str) -> None:
+        sys.stdout.write(f'{MARK}{{"type":"gauges","gauges":{text}}}\n')
+        sys.stdout.flush()
+
+    def close(self) -> None: ...
+
+
+class CallbackSink:
+    """Hands events and gauges to a function of the same process (the terminal display)."""
+
+    def __init__(self, on_event: "Listener") -> None:
+        self._on_event = on_event
+
+    def event(self, line: str) -> None:
+        self._on_event("event", line)
+
+    def gauges(self, text: str) -> None:
+        self._on_event("gauges", text)
+
+    def close(self) -> None: ...
+
+
+class Listener(Protocol):
+    """A function that is told of events and gauges as JSON text."""
+
+    def __call__(self, what: str, text: str) -> None: ...
+
+
+class Recorder:
+    """Numbers and writes what a run says."""
+
+    def __init__(self, folder: Path, run_id: str, sinks: Sequence[Sink] = ()) -> None:
+        self.folder = folder
+        self.run_id = run_id
+        last_seq, last_attempt = _repair(folder / "events.jsonl")
+        self.seq = last_seq
+        self.attempt = last_attempt + 1
+        self._file = JsonlSink(folder)
+        self._sinks: list[Sink] = list(sinks)
+        self._gauges_at = 0.0
+
+    def record(self, event: Event) -> None:
+        """Write one durable event."""
+        self.seq += 1
+        whole = event.model_copy(
+            update={"seq": self.seq, "at": utc_now(), "run": self.run_id, "attempt": self.attempt}
+        )
+        line = whole.model_dump_json(exclude_none=True)
+        self._file.event(line)
+        for sink in list(self._sinks):
+            self._tell(sink, "event", line)
+
+    def gauges_are_due(self) -> bool:
+        """Whether enough time has passed since the last gauges."""
+        return time.monotonic() - self._gauges_at >= GAUGE_INTERVAL_SECONDS
+
+    def show(self, gauges: Gauges) -> None:
+        """Replace the gauges."""
+        self._gauges_at = time.monotonic()
+        text = gauges.model_dump_json(exclude_none=True)
+        try:
+            self._file.gauges(text)
+        except OSError as error:
+            logger.warning("gauges were not written: %s", error)
+        for sink in list(self._sinks):
+            self._tell(sink, "gauges", text)
+
+    def close(self) -> None:
+        for sink in (self._file, *self._sinks):
+            sink.close()
+
+    def _tell(self, sink: Sink, what: str, text: str) -> None:
+        try:
+            sink.event(text) if what == "event" else sink.gauges(text)
+        except Exception as error:
+            self._sinks.remove(sink)
+            logger.warning("%s is no longer told of the run: %s", type(sink).__name__, error)
+
+
+def read_events(path: Path, after: int = 0) -> list[dict[str, object]]:
+    """Events of a file with a `seq` above `after`; a last line that is not whole is left out."""
+    if not path.exists():
+        return []
+    events = []
+    for line in path.read_bytes().split(b"\n"):
+        if line.strip():
+            try:
+                event = json.loads(line)
+            except ValueError:
+                break
+            if event["seq"] > after:
+                events.append(event)
+    return events
+
+
+def _repair(path: Path) -> tuple[int, int]:
+    """Last `seq` and `attempt` of an event file, after cutting a last line that was not written whole."""
+    if not path.exists():
+        return 0, 0
+    whole = 0
+    seq = attempt = 0
+    with path.open("rb") as file:
+        for line in file:
+            try:
+                event = json.loads(line) if line.endswith(b"\n") else None
+            except ValueError:
+                event = None
+            if event is None:
+                break
+            whole += len(line)
+            seq, attempt = event["seq"], event["attempt"]
+    if whole < path.stat().st_size:
+        os.truncate(path, whole)
+    return seq, attempt

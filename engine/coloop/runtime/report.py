@@ -1,0 +1,37 @@
+"""`report.json`: what was predicted against what was measured, and the last metrics."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from coloop.estimate import estimate
+from coloop.events import RunStateName
+from coloop.runtime.session import Session
+from coloop.spec.graph import LoopSpec
+
+REPORT_FILE = "report.json"
+
+
+def write_report(folder: Path, spec: LoopSpec, session: Session, state: RunStateName) -> None:
+    """Write the report of a run that ended."""
+    predicted = estimate(spec)
+    measured = {name: gauge.seconds for name, gauge in session.pace.stages().items()}
+    report: dict[str, Any] = {
+        "run": folder.name,
+        "state": state.value,
+        "steps": session.timeline.step,
+        "predicted": {
+            "step_seconds": predicted.step_seconds,
+            "bottleneck": predicted.bottleneck,
+            "stages": {stage.stage: stage.seconds for stage in predicted.stages},
+        },
+        "measured": {
+            "step_seconds": session.pace.step_seconds,
+            "bottleneck": session.pace.bottleneck(),
+            "stages": measured,
+        },
+        "metrics": session.readings,
+    }
+    aside = folder / f".{REPORT_FILE}.new"
+    aside.write_text(json.dumps(report, indent=1), encoding="utf-8")
+    aside.replace(folder / REPORT_FILE)

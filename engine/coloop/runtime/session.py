@@ -1,0 +1,456 @@
+"""A run at work: everything that `run_loop` speaks of, and the state that a resume brings back.
+
+The session owns no weights and knows no algorithm: it moves the timeline, asks the executor for stages, the
+checkpoints for folders and the recorder for events, and passes readings to the triggers.
+"""
+
+import logging
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from coloop.cluster import Cluster
+from coloop.errors import SpecProblem, StopRequested, StorageFull
+from coloop.events import (
+    AlertEvent,
+    CheckpointEvent,
+    CheckpointRequest,
+    EditEvent,
+    EditRequest,
+    Gauges,
+    LogEvent,
+    MetricsEvent,
+    PhaseEvent,
+    Progress,
+    RunStateEvent,
+    RunStateName,
+    StageFinished,
+    StageStarted,
+    utc_now,
+)
+from coloop.plan.types import Plan, Stage
+from coloop.roles.messages import Poll
+from coloop.roles.protocol import Context, Outcome, Role
+from coloop.runtime.actions import Actions
+from coloop.runtime.checkpoint import Checkpoints
+from coloop.runtime.control import Control
+from coloop.runtime.executor import Executor, Situation, Unrolled, Watcher
+from coloop.runtime.fields import Fields
+from coloop.runtime.pace import Pace
+from coloop.runtime.phase_stages import PhaseStages
+from coloop.runtime.probes import Probes
+from coloop.runtime.recorder import Recorder
+from coloop.runtime.samples import Samples
+from coloop.runtime.timeline import Moment, Timeline
+from coloop.runtime.triggers import TriggerWatch
+from coloop.spec.schedule import Trigger
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True, kw_only=True)
+class Parts:
+    """What a session is made of."""
+
+    plan: Plan
+    context: Context
+    cluster: Cluster
+    roles: Mapping[str, Role]
+    timeline: Timeline
+    fields: Fields
+    triggers: TriggerWatch
+    phase_stages: PhaseStages
+    probes: Probes
+    checkpoints: Checkpoints
+    recorder: Recorder
+    control: Control
+    samples: Samples
+    actions: Actions
+    checkpoint_every: int | None
+    best_metric: str | None
+
+
+@dataclass(slots=True)
+class _Controller:
+    """Time of a step that no stage had."""
+
+    step_began: float = 0.0
+    in_stages: float = 0.0
+
+
+class Session(Watcher):
+    """See the module."""
+
+    def __init__(self, parts: Parts, executor_of: Callable[["Session"], Executor]) -> None:
+        self._parts = parts
+        self.timeline = parts.timeline
+        self._executor: Executor = executor_of(self)
+        self.pace = Pace()
+        self._state = RunStateName.STARTING
+        self._stage: Stage | None = None
+        self._step_has_learned = False
+        self._controller = _Controller()
+        self._fired: list[Trigger] = []
+        self._best: float | None = None
+        self.readings: dict[str, float] = {}
+        self._checkpointed_at: int | None = None
+        parts.cluster.on_tick(self._tick)
+
+    # --- the loop's words ---------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        self._become(RunStateName.RUNNING)
+
+    def enter_phase(self) -> None:
+        """Begin a phase: what refers to its start happens, then its `do`."""
+        parts = self._parts
+        parts.context.spec = parts.fields.at(self.timeline.entering())
+        entry = self.timeline.enter()
+        wants_checkpoint = parts.actions.phase_starts(entry, self.timeline.steps_of_phase)
+        parts.recorder.record(
+            PhaseEvent(
+                phase=entry.plan.name,
+                index=entry.index,
+                round=entry.round,
+                learn=list(entry.plan.learn),
+                steps=self.timeline.steps_of_phase,
+                state="started",
+                step=self.timeline.step,
+            )
+        )
+        if wants_checkpoint:
+            self._checkpoint()
+
+    def leave_phase(self) -> None:
+        """End a phase."""
+        entry = self.timeline.current
+        assert entry is not None
+        self.timeline.leave()
+        self._parts.recorder.record(
+            PhaseEvent(
+                phase=entry.plan.name,
+                index=entry.index,
+                round=entry.round,
+                learn=list(entry.plan.learn),
+                state="finished",
+                step=self.timeline.step,
+            )
+        )
+
+    def step(self, moment: Moment) -> None:
+        """One unrolling of the graph. A stop before anything was learned takes the step back whole."""
+        parts = self._parts
+        self._step_has_learned = False
+        parts.context.spec = parts.fields.at(moment)
+        memory = {node: role.remember() for node, role in parts.roles.items()}
+        self._controller = _Controller(step_began=time.monotonic())
+        due = parts.phase_stages.due(moment)
+        situation = Situation(step=moment.step, phase=moment.phase.name, live=due.live)
+        try:
+            unrolled = self._executor.run(due.stages, situation, due.refills)
+        except StopRequested:
+            for node, role in parts.roles.items():
+                role.recall(memory[node])
+            self.timeline.take_back_step()
+            self._stop()
+        parts.phase_stages.done(moment)
+        parts.fields.step_done(moment)
+        self._after_step(moment, unrolled)
+
+    def evaluate_due(self) -> None:
+        """Probes that are due at this step and have not been read yet."""
+        self._evaluate(is_last=False)
+
+    def evaluate_last(self) -> None:
+        """Every probe once more at the end."""
+        self._evaluate(is_last=True)
+
+    def obey(self) -> None:
+        """Triggers that fired, requests that came, the checkpoint that is due."""
+        parts = self._parts
+        fired, self._fired = self._fired, []
+        wants_stop = False
+        for trigger in fired:
+            self._alert("info", "trigger.fired", f"{trigger.when.metric} set off a trigger")
+            stops, wants_checkpoint = parts.actions.obey(trigger.do, self.timeline)
+            wants_stop |= stops
+            if wants_checkpoint:
+                self._checkpoint()
+        self._take_requests()
+        every = parts.checkpoint_every
+        if every and self.timeline.step and self.timeline.step % every == 0:
+            self._checkpoint()
+        if wants_stop or parts.control.stop_is_wanted:
+            self._stop()
+
+    def finish(self) -> None:
+        self._checkpoint()
+        self._become(RunStateName.FINISHED)
+
+    # --- what the executor tells --------------------------------------------------------------------
+
+    def learning_begins(self) -> None:
+        self._step_has_learned = True
+
+    def stage_started(self, stage: Stage, situation: Situation) -> None:
+        self._stage = stage
+        self._parts.recorder.record(
+            StageStarted(
+                stage=stage.name, phase=situation.phase, node=stage.node, step=situation.step
+            )
+        )
+
+    def stage_finished(
+        self, stage: Stage, situation: Situation, seconds: float, outcome: Outcome
+    ) -> None:
+        parts = self._parts
+        self._controller.in_stages += seconds
+        self.pace.stage_finished(stage.name, seconds, outcome.samples, outcome.tokens)
+        parts.recorder.record(
+            StageFinished(
+                stage=stage.name,
+                phase=situation.phase,
+                node=stage.node,
+                step=situation.step,
+                seconds=round(seconds, 6),
+                samples=outcome.samples,
+                tokens=outcome.tokens,
+            )
+        )
+        if not situation.is_probe:
+            for node, metrics in (
+                (stage.node, outcome.metrics),
+                *outcome.member_metrics.items(),
+            ):
+                self._report(node, metrics, situation)
+        for code, message in outcome.alerts:
+            self._alert("warning", code, message, node=stage.node)
+        if outcome.detail:
+            parts.recorder.record(
+                LogEvent(
+                    level="debug",
+                    message=f"{stage.name} in step {situation.step}",
+                    node=stage.node,
+                    step=situation.step,
+                    detail=dict(outcome.detail),
+                )
+            )
+        self._stage = None
+        self._show_if_due()
+        if parts.control.stop_is_wanted and not self._step_has_learned:
+            raise StopRequested("between stages")
+
+    # --- inside -------------------------------------------------------------------------------------
+
+    def _after_step(self, moment: Moment, unrolled: Unrolled) -> None:
+        parts = self._parts
+        whole = time.monotonic() - self._controller.step_began
+        self.pace.step_finished(whole)
+        metrics = {
+            "step/seconds": whole,
+            "step/controller_share": 1.0 - min(1.0, self._controller.in_stages / whole),
+        }
+        parts.recorder.record(MetricsEvent(step=moment.step, metrics=metrics))
+        for probe in parts.probes.of_tables(moment.step):
+            readings = parts.probes.read_tables(
+                probe, unrolled, moment.step, moment.phase.name
+            )
+            parts.probes.mark_read(probe, moment.step)
+            situation = Situation(step=moment.step, phase=moment.phase.name)
+            self._report(probe.node, readings, situation)
+        event = parts.samples.of_step(moment.step, unrolled)
+        if event is not None:
+            parts.recorder.record(event)
+        parts.actions.step_done(moment)
+        self._show_if_due()
+
+    def _evaluate(self, *, is_last: bool) -> None:
+        parts = self._parts
+        step = self.timeline.step
+        moment = self.timeline.now()
+        due = parts.probes.due(step, is_last=is_last)
+        if not due:
+            return
+        parts.context.spec = parts.fields.at(moment)
+        phase = moment.phase.name if moment else self.timeline.entries[-1].plan.name
+        self._step_has_learned = False
+        for probe in due:
+            try:
+                metrics = parts.probes.read(probe, self._executor, step, phase)
+            except StopRequested:
+                self._stop()
+            parts.probes.mark_read(probe, step)
+            situation = Situation(step=step, phase=phase)
+            self._report(probe.node, metrics, situation)
+            self._note_best(probe.node, metrics)
+
+    def _report(self, node: str, metrics: Mapping[str, float], situation: Situation) -> None:
+        finite = {name: v if math.isfinite(v) else None for name, v in metrics.items()}
+        if not finite:
+            return
+        self._parts.recorder.record(
+            MetricsEvent(node=node, step=situation.step, metrics=finite)
+        )
+        for name, value in finite.items():
+            if value is not None:
+                self.readings[f"{node}.{name}"] = value
+                self._fired += self._parts.triggers.read(
+                    f"{node}.{name}", value, situation.phase
+                )
+
+    def _note_best(self, node: str, metrics: Mapping[str, float]) -> None:
+        metric = self._parts.best_metric
+        if metric is None or not metric.startswith(f"{node}."):
+            return
+        value = metrics.get(metric.partition(".")[2])
+        if value is not None and (self._best is None or value > self._best):
+            self._best = value
+            if self.timeline.step:
+                self._checkpoint(best=True)
+
+    def _take_requests(self) -> None:
+        parts = self._parts
+        for request in parts.control.take():
+            if isinstance(request, EditRequest):
+                self._edit(request)
+            elif isinstance(request, CheckpointRequest):
+                self._checkpoint()
+        for line in parts.control.unreadable:
+            self._alert("warning", "control.unreadable", f"a request was not understood: {line}")
+        parts.control.unreadable.clear()
+
+    def _edit(self, request: EditRequest) -> None:
+        try:
+            self._parts.fields.edit(request.changes)
+        except SpecProblem as problem:
+            self._alert("warning", "control.edit_refused", str(problem))
+            return
+        self._parts.recorder.record(
+            EditEvent(changes=dict(request.changes), by=request.by, step=self.timeline.step)
+        )
+
+    def _checkpoint(self, *, best: bool = False) -> None:
+        parts = self._parts
+        step = self.timeline.step
+        if self._checkpointed_at == step and not best:
+            return
+        try:
+            path = parts.checkpoints.write(step, self.state(), parts.actions, best=best)
+        except StorageFull as error:
+            self._alert("error", "checkpoint.failed", str(error))
+            return
+        self._checkpointed_at = step
+        parts.recorder.record(
+            CheckpointEvent(
+                path=str(path.relative_to(parts.recorder.folder)),
+                best=best,
+                step=step,
+                metrics={self._parts.best_metric: self._best} if best and self._parts.best_metric else {},
+            )
+        )
+
+    def _stop(self) -> None:
+        self._become(RunStateName.STOPPING)
+        self._checkpoint()
+        self._become(RunStateName.STOPPED)
+        raise StopRequested("the run was asked to stop")
+
+    def _become(self, state: RunStateName) -> None:
+        self._state = state
+        self._parts.recorder.record(RunStateEvent(state=state, step=self.timeline.step))
+        self._show(None)
+
+    def _alert(self, level: str, code: str, message: str, node: str | None = None) -> None:
+        self._parts.recorder.record(
+            AlertEvent.model_validate(
+                {
+                    "level": level,
+                    "code": code,
+                    "message": message,
+                    "node": node,
+                    "step": self.timeline.step,
+                }
+            )
+        )
+
+    def show_last(self, state: RunStateName) -> None:
+        """The gauges of a run that has ended."""
+        self._state = state
+        self._stage = None
+        self._show(None)
+
+    def _tick(self, poll: Poll | None) -> bool:
+        self._take_requests()
+        if self._parts.recorder.gauges_are_due():
+            self._show(poll)
+        return self._parts.control.stop_is_wanted and not self._step_has_learned
+
+    def _show_if_due(self) -> None:
+        if self._parts.recorder.gauges_are_due():
+            self._show(None)
+
+    def _show(self, poll: Poll | None) -> None:
+        step_seconds = self.pace.step_seconds
+        total = self.timeline.steps_total()
+        left = None if total is None else max(0, total - self.timeline.step)
+        moment = self.timeline.now()
+        stage = self._stage.name if self._stage else None
+        self._parts.recorder.show(
+            Gauges(
+                at=utc_now(),
+                run=self._parts.recorder.run_id,
+                attempt=self._parts.recorder.attempt,
+                state=self._state,
+                step=self.timeline.step,
+                steps_total=total,
+                phase=moment.phase.name if moment else None,
+                phase_step=moment.step_in_phase if moment else None,
+                phase_steps=moment.steps_of_phase if moment else None,
+                stage=stage,
+                step_seconds=step_seconds,
+                eta_seconds=left * step_seconds if left is not None and step_seconds else None,
+                progress=Progress(stage=stage, done=poll.done, total=poll.total, unit=poll.unit)
+                if poll is not None and stage is not None
+                else None,
+                nodes=self.pace.nodes(),
+                stages=self.pace.stages(),
+                bottleneck=self.pace.bottleneck(),
+                memory={"rss_bytes": poll.rss_bytes} if poll else {},
+            )
+        )
+
+    # --- resume -------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, Any]:
+        """All that a resume needs besides the weights."""
+        parts = self._parts
+        return {
+            "spec_hash": parts.plan.spec_hash,
+            "timeline": self.timeline.state(),
+            "fields": parts.fields.state(),
+            "triggers": parts.triggers.state(),
+            "probes": parts.probes.state(),
+            "phase_stages": parts.phase_stages.state(),
+            "actions": parts.actions.state(),
+            "roles": {node: role.state() for node, role in parts.roles.items()},
+            "best": self._best,
+            "fired": [parts.triggers.triggers.index(trigger) for trigger in self._fired],
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go on where a checkpoint stands."""
+        parts = self._parts
+        self.timeline.load_state(state["timeline"])
+        parts.fields.load_state(state["fields"])
+        parts.triggers.load_state(state["triggers"])
+        parts.probes.load_state(state["probes"])
+        parts.phase_stages.load_state(state["phase_stages"])
+        parts.actions.load_state(state["actions"])
+        for node, role in parts.roles.items():
+            role.load_state(state["roles"][node])
+        self._best = state["best"]
+        self._fired = [parts.triggers.triggers[index] for index in state["fired"]]
+        self._checkpointed_at = self.timeline.step

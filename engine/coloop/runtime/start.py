@@ -1,0 +1,285 @@
+"""From a spec to a session and through it: folder, plan, cluster, roles, loop, and an orderly end whatever
+happens. The only place that knows all parts."""
+
+import logging
+import os
+import secrets
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from coloop.cluster import Cluster, Deadlines
+from coloop.cluster.hosts import ClusterHosts
+from coloop.cluster.local import LocalCluster
+from coloop.diagnostics import Diagnostic
+from coloop.errors import ColoopError, PlanRefused, RunFolderExists, RunNotFound, StopRequested
+from coloop.events import DiagnosticEvent, RunError, RunStateEvent, RunStateName
+from coloop.plan.compile import Compiler, compile_plan
+from coloop.plan.runnable import check_runs
+from coloop.plan.types import Plan
+from coloop.roles import build_group_roles, build_roles
+from coloop.roles.evaluate import EvaluateRole
+from coloop.roles.host import HostSettings
+from coloop.roles.protocol import Context, Role
+from coloop.runtime.actions import Actions
+from coloop.runtime.checkpoint import Checkpoints
+from coloop.runtime.control import Control
+from coloop.runtime.executor import Executor
+from coloop.runtime.fields import Fields
+from coloop.runtime.loop import run_loop
+from coloop.runtime.phase_stages import PhaseStages
+from coloop.runtime.probes import Probes
+from coloop.runtime.recorder import Recorder, Sink
+from coloop.runtime.report import write_report
+from coloop.runtime.samples import Samples
+from coloop.runtime.session import Parts, Session
+from coloop.runtime.sources import RunSources
+from coloop.runtime.timeline import Timeline, entries_of
+from coloop.runtime.triggers import TriggerWatch
+from coloop.spec.graph import Edge, LoopSpec
+from coloop.spec.lineage import compute_lineage
+
+logger = logging.getLogger(__name__)
+
+SPEC_FILE = "spec.yaml"
+PLAN_FILE = "plan.json"
+LOG_FILE = "engine.log"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What to run, and where."""
+
+    spec: LoopSpec
+    text: str
+    """The loop as it was given; kept in the run folder."""
+    root: Path
+    """Folder from which relative paths in the spec are read."""
+    runs_dir: Path
+    run_id: str | None = None
+    resume: Path | None = None
+    """The folder of a run to go on with."""
+    cluster: Literal["local", "ray"] = "ray"
+    address: str | None = None
+    """Ray: connect to this cluster; None: one of our own for this run."""
+    sinks: Sequence[Sink] = ()
+    warnings: Sequence[Diagnostic] = ()
+    threads: int | None = None
+    deadlines: Deadlines = field(default_factory=Deadlines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """How a run ended."""
+
+    state: RunStateName
+    folder: Path
+    error: RunError | None = None
+
+
+def new_run_id(name: str) -> str:
+    """The loop's name, the time, and four random digits."""
+    return f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+
+def run(request: RunRequest) -> RunResult:
+    """Run a loop to its end.
+
+    Raises:
+        PlanRefused: nothing was started, the loop does not run yet.
+        RunFolderExists, RunNotFound: nothing was started.
+    """
+    plan = compile_plan(request.spec)
+    refusals = check_runs(request.spec)
+    if refusals:
+        raise PlanRefused(refusals[0].message, refusals)
+    folder = _folder(request)
+    recorder = Recorder(folder, folder.name, request.sinks)
+    try:
+        return _run(request, plan, folder, recorder)
+    finally:
+        recorder.close()
+
+
+def _run(request: RunRequest, plan: Plan, folder: Path, recorder: Recorder) -> RunResult:
+    log = _log_into(folder)
+    control = Control(folder)
+    recorder.record(RunStateEvent(state=RunStateName.STARTING))
+    for diagnostic in request.warnings:
+        recorder.record(
+            DiagnosticEvent(
+                diagnostic=diagnostic.model_dump(mode="json", exclude_none=True),
+                node=diagnostic.node,
+            )
+        )
+    cluster: Cluster | None = None
+    session: Session | None = None
+    error: RunError | None = None
+    state = RunStateName.FINISHED
+    try:
+        with control.signals():
+            cluster = _cluster(request, plan, folder.name)
+            cluster.start()
+            session = build_session(request, plan, cluster, recorder, control, folder)
+            run_loop(session)
+    except StopRequested:
+        state = RunStateName.STOPPED
+        if session is None:
+            recorder.record(RunStateEvent(state=state))
+    except BaseException as failure:
+        state, error = RunStateName.FAILED, _error_of(failure)
+        logger.exception("the run failed")
+        recorder.record(RunStateEvent(state=state, error=error, message=error.message))
+        if not isinstance(failure, Exception):
+            raise
+    finally:
+        if cluster is not None:
+            cluster.close()
+        if session is not None:
+            session.show_last(state)
+            write_report(folder, request.spec, session, state)
+        logging.getLogger("coloop").removeHandler(log)
+        log.close()
+    return RunResult(state=state, folder=folder, error=error)
+
+
+def build_session(
+    request: RunRequest,
+    plan: Plan,
+    cluster: Cluster,
+    recorder: Recorder,
+    control: Control,
+    folder: Path,
+) -> Session:
+    """Everything that the loop speaks of, in the state of the last checkpoint where one is resumed."""
+    spec = request.spec
+    lineage, _ = compute_lineage(spec)
+    entries = entries_of(spec, plan)
+    fields = Fields(spec, entries)
+    sources = RunSources()
+    timeline = Timeline(entries, sources)
+    weights = ClusterHosts(cluster, plan, lambda: fields.overrides(timeline.now()))
+    context = Context(
+        spec=spec,
+        lineage=lineage,
+        groups={node: group.name for group in plan.weights for node in group.members},
+        hosts=weights,
+        root=request.root,
+        seed=spec.run.seed,
+    )
+    roles = build_roles(context)
+    sources.roles = roles
+    group_roles = build_group_roles(context, plan)
+    everyone: dict[str, Role] = {
+        **roles,
+        **{f"weights:{name}": role for name, role in group_roles.items()},
+    }
+    storage = Path(spec.run.storage).expanduser() if spec.run.storage else folder
+    checkpoints = Checkpoints(storage / "checkpoints", spec.run.keep)
+    probe_roles = {n: role for n, role in roles.items() if isinstance(role, EvaluateRole)}
+    parts = Parts(
+        plan=plan,
+        context=context,
+        cluster=cluster,
+        roles=everyone,
+        timeline=timeline,
+        fields=fields,
+        triggers=TriggerWatch(triggers=spec.schedule.triggers),
+        phase_stages=PhaseStages(spec, Compiler(spec, lineage)),
+        probes=Probes(plan, context, probe_roles),
+        checkpoints=checkpoints,
+        recorder=recorder,
+        control=control,
+        samples=Samples(folder),
+        actions=Actions(context, weights, everyone, fields, checkpoints),
+        checkpoint_every=spec.run.checkpoint_every,
+        best_metric=spec.run.best,
+    )
+
+    def executor(session: Session) -> Executor:
+        return Executor(
+            edges={edge.key: edge for edge in spec.edges},
+            roles=roles,
+            group_roles=group_roles,
+            watcher=session,
+            current_edge=lambda edge: _current(context.spec, spec, edge),
+        )
+
+    session = Session(parts, executor)
+    if request.resume is not None:
+        checkpoint = checkpoints.latest()
+        if checkpoint is not None:
+            manifest = checkpoint.manifest()
+            parts.actions.load(checkpoint.path)
+            session.load_state(manifest)
+    return session
+
+
+def _current(now: LoopSpec, given: LoopSpec, edge: Edge) -> Edge:
+    """The edge with the weight it has at this moment; overrides never reorder edges."""
+    if now is given:
+        return edge
+    return now.edges[given.edges.index(edge)]
+
+
+def _folder(request: RunRequest) -> Path:
+    if request.resume is not None:
+        if not (request.resume / SPEC_FILE).exists():
+            raise RunNotFound(f"{request.resume} is no run folder: it has no {SPEC_FILE}")
+        return request.resume
+    folder = request.runs_dir / (request.run_id or new_run_id(request.spec.name))
+    if folder.exists() and any(folder.iterdir()):
+        raise RunFolderExists(
+            f"{folder} exists and is not empty; choose another run id, or go on with "
+            f"`--resume {folder.name}`"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / SPEC_FILE).write_text(request.text, encoding="utf-8")
+    plan = compile_plan(request.spec)
+    (folder / PLAN_FILE).write_text(plan.model_dump_json(indent=1), encoding="utf-8")
+    return folder
+
+
+def _cluster(request: RunRequest, plan: Plan, run_id: str) -> Cluster:
+    threads = request.threads or max(1, (os.cpu_count() or 1))
+    settings: Mapping[str, HostSettings] = {
+        pool.name: HostSettings(
+            spec=request.spec,
+            weights=tuple(w for w in plan.weights if w.pool == pool.name),
+            root=request.root.resolve(),
+            seed=request.spec.run.seed,
+            threads=max(1, threads // max(1, len(plan.pools) * pool.workers)),
+            device="cuda" if pool.gpus else "cpu",
+        )
+        for pool in plan.pools
+    }
+    if request.cluster == "local":
+        return LocalCluster(plan, settings, request.deadlines)
+    from coloop.cluster.ray_cluster import RayCluster
+
+    return RayCluster(
+        plan, settings, address=request.address, run_id=run_id, deadlines=request.deadlines
+    )
+
+
+def _log_into(folder: Path) -> logging.Handler:
+    handler = logging.FileHandler(folder / LOG_FILE, encoding="utf-8")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.getLogger("coloop").addHandler(handler)
+    return handler
+
+
+def _error_of(failure: BaseException) -> RunError:
+    lines = traceback.format_exception(failure)
+    return RunError(
+        code=getattr(failure, "code", "run.failed")
+        if isinstance(failure, ColoopError)
+        else "run.failed",
+        message=str(failure) or type(failure).__name__,
+        node=getattr(failure, "node", None),
+        traceback="".join(lines)[-8000:],
+    )
+

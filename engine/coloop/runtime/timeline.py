@@ -1,0 +1,198 @@
+"""Phases in time: which phase is on, when it ends, and what comes next.
+
+The schedule's groups are written out into a flat list of entries; the timeline is a cursor over it with
+three counters (entry, step in the entry, step of the run), all of which go into the manifest. It asks the
+sources how much they have left through `Sources`, and decides nothing about fields or stages.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from coloop.plan.phases import turns
+from coloop.plan.types import PhasePlan, Plan
+from coloop.spec.graph import LoopSpec
+from coloop.spec.schedule import PhaseActions
+
+
+class Sources(Protocol):
+    """What the timeline asks of datasets and buffers."""
+
+    def steps_for_epochs(self, node: str, epochs: float) -> int:
+        """Steps that serve every row of the source this often."""
+        ...
+
+    def is_full(self, buffer: str) -> bool:
+        """Whether the buffer has got `capacity` rows since the phase started."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One coming round of a phase."""
+
+    plan: PhasePlan
+    index: int
+    """Place in the schedule with its repeats written out."""
+    round: int
+    actions: tuple[PhaseActions, ...] = ()
+    """What the groups and the phase `do` when it starts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moment:
+    """One step of the run."""
+
+    entry: Entry
+    step: int
+    """1, 2, ... over the whole run."""
+    step_in_phase: int
+    """1, 2, ... since this entry began."""
+    steps_of_phase: int | None
+
+    @property
+    def phase(self) -> PhasePlan:
+        return self.entry.plan
+
+    @property
+    def is_first_of_phase(self) -> bool:
+        return self.step_in_phase == 1
+
+
+def entries_of(spec: LoopSpec, plan: Plan) -> list[Entry]:
+    """The schedule with its repeats written out."""
+    return [
+        Entry(plan=plan.phases[turn.index], index=place, round=turn.round, actions=turn.actions)
+        for place, turn in enumerate(turns(spec))
+    ]
+
+
+class Timeline:
+    """The cursor over the entries."""
+
+    def __init__(self, entries: Sequence[Entry], sources: Sources) -> None:
+        self.entries = entries
+        self._sources = sources
+        self.entry = 0
+        self.step = 0
+        self.step_in_phase = 0
+        self.steps_of_phase: int | None = None
+        self._must_leave = False
+        self._is_entered = False
+
+    @property
+    def is_over(self) -> bool:
+        return self.entry >= len(self.entries)
+
+    @property
+    def current(self) -> Entry | None:
+        return None if self.is_over else self.entries[self.entry]
+
+    @property
+    def must_enter(self) -> bool:
+        """A phase entry is due to begin."""
+        return not self.is_over and not self._is_entered
+
+    def entering(self) -> Moment:
+        """The moment before the current entry's first step."""
+        return Moment(
+            entry=self.entries[self.entry], step=self.step, step_in_phase=0, steps_of_phase=None
+        )
+
+    def enter(self) -> Entry:
+        """Begin the current entry."""
+        entry = self.entries[self.entry]
+        self._is_entered = True
+        self._must_leave = False
+        self.step_in_phase = 0
+        self.steps_of_phase = self._steps_of(entry.plan)
+        return entry
+
+    def next_moment(self) -> Moment | None:
+        """The next step of the current entry, or None where the entry is over."""
+        entry = self.entries[self.entry]
+        if self._entry_is_over(entry.plan):
+            return None
+        self.step += 1
+        self.step_in_phase += 1
+        return Moment(
+            entry=entry,
+            step=self.step,
+            step_in_phase=self.step_in_phase,
+            steps_of_phase=self.steps_of_phase,
+        )
+
+    def now(self) -> Moment | None:
+        """The moment as it stands: the last step of the current entry, or its beginning."""
+        if self.is_over or not self._is_entered:
+            return None
+        return Moment(
+            entry=self.entries[self.entry],
+            step=self.step,
+            step_in_phase=self.step_in_phase,
+            steps_of_phase=self.steps_of_phase,
+        )
+
+    def leave(self) -> None:
+        """End the current entry."""
+        self.entry += 1
+        self._is_entered = False
+        self._must_leave = False
+
+    def leave_after_this_step(self) -> None:
+        """A trigger said `next_phase`."""
+        self._must_leave = True
+
+    def take_back_step(self) -> None:
+        """The step that was begun was not done: a stop came in between."""
+        self.step -= 1
+        self.step_in_phase -= 1
+
+    def steps_total(self) -> int | None:
+        """Steps of the whole run, where they are known."""
+        total = 0
+        for entry in self.entries:
+            if entry.index == self.entry and self._is_entered:
+                steps = self.steps_of_phase
+            else:
+                steps = entry.plan.steps
+            if steps is None:
+                return None
+            total += steps if entry.index >= self.entry else 0
+        return total + self.step - self.step_in_phase if self._is_entered else total + self.step
+
+    def _entry_is_over(self, plan: PhasePlan) -> bool:
+        if self._must_leave:
+            return True
+        if self.steps_of_phase is not None and self.step_in_phase >= self.steps_of_phase:
+            return True
+        return bool(plan.until) and all(self._sources.is_full(buffer) for buffer in plan.until)
+
+    def _steps_of(self, plan: PhasePlan) -> int | None:
+        if plan.epochs is not None and plan.epochs_of is not None:
+            return self._sources.steps_for_epochs(plan.epochs_of, plan.epochs)
+        return plan.max_steps if plan.until else plan.steps
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "entry": self.entry,
+            "step": self.step,
+            "step_in_phase": self.step_in_phase,
+            "steps_of_phase": self.steps_of_phase,
+            "must_leave": self._must_leave,
+            "is_entered": self._is_entered,
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self.entry = state["entry"]
+        self.step = state["step"]
+        self.step_in_phase = state["step_in_phase"]
+        self.steps_of_phase = state["steps_of_phase"]
+        self._must_leave = state["must_leave"]
+        self._is_entered = state["is_entered"]
+
+
+def steps_for_epochs(rows: int, rows_per_step: int, epochs: float) -> int:
+    """Steps that serve `rows` rows `epochs` times, `rows_per_step` at once."""
+    return max(1, math.ceil(rows * epochs / rows_per_step)) if rows else 0
