@@ -75,7 +75,8 @@ def create_app(settings: Settings | None = None) -> FastAPI:
     for router in ROUTERS:
         api.include_router(router)
     app.include_router(api)
-    app.mount("/", Pages(settings.static_dir), name="page")
+    app.router.redirect_slashes = False
+    app.router.default = Pages(settings.static_dir)
     add_error_handlers(app)
     app.openapi = lambda: build_openapi(app)  # type: ignore[method-assign]
     return app

@@ -5,6 +5,7 @@ What a user can set wrongly ends in one line on standard error and a status that
 
 import errno
 import logging
+import signal
 import socket
 import sys
 import threading
@@ -17,6 +18,7 @@ import uvicorn
 from pydantic import ValidationError
 
 from coloop_server.app import create_app
+from coloop_server.database.connect import migrate, open_engine
 from coloop_server.errors import ServerError
 from coloop_server.lock import DataLock
 from coloop_server.security import is_loopback
@@ -38,6 +40,7 @@ def serve(
     listener = listen(settings.host, settings.port)
     try:
         with DataLock(settings.data_dir):
+            check_database(settings)
             run_server(settings, listener, open_browser=open_browser)
     except ServerError as error:
         raise SystemExit(f"error: {error}") from error
@@ -62,6 +65,15 @@ def check_address(settings: Settings) -> None:
             f"error: {settings.host} can be reached from other machines, so a token is needed: "
             "set COLOOP_TOKEN to a long secret, or leave --host at 127.0.0.1"
         )
+
+
+def check_database(settings: Settings) -> None:
+    """Open and migrate the database, so that one that cannot be used ends the start in one line."""
+    engine = open_engine(settings.database)
+    try:
+        migrate(engine)
+    finally:
+        engine.dispose()
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -108,6 +120,7 @@ def run_server(settings: Settings, listener: socket.socket, *, open_browser: boo
         ws_ping_interval=PING_SECONDS,
         ws_ping_timeout=PING_SECONDS,
         ws_max_size=64 * 1024,
+        ws_per_message_deflate=False,
         timeout_graceful_shutdown=5,
         lifespan="on",
     )
@@ -115,6 +128,9 @@ def run_server(settings: Settings, listener: socket.socket, *, open_browser: boo
     url = address_of(settings.host, listener.getsockname()[1])
     greeter = threading.Thread(target=greet, args=(server, url, open_browser), daemon=True)
     greeter.start()
+    # uvicorn passes a signal on to whom it found here after it has ended in good order.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
     server.run(sockets=[listener])
     if not server.started:
         raise SystemExit("error: the server could not start; the lines above say why")

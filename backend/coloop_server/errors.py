@@ -24,6 +24,8 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
+from coloop.errors import ColoopError
+
 logger = logging.getLogger(__name__)
 
 
@@ -95,6 +97,13 @@ async def answer_server_error(_: Request, error: Exception) -> JSONResponse:
     return error_response(error)
 
 
+async def answer_coloop_error(_: Request, error: Exception) -> JSONResponse:
+    """What the light packages refuse without a diagnostic is the request's fault, not ours."""
+    assert isinstance(error, ColoopError)
+    body = ErrorBody(code=error.code, message=str(error))
+    return JSONResponse(body.model_dump(), status_code=422)
+
+
 async def answer_validation_error(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
     problems = [
@@ -123,6 +132,7 @@ async def answer_unexpected(request: Request, error: Exception) -> JSONResponse:
 
 def add_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(ServerError, answer_server_error)
+    app.add_exception_handler(ColoopError, answer_coloop_error)
     app.add_exception_handler(RequestValidationError, answer_validation_error)
     app.add_exception_handler(HTTPException, answer_http_exception)
     app.add_exception_handler(Exception, answer_unexpected)

@@ -1,4 +1,4 @@
-"""A driver without an engine: writes the run folder that `coloop run` writes, and obeys its control file.
+"""A driver without an engine: writes the folder that `coloop run` writes, obeys its control file.
 
     fake_driver.py SPEC --runs-dir DIR --run-id ID [--resume RUN] [--force] [--local]
 

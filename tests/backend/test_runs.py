@@ -24,7 +24,8 @@ def test_a_run_is_queued_started_and_finished(
     assert run["step"] == 3
     assert run["steps_total"] == 3
     assert run["metrics"] == {"actor.reward/mean": 0.3, "actor.kl": 0.01}
-    assert run["started_at"] and run["ended_at"] and run["error"] is None
+    assert run["started_at"] <= run["ended_at"]
+    assert run["error"] is None
     folder = Path(run["folder"])
     assert folder.parent == settings.runs_dir
     assert (folder / "spec.yaml").read_text() == loop

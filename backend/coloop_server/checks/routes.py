@@ -14,6 +14,8 @@ from coloop_server.checks.schemas import (
     CheckResult,
     DumpResult,
     DumpSpec,
+    FitLoop,
+    FitResult,
     ParseResult,
     ParseText,
     PatchResult,
@@ -62,3 +64,9 @@ def patch_text(body: PatchText) -> PatchResult:
 @router.post("/spec/dump", operation_id="dumpSpec")
 def dump_spec(body: DumpSpec) -> DumpResult:
     return DumpResult(yaml=service.dump_spec(body.spec))
+
+
+@router.post("/fit", operation_id="fitLoop")
+def fit_loop(body: FitLoop) -> FitResult:
+    """Solve the free settings again so that the loop fits; what it learns never changes."""
+    return service.fit_loop(body)

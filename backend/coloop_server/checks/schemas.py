@@ -67,8 +67,9 @@ class PlanSummary(Output):
 class CheckResult(Output):
     report: CheckReport
     estimate: Estimate | None
-    """None where the loop has errors."""
+    """None where the loop cannot be read; of a loop with errors, what is known already."""
     plan: PlanSummary | None
+    """None where the loop has errors or asks for what does not run yet."""
 
 
 class ParseText(Input):
@@ -109,3 +110,32 @@ class DumpSpec(Input):
 
 class DumpResult(Output):
     yaml: str
+
+
+class FitLoop(Input):
+    """The loop, and at most one of the two budgets; without one the loop's own counts."""
+
+    yaml: str = Field(max_length=MAX_YAML)
+    budget_gib: float | None = Field(default=None, gt=0, le=1e6, allow_inf_nan=False)
+    """GiB of each GPU that may be used."""
+    budget_fraction: float | None = Field(default=None, gt=0, le=1, allow_inf_nan=False)
+    """Share of each GPU that may be used."""
+
+
+class FittedValue(Output):
+    path: str
+    old: Any
+    new: Any
+    reason: str
+
+
+class FitResult(Output):
+    fits: bool
+    over_bytes: int
+    """By how much the worst GPU is still over."""
+    changes: list[FittedValue]
+    yaml: str
+    """The text with the changes."""
+    spec: dict[str, Any] | None
+    before: Estimate
+    after: Estimate

@@ -1,16 +1,19 @@
 """Checks a loop as it stands: findings, what it costs, and what would run."""
 
 from collections.abc import Iterable
+from dataclasses import asdict
 from typing import Any
 
 from coloop.diagnostics import Change, Diagnostic, Severity
-from coloop.errors import PlanRefused, SpecProblem
-from coloop.estimate import estimate
+from coloop.errors import ColoopError, PlanRefused, SpecProblem
+from coloop.estimate import Estimate, estimate
+from coloop.estimate.fit import fit
 from coloop.plan.compile import compile_plan
 from coloop.plan.runnable import check_runs
 from coloop.plan.types import Plan
 from coloop.spec.diff import diff
 from coloop.spec.emit import to_yaml
+from coloop.spec.graph import LoopSpec
 from coloop.spec.io import Parsed, dump, from_dict, parse
 from coloop.spec.patch import patch
 from coloop.validate import validate
@@ -18,13 +21,16 @@ from coloop_server.checks.schemas import (
     CheckLoop,
     CheckReport,
     CheckResult,
+    FitLoop,
+    FitResult,
+    FittedValue,
     ParseResult,
     PatchResult,
     PatchText,
     PlannedPhase,
     PlanSummary,
 )
-from coloop_server.language import invalid, require_document
+from coloop_server.language import invalid, require_document, require_spec
 
 
 def check(body: CheckLoop) -> CheckResult:
@@ -32,14 +38,20 @@ def check(body: CheckLoop) -> CheckResult:
     if parsed.spec is None:
         return CheckResult(report=report_of(parsed, parsed.diagnostics), estimate=None, plan=None)
     report = validate(parsed.spec)
-    if not report.ok:
-        return CheckResult(report=report_of(parsed, report.diagnostics), estimate=None, plan=None)
-    plan, refusals = plan_of(parsed)
+    plan, refusals = plan_of(parsed.spec) if report.ok else (None, [])
     return CheckResult(
         report=report_of(parsed, (*report.diagnostics, *refusals)),
-        estimate=estimate(parsed.spec, plan),
+        estimate=estimate_of(parsed.spec, plan),
         plan=None if plan is None else summarise(plan),
     )
+
+
+def estimate_of(spec: LoopSpec, plan: Plan | None) -> Estimate | None:
+    """What is known of the cost; a half-drawn loop may name hardware that does not exist."""
+    try:
+        return estimate(spec, plan)
+    except ColoopError:
+        return None
 
 
 def report_of(parsed: Parsed, diagnostics: Iterable[Diagnostic]) -> CheckReport:
@@ -48,14 +60,14 @@ def report_of(parsed: Parsed, diagnostics: Iterable[Diagnostic]) -> CheckReport:
     return CheckReport(ok=not any(item.is_error for item in found), diagnostics=found)
 
 
-def plan_of(parsed: Parsed) -> tuple[Plan | None, list[Diagnostic]]:
+def plan_of(spec: LoopSpec) -> tuple[Plan | None, list[Diagnostic]]:
     """The plan, and what this version cannot run yet. That is no error of a drawing."""
-    assert parsed.spec is not None
+    plan: Plan | None = None
     try:
-        plan, refusals = compile_plan(parsed.spec), check_runs(parsed.spec)
+        plan = compile_plan(spec)
+        refusals = check_runs(spec)
     except PlanRefused as refused:
-        found = [item for item in refused.diagnostics if isinstance(item, Diagnostic)]
-        plan, refusals = None, found
+        refusals = [item for item in refused.diagnostics if isinstance(item, Diagnostic)]
     as_warning = {"severity": Severity.WARNING}
     return plan, [refusal.model_copy(update=as_warning) for refusal in refusals]
 
@@ -116,3 +128,25 @@ def dump_spec(spec: dict[str, Any]) -> str:
     """The canonical text of a spec; a draft with errors is written as it is."""
     parsed = from_dict(spec)
     return dump(parsed.spec) if parsed.spec is not None else to_yaml(spec)
+
+
+def fit_loop(body: FitLoop) -> FitResult:
+    """Settings under which the loop stays within the budget, and the text with them in it."""
+    found = fit(
+        require_spec(body.yaml),
+        budget_gib=body.budget_gib,
+        budget_fraction=body.budget_fraction,
+    )
+    text = patch(
+        body.yaml,
+        [Change(op="set", path=change.path, value=change.new) for change in found.changes],
+    )
+    return FitResult(
+        fits=found.fits,
+        over_bytes=found.over_bytes,
+        changes=[FittedValue(**asdict(change)) for change in found.changes],
+        yaml=text,
+        spec=parse(text).document,
+        before=found.before.estimate,
+        after=found.after.estimate,
+    )

@@ -1,0 +1,218 @@
+"""Who may talk to the server."""
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import SecretStr
+from starlette.testclient import TestClient
+
+from coloop_server.app import create_app
+from coloop_server.session.tickets import COOKIE, LIFETIME_SECONDS, TicketOffice
+from coloop_server.settings import Settings
+
+TOKEN = "a long secret"
+ADDRESS = "http://127.0.0.1:8321"
+
+
+@pytest.fixture
+def guarded(settings: Settings) -> Iterator[TestClient]:
+    """A server with a token."""
+    settings = settings.model_copy(update={"token": SecretStr(TOKEN)})
+    with TestClient(create_app(settings), base_url=ADDRESS, follow_redirects=False) as client:
+        yield client
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "localhost@evil", "", "[::1", "10.0.0.1"]
+)
+def test_a_foreign_host_is_refused(client: TestClient, host: str) -> None:
+    answer = client.get("/api/health", headers={"Host": host})
+
+    assert answer.status_code == 403
+    assert answer.json()["code"] == "host.not_allowed"
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost:8321", "LOCALHOST:80", "[::1]:8321"])
+def test_names_of_this_machine_are_hosts(client: TestClient, host: str) -> None:
+    assert client.get("/api/health", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["http://evil.example", "null", "http://127.0.0.1:9999", "http://127.0.0.1:8321.evil.example"],
+)
+def test_a_foreign_origin_changes_nothing(client: TestClient, loop: str, origin: str) -> None:
+    answer = client.post("/api/loops", json={"yaml": loop}, headers={"Origin": origin})
+
+    assert answer.status_code == 403
+    assert answer.json()["code"] == "origin.not_allowed"
+    assert client.get("/api/loops").json() == []
+
+
+def test_the_own_page_and_programs_without_an_origin_may_act(client: TestClient, loop: str) -> None:
+    own = client.post("/api/loops", json={"yaml": loop}, headers={"Origin": ADDRESS})
+    program = client.post("/api/loops", json={"yaml": loop})
+    hidden = client.post(
+        "/api/loops", json={"yaml": loop}, headers={"Sec-Fetch-Site": "cross-site"}
+    )
+
+    assert (own.status_code, program.status_code, hidden.status_code) == (201, 201, 403)
+
+
+def test_a_named_origin_may_act(settings: Settings, loop: str) -> None:
+    settings = settings.model_copy(update={"allowed_origins": ("http://localhost:5173",)})
+    with TestClient(create_app(settings), base_url=ADDRESS) as client:
+        answer = client.post(
+            "/api/loops", json={"yaml": loop}, headers={"Origin": "http://localhost:5173"}
+        )
+
+    assert answer.status_code == 201
+    assert "access-control-allow-origin" not in answer.headers
+
+
+def test_with_a_token_the_api_is_closed_and_the_page_is_open(guarded: TestClient) -> None:
+    assert guarded.get("/api/loops").status_code == 401
+    assert guarded.get("/api/loops").json()["code"] == "session.token_needed"
+    assert guarded.get("/api/openapi.json").status_code == 401
+    assert guarded.get("/api/health").status_code == 200
+    assert guarded.get("/").status_code in (200, 503)
+
+
+@pytest.mark.parametrize("header", [f"Bearer {TOKEN}", f"bearer   {TOKEN}"])
+def test_a_program_sends_the_token_as_a_header(guarded: TestClient, header: str) -> None:
+    assert guarded.get("/api/loops", headers={"Authorization": header}).status_code == 200
+
+
+@pytest.mark.parametrize("header", ["Bearer wrong", TOKEN, "Bearer ", "Basic abc", "Bearer é"])
+def test_another_token_is_refused(guarded: TestClient, header: str) -> None:
+    raw = header.encode("latin-1")
+
+    assert guarded.get("/api/loops", headers={"Authorization": raw}).status_code == 401
+
+
+def test_signing_in_gives_a_cookie_that_is_not_the_token(guarded: TestClient) -> None:
+    wrong = guarded.post("/api/session", json={"token": "guess"})
+    right = guarded.post("/api/session", json={"token": TOKEN})
+
+    assert wrong.status_code == 401
+    assert wrong.json()["code"] == "session.wrong_token"
+    assert right.status_code == 204
+    cookie = right.headers["set-cookie"]
+    assert "HttpOnly" in cookie
+    assert "SameSite=strict" in cookie
+    assert TOKEN not in cookie
+    assert guarded.get("/api/loops").status_code == 200
+    assert guarded.get("/api/session").json() == {"token_needed": True, "signed_in": True}
+    guarded.delete("/api/session")
+    assert guarded.get("/api/loops").status_code == 401
+
+
+def test_the_token_in_the_address_is_taken_out_of_it(guarded: TestClient) -> None:
+    answer = guarded.get(f"/runs/7?tab=log&token={TOKEN}")
+
+    assert answer.status_code == 303
+    assert answer.headers["location"] == "/runs/7?tab=log"
+    assert answer.headers["referrer-policy"] == "no-referrer"
+    assert guarded.get("/api/loops").status_code == 200
+
+
+def test_a_wrong_token_in_the_address_signs_nobody_in(guarded: TestClient) -> None:
+    answer = guarded.get(f"{ADDRESS}//evil.example/?token=guess")
+
+    assert answer.headers["location"].startswith("/evil.example")
+    assert "set-cookie" not in answer.headers
+    assert guarded.get("/api/loops").status_code == 401
+
+
+def test_tickets_run_out_and_cannot_be_made_up() -> None:
+    office = TicketOffice(TOKEN)
+    ticket = office.issue(now=1000)
+
+    assert office.is_valid(ticket, now=1000 + LIFETIME_SECONDS - 1)
+    assert not office.is_valid(ticket, now=1000 + LIFETIME_SECONDS)
+    expires, _, signature = ticket.partition(".")
+    assert not office.is_valid(f"{int(expires) + 1}.{signature}", now=1000)
+    assert not TicketOffice("another").is_valid(ticket, now=1000)
+    for made_up in ("", ".", "abc", "9" * 40 + ".", f"{expires}.é"):
+        assert not office.is_valid(made_up, now=1000)
+
+
+def test_a_broken_cookie_is_no_sign_of_anything(guarded: TestClient) -> None:
+    for cookie in (f"{COOKIE}=", f"{COOKIE}=1.2; {COOKIE}", ";;=;", "é=é"):
+        headers = {"Cookie": cookie.encode("latin-1")}
+        assert guarded.get("/api/loops", headers=headers).status_code == 401
+
+
+def test_answers_hold_the_browser_to_our_own_files(client: TestClient) -> None:
+    headers = client.get("/").headers
+
+    assert "default-src 'self'" in headers["content-security-policy"]
+    assert "script-src 'self';" in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["x-frame-options"] == "DENY"
+    assert client.get("/api/health").headers["cache-control"] == "no-store"
+    assert "content-security-policy" in client.get("/api/none").headers
+
+
+@pytest.mark.parametrize(
+    "path", ["/etc/passwd", "../../secret.jsonl", "~/secret.jsonl", "link/secret.jsonl"]
+)
+def test_a_spec_over_http_names_files_inside_the_roots_only(
+    client: TestClient, settings: Settings, loop: str, path: str, tmp_path: Path
+) -> None:
+    root = settings.allowed_roots[0]
+    root.mkdir()
+    (root / "link").symlink_to(tmp_path)
+    source = f"{{type: file, path: {path}, format: jsonl}}"
+    yaml = loop.replace("{type: task, task: arithmetic, split: train}", source)
+
+    answer = client.post("/api/runs", json={"yaml": yaml})
+
+    assert answer.status_code in (403, 422)
+    assert client.get("/api/runs").json() == []
+
+
+def test_other_addresses_are_refused_without_a_token(server_environment: dict[str, str]) -> None:
+    command = [sys.executable, "-m", "coloop_server", "--no-browser", "--port", "0"]
+
+    ended = subprocess.run(
+        [*command, "--host", "0.0.0.0"],
+        env=server_environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert ended.returncode != 0
+    assert "COLOOP_TOKEN" in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert ended.stdout == ""
+
+
+def test_other_addresses_are_served_with_a_token(start_server: Callable[..., Any]) -> None:
+    server = start_server("--host", "0.0.0.0", COLOOP_TOKEN=TOKEN)
+
+    with httpx.Client(base_url=server.url, trust_env=False) as http:
+        assert http.get("/api/runs").status_code == 401
+        headers = {"Authorization": f"Bearer {TOKEN}"}
+        assert http.get("/api/runs", headers=headers).json() == []
+        assert http.get("/api/health", headers={"Host": "evil.example"}).status_code == 403
+
+
+def test_secrets_do_not_reach_the_drivers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from coloop_server.launchers.processes import child_environment
+
+    monkeypatch.setenv("COLOOP_TOKEN", TOKEN)
+    monkeypatch.setenv("COLOOP_DATABASE_URL", "postgresql://u:p@h/d")
+
+    assert TOKEN not in child_environment().values()
+    assert not {"COLOOP_TOKEN", "COLOOP_DATABASE_URL"} & set(child_environment())
+    assert TOKEN not in repr(Settings(token=SecretStr(TOKEN)))

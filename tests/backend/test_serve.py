@@ -1,0 +1,170 @@
+"""Starting the server: ports, folders, the page, and what is said when something is wrong."""
+
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from coloop_server.app import create_app
+from coloop_server.settings import Settings
+
+StartServer = Callable[..., Any]
+
+
+def serve_and_fail(environment: dict[str, str], *options: str) -> str:
+    ended = subprocess.run(
+        [sys.executable, "-m", "coloop_server", "--no-browser", *options],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.returncode != 0
+    assert "Traceback" not in ended.stderr
+    return ended.stderr
+
+
+def test_a_port_in_use_is_named_together_with_a_free_one(
+    server_environment: dict[str, str],
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+
+        said = serve_and_fail(server_environment, "--port", str(port))
+
+    assert f"port {port}" in said
+    assert "in use" in said
+    free = int(said.rsplit("--port", 1)[1])
+    with socket.create_server(("127.0.0.1", free)):
+        pass
+
+
+def test_two_servers_do_not_share_a_data_folder(
+    start_server: StartServer, server_environment: dict[str, str], settings: Settings
+) -> None:
+    start_server()
+
+    said = serve_and_fail(server_environment, "--port", "0")
+
+    assert "another coloop server" in said
+    assert str(settings.data_dir) in said
+
+
+def test_a_database_that_cannot_be_opened_is_said_in_one_line(
+    server_environment: dict[str, str],
+) -> None:
+    environment = {**server_environment, "COLOOP_DATABASE_URL": "sqlite:////nowhere/at/all.db"}
+
+    said = serve_and_fail(environment, "--port", "0")
+
+    assert "/nowhere/at/all.db" in said
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("COLOOP_PORT", "high"), ("COLOOP_LAUNCHER", "rocket"), ("COLOOP_MAX_RUNNING", "0")],
+)
+def test_a_wrong_setting_is_named(
+    server_environment: dict[str, str], name: str, value: str
+) -> None:
+    said = serve_and_fail({**server_environment, name: value})
+
+    assert name in said
+
+
+def test_the_address_is_printed_and_the_server_ends_in_good_order(
+    start_server: StartServer,
+) -> None:
+    server = start_server()
+    with server.http as http:
+        assert http.get("/api/health").json()["ok"] is True
+
+    assert server.stop() == 0
+
+
+def test_folders_follow_the_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    default, moved = Settings(), Settings(data_dir=tmp_path / "elsewhere")
+
+    assert default.data_dir == tmp_path / ".coloop"
+    assert default.runs_dir == tmp_path / "runs"
+    assert moved.runs_dir == tmp_path / "elsewhere" / "runs"
+    assert default.allowed_roots[0] == tmp_path
+    assert default.database == f"sqlite:///{tmp_path}/.coloop/coloop.db"
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    """A built page: one HTML, one hashed script, one picture."""
+    folder = tmp_path / "static"
+    (folder / "assets").mkdir(parents=True)
+    (folder / "index.html").write_text("<title>coloop</title>" + "x" * 2000)
+    (folder / "assets" / "index-4f2a.js").write_text("export {}")
+    (folder / "favicon.svg").write_text("<svg/>")
+    return folder
+
+
+def test_the_page_is_served_with_a_fallback_and_caching(settings: Settings, page: Path) -> None:
+    settings = settings.model_copy(update={"static_dir": page})
+    with TestClient(create_app(settings), base_url="http://127.0.0.1:8321") as client:
+        root, deep = client.get("/"), client.get("/runs/some-run")
+        script, icon = client.get("/assets/index-4f2a.js"), client.get("/favicon.svg")
+        missing = client.get("/assets/none.js")
+        known = client.get("/", headers={"If-None-Match": root.headers["etag"]})
+
+    assert root.text == deep.text
+    assert "coloop" in root.text
+    assert root.headers["content-encoding"] == "gzip"
+    assert root.headers["cache-control"] == "no-cache"
+    assert "immutable" in script.headers["cache-control"]
+    assert icon.headers["cache-control"] == "no-cache"
+    assert missing.status_code == 404
+    assert known.status_code == 304
+
+
+@pytest.mark.parametrize("path", ["/../conftest.py", "/%2e%2e/secret.txt", "/..%2fsecret.txt"])
+def test_no_path_leads_out_of_the_page(settings: Settings, page: Path, path: str) -> None:
+    (page.parent / "secret.txt").write_text("secret")
+    settings = settings.model_copy(update={"static_dir": page})
+    with TestClient(create_app(settings), base_url="http://127.0.0.1:8321") as client:
+        answer = client.get(path)
+
+    assert "secret" not in answer.text
+
+
+def test_a_page_that_is_not_built_says_how_to_build_it(settings: Settings, tmp_path: Path) -> None:
+    settings = settings.model_copy(update={"static_dir": tmp_path / "none"})
+    with TestClient(create_app(settings), base_url="http://127.0.0.1:8321") as client:
+        answer = client.get("/")
+        unknown = client.get("/api/nothing")
+        wrong = client.post("/api/health")
+
+    assert answer.status_code == 503
+    assert "make run" in answer.text
+    assert unknown.json() == {
+        "code": "http.not_found",
+        "message": "there is no such route",
+        "detail": None,
+    }
+    assert wrong.json()["code"] == "http.method_not_allowed"
+
+
+def test_importing_the_service_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, coloop_server.app; "
+        "heavy = {'torch', 'ray', 'transformers', 'vllm', 'deepspeed', 'numpy'}; "
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+
+    assert said.stdout.strip() == "[]"
