@@ -23,19 +23,26 @@ from pydantic import BaseModel, ValidationError
 from coloop.diagnostics import Diagnostic, Report
 from coloop.errors import SpecProblem, SpecUnreadable
 from coloop.spec.base import Section
+from coloop.spec.changes import apply_changes, diff
 from coloop.spec.emit import to_yaml
 from coloop.spec.graph import Edge, LoopSpec, PortRef
 from coloop.spec.migrate import migrate
+from coloop.spec.patch import patch
 from coloop.spec.problems import at, translate
 from coloop.spec.reader import Reading, read
 
 __all__ = [
     "Parsed",
+    "apply_changes",
     "content_hash",
+    "diff",
     "dump",
     "from_dict",
     "load",
     "parse",
+    "patch",
+    "require",
+    "rewrite",
     "to_dict",
 ]
 
@@ -216,6 +223,12 @@ def _hashed(value: Any) -> Any:
         case float() if value.is_integer() and abs(value) < 2**53:
             return int(value)
     return value
+
+
+def rewrite(text: str, document: dict[str, Any]) -> str:
+    """The text, changed just so far that it says what a document says."""
+    old = parse(text).document
+    return to_yaml(document) if old is None else patch(text, diff(old, document))
 
 
 def require(parsed: Parsed) -> LoopSpec:

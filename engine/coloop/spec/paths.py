@@ -12,6 +12,7 @@ validated.
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -71,14 +72,17 @@ class FieldFacts:
     expected: str
 
 
+_PARTS = re.compile(r"(?:[^.\\]|\\.)+")
+
+
 def split_path(path: str) -> tuple[str, ...]:
-    """The parts of a path; `edges.a.x->b.y.weight` keeps its edge in one part."""
+    """The parts of a path; a dot in a key has a backslash, `edges.a.x->b.y` keeps its edge."""
     if path.startswith("edges.") and "->" in path:
         left, _, right = path[len("edges.") :].partition("->")
         target = right.strip().split(".")
         edge = f"{left.strip()}->{'.'.join(target[:2])}"
         return ("edges", edge, *target[2:])
-    return tuple(path.split("."))
+    return tuple(re.sub(r"\\(.)", r"\1", part) for part in _PARTS.findall(path))
 
 
 def find(spec: LoopSpec | Mapping[str, Any], path: str) -> Found:
@@ -88,7 +92,7 @@ def find(spec: LoopSpec | Mapping[str, Any], path: str) -> Found:
     parts: list[str | int] = []
     field: FieldInfo | None = None
     owner: type[Section] | None = None
-    for word in split_path(path):
+    for word in split_path(path) or (path,):
         found = narrow(found, here)
         if _is_port_of_short_form(found, word):
             continue
@@ -132,15 +136,20 @@ def _position(found: Type, here: Any, word: str) -> str | int | None:
     return None
 
 
-def _names_of(item: Any) -> tuple[str, ...]:
+def edge_names(item: Any) -> tuple[str, ...]:
+    """The id (or nothing) and `a.x->b.y` of an edge, as text, mapping or `Edge`."""
     if isinstance(item, str):
-        return ("->".join(side.strip() for side in item.split("->")),)
+        return ("", "->".join(side.strip() for side in item.split("->")))
     if isinstance(item, Edge):
         return (item.id or "", f"{item.source}->{item.target}")
     if isinstance(item, Mapping) and "from" in item and "to" in item:
-        return (str(item.get("id", "")), f"{item['from']}->{item['to']}")
+        return (str(item.get("id") or ""), f"{item['from']}->{item['to']}")
+    return ()
+
+
+def _names_of(item: Any) -> tuple[str, ...]:
     name = look(item, "name")
-    return (name,) if isinstance(name, str) else ()
+    return (*edge_names(item), name) if isinstance(name, str) else edge_names(item)
 
 
 def _unknown(path: str, parts: Parts, word: str, found: Type, here: Any) -> SpecProblem:
@@ -161,7 +170,7 @@ def _known_words(found: Type, here: Any) -> list[str]:
     if isinstance(here, Mapping):
         return [str(key) for key in here]
     if isinstance(here, (list, tuple)):
-        names = [name for item in here for name in _names_of(item)[:1] if name]
+        names = [name for item in here for name in _names_of(item) if name and "->" not in name]
         return names or [str(index) for index in range(len(here))]
     return []
 
