@@ -4,6 +4,7 @@ import type {
   Catalog,
   Change,
   CheckAnswer,
+  EventPage,
   Json,
   JsonObject,
   Loop,
@@ -11,9 +12,8 @@ import type {
   LoopSummary,
   ParseAnswer,
   PatchAnswer,
-  RunEvent,
   RunSummary,
-  SampleRow,
+  SamplePage,
 } from "./types";
 
 export const signIn = (token: string) => request<void>("POST", "/session", { body: { token } });
@@ -95,14 +95,7 @@ export const editRun = (id: string, changes: Record<string, Json>) =>
   request<unknown>("POST", `/runs/${id}/edit`, { body: { changes } });
 
 export const fetchEvents = (id: string, after: number, limit: number, signal?: AbortSignal) =>
-  request<RunEvent[] | { events: RunEvent[] }>("GET", `/runs/${id}/events`, {
-    query: { after, limit },
-    signal,
-  });
+  request<EventPage>("GET", `/runs/${id}/events`, { query: { after, limit }, signal });
 
 export const fetchSamples = (id: string, step: number | null, limit: number) =>
-  request<SampleRow[] | { rows: SampleRow[] } | { samples: SampleRow[] }>(
-    "GET",
-    `/runs/${id}/samples`,
-    { query: { step, limit } },
-  );
+  request<SamplePage>("GET", `/runs/${id}/samples`, { query: { step, limit } });

@@ -232,13 +232,18 @@ export interface RunSummary {
   name: string;
   state: RunState;
   loop_id?: string | null;
+  parent_id?: string | null;
   spec_hash?: string | null;
+  launcher?: string | null;
+  attempt?: number;
   created_at: string;
   started_at?: string | null;
   ended_at?: string | null;
   step?: number | null;
   steps_total?: number | null;
   metrics?: Record<string, number | null> | null;
+  message?: string | null;
+  error?: RunError | null;
 }
 
 export type RunState =
@@ -248,13 +253,13 @@ export type RunState =
   | "stopping"
   | "stopped"
   | "finished"
-  | "failed"
-  | "lost";
+  | "failed";
 
 export interface RunError {
   code?: string;
   message: string;
   node?: string | null;
+  hint?: string | null;
   traceback?: string | null;
 }
 
@@ -268,6 +273,12 @@ export interface RunEvent {
   node?: string | null;
   step?: number | null;
   [key: string]: unknown;
+}
+
+export interface EventPage {
+  events: RunEvent[];
+  last_seq: number;
+  has_more: boolean;
 }
 
 export interface NodeGauge {
@@ -293,26 +304,27 @@ export interface Gauges {
   step?: number | null;
   steps_total?: number | null;
   phase?: string | null;
+  phase_step?: number | null;
+  phase_steps?: number | null;
   stage?: string | null;
   eta_seconds?: number | null;
+  step_seconds?: number | null;
   progress?: { stage: string; done: number; total: number | null; unit?: string | null } | null;
   nodes?: Record<string, NodeGauge>;
   stages?: Record<string, StageGauge>;
   bottleneck?: string | null;
-  memory?: { rss_bytes?: number | null } | null;
+  memory?: Record<string, number>;
 }
 
 export type StreamMessage =
-  | { kind: "hello"; run: RunSummary | string; seq: number }
+  | { kind: "hello"; run: RunSummary; seq: number }
   | { kind: "events"; events: RunEvent[] }
   | { kind: "gauges"; gauges: Gauges }
-  | { kind: "end" }
-  | { kind: "ping" };
+  | { kind: "ping"; at: string }
+  | { kind: "end"; run: RunSummary };
 
-export interface SampleRow {
+export interface SampleText {
   id?: string;
-  step?: number | null;
-  node?: string | null;
   prompt?: unknown;
   completion?: unknown;
   reward?: number | null;
@@ -320,4 +332,16 @@ export interface SampleRow {
   scores?: Record<string, number | null>;
   group?: string | number | null;
   [key: string]: unknown;
+}
+
+export interface SampleRow {
+  seq: number;
+  step: number | null;
+  node: string | null;
+  row: SampleText;
+}
+
+export interface SamplePage {
+  rows: SampleRow[];
+  steps: number[];
 }

@@ -33,7 +33,7 @@ export function phaseAt(document: LoopDocument, at: PhasePath): JsonObject | nul
 
 /** "schedule.phases.1.phases.0" as a path of the spec. */
 export function phaseSpecPath(at: PhasePath): (string | number)[] {
-  return at.reduce<(string | number)[]>((path, index) => [...path, "phases", index], ["schedule"]);
+  return ["schedule", ...at.flatMap((index) => ["phases", index])];
 }
 
 /** The phase that a field path of a diagnostic lies in, and the rest of the path. */

@@ -18,13 +18,18 @@ import type { LoopDocument } from "./types";
 
 const KEPT_TEXTS = 200;
 
+export interface StoreDispatchOptions extends DispatchOptions {
+  /** A field that may change during a run, so also where the loop is locked. */
+  isHotEdit?: boolean;
+}
+
 export interface DocumentState {
   history: History;
   document: LoopDocument;
   text: string;
   textState: number;
   isReadonly: boolean;
-  dispatch: <A>(command: Command<A>, args: A, options?: DispatchOptions) => void;
+  dispatch: <A>(command: Command<A>, args: A, options?: StoreDispatchOptions) => void;
   undo: () => string | null;
   redo: () => string | null;
   /** Text and document that belong together; `null` for the current state of the document. */
@@ -62,7 +67,7 @@ export function createDocumentStore({
       textState: 0,
       isReadonly,
       dispatch: (command, args, options) => {
-        if (get().isReadonly) return;
+        if (get().isReadonly && !options?.isHotEdit) return;
         const history = dispatchHistory(get().history, command, args, options);
         if (history !== get().history) show(history);
       },

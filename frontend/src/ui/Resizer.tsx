@@ -42,7 +42,6 @@ export function Resizer({ label, grows, size, min, max, onResize }: ResizerProps
   };
 
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a focusable separator is the pattern for a splitter
     <div
       role="separator"
       aria-label={label}

@@ -1,0 +1,148 @@
+import {
+  Background,
+  BackgroundVariant,
+  MiniMap,
+  ReactFlow,
+  SelectionMode,
+  useReactFlow,
+} from "@xyflow/react";
+import { lazy, Suspense, useEffect, useRef } from "react";
+import { useOpenLoop } from "@/document/context";
+import { useAddSearch } from "@/features/palette/addSearch";
+import { DRAG_TYPE } from "@/features/palette/PaletteItem";
+import { useAddNode } from "@/features/palette/useAddNode";
+import { usePreferences } from "@/session/preferences";
+import { useSelection } from "@/session/selection";
+import { CanvasControls } from "./CanvasControls";
+import { CanvasEmpty } from "./CanvasEmpty";
+import { ConnectionLine } from "./ConnectionLine";
+import { GRID, kindOf, NODE_WIDTH } from "./geometry";
+import { LoopEdge } from "./LoopEdge";
+import { LoopNode } from "./LoopNode";
+import { useConnect } from "./useConnect";
+import { useFlowEdges } from "./useFlowEdges";
+import { useFlowNodes } from "./useFlowNodes";
+
+const AddSearch = lazy(() =>
+  import("@/features/palette/AddSearch").then((module) => ({ default: module.AddSearch })),
+);
+
+const NODE_TYPES = { loop: LoopNode };
+const EDGE_TYPES = { loop: LoopEdge };
+const FIT = { padding: 0.14, maxZoom: 1 };
+const SNAP: [number, number] = [GRID, GRID];
+
+/** The graph. It shows the document and turns gestures into commands; it holds nothing itself. */
+export function Canvas() {
+  const { catalog, store } = useOpenLoop();
+  const { nodes, onNodesChange, onDragStop } = useFlowNodes();
+  const { edges, onEdgesChange } = useFlowEdges();
+  const connecting = useConnect();
+  const snaps = usePreferences((state) => state.snapsToGrid);
+  const hasMinimap = usePreferences((state) => state.hasMinimap);
+  const request = useAddSearch((state) => state.request);
+  const showSearch = useAddSearch((state) => state.show);
+  const { screenToFlowPosition } = useReactFlow();
+  const add = useAddNode();
+  useCenterOnFocus();
+
+  const openSearch = (event: React.MouseEvent) => {
+    const isPane =
+      event.target instanceof Element && event.target.classList.contains("react-flow__pane");
+    if (!isPane || store.getState().isReadonly) return;
+    const screen = { x: event.clientX, y: event.clientY };
+    showSearch({ screen, flow: screenToFlowPosition(screen) });
+  };
+
+  const drop = (event: React.DragEvent) => {
+    const kind = catalog.kinds[event.dataTransfer.getData(DRAG_TYPE)];
+    if (!kind) return;
+    event.preventDefault();
+    const at = screenToFlowPosition({ x: event.clientX, y: event.clientY });
+    add({ kind, at: { x: at.x - NODE_WIDTH / 2, y: at.y - 24 } });
+  };
+
+  return (
+    <section
+      aria-label="Graph"
+      className="relative h-full w-full"
+      onDoubleClick={openSearch}
+      onDrop={drop}
+      onDragOver={(event) => {
+        if (!event.dataTransfer.types.includes(DRAG_TYPE)) return;
+        event.preventDefault();
+        event.dataTransfer.dropEffect = "copy";
+      }}
+    >
+      <ReactFlow
+        nodes={nodes}
+        edges={edges}
+        nodeTypes={NODE_TYPES}
+        edgeTypes={EDGE_TYPES}
+        onNodesChange={onNodesChange}
+        onEdgesChange={onEdgesChange}
+        onNodeDragStop={onDragStop}
+        onSelectionDragStop={onDragStop}
+        onPaneClick={() => useSelection.getState().clear()}
+        {...connecting}
+        connectionLineComponent={ConnectionLine}
+        connectionRadius={26}
+        snapToGrid={snaps}
+        snapGrid={SNAP}
+        fitView
+        fitViewOptions={FIT}
+        minZoom={0.1}
+        maxZoom={2}
+        selectionMode={SelectionMode.Partial}
+        multiSelectionKeyCode={["Shift", "Meta", "Control"]}
+        deleteKeyCode={null}
+        zoomOnDoubleClick={false}
+        panOnScroll
+        elevateEdgesOnSelect
+        attributionPosition="bottom-right"
+      >
+        <Background
+          variant={BackgroundVariant.Dots}
+          gap={GRID}
+          size={1.2}
+          color="var(--canvas-dot)"
+        />
+        {hasMinimap ? (
+          <MiniMap
+            pannable
+            zoomable
+            ariaLabel="Overview of the graph"
+            maskColor="color-mix(in oklab, var(--canvas) 70%, transparent)"
+            nodeColor={(node) => {
+              const kind = kindOf(catalog, store.getState().document.nodes[node.id]?.kind);
+              return `var(--group-${kind?.group ?? ""}, var(--muted))`;
+            }}
+          />
+        ) : null}
+      </ReactFlow>
+      <CanvasControls />
+      {nodes.length === 0 ? <CanvasEmpty /> : null}
+      {request ? (
+        <Suspense>
+          <AddSearch key={`${request.screen.x} ${request.screen.y}`} request={request} />
+        </Suspense>
+      ) : null}
+    </section>
+  );
+}
+
+/** A click on a problem brings its node into view. */
+function useCenterOnFocus(): void {
+  const focus = useSelection((state) => state.focus);
+  const { getNode, setCenter, getZoom } = useReactFlow();
+  const seen = useRef(focus?.request);
+  useEffect(() => {
+    if (!focus?.node || seen.current === focus.request) return;
+    seen.current = focus.request;
+    const node = getNode(focus.node);
+    if (!node) return;
+    const x = node.position.x + (node.width ?? 0) / 2;
+    const y = node.position.y + (node.height ?? 0) / 2;
+    void setCenter(x, y, { zoom: Math.max(getZoom(), 0.8), duration: 250 });
+  }, [focus, getNode, setCenter, getZoom]);
+}

@@ -1,0 +1,57 @@
+import type { ConnectionLineComponentProps } from "@xyflow/react";
+import { canConnect, inputPort, outputPort } from "@/document/canConnect";
+import { useOpenLoop } from "@/document/context";
+import { edgeLine } from "./edgePath";
+import { portColor } from "./PortMark";
+
+/** The edge while it is drawn; over a port that cannot take it, it says why. */
+export function ConnectionLine({
+  fromX,
+  fromY,
+  toX,
+  toY,
+  fromHandle,
+  toHandle,
+}: ConnectionLineComponentProps) {
+  const { catalog, store } = useOpenLoop();
+  const { document } = store.getState();
+  const start = { node: fromHandle.nodeId, port: fromHandle.id ?? "" };
+  const isFromOutput = fromHandle.type === "source";
+  const port = isFromOutput
+    ? outputPort(catalog, document, start)
+    : inputPort(catalog, document, start);
+  const end = toHandle ? { node: toHandle.nodeId, port: toHandle.id ?? "" } : null;
+  const answer = end
+    ? isFromOutput
+      ? canConnect(catalog, document, start, end)
+      : canConnect(catalog, document, end, start)
+    : null;
+  const ends = isFromOutput
+    ? { sourceX: fromX, sourceY: fromY, targetX: toX, targetY: toY }
+    : { sourceX: toX, sourceY: toY, targetX: fromX, targetY: fromY };
+  const isRefused = answer !== null && !answer.ok;
+  return (
+    <g>
+      <path
+        d={edgeLine(ends, null, 0).path}
+        fill="none"
+        strokeWidth={2}
+        strokeDasharray={isRefused ? "4 4" : undefined}
+        stroke={isRefused ? "var(--error)" : portColor(catalog.port_types[port?.type ?? ""]?.color)}
+      />
+      {isRefused ? (
+        <foreignObject
+          x={toX + 14}
+          y={toY + 10}
+          width={280}
+          height={80}
+          className="pointer-events-none"
+        >
+          <div className="inline-block rounded-2 border border-line bg-raised px-2 py-1 text-error text-xs shadow-2">
+            {answer.reason}
+          </div>
+        </foreignObject>
+      ) : null}
+    </g>
+  );
+}

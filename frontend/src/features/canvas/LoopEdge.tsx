@@ -1,0 +1,82 @@
+import { BaseEdge, EdgeLabelRenderer, type EdgeProps } from "@xyflow/react";
+import { memo } from "react";
+import { outputPort } from "@/document/canConnect";
+import { useDocument, useOpenLoop } from "@/document/context";
+import { edgeIndex, portRef } from "@/document/edges";
+import { useEdgeActivity } from "@/live/hooks";
+import { edgeLine } from "./edgePath";
+import { edgeText } from "./edgeText";
+import { kindOf, nodeHeight, portTop } from "./geometry";
+import { portColor } from "./PortMark";
+
+const LANE_GAP = 22;
+/** Edges into different ports run beside each other, not over each other. */
+const LANE_STEP = 8;
+
+/** An edge in the colour of its type, with its options and, in a run, its rate. */
+export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
+  const { id, sourceX, sourceY, targetX, targetY, selected, source, target } = props;
+  const { catalog, runId } = useOpenLoop();
+  const edge = useDocument((state) => state.document.edges[edgeIndex(state.document, id)]);
+  const type = useDocument((state) =>
+    edge ? outputPort(catalog, state.document, portRef(edge.from))?.type : undefined,
+  );
+  const sourceKind = useDocument((state) => state.document.nodes[source]?.kind);
+  const targetKind = useDocument((state) => state.document.nodes[target]?.kind);
+  const sourceRow = rowOf(kindOf(catalog, sourceKind)?.outputs, props.sourceHandleId);
+  const targetRow = rowOf(kindOf(catalog, targetKind)?.inputs, props.targetHandleId);
+  const sourceHeight = nodeHeight(kindOf(catalog, sourceKind), runId !== null);
+  const targetHeight = nodeHeight(kindOf(catalog, targetKind), runId !== null);
+  const live = useEdgeActivity(source);
+  if (!edge) return null;
+
+  const isBackward = targetX < sourceX + 8;
+  const sourceBottom = sourceY - portTop(sourceRow) + sourceHeight;
+  const targetBottom = targetY - portTop(targetRow) + targetHeight;
+  const laneY = isBackward ? Math.max(sourceBottom, targetBottom) + LANE_GAP : null;
+  const line = edgeLine(props, laneY, isBackward ? (targetRow % 5) * LANE_STEP : 0);
+  const text = edgeText(edge);
+  const portType = catalog.port_types[type ?? ""];
+  const label = [text, live?.label].filter(Boolean).join(" · ");
+
+  return (
+    <>
+      <BaseEdge
+        id={id}
+        path={line.path}
+        interactionWidth={18}
+        className="loop-edge"
+        {...(props.markerEnd ? { markerEnd: props.markerEnd } : {})}
+        data-selected={selected || undefined}
+        data-active={live?.isActive || undefined}
+        style={
+          {
+            "--edge-color": portColor(portType?.color),
+            strokeDasharray: portType?.handle ? "6 4" : undefined,
+            opacity: edge.weight === 0 ? 0.35 : undefined,
+          } as React.CSSProperties
+        }
+      />
+      {label ? (
+        <EdgeLabelRenderer>
+          <div
+            className="loop-edge-label"
+            data-selected={selected || undefined}
+            style={{
+              transform: `translate(-50%, -50%) translate(${line.labelX}px, ${line.labelY}px)`,
+            }}
+          >
+            {label}
+          </div>
+        </EdgeLabelRenderer>
+      ) : null}
+    </>
+  );
+});
+
+function rowOf(
+  ports: readonly { name: string }[] | undefined,
+  name: string | null | undefined,
+): number {
+  return Math.max(0, ports?.findIndex((port) => port.name === name) ?? 0);
+}

@@ -1,0 +1,62 @@
+import type { NodeProps } from "@xyflow/react";
+import { memo } from "react";
+import { useDocument, useOpenLoop } from "@/document/context";
+import { LiveNodeFooter } from "@/features/canvas/LiveNodeFooter";
+import { formatName } from "@/lib/format";
+import { useNodeActivity } from "@/live/hooks";
+import { kindOf } from "./geometry";
+import { KindIcon } from "./KindIcon";
+import { NodeBadge } from "./NodeBadge";
+import { NodePort } from "./NodePort";
+import { summarise } from "./summary";
+
+/** A box of the graph, drawn from the catalog. */
+export const LoopNode = memo(function LoopNode({ id, selected }: NodeProps) {
+  const { catalog, runId } = useOpenLoop();
+  const data = useDocument((state) => state.document.nodes[id]);
+  const activity = useNodeActivity(id);
+  if (!data) return null;
+  const kind = kindOf(catalog, data.kind);
+  const summary = summarise(data);
+  const group = kind?.group ?? "unknown";
+
+  return (
+    <article
+      className="loop-node"
+      data-selected={selected || undefined}
+      data-activity={activity}
+      data-unknown={kind === undefined || undefined}
+      style={{ "--node-color": `var(--group-${group}, var(--muted))` } as React.CSSProperties}
+      aria-label={`${id}, ${kind?.title ?? data.kind}`}
+    >
+      <header className="loop-node-header" title={kind?.help}>
+        <span className="loop-node-icon">
+          <KindIcon name={kind?.icon} />
+        </span>
+        <span className="min-w-0 flex-1">
+          <span className="loop-node-name" title={id}>
+            {id}
+          </span>
+          <span className="loop-node-kind" title={summary || undefined}>
+            <b>{kind?.title ?? formatName(data.kind)}</b>
+            {summary ? ` · ${summary}` : ""}
+          </span>
+        </span>
+        <NodeBadge node={id} />
+      </header>
+      <div className="loop-node-ports">
+        <div className="min-w-0 flex-1">
+          {kind?.inputs.map((port, row) => (
+            <NodePort key={port.name} node={id} port={port} side="input" row={row} />
+          ))}
+        </div>
+        <div className="min-w-0 flex-1">
+          {kind?.outputs.map((port, row) => (
+            <NodePort key={port.name} node={id} port={port} side="output" row={row} />
+          ))}
+        </div>
+      </div>
+      {runId ? <LiveNodeFooter node={id} /> : null}
+    </article>
+  );
+});

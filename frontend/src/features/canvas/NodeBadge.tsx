@@ -1,0 +1,52 @@
+import { useSync } from "@/document/context";
+import { indexProblems, worstSeverity } from "@/features/problems/group";
+import { SeverityIcon } from "@/features/problems/SeverityIcon";
+import { useSelection } from "@/session/selection";
+import { Tooltip } from "@/ui/Tooltip";
+
+const NONE: readonly never[] = [];
+
+/** How many problems a node has, the worst one's sign, and the first message on hover. */
+export function NodeBadge({ node }: { node: string }) {
+  const problems = useSync(
+    (state) => indexProblems(state.check?.report.diagnostics).byNode.get(node) ?? NONE,
+  );
+  const focusField = useSelection((state) => state.focusField);
+  const worst = worstSeverity(problems);
+  const [first] = problems;
+  if (!worst || !first) return null;
+  const open = (event: React.MouseEvent) => {
+    event.stopPropagation();
+    useSelection.getState().select({ nodes: [node] });
+    focusField(node, first.field ?? null);
+  };
+  return (
+    <Tooltip
+      side="top"
+      text={
+        <ul className="flex flex-col gap-1">
+          {problems.slice(0, 4).map((problem, index) => (
+            <li key={index} className="flex gap-1.5">
+              <SeverityIcon severity={problem.severity} size={13} />
+              <span>{problem.message}</span>
+            </li>
+          ))}
+          {problems.length > 4 ? (
+            <li className="text-faint">and {problems.length - 4} more</li>
+          ) : null}
+        </ul>
+      }
+    >
+      <button
+        type="button"
+        className="node-badge nodrag"
+        data-severity={worst}
+        aria-label={`${problems.length} problems of ${node}`}
+        onClick={open}
+      >
+        <SeverityIcon severity={worst} size={13} />
+        {problems.length > 1 ? problems.length : null}
+      </button>
+    </Tooltip>
+  );
+}

@@ -1,0 +1,23 @@
+/** Sizes of a drawn node. The layout and the edges count on them, so they stand in one place. */
+import type { Catalog, KindInfo } from "@/api/types";
+
+export const NODE_WIDTH = 240;
+export const HEADER_HEIGHT = 52;
+export const PORT_HEIGHT = 22;
+export const BODY_PADDING = 8;
+export const LIVE_HEIGHT = 34;
+export const GRID = 16;
+
+export function nodeHeight(kind: KindInfo | undefined, isLive: boolean): number {
+  const rows = Math.max(kind?.inputs.length ?? 0, kind?.outputs.length ?? 0, 1);
+  return HEADER_HEIGHT + rows * PORT_HEIGHT + 2 * BODY_PADDING + (isLive ? LIVE_HEIGHT : 0);
+}
+
+/** Middle of a port's row, from the top of the node. */
+export function portTop(row: number): number {
+  return HEADER_HEIGHT + BODY_PADDING + row * PORT_HEIGHT + PORT_HEIGHT / 2;
+}
+
+export function kindOf(catalog: Catalog, kind: string | undefined): KindInfo | undefined {
+  return catalog.kinds[kind ?? ""];
+}

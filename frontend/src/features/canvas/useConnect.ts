@@ -1,0 +1,129 @@
+/** Drawing edges: onto a port, onto a box, onto empty canvas (asks what to add), and moving an end. */
+import {
+  type Connection,
+  type FinalConnectionState,
+  type Edge as FlowEdge,
+  useReactFlow,
+} from "@xyflow/react";
+import { useCallback, useRef } from "react";
+import { canConnect } from "@/document/canConnect";
+import { connect } from "@/document/commands/connect";
+import { reconnectEdge } from "@/document/commands/reconnectEdge";
+import { removeItems } from "@/document/commands/removeItems";
+import { useOpenLoop } from "@/document/context";
+import { portText } from "@/document/edges";
+import type { PortRef } from "@/document/types";
+import { useAddSearch } from "@/features/palette/addSearch";
+
+interface Ends {
+  source: string;
+  target: string;
+  sourceHandle?: string | null | undefined;
+  targetHandle?: string | null | undefined;
+}
+
+const startOf = (ends: Ends): PortRef => ({ node: ends.source, port: ends.sourceHandle ?? "" });
+const endOf = (ends: Ends): PortRef => ({ node: ends.target, port: ends.targetHandle ?? "" });
+
+export function useConnect() {
+  const { catalog, store } = useOpenLoop();
+  const { screenToFlowPosition } = useReactFlow();
+  const show = useAddSearch((state) => state.show);
+  const moving = useRef<{ key: string; isDone: boolean } | null>(null);
+
+  const isValidConnection = useCallback(
+    (ends: Ends) => {
+      const { document } = store.getState();
+      return canConnect(catalog, document, startOf(ends), endOf(ends), moving.current?.key ?? null)
+        .ok;
+    },
+    [catalog, store],
+  );
+
+  const onConnect = useCallback(
+    (ends: Ends) => {
+      const edge = { from: portText(startOf(ends)), to: portText(endOf(ends)) };
+      store.getState().dispatch(connect, { edge });
+    },
+    [store],
+  );
+
+  const firstEdge = useCallback(
+    (start: PortRef, isFromOutput: boolean, box: string) => {
+      const { document } = store.getState();
+      const kind = catalog.kinds[document.nodes[box]?.kind ?? ""];
+      const ports = (isFromOutput ? kind?.inputs : kind?.outputs) ?? [];
+      for (const port of ports) {
+        const other = { node: box, port: port.name };
+        const [from, to] = isFromOutput ? [start, other] : [other, start];
+        if (canConnect(catalog, document, from, to).ok) {
+          return { from: portText(from), to: portText(to) };
+        }
+      }
+      return null;
+    },
+    [catalog, store],
+  );
+
+  const onConnectEnd = useCallback(
+    (event: MouseEvent | TouchEvent, state: FinalConnectionState) => {
+      if (state.isValid || !state.fromHandle || moving.current) return;
+      const start = { node: state.fromHandle.nodeId, port: state.fromHandle.id ?? "" };
+      const isFromOutput = state.fromHandle.type === "source";
+      const point = "changedTouches" in event ? event.changedTouches[0] : event;
+      if (!point || state.toHandle) return;
+      const over = window.document.elementFromPoint(point.clientX, point.clientY);
+      const box = over?.closest<HTMLElement>(".react-flow__node")?.dataset.id;
+      if (box) {
+        const edge = firstEdge(start, isFromOutput, box);
+        if (edge) store.getState().dispatch(connect, { edge });
+        return;
+      }
+      if (!over?.closest(".react-flow")) return;
+      const screen = { x: point.clientX, y: point.clientY };
+      show({
+        screen,
+        flow: screenToFlowPosition(screen),
+        from: { ...start, isOutput: isFromOutput },
+      });
+    },
+    [store, show, screenToFlowPosition, firstEdge],
+  );
+
+  const onReconnectStart = useCallback((_: unknown, edge: FlowEdge) => {
+    moving.current = { key: edge.id, isDone: false };
+  }, []);
+
+  const onReconnect = useCallback(
+    (edge: FlowEdge, ends: Connection) => {
+      if (moving.current) moving.current.isDone = true;
+      const [from, to] = [portText(startOf(ends)), portText(endOf(ends))];
+      store.getState().dispatch(reconnectEdge, { key: edge.id, from, to });
+    },
+    [store],
+  );
+
+  /** An end that is dropped on nothing takes the edge away. */
+  const onReconnectEnd = useCallback(
+    (event: MouseEvent | TouchEvent, edge: FlowEdge) => {
+      const isDone = moving.current?.isDone ?? true;
+      moving.current = null;
+      const point = "changedTouches" in event ? event.changedTouches[0] : event;
+      const over = point ? window.document.elementFromPoint(point.clientX, point.clientY) : null;
+      if (isDone || over?.closest(".react-flow__node")) return;
+      store
+        .getState()
+        .dispatch(removeItems, { nodes: [], edges: [edge.id] }, { label: "Disconnect" });
+    },
+    [store],
+  );
+
+  return {
+    isValidConnection,
+    onConnect,
+    onConnectEnd,
+    onReconnectStart,
+    onReconnect,
+    onReconnectEnd,
+  };
+}

@@ -1,0 +1,81 @@
+/** The document's edges as React Flow wants them; the same object as long as nothing changes. */
+import { type EdgeChange, type Edge as FlowEdge, MarkerType } from "@xyflow/react";
+import { useMemo, useRef } from "react";
+import { inputPort, outputPort } from "@/document/canConnect";
+import { useCatalog, useDocument } from "@/document/context";
+import { edgeKeys, portRef } from "@/document/edges";
+import { useSelection } from "@/session/selection";
+import { portColor } from "./PortMark";
+
+interface FlowEdges {
+  edges: FlowEdge[];
+  onEdgesChange: (changes: EdgeChange[]) => void;
+}
+
+export function useFlowEdges(): FlowEdges {
+  const catalog = useCatalog();
+  const document = useDocument((state) => state.document);
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const chosen = useSelection((state) => state.edges);
+  const cache = useRef(new Map<string, { mark: string; edge: FlowEdge }>());
+  const lastEdges = useRef<FlowEdge[]>([]);
+
+  const edges = useMemo(() => {
+    const selected = new Set(chosen);
+    const keys = edgeKeys(document.edges);
+    const list: FlowEdge[] = [];
+    for (const [index, edge] of document.edges.entries()) {
+      const key = keys[index] ?? "";
+      const source = portRef(edge.from);
+      const target = portRef(edge.to);
+      const output = outputPort(catalog, document, source);
+      // An edge to a port that does not exist cannot be drawn; the problems list has it.
+      if (!output || !inputPort(catalog, document, target)) continue;
+      const mark = `${selected.has(key)} ${output.type} ${isReadonly}`;
+      const old = cache.current.get(key);
+      if (old?.mark === mark) {
+        list.push(old.edge);
+        continue;
+      }
+      const made: FlowEdge = {
+        id: key,
+        type: "loop",
+        source: source.node,
+        sourceHandle: source.port,
+        target: target.node,
+        targetHandle: target.port,
+        selected: selected.has(key),
+        reconnectable: !isReadonly,
+        markerEnd: {
+          type: MarkerType.ArrowClosed,
+          width: 14,
+          height: 14,
+          color: portColor(catalog.port_types[output.type]?.color),
+        },
+        ariaLabel: `${edge.from} to ${edge.to}`,
+      };
+      cache.current.set(key, { mark, edge: made });
+      list.push(made);
+    }
+    const before = lastEdges.current;
+    const isSame =
+      before.length === list.length && list.every((edge, index) => edge === before[index]);
+    if (!isSame) lastEdges.current = list;
+    return lastEdges.current;
+  }, [document, chosen, catalog, isReadonly]);
+
+  const onEdgesChange = (changes: EdgeChange[]) => {
+    const choice = new Set(useSelection.getState().edges);
+    let changed = false;
+    for (const change of changes) {
+      if (change.type !== "select") continue;
+      changed = true;
+      if (change.selected) choice.add(change.id);
+      else choice.delete(change.id);
+    }
+    if (!changed) return;
+    useSelection.getState().select({ nodes: useSelection.getState().nodes, edges: [...choice] });
+  };
+
+  return { edges, onEdgesChange };
+}

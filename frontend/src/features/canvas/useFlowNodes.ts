@@ -1,0 +1,123 @@
+/**
+ * The document's nodes as React Flow wants them. React Flow is a view: places under the pointer are local
+ * until the drag ends, everything else comes from the document and the selection.
+ */
+import type { Node, NodeChange } from "@xyflow/react";
+import { useMemo, useRef, useState } from "react";
+import { moveNodes } from "@/document/commands/moveNodes";
+import { useDocument, useOpenLoop } from "@/document/context";
+import type { Point } from "@/document/types";
+import { useSelection } from "@/session/selection";
+import { kindOf, NODE_WIDTH, nodeHeight } from "./geometry";
+import { placeNodes } from "./layout";
+
+interface FlowNodes {
+  nodes: Node[];
+  places: Record<string, Point>;
+  onNodesChange: (changes: NodeChange[]) => void;
+  onDragStop: () => void;
+}
+
+export function useFlowNodes(): FlowNodes {
+  const { catalog, store, runId } = useOpenLoop();
+  const document = useDocument((state) => state.document);
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const dispatch = useDocument((state) => state.dispatch);
+  const chosen = useSelection((state) => state.nodes);
+  const [dragged, setDragged] = useState<Record<string, Point>>({});
+  const draggedNow = useRef(dragged);
+  const measured = useRef(new Map<string, { width: number; height: number }>());
+  const cache = useRef(new Map<string, Node>());
+
+  const { nodes: nodeRecord, layout, edges } = document;
+  // Values inside nodes do not move boxes; only which nodes, edges and places there are.
+  const shape = Object.entries(nodeRecord)
+    .map(([id, node]) => `${id}:${node.kind}`)
+    .join();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `shape` stands for the nodes
+  const places = useMemo(
+    () => placeNodes(catalog, store.getState().document, runId !== null),
+    [catalog, store, shape, layout, edges, runId],
+  );
+
+  const nodes = useMemo(() => {
+    const selected = new Set(chosen);
+    const list: Node[] = [];
+    for (const id of shape === "" ? [] : shape.split(",").map((part) => part.split(":")[0] ?? "")) {
+      const [x, y] = dragged[id] ?? places[id] ?? [0, 0];
+      const kind = kindOf(catalog, store.getState().document.nodes[id]?.kind);
+      const height = nodeHeight(kind, runId !== null);
+      const isSelected = selected.has(id);
+      const old = cache.current.get(id);
+      if (
+        old &&
+        old.position.x === x &&
+        old.position.y === y &&
+        old.selected === isSelected &&
+        old.height === height &&
+        old.draggable === !isReadonly
+      ) {
+        list.push(old);
+        continue;
+      }
+      const node: Node = {
+        id,
+        type: "loop",
+        position: { x, y },
+        selected: isSelected,
+        data: {},
+        width: NODE_WIDTH,
+        height,
+        draggable: !isReadonly,
+        ...(measured.current.has(id)
+          ? { measured: measured.current.get(id) as { width: number; height: number } }
+          : {}),
+      };
+      cache.current.set(id, node);
+      list.push(node);
+    }
+    return list;
+  }, [shape, places, dragged, chosen, catalog, store, runId, isReadonly]);
+
+  const onNodesChange = (changes: NodeChange[]) => {
+    const moved: Record<string, Point> = {};
+    let isDragging = false;
+    let choice: Set<string> | null = null;
+    for (const change of changes) {
+      if (change.type === "position" && change.position) {
+        moved[change.id] = [Math.round(change.position.x), Math.round(change.position.y)];
+        isDragging ||= change.dragging === true;
+      } else if (change.type === "dimensions" && change.dimensions) {
+        measured.current.set(change.id, change.dimensions);
+      } else if (change.type === "select") {
+        choice ??= new Set(useSelection.getState().nodes);
+        if (change.selected) choice.add(change.id);
+        else choice.delete(change.id);
+      }
+    }
+    if (choice) {
+      const { edges: chosenEdges } = useSelection.getState();
+      useSelection.getState().select({ nodes: [...choice], edges: chosenEdges });
+    }
+    if (Object.keys(moved).length === 0) return;
+    if (isDragging || Object.keys(draggedNow.current).length > 0) {
+      draggedNow.current = { ...draggedNow.current, ...moved };
+      setDragged(draggedNow.current);
+    } else {
+      dispatch(moveNodes, { positions: withShown(moved) }, { group: "nudge" });
+    }
+  };
+
+  /** Places that were only found for the screen become the loop's own with the first move. */
+  const withShown = (moved: Record<string, Point>) =>
+    Object.keys(layout).length < Object.keys(places).length ? { ...places, ...moved } : moved;
+
+  const onDragStop = () => {
+    const moved = draggedNow.current;
+    draggedNow.current = {};
+    if (Object.keys(moved).length > 0) dispatch(moveNodes, { positions: withShown(moved) });
+    setDragged({});
+  };
+
+  return { nodes, places, onNodesChange, onDragStop };
+}

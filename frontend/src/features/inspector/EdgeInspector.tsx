@@ -1,0 +1,108 @@
+import { Trash2 } from "lucide-react";
+import { useMemo } from "react";
+import { outputPort } from "@/document/canConnect";
+import { removeItems } from "@/document/commands/removeItems";
+import { setEdgeOption } from "@/document/commands/setEdgeOption";
+import { useDocument, useOpenLoop } from "@/document/context";
+import { edgeIndex, portRef } from "@/document/edges";
+import { PortMark } from "@/features/canvas/PortMark";
+import { problemsAt } from "@/features/problems/group";
+import { joinPath } from "@/lib/paths";
+import { useRunEdits } from "@/session/runEdits";
+import { useSelection } from "@/session/selection";
+import { IconButton } from "@/ui/IconButton";
+import { FieldProblems } from "./form/FieldProblems";
+import { FormContext } from "./form/FormContext";
+import { ObjectFields } from "./form/ObjectFields";
+import { InspectorHeader } from "./InspectorHeader";
+import { readSchema } from "./schema";
+import { useValueForm } from "./useValueForm";
+
+/** The options of one connection. */
+export function EdgeInspector({ edgeKey }: { edgeKey: string }) {
+  const { catalog, store, runId } = useOpenLoop();
+  const index = useDocument((state) => edgeIndex(state.document, edgeKey));
+  const edge = useDocument((state) => state.document.edges[edgeIndex(state.document, edgeKey)]);
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const type = useDocument((state) =>
+    edge ? outputPort(catalog, state.document, portRef(edge.from))?.type : undefined,
+  );
+  const shared = useValueForm(["edges", edge?.id ?? index]);
+  const form = useMemo(
+    () => ({
+      ...shared,
+      // Diagnostics count edges; paths of edits may use their ids.
+      base: ["edges", index],
+      write: (path: readonly (string | number)[], value: Parameters<typeof shared.write>[1]) => {
+        const full = joinPath(["edges", edge?.id ?? index, ...path]);
+        store
+          .getState()
+          .dispatch(
+            setEdgeOption,
+            { key: edgeKey, path, value },
+            { group: full, isHotEdit: runId !== null },
+          );
+        if (runId) useRunEdits.getState().set(full, value ?? null);
+      },
+    }),
+    [shared, index, edge?.id, edgeKey, store, runId],
+  );
+  if (!edge) return null;
+  const schema = catalog.schema.edge;
+  const field = schema ? readSchema(schema) : null;
+  const portType = catalog.port_types[type ?? ""];
+
+  return (
+    <>
+      <InspectorHeader
+        icon={
+          <PortMark
+            shape={portType?.shape ?? ""}
+            color={portType?.color ?? ""}
+            isHandle={portType?.handle ?? false}
+            size={16}
+          />
+        }
+        title={<h2 className="truncate font-semibold text-sm">Connection</h2>}
+        subtitle={type ? `carries ${type}` : ""}
+        actions={
+          isReadonly ? null : (
+            <IconButton
+              label="Delete"
+              keys="⌫"
+              size="small"
+              onClick={() => {
+                store
+                  .getState()
+                  .dispatch(removeItems, { nodes: [], edges: [edgeKey] }, { label: "Disconnect" });
+                useSelection.getState().clear();
+              }}
+            >
+              <Trash2 size={14} />
+            </IconButton>
+          )
+        }
+      />
+      <div className="min-h-0 flex-1 overflow-y-auto px-4 py-2">
+        <dl className="mb-2 grid grid-cols-[auto_1fr] gap-x-3 gap-y-1 text-xs">
+          <dt className="text-muted">From</dt>
+          <dd className="truncate font-mono">{edge.from}</dd>
+          <dt className="text-muted">To</dt>
+          <dd className="truncate font-mono">{edge.to}</dd>
+        </dl>
+        {portType?.help ? <p className="pb-1 text-muted text-xs">{portType.help}</p> : null}
+        <FieldProblems problems={problemsAt(form.diagnostics, `edges.${index}`, true)} />
+        <FormContext value={form}>
+          {field?.shape === "object" ? (
+            <ObjectFields
+              field={field}
+              path={[]}
+              value={edge}
+              without={["from", "to", "source", "target"]}
+            />
+          ) : null}
+        </FormContext>
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,42 @@
+import { useDocument, useOpenLoop } from "@/document/context";
+import { problemsAt } from "@/features/problems/group";
+import { isObject } from "@/lib/paths";
+import { FieldProblems } from "./form/FieldProblems";
+import { FormContext } from "./form/FormContext";
+import { ObjectFields } from "./form/ObjectFields";
+import { readSchema } from "./schema";
+import { useValueForm } from "./useValueForm";
+
+interface LoopSectionProps {
+  title: string;
+  /** Key of the loop and of the catalog's schemas. */
+  part: string;
+  without?: readonly string[];
+}
+
+export function LoopSection({ title, part, without = [] }: LoopSectionProps) {
+  const { catalog } = useOpenLoop();
+  const value = useDocument((state) => state.document.rest[part]);
+  const form = useValueForm([part]);
+  const schema = catalog.schema[part];
+  const field = schema ? readSchema(schema) : null;
+  if (field?.shape !== "object") return null;
+  return (
+    <section
+      aria-label={title}
+      data-field={part}
+      className="border-line border-t py-2 first:border-t-0"
+    >
+      <h3 className="py-1 font-semibold text-xs">{title}</h3>
+      <FieldProblems problems={problemsAt(form.diagnostics, part, true)} />
+      <FormContext value={form}>
+        <ObjectFields
+          field={field}
+          path={[]}
+          value={isObject(value) ? value : {}}
+          without={without}
+        />
+      </FormContext>
+    </section>
+  );
+}

@@ -1,0 +1,97 @@
+import { Copy, Trash2 } from "lucide-react";
+import { removeItems } from "@/document/commands/removeItems";
+import { useDocument, useOpenLoop, useSync } from "@/document/context";
+import { KindIcon } from "@/features/canvas/KindIcon";
+import { useClipboard } from "@/features/canvas/useClipboard";
+import { indexProblems } from "@/features/problems/group";
+import { useSelection } from "@/session/selection";
+import { Badge } from "@/ui/Badge";
+import { IconButton } from "@/ui/IconButton";
+import { Connections } from "./Connections";
+import { FieldProblems } from "./form/FieldProblems";
+import { FormContext } from "./form/FormContext";
+import { ObjectFields } from "./form/ObjectFields";
+import { InspectorHeader } from "./InspectorHeader";
+import { NodeName } from "./NodeName";
+import { readSchema } from "./schema";
+import { useNodeForm } from "./useNodeForm";
+
+const NONE: readonly never[] = [];
+
+/** Everything about one node: name, fields from its schema, connections. */
+export function NodeInspector({ id }: { id: string }) {
+  const { catalog, store } = useOpenLoop();
+  const data = useDocument((state) => state.document.nodes[id]);
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const problems = useSync(
+    (state) => indexProblems(state.check?.report.diagnostics).byNode.get(id) ?? NONE,
+  );
+  const form = useNodeForm(id);
+  const { duplicate } = useClipboard();
+  if (!data) return null;
+  const kind = catalog.kinds[data.kind];
+  const field = kind ? readSchema(kind.schema) : null;
+
+  return (
+    <>
+      <InspectorHeader
+        icon={
+          <span
+            className="loop-node-icon"
+            style={
+              {
+                "--node-color": `var(--group-${kind?.group ?? ""}, var(--muted))`,
+              } as React.CSSProperties
+            }
+          >
+            <KindIcon name={kind?.icon} />
+          </span>
+        }
+        title={<NodeName id={id} />}
+        subtitle={kind?.title ?? data.kind}
+        actions={
+          isReadonly ? null : (
+            <>
+              <IconButton label="Duplicate" keys="⌘D" size="small" onClick={() => duplicate([id])}>
+                <Copy size={14} />
+              </IconButton>
+              <IconButton
+                label="Delete"
+                keys="⌫"
+                size="small"
+                onClick={() => {
+                  store
+                    .getState()
+                    .dispatch(removeItems, { nodes: [id], edges: [] }, { label: `Delete ${id}` });
+                  useSelection.getState().clear();
+                }}
+              >
+                <Trash2 size={14} />
+              </IconButton>
+            </>
+          )
+        }
+      />
+      <div className="min-h-0 flex-1 overflow-y-auto px-4 py-2">
+        {kind?.help ? <p className="pb-1 text-muted text-xs">{kind.help}</p> : null}
+        {kind && !kind.runnable ? (
+          <Badge tone="info" className="mb-1">
+            Can be drawn and checked; not yet runnable
+          </Badge>
+        ) : null}
+        {form.lockReason ? <p className="pb-2 text-muted text-xs">{form.lockReason}</p> : null}
+        <FieldProblems problems={problems.filter((problem) => !problem.field)} />
+        <FormContext value={form}>
+          {field?.shape === "object" ? (
+            <ObjectFields field={field} path={[]} value={data} without={["kind"]} />
+          ) : (
+            <p className="text-error text-sm">
+              This server does not know the kind “{data.kind}”. The node is kept as it is.
+            </p>
+          )}
+        </FormContext>
+        <Connections node={id} />
+      </div>
+    </>
+  );
+}

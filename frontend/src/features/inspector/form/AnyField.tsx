@@ -1,0 +1,54 @@
+import type { Json } from "@/api/types";
+import type { Path } from "@/lib/paths";
+import type { Field } from "../schema";
+import { isLong, isSimple } from "../shapes";
+import { Control } from "./Control";
+import { FieldRow } from "./FieldRow";
+import { GroupField } from "./GroupField";
+import { ListField } from "./ListField";
+import { MapField } from "./MapField";
+import { UnionField } from "./UnionField";
+
+export interface AnyFieldProps {
+  field: Field;
+  path: Path;
+  value: Json | undefined;
+  isRequired: boolean;
+}
+
+/** A field of any shape: a row for a single value, a group for what has parts. */
+export function AnyField(props: AnyFieldProps) {
+  const { field, path, value, isRequired } = props;
+  if (isSimple(field) || isLong(field) || field.shape === "json") {
+    return (
+      <FieldRow
+        field={field}
+        path={path}
+        value={value}
+        isRequired={isRequired}
+        isWide={isLong(field)}
+      >
+        <Control
+          field={field}
+          path={path}
+          value={value}
+          label={field.title}
+          isRequired={isRequired}
+        />
+      </FieldRow>
+    );
+  }
+  switch (field.shape) {
+    case "list":
+      return <ListField {...props} field={field} />;
+    case "map":
+      return <MapField {...props} field={field} />;
+    case "tagged":
+    case "variants":
+      return <UnionField {...props} field={field} />;
+    case "object":
+      return <GroupField {...props} field={field} />;
+    default:
+      return null;
+  }
+}

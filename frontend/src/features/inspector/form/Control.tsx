@@ -1,0 +1,63 @@
+import type { Json } from "@/api/types";
+import type { Path } from "@/lib/paths";
+import { Switch } from "@/ui/Switch";
+import type { Field } from "../schema";
+import { ChoiceWidget } from "./ChoiceWidget";
+import { CodeWidget } from "./CodeWidget";
+import { useForm } from "./FormContext";
+import { fieldId } from "./ids";
+import { JsonWidget } from "./JsonWidget";
+import { NumberWidget } from "./NumberWidget";
+import { TextWidget } from "./TextWidget";
+
+interface ControlProps {
+  field: Field;
+  path: Path;
+  value: Json | undefined;
+  label: string;
+  isRequired: boolean;
+  /** Instead of writing the value at its path. */
+  onChange?: (value: Json | undefined) => void;
+}
+
+/** The control of a single value. */
+export function Control({ field, path, value, label, isRequired, onChange }: ControlProps) {
+  const form = useForm();
+  const shared = {
+    id: fieldId(form.base, path),
+    label,
+    value,
+    isDisabled: form.isLocked(field),
+    onChange: onChange ?? ((next: Json | undefined) => form.write(path, next)),
+  };
+  if (field.widget === "code") return <CodeWidget {...shared} field={field} />;
+  switch (field.shape) {
+    case "number":
+      return <NumberWidget {...shared} field={field} />;
+    case "flag": {
+      const isOn = value === undefined || value === null ? field.fallback === true : value === true;
+      return (
+        <span className="flex h-7 items-center gap-2">
+          <Switch
+            id={shared.id}
+            label={label}
+            isOn={isOn}
+            isDisabled={shared.isDisabled}
+            onChange={shared.onChange}
+          />
+          {value === undefined && field.fallback === null ? (
+            <span className="text-faint text-xs">auto</span>
+          ) : null}
+        </span>
+      );
+    }
+    case "choice":
+      return <ChoiceWidget {...shared} field={field} isRequired={isRequired} />;
+    case "constant":
+      return <span className="text-muted text-xs">{String(field.value)}</span>;
+    case "text":
+      return <TextWidget {...shared} field={field} />;
+    default:
+      return <JsonWidget {...shared} />;
+  }
+}

@@ -1,0 +1,24 @@
+import type { Diagnostic } from "@/api/types";
+import { FixButtons } from "@/features/problems/FixButtons";
+import { SeverityIcon } from "@/features/problems/SeverityIcon";
+
+/** Problems under the field they name. */
+export function FieldProblems({ problems }: { problems: readonly Diagnostic[] }) {
+  if (problems.length === 0) return null;
+  return (
+    <ul className="mt-1 flex flex-col gap-1">
+      {problems.map((problem, index) => (
+        <li key={index} className="flex gap-1.5 text-xs">
+          <span className="pt-px">
+            <SeverityIcon severity={problem.severity} size={13} />
+          </span>
+          <span className="min-w-0">
+            {problem.message}
+            {problem.hint ? <span className="text-muted"> {problem.hint}</span> : null}
+            <FixButtons problem={problem} />
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,90 @@
+import { CircleHelp, Flame, RotateCcw } from "lucide-react";
+import type { ReactNode } from "react";
+import type { Json } from "@/api/types";
+import { problemsAt } from "@/features/problems/group";
+import { joinPath, type Path } from "@/lib/paths";
+import { classes } from "@/ui/classes";
+import { IconButton } from "@/ui/IconButton";
+import { Tooltip } from "@/ui/Tooltip";
+import type { Field } from "../schema";
+import { FieldProblems } from "./FieldProblems";
+import { useForm } from "./FormContext";
+import { fieldId } from "./ids";
+
+interface FieldRowProps {
+  field: Field;
+  path: Path;
+  value: Json | undefined;
+  isRequired: boolean;
+  /** Beside the label, or below it where the control needs the width. */
+  isWide?: boolean;
+  children: ReactNode;
+}
+
+/** Label, help, reset, the control, and what is wrong with it. */
+export function FieldRow({
+  field,
+  path,
+  value,
+  isRequired,
+  isWide = false,
+  children,
+}: FieldRowProps) {
+  const form = useForm();
+  const id = fieldId(form.base, path);
+  const problems = problemsAt(form.diagnostics, joinPath([...form.base, ...path]), true);
+  const isSet = value !== undefined;
+  return (
+    <div
+      data-field={joinPath([...form.base, ...path])}
+      className={classes("field-row group/field py-1", isSet && "field-row-set")}
+    >
+      <div className={classes("flex min-h-7 gap-2", isWide ? "flex-col gap-1" : "items-center")}>
+        <div className={classes("flex min-w-0 items-center gap-1", !isWide && "w-[42%] shrink-0")}>
+          <label htmlFor={id} className="truncate text-xs" title={field.title}>
+            {field.title}
+            {isRequired && !isSet ? <span className="text-error"> *</span> : null}
+          </label>
+          {field.help ? (
+            <Tooltip text={<FieldHelp field={field} />} side="left">
+              <button
+                type="button"
+                aria-label={`About ${field.title}`}
+                className="inline-flex shrink-0 text-faint opacity-60 hover:opacity-100 focus-visible:opacity-100"
+              >
+                <CircleHelp size={12} />
+              </button>
+            </Tooltip>
+          ) : null}
+          <span className="flex-1" />
+          {isSet && !isRequired && !form.isLocked(field) ? (
+            <IconButton
+              label={`Reset ${field.title} to its default`}
+              size="small"
+              className="size-5 opacity-0 focus-visible:opacity-100 group-hover/field:opacity-100"
+              onClick={() => form.write(path, undefined)}
+            >
+              <RotateCcw size={12} />
+            </IconButton>
+          ) : null}
+        </div>
+        <div className="min-w-0 flex-1">{children}</div>
+      </div>
+      <FieldProblems problems={problems} />
+    </div>
+  );
+}
+
+function FieldHelp({ field }: { field: Field }) {
+  return (
+    <span className="flex flex-col gap-1">
+      <span>{field.help}</span>
+      {field.isHot ? (
+        <span className="flex items-center gap-1 text-warning">
+          <Flame size={12} /> May change during a run.
+        </span>
+      ) : null}
+      {field.unit ? <span className="text-faint">In {field.unit}.</span> : null}
+    </span>
+  );
+}

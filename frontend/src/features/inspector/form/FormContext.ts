@@ -1,0 +1,29 @@
+/** What the fields of one form share: how to write a value, what is locked, what is wrong where. */
+import { createContext, useContext } from "react";
+import type { Diagnostic, Json } from "@/api/types";
+import type { Path } from "@/lib/paths";
+import type { Field } from "../schema";
+
+export interface FormSettings {
+  level: string;
+  levels: readonly string[];
+  /** Path of the form's own object in words of the diagnostics; "" for a node. */
+  base: Path;
+  diagnostics: readonly Diagnostic[];
+  isLocked: (field: Field) => boolean;
+  /** Why a locked field is locked. */
+  lockReason: string | null;
+  write: (path: Path, value: Json | undefined) => void;
+}
+
+export const FormContext = createContext<FormSettings | null>(null);
+
+export function useForm(): FormSettings {
+  const form = useContext(FormContext);
+  if (form === null) throw new Error("A field belongs inside a form.");
+  return form;
+}
+
+export function levelRank(form: FormSettings, level: string): number {
+  return Math.max(0, form.levels.indexOf(level));
+}

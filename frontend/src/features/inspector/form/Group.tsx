@@ -1,0 +1,91 @@
+import { ChevronRight, RotateCcw } from "lucide-react";
+import { Collapsible } from "radix-ui";
+import { type ReactNode, useEffect, useState } from "react";
+import type { Json } from "@/api/types";
+import { problemsAt, worstSeverity } from "@/features/problems/group";
+import { SeverityIcon } from "@/features/problems/SeverityIcon";
+import { joinPath, type Path } from "@/lib/paths";
+import { useSelection } from "@/session/selection";
+import { IconButton } from "@/ui/IconButton";
+import { Tooltip } from "@/ui/Tooltip";
+import type { Field } from "../schema";
+import { FieldProblems } from "./FieldProblems";
+import { useForm } from "./FormContext";
+
+interface GroupProps {
+  field: Field;
+  path: Path;
+  value: Json | undefined;
+  isRequired: boolean;
+  /** Shown in the header beside the title. */
+  aside?: ReactNode;
+  note?: string;
+  startsOpen?: boolean;
+  children: ReactNode;
+}
+
+/** A part of a form that folds. It opens by itself when a problem inside is asked for. */
+export function Group({
+  field,
+  path,
+  value,
+  isRequired,
+  aside,
+  note,
+  startsOpen,
+  children,
+}: GroupProps) {
+  const form = useForm();
+  const full = joinPath([...form.base, ...path]);
+  const inside = problemsAt(form.diagnostics, full, false);
+  const own = inside.filter((problem) => problem.field === full);
+  const worst = worstSeverity(inside);
+  const [isOpen, setOpen] = useState(startsOpen ?? (value !== undefined && path.length <= 1));
+  const focus = useSelection((state) => state.focus);
+  const isWanted = focus?.field === full || (focus?.field?.startsWith(`${full}.`) ?? false);
+
+  useEffect(() => {
+    if (isWanted && focus) setOpen(true);
+  }, [isWanted, focus]);
+
+  return (
+    <Collapsible.Root
+      open={isOpen}
+      onOpenChange={setOpen}
+      data-field={full}
+      className="field-group"
+    >
+      <div className="group/head flex min-h-8 items-center gap-1">
+        <Collapsible.Trigger className="flex min-w-0 flex-1 items-center gap-1 py-1 text-left">
+          <ChevronRight
+            size={14}
+            className={`shrink-0 text-faint transition-transform ${isOpen ? "rotate-90" : ""}`}
+          />
+          <Tooltip text={field.help} side="left">
+            <span className="truncate font-medium text-xs">
+              {field.title}
+              {isRequired && value === undefined ? <span className="text-error"> *</span> : null}
+            </span>
+          </Tooltip>
+          {note ? <span className="min-w-0 truncate text-faint text-xs">{note}</span> : null}
+          {worst && !isOpen ? <SeverityIcon severity={worst} size={13} /> : null}
+        </Collapsible.Trigger>
+        {value !== undefined && !isRequired && !form.isLocked(field) ? (
+          <IconButton
+            label={`Reset ${field.title} to its default`}
+            size="small"
+            className="size-5 opacity-0 focus-visible:opacity-100 group-hover/head:opacity-100"
+            onClick={() => form.write(path, undefined)}
+          >
+            <RotateCcw size={12} />
+          </IconButton>
+        ) : null}
+        {aside}
+      </div>
+      <FieldProblems problems={own} />
+      <Collapsible.Content className="ml-[6px] border-line border-l pl-3">
+        {children}
+      </Collapsible.Content>
+    </Collapsible.Root>
+  );
+}

@@ -1,0 +1,51 @@
+import { Plus } from "lucide-react";
+import { isObject } from "@/lib/paths";
+import { Button } from "@/ui/Button";
+import type { Field } from "../schema";
+import { emptyValue } from "../shapes";
+import type { AnyFieldProps } from "./AnyField";
+import { useForm } from "./FormContext";
+import { Group } from "./Group";
+import { ObjectFields } from "./ObjectFields";
+
+interface GroupFieldProps extends AnyFieldProps {
+  field: Extract<Field, { shape: "object" }>;
+}
+
+/** An object: its properties in a group, or a button where it is off until asked for. */
+export function GroupField({ field, path, value, isRequired }: GroupFieldProps) {
+  const form = useForm();
+  const isOff =
+    (value === undefined || value === null) &&
+    field.isNullable &&
+    (field.fallback ?? null) === null;
+  return (
+    <Group
+      field={field}
+      path={path}
+      value={value}
+      isRequired={isRequired}
+      note={isOff ? "off" : ""}
+      startsOpen={!isOff && path.length <= 1}
+      aside={
+        isOff && !form.isLocked(field) ? (
+          <Button
+            size="small"
+            look="quiet"
+            icon={<Plus size={12} />}
+            aria-label={`Set ${field.title}`}
+            onClick={() => form.write(path, emptyValue(field))}
+          >
+            Set
+          </Button>
+        ) : null
+      }
+    >
+      {isOff ? (
+        <p className="py-1 text-faint text-xs">{field.help || "Not set."}</p>
+      ) : (
+        <ObjectFields field={field} path={path} value={isObject(value) ? value : {}} />
+      )}
+    </Group>
+  );
+}

@@ -1,0 +1,48 @@
+import { useState } from "react";
+import type { Json } from "@/api/types";
+import { CONTROL } from "@/ui/control";
+
+interface JsonWidgetProps {
+  id: string;
+  label: string;
+  value: Json | undefined;
+  isDisabled: boolean;
+  onChange: (value: Json | undefined) => void;
+}
+
+/** A value of any shape: a word, a number, or JSON. It is taken when the field is left. */
+export function JsonWidget({ id, label, value, isDisabled, onChange }: JsonWidgetProps) {
+  const shown =
+    value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value);
+  const [typed, setTyped] = useState<string | null>(null);
+  const take = () => {
+    if (typed !== null && typed !== shown) onChange(readLoose(typed));
+    setTyped(null);
+  };
+  return (
+    <input
+      id={id}
+      aria-label={label}
+      className={`${CONTROL} font-mono text-xs`}
+      value={typed ?? shown}
+      placeholder="value"
+      disabled={isDisabled}
+      spellCheck={false}
+      onChange={(event) => setTyped(event.target.value)}
+      onBlur={take}
+      onKeyDown={(event) => event.key === "Enter" && take()}
+    />
+  );
+}
+
+/** JSON where it is JSON, a number where it is one, else the text itself. */
+export function readLoose(text: string): Json | undefined {
+  const trimmed = text.trim();
+  if (trimmed === "") return undefined;
+  try {
+    return JSON.parse(trimmed) as Json;
+  } catch {
+    const number = Number(trimmed);
+    return Number.isFinite(number) ? number : text;
+  }
+}

@@ -1,0 +1,151 @@
+import { ArrowDown, ArrowUp, Plus, X } from "lucide-react";
+import type { Json } from "@/api/types";
+import { Button } from "@/ui/Button";
+import { IconButton } from "@/ui/IconButton";
+import type { Field } from "../schema";
+import { defaultText, emptyValue, isSimple } from "../shapes";
+import { AnyField, type AnyFieldProps } from "./AnyField";
+import { Control } from "./Control";
+import { FieldRow } from "./FieldRow";
+import { useForm } from "./FormContext";
+import { Group } from "./Group";
+import { ShortList } from "./ShortList";
+
+interface ListFieldProps extends AnyFieldProps {
+  field: Extract<Field, { shape: "list" }>;
+}
+
+/** Values in order. A pair of numbers is a row, a list of words a line of chips, anything else a group. */
+export function ListField({ field, path, value, isRequired }: ListFieldProps) {
+  const form = useForm();
+  const items = Array.isArray(value) ? value : [];
+  const item = field.item();
+  const isLocked = form.isLocked(field);
+
+  if (field.fixed?.every((one) => isSimple(one()))) {
+    const fallback = Array.isArray(field.fallback) ? field.fallback : [];
+    const parts = field.fixed.map((one) => one());
+    const write = (index: number, part: Json | undefined) => {
+      if (part === undefined) form.write(path, undefined);
+      else
+        form.write(
+          path,
+          parts.map((one, at) =>
+            at === index ? part : (items[at] ?? fallback[at] ?? emptyValue(one)),
+          ),
+        );
+    };
+    return (
+      <FieldRow field={field} path={path} value={value} isRequired={isRequired}>
+        <div className="flex gap-1">
+          {parts.map((one, index) => (
+            <Control
+              key={index}
+              field={{ ...one, fallback: fallback[index] ?? null }}
+              path={[...path, index]}
+              onChange={(part) => write(index, part)}
+              value={items[index]}
+              label={`${field.title}, ${index + 1}`}
+              isRequired={false}
+            />
+          ))}
+        </div>
+      </FieldRow>
+    );
+  }
+  if (item.shape === "text" || item.shape === "choice" || item.shape === "number") {
+    return (
+      <FieldRow field={field} path={path} value={value} isRequired={isRequired} isWide>
+        <ShortList
+          field={field}
+          item={item}
+          items={items}
+          isLocked={isLocked}
+          onChange={(next) => form.write(path, next)}
+        />
+      </FieldRow>
+    );
+  }
+
+  const move = (from: number, to: number) => {
+    const next = [...items];
+    const [taken] = next.splice(from, 1);
+    next.splice(to, 0, taken as Json);
+    form.write(path, next);
+  };
+  return (
+    <Group
+      field={field}
+      path={path}
+      value={value}
+      isRequired={isRequired}
+      note={items.length === 0 ? defaultText(field) || "none" : String(items.length)}
+      aside={
+        isLocked ? null : (
+          <IconButton
+            label={`Add to ${field.title}`}
+            size="small"
+            onClick={() => form.write(path, [...items, emptyValue(item)])}
+          >
+            <Plus size={14} />
+          </IconButton>
+        )
+      }
+    >
+      {items.map((one, index) => (
+        <div key={index} className="relative my-1 rounded-2 border border-line p-2">
+          <div className="mb-1 flex items-center gap-1 text-faint text-xs">
+            <span className="flex-1">{index + 1}</span>
+            <IconButton
+              label="Move up"
+              size="small"
+              className="size-5"
+              disabled={isLocked || index === 0}
+              onClick={() => move(index, index - 1)}
+            >
+              <ArrowUp size={12} />
+            </IconButton>
+            <IconButton
+              label="Move down"
+              size="small"
+              className="size-5"
+              disabled={isLocked || index === items.length - 1}
+              onClick={() => move(index, index + 1)}
+            >
+              <ArrowDown size={12} />
+            </IconButton>
+            <IconButton
+              label="Remove"
+              size="small"
+              className="size-5"
+              disabled={isLocked}
+              onClick={() => {
+                const rest = items.filter((_, at) => at !== index);
+                form.write(path, rest.length === 0 && !isRequired ? undefined : rest);
+              }}
+            >
+              <X size={12} />
+            </IconButton>
+          </div>
+          <AnyField
+            field={{ ...item, title: item.title || field.title }}
+            path={[...path, index]}
+            value={one}
+            isRequired
+          />
+        </div>
+      ))}
+      {items.length === 0 ? (
+        <Button
+          size="small"
+          look="quiet"
+          icon={<Plus size={12} />}
+          disabled={isLocked}
+          onClick={() => form.write(path, [emptyValue(item)])}
+        >
+          Add one
+        </Button>
+      ) : null}
+    </Group>
+  );
+}

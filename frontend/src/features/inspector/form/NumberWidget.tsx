@@ -1,0 +1,113 @@
+import { useEffect, useRef, useState } from "react";
+import type { Json } from "@/api/types";
+import { CONTROL } from "@/ui/control";
+import type { Field } from "../schema";
+import { defaultText } from "../shapes";
+
+interface NumberWidgetProps {
+  id: string;
+  label: string;
+  field: Extract<Field, { shape: "number" }>;
+  value: Json | undefined;
+  isDisabled: boolean;
+  onChange: (value: number | undefined) => void;
+}
+
+/** A number as text, so that `3e-4` can be typed; arrows step it. */
+export function NumberWidget({ id, label, field, value, isDisabled, onChange }: NumberWidgetProps) {
+  const shown = typeof value === "number" ? String(value) : "";
+  const [text, setText] = useState(shown);
+  const [isWrong, setWrong] = useState(false);
+  const isTyping = useRef(false);
+
+  useEffect(() => {
+    if (!isTyping.current) setText(shown);
+  }, [shown]);
+
+  const write = (typed: string) => {
+    setText(typed);
+    const trimmed = typed.trim();
+    if (trimmed === "") {
+      setWrong(false);
+      onChange(undefined);
+      return;
+    }
+    const number = Number(trimmed);
+    const isBad = !Number.isFinite(number) || (field.isWhole && !Number.isInteger(number));
+    setWrong(isBad);
+    if (!isBad) onChange(number);
+  };
+
+  const step = (event: React.KeyboardEvent) => {
+    const by = event.key === "ArrowUp" ? 1 : event.key === "ArrowDown" ? -1 : 0;
+    if (by === 0) return;
+    event.preventDefault();
+    const from = Number(text === "" ? (field.fallback ?? field.min ?? 0) : text);
+    if (Number.isFinite(from)) write(String(stepped(from, by, field)));
+  };
+
+  const input = (
+    <input
+      id={id}
+      aria-label={label}
+      aria-invalid={isWrong || undefined}
+      inputMode={field.isWhole ? "numeric" : "decimal"}
+      autoComplete="off"
+      className={`${CONTROL} tabular ${field.unit ? "pr-14" : ""}`}
+      value={text}
+      placeholder={defaultText(field)}
+      disabled={isDisabled}
+      onFocus={() => {
+        isTyping.current = true;
+      }}
+      onBlur={() => {
+        isTyping.current = false;
+        if (!isWrong) setText(shown);
+      }}
+      onChange={(event) => write(event.target.value)}
+      onKeyDown={step}
+    />
+  );
+  if (field.widget === "slider" && field.min !== null && field.max !== null) {
+    const now = typeof value === "number" ? value : Number(field.fallback ?? field.min);
+    return (
+      <span className="flex items-center gap-2">
+        <input
+          type="range"
+          aria-label={`${label}, slider`}
+          className="min-w-0 flex-1 accent-(--accent)"
+          min={field.min}
+          max={field.max}
+          step={field.isWhole ? 1 : (field.max - field.min) / 100}
+          value={now}
+          disabled={isDisabled}
+          onChange={(event) => write(event.target.value)}
+        />
+        <span className="w-16 shrink-0">{input}</span>
+      </span>
+    );
+  }
+  if (!field.unit) return input;
+  return (
+    <span className="relative block">
+      {input}
+      <span className="pointer-events-none absolute inset-y-0 right-2 flex max-w-12 items-center truncate text-2xs text-faint">
+        {field.unit}
+      </span>
+    </span>
+  );
+}
+
+function stepped(
+  from: number,
+  by: 1 | -1,
+  field: { isWhole: boolean; min: number | null; max: number | null },
+): number {
+  const size =
+    field.isWhole || Math.abs(from) >= 10 ? 1 : 10 ** Math.floor(Math.log10(Math.abs(from) || 0.1));
+  const next = Number((from + by * size).toPrecision(12));
+  return Math.min(
+    field.max ?? Number.POSITIVE_INFINITY,
+    Math.max(field.min ?? Number.NEGATIVE_INFINITY, next),
+  );
+}

@@ -1,0 +1,82 @@
+import type { JsonObject } from "@/api/types";
+import { problemsAt } from "@/features/problems/group";
+import { formatName } from "@/lib/format";
+import { joinPath, type Path } from "@/lib/paths";
+import type { Field, Property } from "../schema";
+import { belongs, defaultsOf, isSimple } from "../shapes";
+import { AnyField } from "./AnyField";
+import { levelRank, useForm } from "./FormContext";
+import { UnknownField } from "./UnknownField";
+
+interface ObjectFieldsProps {
+  field: Extract<Field, { shape: "object" }>;
+  path: Path;
+  value: JsonObject;
+  /** Properties that are shown elsewhere. */
+  without?: readonly string[];
+}
+
+/**
+ * The properties of an object that fit the chosen level, single values first. What is set or wrong is
+ * shown at every level; keys that the schema does not know are shown as they are.
+ */
+export function ObjectFields({ field, path, value, without = [] }: ObjectFieldsProps) {
+  const form = useForm();
+  const properties = field.properties();
+  const defaults = defaultsOf(properties);
+  const names = new Set(properties.map((property) => property.name));
+  const shown = properties.filter((property) => isShown(property));
+  const ordered = [
+    ...shown.filter((property) => isSimple(property.field)),
+    ...shown.filter((property) => !isSimple(property.field)),
+  ];
+  const unknown = field.extra
+    ? []
+    : Object.keys(value).filter(
+        (key) => !names.has(key) && !without.includes(key) && value[key] !== undefined,
+      );
+
+  function isShown({ name, field: own, isRequired }: Property): boolean {
+    if (without.includes(name) || own.shape === "constant") return false;
+    if (value[name] !== undefined) return true;
+    const place = joinPath([...form.base, ...path, name]);
+    if (problemsAt(form.diagnostics, place, false).length > 0) return true;
+    if (own.isHidden || !belongs(own, value, defaults)) return false;
+    return isRequired || levelRank(form, own.level) <= levelRank(form, form.level);
+  }
+
+  return (
+    <>
+      {ordered.map((property) => (
+        <AnyField
+          key={property.name}
+          field={property.field}
+          path={[...path, property.name]}
+          value={value[property.name]}
+          isRequired={property.isRequired}
+        />
+      ))}
+      {unknown.map((name) => (
+        <UnknownField
+          key={name}
+          title={formatName(name)}
+          path={[...path, name]}
+          value={value[name]}
+        />
+      ))}
+      {field.extra
+        ? Object.keys(value)
+            .filter((key) => !names.has(key) && !without.includes(key))
+            .map((key) => (
+              <AnyField
+                key={key}
+                field={{ ...(field.extra as Field), title: formatName(key) }}
+                path={[...path, key]}
+                value={value[key]}
+                isRequired={false}
+              />
+            ))
+        : null}
+    </>
+  );
+}

@@ -1,0 +1,89 @@
+import { X } from "lucide-react";
+import { useId, useState } from "react";
+import type { Json } from "@/api/types";
+import { CONTROL } from "@/ui/control";
+import type { Field } from "../schema";
+import { defaultText } from "../shapes";
+import { useSuggestions } from "./useSuggestions";
+
+interface ShortListProps {
+  field: Field;
+  item: Field;
+  items: readonly Json[];
+  isLocked: boolean;
+  onChange: (items: Json[] | undefined) => void;
+}
+
+/** Words or numbers as chips; enter adds, backspace in the empty box takes the last away. */
+export function ShortList({ field, item, items, isLocked, onChange }: ShortListProps) {
+  const [text, setText] = useState("");
+  const listId = useId();
+  const names = useSuggestions(field.widget ?? item.widget);
+  const choices = item.shape === "choice" ? item.choices.map((choice) => choice.label) : names;
+  const open = choices.filter((choice) => !items.includes(choice));
+
+  const add = (typed: string) => {
+    const word = typed.trim();
+    if (word === "") return;
+    const value: Json = item.shape === "number" ? Number(word) : word;
+    if (typeof value === "number" && !Number.isFinite(value)) return;
+    if (!items.includes(value)) onChange([...items, value]);
+    setText("");
+  };
+  const remove = (index: number) => {
+    const rest = items.filter((_, at) => at !== index);
+    onChange(rest.length === 0 ? undefined : rest);
+  };
+
+  return (
+    <div className="flex flex-wrap items-center gap-1 rounded-1 border border-line bg-surface p-1">
+      {items.map((one, index) => (
+        <span
+          key={String(one)}
+          className="inline-flex h-5 max-w-full items-center gap-1 rounded-full bg-hover pr-1 pl-2 text-xs"
+        >
+          <span className="truncate">{String(one)}</span>
+          {isLocked ? null : (
+            <button
+              type="button"
+              aria-label={`Remove ${String(one)}`}
+              className="text-faint hover:text-text"
+              onClick={() => remove(index)}
+            >
+              <X size={12} />
+            </button>
+          )}
+        </span>
+      ))}
+      {isLocked ? null : (
+        <input
+          aria-label={`Add to ${field.title}`}
+          list={listId}
+          className={`${CONTROL} h-5 w-24 flex-1 border-transparent px-1 text-xs hover:border-transparent`}
+          value={text}
+          placeholder={items.length === 0 ? defaultText(field) || "add…" : "add…"}
+          onChange={(event) => {
+            const typed = event.target.value;
+            // A pick from the suggestions arrives at once, typing one letter at a time.
+            if (open.includes(typed) && typed.length - text.length !== 1) add(typed);
+            else setText(typed);
+          }}
+          onBlur={() => add(text)}
+          onKeyDown={(event) => {
+            if (event.key === "Enter" || event.key === ",") {
+              event.preventDefault();
+              add(text);
+            } else if (event.key === "Backspace" && text === "" && items.length > 0) {
+              remove(items.length - 1);
+            }
+          }}
+        />
+      )}
+      <datalist id={listId}>
+        {open.map((choice) => (
+          <option key={choice} value={choice} />
+        ))}
+      </datalist>
+    </div>
+  );
+}

@@ -1,0 +1,67 @@
+import { useId } from "react";
+import type { Json } from "@/api/types";
+import { CONTROL } from "@/ui/control";
+import type { Field } from "../schema";
+import { defaultText } from "../shapes";
+import { useSuggestions } from "./useSuggestions";
+
+interface TextWidgetProps {
+  id: string;
+  label: string;
+  field: Field;
+  value: Json | undefined;
+  isDisabled: boolean;
+  onChange: (value: string | undefined) => void;
+}
+
+/** A line of text, or several; names of nodes, ports, phases and the like are suggested. */
+export function TextWidget({ id, label, field, value, isDisabled, onChange }: TextWidgetProps) {
+  const listId = useId();
+  const suggestions = useSuggestions(field.widget);
+  const shown =
+    typeof value === "string"
+      ? value
+      : value === undefined || value === null
+        ? ""
+        : JSON.stringify(value);
+  const placeholder = defaultText(field);
+  const write = (typed: string) => onChange(typed === "" ? undefined : typed);
+  if (field.widget === "text") {
+    return (
+      <textarea
+        id={id}
+        aria-label={label}
+        rows={Math.min(8, Math.max(2, shown.split("\n").length))}
+        className={`${CONTROL} h-auto resize-y py-1`}
+        value={shown}
+        placeholder={placeholder}
+        disabled={isDisabled}
+        onChange={(event) => write(event.target.value)}
+      />
+    );
+  }
+  return (
+    <>
+      <input
+        id={id}
+        aria-label={label}
+        className={CONTROL}
+        value={shown}
+        placeholder={placeholder}
+        title={shown}
+        disabled={isDisabled}
+        autoComplete="off"
+        spellCheck={false}
+        {...(suggestions.length > 0 ? { list: listId } : {})}
+        onChange={(event) => write(event.target.value)}
+      />
+      {suggestions.length > 0 ? (
+        <datalist id={listId}>
+          {suggestions.map((one) => (
+            <option key={one} value={one} />
+          ))}
+        </datalist>
+      ) : null}
+    </>
+  );
+}

@@ -1,0 +1,4 @@
+/** What the chosen type means, in its own words. */
+export function TypeNote({ text }: { text: string }) {
+  return text ? <p className="py-1 text-muted text-xs">{text}</p> : null;
+}

@@ -1,0 +1,51 @@
+import { X } from "lucide-react";
+import type { Json } from "@/api/types";
+import { problemsAt } from "@/features/problems/group";
+import { joinPath, type Path } from "@/lib/paths";
+import { IconButton } from "@/ui/IconButton";
+import { FieldProblems } from "./FieldProblems";
+import { useForm } from "./FormContext";
+import { fieldId } from "./ids";
+import { JsonWidget } from "./JsonWidget";
+
+/** A key that the catalog does not know. It is kept, shown and can be removed. */
+export function UnknownField({
+  title,
+  path,
+  value,
+}: {
+  title: string;
+  path: Path;
+  value: Json | undefined;
+}) {
+  const form = useForm();
+  const full = joinPath([...form.base, ...path]);
+  return (
+    <div data-field={full} className="py-1">
+      <div className="flex items-center gap-2">
+        <label
+          htmlFor={fieldId(form.base, path)}
+          className="w-[42%] shrink-0 truncate text-error text-xs"
+          title={`${title} is not a known field`}
+        >
+          {title}
+        </label>
+        <JsonWidget
+          id={fieldId(form.base, path)}
+          label={title}
+          value={value}
+          isDisabled={false}
+          onChange={(next) => form.write(path, next)}
+        />
+        <IconButton
+          label={`Remove ${title}`}
+          size="small"
+          onClick={() => form.write(path, undefined)}
+        >
+          <X size={12} />
+        </IconButton>
+      </div>
+      <FieldProblems problems={problemsAt(form.diagnostics, full, false)} />
+    </div>
+  );
+}

@@ -1,0 +1,32 @@
+/** Parts of the schedule's schema: a phase, a group of phases, an entry of one of its lists. */
+import type { Catalog } from "@/api/types";
+import { type Field, readSchema } from "./schema";
+
+export function scheduleField(catalog: Catalog): Field | null {
+  const schema = catalog.schema.schedule;
+  return schema ? readSchema(schema) : null;
+}
+
+export function entryField(catalog: Catalog, list: string): Field | null {
+  const schedule = scheduleField(catalog);
+  if (schedule?.shape !== "object") return null;
+  const field = schedule.properties().find((property) => property.name === list)?.field;
+  return field?.shape === "list" ? field.item() : null;
+}
+
+/** Phases and groups share a list; a group is the one that has `phases` of its own. */
+export function phaseField(catalog: Catalog, isGroup: boolean): Field | null {
+  const item = entryField(catalog, "phases");
+  if (!item) return null;
+  const fields =
+    item.shape === "variants" || item.shape === "tagged"
+      ? item.variants.map((one) => one.field)
+      : [item];
+  return (
+    fields.find(
+      (field) =>
+        field.shape === "object" &&
+        field.properties().some((property) => property.name === "phases") === isGroup,
+    ) ?? null
+  );
+}

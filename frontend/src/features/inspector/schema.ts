@@ -1,0 +1,293 @@
+/**
+ * JSON Schema of the catalog, read into the few shapes that a form can show.
+ *
+ * `$ref`, `allOf` of one, and `null` in a union are resolved here; everything behind knows only `Field`.
+ * Knows no node kind and no field name. What it does not understand is shown as plain JSON.
+ */
+import type { Json, JsonSchema } from "@/api/types";
+import { formatName } from "@/lib/format";
+import { deepEqual, isObject } from "@/lib/paths";
+
+export interface FieldFacts {
+  title: string;
+  help: string;
+  level: string;
+  isHot: boolean;
+  isHidden: boolean;
+  widget: string | null;
+  unit: string | null;
+  fallback: Json | undefined;
+  isNullable: boolean;
+  when: Record<string, Json[]> | null;
+}
+
+export interface Choice {
+  value: Json;
+  label: string;
+}
+
+export interface Variant {
+  /** The tag's value, or the place in the union. */
+  key: string;
+  title: string;
+  field: Field;
+}
+
+export interface Property {
+  name: string;
+  field: Field;
+  isRequired: boolean;
+}
+
+export type Field = FieldFacts &
+  (
+    | { shape: "text"; pattern: string | null }
+    | {
+        shape: "number";
+        isWhole: boolean;
+        min: number | null;
+        max: number | null;
+        minExclusive: number | null;
+        maxExclusive: number | null;
+      }
+    | { shape: "flag" }
+    | { shape: "choice"; choices: Choice[] }
+    | { shape: "constant"; value: Json }
+    | { shape: "object"; properties: () => Property[]; extra: Field | null }
+    | { shape: "tagged"; tag: string; variants: Variant[] }
+    | { shape: "variants"; variants: Variant[] }
+    | { shape: "list"; item: () => Field; fixed: (() => Field)[] | null }
+    | { shape: "map"; item: () => Field }
+    | { shape: "json" }
+  );
+
+type Defs = Record<string, JsonSchema>;
+
+const cache = new WeakMap<JsonSchema, Field>();
+
+/** The field of a whole schema, with its own `$defs`. */
+export function readSchema(schema: JsonSchema): Field {
+  const found = cache.get(schema);
+  if (found) return found;
+  const field = readField(schema, schema.$defs ?? {}, "");
+  cache.set(schema, field);
+  return field;
+}
+
+export function readField(raw: JsonSchema, defs: Defs, name: string): Field {
+  const { schema, isNullable } = resolve(raw, defs);
+  const facts = readFacts(raw, schema, name, isNullable);
+  const union = schema.oneOf ?? schema.anyOf;
+  if (union) return { ...facts, ...readUnion(union, schema, defs, name) };
+  if (schema.const !== undefined) return { ...facts, shape: "constant", value: schema.const };
+  if (schema.enum) return { ...facts, shape: "choice", choices: schema.enum.map(asChoice) };
+  switch (typeOf(schema)) {
+    case "string":
+      return { ...facts, shape: "text", pattern: text(schema.pattern) };
+    case "integer":
+    case "number":
+      return { ...facts, ...readNumber(schema) };
+    case "boolean":
+      return { ...facts, shape: "flag" };
+    case "array":
+      return { ...facts, ...readList(schema, defs) };
+    case "object":
+      return { ...facts, ...readObject(schema, defs) };
+    default:
+      return { ...facts, shape: "json" };
+  }
+}
+
+function resolve(raw: JsonSchema, defs: Defs): { schema: JsonSchema; isNullable: boolean } {
+  let schema = raw;
+  let isNullable = false;
+  for (let round = 0; round < 20; round += 1) {
+    if (schema.$ref) {
+      const { $ref, ...own } = schema;
+      schema = { ...(defs[$ref.split("/").at(-1) ?? ""] ?? {}), ...own };
+      continue;
+    }
+    if (schema.allOf?.length === 1) {
+      const { allOf, ...own } = schema;
+      schema = { ...(allOf[0] as JsonSchema), ...own };
+      continue;
+    }
+    const union = schema.anyOf ?? schema.oneOf;
+    if (union) {
+      const rest = union.filter((one) => one.type !== "null");
+      if (rest.length < union.length) isNullable = true;
+      if (rest.length === 1) {
+        const { anyOf: _, oneOf: __, ...own } = schema;
+        schema = { ...(rest[0] as JsonSchema), ...own };
+        continue;
+      }
+      if (rest.length < union.length) {
+        const { oneOf: _, ...own } = schema;
+        schema = { ...own, anyOf: rest };
+        continue;
+      }
+    }
+    break;
+  }
+  return { schema, isNullable };
+}
+
+function readFacts(
+  raw: JsonSchema,
+  schema: JsonSchema,
+  name: string,
+  isNullable: boolean,
+): FieldFacts {
+  const fact = (key: string) => raw[key] ?? schema[key];
+  const when = fact("x-when");
+  return {
+    title: name === "" ? (text(schema.title) ?? "") : formatName(name),
+    help: text(raw.description) ?? text(schema.description) ?? "",
+    level: text(fact("x-level")) ?? "simple",
+    isHot: fact("x-hot") === true,
+    isHidden: fact("x-hidden") === true,
+    widget: text(fact("x-widget")),
+    unit: text(fact("x-unit")),
+    fallback: raw.default ?? schema.default,
+    isNullable,
+    when: isObject(when) ? (when as Record<string, Json[]>) : null,
+  };
+}
+
+function typeOf(schema: JsonSchema): string | undefined {
+  if (Array.isArray(schema.type)) return schema.type.find((type) => type !== "null");
+  if (schema.type) return schema.type;
+  return schema.properties ? "object" : undefined;
+}
+
+function readNumber(schema: JsonSchema) {
+  const bound = (key: string) => (typeof schema[key] === "number" ? (schema[key] as number) : null);
+  return {
+    shape: "number",
+    isWhole: typeOf(schema) === "integer",
+    min: bound("minimum"),
+    max: bound("maximum"),
+    minExclusive: bound("exclusiveMinimum"),
+    maxExclusive: bound("exclusiveMaximum"),
+  } as const;
+}
+
+function readList(schema: JsonSchema, defs: Defs) {
+  const items = isObject(schema.items) ? (schema.items as JsonSchema) : {};
+  const fixed = schema.prefixItems?.map((item) => once(() => readField(item, defs, ""))) ?? null;
+  return { shape: "list", item: once(() => readField(items, defs, "")), fixed } as const;
+}
+
+function readObject(schema: JsonSchema, defs: Defs) {
+  const extra = isObject(schema.additionalProperties)
+    ? (schema.additionalProperties as JsonSchema)
+    : null;
+  if (!schema.properties) {
+    if (extra === null && schema.additionalProperties === false) {
+      return { shape: "object", properties: () => [], extra: null } as const;
+    }
+    return { shape: "map", item: once(() => readField(extra ?? {}, defs, "")) } as const;
+  }
+  const required = new Set(schema.required ?? []);
+  const entries = Object.entries(schema.properties);
+  const properties = once(() =>
+    entries.map(([name, property]) => ({
+      name,
+      field: readField(property, defs, name),
+      isRequired: required.has(name),
+    })),
+  );
+  return { shape: "object", properties, extra: extra ? readField(extra, defs, "") : null } as const;
+}
+
+function readUnion(union: JsonSchema[], schema: JsonSchema, defs: Defs, name: string) {
+  const resolved = union.map((one) => resolve(one, defs).schema);
+  const constants = resolved.flatMap(
+    (one) => one.enum ?? (one.const !== undefined ? [one.const] : []),
+  );
+  if (resolved.every((one) => one.enum !== undefined || one.const !== undefined)) {
+    return { shape: "choice", choices: constants.map(asChoice) } as const;
+  }
+  const tag = schema.discriminator?.propertyName ?? sharedTag(resolved);
+  if (tag) {
+    const variants = resolved.map((one, index) => {
+      const tagSchema = one.properties?.[tag];
+      const value = tagSchema?.const ?? tagSchema?.enum?.[0] ?? tagSchema?.default ?? index;
+      return { key: String(value), title: String(value), field: readField(one, defs, "") };
+    });
+    return { shape: "tagged", tag, variants } as const;
+  }
+  const isOneOrMany =
+    resolved.length === 2 &&
+    resolved[1]?.type === "array" &&
+    deepEqual(resolve((resolved[1].items ?? {}) as JsonSchema, defs).schema, resolved[0]);
+  const variants = union.map((one, index) => {
+    const field = readField(one, defs, "");
+    const title = isOneOrMany ? (index === 0 ? "one" : "several") : variantTitle(field, name);
+    return { key: String(index), title, field };
+  });
+  return { shape: "variants", variants } as const;
+}
+
+/** A property that is a constant in every variant tells them apart. */
+function sharedTag(variants: JsonSchema[]): string | null {
+  const [first] = variants;
+  for (const name of Object.keys(first?.properties ?? {})) {
+    const values = variants.map((one) => one.properties?.[name]?.const);
+    if (values.every((value) => value !== undefined) && new Set(values).size === values.length) {
+      return name;
+    }
+  }
+  return null;
+}
+
+function variantTitle(field: Field, name: string): string {
+  switch (field.shape) {
+    case "text":
+      return "text";
+    case "number":
+      return "number";
+    case "flag":
+      return "yes or no";
+    case "choice":
+      return field.choices.length <= 3
+        ? field.choices.map((one) => one.label).join(" | ")
+        : "choice";
+    case "constant":
+      return String(field.value);
+    case "list":
+      return field.fixed ? "range" : "list";
+    case "map":
+      return "by name";
+    case "object": {
+      const properties = field.properties();
+      const needed = properties.filter((property) => property.isRequired);
+      const names = (needed.length > 0 ? needed : properties).map((property) => property.name);
+      return (
+        names
+          .slice(0, 2)
+          .map((one) => one.replaceAll("_", " "))
+          .join(", ") || formatName(name)
+      );
+    }
+    default:
+      return "other";
+  }
+}
+
+function asChoice(value: Json): Choice {
+  return { value, label: value === null ? "none" : String(value) };
+}
+
+function text(value: unknown): string | null {
+  return typeof value === "string" ? value : null;
+}
+
+/** Schemas refer to themselves, so their parts are read when asked for. */
+function once<T>(make: () => T): () => T {
+  let made: { value: T } | null = null;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+}

@@ -1,0 +1,131 @@
+/** Questions about values and fields that several widgets ask. Pure. */
+import type { Json } from "@/api/types";
+import { isObject, parsePath, readPath } from "@/lib/paths";
+import type { Field, Property, Variant } from "./schema";
+
+/** The variant that a value is of, else the first. */
+export function chosenVariant(field: Field, value: Json | undefined): Variant | null {
+  if (field.shape === "tagged") {
+    const tag = isObject(value) ? value[field.tag] : undefined;
+    return field.variants.find((variant) => variant.key === String(tag)) ?? null;
+  }
+  if (field.shape !== "variants") return null;
+  if (value === undefined || value === null) return null;
+  return field.variants.find((variant) => fits(variant.field, value)) ?? null;
+}
+
+function fits(field: Field, value: Json): boolean {
+  switch (field.shape) {
+    case "text":
+      return typeof value === "string";
+    case "number":
+      return typeof value === "number";
+    case "flag":
+      return typeof value === "boolean";
+    case "choice":
+      return field.choices.some((choice) => choice.value === value);
+    case "constant":
+      return field.value === value;
+    case "list":
+      return Array.isArray(value) && (!field.fixed || field.fixed.length === value.length);
+    case "map":
+      return isObject(value);
+    case "object": {
+      if (!isObject(value)) return false;
+      const names = new Set(field.properties().map((property) => property.name));
+      return Object.keys(value).every((key) => names.has(key) || field.extra !== null);
+    }
+    case "tagged":
+      return isObject(value) && field.tag in value;
+    case "variants":
+      return field.variants.some((variant) => fits(variant.field, value));
+    case "json":
+      return true;
+  }
+}
+
+/** A value to begin with: required parts only, their defaults or something empty. */
+export function emptyValue(field: Field): Json {
+  if (field.fallback !== undefined && field.fallback !== null) return field.fallback;
+  switch (field.shape) {
+    case "text":
+      return "";
+    case "number":
+      return field.min ?? (field.minExclusive !== null && field.minExclusive >= 0 ? 1 : 0);
+    case "flag":
+      return false;
+    case "choice":
+      return field.choices[0]?.value ?? null;
+    case "constant":
+      return field.value;
+    case "list":
+      return field.fixed ? field.fixed.map((item) => emptyValue(item())) : [];
+    case "object": {
+      const value: Record<string, Json> = {};
+      for (const property of field.properties()) {
+        if (property.isRequired) value[property.name] = emptyValue(property.field);
+      }
+      return value;
+    }
+    case "tagged":
+    case "variants": {
+      const [first] = field.variants;
+      return first ? emptyValue(first.field) : null;
+    }
+    case "map":
+      return {};
+    case "json":
+      return null;
+  }
+}
+
+/** Going to another variant keeps what both have. */
+export function changeVariant(old: Json | undefined, variant: Variant, tag: string | null): Json {
+  const fresh = emptyValue(variant.field);
+  if (!isObject(fresh) || variant.field.shape !== "object") return fresh;
+  const kept: Record<string, Json | undefined> = { ...fresh };
+  if (isObject(old)) {
+    for (const { name } of variant.field.properties()) {
+      if (name !== tag && old[name] !== undefined) kept[name] = old[name];
+    }
+  }
+  if (tag) kept[tag] = variant.key;
+  return kept;
+}
+
+/** Whether a field belongs to the present values of its siblings (`x-when`). */
+export function belongs(
+  field: Field,
+  siblings: Json | undefined,
+  defaults: Record<string, Json | undefined>,
+): boolean {
+  if (!field.when) return true;
+  return Object.entries(field.when).every(([path, wanted]) => {
+    const keys = parsePath(path);
+    const value =
+      readPath(siblings, keys) ?? (keys.length === 1 ? defaults[path] : undefined) ?? null;
+    return wanted.some((one) => one === value);
+  });
+}
+
+export function defaultsOf(properties: readonly Property[]): Record<string, Json | undefined> {
+  return Object.fromEntries(properties.map(({ name, field }) => [name, field.fallback]));
+}
+
+export function isSimple(field: Field): boolean {
+  return ["text", "number", "flag", "choice", "constant"].includes(field.shape) && !isLong(field);
+}
+
+export function isLong(field: Field): boolean {
+  return field.widget === "code" || field.widget === "text";
+}
+
+/** How a default reads where nothing is set. */
+export function defaultText(field: Field): string {
+  const { fallback } = field;
+  if (fallback === undefined) return "";
+  if (fallback === null) return field.isNullable ? "auto" : "";
+  if (typeof fallback === "object")
+    return Array.isArray(fallback) && fallback.length > 0 ? JSON.stringify(fallback) : "";
+  return String(fallback);
+}

@@ -1,0 +1,31 @@
+import { useMemo } from "react";
+import { useDocument, useOpenLoop } from "@/document/context";
+import { useLive } from "@/live/hooks";
+import { isFinal } from "@/live/reducer";
+import type { Field } from "./schema";
+
+interface Locks {
+  isLocked: (field: Field) => boolean;
+  lockReason: string | null;
+}
+
+/** In a run only hot fields may change, and only while it goes on. */
+export function useLocks(): Locks {
+  const { runId } = useOpenLoop();
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const isOver = useLive("status", (live) => isFinal(live.run?.state ?? live.state.state), false);
+  return useMemo(() => {
+    if (runId !== null) {
+      return {
+        isLocked: (field) => isOver || !field.isHot,
+        lockReason: isOver
+          ? "The run is over. Open its loop to change it."
+          : "Only fields marked with a flame can change while a run goes on.",
+      };
+    }
+    return {
+      isLocked: () => isReadonly,
+      lockReason: isReadonly ? "The text has errors. Mend or discard it first." : null,
+    };
+  }, [runId, isReadonly, isOver]);
+}

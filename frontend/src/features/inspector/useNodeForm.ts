@@ -1,0 +1,38 @@
+import { useMemo } from "react";
+import { setField } from "@/document/commands/setField";
+import { useOpenLoop, useSync } from "@/document/context";
+import { indexProblems } from "@/features/problems/group";
+import { joinPath } from "@/lib/paths";
+import { usePreferences } from "@/session/preferences";
+import { useRunEdits } from "@/session/runEdits";
+import type { FormSettings } from "./form/FormContext";
+import { useLocks } from "./useLocks";
+
+const NONE: readonly never[] = [];
+
+/** The form of one node: writes its fields, and in a run collects edits of hot ones. */
+export function useNodeForm(node: string): FormSettings {
+  const { catalog, store, runId } = useOpenLoop();
+  const level = usePreferences((state) => state.level);
+  const diagnostics = useSync(
+    (state) => indexProblems(state.check?.report.diagnostics).byNode.get(node) ?? NONE,
+  );
+  const locks = useLocks();
+  return useMemo(
+    () => ({
+      level,
+      levels: catalog.levels,
+      base: [],
+      diagnostics,
+      ...locks,
+      write: (path, value) => {
+        const full = joinPath(["nodes", node, ...path]);
+        store
+          .getState()
+          .dispatch(setField, { node, path, value }, { group: full, isHotEdit: runId !== null });
+        if (runId) useRunEdits.getState().set(full, value ?? null);
+      },
+    }),
+    [catalog, store, runId, level, diagnostics, locks, node],
+  );
+}

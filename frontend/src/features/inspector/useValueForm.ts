@@ -1,0 +1,40 @@
+import { useMemo } from "react";
+import { setValue } from "@/document/commands/setValue";
+import { useOpenLoop, useSync } from "@/document/context";
+import { indexProblems } from "@/features/problems/group";
+import { joinPath, type Path } from "@/lib/paths";
+import { usePreferences } from "@/session/preferences";
+import { useRunEdits } from "@/session/runEdits";
+import type { FormSettings } from "./form/FormContext";
+import { useLocks } from "./useLocks";
+
+/** The form of any part of the loop that is no node: schedule, hardware, run, a phase, an edge. */
+export function useValueForm(base: Path): FormSettings {
+  const { catalog, store, runId } = useOpenLoop();
+  const level = usePreferences((state) => state.level);
+  const diagnostics = useSync((state) => indexProblems(state.check?.report.diagnostics).loop);
+  const locks = useLocks();
+  const key = joinPath(base);
+  return useMemo(() => {
+    const at =
+      key === "" ? [] : key.split(".").map((part) => (/^\d+$/.test(part) ? Number(part) : part));
+    return {
+      level,
+      levels: catalog.levels,
+      base: at,
+      diagnostics,
+      ...locks,
+      write: (path, value) => {
+        const full = [...at, ...path];
+        store
+          .getState()
+          .dispatch(
+            setValue,
+            { path: full, value },
+            { group: joinPath(full), isHotEdit: runId !== null },
+          );
+        if (runId) useRunEdits.getState().set(joinPath(full), value ?? null);
+      },
+    };
+  }, [catalog, store, runId, level, diagnostics, locks, key]);
+}

@@ -1,0 +1,106 @@
+import { Command } from "cmdk";
+import { useEffect, useMemo, useRef } from "react";
+import { useOpenLoop } from "@/document/context";
+import { portText } from "@/document/edges";
+import { KindIcon } from "@/features/canvas/KindIcon";
+import { Kbd } from "@/ui/Kbd";
+import { type AddRequest, useAddSearch } from "./addSearch";
+import { fittingPort, groupKinds } from "./groups";
+import { useAddNode } from "./useAddNode";
+
+const WIDTH = 288;
+const HEIGHT = 340;
+
+/** A list of kinds at the pointer; from a port, only those that fit it. */
+export function AddSearch({ request }: { request: AddRequest }) {
+  const { catalog, store } = useOpenLoop();
+  const hide = useAddSearch((state) => state.hide);
+  const add = useAddNode();
+  const panel = useRef<HTMLDivElement>(null);
+  const { from, screen, flow } = request;
+
+  const groups = useMemo(() => {
+    const { document } = store.getState();
+    return groupKinds(catalog)
+      .map((group) => ({
+        ...group,
+        kinds: group.kinds
+          .map((kind) => ({ kind, port: from ? fittingPort(catalog, document, from, kind) : null }))
+          .filter(({ port }) => !from || port !== null),
+      }))
+      .filter((group) => group.kinds.length > 0);
+  }, [catalog, store, from]);
+
+  useEffect(() => {
+    const close = (event: PointerEvent) => {
+      if (!panel.current?.contains(event.target as Node)) hide();
+    };
+    window.addEventListener("pointerdown", close, { capture: true });
+    return () => window.removeEventListener("pointerdown", close, { capture: true });
+  }, [hide]);
+
+  const left = Math.max(8, Math.min(screen.x, window.innerWidth - WIDTH - 8));
+  const top = Math.max(8, Math.min(screen.y, window.innerHeight - HEIGHT - 8));
+
+  return (
+    <div
+      ref={panel}
+      className="fixed z-40 animate-[pop-in_100ms_ease-out] overflow-hidden rounded-3 border border-line bg-raised shadow-3"
+      style={{ left, top, width: WIDTH }}
+    >
+      <Command
+        label="Add a node"
+        loop
+        onKeyDown={(event) => {
+          if (event.key === "Escape") {
+            event.preventDefault();
+            hide();
+          }
+        }}
+      >
+        <Command.Input
+          autoFocus
+          placeholder={from ? `What goes with ${portText(from)}?` : "Add a node"}
+          className="h-10 w-full border-line border-b bg-transparent px-3 text-sm outline-none"
+        />
+        <Command.List className="max-h-[268px] overflow-y-auto p-1">
+          <Command.Empty className="p-3 text-muted text-sm">No kind of node fits.</Command.Empty>
+          {groups.map((group) => (
+            <Command.Group
+              key={group.name}
+              heading={group.title}
+              className="[&_[cmdk-group-heading]]:px-2 [&_[cmdk-group-heading]]:py-1 [&_[cmdk-group-heading]]:text-faint [&_[cmdk-group-heading]]:text-xs"
+            >
+              {group.kinds.map(({ kind, port }) => (
+                <Command.Item
+                  key={kind.kind}
+                  value={`${kind.title} ${kind.kind}`}
+                  keywords={[kind.help, group.title]}
+                  onSelect={() => {
+                    add({ kind, at: { x: flow.x, y: flow.y - 40 }, from });
+                    hide();
+                  }}
+                  style={
+                    {
+                      "--node-color": `var(--group-${kind.group}, var(--muted))`,
+                    } as React.CSSProperties
+                  }
+                  className="flex h-8 cursor-default items-center gap-2 rounded-2 px-2 text-sm data-[selected=true]:bg-hover"
+                >
+                  <span className="loop-node-icon size-5">
+                    <KindIcon name={kind.icon} size={13} />
+                  </span>
+                  <span className="flex-1 truncate">{kind.title}</span>
+                  {port ? <span className="text-faint text-xs">{port}</span> : null}
+                </Command.Item>
+              ))}
+            </Command.Group>
+          ))}
+        </Command.List>
+        <footer className="flex items-center gap-2 border-line border-t px-3 py-1.5 text-faint text-xs">
+          <Kbd>↑↓</Kbd> choose <Kbd>↵</Kbd> add <Kbd>esc</Kbd> close
+        </footer>
+      </Command>
+    </div>
+  );
+}

@@ -1,0 +1,100 @@
+import { useReactFlow, useStoreApi } from "@xyflow/react";
+import { Search, X } from "lucide-react";
+import { useMemo, useState } from "react";
+import type { KindInfo } from "@/api/types";
+import { useCatalog, useDocument, useOpenLoop } from "@/document/context";
+import { freePlace } from "@/features/canvas/freePlace";
+import { NODE_WIDTH } from "@/features/canvas/geometry";
+import { CONTROL } from "@/ui/control";
+import { IconButton } from "@/ui/IconButton";
+import { groupKinds, matchesSearch } from "./groups";
+import { PaletteItem } from "./PaletteItem";
+import { useAddNode } from "./useAddNode";
+
+/** All kinds of nodes by group: drag one onto the canvas, or press it to add it in the middle. */
+export function Palette() {
+  const catalog = useCatalog();
+  const { store } = useOpenLoop();
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const [search, setSearch] = useState("");
+  const { screenToFlowPosition } = useReactFlow();
+  const flowStore = useStoreApi();
+  const add = useAddNode();
+  const groups = useMemo(() => groupKinds(catalog), [catalog]);
+
+  const addInMiddle = (kind: KindInfo) => {
+    const box = flowStore.getState().domNode?.getBoundingClientRect();
+    const middle = screenToFlowPosition({
+      x: (box?.left ?? 0) + (box?.width ?? 0) / 2,
+      y: (box?.top ?? 0) + (box?.height ?? 0) / 2,
+    });
+    const wish = { x: middle.x - NODE_WIDTH / 2, y: middle.y - 80 };
+    add({ kind, at: freePlace(store.getState().document, wish) });
+  };
+
+  const shown = groups
+    .map((group) => ({
+      ...group,
+      kinds: group.kinds.filter((kind) => matchesSearch(kind, search)),
+    }))
+    .filter((group) => group.kinds.length > 0);
+
+  return (
+    <nav
+      aria-label="Nodes"
+      className="flex h-full w-[208px] flex-col border-line border-r bg-surface"
+    >
+      <div className="relative p-2">
+        <Search
+          size={14}
+          className="absolute top-1/2 left-4 -translate-y-1/2 text-faint"
+          aria-hidden="true"
+        />
+        <input
+          role="searchbox"
+          aria-label="Search nodes"
+          placeholder="Search nodes"
+          value={search}
+          onChange={(event) => setSearch(event.target.value)}
+          onKeyDown={(event) => {
+            const first = shown[0]?.kinds[0];
+            if (event.key === "Enter" && first) addInMiddle(first);
+            if (event.key === "Escape") setSearch("");
+          }}
+          className={`${CONTROL} pl-7`}
+        />
+        {search ? (
+          <IconButton
+            label="Clear search"
+            size="small"
+            className="absolute top-1/2 right-3 size-5 -translate-y-1/2"
+            onClick={() => setSearch("")}
+          >
+            <X size={12} />
+          </IconButton>
+        ) : null}
+      </div>
+      <div className="min-h-0 flex-1 overflow-y-auto px-2 pb-3">
+        {shown.length === 0 ? (
+          <p className="p-2 text-muted text-xs">No node matches “{search}”.</p>
+        ) : null}
+        {shown.map((group) => (
+          <section key={group.name} className="mb-3">
+            <h3 className="px-1 pb-1 font-medium text-faint text-xs">{group.title}</h3>
+            <ul className="flex flex-col gap-0.5">
+              {group.kinds.map((kind) => (
+                <li key={kind.kind}>
+                  <PaletteItem
+                    kind={kind}
+                    isDisabled={isReadonly}
+                    onAdd={() => addInMiddle(kind)}
+                  />
+                </li>
+              ))}
+            </ul>
+          </section>
+        ))}
+      </div>
+    </nav>
+  );
+}

@@ -1,0 +1,41 @@
+import type { KindInfo } from "@/api/types";
+import { KindIcon } from "@/features/canvas/KindIcon";
+import { Tooltip } from "@/ui/Tooltip";
+
+export const DRAG_TYPE = "application/x-coloop-node";
+
+interface PaletteItemProps {
+  kind: KindInfo;
+  isDisabled: boolean;
+  onAdd: () => void;
+}
+
+export function PaletteItem({ kind, isDisabled, onAdd }: PaletteItemProps) {
+  const help = kind.runnable
+    ? kind.help
+    : `${kind.help} Can be drawn and checked; not yet runnable.`;
+  return (
+    <Tooltip text={help} side="right">
+      <button
+        type="button"
+        draggable={!isDisabled}
+        disabled={isDisabled}
+        onClick={onAdd}
+        onDragStart={(event) => {
+          event.dataTransfer.setData(DRAG_TYPE, kind.kind);
+          event.dataTransfer.effectAllowed = "copy";
+        }}
+        style={
+          { "--node-color": `var(--group-${kind.group}, var(--muted))` } as React.CSSProperties
+        }
+        className="flex h-8 w-full cursor-grab items-center gap-2 rounded-2 px-1.5 text-left text-sm hover:bg-hover active:cursor-grabbing disabled:cursor-not-allowed disabled:opacity-50"
+      >
+        <span className="loop-node-icon size-6">
+          <KindIcon name={kind.icon} size={14} />
+        </span>
+        <span className="min-w-0 flex-1 truncate">{kind.title}</span>
+        {kind.runnable ? null : <span className="text-2xs text-faint">later</span>}
+      </button>
+    </Tooltip>
+  );
+}

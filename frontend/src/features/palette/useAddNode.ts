@@ -1,0 +1,42 @@
+import { useCallback } from "react";
+import type { KindInfo } from "@/api/types";
+import { addNode } from "@/document/commands/addNode";
+import { useOpenLoop } from "@/document/context";
+import { portText } from "@/document/edges";
+import { freeName } from "@/document/names";
+import type { NodeData, PortRef } from "@/document/types";
+import { useSelection } from "@/session/selection";
+import { fittingPort } from "./groups";
+
+interface AddOptions {
+  kind: KindInfo;
+  at: { x: number; y: number };
+  from?: (PortRef & { isOutput: boolean }) | undefined;
+}
+
+/** Adds a node from its kind's template, connects it where it came from a port, and selects it. */
+export function useAddNode(): (options: AddOptions) => string {
+  const { catalog, store } = useOpenLoop();
+  return useCallback(
+    ({ kind, at, from }) => {
+      const { document, dispatch } = store.getState();
+      const id = freeName(kind.kind, new Set(Object.keys(document.nodes)));
+      const data = structuredClone({ ...kind.template, kind: kind.kind }) as NodeData;
+      const port = from ? fittingPort(catalog, document, from, kind) : null;
+      const edges = [];
+      if (from && port) {
+        const own = portText({ node: id, port });
+        const other = portText(from);
+        edges.push(from.isOutput ? { from: other, to: own } : { from: own, to: other });
+      }
+      dispatch(
+        addNode,
+        { id, data, position: [Math.round(at.x), Math.round(at.y)], edges },
+        { label: `Add ${kind.title.toLowerCase()}` },
+      );
+      useSelection.getState().select({ nodes: [id] });
+      return id;
+    },
+    [catalog, store],
+  );
+}

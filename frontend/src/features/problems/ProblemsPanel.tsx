@@ -1,0 +1,79 @@
+import { CircleCheckBig } from "lucide-react";
+import type { Diagnostic } from "@/api/types";
+import { useOpenLoop, useSync } from "@/document/context";
+import { Button } from "@/ui/Button";
+import { Empty, Loading } from "@/ui/States";
+import { FixButtons } from "./FixButtons";
+import { SeverityIcon } from "./SeverityIcon";
+import { showProblem } from "./showProblem";
+
+const ORDER = ["error", "warning", "hint"];
+
+/** Every problem of the loop; a click leads to the node and the field. */
+export function ProblemsPanel() {
+  const { sync } = useOpenLoop();
+  const status = useSync((state) => state.checkStatus);
+  const check = useSync((state) => state.check);
+
+  if (!check) {
+    if (status !== "offline") return <Loading label="Checking the loop" />;
+    return (
+      <Empty
+        title="The loop could not be checked"
+        action={<Button onClick={() => sync?.checkAgain()}>Check again</Button>}
+      >
+        The server does not answer. Your changes are kept in this browser.
+      </Empty>
+    );
+  }
+  const problems = check.report.diagnostics.toSorted(
+    (a, b) => ORDER.indexOf(a.severity) - ORDER.indexOf(b.severity),
+  );
+  if (problems.length === 0) {
+    return (
+      <Empty icon={<CircleCheckBig size={24} className="text-success-mark" />} title="No problems">
+        The loop validates. Sizes, lengths and placement fit together.
+      </Empty>
+    );
+  }
+  return (
+    <ul className="h-full overflow-y-auto py-1">
+      {problems.map((problem, index) => (
+        <ProblemRow key={index} problem={problem} />
+      ))}
+    </ul>
+  );
+}
+
+function ProblemRow({ problem }: { problem: Diagnostic }) {
+  const { store } = useOpenLoop();
+  return (
+    <li className="group flex gap-2 px-4 py-1.5 text-sm hover:bg-hover">
+      <span className="pt-0.5">
+        <SeverityIcon severity={problem.severity} size={15} />
+      </span>
+      <div className="min-w-0 flex-1">
+        <button
+          type="button"
+          className="w-full text-left"
+          onClick={() => showProblem(problem, store.getState().document)}
+        >
+          <span>{problem.message}</span>
+          {problem.hint ? <span className="block text-muted text-xs">{problem.hint}</span> : null}
+        </button>
+        <FixButtons problem={problem} />
+      </div>
+      <div className="flex shrink-0 flex-col items-end text-faint text-xs">
+        <span className="max-w-56 truncate font-mono" title={place(problem)}>
+          {place(problem)}
+        </span>
+        <span title={`Code ${problem.code}`}>{problem.code}</span>
+      </div>
+    </li>
+  );
+}
+
+function place(problem: Diagnostic): string {
+  const where = [problem.node, problem.field].filter(Boolean).join(".");
+  return problem.line ? `${where || "text"}:${problem.line}` : where;
+}

@@ -1,0 +1,116 @@
+import { lazy, Suspense, useEffect, useMemo, useRef, useState } from "react";
+import type { Diagnostic } from "@/api/types";
+import { useDocument, useOpenLoop, useSync } from "@/document/context";
+import { useSelection } from "@/session/selection";
+import { Button } from "@/ui/Button";
+import { Loading } from "@/ui/States";
+import { yamlPlace } from "./place";
+
+const CodeEditor = lazy(() =>
+  import("./CodeEditor").then((module) => ({ default: module.CodeEditor })),
+);
+
+const TYPING_PAUSE = 300;
+
+/** The loop as text. Typing changes the graph once the server could read it; the graph changes the text. */
+export function YamlPanel() {
+  const { sync } = useOpenLoop();
+  const text = useDocument((state) => state.text);
+  const broken = useSync((state) => state.brokenText);
+  const report = useSync((state) => state.check?.report.diagnostics);
+  const [typed, setTyped] = useState<string | null>(null);
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const latest = useRef<string | null>(null);
+  const goTo = useGoTo(text);
+
+  const take = (value: string) => {
+    setTyped(value);
+    latest.current = value;
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => void send(value), TYPING_PAUSE);
+  };
+  const send = async (value: string) => {
+    await sync?.applyText(value);
+    // Text that reads is the document's text from here on.
+    if (latest.current === value && sync?.store.getState().brokenText === null) setTyped(null);
+  };
+
+  useEffect(
+    () => () => {
+      clearTimeout(timer.current);
+      if (
+        latest.current !== null &&
+        sync &&
+        latest.current !== sync.store.getState().brokenText?.text
+      ) {
+        void sync.applyText(latest.current);
+      }
+    },
+    [sync],
+  );
+
+  const marks = useMemo(() => toMarks(broken?.diagnostics ?? report ?? []), [broken, report]);
+  const shown = typed ?? broken?.text ?? text;
+
+  return (
+    <div className="flex h-full flex-col">
+      {broken ? (
+        <div
+          role="alert"
+          className="flex items-center gap-3 border-line border-b bg-error-soft px-4 py-1.5 text-xs"
+        >
+          <span className="min-w-0 flex-1 truncate">
+            The text does not read, so the graph shows the last good state.{" "}
+            {broken.diagnostics[0]?.message}
+          </span>
+          <Button
+            size="small"
+            onClick={() => {
+              clearTimeout(timer.current);
+              latest.current = null;
+              setTyped(null);
+              sync?.discardBrokenText();
+            }}
+          >
+            Discard text changes
+          </Button>
+        </div>
+      ) : null}
+      <div className="min-h-0 flex-1">
+        <Suspense fallback={<Loading label="Loading the text editor" rows={6} />}>
+          <CodeEditor
+            label="Loop as YAML"
+            language="yaml"
+            value={shown}
+            marks={marks}
+            goTo={goTo}
+            isReadonly={sync === null}
+            onChange={take}
+          />
+        </Suspense>
+      </div>
+    </div>
+  );
+}
+
+function toMarks(diagnostics: readonly Diagnostic[]) {
+  return diagnostics
+    .filter((one) => typeof one.line === "number")
+    .map((one) => ({
+      line: one.line ?? 1,
+      column: one.column ?? null,
+      severity: one.severity,
+      message: one.hint ? `${one.message}\n${one.hint}` : one.message,
+    }));
+}
+
+/** Follows problem clicks and newly selected nodes to their place in the text. */
+function useGoTo(text: string) {
+  const focus = useSelection((state) => state.focus);
+  const [seen] = useState(focus?.request ?? 0);
+  return useMemo(() => {
+    if (!focus || focus.request === seen) return null;
+    const place = yamlPlace(text, focus.node, focus.field);
+    return place ? { ...place, request: focus.request } : null;
+  }, [focus, seen, text]);
+}

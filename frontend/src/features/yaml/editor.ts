@@ -1,0 +1,178 @@
+/** CodeMirror behind a small surface. Knows text, marks and languages; nothing of loops. */
+import { closeBrackets } from "@codemirror/autocomplete";
+import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+import { python } from "@codemirror/lang-python";
+import { yaml } from "@codemirror/lang-yaml";
+import {
+  bracketMatching,
+  foldGutter,
+  HighlightStyle,
+  indentUnit,
+  syntaxHighlighting,
+} from "@codemirror/language";
+import { type Diagnostic as Lint, lintGutter, setDiagnostics } from "@codemirror/lint";
+import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
+import { Annotation, Compartment, EditorState, type Extension } from "@codemirror/state";
+import {
+  drawSelection,
+  EditorView,
+  highlightActiveLine,
+  keymap,
+  lineNumbers,
+} from "@codemirror/view";
+import { tags } from "@lezer/highlight";
+import { smallestChange } from "./smallestChange";
+
+export type Language = "yaml" | "python" | "plain";
+
+export interface Mark {
+  line: number;
+  column: number | null;
+  severity: "error" | "warning" | "hint";
+  message: string;
+}
+
+export interface EditorHandle {
+  setText: (text: string) => void;
+  setReadonly: (isReadonly: boolean) => void;
+  setMarks: (marks: readonly Mark[]) => void;
+  goTo: (line: number, column: number) => void;
+  destroy: () => void;
+}
+
+interface EditorOptions {
+  label: string;
+  language: Language;
+  text: string;
+  isReadonly: boolean;
+  onChange: (text: string) => void;
+}
+
+/** Marks changes that did not come from typing. */
+const FromOutside = Annotation.define<boolean>();
+
+const LANGUAGES: Record<Language, () => Extension> = {
+  yaml: () => yaml(),
+  python: () => python(),
+  plain: () => [],
+};
+
+const COLORS = HighlightStyle.define([
+  { tag: [tags.definition(tags.propertyName), tags.propertyName], color: "var(--series-1)" },
+  { tag: [tags.string, tags.special(tags.string)], color: "var(--series-3)" },
+  { tag: [tags.number, tags.bool, tags.null], color: "var(--series-2)" },
+  { tag: [tags.keyword, tags.operatorKeyword, tags.controlKeyword], color: "var(--series-4)" },
+  {
+    tag: [tags.function(tags.variableName), tags.definition(tags.variableName)],
+    color: "var(--series-5)",
+  },
+  { tag: [tags.comment, tags.lineComment], color: "var(--faint)", fontStyle: "italic" },
+  { tag: [tags.punctuation, tags.separator, tags.bracket], color: "var(--muted)" },
+]);
+
+const THEME = EditorView.theme({
+  "&": {
+    height: "100%",
+    fontSize: "12px",
+    backgroundColor: "var(--surface)",
+    color: "var(--text)",
+  },
+  "&.cm-focused": { outline: "none" },
+  ".cm-scroller": { fontFamily: "var(--font-mono)", lineHeight: "18px" },
+  ".cm-content": { caretColor: "var(--text)", padding: "8px 0" },
+  ".cm-cursor": { borderLeftColor: "var(--text)" },
+  ".cm-gutters": { backgroundColor: "var(--surface)", color: "var(--faint)", border: "none" },
+  ".cm-activeLine": { backgroundColor: "color-mix(in oklab, var(--hover) 50%, transparent)" },
+  ".cm-activeLineGutter": { backgroundColor: "transparent", color: "var(--text)" },
+  "&.cm-focused .cm-selectionBackground, .cm-selectionBackground, ::selection": {
+    backgroundColor: "color-mix(in oklab, var(--focus) 30%, transparent) !important",
+  },
+  ".cm-panels": { backgroundColor: "var(--raised)", color: "var(--text)" },
+  ".cm-tooltip": {
+    backgroundColor: "var(--raised)",
+    color: "var(--text)",
+    border: "1px solid var(--line)",
+    borderRadius: "6px",
+  },
+});
+
+export function createEditor(parent: HTMLElement, options: EditorOptions): EditorHandle {
+  const locked = new Compartment();
+  const lock = (isReadonly: boolean) => [
+    EditorState.readOnly.of(isReadonly),
+    EditorView.editable.of(!isReadonly),
+  ];
+  const view = new EditorView({
+    parent,
+    state: EditorState.create({
+      doc: options.text,
+      extensions: [
+        lineNumbers(),
+        foldGutter(),
+        lintGutter(),
+        history(),
+        drawSelection(),
+        bracketMatching(),
+        closeBrackets(),
+        highlightActiveLine(),
+        highlightSelectionMatches(),
+        indentUnit.of(options.language === "python" ? "    " : "  "),
+        keymap.of([...defaultKeymap, ...historyKeymap, ...searchKeymap, indentWithTab]),
+        LANGUAGES[options.language](),
+        syntaxHighlighting(COLORS),
+        THEME,
+        EditorView.contentAttributes.of({ "aria-label": options.label }),
+        locked.of(lock(options.isReadonly)),
+        EditorView.updateListener.of((update) => {
+          const isTyped = update.transactions.some(
+            (one) => one.docChanged && !one.annotation(FromOutside),
+          );
+          if (isTyped) options.onChange(update.state.doc.toString());
+        }),
+      ],
+    }),
+  });
+
+  return {
+    setText: (text) => {
+      const change = smallestChange(view.state.doc.toString(), text);
+      if (change) view.dispatch({ changes: change, annotations: FromOutside.of(true) });
+    },
+    setReadonly: (isReadonly) => view.dispatch({ effects: locked.reconfigure(lock(isReadonly)) }),
+    setMarks: (marks) =>
+      view.dispatch(
+        setDiagnostics(
+          view.state,
+          marks.map((mark) => lint(view, mark)),
+        ),
+      ),
+    goTo: (line, column) => {
+      const at = position(view, line, column);
+      view.dispatch({
+        selection: { anchor: at },
+        effects: EditorView.scrollIntoView(at, { y: "center" }),
+      });
+      view.focus();
+    },
+    destroy: () => view.destroy(),
+  };
+}
+
+function position(view: EditorView, line: number, column: number | null): number {
+  const { doc } = view.state;
+  const found = doc.line(Math.min(Math.max(1, line), doc.lines));
+  return Math.min(found.to, found.from + Math.max(0, (column ?? 1) - 1));
+}
+
+function lint(view: EditorView, mark: Mark): Lint {
+  const from = position(view, mark.line, mark.column);
+  const line = view.state.doc.lineAt(from);
+  const word = /^[^\s,:}\]]+/.exec(line.text.slice(from - line.from));
+  const to = Math.min(line.to, from + Math.max(1, word?.[0].length ?? 1));
+  return {
+    from,
+    to,
+    severity: mark.severity === "hint" ? "info" : mark.severity,
+    message: mark.message,
+  };
+}

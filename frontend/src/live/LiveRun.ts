@@ -1,0 +1,106 @@
+/**
+ * One watched run: its state, and who wants to know of changes, by topic.
+ *
+ * Watchers are told late on purpose: status at once, gauges at most 4 times a second, charts 5. Values that
+ * change more often than a screen needs never reach React.
+ */
+import type { Gauges, RunEvent, RunSummary } from "@/api/types";
+import { applyEvent, type Topic } from "./reducer";
+import { createLiveState, type LiveState } from "./state";
+
+export type Connection = "loading" | "live" | "reconnecting" | "ended" | "failed";
+
+const INTERVALS: Record<Topic, number> = {
+  status: 0,
+  gauges: 250,
+  series: 200,
+  spans: 250,
+  samples: 500,
+  lines: 250,
+};
+
+export class LiveRun {
+  readonly id: string;
+  readonly state: LiveState = createLiveState();
+  run: RunSummary | null = null;
+  connection: Connection = "loading";
+  /** Local time of the newest message. */
+  heardAt: number = Date.now();
+
+  private readonly versions: Record<Topic, number> = {
+    status: 0,
+    gauges: 0,
+    series: 0,
+    spans: 0,
+    samples: 0,
+    lines: 0,
+  };
+  private readonly watchers: Record<Topic, Set<() => void>> = {
+    status: new Set(),
+    gauges: new Set(),
+    series: new Set(),
+    spans: new Set(),
+    samples: new Set(),
+    lines: new Set(),
+  };
+  private readonly toldAt: Partial<Record<Topic, number>> = {};
+  private readonly timers: Partial<Record<Topic, ReturnType<typeof setTimeout>>> = {};
+
+  constructor(id: string) {
+    this.id = id;
+  }
+
+  applyEvents(events: readonly RunEvent[]): void {
+    const topics = new Set<Topic>();
+    for (const event of events) {
+      const step = this.state.step;
+      const topic = applyEvent(this.state, event);
+      if (topic) topics.add(topic);
+      if (topic === "status") topics.add("lines");
+      if (step !== this.state.step || topic === "spans") topics.add("gauges");
+    }
+    for (const topic of topics) this.tell(topic);
+  }
+
+  applyGauges(gauges: Gauges): void {
+    this.state.gauges = gauges;
+    this.tell("gauges");
+  }
+
+  setRun(run: RunSummary): void {
+    this.run = run;
+    this.tell("status");
+  }
+
+  setConnection(connection: Connection): void {
+    if (this.connection === connection) return;
+    this.connection = connection;
+    this.tell("status");
+  }
+
+  readonly version = (topic: Topic): number => this.versions[topic];
+
+  watch(topic: Topic, watcher: () => void): () => void {
+    this.watchers[topic].add(watcher);
+    return () => this.watchers[topic].delete(watcher);
+  }
+
+  close(): void {
+    for (const timer of Object.values(this.timers)) clearTimeout(timer);
+  }
+
+  private tell(topic: Topic): void {
+    if (this.timers[topic] !== undefined) return;
+    const wait = (this.toldAt[topic] ?? Number.NEGATIVE_INFINITY) + INTERVALS[topic] - Date.now();
+    if (wait <= 0) this.tellNow(topic);
+    else this.timers[topic] = setTimeout(() => this.tellNow(topic), wait);
+  }
+
+  private tellNow(topic: Topic): void {
+    clearTimeout(this.timers[topic]);
+    delete this.timers[topic];
+    this.toldAt[topic] = Date.now();
+    this.versions[topic] += 1;
+    for (const watcher of this.watchers[topic]) watcher();
+  }
+}

@@ -1,0 +1,173 @@
+/**
+ * Brings the events of a run: the history page by page, then the stream, and the stream again when it breaks.
+ *
+ *     history (after=, until no more) ──▶ socket (after=last seq) ──▶ end
+ *                                            │ broken: wait, jittered, longer each time
+ *                                            └──▶ socket (after=last seq)
+ */
+import { ApiError } from "@/api/client";
+import * as routes from "@/api/routes";
+import type { StreamMessage } from "@/api/types";
+import type { LiveRun } from "./LiveRun";
+import { isFinal } from "./reducer";
+
+const PAGE = 5000;
+const FIRST_WAIT = 500;
+const LONGEST_WAIT = 15_000;
+const NO_SUCH_RUN = 4404;
+/** The server pings every 10 s; a socket that is silent for longer is dead. */
+const SILENCE = 25_000;
+
+export type SocketLike = Pick<WebSocket, "close" | "onopen" | "onmessage" | "onclose" | "onerror">;
+
+export interface ConnectionDeps {
+  openSocket: (url: string) => SocketLike;
+  fetchEvents: typeof routes.fetchEvents;
+  fetchRun: typeof routes.fetchRun;
+  random: () => number;
+}
+
+const BROWSER: ConnectionDeps = {
+  openSocket: (url) => new WebSocket(url),
+  fetchEvents: routes.fetchEvents,
+  fetchRun: routes.fetchRun,
+  random: Math.random,
+};
+
+export class RunConnection {
+  private socket: SocketLike | null = null;
+  private retryTimer: ReturnType<typeof setTimeout> | undefined;
+  private silenceTimer: ReturnType<typeof setInterval> | undefined;
+  private wait = FIRST_WAIT;
+  private stopped = false;
+  private loading: AbortController | null = null;
+
+  constructor(
+    private readonly live: LiveRun,
+    private readonly deps: ConnectionDeps = BROWSER,
+  ) {}
+
+  start(): void {
+    this.stopped = false;
+    globalThis.addEventListener?.("online", this.retryNow);
+    globalThis.document?.addEventListener("visibilitychange", this.onVisible);
+    this.silenceTimer = setInterval(this.lookForSilence, 5000);
+    void this.load();
+  }
+
+  stop(): void {
+    this.stopped = true;
+    clearTimeout(this.retryTimer);
+    clearInterval(this.silenceTimer);
+    this.loading?.abort();
+    this.dropSocket();
+    globalThis.removeEventListener?.("online", this.retryNow);
+    globalThis.document?.removeEventListener("visibilitychange", this.onVisible);
+  }
+
+  private async load(): Promise<void> {
+    this.loading?.abort();
+    const loading = new AbortController();
+    this.loading = loading;
+    try {
+      this.live.setRun(await this.deps.fetchRun(this.live.id));
+      let hasMore = true;
+      while (hasMore && !loading.signal.aborted) {
+        const page = await this.deps.fetchEvents(
+          this.live.id,
+          this.live.state.lastSeq,
+          PAGE,
+          loading.signal,
+        );
+        this.live.applyEvents(page.events);
+        hasMore = page.has_more && page.events.length > 0;
+      }
+      if (!loading.signal.aborted) this.open();
+    } catch (error) {
+      if (loading.signal.aborted) return;
+      if (error instanceof ApiError && error.status === 404) this.live.setConnection("failed");
+      else this.retryLater();
+    }
+  }
+
+  private open(): void {
+    if (this.stopped) return;
+    this.dropSocket();
+    const { protocol, host } = globalThis.location;
+    const scheme = protocol === "https:" ? "wss" : "ws";
+    const after = this.live.state.lastSeq;
+    const id = encodeURIComponent(this.live.id);
+    const socket = this.deps.openSocket(`${scheme}://${host}/api/runs/${id}/stream?after=${after}`);
+    this.socket = socket;
+    socket.onmessage = (message) => {
+      if (socket === this.socket) this.read(JSON.parse(String(message.data)) as StreamMessage);
+    };
+    socket.onclose = (event) => {
+      if (socket !== this.socket) return;
+      this.socket = null;
+      if (this.live.connection === "ended" || this.stopped) return;
+      if (event.code === NO_SUCH_RUN) this.live.setConnection("failed");
+      else this.retryLater();
+    };
+  }
+
+  private read(message: StreamMessage): void {
+    this.live.heardAt = Date.now();
+    this.wait = FIRST_WAIT;
+    switch (message.kind) {
+      case "hello":
+        this.live.setRun(message.run);
+        this.live.setConnection("live");
+        break;
+      case "events":
+        this.live.applyEvents(message.events);
+        break;
+      case "gauges":
+        this.live.applyGauges(message.gauges);
+        break;
+      case "end":
+        this.live.setRun(message.run);
+        this.live.setConnection("ended");
+        break;
+      case "ping":
+        break;
+    }
+  }
+
+  private retryLater(): void {
+    if (this.stopped) return;
+    this.live.setConnection("reconnecting");
+    clearTimeout(this.retryTimer);
+    this.retryTimer = setTimeout(() => void this.load(), this.wait * this.deps.random());
+    this.wait = Math.min(this.wait * 2, LONGEST_WAIT);
+  }
+
+  /** After a resume the run goes on: an ended connection is opened again. */
+  readonly retryNow = (): void => {
+    if (this.stopped || (this.live.connection === "live" && this.socket)) return;
+    if (this.live.connection === "ended" && isFinal(this.live.run?.state)) return;
+    clearTimeout(this.retryTimer);
+    void this.load();
+  };
+
+  reopen(): void {
+    this.live.setConnection("loading");
+    void this.load();
+  }
+
+  private readonly onVisible = (): void => {
+    if (globalThis.document.visibilityState === "visible") this.retryNow();
+  };
+
+  private readonly lookForSilence = (): void => {
+    if (this.live.connection !== "live" || Date.now() - this.live.heardAt < SILENCE) return;
+    this.dropSocket();
+    this.retryLater();
+  };
+
+  private dropSocket(): void {
+    const socket = this.socket;
+    this.socket = null;
+    socket?.close();
+  }
+}

@@ -1,0 +1,223 @@
+/**
+ * Folds durable events into the live state. Knows event types and no node kinds, metrics by name only.
+ *
+ * Events come in order of `seq`; one that was seen is passed over, so a replay that overlaps does no harm.
+ * Unknown types are passed over as well: an older page can watch a newer run.
+ */
+import type { RunError, RunEvent, RunState, SampleText } from "@/api/types";
+import { isObject } from "@/lib/paths";
+import { addPoint, createSeries } from "./series";
+import type { LiveState, LogLine, StageSpan } from "./state";
+
+export const MAX_SPANS = 4000;
+export const MAX_SAMPLES = 400;
+export const MAX_LINES = 2000;
+
+/** What a watcher may care about. */
+export type Topic = "status" | "series" | "spans" | "samples" | "lines" | "gauges";
+
+export function applyEvent(state: LiveState, event: RunEvent): Topic | null {
+  if (event.seq <= state.lastSeq) return null;
+  state.lastSeq = event.seq;
+  if (event.attempt > state.attempt) startAttempt(state, event);
+  if (typeof event.step === "number") state.step = event.step;
+  return HANDLERS[event.type]?.(state, event) ?? null;
+}
+
+type Handler = (state: LiveState, event: RunEvent) => Topic;
+
+const HANDLERS: Record<string, Handler> = {
+  "run.state": (state, event) => {
+    state.state = event.state as RunState;
+    state.message = text(event.message);
+    state.error = isObject(event.error) ? (event.error as unknown as RunError) : null;
+    if (isFinal(state.state)) endRunning(state, event.at);
+    const level = state.state === "failed" ? "error" : "info";
+    addLine(state, event, "run", level, state.message ?? `The run is ${state.state}.`, state.error);
+    return "status";
+  },
+  phase: (state, event) => {
+    const at = Date.parse(event.at);
+    if (event.state === "started") {
+      state.phases.push({
+        name: String(event.phase ?? event.name ?? ""),
+        index: number(event.index) ?? 0,
+        round: number(event.round) ?? 1,
+        learn: Array.isArray(event.learn) ? event.learn.map(String) : [],
+        steps: number(event.steps),
+        step: event.step ?? null,
+        startedAt: at,
+        endedAt: null,
+      });
+    } else {
+      const phase = state.phases.findLast((mark) => mark.index === event.index);
+      if (phase) phase.endedAt = at;
+    }
+    return "status";
+  },
+  "stage.started": (state, event) => {
+    const span = newSpan(event);
+    state.running.set(span.stage, span);
+    keep(state.spans, span, MAX_SPANS);
+    return "spans";
+  },
+  "stage.finished": (state, event) => {
+    const stage = String(event.stage);
+    let span = state.running.get(stage);
+    state.running.delete(stage);
+    const end = Date.parse(event.at);
+    if (!span) {
+      span = { ...newSpan(event), start: end - (number(event.seconds) ?? 0) * 1000 };
+      keep(state.spans, span, MAX_SPANS);
+    }
+    span.end = end;
+    span.samples = number(event.samples) ?? 0;
+    span.tokens = number(event.tokens) ?? 0;
+    span.waited = number(event.waited_seconds) ?? 0;
+    return "spans";
+  },
+  metrics: (state, event) => {
+    const node = event.node ?? "run";
+    const step = event.step ?? state.step ?? 0;
+    const metrics = isObject(event.metrics) ? event.metrics : {};
+    for (const [name, value] of Object.entries(metrics)) {
+      let byNode = state.series.get(name);
+      if (!byNode) {
+        byNode = new Map();
+        state.series.set(name, byNode);
+      }
+      let series = byNode.get(node);
+      if (!series) {
+        series = createSeries();
+        byNode.set(node, series);
+      }
+      addPoint(series, step, typeof value === "number" ? value : Number.NaN, event.attempt);
+    }
+    const phase = state.phases.at(-1);
+    if (phase && phase.step === null) phase.step = step;
+    return "series";
+  },
+  sample: (state, event) => {
+    const rows = Array.isArray(event.rows) ? event.rows : [];
+    for (const row of rows) {
+      if (!isObject(row)) continue;
+      keep(
+        state.samples,
+        {
+          seq: event.seq,
+          step: event.step ?? null,
+          node: event.node ?? null,
+          row: row as unknown as SampleText,
+        },
+        MAX_SAMPLES,
+      );
+    }
+    return "samples";
+  },
+  checkpoint: (state, event) => {
+    const best = event.best === true ? "Best checkpoint so far" : "Checkpoint";
+    addLine(
+      state,
+      event,
+      "checkpoint",
+      "info",
+      `${best}: ${text(event.path) ?? ""}`,
+      event.metrics,
+    );
+    return "lines";
+  },
+  edit: (state, event) => {
+    const changes = isObject(event.changes) ? event.changes : {};
+    const list = Object.entries(changes).map(
+      ([path, value]) => `${path} = ${JSON.stringify(value)}`,
+    );
+    addLine(
+      state,
+      event,
+      "edit",
+      "info",
+      `Changed by ${text(event.by) ?? "user"}: ${list.join(", ")}`,
+    );
+    return "lines";
+  },
+  alert: (state, event) => {
+    state.alerts += 1;
+    addLine(state, event, "alert", level(event.level), text(event.message) ?? "", event.code);
+    return "lines";
+  },
+  diagnostic: (state, event) => {
+    const found = isObject(event.diagnostic) ? event.diagnostic : {};
+    const severity = found.severity === "hint" ? "info" : level(found.severity);
+    addLine(state, event, "check", severity, text(found.message) ?? "", found);
+    return "lines";
+  },
+  log: (state, event) => {
+    addLine(state, event, "log", level(event.level), text(event.message) ?? "", event.detail);
+    return "lines";
+  },
+};
+
+export function isFinal(state: RunState | null | undefined): boolean {
+  return state === "stopped" || state === "finished" || state === "failed";
+}
+
+function startAttempt(state: LiveState, event: RunEvent): void {
+  state.attempt = event.attempt;
+  endRunning(state, event.at);
+  state.error = null;
+  // Phases that the new attempt will go through again make room for it.
+  const step = event.step;
+  if (typeof step === "number") {
+    state.phases = state.phases.filter((phase) => phase.step === null || phase.step < step);
+  }
+}
+
+function endRunning(state: LiveState, at: string): void {
+  for (const span of state.running.values()) span.end = Date.parse(at);
+  state.running.clear();
+}
+
+function newSpan(event: RunEvent): StageSpan {
+  const stage = String(event.stage);
+  return {
+    stage,
+    node: event.node ?? stage.split(".")[0] ?? stage,
+    phase: String(event.phase ?? ""),
+    step: event.step ?? null,
+    start: Date.parse(event.at),
+    end: null,
+    samples: 0,
+    tokens: 0,
+    waited: 0,
+  };
+}
+
+function addLine(
+  state: LiveState,
+  event: RunEvent,
+  source: string,
+  lineLevel: LogLine["level"],
+  message: string,
+  detail?: unknown,
+): void {
+  const { seq, at, node = null, step = null } = event;
+  keep(state.lines, { seq, at, level: lineLevel, source, node, step, message, detail }, MAX_LINES);
+}
+
+/** Appends and drops the oldest, a block at a time. */
+function keep<T>(list: T[], item: T, max: number): void {
+  list.push(item);
+  if (list.length > max * 1.25) list.splice(0, list.length - max);
+}
+
+function number(value: unknown): number | null {
+  return typeof value === "number" ? value : null;
+}
+
+function text(value: unknown): string | null {
+  return typeof value === "string" && value !== "" ? value : null;
+}
+
+function level(value: unknown): LogLine["level"] {
+  return value === "error" || value === "warning" || value === "debug" ? value : "info";
+}

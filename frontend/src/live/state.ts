@@ -1,0 +1,76 @@
+/** What the events of one run add up to. Mutable; `LiveRun` tells its watchers what changed. */
+import type { Gauges, RunError, RunState, SampleRow } from "@/api/types";
+import type { Series } from "./series";
+
+export interface PhaseMark {
+  name: string;
+  index: number;
+  round: number;
+  learn: readonly string[];
+  steps: number | null;
+  /** The first step of it; null until a step is known. */
+  step: number | null;
+  startedAt: number;
+  endedAt: number | null;
+}
+
+export interface StageSpan {
+  stage: string;
+  node: string;
+  phase: string;
+  step: number | null;
+  start: number;
+  end: number | null;
+  samples: number;
+  tokens: number;
+  waited: number;
+}
+
+export interface LogLine {
+  seq: number;
+  at: string;
+  level: "debug" | "info" | "warning" | "error";
+  /** Where the line comes from: log, alert, checkpoint, edit, diagnostic, run. */
+  source: string;
+  node: string | null;
+  step: number | null;
+  message: string;
+  detail?: unknown;
+}
+
+export interface LiveState {
+  lastSeq: number;
+  attempt: number;
+  state: RunState | null;
+  message: string | null;
+  error: RunError | null;
+  step: number | null;
+  phases: PhaseMark[];
+  /** By metric, then by node. */
+  series: Map<string, Map<string, Series>>;
+  spans: StageSpan[];
+  running: Map<string, StageSpan>;
+  samples: SampleRow[];
+  lines: LogLine[];
+  alerts: number;
+  gauges: Gauges | null;
+}
+
+export function createLiveState(): LiveState {
+  return {
+    lastSeq: 0,
+    attempt: 1,
+    state: null,
+    message: null,
+    error: null,
+    step: null,
+    phases: [],
+    series: new Map(),
+    spans: [],
+    running: new Map(),
+    samples: [],
+    lines: [],
+    alerts: 0,
+    gauges: null,
+  };
+}
