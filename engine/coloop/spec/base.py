@@ -131,6 +131,33 @@ def problem(
     return PydanticCustomError("coloop_problem", shown, {"kind": kind, "field": field, **context})
 
 
+_TITLES = {
+    "lr": "Learning rate",
+    "min_lr": "Least learning rate",
+    "kl": "KL",
+    "ema": "EMA",
+    "url": "URL",
+    "id": "Id",
+    "lora": "LoRA",
+    "gae_lambda": "GAE lambda",
+    "sft": "SFT share",
+    "gpu": "GPU",
+    "gpus": "GPUs",
+    "gpus_per_node": "GPUs per node",
+    "gpu_memory_utilization": "GPU memory share",
+    "top_p": "Top p",
+    "top_k": "Top k",
+    "memory_mib": "Memory (MiB)",
+    "zero_stage": "ZeRO stage",
+}
+
+
+def title_of(name: str, _: object = None) -> str:
+    """The title of a field in forms: `rows_per_step` is "Rows per step"."""
+    words = name.rstrip("_").replace("_", " ")
+    return _TITLES.get(name, words[:1].upper() + words[1:])
+
+
 class Section(BaseModel):
     """A part of a loop: frozen, closed, documented field by field."""
 
@@ -141,6 +168,7 @@ class Section(BaseModel):
         allow_inf_nan=False,
         protected_namespaces=(),
         coerce_numbers_to_str=False,
+        field_title_generator=title_of,
     )
 
     unset_is_preset: ClassVar[bool] = False

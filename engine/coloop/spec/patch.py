@@ -75,7 +75,7 @@ def _document(text: str) -> dict[str, Any]:
 def _carried_out(
     text: str, document: dict[str, Any], batch: list[Change], expected: dict[str, Any]
 ) -> str:
-    """The text that says what was asked for; where comments are in the way of blocks, on one line."""
+    """The text that says what was asked for; where comments are in the way, on one line."""
     for in_blocks in (True, False):
         new = _edited(text, document, batch, in_blocks)
         reading = read(new)
@@ -117,9 +117,7 @@ def _is_scalar_there(document: dict[str, Any], change: Change) -> bool:
     return op == "set" and isinstance(there, numbers) and isinstance(change.value, numbers)
 
 
-def _edited(
-    text: str, document: dict[str, Any], batch: list[Change], in_blocks: bool
-) -> str:
+def _edited(text: str, document: dict[str, Any], batch: list[Change], in_blocks: bool) -> str:
     for change in batch:
         op, parts = normal_change(document, change)
         if not parts:

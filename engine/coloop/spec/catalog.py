@@ -1,0 +1,198 @@
+"""The catalog: everything a form, a palette or a document needs to know about the language, as
+JSON.
+
+It is derived: ports from the port table, schemas and help from the sections, words and looks from
+`catalog_texts`, what runs from `runnable`. A new kind, reward, task or algorithm appears here
+without a change of this module or of the page.
+"""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Iterable
+from dataclasses import asdict
+from functools import lru_cache
+from typing import Any, get_args
+
+from coloop.diagnostics import CODES
+from coloop.spec.algorithm_fields import (
+    PORTS_OF,
+    PreferenceAlgorithm,
+    RewardsAlgorithm,
+)
+from coloop.spec.algorithm_presets import PREFERENCE_BASE, PRESETS, REWARDS_BASE, family_of
+from coloop.spec.base import LEVELS, Section
+from coloop.spec.builtins import BUILTINS, SCORE_TO_SCORE
+from coloop.spec.catalog_texts import (
+    ALGORITHM_TEXTS,
+    FRAMEWORKS,
+    GROUPS,
+    KIND_TEXTS,
+    PORT_TEXTS,
+    TASK_COLUMNS,
+)
+from coloop.spec.graph import Edge
+from coloop.spec.metrics import METRICS, PROBE_METRICS
+from coloop.spec.migrate import VERSION
+from coloop.spec.nodes import NODE_CLASSES
+from coloop.spec.placement import Hardware, Run
+from coloop.spec.ports import HANDLES, PORTS, InPort, PortType, accepts
+from coloop.spec.runnable import (
+    RUNNABLE_KINDS,
+    RUNNABLE_MODELS,
+    RUNNABLE_REWARD_SOURCES,
+    is_runnable_algorithm,
+)
+from coloop.spec.schedule import Schedule
+from coloop.spec.schema import section_schema
+from coloop.spec.tasks import TaskSource
+
+
+def catalog(*, architectures: Iterable[Any] = (), hardware: Iterable[Any] = ()) -> dict[str, Any]:
+    """The catalog; presets of models and hardware are handed in by who knows them."""
+    found = copy.deepcopy(_fixed())
+    found["architectures"] = list(architectures)
+    found["hardware"] = list(hardware)
+    return found
+
+
+@lru_cache(maxsize=1)
+def _fixed() -> dict[str, Any]:
+    return {
+        "version": VERSION,
+        "levels": list(LEVELS),
+        "groups": [{"name": name, "title": title} for name, title in GROUPS.items()],
+        "kinds": {kind: _kind(kind) for kind in KIND_TEXTS},
+        "port_types": {str(port): _port_type(port) for port in PortType},
+        "algorithms": _algorithms(),
+        "rewards": [_builtin(name, section) for name, section in BUILTINS.items()],
+        "tasks": [_task(section) for section in get_args(get_args(TaskSource)[0])],
+        "metrics": {name: asdict(metric) for name, metric in METRICS.items()},
+        "probe_metrics": {name: asdict(metric) for name, metric in PROBE_METRICS.items()},
+        "runnable": {
+            "models": sorted(RUNNABLE_MODELS),
+            "reward_sources": sorted(RUNNABLE_REWARD_SOURCES),
+            "rounds": False,
+            "handles": False,
+            "staleness": False,
+            "pools": 1,
+        },
+        "schema": {
+            "edge": section_schema(Edge),
+            "schedule": section_schema(Schedule),
+            "hardware": section_schema(Hardware),
+            "run": section_schema(Run),
+        },
+        "codes": dict(CODES),
+    }
+
+
+def _kind(kind: str) -> dict[str, Any]:
+    text, ports = KIND_TEXTS[kind], PORTS[kind]
+    return {
+        "kind": kind,
+        "title": text.title,
+        "help": text.help,
+        "group": text.group,
+        "icon": text.icon,
+        "stages": list(ports.stages),
+        "inputs": [_in_port(name, port) for name, port in ports.inputs.items()],
+        "outputs": [
+            {"name": name, "type": str(port.type), "help": port.help}
+            for name, port in ports.outputs.items()
+        ],
+        "schema": section_schema(NODE_CLASSES[kind]),
+        "template": copy.deepcopy(text.template),
+        "runnable": kind in RUNNABLE_KINDS,
+    }
+
+
+def _in_port(name: str, port: InPort) -> dict[str, Any]:
+    return {
+        "name": name,
+        "type": str(port.type),
+        "max": port.max,
+        "phase": port.phase,
+        "teaching": port.teaching,
+        "required": port.required,
+        "of": port.of,
+        "help": port.help,
+    }
+
+
+def _port_type(port: PortType) -> dict[str, Any]:
+    text = PORT_TEXTS[str(port)]
+    return {
+        "color": text.color,
+        "shape": text.shape,
+        "handle": port in HANDLES,
+        "help": text.help,
+        "accepts": [str(source) for source in PortType if accepts(port, source)],
+    }
+
+
+def _algorithms() -> dict[str, list[dict[str, Any]]]:
+    by_port: dict[str, list[dict[str, Any]]] = {}
+    for section, ports in PORTS_OF.items():
+        for port in ports:
+            by_port.setdefault(port, [])
+            by_port[port] += [_algorithm(name, section) for name in _names(section)]
+    return by_port
+
+
+def _names(section: type[Section]) -> tuple[str, ...]:
+    return get_args(section.model_fields["name"].annotation)
+
+
+def _algorithm(name: str, section: type[Section]) -> dict[str, Any]:
+    family = family_of(name)
+    text = ALGORITHM_TEXTS[family]
+    framework = FRAMEWORKS.get(name.partition("-")[0]) if name != family else None
+    return {
+        "name": name,
+        "family": family,
+        "framework": framework,
+        "title": f"{text.title} as in {framework}" if framework else text.title,
+        "help": f"{text.help} With the defaults of {framework}." if framework else text.help,
+        "formula": text.formula,
+        "defaults": _defaults(name, section),
+        "runnable": is_runnable_algorithm(name),
+    }
+
+
+def _defaults(name: str, section: type[Section]) -> dict[str, Any]:
+    """What the form shows where nothing is written."""
+    if section is RewardsAlgorithm:
+        return {**REWARDS_BASE, **PRESETS[name]}
+    if section is PreferenceAlgorithm:
+        return {**PREFERENCE_BASE, **PRESETS[name]}
+    return {
+        info.alias or field: info.get_default()
+        for field, info in section.model_fields.items()
+        if not info.is_required()
+    }
+
+
+def _builtin(name: str, section: type[Section]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "help": inspect.getdoc(section) or "",
+        "from_scores": name in SCORE_TO_SCORE,
+        "schema": section_schema(section),
+    }
+
+
+def _task(section: type[Section]) -> dict[str, Any]:
+    name = get_args(section.model_fields["task"].annotation)[0]
+    return {
+        "name": name,
+        "help": inspect.getdoc(section) or "",
+        "schema": section_schema(section),
+        "columns": list(TASK_COLUMNS[(name, None)]),
+        "parts": {
+            part: list(columns)
+            for (task, part), columns in TASK_COLUMNS.items()
+            if task == name and part is not None
+        },
+    }

@@ -1,0 +1,434 @@
+"""Words and looks of the catalog: titles, help, icons, groups, colours, formulas, starting nodes.
+
+The catalog joins them with ports and schemas; a test says when a kind, port type or algorithm has
+no words here. Icons are names of lucide, colours are names of CSS variables of the page.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+GROUPS: dict[str, str] = {
+    "data": "Data",
+    "models": "Models",
+    "scores": "Scores",
+    "shaping": "Shaping",
+    "tools": "Tools and search",
+    "measuring": "Measuring",
+}
+"""Sections of the palette, in order."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KindText:
+    """How a node kind presents itself."""
+
+    title: str
+    group: str
+    icon: str
+    help: str
+    template: dict[str, Any]
+
+
+KIND_TEXTS: dict[str, KindText] = {
+    "dataset": KindText(
+        title="Dataset",
+        group="data",
+        icon="database",
+        help=(
+            "Rows from a built-in task, a file, the hub or the loop itself. Each step it gives "
+            "`rows_per_step` rows at `rows`; rows that have `chosen` and `rejected` also leave as "
+            "`pairs`. `columns` says which of the source's columns is the `prompt`, the `target` "
+            "and the `answer`."
+        ),
+        template={
+            "kind": "dataset",
+            "source": {"type": "task", "task": "arithmetic", "split": "train"},
+            "rows_per_step": 32,
+        },
+    ),
+    "buffer": KindText(
+        title="Buffer",
+        group="data",
+        icon="archive",
+        help=(
+            "Rows that outlive a step: replay, a pool, an iteration. It is read when a step "
+            "starts and written when it ends, so a circle through it is legal. It is written in "
+            "phases that name it in `fill`; `seed` gives it rows while it is empty."
+        ),
+        template={"kind": "buffer", "capacity": 1024, "rows_per_step": 32, "sample": "uniform"},
+    ),
+    "actor": KindText(
+        title="Actor",
+        group="models",
+        icon="bot",
+        help=(
+            "Any policy that writes: generator, proposer, solver, debater, assistant. Prompts go "
+            "in, rollouts come out. It learns from what is connected to `rewards`, "
+            "`demonstrations` or `pairs` in the phases that name these ports; without a teaching "
+            "edge it is frozen."
+        ),
+        template={
+            "kind": "actor",
+            "model": {"type": "scratch", "architecture": "tiny-qwen3"},
+            "rollout": {"completions_per_prompt": 8, "max_new_tokens": 16},
+            "algorithm": {"rewards": {"name": "grpo"}},
+            "training": {"optimizer": {"name": "adamw", "lr": 3.0e-4}},
+        },
+    ),
+    "critic": KindText(
+        title="Critic",
+        group="models",
+        icon="gauge",
+        help=(
+            "Values of tokens, for advantages with a learned baseline (PPO). It reads the actor's "
+            "rollouts, gives `values` back to it and learns the actor's `returns`."
+        ),
+        template={
+            "kind": "critic",
+            "model": {"type": "scratch", "architecture": "tiny-qwen3"},
+            "algorithm": {"name": "value"},
+            "training": {"optimizer": {"name": "adamw", "lr": 1.0e-5}},
+        },
+    ),
+    "reference": KindText(
+        title="Reference",
+        group="models",
+        icon="anchor",
+        help=(
+            "Log-probs by frozen or following weights: what KL terms and preference losses "
+            "compare with. Usually a snapshot of the learner, refreshed when a phase starts."
+        ),
+        template={
+            "kind": "reference",
+            "model": {"type": "snapshot", "of": "actor", "refresh": "never"},
+        },
+    ),
+    "reward": KindText(
+        title="Reward",
+        group="scores",
+        icon="star",
+        help=(
+            "Numbers for rows: a built-in check, a Python function, a reward model, or a service. "
+            "Some built-ins turn scores into scores. What an edge into a learner's `rewards` "
+            "weighs is said on the edge."
+        ),
+        template={"kind": "reward", "source": {"type": "builtin", "name": "exact_match"}},
+    ),
+    "verifier": KindText(
+        title="Verifier",
+        group="scores",
+        icon="scale",
+        help=(
+            "Judges, whole or step by step: the task's own checker, a model that writes a "
+            "verdict, an implicit process reward, a majority vote or a proof checker. A "
+            "generative one can learn from rewards like an actor."
+        ),
+        template={"kind": "verifier", "method": "rule"},
+    ),
+    "template": KindText(
+        title="Template",
+        group="shaping",
+        icon="text-cursor-input",
+        help=(
+            "What some wrote becomes what the next reads: `parse` reads columns out of the text, "
+            "`text` writes the new prompt in Jinja, `target` what is to be imitated. `each` makes "
+            "a row of every element of a list."
+        ),
+        template={"kind": "template", "text": "{{ prompt }}"},
+    ),
+    "filter": KindText(
+        title="Filter",
+        group="shaping",
+        icon="filter",
+        help=(
+            "Keeps rows by rules: scores, groups whose rewards differ, length, a regular "
+            "expression, Python. With `fill` it runs what is before it again until enough is "
+            "left. It hands on only the kinds of table that go in."
+        ),
+        template={"kind": "filter", "keep": [{"rule": "nonzero_variance"}]},
+    ),
+    "pairs": KindText(
+        title="Pairs",
+        group="shaping",
+        icon="columns-2",
+        help=(
+            "Chosen against rejected: best and worst of siblings, every two, two inputs against "
+            "each other, or new labels for pairs that are there. Pairs of equal texts are dropped."
+        ),
+        template={"kind": "pairs", "method": "best_worst"},
+    ),
+    "tool": KindText(
+        title="Tool",
+        group="tools",
+        icon="wrench",
+        help=(
+            "What a policy may call while it writes: Python, a calculator, a search over "
+            "documents, an environment, or another policy. What it answers is never trained."
+        ),
+        template={"kind": "tool", "type": "calculator"},
+    ),
+    "search": KindText(
+        title="Search",
+        group="tools",
+        icon="git-fork",
+        help=(
+            "Drives policies to grow trees or to label steps: Monte Carlo completions, binary "
+            "search for the first error, PUCT, and-or trees. Every search has a hard budget."
+        ),
+        template={
+            "kind": "search",
+            "method": "monte_carlo",
+            "completions": 8,
+            "budget": {"tokens": 100000},
+        },
+    ),
+    "evaluate": KindText(
+        title="Evaluate",
+        group="measuring",
+        icon="chart-line",
+        help=(
+            "Metrics. With `instead_of` it runs the stages after that node once more on held-out "
+            "rows, after the weights were brought up to date; with `of` it reads the loss of "
+            "teaching ports; otherwise it reads the step's own tables. It never teaches."
+        ),
+        template={
+            "kind": "evaluate",
+            "instead_of": "problems",
+            "every": 20,
+            "greedy": True,
+            "metrics": ["accuracy"],
+        },
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortText:
+    """How a port type looks and what it is."""
+
+    color: str
+    shape: str
+    help: str
+
+
+PORT_TEXTS: dict[str, PortText] = {
+    "Rows": PortText(
+        color="--port-rows",
+        shape="circle",
+        help="A table of rows with columns such as `prompt` and `answer`.",
+    ),
+    "Rollouts": PortText(
+        color="--port-rollouts",
+        shape="circle",
+        help="Rows that a policy wrote, with tokens and log-probs; accepted wherever rows are.",
+    ),
+    "Pairs": PortText(
+        color="--port-pairs", shape="square", help="Rows with a chosen and a rejected side."
+    ),
+    "Scores": PortText(
+        color="--port-scores",
+        shape="diamond",
+        help="One number a row, or numbers at its steps or tokens.",
+    ),
+    "LogProbs": PortText(
+        color="--port-log-probs", shape="triangle", help="One log-prob for each token of a row."
+    ),
+    "Values": PortText(
+        color="--port-values", shape="hexagon", help="One value for each token of a row."
+    ),
+    "Policy": PortText(
+        color="--port-policy",
+        shape="ring",
+        help="A handle: the node at the other end lets this one write.",
+    ),
+    "Check": PortText(
+        color="--port-check",
+        shape="ring",
+        help="A handle: the node at the other end asks this one for a score.",
+    ),
+    "Tool": PortText(
+        color="--port-tool", shape="ring", help="A handle: what a policy may call while it writes."
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlgorithmText:
+    """What an algorithm is."""
+
+    title: str
+    help: str
+    formula: str
+
+
+ALGORITHM_TEXTS: dict[str, AlgorithmText] = {
+    "grpo": AlgorithmText(
+        title="GRPO",
+        help="Compares the answers to one prompt with each other; no critic.",
+        formula="A = (r - mean(group)) / (std(group) + eps);"
+        " loss = -min(ratio A, clip(ratio, 1-low, 1+high) A)",
+    ),
+    "dr_grpo": AlgorithmText(
+        title="Dr. GRPO",
+        help="GRPO without its two biases: no division by the deviation, none by the length.",
+        formula="A = r - mean(group); loss summed over tokens / (rows * max_new_tokens)",
+    ),
+    "dapo": AlgorithmText(
+        title="DAPO",
+        help="GRPO with a higher upper clip and a mean over tokens; goes with a filter for "
+        "groups without variance and an overlong penalty.",
+        formula="as GRPO with high > low, mean over all tokens",
+    ),
+    "gspo": AlgorithmText(
+        title="GSPO",
+        help="Clips the ratio of whole sequences; steadier for mixtures of experts.",
+        formula="s = exp(mean_t log ratio_t); loss = -min(s A, clip(s, 1-low, 1+high) A)",
+    ),
+    "cispo": AlgorithmText(
+        title="CISPO",
+        help="Clips the weight, never the gradient: every token goes on learning.",
+        formula="loss = -stop_gradient(clip(ratio, min, max)) A log p",
+    ),
+    "rloo": AlgorithmText(
+        title="RLOO",
+        help="The baseline of an answer is the mean of the others.",
+        formula="A_i = r_i - mean(r_j, j != i)",
+    ),
+    "opo": AlgorithmText(
+        title="OPO",
+        help="The baseline of least variance: rewards weighted by length; strictly on-policy.",
+        formula="A = r - sum(L_j r_j) / sum(L_j); loss = -A log p",
+    ),
+    "remax": AlgorithmText(
+        title="ReMax",
+        help="The baseline is the reward of the greedy answer; wants `rollout.greedy_extra`.",
+        formula="A = r - r(greedy); loss = -A log p",
+    ),
+    "reinforce": AlgorithmText(
+        title="REINFORCE",
+        help="The plain policy gradient on discounted returns; a baseline by `advantage`.",
+        formula="A_t = G_t = r_t + gamma G_t+1; loss = -A log p",
+    ),
+    "reinforce_pp": AlgorithmText(
+        title="REINFORCE++",
+        help="Discounted returns, whitened over all tokens; no groups needed.",
+        formula="A_t = whiten(G_t); clipped loss",
+    ),
+    "reinforce_pp_baseline": AlgorithmText(
+        title="REINFORCE++ with baseline",
+        help="The group's mean is taken off, then all tokens are whitened.",
+        formula="A = whiten(r - mean(group)); clipped loss",
+    ),
+    "ppo": AlgorithmText(
+        title="PPO",
+        help="Advantages from a critic's values; wants a critic at `values`.",
+        formula="d_t = r_t + gamma V_t+1 - V_t; A_t = d_t + gamma lambda A_t+1; clipped loss",
+    ),
+    "vapo": AlgorithmText(
+        title="VAPO",
+        help="PPO whose lambda grows with the length of the answer, with a higher upper clip.",
+        formula="lambda = 1 - 1 / (alpha L); else as PPO",
+    ),
+    "dpo": AlgorithmText(
+        title="DPO",
+        help="Prefers the chosen side over the rejected one, measured against the reference.",
+        formula="z = log(p/ref)(chosen) - log(p/ref)(rejected); loss = -log sigmoid(beta z)",
+    ),
+    "ipo": AlgorithmText(
+        title="IPO",
+        help="Drives the margin to a fixed value instead of to infinity.",
+        formula="loss = (z - 1 / (2 beta))^2, z a mean over tokens",
+    ),
+    "kto": AlgorithmText(
+        title="KTO",
+        help="Weighs each side alone against the batch's mean, after prospect theory.",
+        formula="loss = 1 - sigmoid(+-(beta log(p/ref) - z0))",
+    ),
+    "orpo": AlgorithmText(
+        title="ORPO",
+        help="Imitation plus an odds ratio; needs no reference.",
+        formula="loss = sft - beta log sigmoid(log odds(chosen) - log odds(rejected))",
+    ),
+    "simpo": AlgorithmText(
+        title="SimPO",
+        help="Mean log-probs and a margin; needs no reference.",
+        formula="loss = -log sigmoid(beta (mean log p(chosen) - mean log p(rejected)) - gamma)",
+    ),
+    "spin": AlgorithmText(
+        title="SPIN",
+        help="DPO of gold answers against those of the policy's own earlier self.",
+        formula="as DPO with chosen = gold, rejected = own, reference = previous self",
+    ),
+    "sft": AlgorithmText(
+        title="Imitation (SFT)",
+        help="Cross-entropy on demonstrations.",
+        formula="loss = -mean over tokens log p(token)",
+    ),
+    "bradley_terry": AlgorithmText(
+        title="Bradley-Terry",
+        help="A scorer learns that chosen scores higher than rejected.",
+        formula="loss = -log sigmoid(s(chosen) - s(rejected) - margin)",
+    ),
+    "label_ce": AlgorithmText(
+        title="Label words",
+        help="A language model learns which of a few words to say.",
+        formula="loss = -log p(label | label words)",
+    ),
+    "regression": AlgorithmText(
+        title="Regression", help="A scorer learns numbers.", formula="loss = (s - label)^2"
+    ),
+    "outcome": AlgorithmText(
+        title="Outcome",
+        help="A scorer learns right from wrong, whole or step by step.",
+        formula="loss = BCE(sigmoid(s), label)",
+    ),
+    "implicit_prm": AlgorithmText(
+        title="Implicit process reward",
+        help="Learns outcomes as a language model and is read as a reward of each token.",
+        formula="loss = BCE(sigmoid(beta sum_t (log p - log prior)), label)",
+    ),
+    "value": AlgorithmText(
+        title="Value",
+        help="A critic learns the returns of its actor.",
+        formula="loss = 1/2 max((V - R)^2, (clip(V, V_old +- clip) - R)^2)",
+    ),
+}
+
+FRAMEWORKS: dict[str, str] = {
+    "trl": "TRL",
+    "verl": "verl",
+    "openrlhf": "OpenRLHF",
+    "nemo": "NeMo RL",
+}
+
+TASK_COLUMNS: dict[tuple[str, str | None], tuple[str, ...]] = {
+    ("arithmetic", None): ("prompt", "answer", "target"),
+    ("arithmetic", "judged"): ("prompt", "answer", "target", "completion", "label"),
+    ("countdown", None): ("prompt", "answer", "target", "numbers", "goal"),
+    ("sorting", None): ("prompt", "answer", "target"),
+    ("last_letter", None): ("prompt", "answer", "target", "steps"),
+    ("knights", None): ("prompt", "answer", "target"),
+    ("counting", None): ("prompt", "answer", "target"),
+    ("calculator", None): ("prompt", "answer", "target"),
+    ("calculator", "traces"): ("prompt", "answer", "target"),
+    ("knowledge", None): ("prompt", "answer", "target", "hops"),
+    ("knowledge", "documents"): ("text",),
+    ("proof", None): ("prompt", "answer", "target"),
+    ("proof", "tactics"): ("prompt", "target"),
+    ("proof", "target_variants"): ("prompt", "answer", "target"),
+    ("preference", None): ("prompt", "chosen", "rejected"),
+    ("preference", "instructions"): ("prompt", "target"),
+    ("preference", "judgements"): ("prompt", "target"),
+    ("preference", "ranked"): ("prompt", "responses", "best", "grade"),
+    ("preference", "unlabelled"): ("prompt", "first", "second"),
+    ("preference", "red_team"): ("prompt",),
+    ("preference", "helpful"): ("prompt", "target", "answer"),
+    ("preference", "helpful_pairs"): ("prompt", "chosen", "rejected"),
+    ("read_debate", None): ("passage", "question", "mine", "theirs", "mine_is_right"),
+    ("two_halves", None): ("prompt", "answer", "target"),
+    ("images", None): ("figure", "caption"),
+    ("images", "items"): ("figure", "question", "options", "answer"),
+}
+"""Columns of each table of the built-in tasks."""

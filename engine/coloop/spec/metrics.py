@@ -1,0 +1,271 @@
+"""What each metric means and what it should look like; names are the same for every algorithm.
+
+Learners report `METRICS`; probes report `PROBE_METRICS` under `node.metric`, or
+`node.scorer.metric` where several scorers are connected. `@k` stands for a number of samples.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+Better = Literal["higher", "lower", "steady", "none"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One number of a run."""
+
+    title: str
+    help: str
+    expect: str
+    better: Better = "none"
+    unit: str | None = None
+
+
+METRICS: dict[str, Metric] = {
+    "loss": Metric(
+        title="Loss",
+        help="All losses of the learner, weighted and summed.",
+        expect="For demonstrations and pairs it falls; for rewards its size means little.",
+    ),
+    "loss/policy": Metric(
+        title="Policy loss",
+        help="The clipped or plain policy loss.",
+        expect="Near 0, moving around it. A steady drift wants a look at clip share and KL.",
+    ),
+    "loss/demonstrations": Metric(
+        title="Imitation loss",
+        help="Cross-entropy on the demonstrations.",
+        expect="Falls and flattens; on few data it goes to 0 when they are learned by heart.",
+        better="lower",
+    ),
+    "loss/pairs": Metric(
+        title="Preference loss",
+        help="Loss over pairs of chosen and rejected.",
+        expect="Starts at ln 2 = 0.693 where policy and reference are the same, then falls.",
+        better="lower",
+    ),
+    "loss/value": Metric(
+        title="Value loss",
+        help="Squared error of the critic.",
+        expect="Falls fast, then follows the spread of the rewards.",
+        better="lower",
+    ),
+    "reward/mean": Metric(
+        title="Mean reward",
+        help="Mean of the combined rewards over the step's rows.",
+        expect="Rises; a jump without better samples is a hint of reward hacking.",
+        better="higher",
+    ),
+    "reward/std": Metric(
+        title="Spread of rewards",
+        help="Standard deviation of the combined rewards.",
+        expect="Above 0: without spread inside the groups there is nothing to learn.",
+    ),
+    "advantage/std": Metric(
+        title="Spread of advantages",
+        help="Standard deviation of the advantages over trained tokens.",
+        expect="Around 1 with group deviation or whitening; 0 means that nothing is learned.",
+    ),
+    "group/zero_variance": Metric(
+        title="Groups without variance",
+        help="Share of groups in which all rewards are the same.",
+        expect="Below 0.5; near 1 the problems are too easy or too hard.",
+        better="lower",
+    ),
+    "kl": Metric(
+        title="KL",
+        help="Divergence from the reference, where one is connected.",
+        expect="Rises slowly from 0; beyond 0.1 a token the policy is far away.",
+    ),
+    "entropy": Metric(
+        title="Entropy",
+        help="Mean entropy of the policy over trained tokens.",
+        expect="Falls slowly; a plunge to 0 is collapse, a rise without end is divergence.",
+    ),
+    "clip_fraction": Metric(
+        title="Clip share",
+        help="Share of trained tokens whose ratio was clipped.",
+        expect="0 with one mini-batch a step; below 0.2 with several.",
+    ),
+    "ratio/max": Metric(
+        title="Greatest ratio",
+        help="Greatest ratio between new and old policy over trained tokens.",
+        expect="Close to 1; above 10 the step is too large.",
+    ),
+    "mismatch_kl": Metric(
+        title="Engine mismatch",
+        help="Divergence between the engine's and the trainer's log-probs of the same tokens.",
+        expect="Below 1e-6 on a CPU, below 1e-3 on GPUs; more means wrong log-probs.",
+        better="lower",
+    ),
+    "mismatch/max": Metric(
+        title="Greatest engine mismatch",
+        help="Greatest difference of a log-prob between engine and trainer.",
+        expect="Below 1e-4 on a CPU.",
+        better="lower",
+    ),
+    "grad_norm": Metric(
+        title="Gradient norm",
+        help="Norm of the gradient before clipping.",
+        expect="Steady; spikes far above the clip want a lower rate.",
+    ),
+    "lr": Metric(title="Learning rate", help="The rate of the last step.", expect="As scheduled."),
+    "accuracy": Metric(
+        title="Accuracy",
+        help="Share of pairs or labels that the learner gets right.",
+        expect="From 0.5 towards 1; 1 at once means that the data give the answer away.",
+        better="higher",
+    ),
+    "margin": Metric(
+        title="Margin",
+        help="Mean lead of chosen over rejected, scaled by beta.",
+        expect="Rises from 0.",
+        better="higher",
+    ),
+    "explained_variance": Metric(
+        title="Explained variance",
+        help="Share of the returns' variance that the critic foresees.",
+        expect="From below 0 towards 1; below 0 it does worse than the mean.",
+        better="higher",
+    ),
+    "rows": Metric(title="Rows", help="Rows that were learned.", expect="As planned.", unit="rows"),
+    "rows/skipped": Metric(
+        title="Skipped rows",
+        help="Rows that left the update: no reward, no reference, no value.",
+        expect="0, or as the filters say.",
+        better="lower",
+        unit="rows",
+    ),
+    "rollout/tokens": Metric(
+        title="Written tokens", help="Tokens written in the step.", expect="Steady.", unit="tokens"
+    ),
+    "rollout/length": Metric(
+        title="Length",
+        help="Mean tokens of a completion.",
+        expect="Moves slowly; growth to the limit without reward is rambling.",
+        unit="tokens",
+    ),
+    "rollout/finished": Metric(
+        title="Finished share",
+        help="Share of completions that ended by themselves.",
+        expect="Close to 1; less means that `max_new_tokens` cuts answers.",
+        better="higher",
+    ),
+    "verifier/accuracy": Metric(
+        title="Verifier accuracy",
+        help="Share of verdicts that agree with the truth.",
+        expect="Above 0.5 on both classes before it teaches anybody.",
+        better="higher",
+    ),
+}
+
+PROBE_METRICS: dict[str, Metric] = {
+    "accuracy": Metric(
+        title="Accuracy",
+        help="Share of rows whose score counts as right.",
+        expect="Rises on held-out rows.",
+        better="higher",
+    ),
+    "score": Metric(title="Score", help="Mean score.", expect="Rises.", better="higher"),
+    "pass@k": Metric(
+        title="Pass at k",
+        help="Chance that one of k samples is right.",
+        expect="Above accuracy; a fall while accuracy rises is lost variety.",
+        better="higher",
+    ),
+    "majority@k": Metric(
+        title="Majority of k",
+        help="Accuracy of the answer that most of k samples give.",
+        expect="Above accuracy.",
+        better="higher",
+    ),
+    "best_of@k": Metric(
+        title="Best of k",
+        help="Accuracy of the sample that the selector likes best.",
+        expect="Above accuracy where the selector knows something.",
+        better="higher",
+    ),
+    "weighted_majority@k": Metric(
+        title="Weighted majority of k",
+        help="Accuracy of the answer with the greatest sum of selector scores.",
+        expect="Above the plain majority where the selector knows something.",
+        better="higher",
+    ),
+    "loss": Metric(
+        title="Loss", help="Loss of the teaching ports in `of`.", expect="Falls.", better="lower"
+    ),
+    "explained_variance": METRICS["explained_variance"],
+    "calibration": Metric(
+        title="Calibration error",
+        help="Mean gap between scores as probabilities and shares that are right.",
+        expect="Near 0.",
+        better="lower",
+    ),
+    "pair_accuracy": Metric(
+        title="Pair accuracy",
+        help="Share of pairs in which the better side scores higher.",
+        expect="Above 0.5, towards 1.",
+        better="higher",
+    ),
+    "swap_consistency": Metric(
+        title="Swap consistency",
+        help="Share of pairs judged the same way in both orders.",
+        expect="Near 1; near 0.5 the judge looks at the position.",
+        better="higher",
+    ),
+    "class_recall": Metric(
+        title="Lowest class recall",
+        help="Recall of the class that is recognised least; `.right`, `.wrong` for each.",
+        expect="Above 0.5; 0 means that one class is never named.",
+        better="higher",
+    ),
+    "step_f1": Metric(
+        title="Step F1",
+        help="F1 of finding wrong steps.",
+        expect="Rises.",
+        better="higher",
+    ),
+    "rank_correlation": Metric(
+        title="Rank correlation",
+        help="Rank correlation of scores and truth.",
+        expect="Above 0, towards 1.",
+        better="higher",
+    ),
+    "win_rate": Metric(
+        title="Win rate",
+        help="Share of comparisons won.",
+        expect="Above 0.5.",
+        better="higher",
+    ),
+    "elo": Metric(title="Elo", help="Rating from comparisons.", expect="Rises.", better="higher"),
+    "label_accuracy": Metric(
+        title="Label accuracy",
+        help="Share of majority answers that are the truth.",
+        expect="Above accuracy; what self-training can reach.",
+        better="higher",
+    ),
+    "majority_ratio": Metric(
+        title="Majority share",
+        help="Share of samples that agree with the majority.",
+        expect="Rises; to 1 without accuracy is lock-in.",
+    ),
+    "tokens": Metric(
+        title="Tokens", help="Mean tokens of a completion.", expect="Steady.", unit="tokens"
+    ),
+}
+
+_AT_K = re.compile(r"@[1-9][0-9]{0,5}$")
+
+
+def metric_of(name: str) -> Metric | None:
+    """The probe metric that a name in `metrics` means: `pass@8` is `pass@k`."""
+    return PROBE_METRICS.get(_AT_K.sub("@k", name.partition(".")[0] if "@" not in name else name))
+
+
+def samples_of(name: str) -> int | None:
+    """k of `pass@k`; nothing for other metrics."""
+    found = _AT_K.search(name)
+    return int(found[0][1:]) if found else None

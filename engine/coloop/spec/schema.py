@@ -1,0 +1,38 @@
+"""JSON Schema of the loop language, for editors and for `coloop schema`.
+
+It says what fields, types and bounds there are; conditions between fields stand as `x-when` and
+`x-needed`, which forms use and JSON Schema does not. An edge may also be written as text.
+"""
+
+from __future__ import annotations
+
+import copy
+from functools import lru_cache
+from typing import Any
+
+from pydantic import BaseModel
+
+from coloop.spec.graph import LoopSpec
+from coloop.spec.migrate import VERSION
+
+EDGE_PATTERN = r"^\s*[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*\s*->\s*[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*\s*$"
+
+
+def json_schema() -> dict[str, Any]:
+    """The schema of a whole loop document."""
+    return copy.deepcopy(_loop_schema())
+
+
+@lru_cache(maxsize=1)
+def _loop_schema() -> dict[str, Any]:
+    schema = section_schema(LoopSpec)
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["title"] = f"coloop loop, version {VERSION}"
+    edges = schema["properties"]["edges"]
+    edges["items"] = {"anyOf": [{"type": "string", "pattern": EDGE_PATTERN}, edges["items"]]}
+    return schema
+
+
+def section_schema(section: type[BaseModel]) -> dict[str, Any]:
+    """The schema of one section, what it refers to under `$defs`."""
+    return section.model_json_schema(by_alias=True, mode="validation")
