@@ -1,0 +1,153 @@
+"""One set of weights in a process: the model, its trainer where it learns, its rollout engine where it writes.
+
+Invariants: `version` counts the updates that changed the weights; the engine carries the version that it was
+last given. A frozen holder has no trainer; a refresh gives its weights a new version as well, so that its
+engine is brought up to date in the same way as a learner's.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from coloop.errors import CheckpointError, ColoopError
+from coloop.models import LoadedModel, build_model, copy_model, load_weights, save_hf
+from coloop.plan.types import WeightsPlan
+from coloop.roles.seeds import derive_seed
+from coloop.rollout import ENGINES, RolloutEngine
+from coloop.spec.graph import LoopSpec
+from coloop.spec.groups import training_of
+from coloop.spec.nodes import model_of
+from coloop.sync import CHANNELS, WeightChannel
+from coloop.training import BACKENDS, Scorer, TrainBackend
+
+TRAINER_FILE = "trainer.pt"
+
+
+@dataclass(slots=True, kw_only=True)
+class Holder:
+    """See the module."""
+
+    name: str
+    loaded: LoadedModel
+    backend: TrainBackend | None
+    engine_name: str | None
+    max_num_seqs: int | None = None
+    device: str = "cpu"
+    version: int = 0
+    _engine: RolloutEngine | None = None
+    _channel: WeightChannel | None = None
+    _scorer: Any = field(default=None)
+
+    def trainer(self) -> TrainBackend:
+        if self.backend is None:
+            raise ColoopError(f"weights {self.name} are frozen: they have no trainer")
+        return self.backend
+
+    def scorer(self) -> Any:
+        """What scores token sequences by these weights."""
+        if self.backend is not None:
+            return self.backend
+        if self._scorer is None:
+            self._scorer = Scorer(self.loaded.model)
+        return self._scorer
+
+    def engine(self) -> RolloutEngine:
+        """The rollout engine with the weights of this version."""
+        if self._engine is None:
+            self._engine = ENGINES[self.engine_name or "torch"](
+                self.loaded.model,
+                tokenizer=self.loaded.tokenizer,
+                max_num_seqs=self.max_num_seqs,
+                device=self.device,
+                version=self.version,
+            )
+            self._channel = CHANNELS["local"]()
+        if self._engine.version != self.version:
+            self.sync()
+        return self._engine
+
+    def sync(self) -> Mapping[str, float]:
+        """Push the weights into the engine and prove that they arrived; an engine that was never asked for
+        gets them when it is built."""
+        if self._engine is None or self._channel is None or self._engine.version == self.version:
+            return {}
+        proof = self._channel.push(self.loaded.model, self._engine, version=self.version)
+        return {"sync/difference": proof.difference}
+
+    def take_weights(self, source: "Holder", *, ema: float, folder: Path | None) -> None:
+        """new = ema * old + (1 - ema) * the source's, now or as a checkpoint folder holds them."""
+        given = (
+            dict(source.loaded.model.named_parameters())
+            if folder is None
+            else load_weights(folder)
+        )
+        with torch.no_grad():
+            for name, parameter in self.loaded.model.named_parameters():
+                if name not in given:
+                    raise CheckpointError(f"{self.name}: {source.name} has no weights {name}")
+                other = given[name].detach().to(parameter.device, parameter.dtype)
+                parameter.mul_(ema).add_(other, alpha=1.0 - ema)
+        self.version += 1
+
+    def save(self, folder: Path) -> None:
+        """Hugging Face format, plus what a resume needs."""
+        save_hf(folder, self.loaded.model, self.loaded.tokenizer)
+        state: dict[str, Any] = {"version": self.version}
+        if self.backend is not None:
+            state["trainer"] = self.backend.state_dict()
+        torch.save(state, folder / TRAINER_FILE)
+
+    def load(self, folder: Path) -> None:
+        """What `save` wrote."""
+        try:
+            state = torch.load(folder / TRAINER_FILE, weights_only=True, map_location="cpu")
+        except (OSError, RuntimeError) as error:
+            raise CheckpointError(f"{folder}: its trainer state cannot be read: {error}") from error
+        if self.backend is not None:
+            self.backend.load_state_dict(state["trainer"])
+        else:
+            weights = load_weights(folder)
+            with torch.no_grad():
+                for name, parameter in self.loaded.model.named_parameters():
+                    parameter.copy_(weights[name])
+        self.version = state["version"]
+
+
+def build_holder(
+    weights: WeightsPlan,
+    *,
+    spec: LoopSpec,
+    source: LoadedModel | None,
+    root: Path,
+    seed: int,
+    device: str,
+) -> Holder:
+    """Load or make the weights of a group; a copy or a snapshot starts from its source."""
+    section = model_of(spec.nodes[weights.name])
+    assert section is not None
+    loaded = (
+        copy_model(source)
+        if source is not None
+        else build_model(section, seed=derive_seed(seed, weights.name, "weights"), root=root)
+    )
+    backend = None
+    if weights.trains:
+        training = training_of(spec, weights.name)
+        backend = BACKENDS[training.backend or "single"](
+            loaded.model, training, group=weights.name
+        )
+    else:
+        loaded.model.requires_grad_(False)
+    rollouts = [getattr(spec.nodes[member], "rollout", None) for member in weights.members]
+    sizes = [rollout.max_num_seqs for rollout in rollouts if rollout and rollout.max_num_seqs]
+    return Holder(
+        name=weights.name,
+        loaded=loaded,
+        backend=backend,
+        engine_name=weights.engine,
+        max_num_seqs=max(sizes) if sizes else None,
+        device=device,
+    )

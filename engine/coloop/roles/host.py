@@ -1,0 +1,349 @@
+"""A process of a pool: it holds the weights of the pool's groups and does what is asked of them, one thing at
+a time, while another thread may ask how far it is or tell it to give up.
+
+It knows token ids, models, optimizers and engines; it does not know rows, edges, phases or events. The spec
+reaches it once; overrides of the moment come with each update.
+"""
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import torch
+
+from coloop.batch import Pair
+from coloop.batch import Sequence as TokenSequence
+from coloop.errors import ColoopError
+from coloop.plan.types import WeightsPlan
+from coloop.roles.holder import Holder, build_holder
+from coloop.roles.messages import (
+    Completion,
+    Example,
+    LearnItem,
+    LearnOrder,
+    LearnReply,
+    Load,
+    PairExample,
+    Poll,
+    PromptRequest,
+    Sampling,
+)
+from coloop.roles.tokens import Encoder
+from coloop.recipes import RECIPES
+from coloop.rollout import GenerationRequest
+from coloop.spec.algorithm import family_of, node_algorithms, resolve_algorithm
+from coloop.spec.graph import LoopSpec
+from coloop.spec.groups import training_of
+from coloop.spec.paths import apply_overrides
+from coloop.tables import Tokens
+from coloop.training import Hooks, TeachingLoad
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostSettings:
+    """What a host is built from; picklable."""
+
+    spec: LoopSpec
+    weights: tuple[WeightsPlan, ...]
+    root: Path
+    seed: int
+    threads: int
+    device: str = "cpu"
+
+
+class PoolHost:
+    """See the module."""
+
+    def __init__(self, settings: HostSettings) -> None:
+        self._settings = settings
+        self._spec = settings.spec
+        self._holders: dict[str, Holder] = {}
+        self._applied: tuple[dict[str, Any], LoopSpec] = ({}, settings.spec)
+        self._interrupted = threading.Event()
+        self._progress = (0, 0, "")
+        self._process = psutil.Process(os.getpid())
+
+    # --- asked while something else runs ------------------------------------------------------------
+
+    def poll(self) -> Poll:
+        """How far the running call is."""
+        done, total, unit = self._progress
+        return Poll(done=done, total=total, unit=unit, rss_bytes=self._process.memory_info().rss)
+
+    def interrupt(self) -> None:
+        """Give up the running call where that leaves everything as it was before it."""
+        self._interrupted.set()
+
+    # --- the host's work ----------------------------------------------------------------------------
+
+    def build(self) -> None:
+        """Load or make every group's weights, sources before those that start from them."""
+        torch.set_num_threads(self._settings.threads)
+        pending = list(self._settings.weights)
+        while pending:
+            ready = [w for w in pending if self._source_of(w) in (None, *self._holders)]
+            if not ready:
+                names = ", ".join(w.name for w in pending)
+                raise ColoopError(f"weights start from one another in a circle: {names}")
+            for weights in ready:
+                source = self._source_of(weights)
+                self._holders[weights.name] = build_holder(
+                    weights,
+                    spec=self._spec,
+                    source=self._holders[source].loaded if source else None,
+                    root=self._settings.root,
+                    seed=self._settings.seed,
+                    device=self._settings.device,
+                )
+                pending.remove(weights)
+
+    def generate(
+        self, group: str, node: str, requests: Sequence[PromptRequest], sampling: Sampling
+    ) -> tuple[list[list[Completion]], int]:
+        """Completions of each request, in order, and the version that wrote them."""
+        del node
+        self._begin()
+        holder = self._holders[group]
+        engine = holder.engine()
+        encoder = Encoder(holder.loaded.tokenizer)
+        wanted = [
+            GenerationRequest(
+                id=request.id,
+                prompt_ids=encoder.prompt(request.prompt),
+                seed=seed,
+                max_new_tokens=sampling.max_new_tokens,
+                temperature=sampling.temperature,
+                top_p=sampling.top_p,
+                top_k=sampling.top_k,
+                stop=sampling.stop,
+                greedy=sampling.temperature == 0,
+            )
+            for request in requests
+            for seed in request.seeds
+        ]
+        written = iter(engine.generate(wanted, self._rows_progress, self._interrupted.is_set))
+        replies: list[list[Completion]] = []
+        at = iter(wanted)
+        for request in requests:
+            replies.append(
+                [
+                    _completion(next(at), next(written), encoder, sampling)
+                    for _ in request.seeds
+                ]
+            )
+        return replies, engine.version
+
+    def score(
+        self, group: str, node: str, examples: Sequence[Example], temperature: float
+    ) -> list[list[float]]:
+        """Log-probs of each example's completion tokens."""
+        del node
+        self._begin()
+        holder = self._holders[group]
+        encoder = Encoder(holder.loaded.tokenizer)
+        sequences = [encoder.sequence(example) for example in examples]
+        scored = holder.scorer().score(sequences, temperature=temperature)
+        return [
+            values[encoder.prompt_length(example) :]
+            for example, values in zip(examples, scored, strict=True)
+        ]
+
+    def score_pairs(
+        self, group: str, node: str, pairs: Sequence[PairExample]
+    ) -> list[dict[str, list[float]]]:
+        """Log-probs of both sides of each pair."""
+        sides = [side for pair in pairs for side in (pair.chosen, pair.rejected)]
+        scored = self.score(group, node, sides, 1.0)
+        return [
+            {"chosen": scored[2 * index], "rejected": scored[2 * index + 1]}
+            for index in range(len(pairs))
+        ]
+
+    def learn(self, order: LearnOrder) -> LearnReply:
+        """One update of a group: its loads joined, or role after role where an order is given."""
+        self._begin()
+        holder = self._holders[order.group]
+        spec = self._at(order.overrides)
+        backend = holder.trainer()
+        if order.is_new_phase:
+            backend.begin_phase(order.phase_updates)
+        training = training_of(spec, order.group)
+        parts = _in_order(order.loads, order.order)
+        metrics: dict[str, dict[str, float]] = {}
+        samples = tokens = 0
+        changed = False
+        for turn in range(order.updates):
+            for number, part in enumerate(parts):
+                loads = [one for load in part for one in self._teaching(spec, holder, load)]
+                report = backend.update(
+                    loads,
+                    training,
+                    seed=order.seed + 7919 * turn + number,
+                    hooks=Hooks(
+                        progress=self._learn_progress,
+                        should_stop=self._interrupted.is_set if not changed else _never,
+                    ),
+                )
+                changed = changed or report.optimizer_steps > 0
+                for role, found in report.metrics.items():
+                    metrics.setdefault(role, {}).update(found)
+                samples += report.rows
+                tokens += report.tokens
+        if changed:
+            holder.version += 1
+        return LearnReply(
+            metrics=metrics, version=holder.version, samples=samples, tokens=tokens
+        )
+
+    def evaluate(self, order: LearnOrder) -> LearnReply:
+        """Losses of the loads by the weights as they are."""
+        self._begin()
+        holder = self._holders[order.group]
+        spec = self._at(order.overrides)
+        loads = [one for load in order.loads for one in self._teaching(spec, holder, load)]
+        report = holder.trainer().evaluate(loads, training_of(spec, order.group))
+        return LearnReply(
+            metrics=report.metrics,
+            version=holder.version,
+            samples=report.rows,
+            tokens=report.tokens,
+        )
+
+    def sync(self, group: str) -> Mapping[str, float]:
+        """New weights for the group's rollout engine, with proof that they arrived."""
+        self._begin()
+        return self._holders[group].sync()
+
+    def refresh(self, group: str, source: str, ema: float, folder: str | None) -> None:
+        """The weights of another group, or those of a checkpoint folder, in place of a group's own."""
+        self._begin()
+        self._holders[group].take_weights(
+            self._holders[source], ema=ema, folder=None if folder is None else Path(folder)
+        )
+
+    def reset_optimizer(self, group: str) -> None:
+        self._holders[group].trainer().reset_optimizer()
+
+    def version(self, group: str) -> int:
+        return self._holders[group].version
+
+    def save(self, folder: str) -> None:
+        """Each group's weights in Hugging Face format, and what its trainer needs to go on."""
+        for name, holder in self._holders.items():
+            holder.save(Path(folder) / name)
+
+    def load(self, folder: str) -> None:
+        """What `save` wrote."""
+        for name, holder in self._holders.items():
+            holder.load(Path(folder) / name)
+
+    # --- inside -------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        self._interrupted.clear()
+        self._progress = (0, 0, "")
+
+    def _source_of(self, weights: WeightsPlan) -> str | None:
+        model = self._spec.nodes[weights.name].model  # type: ignore[union-attr]
+        source = getattr(model, "of", None)
+        if source is None:
+            return None
+        return next(w.name for w in self._settings.weights if source in w.members)
+
+    def _at(self, overrides: Mapping[str, Any]) -> LoopSpec:
+        values = dict(overrides)
+        if not values:
+            return self._spec
+        if self._applied[0] != values:
+            self._applied = (values, apply_overrides(self._spec, values))
+        return self._applied[1]
+
+    def _teaching(self, spec: LoopSpec, holder: Holder, load: Load) -> list[TeachingLoad]:
+        rollout = getattr(spec.nodes[load.node], "rollout", None)
+        longest = rollout.max_new_tokens if rollout is not None else None
+        encoder = Encoder(holder.loaded.tokenizer)
+        rows = [_row(encoder, item) for item in load.items]
+        heats = {
+            item.example.tokens.temperature
+            for item in load.items
+            if item.example is not None and item.example.tokens is not None
+        }
+        loads = []
+        for entry in node_algorithms(spec, load.node)[load.port]:
+            settings = resolve_algorithm(entry, max_new_tokens=longest)
+            loads.append(
+                TeachingLoad(
+                    role=load.node,
+                    port=load.port,
+                    recipe=RECIPES[family_of(str(entry.name))],
+                    settings=settings,
+                    rows=rows,  # type: ignore[arg-type]
+                    weight=float(entry.weight),
+                    temperature=heats.pop() if len(heats) == 1 else 1.0,
+                )
+            )
+        return loads
+
+    def _rows_progress(self, *, rows_done: int, rows_total: int, tokens_done: int) -> None:
+        del tokens_done
+        self._progress = (rows_done, rows_total, "rows")
+
+    def _learn_progress(self, done: int, total: int) -> None:
+        self._progress = (done, total, "rows")
+
+
+def _completion(
+    request: GenerationRequest, written: Any, encoder: Encoder, sampling: Sampling
+) -> Completion:
+    return Completion(
+        text=encoder.text(written.token_ids),
+        tokens=Tokens(
+            prompt_ids=list(request.prompt_ids),
+            token_ids=written.token_ids,
+            loss_mask=[True] * len(written.token_ids),
+            log_probs=written.log_probs,
+            temperature=sampling.temperature or 1.0,
+        ),
+        finished=written.finished,
+    )
+
+
+def _row(encoder: Encoder, item: LearnItem) -> TokenSequence | Pair:
+    if item.pair is None:
+        assert item.example is not None
+        return encoder.sequence(
+            item.example,
+            weight=item.weight,
+            count=item.count,
+            group=item.group,
+            advantages=item.advantages,
+            reference=item.reference if isinstance(item.reference, list) else None,
+        )
+    sides = item.reference if isinstance(item.reference, dict) else {}
+    return Pair(
+        id=item.id,
+        chosen=encoder.sequence(item.pair.chosen, reference=sides.get("chosen")),
+        rejected=encoder.sequence(item.pair.rejected, reference=sides.get("rejected")),
+        probability=item.probability,
+        margin=item.margin,
+        weight=item.weight,
+        count=item.count,
+    )
+
+
+def _in_order(loads: Sequence[Load], order: Sequence[str]) -> list[list[Load]]:
+    """One joint part, or a part for each role in the given order, the others joined last."""
+    if not order:
+        return [list(loads)]
+    parts = [[load for load in loads if load.node == node] for node in order]
+    rest = [load for load in loads if load.node not in order]
+    return [part for part in (*parts, rest) if part]
+
+
+def _never() -> bool:
+    return False
+

@@ -1,0 +1,90 @@
+"""What some wrote becomes what the next reads: joined rows, the template's program over them, and for `each`
+a child for every element."""
+
+from collections.abc import Sequence
+
+from coloop.data.template import TemplateProgram, TemplateRow, Written
+from coloop.rewards.sandbox import Sandbox
+from coloop.roles.inputs import deliver, joined_rows, only_delivered
+from coloop.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.roles.seeds import derive_seed
+from coloop.spec.nodes import TemplateNode
+from coloop.tables import Delivery, Row, Table
+from coloop.tables.row import child_row
+
+
+class TemplateRole(Stateless):
+    """See the module."""
+
+    def __init__(self, node: str, context: Context) -> None:
+        self._node = node
+        self._context = context
+        self._program: TemplateProgram | None = None
+        self._sandbox: Sandbox | None = None
+
+    @property
+    def _section(self) -> TemplateNode:
+        section = self._context.spec.nodes[self._node]
+        assert isinstance(section, TemplateNode)
+        return section
+
+    def run(self, call: Call) -> Outcome:
+        rows = joined_rows(self._node, self._context, call, ("rows",))
+        given = call.inputs.get("scores", ())
+        deliveries = [deliver(self._context, rows, one) for one in given]
+        rows = only_delivered(rows, deliveries)
+        names = [one.edge.source.node for one in given]
+        library = [self._as_row(row, [], [], call) for table in call.tables("library") for row in table.rows]
+        written = self._compiled().apply(
+            [self._as_row(row, names, deliveries, call) for row in rows],
+            library=library if call.tables("library") else None,
+            runner=self._runner(),
+            seed=derive_seed(self._context.seed, self._node, call.step) % 2**31,
+        )
+        out: list[Row] = []
+        for row, new in zip(rows, written, strict=True):
+            if new is not None:
+                out.extend(self._rows_of(row, new))
+        return Outcome(outputs={"rows": Table(rows=tuple(out))}, samples=len(out))
+
+    def _rows_of(self, row: Row, new: Written) -> list[Row]:
+        own = row.with_columns(self._node, new.columns).without_columns(sorted(new.absent))
+        if new.elements is None:
+            return [own]
+        return [
+            child_row(self._node, own, k, element.columns).without_columns(sorted(element.absent))
+            for k, element in enumerate(new.elements)
+        ]
+
+    def _as_row(
+        self, row: Row, names: Sequence[str], deliveries: Sequence[Delivery], call: Call
+    ) -> TemplateRow:
+        return TemplateRow(
+            columns=row.columns,
+            scoped=row.scoped,
+            scores={
+                name: delivery.values[row.id]
+                for name, delivery in zip(names, deliveries, strict=True)
+                if row.id in delivery.values
+            },
+            seed=derive_seed(self._context.seed, self._node, call.salt, call.step, row.id),
+        )
+
+    def _compiled(self) -> TemplateProgram:
+        section = self._section
+        if self._program is None or self._program.section is not section:
+            self._program = TemplateProgram.from_section(section, node=self._node)
+        return self._program
+
+    def _runner(self) -> Sandbox | None:
+        if self._section.code is None:
+            return None
+        if self._sandbox is None:
+            self._sandbox = Sandbox(self._section.code, function="write", node=self._node)
+        return self._sandbox
+
+    def close(self) -> None:
+        """End the process of the user's code."""
+        if self._sandbox is not None:
+            self._sandbox.close()
+            self._sandbox = None

@@ -1,0 +1,75 @@
+"""Texts as token ids: encoding happens once, where a text enters; what a policy drew is never encoded again."""
+
+from typing import Any
+
+from coloop.batch import Sequence as TokenSequence
+from coloop.roles.messages import Example, Prompt
+
+
+class Encoder:
+    """One group's tokenizer."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+        self._special = set(tokenizer.all_special_ids)
+
+    def prompt(self, prompt: Prompt) -> list[int]:
+        """Token ids of a text, or of a chat by the tokenizer's template."""
+        if isinstance(prompt, str):
+            ids: list[int] = self._tokenizer.encode(prompt, add_special_tokens=False)
+            start = self._tokenizer.bos_token_id
+            return ids if start is None else [start, *ids]
+        templated = self._tokenizer.apply_chat_template(
+            prompt, add_generation_prompt=True, tokenize=True, return_dict=False
+        )
+        return list(templated)
+
+    def target(self, text: str) -> list[int]:
+        """Token ids of a text to imitate, closed by the end-of-text token."""
+        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
+        end = self._tokenizer.eos_token_id
+        return ids if end is None else [*ids, end]
+
+    def text(self, token_ids: list[int]) -> str:
+        """The text of a completion, without special tokens."""
+        plain = [token for token in token_ids if token not in self._special]
+        decoded: str = self._tokenizer.decode(plain)
+        return decoded
+
+    def prompt_length(self, example: Example) -> int:
+        """Tokens before the completion."""
+        if example.tokens is not None:
+            return len(example.tokens.prompt_ids)
+        assert example.prompt is not None
+        return len(self.prompt(example.prompt))
+
+    def sequence(
+        self,
+        example: Example,
+        *,
+        weight: float = 1.0,
+        count: float = 1.0,
+        group: str = "",
+        advantages: float | list[float] | None = None,
+        reference: list[float] | None = None,
+    ) -> TokenSequence:
+        """Prompt and completion as one sequence; per-token numbers of the completion are shifted along."""
+        tokens = example.tokens
+        if tokens is not None:
+            prompt, completion, mask = tokens.prompt_ids, tokens.token_ids, tokens.loss_mask
+        else:
+            assert example.prompt is not None and example.target is not None
+            prompt, completion = self.prompt(example.prompt), self.target(example.target)
+            mask = [True] * len(completion)
+        before = [0.0] * len(prompt)
+        return TokenSequence(
+            id=example.id,
+            token_ids=[*prompt, *completion],
+            loss_mask=[*([False] * len(prompt)), *mask],
+            log_probs_rollout=None if tokens is None else [*before, *tokens.log_probs],
+            log_probs_reference=None if reference is None else [*before, *reference],
+            advantages=[*before, *advantages] if isinstance(advantages, list) else advantages,
+            weight=weight,
+            count=count,
+            group=group,
+        )

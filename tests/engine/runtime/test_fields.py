@@ -1,0 +1,127 @@
+"""The values of the moment: spec < phase set < anneal < trigger < edit."""
+
+import pytest
+
+from coloop.errors import SpecProblem
+from coloop.plan.compile import compile_plan
+from coloop.runtime.fields import Fields, anneal_value
+from coloop.runtime.timeline import Entry, Moment, entries_of
+from coloop.spec.graph import LoopSpec
+from coloop.spec.io import parse
+from coloop.spec.schedule import Anneal
+
+LR = "nodes.policy.training.optimizer.lr"
+LOOP = f"""
+coloop: 1
+name: small
+nodes:
+  gold: {{kind: dataset, source: {{type: task, task: arithmetic}}, rows_per_step: 4}}
+  policy:
+    kind: actor
+    model: {{type: scratch, architecture: tiny-qwen3}}
+    algorithm: {{name: sft}}
+    training: {{optimizer: {{lr: 1.0e-3}}}}
+edges:
+  - {{from: gold.rows, to: policy.demonstrations, id: gold}}
+schedule:
+  phases:
+    - {{name: one, steps: 3, learn: [policy], set: {{{LR}: 2.0e-3}}}}
+    - {{name: two, steps: 5, learn: [policy]}}
+  anneal:
+    - {{path: edges.gold.weight, from: 1.0, to: 0.0, over: [two], complement: nodes.policy.rollout.temperature}}
+"""
+
+
+def setup() -> tuple[LoopSpec, list[Entry], Fields]:
+    spec = parse(LOOP).spec
+    assert spec is not None
+    entries = entries_of(spec, compile_plan(spec))
+    return spec, entries, Fields(spec, entries)
+
+
+def moment(entry: Entry, step: int) -> Moment:
+    return Moment(entry=entry, step=step, step_in_phase=step, steps_of_phase=None)
+
+
+def lr(spec: LoopSpec) -> float:
+    return spec.nodes["policy"].training.optimizer.lr  # type: ignore[union-attr]
+
+
+def test_set_lasts_as_long_as_its_phase() -> None:
+    spec, entries, fields = setup()
+
+    assert lr(fields.at(moment(entries[0], 1))) == 2.0e-3
+    assert lr(fields.at(moment(entries[1], 1))) == 1.0e-3
+    assert lr(spec) == 1.0e-3
+
+
+def test_an_anneal_moves_over_the_steps_of_its_phases_only() -> None:
+    _, entries, fields = setup()
+    weights = []
+    assert fields.at(moment(entries[0], 1)).edges[0].weight == 1.0
+    for step in range(1, 6):
+        now = moment(entries[1], step)
+        weights.append(fields.at(now).edges[0].weight)
+        fields.step_done(now)
+
+    assert weights == [1.0, 0.75, 0.5, 0.25, 0.0]
+
+
+def test_the_complement_gets_the_rest() -> None:
+    _, entries, fields = setup()
+    for step in range(1, 3):
+        fields.step_done(moment(entries[1], step))
+
+    values = fields.overrides(moment(entries[1], 3))
+
+    assert values["edges.gold.weight"] == 0.5
+    assert values["nodes.policy.rollout.temperature"] == 0.5
+
+
+def test_a_triggers_set_beats_the_anneal_and_an_edit_beats_both() -> None:
+    _, entries, fields = setup()
+    now = moment(entries[1], 1)
+
+    fields.set_by_trigger({"edges.gold.weight": 0.3})
+    assert fields.at(now).edges[0].weight == 0.3
+    fields.edit({"edges.gold.weight": 0.9})
+    assert fields.at(now).edges[0].weight == 0.9
+
+
+def test_an_edit_that_does_not_fit_is_refused_and_changes_nothing() -> None:
+    _, entries, fields = setup()
+    before = fields.at(moment(entries[1], 1))
+
+    with pytest.raises(SpecProblem):
+        fields.edit({LR: -1.0})
+
+    assert fields.at(moment(entries[1], 1)) == before
+
+
+def test_the_same_values_give_the_same_spec_object() -> None:
+    _, entries, fields = setup()
+
+    assert fields.at(moment(entries[0], 1)) is fields.at(moment(entries[0], 2))
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ("linear", [1.0, 0.5, 0.01]),
+        ("cosine", [1.0, 0.505, 0.01]),
+        ("exponential", [1.0, 0.1, 0.01]),
+        ("step", [1.0, 0.01, 0.01]),
+    ],
+)
+def test_shapes_begin_at_from_and_end_at_to(shape: str, expected: list[float]) -> None:
+    anneal = Anneal.model_validate({"path": "x", "from": 1.0, "to": 0.01, "shape": shape})
+
+    values = [anneal_value(anneal, step, 3) for step in (0, 1, 2)]
+
+    assert values == pytest.approx(expected, abs=6e-3)
+
+
+def test_a_cycle_begins_anew() -> None:
+    anneal = Anneal.model_validate({"path": "x", "from": 0.0, "to": 1.0, "cycle": 3})
+
+    assert [anneal_value(anneal, step, None) for step in range(6)] == [0, 0.5, 1, 0, 0.5, 1]

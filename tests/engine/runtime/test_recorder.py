@@ -1,0 +1,69 @@
+"""The event file: gapless numbers over attempts, a cut last line, sinks that fail."""
+
+import json
+from pathlib import Path
+
+from coloop.events import Gauges, LogEvent, RunStateEvent, RunStateName
+from coloop.runtime.recorder import NullSink, Recorder, read_events
+
+
+def test_seq_is_gapless_over_attempts(tmp_path: Path) -> None:
+    first = Recorder(tmp_path, "run")
+    first.record(RunStateEvent(state=RunStateName.RUNNING))
+    first.record(LogEvent(message="one"))
+    first.close()
+
+    second = Recorder(tmp_path, "run")
+    second.record(LogEvent(message="two"))
+    second.close()
+
+    events = read_events(tmp_path / "events.jsonl")
+    assert [event["seq"] for event in events] == [1, 2, 3]
+    assert [event["attempt"] for event in events] == [1, 1, 2]
+
+
+def test_a_line_that_was_not_written_whole_is_cut(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path, "run")
+    recorder.record(LogEvent(message="whole"))
+    recorder.close()
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(path.read_bytes() + b'{"seq": 2, "mess')
+
+    again = Recorder(tmp_path, "run")
+    again.record(LogEvent(message="next"))
+    again.close()
+
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["message"] for line in lines] == ["whole", "next"]
+    assert [line["seq"] for line in lines] == [1, 2]
+
+
+def test_a_sink_that_fails_is_dropped_and_the_run_goes_on(tmp_path: Path) -> None:
+    class Broken(NullSink):
+        def event(self, line: str) -> None:
+            raise RuntimeError("gone")
+
+    recorder = Recorder(tmp_path, "run", [Broken()])
+    recorder.record(LogEvent(message="one"))
+    recorder.record(LogEvent(message="two"))
+    recorder.close()
+
+    assert len(read_events(tmp_path / "events.jsonl")) == 2
+
+
+def test_events_after_a_number(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path, "run")
+    for name in "abc":
+        recorder.record(LogEvent(message=name))
+    recorder.close()
+
+    assert [e["message"] for e in read_events(tmp_path / "events.jsonl", after=1)] == ["b", "c"]
+
+
+def test_gauges_are_replaced_whole(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path, "run")
+    for step in (1, 2):
+        recorder.show(Gauges(at="now", run="run", state=RunStateName.RUNNING, step=step))
+    recorder.close()
+
+    assert json.loads((tmp_path / "gauges.json").read_text())["step"] == 2

@@ -1,0 +1,145 @@
+"""Phases in time: repeats, ends by steps, epochs and full buffers, and where a resume goes on."""
+
+from collections.abc import Iterator
+
+from coloop.plan.compile import compile_plan
+from coloop.runtime.timeline import Moment, Timeline, entries_of
+from coloop.spec.io import parse
+
+LOOP = """
+coloop: 1
+name: small
+nodes:
+  gold: {kind: dataset, source: {type: task, task: arithmetic}, rows_per_step: 4}
+  policy:
+    kind: actor
+    model: {type: scratch, architecture: tiny-qwen3}
+    algorithm: {name: sft}
+  pool: {kind: buffer, capacity: 8}
+edges:
+  - gold.rows -> pool.rows
+  - pool.rows -> policy.demonstrations
+schedule:
+  phases:
+    - {name: start, until: pool.full, max_steps: 5, fill: [pool]}
+    - repeat: 2
+      do: {clear: pool}
+      phases:
+        - {name: learn, steps: 2, learn: [policy.demonstrations]}
+        - {name: pass, epochs: 3, learn: [policy.demonstrations], do: {reset_optimizer: policy}}
+"""
+
+
+class Sources:
+    def __init__(self) -> None:
+        self.full = False
+
+    def steps_for_epochs(self, node: str, epochs: float) -> int:
+        assert node == "pool"
+        return int(epochs)
+
+    def is_full(self, buffer: str) -> bool:
+        return self.full
+
+
+def timeline(sources: Sources) -> Timeline:
+    spec = parse(LOOP).spec
+    assert spec is not None
+    return Timeline(entries_of(spec, compile_plan(spec)), sources)
+
+
+def walk(line: Timeline) -> Iterator[Moment]:
+    while not line.is_over:
+        if line.must_enter:
+            line.enter()
+        moment = line.next_moment()
+        if moment is None:
+            line.leave()
+        else:
+            yield moment
+
+
+def test_phases_come_in_order_and_groups_come_round() -> None:
+    sources = Sources()
+    sources.full = True
+
+    moments = list(walk(timeline(sources)))
+
+    assert [m.phase.name for m in moments] == ["learn"] * 2 + ["pass"] * 3 + ["learn"] * 2 + [
+        "pass"
+    ] * 3
+    assert [m.step for m in moments] == list(range(1, 11))
+    assert [m.step_in_phase for m in moments] == [1, 2, 1, 2, 3, 1, 2, 1, 2, 3]
+
+
+def test_until_ends_when_the_buffer_is_full_or_at_its_cap() -> None:
+    sources = Sources()
+    steps = 0
+    for moment in walk(timeline(sources)):
+        steps += moment.phase.name == "start"
+    assert steps == 5
+
+    sources = Sources()
+    line = timeline(sources)
+    seen = []
+    for moment in walk(line):
+        seen.append(moment.phase.name)
+        sources.full = len(seen) >= 2
+    assert seen.count("start") == 2
+
+
+def test_a_groups_do_acts_at_the_start_of_each_round_before_the_phases_own() -> None:
+    entries = timeline(Sources()).entries
+
+    does = [
+        (entry.plan.name, [bool(a.clear) for a in entry.actions], entry.round) for entry in entries
+    ]
+
+    assert does == [
+        ("start", [], 1),
+        ("learn", [True], 1),
+        ("pass", [False], 1),
+        ("learn", [True], 2),
+        ("pass", [False], 2),
+    ]
+
+
+def test_a_trigger_ends_the_phase_after_this_step() -> None:
+    sources = Sources()
+    line = timeline(sources)
+    names = []
+    for moment in walk(line):
+        names.append(moment.phase.name)
+        if moment.step == 1:
+            line.leave_after_this_step()
+
+    assert names[:2] == ["start", "learn"]
+
+
+def test_a_resumed_timeline_goes_on_at_the_same_moment() -> None:
+    sources = Sources()
+    whole = [(m.phase.name, m.step, m.step_in_phase) for m in walk(timeline(sources))]
+
+    first = timeline(sources)
+    seen = []
+    for moment in walk(first):
+        seen.append((moment.phase.name, moment.step, moment.step_in_phase))
+        if moment.step == 7:
+            break
+    second = timeline(sources)
+    second.load_state(first.state())
+    seen += [(m.phase.name, m.step, m.step_in_phase) for m in walk(second)]
+
+    assert seen == whole
+
+
+def test_a_step_that_was_taken_back_comes_again() -> None:
+    line = timeline(Sources())
+    line.enter()
+    line.next_moment()
+    line.take_back_step()
+
+    moment = line.next_moment()
+
+    assert moment is not None
+    assert (moment.step, moment.step_in_phase) == (1, 1)
