@@ -13,7 +13,7 @@ from torch import Tensor
 from coloop.algos.kl import LOG_RATIO_LIMIT
 from coloop.algos.losses import log_ratios
 from coloop.algos.masks import masked_mean, masked_sum
-from coloop.algos.shapes import check_mask, check_rank, check_same_shape
+from coloop.algos.shapes import check_mask, check_rank, check_same_shape, wide
 
 CorrectionMethod = Literal["token_tis", "icepop", "sequence_mask", "none"]
 
@@ -88,5 +88,5 @@ def within(weight: Tensor, lowest: float | None, highest: float | None) -> Tenso
 def off_policy_weights(log_probs: Tensor, *, shaping: float) -> Tensor:
     """π / (π + c), in place of the ratio for rows that others wrote (arXiv 2504.14945). (B, T)."""
     check_rank(2, log_probs=log_probs)
-    probability = log_probs.float().exp()
+    probability = wide(log_probs).exp()
     return probability / (probability + shaping)

@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from coloop.algos.shapes import check_same_shape
+from coloop.algos.shapes import check_same_shape, wide
 
 KlEstimator = Literal["k1", "k2", "k3", "k3+"]
 
@@ -26,7 +26,7 @@ def kl_divergence(
     that of KL(π‖ref) and k3's is that of KL(ref‖π). http://joschu.net/blog/kl-approx.html
     """
     check_same_shape(log_probs=log_probs, log_probs_reference=log_probs_reference)
-    difference = log_probs.float() - log_probs_reference.float()
+    difference = wide(log_probs) - wide(log_probs_reference)
     difference = difference.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
     match estimator:
         case "k1":

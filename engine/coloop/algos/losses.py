@@ -10,7 +10,7 @@ from torch import Tensor
 
 from coloop.algos.kl import LOG_RATIO_LIMIT
 from coloop.algos.masks import masked_mean
-from coloop.algos.shapes import check_mask, check_rank, check_same_shape
+from coloop.algos.shapes import check_mask, check_rank, check_same_shape, wide
 
 
 def _check(log_probs: Tensor, log_probs_old: Tensor, advantages: Tensor, mask: Tensor) -> None:
@@ -23,7 +23,7 @@ def _check(log_probs: Tensor, log_probs_old: Tensor, advantages: Tensor, mask: T
 
 def log_ratios(log_probs: Tensor, log_probs_old: Tensor, mask: Tensor) -> Tensor:
     """log ρ in ±20, 0 outside the mask. (B, T) -> (B, T)."""
-    difference = torch.where(mask, log_probs.float() - log_probs_old.float(), 0.0)
+    difference = torch.where(mask, wide(log_probs) - wide(log_probs_old), 0.0)
     return difference.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT)
 
 
@@ -73,7 +73,7 @@ def is_clipped(
 def policy_gradient(log_probs: Tensor, advantages: Tensor, mask: Tensor) -> Tensor:
     """−A log π. REINFORCE (Williams 1992); no ratio, no clip."""
     _check(log_probs, log_probs, advantages, mask)
-    return torch.where(mask, -advantages * log_probs.float(), 0.0)
+    return torch.where(mask, -advantages * wide(log_probs), 0.0)
 
 
 def sequence_clipped(
@@ -110,7 +110,7 @@ def cispo(
     _check(log_probs, log_probs_old, advantages, mask)
     ratio = log_ratios(log_probs, log_probs_old, mask).exp().clamp(ratio_min, ratio_max)
     # The ratio is a weight here: the gradient goes through log π alone, on clipped tokens as well.
-    return torch.where(mask, -ratio.detach() * advantages * log_probs.float(), 0.0)
+    return torch.where(mask, -ratio.detach() * advantages * wide(log_probs), 0.0)
 
 
 def sapo(
@@ -159,7 +159,7 @@ def gmpo(
 def token_covariances(log_probs: Tensor, advantages: Tensor, mask: Tensor) -> Tensor:
     """(A − mean A)(log π − mean log π) over the batch's tokens, detached. (B, T) -> (B, T)."""
     _check(log_probs, log_probs, advantages, mask)
-    known = log_probs.detach().float()  # a selection of tokens, never a path of the gradient
+    known = wide(log_probs.detach())  # a selection of tokens, never a path of the gradient
     centred = (advantages - masked_mean(advantages, mask)) * (known - masked_mean(known, mask))
     return torch.where(mask, centred, 0.0)
 

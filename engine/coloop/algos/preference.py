@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from coloop.algos.masks import masked_mean, masked_sum
-from coloop.algos.shapes import check_rank, check_rows, check_same_shape
+from coloop.algos.shapes import check_rank, check_rows, check_same_shape, wide
 
 
 def side_log_ratios(
@@ -22,7 +22,7 @@ def side_log_ratios(
     """Σ_t or mean_t of log π − log π_ref over a side's trained tokens. (P, T) -> (P,)."""
     check_rank(2, log_probs=log_probs)
     check_same_shape(log_probs=log_probs, log_probs_reference=log_probs_reference, mask=mask)
-    difference = log_probs.float() - log_probs_reference.float()
+    difference = wide(log_probs) - wide(log_probs_reference)
     return masked_mean(difference, mask, dim=1) if mean else masked_sum(difference, mask, dim=1)
 
 

@@ -1,9 +1,10 @@
-"""Checks that stand on the first lines of every public function of this package.
+"""Checks that stand on the first lines of every public function of this package, and its precision.
 
 Invariant: a wrong rank or shape raises ``ValueError`` with the shapes that were met, before any
 arithmetic can broadcast it into a plausible number.
 """
 
+import torch
 from torch import Tensor
 
 
@@ -28,7 +29,7 @@ def check_same_shape(**tensors: Tensor | None) -> None:
 
 def check_mask(mask: Tensor) -> None:
     """Raise unless `mask` is a bool tensor."""
-    if str(mask.dtype) != "torch.bool":
+    if mask.dtype != torch.bool:
         raise ValueError(f"a mask must be bool, got {mask.dtype}")
 
 
@@ -38,3 +39,8 @@ def check_rows(like: Tensor, /, **tensors: Tensor | None) -> None:
     for name, tensor in tensors.items():
         if tensor is not None and tensor.shape[0] != like.shape[0]:
             raise ValueError(f"{name} has {tensor.shape[0]} rows, expected {like.shape[0]}")
+
+
+def wide(tensor: Tensor) -> Tensor:
+    """The tensor in float32, or in float64 where it is that: no formula is computed in less."""
+    return tensor if tensor.dtype == torch.float64 else tensor.float()

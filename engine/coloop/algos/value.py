@@ -6,7 +6,7 @@ Legend: ``B`` sequences, ``T`` token positions. Does not know how returns were m
 import torch
 from torch import Tensor
 
-from coloop.algos.shapes import check_mask, check_rank, check_same_shape
+from coloop.algos.shapes import check_mask, check_rank, check_same_shape, wide
 
 
 def value_loss(
@@ -24,10 +24,11 @@ def value_loss(
     check_rank(2, values=values)
     check_same_shape(values=values, values_old=values_old, returns=returns, mask=mask)
     check_mask(mask)
-    squared = (values.float() - returns.float()).square()
+    values, values_old, returns = wide(values), wide(values_old), wide(returns)
+    squared = (values - returns).square()
     if clip is not None:
-        kept = torch.clamp(values.float(), values_old.float() - clip, values_old.float() + clip)
-        squared = torch.maximum(squared, (kept - returns.float()).square())
+        kept = torch.clamp(values, values_old - clip, values_old + clip)
+        squared = torch.maximum(squared, (kept - returns).square())
     return torch.where(mask, squared / 2, 0.0)
 
 

@@ -19,6 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from coloop.algos.shapes import wide
 from coloop.batch import Batch, collate, pack, split_units
 from coloop.batch import Sequence as TokenSequence
 from coloop.recipes.protocol import PolicyOutputs
@@ -179,7 +180,7 @@ def _log_probs(
     entropy: EntropyMode,
 ) -> tuple[Tensor, Tensor | None]:
     """(N, H) -> log-probs (N,) of the targets and entropies (N,), float32."""
-    logits = logits_of(states).float()  # (N, V)
+    logits = wide(logits_of(states))  # (N, V)
     if temperature != 1.0:
         logits = logits / temperature
     total = logits.logsumexp(-1)  # (N,)

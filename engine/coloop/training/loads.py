@@ -1,4 +1,4 @@
-"""One load of an update, made ready: rows as tensors, settings with the coefficient of the moment."""
+"""One load of an update, made ready: rows as tensors, settings with the moment's coefficients."""
 
 from dataclasses import dataclass, replace
 from typing import Any

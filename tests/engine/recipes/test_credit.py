@@ -1,0 +1,376 @@
+"""Credit of several rewards: literal numbers for every way to combine them."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from coloop.recipes import CreditInput, CreditOutput, EdgeScores
+from coloop.recipes.credit import GROUP_OF_ONE, credit_rows
+from coloop.spec.algorithm import (
+    ResolvedRewards,
+    RewardsAlgorithm,
+    resolve_rewards_algorithm,
+)
+from coloop.spec.training import Credit
+
+Score = float | None | Mapping[int, float]
+
+
+def settings(name: str = "grpo", **fields: Any) -> ResolvedRewards:
+    return resolve_rewards_algorithm(
+        RewardsAlgorithm.model_validate({"name": name, **fields}), max_new_tokens=8
+    )
+
+
+def rows(
+    *edges: tuple[str, float, list[Score]],
+    groups: list[int] | None = None,
+    lengths: list[int] | None = None,
+    **fields: Any,
+) -> CreditInput:
+    size = len(edges[0][2])
+    sizes = lengths or [2] * size
+    return CreditInput(
+        edges=[EdgeScores(name=name, weight=weight, scores=said) for name, weight, said in edges],
+        groups=groups or [0] * size,
+        loss_masks=[[True] * length for length in sizes],
+        **fields,
+    )
+
+
+def run(given: CreditInput, algorithm: ResolvedRewards, **credit: Any) -> CreditOutput:
+    return credit_rows(given, algorithm, Credit.model_validate(credit))
+
+
+SCORES: list[Score] = [1.0, 0.0, 0.0, 0.0, 0.5, 0.5, 0.5, 0.5]
+TWO_GROUPS = [0, 0, 0, 0, 1, 1, 1, 1]
+LENGTHS = [3, 1, 2, 4, 2, 2, 1, 3]
+
+GOLDEN = {
+    "grpo": (1.499997, -0.499999, 0.0),
+    "verl-grpo": (1.499997, -0.499999, 0.0),
+    "trl-grpo": (1.499700, -0.499900, 0.0),
+    "nemo-grpo": (1.0, -0.577349, 0.0),
+    "dr_grpo": (0.75, -0.25, 0.0),
+    "rloo": (1.0, -0.333333, 0.0),
+    "verl-rloo": (1.0, -0.333333, 0.0),
+    "opo": (0.7, -0.3, 0.0),
+    "reinforce_pp_baseline": (2.049461, -0.788254, -0.078825),
+    "verl-reinforce_pp_baseline": (2.049461, -0.788254, -0.078825),
+    "nemo-reinforce_pp_baseline": (2.108878, -0.811107, -0.081111),
+    "reinforce_pp": (1.669510, -1.062415, 0.303547),
+    "verl-reinforce_pp": (1.669510, -1.062415, 0.303547),
+}
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_presets_give_the_advantages_of_their_frameworks(name: str) -> None:
+    first, others, equal = GOLDEN[name]
+
+    output = run(rows(("exact", 1.0, SCORES), groups=TWO_GROUPS, lengths=LENGTHS), settings(name))
+
+    assert list(output.advantages) == pytest.approx([first, *[others] * 3, *[equal] * 4], abs=2e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("openrlhf-reinforce_baseline", (2.108878, -0.811107, -0.081111)),
+        ("openrlhf-reinforce", (1.717911, -1.093216, 0.312348)),
+        ("openrlhf-rloo", (1.0, -0.333333, 0.0)),
+    ],
+)
+def test_openrlhf_presets_without_their_kl(name: str, expected: tuple[float, float, float]) -> None:
+    first, others, equal = expected
+
+    output = run(
+        rows(("exact", 1.0, SCORES), groups=TWO_GROUPS, lengths=LENGTHS), settings(name, kl=None)
+    )
+
+    assert list(output.advantages) == pytest.approx([first, *[others] * 3, *[equal] * 4], abs=2e-6)
+
+
+@pytest.mark.parametrize("combine", ["sum_then_normalize", "normalize_then_sum"])
+@pytest.mark.parametrize("missing", ["sum_of_available", "mean_of_available", "skip_row"])
+@pytest.mark.parametrize("name", ["grpo", "dr_grpo", "rloo", "reinforce_pp_baseline", "reinforce"])
+def test_weights_one_and_zero_are_the_single_reward_bit_for_bit(
+    combine: str, missing: str, name: str
+) -> None:
+    said: list[Score] = [0.1, 0.7, None, 1 / 3, 0.9, 0.2]
+    other: list[Score] = [None, 5.0, 1.0, None, -3.0, 0.1]
+    groups = [0, 0, 0, 1, 1, 1]
+
+    alone = run(
+        rows(("a", 1.0, said), groups=groups), settings(name), combine=combine, missing=missing
+    )
+    both = run(
+        rows(("a", 1.0, said), ("b", 0.0, other), groups=groups),
+        settings(name),
+        combine=combine,
+        missing=missing,
+    )
+
+    assert both.advantages == alone.advantages
+    assert both.rewards == alone.rewards
+
+
+def test_rewards_are_weighted_summed_and_then_normalised() -> None:
+    # R = 1·(1, 0, 1, 0) + 0.5·(0, 2, 2, 0) = (1, 1, 2, 0), mean 1
+    output = run(
+        rows(("a", 1.0, [1.0, 0.0, 1.0, 0.0]), ("b", 0.5, [0.0, 2.0, 2.0, 0.0])),
+        settings("dr_grpo"),
+    )
+
+    assert output.rewards == (1.0, 1.0, 2.0, 0.0)
+    assert output.advantages == (0.0, 0.0, 1.0, -1.0)
+    assert output.metrics["reward/a"] == 0.5
+    assert output.metrics["reward/b"] == 1.0
+
+
+def test_what_is_missing_counts_nothing_or_the_mean_or_leaves_the_update() -> None:
+    given = rows(
+        ("a", 1.0, [1.0, 0.0, None, None]),
+        ("b", 3.0, [None, 2.0, 1.0, None]),
+    )
+
+    summed = run(given, settings("reinforce"), missing="sum_of_available")
+    mean = run(given, settings("reinforce"), missing="mean_of_available")
+    skipped = run(given, settings("reinforce"), missing="skip_row")
+
+    assert summed.rewards == (1.0, 6.0, 3.0, None)
+    # weighted means: 1·1/1, (0 + 3·2)/4, 3·1/3
+    assert mean.rewards == (1.0, 1.5, 1.0, None)
+    assert skipped.rewards == (None, 6.0, None, None)
+    assert skipped.advantages == (None, 6.0, None, None)
+    assert skipped.metrics["rows/without_reward"] == 3.0
+
+
+def test_gdpo_normalises_each_reward_then_the_sum_over_the_batch() -> None:
+    """Rewards of unlike scale weigh alike; two groups of two."""
+    small: list[Score] = [0.0, 1.0, 0.0, 0.0]
+    large: list[Score] = [0.0, 0.0, 0.0, 100.0]
+    groups = [0, 0, 1, 1]
+
+    output = run(
+        rows(("small", 1.0, small), ("large", 1.0, large), groups=groups),
+        settings("grpo"),
+        combine="normalize_then_sum",
+    )
+
+    # each normalised in its group: ∓0.7071 where it varies; the sum has mean 0 and std 0.8165
+    expected = math.sqrt(0.5) / math.sqrt(4 * 0.5 / 3)
+    assert list(output.advantages) == pytest.approx(
+        [-expected, expected, -expected, expected], abs=1e-4
+    )
+
+
+def test_the_three_ways_to_combine_differ() -> None:
+    given = rows(
+        ("a", 1.0, [1.0, 0.0, 0.0, 0.0]), ("b", 1.0, [0.0, 0.0, 10.0, 20.0]), groups=[0] * 4
+    )
+    ways = ("sum_then_normalize", "normalize_then_sum", "separate_advantages")
+
+    found = [run(given, settings("grpo"), combine=way).advantages for way in ways]
+
+    # separate: (1.5, -.5, -.5, -.5) + (-.783349, -.783349, .261116, 1.305582)
+    assert list(found[2]) == pytest.approx([0.716651, -1.283349, -0.238884, 0.805582], abs=1e-4)
+    assert len({tuple(way) for way in found}) == 3
+
+
+def test_a_reward_is_normalised_among_the_rows_that_it_scores() -> None:
+    given = rows(("a", 1.0, [1.0, 0.0, None]), ("b", 1.0, [0.0, 0.0, 0.0]))
+
+    output = run(given, settings("dr_grpo"), combine="separate_advantages")
+
+    assert output.advantages == (0.5, -0.5, 0.0)
+
+
+def test_a_group_of_one_gets_nothing_and_an_alert() -> None:
+    given = rows(("a", 1.0, [1.0, 0.0, 5.0]), groups=[0, 0, 1])
+
+    warned = run(given, settings("grpo"))
+    allowed = run(given, settings("grpo", allow_group_of_one=True))
+    without_groups = run(given, settings("reinforce"))
+
+    assert warned.advantages[2] == allowed.advantages[2] == 0.0
+    assert [code for code, _ in warned.alerts] == [GROUP_OF_ONE]
+    assert "1 of 3 rows" in warned.alerts[0][1]
+    assert allowed.alerts == without_groups.alerts == ()
+    assert without_groups.advantages[2] == 5.0
+
+
+def test_scores_are_clipped_before_the_baseline() -> None:
+    given = rows(("a", 1.0, [100.0, -100.0]))
+
+    output = run(given, settings("dr_grpo", reward_clip=10.0))
+
+    assert output.advantages == (10.0, -10.0)
+    assert output.rewards == (100.0, -100.0)
+
+
+def test_step_scores_become_rewards_to_go() -> None:
+    given = rows(("steps", 1.0, [{0: 1.0, 2: -1.0}, {1: 2.0}]), lengths=[4, 3])
+
+    output = run(given, settings("reinforce"))
+    discounted = run(given, settings("reinforce", gamma=0.5))
+
+    assert output.advantages == ([0.0, -1.0, -1.0, 0.0], [2.0, 2.0, 0.0])
+    assert discounted.advantages == ([0.75, -0.5, -1.0, 0.0], [1.0, 2.0, 0.0])
+
+
+def test_process_supervision_normalises_over_all_steps_of_the_group() -> None:
+    # three steps 1, 0, 0.5: mean 0.5, std 0.5 -> 1, -1, 0
+    given = rows(("steps", 1.0, [{0: 1.0, 1: 0.0}, {1: 0.5}]), lengths=[2, 2])
+
+    output = run(given, settings("grpo", epsilon=0.0))
+
+    assert output.advantages == ([0.0, -1.0], 0.0)
+
+
+def test_a_step_score_and_a_score_of_the_row_meet() -> None:
+    given = rows(("steps", 1.0, [{0: 1.0}]), ("outcome", 2.0, [3.0]), lengths=[3])
+
+    output = run(given, settings("reinforce"))
+
+    assert output.advantages == ([7.0, 6.0, 6.0],)
+    assert output.rewards == (7.0,)
+
+
+def test_a_score_of_the_row_stands_at_its_last_trained_token() -> None:
+    given = CreditInput(
+        edges=[EdgeScores(name="a", weight=1.0, scores=[1.0])],
+        groups=[0],
+        loss_masks=[[True, False, True, False]],
+    )
+
+    output = run(given, settings("reinforce", gamma=0.5))
+
+    assert output.advantages == ([0.5, 0.0, 1.0, 0.0],)
+
+
+def test_kl_in_the_reward_is_one_number_a_row_with_a_group_baseline() -> None:
+    kl = {"coefficient": 0.1, "estimator": "k1", "into": "reward"}
+    given = rows(
+        ("a", 1.0, [1.0, 0.0]), log_prob_differences=[[1.0, 2.0], [0.0, -1.0]], lengths=[2, 2]
+    )
+
+    output = run(given, settings("rloo", kl=kl))
+
+    # R - 0.1 Σ k1 = (0.7, 0.1); leave one out: ±0.6
+    assert list(output.advantages) == pytest.approx([0.6, -0.6])
+    assert output.metrics["kl/penalty"] == pytest.approx(0.1 * 2 / 4)
+
+
+def test_kl_in_the_reward_is_taken_from_each_token_without_a_baseline() -> None:
+    kl = {"coefficient": 0.5, "estimator": "k1", "into": "reward"}
+    given = rows(("a", 1.0, [1.0]), log_prob_differences=[[1.0, 2.0]], kl_coefficient=0.1)
+
+    output = run(given, settings("reinforce", kl=kl))
+
+    # token rewards -0.1·1 and 1 - 0.1·2
+    assert output.advantages[0] == pytest.approx([0.7, 0.8])
+    with pytest.raises(ValueError, match="reference"):
+        run(rows(("a", 1.0, [1.0])), settings("reinforce", kl=kl))
+
+
+def test_gae_gives_advantages_and_returns_over_a_tool_gap() -> None:
+    given = CreditInput(
+        edges=[EdgeScores(name="a", weight=1.0, scores=[1.0])],
+        groups=[0],
+        loss_masks=[[True, True, False, False, True]],
+        values=[[0.1, 0.2, 9.0, 9.0, 0.4]],
+    )
+
+    output = run(given, settings("ppo", whiten=False, gae_lambda=0.95))
+
+    assert output.returns is not None
+    assert output.advantages[0] == pytest.approx([0.8315, 0.77, 0, 0, 0.6], abs=1e-6)
+    assert output.returns[0] == pytest.approx([0.9315, 0.97, 0, 0, 1.0], abs=1e-6)
+    with pytest.raises(ValueError, match="critic"):
+        run(rows(("a", 1.0, [1.0])), settings("ppo"))
+
+
+def test_remax_subtracts_the_greedy_score() -> None:
+    given = rows(("a", 1.0, [1.0, 0.0]), greedy_scores=[0.25, 0.25])
+
+    assert run(given, settings("remax")).advantages == (0.75, -0.25)
+    with pytest.raises(ValueError, match="greedy"):
+        run(rows(("a", 1.0, [1.0])), settings("remax"))
+
+
+def test_whitening_counts_a_row_as_often_as_it_was_drawn() -> None:
+    once = rows(("a", 1.0, [1.0, 0.0, 0.0]), lengths=[1, 1, 1])
+    counted = rows(("a", 1.0, [1.0, 0.0]), lengths=[1, 1], counts=[1.0, 2.0])
+
+    expected = run(once, settings("reinforce_pp")).advantages
+    found = run(counted, settings("reinforce_pp")).advantages
+
+    assert list(found) == pytest.approx(list(expected[:2]))
+
+
+def test_rows_of_other_groups_change_nothing_without_whitening() -> None:
+    few = run(rows(("a", 1.0, [0.3, 0.9]), groups=[0, 0]), settings("grpo"))
+    many = run(rows(("a", 1.0, [0.3, 7.0, 0.9, -5.0]), groups=[0, 1, 0, 1]), settings("grpo"))
+
+    assert (many.advantages[0], many.advantages[2]) == few.advantages
+
+
+def test_metrics_say_what_was_rewarded() -> None:
+    given = rows(("a", 1.0, [1.0, 0.0, 0.5, 0.5]), groups=[0, 0, 1, 1])
+
+    metrics = run(given, settings("grpo")).metrics
+
+    assert metrics["reward/mean"] == 0.5
+    assert metrics["reward/zero_variance"] == 0.5
+    assert metrics["advantage/mean"] == pytest.approx(0.0, abs=1e-6)
+    assert metrics["advantage/std"] > 0
+
+
+def test_nothing_scored_is_no_error() -> None:
+    for given in (rows(("a", 1.0, [None, None])), rows(("a", 0.0, [1.0, 1.0]))):
+        output = run(given, settings("grpo"))
+        assert output.advantages == (None, None)
+        assert output.metrics["rows/without_reward"] == 2.0
+
+
+def test_rows_without_a_trained_token_get_zero() -> None:
+    given = CreditInput(
+        edges=[EdgeScores(name="a", weight=1.0, scores=[1.0, 0.0])],
+        groups=[0, 0],
+        loss_masks=[[False, False], [True]],
+    )
+
+    output = run(given, settings("dr_grpo"))
+
+    assert output.advantages == (0.0, -0.5)
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (rows(("a", 1.0, [1.0, float("nan")])), "row 1 is not finite"),
+        (rows(("a", 1.0, [{7: 1.0}])), "token 7 of row 0"),
+        (rows(("a", 1.0, [1.0]), counts=[1.0, 2.0]), "counts has 2 rows, expected 1"),
+        (rows(("a", 1.0, [1.0]), ("b", 1.0, [1.0, 2.0])), "scores of b has 2 rows"),
+    ],
+)
+def test_broken_input_is_refused_by_name(broken: CreditInput, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        run(broken, settings("grpo"))
+
+
+def test_credit_that_is_not_applied_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"credit\.rounds"):
+        run(rows(("a", 1.0, [1.0])), settings("grpo"), rounds={"discount": 0.9})
+
+
+def test_estimators_see_groups_by_any_hashable_key() -> None:
+    keyed = CreditInput(
+        edges=[EdgeScores(name="a", weight=1.0, scores=[1.0, 0.0, 3.0])],
+        groups=[("x", 1), ("x", 1), None],
+        loss_masks=[[True], [True], [True]],
+    )
+
+    assert run(keyed, settings("dr_grpo")).advantages == (0.5, -0.5, 0.0)

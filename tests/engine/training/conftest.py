@@ -1,0 +1,154 @@
+"""Tiny causal models and rows, built in code."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedModel, Qwen3Config
+
+from coloop.batch import Pair, Sequence, completion_sequence
+from coloop.recipes import recipe_of
+from coloop.spec.algorithm import (
+    PreferenceAlgorithm,
+    RewardsAlgorithm,
+    Sft,
+    resolve_pairs_algorithm,
+    resolve_rewards_algorithm,
+)
+from coloop.spec.training import Training
+from coloop.training import TeachingLoad
+
+VOCABULARY = 23
+
+Build = Callable[..., PreTrainedModel]
+MakeLoad = Callable[..., TeachingLoad]
+MakeTraining = Callable[..., Training]
+
+
+@pytest.fixture
+def build_model() -> Build:
+    """A tiny Qwen3 or Llama in float32; the seed decides its weights."""
+
+    def build(kind: str = "qwen3", *, seed: int = 0, **fields: Any) -> PreTrainedModel:
+        config_class = {"qwen3": Qwen3Config, "llama": LlamaConfig}[kind]
+        config = config_class(
+            **{
+                "vocab_size": VOCABULARY,
+                "hidden_size": 16,
+                "intermediate_size": 32,
+                "num_hidden_layers": 2,
+                "num_attention_heads": 2,
+                "num_key_value_heads": 1,
+                "head_dim": 8,
+                "max_position_embeddings": 64,
+                "tie_word_embeddings": kind == "qwen3",
+                "initializer_range": 0.3,
+                **fields,
+            }
+        )
+        torch.manual_seed(seed)
+        model: PreTrainedModel = AutoModelForCausalLM.from_config(config)
+        return model.eval()
+
+    return build
+
+
+@pytest.fixture
+def make_training() -> MakeTraining:
+    """A `training` section."""
+
+    def make(
+        *, lr: float = 1e-3, optimizer: dict[str, Any] | None = None, **fields: Any
+    ) -> Training:
+        section = {"name": "adamw", "lr": lr, **(optimizer or {})}
+        return Training.model_validate({"optimizer": section, **fields})
+
+    return make
+
+
+def settings_of(algorithm: str, **fields: Any) -> Any:
+    if algorithm == "sft":
+        return Sft.model_validate({"name": "sft", **fields})
+    if algorithm in ("dpo", "ipo", "spin"):
+        return resolve_pairs_algorithm(
+            PreferenceAlgorithm.model_validate({"name": algorithm, **fields})
+        )
+    return resolve_rewards_algorithm(
+        RewardsAlgorithm.model_validate({"name": algorithm, **fields}), max_new_tokens=9
+    )
+
+
+def random_rows(size: int, seed: int, *, with_reference: bool = True) -> list[Sequence]:
+    """Rollouts with gaps in their loss masks, as tools leave them."""
+    draw = random.Random(seed)
+    rows = []
+    for row in range(size):
+        length = draw.randint(1, 7)
+        mask = [draw.random() < 0.8 for _ in range(length)]
+        mask[draw.randrange(length)] = True
+        rows.append(
+            completion_sequence(
+                id=f"row{row}",
+                prompt_ids=[draw.randrange(VOCABULARY) for _ in range(draw.randint(1, 4))],
+                completion_ids=[draw.randrange(VOCABULARY) for _ in range(length)],
+                loss_mask=mask,
+                log_probs_rollout=[-draw.uniform(1, 4) for _ in range(length)],
+                log_probs_reference=(
+                    [-draw.uniform(1, 4) for _ in range(length)] if with_reference else None
+                ),
+                advantages=draw.gauss(0, 1),
+                weight=draw.choice([1.0, 0.5]),
+                count=draw.choice([1.0, 1.0, 2.0]),
+                group=f"group{row // 4}",
+            )
+        )
+    return rows
+
+
+def random_pairs(size: int, seed: int) -> list[Pair]:
+    draw = random.Random(seed)
+    chosen, rejected = random_rows(size, seed + 1), random_rows(size, seed + 2)
+    return [
+        Pair(
+            id=f"pair{k}",
+            chosen=chosen[k],
+            rejected=rejected[k],
+            weight=draw.choice([1.0, 0.5]),
+            count=draw.choice([1.0, 2.0]),
+        )
+        for k in range(size)
+    ]
+
+
+@pytest.fixture
+def make_load() -> MakeLoad:
+    """A load of random rows for an algorithm by name."""
+
+    def make(
+        algorithm: str = "grpo",
+        *,
+        size: int = 12,
+        seed: int = 0,
+        role: str = "actor",
+        rows: Any = None,
+        weight: float = 1.0,
+        temperature: float = 1.0,
+        **fields: Any,
+    ) -> TeachingLoad:
+        settings = settings_of(algorithm, **fields)
+        recipe = recipe_of(settings)
+        if rows is None:
+            rows = random_pairs(size, seed) if recipe.port == "pairs" else random_rows(size, seed)
+        return TeachingLoad(
+            role=role,
+            port=recipe.port,
+            recipe=recipe,
+            settings=settings,
+            rows=rows,
+            weight=weight,
+            temperature=temperature,
+        )
+
+    return make

@@ -1,0 +1,161 @@
+"""Batches: alignment, padding, selection, splitting and packing."""
+
+import pytest
+import torch
+
+from coloop.batch import (
+    Pair,
+    Sequence,
+    collate,
+    collate_pairs,
+    completion_sequence,
+    concat,
+    pack,
+    split_units,
+)
+
+
+def sequence(name: str, tokens: list[int], trained: int, **fields: object) -> Sequence:
+    mask = [False] * (len(tokens) - trained) + [True] * trained
+    return Sequence(id=name, token_ids=tokens, loss_mask=mask, **fields)  # type: ignore[arg-type]
+
+
+def test_rows_are_padded_on_the_right_to_a_multiple() -> None:
+    batch = collate(
+        [sequence("a", [5, 6, 7], 2), sequence("b", [8, 9], 1)], pad_id=1, pad_to_multiple=4
+    )
+
+    assert batch.token_ids.tolist() == [[5, 6, 7, 1], [8, 9, 1, 1]]
+    assert batch.attention_mask.tolist() == [[True, True, True, False], [True, True, False, False]]
+    assert batch.loss_mask.tolist() == [[False, True, True, False], [False, True, False, False]]
+    assert batch.lengths() == [3, 2]
+
+
+def test_one_advantage_stands_for_all_trained_tokens_only() -> None:
+    batch = collate(
+        [
+            sequence("a", [5, 6, 7], 2, advantages=3.0),
+            sequence("b", [8, 9], 1, advantages=[7.0, -1.0]),
+        ]
+    )
+
+    assert batch.advantages is not None
+    assert batch.advantages.tolist() == [[0, 3, 3], [0, -1, 0]]
+
+
+def test_numbers_of_a_completion_are_aligned_to_its_tokens() -> None:
+    made = completion_sequence(
+        id="a",
+        prompt_ids=[1, 2],
+        completion_ids=[3, 4],
+        loss_mask=[True, False],
+        log_probs_rollout=[-1.0, -2.0],
+        advantages=0.5,
+    )
+
+    assert made.token_ids == [1, 2, 3, 4]
+    assert made.loss_mask == [False, False, True, False]
+    assert made.log_probs_rollout == [0, 0, -1.0, -2.0]
+    assert made.advantages == 0.5
+
+
+def test_selecting_cuts_padding_that_is_not_needed() -> None:
+    batch = collate(
+        [sequence("a", [5, 6, 7, 8], 2, advantages=1.0), sequence("b", [8, 9], 1, advantages=2.0)]
+    )
+
+    part = batch.select([1])
+
+    assert part.ids == ("b",)
+    assert part.token_ids.tolist() == [[8, 9]]
+    assert part.advantages is not None
+    assert part.advantages.tolist() == [[0, 2]]
+
+
+def test_concatenated_batches_share_one_width() -> None:
+    first = collate([sequence("a", [5, 6, 7], 1)])
+    second = collate([sequence("b", [8, 9], 1)])
+
+    both = concat([first, second])
+
+    assert both.ids == ("a", "b")
+    assert both.token_ids.tolist() == [[5, 6, 7], [8, 9, 0]]
+    with pytest.raises(ValueError, match="advantages"):
+        concat([first, collate([sequence("c", [1, 2], 1, advantages=1.0)])])
+
+
+def test_pairs_stand_at_one_width_and_are_selected_together() -> None:
+    pairs = [
+        Pair(
+            id=f"p{k}",
+            chosen=sequence(f"c{k}", [1, 2, 3 + k], 1),
+            rejected=sequence(f"r{k}", [1] * (2 + k), 1),
+            probability=0.5 + k / 10,
+        )
+        for k in range(3)
+    ]
+
+    batch = collate_pairs(pairs)
+    part = batch.select([2, 0])
+
+    assert batch.lengths() == [6, 6, 8]
+    assert part.sides.ids == ("c2", "c0", "r2", "r0")
+    assert part.chosen.ids == ("c2", "c0")
+    assert part.rejected.token_ids.tolist() == [[1, 1, 1, 1], [1, 1, 0, 0]]
+    assert part.probability.tolist() == pytest.approx([0.7, 0.5])
+
+
+@pytest.mark.parametrize("tokens", [4, 10, 30, 1000])
+@pytest.mark.parametrize("rows", [None, 1, 3])
+def test_micro_batches_hold_every_unit_once_within_their_limits(
+    tokens: int, rows: int | None
+) -> None:
+    lengths = [3, 9, 1, 4, 4, 12, 2, 7]
+
+    parts = split_units(lengths, rows=rows, tokens=tokens)
+
+    assert sorted(unit for part in parts for unit in part) == list(range(8))
+    for part in parts:
+        assert rows is None or len(part) <= rows
+        assert len(part) == 1 or len(part) * max(lengths[unit] for unit in part) <= tokens
+
+
+def test_packed_sequences_do_not_see_each_other() -> None:
+    batch = collate(
+        [sequence("a", [1, 2, 3], 2), sequence("b", [4, 5], 1), sequence("c", [6, 7, 8, 9], 3)]
+    )
+
+    packed = pack(batch, row_tokens=5)
+
+    assert packed.token_ids.tolist() == [[6, 7, 8, 9, 0], [1, 2, 3, 4, 5]]
+    assert packed.position_ids.tolist() == [[0, 1, 2, 3, 0], [0, 1, 2, 0, 1]]
+    assert packed.segment_ids.tolist() == [[1, 1, 1, 1, 0], [1, 1, 1, 2, 2]]
+    mask = packed.attention_mask()[:, 0]
+    assert not mask[1, 3, :3].any()
+    assert mask[1, 4].tolist() == [False, False, False, True, True]
+    assert mask.any(-1).all()
+    unpacked = packed.unpack(packed.token_ids)
+    assert torch.equal(unpacked[batch.attention_mask], batch.token_ids[batch.attention_mask])
+    with pytest.raises(ValueError, match="'c' has 4 tokens"):
+        pack(batch, row_tokens=3)
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        ([Sequence(id="a", token_ids=[], loss_mask=[])], "'a' has no tokens"),
+        ([Sequence(id="a", token_ids=[1], loss_mask=[True])], "trains its first token"),
+        ([Sequence(id="a", token_ids=[1, 2], loss_mask=[False])], "1 entries in loss_mask"),
+        (
+            [sequence("a", [1, 2], 1, advantages=1.0), sequence("b", [1, 2], 1)],
+            "'b' has no advantages",
+        ),
+    ],
+)
+def test_broken_sequences_are_refused_by_name(broken: list[Sequence], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        collate(broken)
+
+
+def test_an_empty_batch_is_possible() -> None:
+    assert collate([]).size == 0

@@ -1,0 +1,155 @@
+"""Log-probs of trained tokens equal a full forward pass, however they are computed."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from transformers import PreTrainedModel
+
+from coloop.batch import Batch, collate
+from coloop.batch import Sequence as TokenSequence
+from coloop.training.forward import ForwardOptions, TokenModel, score_sequences
+
+Build = Callable[..., PreTrainedModel]
+
+
+@pytest.fixture
+def batch(make_load: Callable[..., Any]) -> Batch:
+    return collate(make_load("grpo", size=9, seed=3).rows)
+
+
+def full_log_probs(model: PreTrainedModel, batch: Batch, temperature: float) -> torch.Tensor:
+    """The slow way: each row alone, all logits, float64."""
+    found = torch.zeros(batch.token_ids.shape)
+    for row, length in enumerate(batch.lengths()):
+        ids = batch.token_ids[row : row + 1, :length]
+        logits = model(input_ids=ids).logits[0].double() / temperature
+        log_probs = logits.log_softmax(-1)
+        for t in range(1, length):
+            if batch.loss_mask[row, t]:
+                found[row, t] = log_probs[t - 1, ids[0, t]]
+    return found
+
+
+@pytest.mark.parametrize("kind", ["qwen3", "llama"])
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+def test_log_probs_equal_a_full_forward(
+    build_model: Build, batch: Batch, kind: str, temperature: float
+) -> None:
+    model = build_model(kind)
+
+    with torch.no_grad():
+        found = TokenModel(model).outputs(batch, temperature=temperature).log_probs
+        expected = full_log_probs(model, batch, temperature)
+
+    assert torch.allclose(found, expected, atol=1e-5)
+    assert (found[~batch.loss_mask] == 0).all()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ForwardOptions(loss_chunk=1),
+        ForwardOptions(loss_chunk=5),
+        ForwardOptions(packed_row_tokens=16),
+        ForwardOptions(packed_row_tokens=40, loss_chunk=7),
+    ],
+    ids=["one token", "chunks", "packed", "packed in chunks"],
+)
+@pytest.mark.parametrize("kind", ["qwen3", "llama"])
+def test_chunks_and_packing_change_neither_numbers_nor_gradients(
+    build_model: Build, batch: Batch, options: ForwardOptions, kind: str
+) -> None:
+    model = build_model(kind)
+    weights = torch.randn(batch.token_ids.shape, generator=torch.Generator().manual_seed(1))
+
+    def measure(chosen: ForwardOptions) -> tuple[torch.Tensor, torch.Tensor, list[torch.Tensor]]:
+        model.zero_grad()
+        outputs = TokenModel(model, chosen).outputs(batch, entropy="learned")
+        assert outputs.entropy is not None
+        (weights * (outputs.log_probs + outputs.entropy)).sum().backward()
+        gradients = [p.grad.clone() for p in model.parameters() if p.grad is not None]
+        return outputs.log_probs.detach(), outputs.entropy.detach(), gradients
+
+    expected, found = measure(ForwardOptions()), measure(options)
+
+    assert torch.allclose(found[0], expected[0], atol=1e-5)
+    assert torch.allclose(found[1], expected[1], atol=1e-5)
+    for gradient, wanted in zip(found[2], expected[2], strict=True):
+        assert torch.allclose(gradient, wanted, atol=1e-5)
+
+
+def test_a_model_that_changes_its_logits_after_the_head_is_run_whole(
+    build_model: Build, batch: Batch
+) -> None:
+    model = build_model()
+    plain = model.forward
+
+    def scaled(*args: Any, **kwargs: Any) -> Any:
+        outputs = plain(*args, **kwargs)
+        outputs.logits = outputs.logits * 3.0
+        return outputs
+
+    model.forward = scaled  # type: ignore[method-assign]
+    with torch.no_grad():
+        found = TokenModel(model).outputs(batch).log_probs
+        expected = full_log_probs(model, batch, 1.0)
+
+    assert torch.allclose(found, expected, atol=1e-5)
+
+
+def test_entropy_is_that_of_the_sampling_distribution(build_model: Build, batch: Batch) -> None:
+    model = build_model()
+
+    with torch.no_grad():
+        found = TokenModel(model).outputs(batch, temperature=0.5, entropy="measured").entropy
+        logits = model(input_ids=batch.token_ids).logits / 0.5
+
+    assert found is not None
+    expected = torch.distributions.Categorical(logits=logits).entropy()[:, :-1]
+    assert torch.allclose(
+        found[:, 1:][batch.loss_mask[:, 1:]], expected[batch.loss_mask[:, 1:]], atol=1e-5
+    )
+
+
+def test_measured_entropy_carries_no_gradient(build_model: Build, batch: Batch) -> None:
+    outputs = TokenModel(build_model()).outputs(batch, entropy="measured")
+
+    assert outputs.entropy is not None
+    assert not outputs.entropy.requires_grad
+
+
+def test_scores_do_not_depend_on_the_company_they_are_computed_in(
+    build_model: Build, make_load: Callable[..., Any]
+) -> None:
+    model = TokenModel(build_model())
+    rows: list[TokenSequence] = make_load("grpo", size=10).rows
+
+    together = score_sequences(model, rows)
+    alone = [score_sequences(model, [row], rows_at_once=1)[0] for row in rows]
+
+    for row, ours, theirs in zip(rows, together, alone, strict=True):
+        assert len(ours) == len(row.token_ids)
+        assert ours == pytest.approx(theirs, abs=1e-5)
+    assert score_sequences(model, []) == []
+
+
+def test_greedy_text_is_scored_at_temperature_one(
+    build_model: Build, make_load: Callable[..., Any]
+) -> None:
+    model = TokenModel(build_model())
+    rows = make_load("grpo", size=3).rows
+
+    assert score_sequences(model, rows, temperature=0.0) == score_sequences(model, rows)
+
+
+def test_scoring_ignores_what_a_row_brings_beside_its_tokens(
+    build_model: Build, make_load: Callable[..., Any]
+) -> None:
+    model = TokenModel(build_model())
+    rows = make_load("grpo", size=2).rows
+    mixed = [rows[0], replace(rows[1], advantages=None, log_probs_rollout=None)]
+
+    assert score_sequences(model, mixed) == score_sequences(model, rows)

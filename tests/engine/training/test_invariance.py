@@ -1,0 +1,239 @@
+"""Loss and gradient of every recipe depend on the rows alone: not on micro-batches, padding,
+packing or the order of rows. Tokens outside the loss mask take part in nothing."""
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from transformers import PreTrainedModel
+
+from coloop.batch import Batch, Pair, PairBatch, collate, collate_pairs
+from coloop.batch import Sequence as TokenSequence
+from coloop.recipes import RECIPES, PolicyOutputs
+from coloop.training import SingleBackend, TeachingLoad
+from coloop.training.forward import ForwardOptions, TokenModel
+
+MakeLoad = Callable[..., TeachingLoad]
+Build = Callable[..., PreTrainedModel]
+
+KL = {"coefficient": 0.3, "estimator": "k3", "into": "loss"}
+VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    **{name: (name, {}) for name in RECIPES},
+    "grpo with kl and entropy": ("grpo", {"kl": KL, "entropy": 0.1}),
+    "grpo by sequences": ("grpo", {"aggregation": "sequence_mean", "dual_clip": 3.0}),
+    "grpo by sums": ("grpo", {"aggregation": "sequence_sum", "correction": {"method": "icepop"}}),
+    "grpo without correction": ("grpo", {"correction": {"method": "none"}}),
+    "trl-grpo": ("trl-grpo", {}),
+    "sapo": ("grpo", {"loss": "sapo"}),
+    "gmpo": ("grpo", {"loss": "gmpo"}),
+    "dpo with sft": ("dpo", {"sft": 0.3, "label_smoothing": 0.1}),
+    "ipo by sums": ("ipo", {"reduce": "sum"}),
+    "hinge": ("dpo", {"loss": "hinge"}),
+    "apo": ("dpo", {"loss": "apo"}),
+}
+
+
+def with_old_log_probs(rows: list[TokenSequence], seed: int) -> list[TokenSequence]:
+    draw = random.Random(seed)
+    return [
+        replace(row, log_probs_old=[-draw.uniform(1, 4) for _ in row.token_ids]) for row in rows
+    ]
+
+
+def batch_of(load: TeachingLoad) -> Batch | PairBatch:
+    if isinstance(load.rows[0], Pair):
+        return collate_pairs(load.rows)  # type: ignore[arg-type]
+    return collate(with_old_log_probs(load.rows, 4))  # type: ignore[arg-type]
+
+
+def widened(batch: Batch | PairBatch, more: int) -> Batch | PairBatch:
+    if isinstance(batch, PairBatch):
+        sides = batch.sides
+        return replace(batch, sides=sides.padded_to(sides.token_ids.shape[1] + more))
+    return batch.padded_to(batch.token_ids.shape[1] + more)
+
+
+def measure(
+    model: PreTrainedModel,
+    load: TeachingLoad,
+    parts: list[Batch | PairBatch],
+    options: ForwardOptions | None = None,
+) -> tuple[float, list[torch.Tensor]]:
+    """Loss and gradient of one optimizer step cut into these micro-batches."""
+    model.zero_grad()
+    tokens = TokenModel(model, options)
+    divisor = sum(load.recipe.count(part, load.settings) for part in parts)
+    loss = 0.0
+    for part in parts:
+        outputs = tokens.outputs(part.sequences, entropy="learned")
+        share = load.recipe.loss(part, outputs, load.settings).total / divisor
+        share.backward()  # type: ignore[no-untyped-call]
+        loss += float(share.detach())
+    return loss, [p.grad.clone() for p in model.parameters() if p.grad is not None]
+
+
+def assert_same(
+    found: tuple[float, list[torch.Tensor]], expected: tuple[float, list[torch.Tensor]]
+) -> None:
+    assert found[0] == pytest.approx(expected[0], abs=1e-8)
+    for ours, theirs in zip(found[1], expected[1], strict=True):
+        assert torch.allclose(ours, theirs, rtol=0, atol=1e-8)
+
+
+@pytest.fixture
+def build_wide_model(build_model: Build) -> Build:
+    """In float64, where what is left is the formula and not the rounding."""
+
+    def build(**fields: Any) -> PreTrainedModel:
+        return build_model(**fields).double()
+
+    return build
+
+
+@pytest.fixture(params=VARIANTS)
+def load(request: pytest.FixtureRequest, make_load: MakeLoad) -> TeachingLoad:
+    algorithm, fields = VARIANTS[request.param]
+    return make_load(algorithm, size=12, seed=2, **fields)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 5])
+def test_micro_batches_change_nothing(
+    build_wide_model: Build, load: TeachingLoad, rows: int
+) -> None:
+    model, batch = build_wide_model(), batch_of(load)
+    parts = [
+        batch.select(range(start, min(start + rows, batch.size)))
+        for start in range(0, batch.size, rows)
+    ]
+
+    assert_same(measure(model, load, parts), measure(model, load, [batch]))
+
+
+@pytest.mark.parametrize("more", [1, 9])
+def test_padding_changes_nothing(build_wide_model: Build, load: TeachingLoad, more: int) -> None:
+    model, batch = build_wide_model(), batch_of(load)
+
+    assert_same(measure(model, load, [widened(batch, more)]), measure(model, load, [batch]))
+
+
+@pytest.mark.parametrize("row_tokens", [12, 50])
+def test_packing_changes_nothing(
+    build_wide_model: Build, load: TeachingLoad, row_tokens: int
+) -> None:
+    model, batch = build_wide_model(), batch_of(load)
+    packed = measure(model, load, [batch], ForwardOptions(packed_row_tokens=row_tokens))
+
+    assert_same(packed, measure(model, load, [batch]))
+
+
+def test_the_order_of_rows_changes_nothing(build_wide_model: Build, load: TeachingLoad) -> None:
+    model, batch = build_wide_model(), batch_of(load)
+    order = list(range(batch.size))
+    random.Random(1).shuffle(order)
+
+    assert_same(measure(model, load, [batch.select(order)]), measure(model, load, [batch]))
+
+
+def test_a_row_that_counts_twice_equals_the_row_standing_twice(
+    build_wide_model: Build, load: TeachingLoad
+) -> None:
+    model = build_wide_model()
+    twice = [row for row in load.rows for _ in range(int(row.count))]
+    repeated = replace(load, rows=[replace(row, count=1.0) for row in twice])
+
+    found = measure(model, load, [batch_of(load)])
+    if isinstance(load.rows[0], Pair):
+        expected = measure(model, repeated, [batch_of(repeated)])
+    else:
+        old = with_old_log_probs(load.rows, 4)  # type: ignore[arg-type]
+        rows = [replace(row, count=1.0) for row in old for _ in range(int(row.count))]
+        expected = measure(model, load, [collate(rows)])
+
+    assert_same(found, expected)
+
+
+def test_tokens_outside_the_mask_have_exactly_no_gradient(
+    build_wide_model: Build, load: TeachingLoad
+) -> None:
+    batch = batch_of(load)
+    with torch.no_grad():
+        outputs = TokenModel(build_wide_model()).outputs(batch.sequences, entropy="learned")
+    assert outputs.entropy is not None
+    log_probs = outputs.log_probs.clone().requires_grad_()
+    entropy = outputs.entropy.clone().requires_grad_()
+    policy = PolicyOutputs(log_probs=log_probs, entropy=entropy)
+
+    load.recipe.loss(batch, policy, load.settings).total.backward()  # type: ignore[no-untyped-call]
+
+    mask = batch.sequences.loss_mask
+    assert log_probs.grad is not None
+    assert (log_probs.grad[~mask] == 0).all()
+    assert (log_probs.grad[mask] != 0).any()
+    if entropy.grad is not None:
+        assert (entropy.grad[~mask] == 0).all()
+
+
+def test_what_another_agent_wrote_after_the_last_own_token_changes_no_gradient(
+    build_wide_model: Build, make_load: MakeLoad
+) -> None:
+    """Two agents in one text: agent 1 trains its own tokens; agent 2's stand behind, mask 0."""
+    model = build_wide_model()
+    own = [3, 4, 5]
+
+    def text(others: list[int]) -> TokenSequence:
+        return TokenSequence(
+            id="a",
+            token_ids=[1, 2, *own, *others],
+            loss_mask=[False, False, True, True, True, *[False] * len(others)],
+            advantages=1.0,
+        )
+
+    load = make_load("reinforce", rows=[text([])])
+
+    alone = measure(model, load, [collate([text([])])])
+    for others in ([7], [8, 9, 10]):
+        assert_same(measure(model, load, [collate([text(others)])]), alone)
+
+
+def test_an_update_of_one_agent_leaves_the_other_agents_weights(
+    build_model: Build, make_load: MakeLoad, make_training: Callable[..., Any]
+) -> None:
+    first, second = build_model(seed=1), build_model(seed=2)
+    before = [p.detach().clone() for p in second.parameters()]
+    training = make_training()
+
+    SingleBackend(first, training, group="first").update([make_load("grpo")], training, seed=0)
+
+    assert all(torch.equal(a, b) for a, b in zip(before, second.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("micro_batch", [1, 4])
+@pytest.mark.parametrize("mini_batch", [None, 5])
+def test_a_whole_update_does_not_depend_on_micro_batches(
+    build_model: Build,
+    load: TeachingLoad,
+    make_training: Callable[..., Any],
+    micro_batch: int,
+    mini_batch: int | None,
+) -> None:
+    def run(rows_at_once: int | None) -> tuple[list[torch.Tensor], dict[str, float]]:
+        model = build_model()
+        training = make_training(
+            lr=0.05,
+            optimizer={"name": "sgd"},
+            mini_batch=mini_batch,
+            micro_batch=rows_at_once,
+            epochs=2,
+        )
+        report = SingleBackend(model, training).update([load], training, seed=3)
+        return [p.detach() for p in model.parameters()], dict(report.metrics["actor"])
+
+    weights, metrics = run(micro_batch)
+    expected_weights, expected_metrics = run(None)
+
+    assert metrics == pytest.approx(expected_metrics, rel=1e-3, abs=1e-4)
+    for ours, theirs in zip(weights, expected_weights, strict=True):
+        assert torch.allclose(ours, theirs, atol=2e-6)
