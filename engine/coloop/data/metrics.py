@@ -1,0 +1,317 @@
+"""Metrics of an evaluation, as pure functions of scores and answers.
+
+A group is what was written for one problem. None among scores means "not graded" and takes no
+part. A metric without anything to measure is None, never 0.
+"""
+
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Final
+
+Scores = Sequence[float | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """The samples of one problem, in the order in which they were drawn."""
+
+    scores: Scores = ()
+    """Grades."""
+    answers: Sequence[str] = ()
+    """What each sample answers, for votes."""
+    selectors: Scores = ()
+    """What a verifier says of each sample, to choose by."""
+    labels: Scores = ()
+    """The truth to compare scores with."""
+    lengths: Sequence[int] = ()
+    """Tokens of each sample."""
+    gold: str | None = None
+    """The right answer, where it is known as a text."""
+
+
+def mean_of(values: Sequence[float]) -> float | None:
+    """Mean, or None of nothing."""
+    return fmean(values) if values else None
+
+
+def _graded(scores: Scores) -> list[float]:
+    return [score for score in scores if score is not None]
+
+
+def accuracy(groups: Sequence[Group], *, right_at: float = 1.0) -> float | None:
+    """Share of graded samples with a score from `right_at` on."""
+    scores = [score for group in groups for score in _graded(group.scores)]
+    return mean_of([float(score >= right_at) for score in scores])
+
+
+def score(groups: Sequence[Group]) -> float | None:
+    """Mean score of the graded samples."""
+    return mean_of([score for group in groups for score in _graded(group.scores)])
+
+
+def tokens(groups: Sequence[Group]) -> float | None:
+    """Mean length."""
+    return mean_of([float(length) for group in groups for length in group.lengths])
+
+
+def pass_at(samples: int, right: int, k: int) -> float:
+    """1 - C(n - c, k) / C(n, k): chance that k of n samples hold a right one (2107.03374)."""
+    if k > samples:
+        raise ValueError(f"pass@{k} wants at least {k} samples, found {samples}")
+    return 1.0 - math.comb(samples - right, k) / math.comb(samples, k)
+
+
+def pass_at_k(groups: Sequence[Group], k: int, *, right_at: float = 1.0) -> float | None:
+    """Mean unbiased pass@k over the problems with at least k graded samples."""
+    values = []
+    for group in groups:
+        scores = _graded(group.scores)
+        if len(scores) >= k:
+            values.append(pass_at(len(scores), sum(s >= right_at for s in scores), k))
+    return mean_of(values)
+
+
+def _chosen(
+    groups: Sequence[Group], k: int, choose: Callable[[Group, int], int | None], right_at: float
+) -> float | None:
+    """Share of problems whose chosen sample is right."""
+    values = []
+    for group in groups:
+        place = choose(group, min(k, len(group.scores)))
+        grade = None if place is None else group.scores[place]
+        if grade is not None:
+            values.append(float(grade >= right_at))
+    return mean_of(values)
+
+
+def majority_at_k(groups: Sequence[Group], k: int, *, right_at: float = 1.0) -> float | None:
+    """Share of problems whose most frequent answer among k is right; ties: the first seen."""
+    return _chosen(groups, k, lambda group, n: _voted(group, [1.0] * n), right_at)
+
+
+def weighted_majority_at_k(
+    groups: Sequence[Group], k: int, *, right_at: float = 1.0
+) -> float | None:
+    """The same with each vote weighing as its selector says; None weighs nothing."""
+
+    def choose(group: Group, n: int) -> int | None:
+        return _voted(group, [weight or 0.0 for weight in group.selectors[:n]])
+
+    return _chosen(groups, k, choose, right_at)
+
+
+def _voted(group: Group, weights: Sequence[float]) -> int | None:
+    """Place of the first sample with the answer that has most weight; unreadable ones vote not."""
+    total: dict[str, float] = defaultdict(float)
+    first: dict[str, int] = {}
+    for place, (answer, weight) in enumerate(zip(group.answers, weights, strict=False)):
+        if answer:
+            total[answer] += weight
+            first.setdefault(answer, place)
+    if not total:
+        return None
+    return first[max(total, key=lambda answer: (total[answer], -first[answer]))]
+
+
+def best_of_k(groups: Sequence[Group], k: int, *, right_at: float = 1.0) -> float | None:
+    """Share of problems whose sample of highest selector score among k is right."""
+
+    def choose(group: Group, n: int) -> int | None:
+        scored = [(s, -place) for place, s in enumerate(group.selectors[:n]) if s is not None]
+        return -max(scored)[1] if scored else None
+
+    return _chosen(groups, k, choose, right_at)
+
+
+def pair_accuracy(groups: Sequence[Group]) -> float | None:
+    """Of two samples of a problem with different labels, how often the scores agree; ties: half."""
+    values = []
+    for group in groups:
+        both = [
+            (s, label)
+            for s, label in zip(group.scores, group.labels, strict=False)
+            if s is not None and label is not None
+        ]
+        for place, (s, label) in enumerate(both):
+            for other, other_label in both[place + 1 :]:
+                if label != other_label:
+                    values.append(_agree(s - other, label - other_label))
+    return mean_of(values)
+
+
+def _agree(difference: float, truth: float) -> float:
+    if difference == 0:
+        return 0.5
+    return float((difference > 0) == (truth > 0))
+
+
+def preferred(values: Scores, *, middle: float = 0.5) -> float | None:
+    """Share of pairs whose score speaks for `chosen`; in the middle: half."""
+    return mean_of([_agree(value - middle, 1.0) for value in _graded(values)])
+
+
+def calibration(groups: Sequence[Group], *, bins: int = 10) -> float | None:
+    """Expected calibration error of scores as probabilities of the labels, over equal bins."""
+    filled: dict[int, list[tuple[float, float]]] = defaultdict(list)
+    for s, label in _labelled(groups):
+        filled[min(bins - 1, max(0, int(s * bins)))].append((s, label))
+    count = sum(map(len, filled.values()))
+    if not count:
+        return None
+    gaps = (
+        len(pairs) * abs(fmean(s for s, _ in pairs) - fmean(label for _, label in pairs))
+        for pairs in filled.values()
+    )
+    return sum(gaps) / count
+
+
+def _labelled(groups: Sequence[Group]) -> list[tuple[float, float]]:
+    return [
+        (s, label)
+        for group in groups
+        for s, label in zip(group.scores, group.labels, strict=False)
+        if s is not None and label is not None
+    ]
+
+
+def class_recall(groups: Sequence[Group], *, right_at: float = 1.0) -> dict[str, float]:
+    """Recall of scores against labels on right and on wrong samples, and the lower of the two."""
+    recalls: dict[str, float] = {}
+    for name, wanted in (("right", True), ("wrong", False)):
+        of_class = [s for s, label in _labelled(groups) if (label >= right_at) is wanted]
+        if of_class:
+            recalls[name] = fmean((s >= right_at) is wanted for s in of_class)
+    return {"lowest": min(recalls.values()), **recalls} if recalls else {}
+
+
+def rank_correlation(groups: Sequence[Group]) -> float | None:
+    """Spearman's correlation of scores and labels over all samples."""
+    pairs = _labelled(groups)
+    if len(pairs) < 2:
+        return None
+    return _correlation(_ranks([s for s, _ in pairs]), _ranks([label for _, label in pairs]))
+
+
+def _ranks(values: Sequence[float]) -> list[float]:
+    """Ranks from 1; equal values share the mean of theirs."""
+    first: dict[float, int] = {}
+    for rank, value in enumerate(sorted(values), start=1):
+        first.setdefault(value, rank)
+    count = Counter(values)
+    return [first[value] + (count[value] - 1) / 2 for value in values]
+
+
+def _correlation(a: Sequence[float], b: Sequence[float]) -> float | None:
+    mean_a, mean_b = fmean(a), fmean(b)
+    top = sum((x - mean_a) * (y - mean_b) for x, y in zip(a, b, strict=True))
+    bottom = math.sqrt(sum((x - mean_a) ** 2 for x in a) * sum((y - mean_b) ** 2 for y in b))
+    return top / bottom if bottom else None
+
+
+def explained_variance(predicted: Sequence[float], returns: Sequence[float]) -> float | None:
+    """1 - Var(returns - predicted) / Var(returns)."""
+    if len(returns) < 2:
+        return None
+    variance = _variance(returns)
+    errors = [r - p for r, p in zip(returns, predicted, strict=True)]
+    return 1.0 - _variance(errors) / variance if variance else None
+
+
+def _variance(values: Sequence[float]) -> float:
+    mean = fmean(values)
+    return fmean((value - mean) ** 2 for value in values)
+
+
+def majority_ratio(groups: Sequence[Group]) -> float | None:
+    """Mean share of the most frequent answer of a problem."""
+    shares = []
+    for group in groups:
+        readable = [answer for answer in group.answers if answer]
+        if readable:
+            shares.append(Counter(readable).most_common(1)[0][1] / len(group.answers))
+    return mean_of(shares)
+
+
+def label_accuracy(groups: Sequence[Group]) -> float | None:
+    """Share of problems whose most frequent answer is the gold one."""
+    values = []
+    for group in groups:
+        place = _voted(group, [1.0] * len(group.answers))
+        if place is not None and group.gold is not None:
+            values.append(float(group.answers[place] == group.gold))
+    return mean_of(values)
+
+
+AT_K: Final = re.compile(r"^(?P<name>pass|majority|best_of|weighted_majority)@(?P<k>[1-9]\d*)$")
+
+WITH_RIGHT_AT: Final[Mapping[str, Callable[..., float | None]]] = {
+    "pass": pass_at_k,
+    "majority": majority_at_k,
+    "best_of": best_of_k,
+    "weighted_majority": weighted_majority_at_k,
+}
+
+OF_GROUPS: Final[Mapping[str, Callable[[Sequence[Group]], float | None]]] = {
+    "score": score,
+    "tokens": tokens,
+    "pair_accuracy": pair_accuracy,
+    "calibration": calibration,
+    "rank_correlation": rank_correlation,
+    "majority_ratio": majority_ratio,
+    "label_accuracy": label_accuracy,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """A metric's name, taken apart."""
+
+    name: str
+    k: int | None = None
+
+
+def read_metric(name: str) -> Metric:
+    """`pass@8` as ("pass", 8); other names as they are."""
+    found = AT_K.match(name)
+    return Metric(name=found["name"], k=int(found["k"])) if found else Metric(name=name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """Values of metrics by name, and the names that could not be measured."""
+
+    values: Mapping[str, float] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+
+
+def measure(names: Sequence[str], groups: Sequence[Group], *, right_at: float = 1.0) -> Measured:
+    """Every metric that can be had from groups of samples."""
+    values: dict[str, float] = {}
+    missing: list[str] = []
+    for name in names:
+        found = _measured(name, groups, right_at)
+        values.update(found)
+        if not found:
+            missing.append(name)
+    return Measured(values=values, missing=tuple(missing))
+
+
+def _measured(name: str, groups: Sequence[Group], right_at: float) -> dict[str, float]:
+    metric = read_metric(name)
+    if name == "class_recall":
+        recalls = class_recall(groups, right_at=right_at)
+        return {
+            name if key == "lowest" else f"{name}.{key}": value for key, value in recalls.items()
+        }
+    if metric.k is not None:
+        value = WITH_RIGHT_AT[metric.name](groups, metric.k, right_at=right_at)
+    elif name == "accuracy":
+        value = accuracy(groups, right_at=right_at)
+    else:
+        compute = OF_GROUPS.get(name)
+        value = compute(groups) if compute is not None else None
+    return {} if value is None else {name: value}

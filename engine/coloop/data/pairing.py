@@ -1,0 +1,202 @@
+"""Which rows stand against each other: chosen and rejected, over plain rows of one table.
+
+Pairs with equal texts teach nothing; they are left out and counted. Knows nothing of lineage: the
+caller says which rows are siblings, and makes the pairs' rows.
+"""
+
+import itertools
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import exp
+from typing import Any
+
+from coloop.errors import DataError
+from coloop.spec.shaping import SideColumns, SoftLabels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairRow:
+    """One row that may stand in a pair."""
+
+    columns: Mapping[str, Any] = field(default_factory=dict)
+    score: float | None = None
+    group: Hashable = None
+    """Only rows of one group are compared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Two rows by their places."""
+
+    chosen: int
+    rejected: int
+    margin: float | None = None
+    """Difference of the scores."""
+    probability: float | None = None
+    """That `chosen` is the better one, where preferences are kept soft."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairing:
+    """Pairs, and what was left out."""
+
+    pairs: tuple[Pair, ...]
+    ties: int = 0
+    equal_texts: int = 0
+
+
+def pair_rows(
+    rows: Sequence[PairRow],
+    method: str,
+    *,
+    has_scores: bool,
+    margin: float = 0.0,
+    drop_ties: bool = True,
+    soft: bool | SoftLabels = False,
+    columns: SideColumns | None = None,
+) -> Pairing:
+    """Pairs within each group by `best_worst`, `all` or `margin`.
+
+    The better row stands in `chosen`; of equal ones, and without scores, the earlier sibling. With
+    scores, a row of None stands in no pair.
+    """
+    groups: dict[Hashable, list[int]] = defaultdict(list)
+    for place, row in enumerate(rows):
+        if not has_scores or row.score is not None:
+            groups[row.group].append(place)
+    candidates = itertools.chain.from_iterable(
+        _candidates(rows, members, method, has_scores) for members in groups.values()
+    )
+    return _sifted(rows, candidates, has_scores, margin, drop_ties, soft, columns or SideColumns())
+
+
+def _candidates(
+    rows: Sequence[PairRow], members: Sequence[int], method: str, has_scores: bool
+) -> Iterator[tuple[int, int]]:
+    if len(members) < 2:
+        return
+    if not has_scores:
+        yield from itertools.combinations(members, 2)
+        return
+    if method == "best_worst":
+        best = max(members, key=lambda place: (_score(rows[place]), -place))
+        worst = min((m for m in members if m != best), key=lambda m: (_score(rows[m]), -m))
+        yield best, worst
+        return
+    for earlier, later in itertools.combinations(members, 2):
+        is_better = _score(rows[later]) > _score(rows[earlier])
+        yield (later, earlier) if is_better else (earlier, later)
+
+
+def _score(row: PairRow) -> float:
+    assert row.score is not None
+    return row.score
+
+
+def _sifted(
+    rows: Sequence[PairRow],
+    candidates: Iterable[tuple[int, int]],
+    has_scores: bool,
+    margin: float,
+    drop_ties: bool,
+    soft: bool | SoftLabels,
+    columns: SideColumns,
+) -> Pairing:
+    pairs: list[Pair] = []
+    ties = equal_texts = 0
+    for chosen, rejected in candidates:
+        difference = _score(rows[chosen]) - _score(rows[rejected]) if has_scores else None
+        if difference == 0.0 and drop_ties:
+            ties += 1
+        elif difference is not None and difference < margin:
+            continue
+        elif side_text(rows[chosen].columns, columns.chosen) == side_text(
+            rows[rejected].columns, columns.rejected
+        ):
+            equal_texts += 1
+        else:
+            probability = _probability(difference, soft)
+            pairs.append(
+                Pair(chosen=chosen, rejected=rejected, margin=difference, probability=probability)
+            )
+    return Pairing(pairs=tuple(pairs), ties=ties, equal_texts=equal_texts)
+
+
+def _probability(difference: float | None, soft: bool | SoftLabels) -> float | None:
+    """sigmoid(scale * difference), where preferences are kept soft."""
+    if difference is None or soft is False:
+        return None
+    scale = soft.scale if isinstance(soft, SoftLabels) else 1.0
+    return sigmoid(scale * difference)
+
+
+def sigmoid(x: float) -> float:
+    """1 / (1 + e^-x), without overflow."""
+    if x >= 0:
+        return 1.0 / (1.0 + exp(-x))
+    return exp(x) / (1.0 + exp(x))
+
+
+def side_text(columns: Mapping[str, Any], name: str | None) -> str:
+    """The text that a row brings to a pair: a named column, else `completion`, else `target`."""
+    names = [name] if name is not None else ["completion", "target"]
+    for column in names:
+        value = columns.get(column)
+        if isinstance(value, str):
+            return value
+    told = " or ".join(f"`{column}`" for column in names)
+    there = ", ".join(sorted(columns)) or "none"
+    raise DataError(f"a side of a pair has no text in column {told}; its columns are {there}")
+
+
+def pair_directly(
+    sides: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]],
+    columns: SideColumns | None = None,
+) -> tuple[list[int], int]:
+    """Of (chosen, rejected) columns joined by the caller: places with different texts, and the
+    number of those left out."""
+    names = columns or SideColumns()
+    kept = [
+        place
+        for place, (chosen, rejected) in enumerate(sides)
+        if side_text(chosen, names.chosen) != side_text(rejected, names.rejected)
+    ]
+    return kept, len(sides) - len(kept)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relabelled:
+    """What a preference makes of an existing pair."""
+
+    place: int
+    is_swapped: bool
+    probability: float | None
+
+
+def relabel(
+    preferences: Sequence[float | None],
+    *,
+    low: float = 0.0,
+    high: float = 1.0,
+    soft: bool | SoftLabels = False,
+    drop_ties: bool = True,
+) -> list[Relabelled]:
+    """New labels of pairs by a judge's score for `chosen`, within low and high.
+
+    Below the middle the sides are swapped; soft, they stay and the score becomes a probability. A
+    pair without a preference is left out, and one in the middle where ties are dropped.
+    """
+    labels = []
+    for place, preference in enumerate(preferences):
+        if preference is None:
+            continue
+        share = (preference - low) / (high - low)
+        if soft is not False:
+            probability = min(1.0, max(0.0, share))
+            if isinstance(soft, SoftLabels):
+                probability = sigmoid(soft.scale * (2.0 * share - 1.0))
+            labels.append(Relabelled(place=place, is_swapped=False, probability=probability))
+        elif share != 0.5 or not drop_ties:
+            labels.append(Relabelled(place=place, is_swapped=share < 0.5, probability=None))
+    return labels
