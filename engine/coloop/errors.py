@@ -14,6 +14,8 @@ tree ends an operation: a file that cannot be read, a worker that died, user cod
       WorkerDied              a process of a pool ended
       StageStalled            a process of a pool is alive and makes no progress
       WeightsNotUpdated       after a sync the engine does not hold the trainer's weights
+      ModelUnavailable        a model cannot be found, or not loaded safely
+      RequestRefused          no text can be written to a prompt: empty, too long, unknown signs
       BackendMissing          a library that the spec asks for is not installed
       DataError               a dataset cannot be read as the spec says
       UserCodeError           a reward, filter, template or environment of the user failed
@@ -108,6 +110,18 @@ class WeightsNotUpdated(ColoopError):
     """After a sync, the engine scores the fixed probe not as the trainer does, or as before."""
 
     code = "sync.weights_not_updated"
+
+
+class ModelUnavailable(ColoopError):
+    """A model is missing, unsafe to load, or not what the spec says; the message says which."""
+
+    code = "model.unavailable"
+
+
+class RequestRefused(ColoopError):
+    """No completion can be given for a prompt; the message names the row and the limit."""
+
+    code = "rollout.request_refused"
 
 
 class BackendMissing(ColoopError):
