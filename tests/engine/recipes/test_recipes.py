@@ -1,0 +1,258 @@
+"""Recipes: the registry, their losses on literal numbers, and what they refuse."""
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from coloop.batch import Batch, Pair, Sequence, collate, collate_pairs
+from coloop.plan.runnable import FAMILIES
+from coloop.recipes import RECIPES, PolicyOutputs, recipe_of
+from coloop.recipes.kl_control import KlController
+from coloop.spec.algorithm import (
+    PREFERENCE_NAMES,
+    REWARDS_NAMES,
+    PreferenceAlgorithm,
+    RewardsAlgorithm,
+    Sft,
+    family_of,
+    resolve_pairs_algorithm,
+    resolve_rewards_algorithm,
+)
+
+OLD = [[-1.0, -2.0, -0.5], [-0.7, -1.5, -3.0, -0.2]]
+NEW = [[-0.6, -2.5, -0.5], [-0.2, -1.4, -4.5, -0.3]]
+ROLLOUT = [[-1.1, -1.4, -0.5], [-1.4, -1.5, -1.0, -0.2]]
+
+
+def rewards(name: str, **fields: Any) -> Any:
+    entry = RewardsAlgorithm.model_validate({"name": name, **fields})
+    return resolve_rewards_algorithm(entry, max_new_tokens=6)
+
+
+def pairs(name: str, **fields: Any) -> Any:
+    return resolve_pairs_algorithm(PreferenceAlgorithm.model_validate({"name": name, **fields}))
+
+
+def golden_batch(*, with_rollout: bool = False) -> Batch:
+    """Two rows of three and four trained tokens behind a prompt of one."""
+    return collate(
+        [
+            Sequence(
+                id=str(row),
+                token_ids=[0] * (1 + len(old)),
+                loss_mask=[False, *[True] * len(old)],
+                log_probs_old=[0.0, *old],
+                log_probs_rollout=[0.0, *ROLLOUT[row]] if with_rollout else None,
+                log_probs_reference=[0.0, *old],
+                advantages=advantage,
+            )
+            for row, (old, advantage) in enumerate(zip(OLD, (1.0, -0.5), strict=True))
+        ]
+    )
+
+
+def policy() -> PolicyOutputs:
+    rows = [[0.0, *NEW[0], 0.0], [0.0, *NEW[1]]]
+    return PolicyOutputs(log_probs=torch.tensor(rows), entropy=torch.ones(2, 5))
+
+
+def loss_of(batch: Batch, settings: Any) -> float:
+    recipe = recipe_of(settings)
+    return float(recipe.loss(batch, policy(), settings).total) / recipe.count(batch, settings)
+
+
+GOLDEN: dict[str, tuple[str, dict[str, Any], float]] = {
+    "grpo": ("grpo", {}, -0.082452),
+    "verl-grpo": ("verl-grpo", {}, -0.082452),
+    "rloo": ("rloo", {}, -0.082452),
+    "by sequences": ("grpo", {"aggregation": "sequence_mean"}, -0.189085),
+    "by sums": ("grpo", {"aggregation": "sequence_sum"}, -0.288583),
+    "dr_grpo, 6 tokens": ("dr_grpo", {}, -0.048097),
+    "trl-dr_grpo, 6 tokens": ("trl-dr_grpo", {"correction": None}, -0.048097),
+    "verl, padded length 4": ("verl-dr_grpo", {"divisor": 4}, -0.072146),
+    "dapo": ("dapo", {}, -0.093881),
+    "gspo": ("gspo", {"clip_low": 0.2, "clip_high": 0.2}, -0.283608),
+    "verl-gspo": ("verl-gspo", {}, -0.283608),
+    "verl-cispo": ("verl-cispo", {}, 0.055808),
+    "cispo": ("cispo", {}, 0.190737),
+    "trl-sapo": ("trl-sapo", {}, -0.545781),
+    "gmpo": ("grpo", {"loss": "gmpo", "aggregation": "sequence_mean"}, -0.182948),
+}
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_recipes_give_the_losses_of_the_frameworks(name: str) -> None:
+    algorithm, fields, expected = GOLDEN[name]
+
+    assert loss_of(golden_batch(), rewards(algorithm, **fields)) == pytest.approx(
+        expected, abs=1e-6
+    )
+
+
+@pytest.mark.parametrize(
+    ("correction", "expected"),
+    [
+        ({"method": "token_tis", "min": 0.5, "max": 5.0}, 0.029427),
+        ({"method": "icepop", "min": 0.5, "max": 5.0}, 0.000855),
+        ({"method": "none"}, -0.082452),
+    ],
+)
+def test_recipes_correct_for_the_engine(correction: dict[str, Any], expected: float) -> None:
+    settings = rewards("grpo", correction=correction)
+
+    assert loss_of(golden_batch(with_rollout=True), settings) == pytest.approx(expected, abs=1e-6)
+
+
+def test_dual_clip_caps_the_loss_of_a_bad_token() -> None:
+    """verl's default, which the others leave out: A < 0 and a ratio above c."""
+    settings = rewards("verl-grpo")
+    batch = replace(golden_batch(), advantages=-torch.ones(2, 5))
+    outputs = PolicyOutputs(log_probs=torch.zeros(2, 5), entropy=torch.ones(2, 5))
+
+    dual = recipe_of(settings).loss(batch, outputs, settings).total
+    plain = recipe_of(settings).loss(batch, outputs, rewards("grpo")).total
+
+    # ratios e^1 e^2 e^.5 | e^.7 e^1.5 e^3 e^.2; those above 3 count 3
+    ratios = [math.exp(x) for x in (1, 2, 0.5, 0.7, 1.5, 3, 0.2)]
+    assert float(plain) == pytest.approx(sum(ratios), rel=1e-5)
+    assert float(dual) == pytest.approx(sum(min(r, 3) for r in ratios), rel=1e-5)
+
+
+def test_kl_and_entropy_are_part_of_the_loss_with_the_same_weights() -> None:
+    kl = {"coefficient": 0.5, "estimator": "k1", "into": "loss"}
+    settings = rewards("grpo", kl=kl, entropy=0.1)
+
+    found = loss_of(golden_batch(), settings)
+
+    # mean k1 over 7 tokens: (.4 - .5 + 0 + .5 + .1 - 1.5 - .1)/7 = -1.1/7; entropy 1 everywhere
+    assert found == pytest.approx(-0.082452 + 0.5 * -1.1 / 7 - 0.1, abs=1e-5)
+
+
+def test_shown_metrics_are_means_over_tokens() -> None:
+    settings = rewards("grpo")
+
+    output = recipe_of(settings).loss(golden_batch(), policy(), settings)
+
+    means = {name: float(total) / float(count) for name, (total, count) in output.metrics.items()}
+    # clipped: token 0 of row 0 (A > 0, ratio above 1.2) and token 2 of row 1 (A < 0, below 0.8)
+    assert means["clip_fraction"] == pytest.approx(2 / 7)
+    assert means["entropy"] == 1.0
+    assert means["kl"] > 0
+    assert float(output.maxima["ratio/max"]) == pytest.approx(math.exp(0.5))
+
+
+def test_imitation_is_the_mean_over_all_tokens() -> None:
+    settings = Sft(name="sft")
+
+    assert loss_of(golden_batch(), settings) == pytest.approx(-sum(map(sum, NEW)) / 7, abs=1e-6)
+
+
+def pair_batch(*, probability: float = 1.0) -> Any:
+    """Log ratios: chosen -0.5 over 2 tokens, rejected 0.25 over 1."""
+
+    def side(name: str, reference: list[float]) -> Sequence:
+        return Sequence(
+            id=name,
+            token_ids=[0] * (1 + len(reference)),
+            loss_mask=[False, *[True] * len(reference)],
+            log_probs_reference=[0.0, *reference],
+        )
+
+    return collate_pairs(
+        [
+            Pair(
+                id="p",
+                chosen=side("c", [-1.0, -1.0]),
+                rejected=side("r", [-2.0]),
+                probability=probability,
+            )
+        ]
+    )
+
+
+def pair_policy() -> PolicyOutputs:
+    return PolicyOutputs(log_probs=torch.tensor([[0.0, -1.5, -1.0], [0.0, -1.75, 0.0]]))
+
+
+def pair_loss(settings: Any, **fields: Any) -> float:
+    return float(recipe_of(settings).loss(pair_batch(**fields), pair_policy(), settings).total)
+
+
+def test_preferences_on_literal_log_ratios() -> None:
+    def minus_log_sigma(x: float) -> float:
+        return math.log(1 + math.exp(-x))
+
+    # sums: z = -0.5 - 0.25 = -0.75; means: z = -0.25 - 0.25 = -0.5
+    assert pair_loss(pairs("dpo")) == pytest.approx(minus_log_sigma(-0.075), abs=1e-6)
+    assert pair_loss(pairs("spin", beta=1.0)) == pytest.approx(minus_log_sigma(-0.75), abs=1e-6)
+    assert pair_loss(pairs("dpo", reduce="mean")) == pytest.approx(minus_log_sigma(-0.05), abs=1e-6)
+    assert pair_loss(pairs("ipo")) == pytest.approx((-0.5 - 5) ** 2, abs=1e-4)
+    assert pair_loss(pairs("openrlhf-ipo")) == pytest.approx((-0.75 - 5) ** 2, abs=1e-4)
+    smooth = 0.9 * minus_log_sigma(-0.075) + 0.1 * minus_log_sigma(0.075)
+    assert pair_loss(pairs("dpo", label_smoothing=0.1)) == pytest.approx(smooth, abs=1e-6)
+    assert pair_loss(pairs("dpo"), probability=0.9) == pytest.approx(smooth, abs=1e-6)
+    # imitation: mean of 1.5 and 1.0
+    mixed = 0.2 * 1.25 + 0.8 * minus_log_sigma(-0.075)
+    assert pair_loss(pairs("dpo", sft=0.2)) == pytest.approx(mixed, abs=1e-6)
+
+
+def test_both_sides_of_a_pair_are_shown() -> None:
+    settings = pairs("dpo")
+
+    metrics = recipe_of(settings).loss(pair_batch(), pair_policy(), settings).metrics
+
+    assert float(metrics["log_ratio/chosen"][0]) == pytest.approx(-0.5)
+    assert float(metrics["log_ratio/rejected"][0]) == pytest.approx(0.25)
+    assert float(metrics["margin"][0]) == pytest.approx(-0.075)
+    assert float(metrics["accuracy"][0]) == 0.0
+
+
+def test_every_recipe_is_of_the_language_and_what_a_plan_lets_run_has_one() -> None:
+    families = {family_of(name) for name in (*REWARDS_NAMES, *PREFERENCE_NAMES, "sft")}
+
+    assert set(RECIPES) <= families
+    assert set(FAMILIES) <= set(RECIPES)
+    assert all(recipe.name == name for name, recipe in RECIPES.items())
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (lambda: rewards("grpo", loss="clip_cov"), "whole batch"),
+        (lambda: rewards("grpo", off_policy={}), "off_policy"),
+        (lambda: pairs("dpo", loss="aot"), "across pairs"),
+        (lambda: pairs("dpo", loss="hinge", label_smoothing=0.1), "label_smoothing"),
+        (lambda: pairs("kto"), "no recipe"),
+        (lambda: rewards("ppo"), "no recipe"),
+    ],
+)
+def test_what_cannot_run_is_refused_with_its_reason(settings: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        recipe_of(settings())
+
+
+def test_what_a_loss_reads_must_be_there() -> None:
+    settings = rewards("grpo", kl={"coefficient": 0.1})
+    bare = replace(golden_batch(), log_probs_reference=None)
+
+    with pytest.raises(ValueError, match="reference"):
+        recipe_of(settings).loss(bare, policy(), settings)
+    with pytest.raises(ValueError, match="advantages"):
+        recipe_of(settings).loss(replace(bare, advantages=None), policy(), settings)
+    with pytest.raises(ValueError, match="not defined for soft pairs"):
+        pair_loss(pairs("dpo", loss="apo"), probability=0.5)
+
+
+def test_an_edited_kl_coefficient_starts_its_controller_anew() -> None:
+    settings = rewards("grpo", kl={"coefficient": 0.1, "target": 0.5, "horizon": 10})
+    edited = rewards("grpo", kl={"coefficient": 0.3, "target": 0.5, "horizon": 10})
+    controller = KlController.of(settings.kl)
+
+    controller.observe(5.0, settings.kl, samples=10)
+
+    assert controller.applied(settings).kl.coefficient == pytest.approx(0.12)
+    assert KlController.from_state(controller.state()) == controller
+    assert controller.applied(edited).kl.coefficient == 0.3
