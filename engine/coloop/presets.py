@@ -1,9 +1,10 @@
 """The presets that ship with coloop: loops, hardware and model architectures.
 
-Finds them in the installed wheel (`coloop/_presets`) or in the repository (`presets/`), and reads them into
-plain values. A preset is named by its file, whatever the folder, and letter case does not matter. Knows nothing
-of what a loop means: loops are handed out as text. Invariant: nothing outside the presets folder is ever opened,
-because names are looked up in an index and never joined to a path.
+Finds them in the installed wheel (`coloop/_presets`) or in the repository (`presets/`), and reads
+them into plain values. A preset is named by its file, whatever the folder, and letter case does not
+matter. Knows nothing of what a loop means: loops are handed out as text. Invariant: nothing outside
+the presets folder is ever opened, because names are looked up in an index and never joined to a
+path.
 """
 
 import difflib
@@ -55,7 +56,9 @@ class GpuFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HardwarePreset:
-    """Machines of one kind. Without GPUs, the numbers are those of the machine's processor and memory."""
+    """Machines of one kind. Without GPUs, the numbers are those of the machine's processor and
+    memory.
+    """
 
     name: str
     title: str
@@ -98,7 +101,7 @@ class ModelPreset:
 
 
 def presets_root() -> Path:
-    """The folder with `loops`, `hardware` and `models`: inside the wheel, else of the repository."""
+    """The folder with `loops`, `hardware` and `models`: in the wheel, else of the repository."""
     package = Path(__file__).resolve().parent
     candidates = (package / "_presets", package.parents[1] / "presets")
     return next((folder for folder in candidates if folder.is_dir()), candidates[-1])
@@ -150,7 +153,9 @@ def _leading_comment(text: str) -> list[str]:
 
 def _description_field(text: str) -> str:
     """The top-level `description` when it stands on one line; a gallery needs no full parse."""
-    found = re.search(r"^description:\s*(?P<quote>[\"']?)(?P<text>[^\n]*?)(?P=quote)\s*$", text, re.M)
+    found = re.search(
+        r"^description:\s*(?P<quote>[\"']?)(?P<text>[^\n]*?)(?P=quote)\s*$", text, re.M
+    )
     return found["text"] if found and found["text"] not in (">", "|", ">-", "|-") else ""
 
 
@@ -206,7 +211,11 @@ def hardware(name: str) -> HardwarePreset:
 def custom_hardware(*, nodes: int, gpus_per_node: int, gpu: str) -> HardwarePreset:
     """Hardware that a loop describes itself, from the facts of one GPU."""
     name = f"{nodes * gpus_per_node}x{gpu}"
-    texts = {"name": name, "title": name, "description": f"{gpus_per_node} {gpu} in each of {nodes}"}
+    texts = {
+        "name": name,
+        "title": name,
+        "description": f"{gpus_per_node} {gpu} in each of {nodes}",
+    }
     return _gpu_hardware(texts, nodes, gpus_per_node, gpu)
 
 

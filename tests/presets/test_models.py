@@ -27,7 +27,7 @@ FACTS = {
 def test_an_architecture_has_every_fact_a_config_needs(name):
     preset = presets.model(name)
 
-    assert FACTS <= preset.architecture.keys()
+    assert preset.architecture.keys() >= FACTS
     assert preset.title
     assert preset.description.endswith(".")
 

@@ -1,7 +1,9 @@
-"""Memory and time of a loop, before it runs: arithmetic over architecture facts and hardware presets.
+"""Memory and time of a loop, before it runs: arithmetic over architecture facts and hardware
+presets.
 
-`estimate` gives the numbers, `explain` the numbers with everything they rest on, `fit` settings under which a loop
-stays within its budget. Needs no torch; no file is opened but under a `root` that the caller gives.
+`estimate` gives the numbers, `explain` the numbers with everything they rest on, `fit` settings
+under which a loop stays within its budget. Needs no torch; no file is opened but under a `root`
+that the caller gives.
 """
 
 from coloop.estimate.estimator import estimate, explain

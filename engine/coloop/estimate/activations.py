@@ -1,7 +1,8 @@
 """What a layer keeps for its backward pass, and what the logits cost.
 
-All numbers are bytes for one token. Does not know sharding or stages. The eager formula is exact against torch's
-memory tracker on Hugging Face models; the fused one is a fit on published runs of compiled models.
+All numbers are bytes for one token. Does not know sharding or stages. The eager formula is exact
+against torch's memory tracker on Hugging Face models; the fused one is a fit on published runs of
+compiled models.
 """
 
 from typing import Literal
@@ -11,7 +12,7 @@ from coloop.estimate.architecture import Architecture
 Kernels = Literal["eager", "fused"]
 
 CROSS_ENTROPY_BYTES = 12.0
-"""Bytes per token and word of the vocabulary, all copies at the peak of the loss and its gradient."""
+"""Bytes per token and word of the vocabulary, all copies at the peak of loss and gradient."""
 SCORE_BYTES = 8.0
 """The same for a pass without gradient: 16-bit logits and one fp32 copy."""
 SCORE_TOKENS = 4096

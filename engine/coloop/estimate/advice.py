@@ -46,16 +46,22 @@ def _to_be_faster(survey: Survey, memory: Memory, estimate: Estimate) -> Iterato
     if verb == "generate":
         engine = survey.engine_of(node)
         if stage.bound == "latency":
-            yield f"{name} waits for its longest completions: lower `max_new_tokens`, or take more rows a step"
+            yield (
+                f"{name} waits for its longest completions: lower `max_new_tokens`, "
+                "or take more rows a step"
+            )
         elif engine is not None and engine.rows > engine.max_sequences * engine.copies:
             yield f"{name} writes in several waves: raise `rollout.max_num_seqs`"
         elif stage.bound == "bandwidth":
             yield f"{name} is bound by memory bandwidth: more rows at once cost little"
     if verb == "learn" and (update := memory.updates.get(node)) is not None:
         if stage.bound == "network":
-            yield f"{name} waits for weights on the wire: more rows at once (`training.micro_batch`)"
+            yield f"{name} waits for weights on the wire: raise `training.micro_batch`"
         elif update.settings.checkpointing and not survey.machine.is_cpu:
-            yield f"{name} computes activations twice: without `gradient_checkpointing` it is faster where it fits"
+            yield (
+                f"{name} computes activations twice: it is faster without "
+                "`gradient_checkpointing`, where that fits"
+            )
         elif update.passes > 1:
             yield f"{name} goes over its rows {update.passes:g} times: fewer `training.epochs`"
     if stage.bound == "service":

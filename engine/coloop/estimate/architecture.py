@@ -1,8 +1,9 @@
 """Facts of a transformer and what follows from them exactly: parameters and key-value cache.
 
-Reads the Hugging Face config vocabulary and turns it into one value. Does not know where a config came from, nor
-anything of memory schemes or hardware. Invariant: for the model types named in `MODEL_TYPES` the count equals
-the number of elements of the model that transformers builds from the same config.
+Reads the Hugging Face config vocabulary and turns it into one value. Does not know where a config
+came from, nor anything of memory schemes or hardware. Invariant: for the model types named in
+`MODEL_TYPES` the count equals the number of elements of the model that transformers builds from the
+same config.
 """
 
 from collections.abc import Mapping
@@ -153,7 +154,9 @@ def architecture_from_config(config: Mapping[str, Any], name: str = "") -> Archi
 
 
 def count_parameters(arch: Architecture, head: str = "language_model") -> ParameterCount:
-    """Counts a model; `head` is `language_model`, or `score` for one number a position instead of words."""
+    """Counts a model; `head` is `language_model`, or `score` for one number a position instead of
+    words.
+    """
     h, ffn, experts = arch.hidden_size, arch.ffn, arch.moe
     embedding = arch.vocab_size * h
     own_head = 0 if arch.tied else embedding
@@ -187,7 +190,8 @@ def kv_bytes_per_token(
 ) -> float:
     """Bytes of key-value cache for one more token on one GPU.
 
-    With a `context` beyond the sliding window, the mean over the context: windowed layers stop growing there.
+    With a `context` beyond the sliding window, the mean over the context: windowed layers stop
+    growing there.
     """
     if arch.latent is not None:
         return float(

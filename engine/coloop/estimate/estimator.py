@@ -137,11 +137,12 @@ class _Estimator:
         pool, machine = memory.pool, self.survey.machine
         usable = machine.usable_bytes(pool)
         starts = self._engines_start(pool.name)
+        is_even = not any(claim.first_only for claim in memory.claims)
         values: dict[bool, dict[str, Any]] = {}
         for index in range(min(pool.places, PLACES_LISTED)):
-            is_first = index == 0
+            is_first = index == 0 or is_even
             if is_first not in values:
-                stage, peak = peak_of(memory.claims, memory.stages, is_first)
+                stage, peak = peak_of(memory, is_first=is_first)
                 parts = tuple(_parts(memory, is_first))
                 values[is_first] = {
                     "pool": pool.name,
@@ -226,9 +227,7 @@ def _parts(memory: PoolMemory, is_first: bool) -> Iterator[PartEstimate]:
             key = (claim.node, claim.part, claim.stages)
             sums[key] = sums.get(key, 0.0) + claim.bytes
     for (node, part, stages), size in sums.items():
-        yield PartEstimate.model_construct(
-            node=node, part=part, bytes=round(size), stages=stages
-        )
+        yield PartEstimate.model_construct(node=node, part=part, bytes=round(size), stages=stages)
 
 
 def _stage(name: str, time: StageTime) -> StageEstimate:

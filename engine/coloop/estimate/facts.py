@@ -1,9 +1,10 @@
 """From a `model` section to the facts of its architecture.
 
-A name is looked for in this order: a local folder with a `config.json`, a hub id that a preset stands for, a
-preset's name. A node whose weights come from another node has that node's architecture. What cannot be known
-here (a folder of another machine, an earlier run) gives no architecture and a note that says so; nothing raises.
-Local folders are read only under the `root` that the caller gives; without one no file is opened.
+A name is looked for in this order: a local folder with a `config.json`, a hub id that a preset
+stands for, a preset's name. A node whose weights come from another node has that node's
+architecture. What cannot be known here (a folder of another machine, an earlier run) gives no
+architecture and a note that says so; nothing raises. Local folders are read only under the `root`
+that the caller gives; without one no file is opened.
 """
 
 import json
@@ -72,7 +73,10 @@ def resolve_architecture(
     origin = origin_of(spec, node)
     if origin is None:
         return None, Note(
-            message="its weights come from a node that has none", node=node, field="model", is_gap=True
+            message="its weights come from a node that has none",
+            node=node,
+            field="model",
+            is_gap=True,
         )
     try:
         return architecture_of(model_of(spec.nodes[origin]), root), None

@@ -1,9 +1,10 @@
 """Settings under which a loop stays within its memory.
 
-Looks at the GPU that is furthest over, at the stage of its peak, and takes the next relaxation that helps there, in
-the order of what it costs: fewer rows at once, gradient checkpointing, a chunked loss, sharding, what rests in the
-host's memory, more GPUs for one copy. What a loop learns is never changed: adapters in place of full training are
-for people to choose. When everything fits, the values that were left open are written down.
+Looks at the GPU that is furthest over, at the stage of its peak, and takes the next relaxation that
+helps there, in the order of what it costs: fewer rows at once, gradient checkpointing, a chunked
+loss, sharding, what rests in the host's memory, more GPUs for one copy. What a loop learns is never
+changed: adapters in place of full training are for people to choose. When everything fits, the
+values that were left open are written down.
 """
 
 from collections.abc import Callable, Iterator
@@ -110,9 +111,7 @@ def _fraction(spec: LoopSpec, gib: float | None, fraction: float | None) -> floa
     return min(max(floor(gib * GIB / visible * 1e4) / 1e4, 1e-4), 1.0)
 
 
-def _relax(
-    spec: LoopSpec, root: Path | None
-) -> tuple[LoopSpec, list[FitChange], Explanation]:
+def _relax(spec: LoopSpec, root: Path | None) -> tuple[LoopSpec, list[FitChange], Explanation]:
     """Takes one relaxation after the other until everything fits or none helps."""
     changes: list[FitChange] = []
     current = explain(spec, root=root)
@@ -166,9 +165,7 @@ def _over(gpu: GpuEstimate) -> int:
 # Relaxations
 
 
-def _relaxations(
-    spec: LoopSpec, explanation: Explanation, gpu: GpuEstimate
-) -> Iterator[FitChange]:
+def _relaxations(spec: LoopSpec, explanation: Explanation, gpu: GpuEstimate) -> Iterator[FitChange]:
     """What may help at the peak of a GPU, from cheap to dear."""
     node, _, verb = gpu.peak_stage.rpartition(".")
     decided = {decision.path: decision.value for decision in explanation.decisions}
@@ -200,7 +197,9 @@ def _smaller_updates(
         yield from change(f"{path}.micro_batch", rows // 2, "fewer rows at once, more passes")
     if _value(spec, f"{path}.gradient_checkpointing") is False:
         yield from change(
-            f"{path}.gradient_checkpointing", True, "activations are computed again, about a tenth slower"
+            f"{path}.gradient_checkpointing",
+            True,
+            "activations are computed again, about a tenth slower",
         )
     chunk = _value(spec, f"{path}.loss_chunk") or decided.get(f"{path}.loss_chunk")
     if not isinstance(chunk, int) or chunk > 1024:

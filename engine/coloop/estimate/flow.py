@@ -1,8 +1,8 @@
 """How many rows pass through each port in a step, and how long they are.
 
-Row counts follow from the graph; lengths of prompts are known only for built-in tasks and inline rows, elsewhere
-they are assumed and noted. Knows nothing of models' sizes, memory or time. Invariant: never raises on a half-drawn
-loop; what is not connected has no rows.
+Row counts follow from the graph; lengths of prompts are known only for built-in tasks and inline
+rows, elsewhere they are assumed and noted. Knows nothing of models' sizes, memory or time.
+Invariant: never raises on a half-drawn loop; what is not connected has no rows.
 """
 
 import re
@@ -44,7 +44,9 @@ TASK_CHARACTERS: dict[str, tuple[str, int, int, int, int]] = {
     "two_halves": ("digits", 2, 4, 1, 2),
     "images": ("pixels", 0, 24, 0, 24),
 }
-"""Task: its size parameter, characters of a prompt for each unit and fixed, the same for the target."""
+"""Task: its size parameter, characters of a prompt for each unit and fixed, the same for the
+target.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,8 +171,8 @@ class Flow:
             )
         return size
 
-    def _anchor_rows(self, node: str, rows: float) -> float:
-        if node in self._spec.nodes:
+    def _anchor_rows(self, node: str | None, rows: float) -> float:
+        if node is not None and node in self._spec.nodes:
             ports = {"actor": "rollouts", "pairs": "pairs"}
             return self.output(node, ports.get(self._spec.nodes[node].kind, "rows")).rows
         return rows / 2
@@ -181,7 +183,10 @@ class Flow:
         prompt = prompt_max = target = target_max = 0.0
         if isinstance(source, InlineSource):
             rows = section.rows_per_step or len(source.rows)
-            prompts = [len(str(row.get(section.columns.get("prompt", "prompt"), ""))) for row in source.rows]
+            prompts = [
+                len(str(row.get(section.columns.get("prompt", "prompt"), "")))
+                for row in source.rows
+            ]
             targets = [_longest_text(row) for row in source.rows]
             prompt, prompt_max = _mean(prompts), max(prompts, default=0)
             target, target_max = _mean(targets), max(targets, default=0)
@@ -194,7 +199,7 @@ class Flow:
             tokens = round(prompt_max * self._per_character)
             self.notes.append(
                 Note(
-                    message=f"lengths in the {source.type} are not known: at most {tokens} tokens assumed",
+                    message=f"lengths of {source.type} rows are not known: {tokens} tokens assumed",
                     node=node,
                     field="source",
                 )

@@ -1,7 +1,9 @@
-"""How a group learns: rows and lengths of an update, and the memory settings that the loop leaves open.
+"""How a group learns: rows and lengths of an update, and the memory settings that the loop leaves
+open.
 
-An open setting is decided so that the update fits into the room that its pool leaves, in the order of what it
-costs in time: rows at once, then gradient checkpointing, then a chunked loss. Knows one group at a time.
+An open setting is decided so that the update fits into the room that its pool leaves, in the order
+of what it costs in time: rows at once, then gradient checkpointing, then a chunked loss. Knows one
+group at a time.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,8 @@
 """The hardware of a loop, laid out into pools.
 
-Reads `hardware` into numbers. A pool is a share of equal GPUs, or on a CPU of worker processes. Knows nothing of
-what runs on it. Pools that want more than there is are laid out as they are written: the check reports them.
+Reads `hardware` into numbers. A pool is a share of equal GPUs, or on a CPU of worker processes.
+Knows nothing of what runs on it. Pools that want more than there is are laid out as they are
+written: the check reports them.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
 """Which bytes are on which GPU in which stage.
 
-A pool's roles take turns, so the peak of a GPU is the maximum over stages of what is resident then: what always
-rests there, and what the stage itself brings. Every byte belongs to a node and a part, and says in which stages it
-is there; the peak is exactly the sum of the parts of its stage.
+A pool's roles take turns, so the peak of a GPU is the maximum over stages of what is resident then:
+what always rests there, and what the stage itself brings. Every byte belongs to a node and a part,
+and says in which stages it is there; the peak is exactly the sum of the parts of its stage.
 """
 
 from collections.abc import Iterable, Iterator
@@ -86,9 +86,7 @@ class _Layout:
             weights.states.host * weights.shards * weights.model_parallel
             for weights in self._survey.weights.values()
         )
-        return Memory(
-            pools=pools, updates=self._updates, servings=self._servings, host_bytes=host
-        )
+        return Memory(pools=pools, updates=self._updates, servings=self._servings, host_bytes=host)
 
     def _pool(self, pool: PoolShare) -> PoolMemory:
         stages = tuple(self._stages_of[pool.name])
@@ -96,9 +94,9 @@ class _Layout:
         rest = sum(claim.bytes for claim in claims)
         for engine in self._engines(pool):
             claims += self._writing(engine, stages, rest)
+        totals = totals_of(claims, stages, is_first=True)
         for weights in self._weights(pool):
-            always = sum(c.bytes for c in claims if f"{weights.name}.learn" in c.stages)
-            claims += self._learning(weights, always)
+            claims += self._learning(weights, totals.get(f"{weights.name}.learn", 0.0))
             claims += self._scoring(weights, stages)
         return PoolMemory(
             pool=pool,
@@ -170,10 +168,12 @@ class _Layout:
     def _writing(self, engine: Engine, stages: tuple[str, ...], rest: float) -> Iterator[Claim]:
         survey, pool = self._survey, engine.pool
         setup = _setup(engine)
-        written = tuple(stage for stage in stages if self._writes_in(engine, stage))
+        written = self._written_stages(engine, stages)
         node = engine.writers[0]
         if engine.kind != "vllm":
-            serving = serve_static(setup, prefill_tokens=min(PREFILL_TOKENS, _prompt_tokens(engine)))
+            serving = serve_static(
+                setup, prefill_tokens=min(PREFILL_TOKENS, _prompt_tokens(engine))
+            )
             self._servings[node] = serving
             yield Claim(node=node, part="kv_cache", bytes=serving.kv_cache, stages=written)
             yield Claim(node=node, part="activations", bytes=serving.workspace, stages=written)
@@ -197,13 +197,16 @@ class _Layout:
         yield Claim(node=node, part="overhead", bytes=library_bytes(tensor), stages=awake)
         yield Claim(node=node, part="overhead", bytes=asleep_bytes(tensor), stages=asleep)
 
-    def _writes_in(self, engine: Engine, stage: str) -> bool:
-        node, verb = stage.rsplit(".", 1)
-        if verb == "evaluate":
-            return bool(set(self._survey.probe_writers(node)) & set(engine.writers))
-        if verb == "generate" and self._survey.spec.nodes[node].kind == "search":
-            return self._survey.search_engine(node) is engine
-        return verb in ("generate", "score") and node in engine.writers
+    def _written_stages(self, engine: Engine, stages: tuple[str, ...]) -> tuple[str, ...]:
+        """Stages of the pool in which the engine writes."""
+        survey = self._survey
+        own = {f"{node}.{verb}" for node in engine.writers for verb in ("generate", "score")}
+        for node, section in survey.spec.nodes.items():
+            if section.kind == "search" and survey.search_engine(node) is engine:
+                own.add(f"{node}.generate")
+            if section.kind == "evaluate" and set(survey.probe_writers(node)) & set(engine.writers):
+                own.add(f"{node}.evaluate")
+        return tuple(stage for stage in stages if stage in own)
 
     def _engine_budget(
         self, engine: Engine, setup: ServingSetup, rest: float, visible: int
@@ -243,9 +246,7 @@ class _Layout:
             ("optimizer", peak.temporary),
             ("overhead", 0.0 if not weights.pool.gpus else fragmentation_bytes(peak.total)),
         ):
-            yield Claim(
-                node=weights.name, part=part, bytes=size, stages=(stage,), first_only=first
-            )
+            yield Claim(node=weights.name, part=part, bytes=size, stages=(stage,), first_only=first)
         sync = f"{weights.name}.sync"
         if weights.pool.gpus and sync in self._survey.stages:
             whole = weights.precision.compute_bytes * max(
@@ -296,14 +297,24 @@ def _prompt_tokens(engine: Engine) -> int:
     return engine.max_sequences * engine.length
 
 
-def peak_of(claims: Iterable[Claim], stages: tuple[str, ...], is_first: bool) -> tuple[str, float]:
-    """The stage in which most is resident, and how much."""
-    totals = dict.fromkeys(stages, 0.0)
+def totals_of(
+    claims: Iterable[Claim], stages: tuple[str, ...], *, is_first: bool
+) -> dict[str, float]:
+    """What is resident in each stage."""
+    everywhere, totals = 0.0, dict.fromkeys(stages, 0.0)
     for claim in claims:
-        if is_first or not claim.first_only:
+        if claim.first_only and not is_first:
+            continue
+        if claim.stages is stages:
+            everywhere += claim.bytes
+        else:
             for stage in claim.stages:
                 totals[stage] += claim.bytes
-    if not totals:
-        return "", 0.0
-    stage = max(totals, key=lambda name: totals[name])
-    return stage, totals[stage]
+    return {stage: size + everywhere for stage, size in totals.items()}
+
+
+def peak_of(memory: PoolMemory, *, is_first: bool) -> tuple[str, float]:
+    """The stage of a pool in which most is resident, and how much."""
+    totals = totals_of(memory.claims, memory.stages, is_first=is_first)
+    stage = max(totals, key=lambda name: totals[name], default="")
+    return stage, totals.get(stage, 0.0)

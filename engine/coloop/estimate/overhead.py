@@ -1,7 +1,8 @@
 """What a process costs on a GPU beside the tensors that the formulas count.
 
-Knows no roles or stages. The numbers are ranges in the sources (memory of a CUDA context 0.5 to 0.9 GiB, of
-communication 0.5 to 2 GiB, reserved over allocated 1.03 to 1.3); one value of each is taken here.
+Knows no roles or stages. The numbers are ranges in the sources (memory of a CUDA context 0.5 to 0.9
+GiB, of communication 0.5 to 2 GiB, reserved over allocated 1.03 to 1.3); one value of each is taken
+here.
 """
 
 GIB = 2**30

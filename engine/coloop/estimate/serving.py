@@ -1,8 +1,9 @@
 """Memory of writing: weights, key-value cache and workspace of one rollout engine on one GPU.
 
-vLLM reserves a share of the GPU and gives its cache what is left of it; the torch engine holds a static cache for
-the sequences that it writes at once. Both are exact arithmetic over logged runs, but for the workspace, whose
-coefficient of the sampler is a reading of six logs. Knows no roles, stages or specs.
+vLLM reserves a share of the GPU and gives its cache what is left of it; the torch engine holds a
+static cache for the sequences that it writes at once. Both are exact arithmetic over logged runs,
+but for the workspace, whose coefficient of the sampler is a reading of six logs. Knows no roles,
+stages or specs.
 """
 
 from dataclasses import dataclass

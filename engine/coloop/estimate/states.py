@@ -19,7 +19,9 @@ OPTIMIZER_STATES = {
     "sgd": 1.0,
     "rmsprop": 1.0,
 }
-"""Numbers of a parameter's own type that an optimizer keeps for it (8-bit: two bytes and block scales)."""
+"""Numbers of a parameter's own type that an optimizer keeps for it (8-bit: two bytes and block
+scales).
+"""
 
 QUANTIZED_BYTES = {"nf4": 0.53, "int8": 1.0}
 """Bytes of a quantized parameter with its scales; embeddings and heads stay 16-bit."""
@@ -47,7 +49,7 @@ class ModelStates:
     gradients: float
     optimizer: float
     step_temporary: float
-    """What the step itself adds: one more copy for the many-tensor AdamW, fp32 gradients for ZeRO."""
+    """What the step itself adds: one more copy for AdamW, fp32 gradients for ZeRO."""
     host: float
     """What rests in the host's memory instead, for this GPU."""
 
@@ -124,7 +126,7 @@ def _zero(
     per_state: float,
     precision: Precision,
 ) -> tuple[float, float, float, float]:
-    """DeepSpeed: 16-bit weights and gradients, fp32 master and moments, fp32 gradients at the step."""
+    """DeepSpeed: 16-bit weights and gradients, fp32 master, moments and gradients of the step."""
     weights = 2 * trainable + precision.frozen_bytes * frozen
     gradients = 2 * trainable
     states = (4 + 4 * per_state) * trainable

@@ -1,7 +1,8 @@
 """One loop seen with an estimator's eyes: machine, weights, engines and the values left open.
 
-Everything that the memory and the time of a stage are computed from is gathered here once. Values that the loop
-leaves to the compiler are decided here, each with its reason, except those that want the whole picture (`decide`).
+Everything that the memory and the time of a stage are computed from is gathered here once. Values
+that the loop leaves to the compiler are decided here, each with its reason, except those that want
+the whole picture (`decide`).
 """
 
 from collections.abc import Iterable
@@ -13,7 +14,7 @@ from typing import Any
 from coloop.estimate.architecture import Architecture, ParameterCount, count_parameters
 from coloop.estimate.facts import Note, adapter_parameters, resolve_architecture
 from coloop.estimate.flow import Flow
-from coloop.estimate.machine import Machine, PoolShare, lay_out
+from coloop.estimate.machine import PoolShare, lay_out
 from coloop.estimate.states import (
     DTYPE_BYTES,
     ModelStates,
@@ -26,11 +27,14 @@ from coloop.estimate.states import (
 from coloop.estimate.unroll import PhaseStep, phase_steps
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import owner_of
-from coloop.spec.nodes import model_of
+from coloop.spec.nodes import ActorNode, VerifierNode, model_of
 from coloop.spec.training import Training
 
+WRITERS = (ActorNode, VerifierNode)
+"""Kinds with a `rollout` section."""
 SCORE_HEADS = ("critic", "reward")
 """Kinds whose model gives one number a position."""
+DEFAULT_TRAINING = Training()
 STEADY_ROWS = 256
 """Sequences that an engine writes at once unless the loop says otherwise."""
 
@@ -128,6 +132,7 @@ class Survey:
         self.flow = Flow(spec, min(vocabularies, default=None))
         self.phases: tuple[PhaseStep, ...] = phase_steps(spec, self.owners)
         self.engines = tuple(self._engines())
+        self._engine_of = {node: engine for engine in self.engines for node in engine.writers}
 
     @cached_property
     def stages(self) -> tuple[str, ...]:
@@ -142,7 +147,7 @@ class Survey:
 
     def engine_of(self, node: str) -> Engine | None:
         """What writes for a node."""
-        return next((engine for engine in self.engines if node in engine.writers), None)
+        return self._engine_of.get(node)
 
     def pool_of(self, stage: str) -> PoolShare | None:
         """Where a stage runs; none for the driver's."""
@@ -151,7 +156,9 @@ class Survey:
             engine = self.engine_of(node) or self.search_engine(node)
             return engine.pool if engine is not None else None
         if verb == "evaluate":
-            return next((e.pool for n in self.probe_writers(node) if (e := self.engine_of(n))), None)
+            return next(
+                (e.pool for n in self.probe_writers(node) if (e := self.engine_of(n))), None
+            )
         if verb in ("score", "learn", "sync") and (weights := self.weights_of(node)) is not None:
             judge = self.engine_of(node) if verb == "score" else None
             return judge.pool if judge is not None else weights.pool
@@ -239,7 +246,9 @@ class Survey:
     def has_score_head(self, node: str) -> bool:
         """Whether a node reads one number a position instead of words."""
         section: Any = self.spec.nodes[node]
-        return section.kind in SCORE_HEADS or getattr(section, "method", None) == "discriminative"
+        if section.kind == "verifier":
+            return bool(section.method == "discriminative")
+        return section.kind in SCORE_HEADS
 
     def _learns(self, members: Iterable[str]) -> bool:
         model = model_of(self.spec.nodes[next(iter(members))])
@@ -269,7 +278,7 @@ class Survey:
 
     def _training(self, owner: str) -> Training:
         found = getattr(self.spec.nodes[owner], "training", None)
-        return found if found is not None else Training()
+        return found if found is not None else DEFAULT_TRAINING
 
     def _precision(self, owner: str, training: Training, count: ParameterCount) -> Precision:
         model = model_of(self.spec.nodes[owner])
@@ -313,7 +322,9 @@ class Survey:
             if stage is None:
                 resting = (4 + 14 / max(pool.places, 1)) * count.total
                 stage = 2 if resting < 0.4 * self.machine.usable_bytes(pool) else 3
-                reason = "whole weights fit on each GPU" if stage == 2 else "weights are sharded too"
+                reason = (
+                    "whole weights fit on each GPU" if stage == 2 else "weights are sharded too"
+                )
                 self.decide(f"{path}.zero_stage", stage, reason)
             return f"zero{stage}", tensor, 1, context  # type: ignore[return-value]
         if backend == "megatron":
@@ -325,8 +336,8 @@ class Survey:
     def _engines(self) -> Iterable[Engine]:
         found: dict[tuple[str, str], list[str]] = {}
         for node, section in self.spec.nodes.items():
-            rollout = getattr(section, "rollout", None)
-            if rollout is None or self._writes_remotely(rollout) or not self._is_used(node):
+            rollout: Any = section.rollout if isinstance(section, WRITERS) else None
+            if rollout is None or rollout.engine == "remote" or not self._is_used(node):
                 continue
             weights = self.weights_of(node)
             if weights is not None:
@@ -334,10 +345,6 @@ class Survey:
                 found.setdefault((weights.name, pool.name), []).append(node)
         for (owner, pool_name), writers in found.items():
             yield self._engine(self.weights[owner], self.machine.pool(pool_name), tuple(writers))
-
-    @staticmethod
-    def _writes_remotely(rollout: Any) -> bool:
-        return rollout.engine == "remote"
 
     def _is_used(self, node: str) -> bool:
         """Whether something reads what the node writes."""
@@ -348,8 +355,8 @@ class Survey:
         )
 
     def _engine(self, weights: Weights, pool: PoolShare, writers: tuple[str, ...]) -> Engine:
-        rollouts = [(node, self.spec.nodes[node].rollout) for node in writers]  # type: ignore[union-attr]
-        first, section = rollouts[0]
+        first = writers[0]
+        section: Any = self.spec.nodes[first].rollout  # type: ignore[union-attr]
         path = f"nodes.{first}.rollout"
         kind = section.engine
         if kind is None:
@@ -372,7 +379,9 @@ class Survey:
         if sequences is None:
             wanted = max(1, -(-int(rows) // copies)) if rows else STEADY_ROWS
             sequences = min(STEADY_ROWS, wanted)
-            self.decide(f"{path}.max_num_seqs", sequences, "the rows of a step, at most 256 at once")
+            self.decide(
+                f"{path}.max_num_seqs", sequences, "the rows of a step, at most 256 at once"
+            )
         return Engine(
             weights=weights,
             pool=pool,

@@ -1,8 +1,9 @@
 """How long a stage takes, and what holds it back.
 
-Rooflines: a pass over tokens is bound by arithmetic, writing tokens by the memory's bandwidth or, for few rows, by
-the latency of single tokens. The shares of the peak that are reached are readings of published runs (error about
-30 %); the model of a processor is coarse. Knows nothing of what is resident where.
+Rooflines: a pass over tokens is bound by arithmetic, writing tokens by the memory's bandwidth or,
+for few rows, by the latency of single tokens. The shares of the peak that are reached are readings
+of published runs (error about 30 %); the model of a processor is coarse. Knows nothing of what is
+resident where.
 """
 
 from dataclasses import dataclass
@@ -26,7 +27,9 @@ SINGLE_BANDWIDTH_SHARE = 0.73
 TOKEN_FLOOR_SECONDS = {"vllm": 0.0032, "torch": 0.008}
 """Least time of one token of a row on a GPU, whatever the model."""
 SMALL_BATCH_SHARE = 0.6
-"""Trainers of rollouts reach this much of what dense training does: short rows, padding, small batches."""
+"""Trainers of rollouts reach this much of what dense training does: short rows, padding, small
+batches.
+"""
 DENSE_TOKENS = 16_384
 """From so many tokens at once on, all of it."""
 SYNC_LATENCY_SECONDS = 0.05
@@ -254,7 +257,7 @@ class Clock:
     # The rest
 
     def _sync(self, owner: str) -> StageTime:
-        weights = self._survey.weights[owner] if owner in self._survey.weights else None
+        weights = self._survey.weights.get(owner)
         if weights is None:
             return _timed(0.0, 0.0, 0.0, "driver")
         machine = self._survey.machine

@@ -1,7 +1,8 @@
 """From stage times to a step: who waits for whom.
 
-Stages of one pool take turns, stages of different pools and of the driver run side by side as soon as what they
-wait for is done. With staleness a step takes as long as its busiest pool. Knows times and orders only.
+Stages of one pool take turns, stages of different pools and of the driver run side by side as soon
+as what they wait for is done. With staleness a step takes as long as its busiest pool. Knows times
+and orders only.
 """
 
 from collections.abc import Mapping

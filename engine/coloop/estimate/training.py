@@ -1,6 +1,7 @@
 """Memory of one optimizer step on one GPU: the peak over its instants.
 
-A step has instants at which different things are alive at once; the peak is the greatest of them, never a sum:
+A step has instants at which different things are alive at once; the peak is the greatest of them,
+never a sum:
 
     loss          gathered head, logits and their gradients, everything kept for the backward pass
     head          gradient of the output matrix on its way into the shards

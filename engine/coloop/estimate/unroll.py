@@ -1,7 +1,8 @@
 """Which stages a phase runs, and on what each waits: the step as the estimate prices it.
 
-A light reading of the schedule: what a live teaching port needs, backwards along the edges. It over-counts where
-the compiler would leave an input of a joined table at rest, never under. Knows nothing of rows, memory or time.
+A light reading of the schedule: what a live teaching port needs, backwards along the edges. It
+over-counts where the compiler would leave an input of a joined table at rest, never under. Knows
+nothing of rows, memory or time.
 """
 
 from collections.abc import Iterable, Iterator
@@ -59,7 +60,10 @@ def phase_steps(spec: LoopSpec, owners: dict[str, str]) -> tuple[PhaseStep, ...]
     for phase, rounds, overrides in _with_rounds(schedule.phases, 1, {}):
         live = tuple(_live_ports(spec, phase.learn))
         fills = tuple(
-            {str(name).partition(".")[0]: None for name in (*as_tuple(phase.fill), *as_tuple(phase.until))}
+            {
+                str(name).partition(".")[0]: None
+                for name in (*as_tuple(phase.fill), *as_tuple(phase.until))
+            }
         )
         steps = phase.steps or phase.max_steps
         found.append(
@@ -199,7 +203,9 @@ class _Step:
             self._add(stage, giver)
             if not known:
                 node = edge.source.node
-                inputs = self._credit_inputs(node) if giver.endswith(".credit") else self._inputs(node)
+                inputs = (
+                    self._credit_inputs(node) if giver.endswith(".credit") else self._inputs(node)
+                )
                 self._need(giver, () if giver.endswith(".read") else inputs)
 
     def _credit_inputs(self, node: str) -> list[Edge]:

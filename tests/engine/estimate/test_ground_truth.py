@@ -1,7 +1,9 @@
-"""The formulas against published, machine-measured runs, where the table of measurements is at hand.
+"""The formulas against published, machine-measured runs, where the table of measurements is at
+hand.
 
-Rows of tier A are read into the same values that a spec leads to. The band is [0.85, 1.3] for measured over
-estimated: some sources print allocated, others reserved bytes, and allocators round up.
+Rows of tier A are read into the same values that a spec leads to. The band is [0.85, 1.3] for
+measured over estimated: some sources print allocated, others reserved bytes, and allocators round
+up.
 """
 
 import csv
@@ -14,8 +16,8 @@ from coloop import presets
 from coloop.errors import PresetNotFound
 from coloop.estimate.activations import forward_bytes
 from coloop.estimate.architecture import architecture_from_config, count_parameters
-from coloop.estimate.serving import ServingSetup, serve_from_budget
 from coloop.estimate.overhead import fragmentation_bytes, process_bytes
+from coloop.estimate.serving import ServingSetup, serve_from_budget
 from coloop.estimate.states import Precision, compute_states, resting_bytes_per_parameter
 from coloop.estimate.training import TrainingStep, peak_instant
 
@@ -78,7 +80,7 @@ def _adapter(arch, rank, targets):
 
 
 def _measured_in_fms(row):
-    """fms-acceleration: Hugging Face trainer on A100, FSDP1 or one GPU, full or LoRA on attention."""
+    """fms-acceleration: Hugging Face trainer on A100, FSDP1 or one GPU, full or LoRA."""
     arch, world = _architecture(row), int(row["n_gpus"])
     count = count_parameters(arch)
     rank, notes = int(row["lora_rank"] or 0), row["notes"]
@@ -114,7 +116,9 @@ def _measured_in_fms(row):
 
 
 def _measured_in_prime(row):
-    """prime-rl: FSDP2 with compiled layers; its RL trainer walks over the vocabulary in parts of 8192."""
+    """prime-rl: FSDP2 with compiled layers; its RL trainer walks over the vocabulary in parts of
+    8192.
+    """
     arch, world = _architecture(row), int(row["n_gpus"])
     count = count_parameters(arch)
     rank = int(row["lora_rank"] or 0)
@@ -257,7 +261,7 @@ def test_weights_in_an_engine_are_within_the_band(row):
 
 @pytest.mark.parametrize("row", CACHES, ids=[row["id"] for row in CACHES])
 def test_a_logged_cache_is_within_the_band(row):
-    setup, serving = _served(row)
+    _, serving = _served(row)
     estimated = serving.kv_cache / GIB if row["quantity"] == "kv_gib" else serving.tokens
     if "act peak 0.25" in row["notes"]:  # few sequences at once: the sampler needs next to nothing
         estimated += (serving.workspace - 0.25 * GIB) / GIB

@@ -1,7 +1,8 @@
 """The peak of a training step against torch's memory tracker and against measured full fine-tuning.
 
-The literals are readings of `FSDPMemTracker` (torch 2.13, fake tensors): Hugging Face models under `fully_shard`,
-fp32 weights with bf16 computation unless said, sequence 4096, second iteration, before the optimizer's step.
+The literals are readings of `FSDPMemTracker` (torch 2.13, fake tensors): Hugging Face models under
+`fully_shard`, fp32 weights with bf16 computation unless said, sequence 4096, second iteration,
+before the optimizer's step.
 """
 
 import dataclasses

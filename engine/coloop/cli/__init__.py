@@ -1,0 +1,3 @@
+"""The command line: thin commands over the packages below, each importing what it needs when it
+runs.
+"""

@@ -1,0 +1,206 @@
+"""The command `coloop`: names, arguments and help of its sub-commands.
+
+Imports nothing but typer, so that `coloop --help` is quick; each command imports its work when it
+runs. Exit codes: 0 done, 1 the loop has errors or does not fit, 2 it cannot be read, 3 a run
+failed, 130 it was stopped.
+"""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from coloop.cli.lazy import LazyGroup
+
+app = typer.Typer(
+    name="coloop",
+    cls=LazyGroup,
+    help="Compose, check, predict, run and watch training loops.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+presets_app = typer.Typer(help="Loops that ship with coloop.", invoke_without_command=True)
+app.add_typer(presets_app, name="presets")
+
+Spec = Annotated[
+    str, typer.Argument(metavar="SPEC", help="A file, `-` for standard input, or a preset's name.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def main() -> None:
+    """Entry point of the program."""
+    try:
+        app()
+    except BrokenPipeError:
+        sys.stderr.close()
+        raise SystemExit(1) from None
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            typer.echo(f"coloop {version('coloop')}")
+        except PackageNotFoundError:
+            typer.echo("coloop (not installed)")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Compose, check, predict, run and watch training loops."""
+
+
+@app.command()
+def validate(
+    spec: Spec,
+    strict: Annotated[bool, typer.Option("--strict", help="Warnings count as errors.")] = False,
+    json: Json = False,
+) -> None:
+    """Check a loop: every problem with its place and its mending."""
+    from coloop.cli.check import validate_command
+
+    raise typer.Exit(validate_command(spec, strict=strict, as_json=json))
+
+
+@app.command()
+def estimate(
+    spec: Spec,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Add what the numbers rest on.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Predict memory of every GPU and time of every stage."""
+    from coloop.cli.predict import estimate_command
+
+    raise typer.Exit(estimate_command(spec, explain=explain, as_json=json))
+
+
+@app.command()
+def fit(
+    spec: Spec,
+    budget_gib: Annotated[
+        float | None, typer.Option("--budget-gib", min=0.0, help="Memory of each GPU, in GiB.")
+    ] = None,
+    budget_fraction: Annotated[
+        float | None,
+        typer.Option("--budget-fraction", min=0.0, max=1.0, help="Share of each GPU's memory."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", help="Write the loop that fits here; `-` prints it."),
+    ] = None,
+) -> None:
+    """Find settings under which a loop fits into memory."""
+    from coloop.cli.fitting import fit_command
+
+    if budget_gib is not None and budget_fraction is not None:
+        raise typer.BadParameter("give --budget-gib or --budget-fraction, not both")
+    raise typer.Exit(fit_command(spec, budget_gib=budget_gib, fraction=budget_fraction, out=out))
+
+
+@app.command()
+def plan(spec: Spec, json: Json = False) -> None:
+    """Compile a loop: what runs where, in which order, and why."""
+    from coloop.cli.planning import plan_command
+
+    raise typer.Exit(plan_command(spec, as_json=json))
+
+
+def _delegate(name: str, text: str, *, hidden: bool = False) -> None:
+    """A line of help; the command itself is imported when it is called."""
+
+    def unreachable() -> None:
+        raise typer.Exit(1)
+
+    app.command(name, help=text, hidden=hidden)(unreachable)
+
+
+_delegate("run", "Run a loop headless, with a live progress display.")
+_delegate("rehearse", "Run the same loop, shrunken, for a few steps.", hidden=True)
+_delegate("watch", "Follow a run, live or from its start.")
+_delegate("runs", "List runs.")
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of the loop language."""
+    from coloop.cli.language import schema_command
+
+    raise typer.Exit(schema_command())
+
+
+@app.command()
+def doctor(json: Json = False) -> None:
+    """Say what this machine has and what is missing."""
+    from coloop.cli.doctor import doctor_command
+
+    raise typer.Exit(doctor_command(as_json=json))
+
+
+@app.command()
+def serve(
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")] = 8321,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Open no browser.")] = False,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Folder of the database and of runs.")
+    ] = None,
+) -> None:
+    """Start the composer: page, API and runs."""
+    from coloop.cli.serving import serve_command
+
+    raise typer.Exit(serve_command(host=host, port=port, open_browser=not no_browser, data=data))
+
+
+@presets_app.callback()
+def _presets(context: typer.Context) -> None:
+    """Loops that ship with coloop."""
+    if context.invoked_subcommand is None:
+        from coloop.cli.gallery import list_command
+
+        raise typer.Exit(list_command(as_json=False))
+
+
+@presets_app.command("list")
+def _list_presets(json: Json = False) -> None:
+    """List the loops."""
+    from coloop.cli.gallery import list_command
+
+    raise typer.Exit(list_command(as_json=json))
+
+
+@presets_app.command("show")
+def _show_preset(name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
+    """Print the YAML of a loop."""
+    from coloop.cli.gallery import show_command
+
+    raise typer.Exit(show_command(name))
+
+
+@presets_app.command("copy")
+def _copy_preset(
+    name: Annotated[str, typer.Argument(metavar="NAME")],
+    target: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="Where to; here by default.")
+    ] = None,
+) -> None:
+    """Write the YAML of a loop to a file, to change it."""
+    from coloop.cli.gallery import copy_command
+
+    raise typer.Exit(copy_command(name, target))

@@ -1,0 +1,91 @@
+"""`coloop validate`, and the check that other commands make first."""
+
+from dataclasses import dataclass
+
+from coloop.cli.output import complain, console, count, print_diagnostics, print_json
+from coloop.cli.source import UNREADABLE, Source, parse_source, read_source
+from coloop.diagnostics import Report
+from coloop.errors import SpecUnreadable
+from coloop.spec.graph import LoopSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """A loop and what was found in it."""
+
+    source: Source
+    spec: LoopSpec | None
+    report: Report
+    is_readable: bool
+
+    @property
+    def exit_code(self) -> int:
+        """0 without errors, 1 with, 2 where the text is no document."""
+        if not self.is_readable:
+            return UNREADABLE
+        return 0 if self.report.ok and self.spec is not None else 1
+
+
+def check(spec: str, *, strict: bool = False) -> Checked:
+    """Reads and validates SPEC; raises `SpecUnreadable` where there is nothing to read."""
+    source = read_source(spec)
+    parsed, is_readable = parse_source(source)
+    if parsed.spec is None:
+        return Checked(
+            source=source,
+            spec=None,
+            report=Report(diagnostics=parsed.diagnostics),
+            is_readable=is_readable,
+        )
+    from coloop.validate import validate
+
+    found = validate(parsed.spec, strict=strict)
+    located = tuple(parsed.locate(one) for one in (*parsed.diagnostics, *found.diagnostics))
+    return Checked(
+        source=source, spec=parsed.spec, report=Report(diagnostics=located), is_readable=True
+    )
+
+
+def checked_spec(spec: str, *, as_json: bool) -> tuple[Checked | None, int]:
+    """A loop without errors, or the exit code; findings are printed."""
+    try:
+        checked = check(spec)
+    except SpecUnreadable as unreadable:
+        complain(str(unreadable))
+        return None, UNREADABLE
+    if checked.exit_code:
+        if as_json:
+            print_json(checked.report.to_json())
+        else:
+            print_diagnostics(checked.report.errors, stderr=True)
+        return None, checked.exit_code
+    return checked, 0
+
+
+def validate_command(spec: str, *, strict: bool, as_json: bool) -> int:
+    """Prints what was found in SPEC."""
+    try:
+        checked = check(spec, strict=strict)
+    except SpecUnreadable as unreadable:
+        complain(str(unreadable))
+        return UNREADABLE
+    report = checked.report
+    fails = strict and bool(report.warnings)
+    if as_json:
+        print_json(report.to_json() | {"ok": report.ok and not fails})
+    else:
+        print_diagnostics(report.diagnostics)
+        _print_verdict(checked)
+    return checked.exit_code or (1 if fails else 0)
+
+
+def _print_verdict(checked: Checked) -> None:
+    errors, warnings = len(checked.report.errors), len(checked.report.warnings)
+    out = console()
+    if errors or checked.spec is None:
+        out.print(f"[bold red]{count(errors, 'error')}[/], {count(warnings, 'warning')}")
+        return
+    spec = checked.spec
+    size = f"{count(len(spec.nodes), 'node')}, {count(len(spec.edges), 'edge')}"
+    also = f", {count(warnings, 'warning')}" if warnings else ""
+    out.print(f"[green]ok[/] {spec.name}: {size}{also}")

@@ -1,0 +1,244 @@
+"""`coloop doctor`: what this machine has, against what coloop was made for.
+
+Imports none of the libraries that it looks for: versions come from their metadata, GPUs from
+`nvidia-smi`.
+"""
+
+import contextlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from coloop.cli.output import console, gib, print_json
+
+LIBRARIES = (
+    ("pydantic", None),
+    ("torch", "engine"),
+    ("transformers", "engine"),
+    ("tokenizers", "engine"),
+    ("ray", "engine"),
+    ("pyarrow", "engine"),
+    ("fastapi", "server"),
+    ("uvicorn", "server"),
+    ("sqlalchemy", "server"),
+    ("websockets", "server"),
+    ("vllm", "gpu"),
+    ("deepspeed", "gpu"),
+)
+"""Module (its distribution has the same name) and the extra that brings it."""
+LEAST_SHM_BYTES = 2**30
+SMI_TIMEOUT_SECONDS = 10.0
+
+
+def doctor_command(*, as_json: bool) -> int:
+    """Prints what was found; 1 where something that a run needs is missing."""
+    found = examine()
+    if as_json:
+        print_json(found)
+    else:
+        _print(found)
+    return 0 if found["ok"] else 1
+
+
+def examine() -> dict[str, Any]:
+    """Everything, as plain data."""
+    libraries = [_library(module, extra) for module, extra in LIBRARIES]
+    gpus = _gpus()
+    memory = _memory_bytes()
+    shm = _shm_bytes()
+    checks = [
+        _check(
+            "python",
+            sys.version_info >= (3, 11),
+            platform.python_version(),
+            "Python 3.11 or later is needed",
+        ),
+        *[_library_check(library) for library in libraries],
+        _check("cores", True, str(_cores()), ""),
+        _check("memory", memory is None or memory >= 4 * 2**30, _size(memory), "less than 4 GiB"),
+        _check(
+            "shared memory",
+            shm is None or shm >= LEAST_SHM_BYTES,
+            _size(shm),
+            "less than 1 GiB in /dev/shm: Ray falls back to slow storage",
+            level="warning",
+        ),
+        _check(
+            "gpus",
+            True,
+            ", ".join(gpu["name"] for gpu in gpus) or "none: runs use the CPU",
+            "",
+        ),
+    ]
+    return {
+        "ok": all(check["state"] != "error" for check in checks),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpu_count": _cores(),
+        "memory_bytes": memory,
+        "shm_bytes": shm,
+        "gpus": gpus,
+        "libraries": libraries,
+        "checks": checks,
+    }
+
+
+def _check(name: str, good: bool, found: str, problem: str, level: str = "error") -> dict[str, str]:
+    return {
+        "name": name,
+        "state": "ok" if good else level,
+        "found": found,
+        "message": "" if good else problem,
+    }
+
+
+def _library(module: str, extra: str | None) -> dict[str, Any]:
+    """vLLM is found by its module: its CPU build has another distribution name."""
+    there = find_spec(module) is not None
+    return {
+        "name": module,
+        "installed": there,
+        "version": _version_of(module) if there else None,
+        "wanted": _wanted(module),
+        "extra": extra,
+    }
+
+
+def _version_of(module: str) -> str | None:
+    for name in (module, f"{module}-cpu"):
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            continue
+    return None
+
+
+def _wanted(module: str) -> str | None:
+    """What coloop's own metadata asks for."""
+    try:
+        demands = requires("coloop") or []
+    except PackageNotFoundError:
+        return None
+    for demand in demands:
+        name = re.match(r"[A-Za-z0-9._-]+", demand)
+        if name and name[0].lower() == module:
+            bounds = re.search(r"[<>=!~][^;]*", demand)
+            return bounds[0].strip() if bounds else None
+    return None
+
+
+def _library_check(library: dict[str, Any]) -> dict[str, str]:
+    name, extra = library["name"], library["extra"]
+    if not library["installed"]:
+        if extra == "gpu":
+            return _check(name, True, "not installed (only for GPUs)", "")
+        install = f"pip install 'coloop[{extra}]'"
+        return _check(name, False, "not installed", f"{install} brings it")
+    fits = _satisfies(library["version"], library["wanted"])
+    found = library["version"] or "of unknown version"
+    return _check(name, fits, found, f"coloop was made for {library['wanted']}", level="warning")
+
+
+def _satisfies(found: str | None, wanted: str | None) -> bool:
+    """Whether a version is within bounds such as `>=5.16,<5.20`; local parts do not count."""
+    if found is None or wanted is None:
+        return True
+    have = _numbers(found)
+    for bound in wanted.split(","):
+        match = re.match(r"\s*(==|>=|<=|<|>|!=|~=)\s*([\w.]+)", bound)
+        if match is None:
+            continue
+        want = _numbers(match[2])
+        width = max(len(have), len(want))
+        left = have + (0,) * (width - len(have))
+        right = want + (0,) * (width - len(want))
+        holds = {
+            "==": left == right,
+            ">=": left >= right,
+            "<=": left <= right,
+            "<": left < right,
+            ">": left > right,
+            "!=": left != right,
+            "~=": left >= right,
+        }
+        if not holds[match[1]]:
+            return False
+    return True
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", text.split("+")[0]))
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _memory_bytes() -> int | None:
+    """Memory of the machine, or of the container where that is less."""
+    sizes = []
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        sizes.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            sizes.append(int(Path(file).read_text(encoding="utf-8")))
+        except (OSError, ValueError):
+            continue
+    return min(sizes, default=None)
+
+
+def _shm_bytes() -> int | None:
+    try:
+        return shutil.disk_usage("/dev/shm").total
+    except OSError:
+        return None
+
+
+def _gpus() -> list[dict[str, Any]]:
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return []
+    query = "--query-gpu=name,memory.total,driver_version"
+    try:
+        answer = subprocess.run(
+            [program, query, "--format=csv,noheader,nounits"],
+            capture_output=True,
+            text=True,
+            timeout=SMI_TIMEOUT_SECONDS,
+            check=True,
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return []
+    found = []
+    for line in answer.splitlines():
+        parts = [part.strip() for part in line.split(",")]
+        if len(parts) == 3 and parts[1].isdigit():
+            found.append(
+                {"name": parts[0], "memory_bytes": int(parts[1]) * 2**20, "driver": parts[2]}
+            )
+    return found
+
+
+def _size(size: int | None) -> str:
+    return "unknown" if size is None else gib(size)
+
+
+def _print(found: dict[str, Any]) -> None:
+    marks = {"ok": "[green]ok[/]", "warning": "[yellow]look[/]", "error": "[bold red]missing[/]"}
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for check in found["checks"]:
+        message = f"  [dim]{escape(check['message'])}[/]" if check["message"] else ""
+        table.add_row(
+            marks[check["state"]], escape(check["name"]), escape(check["found"]) + message
+        )
+    console().print(table)

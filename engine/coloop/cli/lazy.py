@@ -1,0 +1,43 @@
+"""Sub-commands whose modules are imported when they are called, not when help is shown.
+
+A delegated command is known to the group by name and one line of help. When it is asked for, its
+module is imported and its function, with the arguments that it declares itself, takes the place of
+that line.
+"""
+
+from importlib import import_module
+
+import typer
+from typer import _click
+from typer.core import TyperGroup
+
+DELEGATED: dict[str, tuple[str, str]] = {
+    "run": ("coloop.cli.run", "run_command"),
+    "rehearse": ("coloop.cli.run", "rehearse_command"),
+    "watch": ("coloop.cli.watch", "watch_command"),
+    "runs": ("coloop.cli.watch", "runs_command"),
+}
+"""Name to module and function."""
+
+
+class LazyGroup(TyperGroup):
+    """A group that builds delegated commands when they are called."""
+
+    def resolve_command(
+        self, ctx: _click.Context, args: list[str]
+    ) -> tuple[str | None, _click.Command | None, list[str]]:
+        """The command that the arguments name."""
+        if args and args[0] in DELEGATED:
+            self.commands[args[0]] = build_command(args[0])
+        return super().resolve_command(ctx, args)
+
+
+def build_command(name: str) -> _click.Command:
+    """The command behind a delegated name."""
+    module, function = DELEGATED[name]
+    found = getattr(import_module(module), function, None)
+    if found is None:
+        raise typer.BadParameter(f"`{name}` is not part of this version")
+    single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    single.command(name)(found)
+    return typer.main.get_command(single)

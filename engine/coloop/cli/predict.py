@@ -1,0 +1,178 @@
+"""`coloop estimate`: memory of every GPU, time of every stage, and with `--explain` what they rest
+on.
+"""
+
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from coloop.cli.check import checked_spec
+from coloop.cli.output import console, gib, print_json, rate, seconds
+from coloop.estimate import Estimate, Explanation
+from coloop.estimate import explain as explain_loop
+from coloop.estimate.report import GpuEstimate
+
+PARTS = (
+    "weights",
+    "gradients",
+    "optimizer",
+    "activations",
+    "logits",
+    "kv_cache",
+    "transfer",
+    "overhead",
+)
+DOES_NOT_FIT = 1
+
+
+def estimate_command(spec: str, *, explain: bool, as_json: bool) -> int:
+    """Prints the estimate of SPEC."""
+    checked, code = checked_spec(spec, as_json=as_json)
+    if checked is None or checked.spec is None:
+        return code
+    explanation = explain_loop(checked.spec, root=checked.source.root)
+    estimate = explanation.estimate
+    if as_json:
+        document = estimate.model_dump(mode="json")
+        if explain:
+            rest = explanation.model_dump(mode="json", exclude={"estimate"})
+            document["explain"] = rest
+        print_json(document)
+    else:
+        out = console()
+        print_estimate(out, estimate)
+        if explain:
+            print_explanation(out, explanation)
+        else:
+            gaps = [note for note in explanation.notes if note.is_gap]
+            for note in gaps:
+                where = f"{note.node}: " if note.node else ""
+                out.print(f"[yellow]not counted[/] {escape(where + note.message)}")
+    return 0 if estimate.fits else DOES_NOT_FIT
+
+
+def print_estimate(out: Console, estimate: Estimate) -> None:
+    """GPUs, stages and caches as tables."""
+    out.print(_gpu_table(estimate.gpus))
+    out.print(_stage_table(estimate))
+    for node, rollout in estimate.rollout.items():
+        out.print(
+            f"{escape(node)} writes {rollout.max_concurrent_sequences} sequences at once "
+            f"(cache of {rollout.kv_cache_tokens} tokens, {gib(rollout.kv_cache_bytes)})"
+        )
+    sizes = ", ".join(f"{name} {_millions(n)}" for name, n in estimate.parameters.items())
+    if sizes:
+        out.print(f"parameters: {escape(sizes)}")
+    bottleneck = (
+        f", longest stage [bold]{escape(estimate.bottleneck)}[/]" if estimate.bottleneck else ""
+    )
+    out.print(f"one step takes [bold]{seconds(estimate.step_seconds)}[/]{bottleneck}")
+
+
+def _gpu_table(gpus: Iterable[GpuEstimate]) -> Table:
+    table = Table(title=None, box=None, pad_edge=False, header_style="dim")
+    table.add_column("place")
+    table.add_column("peak", justify="right")
+    table.add_column("usable", justify="right")
+    table.add_column("")
+    table.add_column("at")
+    table.add_column("of which")
+    for label, gpu in _alike(gpus):
+        fits = "[green]fits[/]" if gpu.fits else "[bold red]too much[/]"
+        table.add_row(
+            escape(label),
+            gib(gpu.peak_bytes),
+            gib(gpu.usable_bytes),
+            fits,
+            escape(gpu.peak_stage),
+            _shares(gpu),
+        )
+    return table
+
+
+def _alike(gpus: Iterable[GpuEstimate]) -> list[tuple[str, GpuEstimate]]:
+    """Neighbours with the same numbers as one row, `main 0-7`."""
+    runs: list[list[GpuEstimate]] = []
+    for gpu in gpus:
+        last = runs[-1][-1] if runs else None
+        same = last is not None and (last.pool, last.parts) == (gpu.pool, gpu.parts)
+        if same:
+            runs[-1].append(gpu)
+        else:
+            runs.append([gpu])
+    return [
+        (f"{run[0].pool} {run[0].index}" + (f"-{run[-1].index}" if len(run) > 1 else ""), run[0])
+        for run in runs
+    ]
+
+
+def _shares(gpu: GpuEstimate) -> str:
+    """The parts of the peak, summed over nodes."""
+    sums = dict.fromkeys(PARTS, 0)
+    for part in gpu.parts:
+        if gpu.peak_stage in part.stages:
+            sums[part.part] += part.bytes
+    return ", ".join(f"{name.replace('_', ' ')} {gib(size)}" for name, size in sums.items() if size)
+
+
+def _stage_table(estimate: Estimate) -> Table:
+    table = Table(title=None, box=None, pad_edge=False, header_style="dim")
+    table.add_column("stage")
+    table.add_column("time", justify="right")
+    table.add_column("samples/s", justify="right")
+    table.add_column("tokens/s", justify="right")
+    table.add_column("bound by")
+    for stage in estimate.stages:
+        style = "bold" if stage.stage == estimate.bottleneck else ""
+        table.add_row(
+            escape(stage.stage),
+            seconds(stage.seconds),
+            rate(stage.samples_per_second),
+            rate(stage.tokens_per_second),
+            stage.bound,
+            style=style,
+        )
+    return table
+
+
+def print_explanation(out: Console, explanation: Explanation) -> None:
+    """Phases, decisions, assumptions, how sure it is, advice."""
+    _heading(out, "phases")
+    for phase in explanation.phases:
+        steps = f"{phase.steps} steps, " if phase.steps else ""
+        total = f", {seconds(phase.seconds)} in all" if phase.seconds is not None else ""
+        out.print(f"  {escape(phase.name)}: {steps}{seconds(phase.step_seconds)} each{total}")
+    if explanation.total_seconds is not None:
+        out.print(f"  the whole run takes about {seconds(explanation.total_seconds)}")
+    if explanation.decisions:
+        _heading(out, "decided for you")
+        for decision in explanation.decisions:
+            out.print(
+                f"  {escape(decision.path)} = {decision.value} [dim]({escape(decision.reason)})[/]"
+            )
+    if explanation.notes:
+        _heading(out, "assumed or not known")
+        for note in explanation.notes:
+            where = f"{note.node}: " if note.node else ""
+            out.print(f"  {escape(where + note.message)}")
+    low, high = explanation.memory_band
+    fast, slow = explanation.time_band
+    _heading(out, "how sure")
+    out.print(f"  memory: measured peaks lie between {low:g} and {high:g} times the estimate")
+    out.print(f"  time: between {fast:g} and {slow:g} times")
+    if explanation.host_bytes:
+        out.print(f"  {gib(explanation.host_bytes)} rest in the memory of the hosts")
+    if explanation.advice:
+        _heading(out, "advice")
+        for sentence in explanation.advice:
+            out.print(f"  {escape(sentence)}")
+
+
+def _heading(out: Console, text: str) -> None:
+    out.print(f"\n[bold]{text}[/]")
+
+
+def _millions(number: int) -> str:
+    return f"{number / 1e9:.2f}B" if number >= 1e9 else f"{number / 1e6:.2f}M"

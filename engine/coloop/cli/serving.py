@@ -1,0 +1,20 @@
+"""`coloop serve`: hands over to the server package."""
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from coloop.cli.output import complain
+
+MISSING = 1
+
+
+def serve_command(*, host: str, port: int, open_browser: bool, data: Path | None) -> int:
+    """Starts the composer and stays until it is ended."""
+    for module in ("fastapi", "uvicorn", "sqlalchemy", "coloop_server"):
+        if find_spec(module) is None:
+            complain(f"the server needs {module}: pip install 'coloop[server]'")
+            return MISSING
+    from coloop_server.cli import serve
+
+    serve(host=host, port=port, open_browser=open_browser, data_dir=data)
+    return 0

@@ -1,0 +1,80 @@
+"""SPEC on the command line: a file, standard input, or a preset's name; read or refused in one
+line.
+"""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from coloop import presets
+from coloop.errors import PresetNotFound, SpecUnreadable
+from coloop.spec.io import Parsed, parse
+
+MOST_BYTES = 8 * 2**20
+UNREADABLE = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A loop as text."""
+
+    text: str
+    name: str
+    """What it was called on the command line."""
+    root: Path
+    """Folder that relative paths in it refer to."""
+
+
+def read_source(spec: str) -> Source:
+    """The text that SPEC names; raises `SpecUnreadable` with one line of reason."""
+    if spec == "-":
+        return Source(
+            text=_decode(sys.stdin.buffer.read(MOST_BYTES + 1), "-"), name="-", root=Path.cwd()
+        )
+    path = Path(spec)
+    if _is_file(path):
+        return Source(text=_read(path), name=spec, root=path.resolve().parent)
+    if path.is_dir():
+        raise SpecUnreadable(f"{spec} is a folder; a loop file is expected")
+    if presets.is_loop(spec):
+        return Source(text=presets.load_loop_text(spec), name=spec, root=Path.cwd())
+    if path.suffix in (".yaml", ".yml", ".json") or len(path.parts) > 1:
+        raise SpecUnreadable(f"there is no file {spec}")
+    try:
+        presets.load_loop_text(spec)
+    except PresetNotFound as missing:
+        raise SpecUnreadable(f"there is no file {spec}, and {missing}") from missing
+    raise SpecUnreadable(f"there is no file {spec}")
+
+
+def parse_source(source: Source) -> tuple[Parsed, bool]:
+    """The loop, and whether its text could be read as a document at all."""
+    parsed = parse(source.text)
+    broken = any(found.code.startswith("yaml.") for found in parsed.diagnostics)
+    return parsed, parsed.spec is not None or not broken
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return _decode(file.read(MOST_BYTES + 1), str(path))
+    except OSError as error:
+        raise SpecUnreadable(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _decode(raw: bytes, name: str) -> str:
+    if len(raw) > MOST_BYTES:
+        raise SpecUnreadable(f"{name} is larger than {MOST_BYTES // 2**20} MiB; no loop is")
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SpecUnreadable(
+            f"{name} is no UTF-8 text: {error.reason} at byte {error.start}"
+        ) from error

@@ -1,0 +1,81 @@
+"""Loops for the estimate's tests."""
+
+import copy
+
+import pytest
+
+from coloop.spec.io import from_dict
+
+GRPO = {
+    "coloop": 1,
+    "name": "grpo",
+    "nodes": {
+        "problems": {
+            "kind": "dataset",
+            "source": {"type": "task", "task": "arithmetic"},
+            "rows_per_step": 128,
+        },
+        "actor": {
+            "kind": "actor",
+            "model": {"type": "pretrained", "path": "Qwen/Qwen2.5-7B-Instruct"},
+            "rollout": {"completions_per_prompt": 8, "max_new_tokens": 1024},
+            "algorithm": {"rewards": {"name": "grpo", "kl": {"coefficient": 0.001}}},
+            "training": {"backend": "fsdp2", "mini_batch": 256},
+        },
+        "start": {"kind": "reference", "model": {"type": "snapshot", "of": "actor"}},
+        "exact": {"kind": "reward", "source": {"type": "builtin", "name": "exact_match"}},
+    },
+    "edges": [
+        "problems.rows -> actor.prompts",
+        "actor.rollouts -> exact.rollouts",
+        "actor.rollouts -> start.rollouts",
+        "exact.scores -> actor.rewards",
+        "start.log_probs -> actor.reference",
+    ],
+    "schedule": {"steps": 100},
+    "hardware": {"preset": "8xH100"},
+}
+
+
+def _merge(base, changes):
+    for key, value in changes.items():
+        if isinstance(value, dict) and isinstance(base.get(key), dict):
+            _merge(base[key], value)
+        elif value is None:
+            base.pop(key, None)
+        else:
+            base[key] = value
+    return base
+
+
+def build(**changes):
+    """The GRPO loop with parts replaced; `None` takes a key away."""
+    parsed = from_dict(_merge(copy.deepcopy(GRPO), changes))
+    assert parsed.spec is not None, parsed.diagnostics
+    return parsed.spec
+
+
+@pytest.fixture
+def grpo():
+    """A function that gives the loop with parts replaced."""
+    return build
+
+
+@pytest.fixture
+def tiny():
+    """The same loop with tiny models on a CPU."""
+
+    def tiny_loop(**changes):
+        small = {
+            "nodes": {
+                "actor": {
+                    "model": {"type": "scratch", "architecture": "tiny-qwen3", "path": None},
+                    "rollout": {"max_new_tokens": 16},
+                    "training": {"backend": None, "mini_batch": None},
+                }
+            },
+            "hardware": {"preset": "cpu"},
+        }
+        return build(**_merge(small, changes))
+
+    return tiny_loop
