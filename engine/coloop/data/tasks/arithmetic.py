@@ -31,8 +31,8 @@ def number_bounds(digits: int) -> tuple[int, int]:
 def _strata(parameters: ArithmeticTask) -> Sequence[Stratum]:
     return [
         _stratum(parameters, digits, operations)
-        for operands in each_of(parameters.operands, field="operands", low=2, high=5)
-        for digits in each_of(parameters.digits, field="digits", low=1, high=9)
+        for operands in each_of(parameters.operands)
+        for digits in each_of(parameters.digits)
         for operations in itertools.product(
             dict.fromkeys(parameters.operations), repeat=operands - 1
         )

@@ -25,9 +25,7 @@ TERMS: Final = (2, 3)
 
 def _strata(parameters: CalculatorTask, *, as_code: bool = False) -> Sequence[Stratum]:
     return [
-        _stratum(digits, terms, as_code)
-        for terms in TERMS
-        for digits in each_of(parameters.digits, field="digits", low=1, high=9)
+        _stratum(digits, terms, as_code) for terms in TERMS for digits in each_of(parameters.digits)
     ]
 
 

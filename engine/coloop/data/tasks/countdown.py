@@ -25,7 +25,7 @@ GREATEST_GOAL: Final = 999
 def _strata(parameters: CountdownTask) -> Sequence[Stratum]:
     return [
         _stratum(parameters, operations)
-        for count in each_of(parameters.numbers, field="numbers", low=2, high=6)
+        for count in each_of(parameters.numbers)
         for operations in itertools.product(dict.fromkeys(parameters.operations), repeat=count - 1)
     ]
 

@@ -20,9 +20,7 @@ ALPHABET: Final = "abcd"
 
 
 def _strata(parameters: CountingTask) -> Sequence[Stratum]:
-    return [
-        _stratum(length) for length in each_of(parameters.length, field="length", low=2, high=16)
-    ]
+    return [_stratum(length) for length in each_of(parameters.length)]
 
 
 def _stratum(length: int) -> Stratum:

@@ -73,9 +73,7 @@ def solve(said: Sequence[Statement]) -> tuple[bool, ...] | None:
 
 
 def _strata(parameters: KnightsTask) -> Sequence[Stratum]:
-    return [
-        _stratum(people) for people in each_of(parameters.people, field="people", low=2, high=5)
-    ]
+    return [_stratum(people) for people in each_of(parameters.people)]
 
 
 def _stratum(people: int) -> Stratum:

@@ -51,7 +51,7 @@ def _name(rng: random.Random, *, syllables: int) -> str:
 
 
 def _strata(parameters: KnowledgeTask) -> Sequence[Stratum]:
-    return [_stratum(hops) for hops in each_of(parameters.hops, field="hops", low=1, high=4)]
+    return [_stratum(hops) for hops in each_of(parameters.hops)]
 
 
 def _stratum(hops: int) -> Stratum:

@@ -35,7 +35,7 @@ LEXICON: Final = tuple(dict.fromkeys(WORDS.split()))
 
 
 def _strata(parameters: LastLetterTask) -> Sequence[Stratum]:
-    return [_stratum(words) for words in each_of(parameters.words, field="words", low=1, high=8)]
+    return [_stratum(words) for words in each_of(parameters.words)]
 
 
 def _stratum(count: int) -> Stratum:

@@ -109,10 +109,7 @@ def _red_team(digits: list[int], _: random.Random, __: PreferenceTask) -> dict[s
 
 def _strata_of(make: Maker) -> Callable[[PreferenceTask], Sequence[Stratum]]:
     def strata(parameters: PreferenceTask) -> Sequence[Stratum]:
-        return [
-            _stratum(parameters, length, make)
-            for length in each_of(parameters.length, field="length", low=2, high=9)
-        ]
+        return [_stratum(parameters, length, make) for length in each_of(parameters.length)]
 
     return strata
 

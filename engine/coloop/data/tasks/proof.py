@@ -65,7 +65,7 @@ def _tactic(theorem: Theorem) -> dict[str, Any]:
 
 def _strata_of(make: Maker, shorter: int = 0) -> Callable[[ProofTask], Sequence[Stratum]]:
     def strata(parameters: ProofTask) -> Sequence[Stratum]:
-        depths = each_of(parameters.depth, field="depth", low=1, high=6)
+        depths = each_of(parameters.depth)
         lengths = sorted({max(1, steps - shorter) for steps in depths})
         return [_stratum(make, steps) for steps in lengths]
 

@@ -22,7 +22,7 @@ SEEDS: Final = 1 << 40
 
 
 def _strata(parameters: ReadDebateTask) -> Sequence[Stratum]:
-    return [_stratum(facts) for facts in each_of(parameters.facts, field="facts", low=2, high=12)]
+    return [_stratum(facts) for facts in each_of(parameters.facts)]
 
 
 def _stratum(facts: int) -> Stratum:

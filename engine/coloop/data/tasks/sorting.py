@@ -15,10 +15,7 @@ SYMBOLS: Final[Mapping[str, str]] = {
 
 
 def _strata(parameters: SortingTask) -> Sequence[Stratum]:
-    return [
-        _stratum(length, SYMBOLS[parameters.symbols])
-        for length in each_of(parameters.length, field="length", low=2, high=12)
-    ]
+    return [_stratum(length, SYMBOLS[parameters.symbols]) for length in each_of(parameters.length)]
 
 
 def _stratum(length: int, symbols: str) -> Stratum:

@@ -14,9 +14,7 @@ from coloop.spec.tasks import TwoHalvesTask
 
 
 def _strata(parameters: TwoHalvesTask) -> Sequence[Stratum]:
-    return [
-        _stratum(digits) for digits in each_of(parameters.digits, field="digits", low=1, high=6)
-    ]
+    return [_stratum(digits) for digits in each_of(parameters.digits)]
 
 
 def _stratum(digits: int) -> Stratum:
