@@ -59,12 +59,12 @@ class MappedLines:
 
     def __init__(self, path: Path, *, quoted: bool) -> None:
         self.size_bytes = path.stat().st_size
-        self._file = path.open("rb")
         self._map: mmap.mmap | None = None
         self.offsets = array("Q")
         self.lines = array("Q")
         if self.size_bytes:
-            self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
+            with path.open("rb") as file:
+                self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
             for line, offset in _records(self._map, quoted=quoted):
                 self.offsets.append(offset)
                 self.lines.append(line)

@@ -1,0 +1,394 @@
+"""Sources of datasets: what they give, and what every mistake in them says."""
+
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from coloop.data import sources
+from coloop.data.sources import Source, open_source, preview_rows, unfolded
+from coloop.errors import DataError
+from coloop.spec.nodes import DatasetNode
+
+GSM8K = Path(__file__).resolve().parents[3].parent / "shared" / "data" / "gsm8k"
+
+
+def dataset(source: dict[str, Any], **fields: Any) -> DatasetNode:
+    return DatasetNode.model_validate({"kind": "dataset", "source": source, **fields})
+
+
+def opened(root: Path, source: dict[str, Any], **fields: Any) -> Source:
+    return open_source(dataset(source, **fields), node_id="problems", root=root)
+
+
+def rows_in(source: Source) -> list[dict[str, Any]]:
+    return [source.row(index) for index in range(len(source))]
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def file_of(path: Path, **fields: Any) -> dict[str, Any]:
+    return {"type": "file", "path": str(path.name), **fields}
+
+
+def message_of(root: Path, source: dict[str, Any], **fields: Any) -> str:
+    with pytest.raises(DataError) as caught:
+        opened(root, source, **fields)
+    assert caught.value.node == "problems"
+    assert caught.value.field is not None
+    assert caught.value.field in str(caught.value)
+    return str(caught.value)
+
+
+def test_jsonl_rows_come_in_order_and_blank_lines_do_not_count(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", '{"prompt": "1"}\n\n{"prompt": "2", "n": 3}\n   \n')
+
+    source = opened(tmp_path, file_of(path))
+
+    assert rows_in(source) == [{"prompt": "1"}, {"prompt": "2", "n": 3}]
+    assert source.columns == ("prompt", "n")
+
+
+def test_a_byte_order_mark_and_windows_line_ends_are_read_over(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'\xef\xbb\xbf{"prompt": "1"}\r\n{"prompt": "2"}\r\n')
+
+    source = opened(tmp_path, {"type": "file", "path": "a.jsonl"})
+
+    assert rows_in(source) == [{"prompt": "1"}, {"prompt": "2"}]
+
+
+def test_csv_values_are_texts_and_quoted_ones_may_span_lines(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", 'question,answer\n"two\nlines, ""quoted""",1\nplain,2\n')
+
+    source = opened(tmp_path, file_of(path), columns={"prompt": "question"})
+
+    assert [row["prompt"] for row in rows_in(source)] == ['two\nlines, "quoted"', "plain"]
+    assert source.row(1)["answer"] == "2"
+
+
+def test_parquet_rows_are_read_over_several_row_groups(tmp_path: Path) -> None:
+    table = pa.table({"prompt": [f"p{i}" for i in range(10)], "steps": [[i] for i in range(10)]})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=3)
+
+    source = opened(tmp_path, {"type": "file", "path": "a.parquet"})
+
+    assert len(source) == 10
+    assert source.row(9) == {"prompt": "p9", "steps": [9]}
+    assert source.row(0) == {"prompt": "p0", "steps": [0]}
+
+
+def test_the_format_field_beats_the_suffix(tmp_path: Path) -> None:
+    path = write(tmp_path / "rows.txt", '{"prompt": "1"}\n')
+
+    assert rows_in(opened(tmp_path, file_of(path, format="jsonl"))) == [{"prompt": "1"}]
+
+
+def test_columns_are_mapped_and_the_others_travel_under_their_own_names(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", '{"question": "q", "answer": "a", "level": 2}\n')
+
+    source = opened(tmp_path, file_of(path), columns={"prompt": "question", "target": "answer"})
+
+    assert source.row(0) == {
+        "question": "q",
+        "answer": "a",
+        "level": 2,
+        "prompt": "q",
+        "target": "a",
+    }
+
+
+def test_two_columns_may_change_places(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", '{"chosen": "bad", "rejected": "good"}\n')
+
+    source = opened(tmp_path, file_of(path), columns={"chosen": "rejected", "rejected": "chosen"})
+
+    assert source.row(0) == {"chosen": "good", "rejected": "bad"}
+
+
+def test_inline_rows_are_given_as_written(tmp_path: Path) -> None:
+    source = opened(tmp_path, {"type": "inline", "rows": [{"principle": "no symbol x"}]})
+
+    assert rows_in(source) == [{"principle": "no symbol x"}]
+
+
+def test_a_task_source_gives_the_tasks_rows(tmp_path: Path) -> None:
+    source = opened(tmp_path, {"type": "task", "task": "arithmetic", "size": 5})
+
+    assert len(source) == 5
+    assert set(source.columns) == {"prompt", "answer", "target", "task"}
+
+
+def test_a_chat_is_a_prompt(tmp_path: Path) -> None:
+    chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
+    path = write(tmp_path / "a.jsonl", json.dumps({"prompt": chat}))
+
+    assert opened(tmp_path, file_of(path)).row(0)["prompt"] == chat
+
+
+def test_a_missing_file_is_named_with_the_nearest_one(tmp_path: Path) -> None:
+    write(tmp_path / "train.jsonl", "{}")
+
+    message = message_of(tmp_path, {"type": "file", "path": "trian.jsonl"})
+
+    assert message.startswith("problems: source.path: file ")
+    assert "trian.jsonl does not exist; did you mean `train.jsonl`?" in message
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").mkdir()
+
+    assert "is a folder" in message_of(tmp_path, {"type": "file", "path": "rows.jsonl"})
+
+
+def test_a_missing_column_lists_those_found_and_the_likely_one(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", '{"Question": "q", "answer": "a"}\n')
+
+    message = message_of(tmp_path, file_of(path), columns={"prompt": "question"})
+
+    assert "columns.prompt" in message
+    assert "has no column `question` for `prompt`; it has `Question`, `answer`" in message
+    assert "did you mean `Question`?" in message
+
+
+def test_a_column_that_is_missing_later_names_its_line(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", '{"q": "1"}\n\n{"a": "2"}\n')
+
+    assert "line 3, has no column `q`" in message_of(
+        tmp_path, file_of(path), columns={"prompt": "q"}
+    )
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.csv"])
+def test_an_empty_file_has_no_rows(tmp_path: Path, name: str) -> None:
+    assert "has no rows" in message_of(tmp_path, file_of(write(tmp_path / name, "")))
+
+
+def test_a_csv_of_a_header_alone_has_no_rows(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "prompt,answer\n")
+
+    assert "has no rows" in message_of(tmp_path, file_of(path))
+
+
+def test_an_empty_parquet_and_no_inline_rows_are_empty_datasets(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"prompt": pa.array([], pa.string())}), tmp_path / "a.parquet")
+
+    assert "has no rows" in message_of(tmp_path, {"type": "file", "path": "a.parquet"})
+    assert "source.rows: the rows has no rows" in message_of(
+        tmp_path, {"type": "inline", "rows": []}
+    )
+
+
+def test_a_malformed_line_is_named_with_what_stands_there(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", '{"prompt": "1"}\n{"prompt": "2"\n')
+
+    message = message_of(tmp_path, file_of(path))
+
+    assert "a.jsonl, line 2, is not JSON: " in message
+    assert """'{"prompt": "2"'""" in message
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("[1, 2]", "is a list, expected an object with columns"),
+        ('"text"', "is a text, expected an object"),
+        ("7", "is a number, expected an object"),
+        ('{"prompt": NaN}', "is not JSON: NaN is no number that JSON has"),
+        ("[" * 100_000, "is nested too deeply"),
+    ],
+)
+def test_a_line_that_is_no_object_is_refused(tmp_path: Path, line: str, told: str) -> None:
+    path = write(tmp_path / "a.jsonl", line + "\n")
+
+    assert f"line 1, {told}" in message_of(tmp_path, file_of(path))
+
+
+def test_a_line_that_is_not_utf8_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'{"prompt": "1"}\n{"prompt": "\xff"}\n')
+
+    assert "line 2, is not UTF-8" in message_of(tmp_path, {"type": "file", "path": "a.jsonl"})
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        ({"prompt": 3}, "column `prompt` wants a text or a list of messages, found 3"),
+        ({"prompt": None}, "column `prompt` wants a text or a list of messages, found None"),
+        ({"prompt": []}, "wants at least one message"),
+        ({"prompt": ["hi"]}, "wants messages with a `role` and a `content`"),
+        ({"prompt": [{"role": "user", "content": 1}]}, "wants a text as `content` of the user"),
+        ({"chosen": "a", "rejected": 1}, "column `rejected` wants a text"),
+        ({"margin": "wide"}, "column `margin` wants a number, found 'wide'"),
+        ({"probability": 1.5}, "column `probability` wants a number from 0 to 1, found 1.5"),
+    ],
+)
+def test_a_value_of_the_wrong_type_names_line_and_column(
+    tmp_path: Path, row: dict[str, Any], told: str
+) -> None:
+    path = write(tmp_path / "a.jsonl", '{"other": 1}\n' + json.dumps(row) + "\n")
+
+    message = message_of(tmp_path, file_of(path))
+
+    assert "line 2, " in message
+    assert told in message
+
+
+def test_the_type_of_a_mapped_column_is_told_under_both_names(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.jsonl", '{"q": 5}\n')
+
+    assert "column `q` (as `prompt`) wants a text" in message_of(
+        tmp_path, file_of(path), columns={"prompt": "q"}
+    )
+
+
+def test_numbers_of_a_csv_are_read_where_numbers_are_wanted(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "chosen,rejected,margin\na,b,0.5\n")
+
+    assert opened(tmp_path, file_of(path)).row(0)["margin"] == 0.5
+
+
+def test_a_csv_line_of_another_length_is_named(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "prompt,answer\n1,2\n3\n")
+
+    assert "line 3, has 1 values, the header names 2 columns" in message_of(tmp_path, file_of(path))
+
+
+def test_a_csv_with_a_column_twice_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", "prompt,prompt\n1,2\n")
+
+    assert "has the column 'prompt' twice in its header" in message_of(tmp_path, file_of(path))
+
+
+def test_a_csv_with_an_open_quote_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.csv", 'prompt\n"open\nmore\n')
+
+    assert "line 2, is not CSV" in message_of(tmp_path, file_of(path))
+
+
+def test_a_damaged_parquet_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.parquet", "no parquet")
+
+    assert "is no parquet file" in message_of(tmp_path, file_of(path))
+
+
+def test_an_unknown_suffix_asks_for_the_format(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.json", "[]")
+
+    assert "suffix '.json', known are .jsonl" in message_of(tmp_path, file_of(path))
+
+
+def test_a_task_that_has_fewer_rows_than_asked_names_the_split(tmp_path: Path) -> None:
+    message = message_of(tmp_path, {"type": "task", "task": "arithmetic", "digits": 1, "size": 500})
+
+    assert message.startswith("problems: source.size: task arithmetic has 87 different rows")
+
+
+def test_a_huge_file_is_indexed_and_checked_as_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "CHECKED_BYTES", 100)
+    monkeypatch.setattr(sources, "CHECKED_ROWS", 3)
+    lines = [json.dumps({"prompt": f"p{i}"}) for i in range(100)]
+    path = write(tmp_path / "a.jsonl", "\n".join([*lines, "broken"]))
+
+    source = opened(tmp_path, file_of(path))
+
+    assert len(source) == 101
+    assert source.row(99) == {"prompt": "p99"}
+    with pytest.raises(DataError, match="line 101, is not JSON"):
+        source.row(100)
+
+
+def test_a_hub_source_without_the_library_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", None)
+
+    message = message_of(tmp_path, {"type": "hub", "path": "openai/gsm8k"})
+
+    assert "wants the package `datasets`" in message
+
+
+def test_a_hub_source_that_cannot_be_reached_ends_in_one_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def load_dataset(*args: Any, **kwargs: Any) -> Any:
+        raise ConnectionError("Couldn't reach 'openai/gsm8k' on the Hub\nmany\nlines")
+
+    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=load_dataset))
+
+    message = message_of(tmp_path, {"type": "hub", "path": "openai/gsm8k"})
+
+    assert "openai/gsm8k cannot be had from the hub: Couldn't reach 'openai/gsm8k'" in message
+    assert "many" not in message
+    assert "use a file source" in message
+
+
+def test_a_hub_source_is_read_under_its_name_and_split(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Loaded(list[dict[str, Any]]):
+        column_names = ("question", "answer")
+
+    asked: list[Any] = []
+
+    def load_dataset(path: str, name: str | None, **options: Any) -> Loaded:
+        asked.append((path, name, options))
+        return Loaded([{"question": "q", "answer": "#### 1"}])
+
+    monkeypatch.setitem(sys.modules, "datasets", SimpleNamespace(load_dataset=load_dataset))
+
+    source = opened(
+        tmp_path,
+        {"type": "hub", "path": "openai/gsm8k", "name": "main", "split": "test"},
+        columns={"prompt": "question"},
+    )
+
+    assert source.row(0)["prompt"] == "q"
+    assert asked == [("openai/gsm8k", "main", {"split": "test", "revision": None})]
+
+
+def test_each_entry_of_a_list_column_is_a_child() -> None:
+    assert unfolded({"answers": ["a", "b"], "n": 1}, "answers", node="d") == [
+        {"answers": "a"},
+        {"answers": "b"},
+    ]
+
+
+def test_unfolding_what_is_no_list_is_told() -> None:
+    with pytest.raises(DataError, match=r"d: unfold: column `answers` wants a list.*found 'a'"):
+        unfolded({"answers": "a"}, "answers", node="d")
+    with pytest.raises(DataError, match="has no such column"):
+        unfolded({}, "answers", node="d")
+
+
+def test_a_preview_shows_the_first_rows(tmp_path: Path) -> None:
+    node = dataset({"type": "task", "task": "sorting", "size": 9})
+
+    assert len(preview_rows(node, node_id="problems", root=tmp_path, count=4)) == 4
+
+
+@pytest.mark.skipif(not GSM8K.is_dir(), reason="the GSM8K files are not here")
+def test_gsm8k_is_read_with_its_columns_mapped() -> None:
+    source = opened(GSM8K, {"type": "file", "path": "test.jsonl"}, columns={"prompt": "question"})
+
+    assert len(source) == 1319
+    assert source.row(0)["prompt"].startswith("Janet")
+    assert source.row(0)["answer"].endswith("#### 18")
+
+
+@pytest.mark.skipif(not GSM8K.is_dir(), reason="the GSM8K files are not here")
+def test_a_column_of_gsm8k_that_does_not_exist_is_told() -> None:
+    message = message_of(
+        GSM8K, {"type": "file", "path": "test.jsonl"}, columns={"prompt": "questions"}
+    )
+
+    assert "it has `question`, `answer`; did you mean `question`?" in message
