@@ -132,6 +132,10 @@ class Report(BaseModel):
         }
 
 
+def _likeness(word: str, option: str) -> float:
+    return difflib.SequenceMatcher(None, word[:80].lower(), option.lower()).ratio()
+
+
 def closest(word: str, options: Iterable[str], limit: int = 3) -> list[str]:
     """The options that look like `word`, best first."""
     names = [str(option) for option in options]
@@ -145,7 +149,9 @@ def did_you_mean(word: str, options: Iterable[str]) -> str | None:
     names = [str(option) for option in options]
     near = closest(word, names)
     if near:
-        return "did you mean " + " or ".join(f"`{name}`" for name in near[:2]) + "?"
+        least = _likeness(str(word), near[0]) - 0.08
+        likely = [name for name in near[:2] if _likeness(str(word), name) >= least]
+        return "did you mean " + " or ".join(f"`{name}`" for name in likely) + "?"
     if 0 < len(names) <= 24:
         return "known: " + ", ".join(names)
     return None
@@ -184,11 +190,119 @@ CODES: dict[str, str] = {
     "structure.unknown_path": "A path that names no value of the loop.",
     "structure.not_hot": "A path in `set`, `anneal`, a trigger or an edit that is fixed in a run.",
     "numbers.out_of_range": "A number outside of its bounds.",
+    # The graph: edges, inputs, circles.
+    "structure.unknown_node": "A node is named that does not exist.",
+    "structure.unknown_port": "A port is named that nodes of this kind do not have.",
+    "structure.type_mismatch": "An edge joins ports of different types.",
+    "structure.too_many_edges": "A port has more edges than it takes.",
+    "structure.duplicate_edge": "The same edge is there twice.",
+    "structure.duplicate_id": "One id names several edges.",
+    "structure.duplicate_phase": "One name names several phases.",
+    "structure.misplaced_option": "An option of an edge does nothing where it stands.",
+    "structure.missing_edge": "An input that is needed has no edge.",
+    "structure.unread_input": "An input is connected that the node's method does not look at.",
+    "structure.output_without_input": "A filter or buffer is read where nothing comes in.",
+    "structure.silent_output": "An output is read that this node, as it is set, never gives.",
+    "structure.unused_node": "A node has no part in what is learned, kept or measured.",
+    "structure.cycle": "Nodes wait for one another within one step.",
+    "structure.handle_cycle": "Nodes call one another without end.",
+    "structure.rounds_without_circle": "An edge has `rounds` but closes no circle.",
+    "structure.rounds_differ": "Edges of one region of rounds disagree.",
+    "structure.fill_start": "A refill begins at a node from which its rows do not come.",
+    "structure.fill_region": "What a refill runs again learns, or has a refill of its own.",
+    # Names in fields.
+    "structure.wrong_kind": "A node is named that is not of the kind that is expected there.",
+    "structure.unknown_phase": "A phase is named that does not exist.",
+    "structure.unknown_metric": "A metric is named that nobody reports.",
+    "structure.group_not_ancestor": "Groups are named after a node from which the rows do not "
+    "descend.",
+    "structure.probe_aside": "A probe replaces rows on which nothing that it measures depends.",
+    # Columns and scores.
+    "structure.unknown_column": "A column is read that the rows cannot give.",
+    "structure.ambiguous_column": "A bare column name has two nearest values.",
+    "structure.unknown_score": "A score is read that is not connected.",
+    "structure.name_clash": "A name is both a node and a column of its lineage.",
+    "structure.no_task": "A task's checker is asked about rows that come from no task.",
+    # Texts and code.
+    "text.template_syntax": "A Jinja text cannot be read.",
+    "text.code_syntax": "Python code does not compile.",
+    "text.code_function": "Python code does not define what is called.",
+    "text.pattern": "A regular expression cannot be read.",
+    "text.pattern_groups": "A regular expression lacks the groups that are read.",
+    # Data.
+    "data.missing_file": "A file or folder that is named does not exist.",
+    "data.unknown_format": "It cannot be told how a file is written.",
+    "data.unreadable": "A file cannot be read in its format.",
+    "data.empty": "A source has no rows.",
+    "data.missing_column": "A mapped column is not in the source.",
+    # Learning.
+    "learning.no_algorithm": "A teaching port is connected, but the node has no algorithm for it.",
+    "learning.algorithm_unused": "An algorithm stands at a port to which nothing is connected.",
+    "learning.missing_reference": "An algorithm reads a reference (`kl`, preferences), and none "
+    "is connected.",
+    "learning.missing_values": "An algorithm reads values of a critic, and none is connected.",
+    "learning.missing_prior": "An implicit process reward model has no prior.",
+    "learning.reference_elsewhere": "The connected reference sees none of the rows that are "
+    "learned.",
+    "learning.values_elsewhere": "The connected critic sees none of the rows that are learned.",
+    "learning.unread_input": "A reference or critic is connected that no algorithm reads.",
+    "learning.no_own_rollouts": "Rewards are of own rollouts, and the learner writes none.",
+    "learning.no_greedy_row": "A greedy baseline has no greedy answer to compare with.",
+    "learning.group_of_one": "An estimator compares rows of a group, and every group has one row.",
+    "learning.class_weights_scorer": "Class weights name a scorer from which no reward comes.",
+    "learning.every_weight_zero": "Every edge into a live teaching port has weight 0.",
+    "learning.companion": "An algorithm lacks the filter or penalty that it is known with.",
+    "learning.second_optimizer": "A weights group would have a second optimizer.",
+    "learning.snapshot_trains": "A snapshot is to be trained.",
+    "learning.weights_circle": "Weights come from one another in a circle.",
+    "learning.no_weights": "Something is taught to a node that has no weights.",
+    "learning.nothing_to_train": "A `training` section stands where nothing learns.",
+    "learning.order": "`order` does not name the learning roles of one weights group.",
+    # Time.
+    "learning.no_teaching_port": "A teaching port is named to which nothing is connected.",
+    "learning.never_live": "No phase makes a connected teaching port live.",
+    "learning.no_goal": "A phase learns, fills and measures nothing.",
+    "learning.measures_only": "A phase learns and fills nothing; only evaluations run.",
+    "learning.epochs_source": "It is not clear of which source epochs are counted.",
+    "learning.until_without_cap": "A phase waits for a buffer without a cap of steps.",
+    "learning.buffer_never_fills": "A buffer that a phase fills can never be full, or gets no "
+    "rows.",
+    "learning.buffer_never_written": "A buffer is read that no phase writes.",
+    "learning.staleness_one_pool": "Late rows are allowed, but generation and learning share a "
+    "pool.",
+    "learning.before_score": "A node is to learn before it scores, but it scores nothing.",
+    "learning.best_unknown": "The best checkpoint is asked for, and nothing says which one that "
+    "is.",
+    # Numbers.
+    "numbers.divisibility": "Two numbers of rows, ranks or heads do not divide.",
+    "numbers.too_long": "What may be written does not fit into the model's positions.",
+    "numbers.learning_rate": "A learning rate is out of any sane range.",
+    "numbers.warmup": "A warm-up is as long as the phase that it is in.",
+    "numbers.empty_band": "The bounds of a filter rule exclude every number.",
+    "numbers.buffer": "A buffer is to give more rows than it holds.",
+    "numbers.fill_unreachable": "A refill waits for more than all its passes can bring.",
+    "numbers.samples": "A metric is of more samples than are drawn.",
+    "numbers.no_exploration": "Rows that are compared are all the same greedy text.",
+    # Placement and memory.
+    "placement.unknown_preset": "Hardware, a GPU, an architecture, an environment or a checker "
+    "is not known.",
+    "placement.unknown_pool": "A pool is named that does not exist.",
+    "placement.unused_pool": "A pool in which nothing runs.",
+    "placement.wrong_unit": "A pool counts GPUs on a CPU, or workers on GPUs.",
+    "placement.pools_too_large": "The pools want more than the hardware has.",
+    "placement.engine": "An engine cannot run this model on this hardware.",
+    "placement.needs_gpu": "A setting works on GPUs only.",
+    "placement.idle_places": "A backend for one process leaves the rest of its pool idle.",
+    "memory.over_budget": "A GPU needs more memory than the budget allows.",
     # Lineage: which rows descend from which.
-    "lineage.missing_aggregate": "A score has to rise to an ancestor, or cross to another branch, without `aggregate`.",
-    "lineage.no_common_ancestor": "Rows are to be joined or scored that descend from nothing in common.",
+    "lineage.missing_aggregate": "A score has to rise to an ancestor, or cross to another "
+    "branch, without `aggregate`.",
+    "lineage.no_common_ancestor": "Rows are to be joined or scored that descend from nothing in "
+    "common.",
     "lineage.aggregate_without_rows": "A score is to be aggregated where no rows receive it.",
-    "lineage.gather_without_ancestor": "Rows are to be gathered by a node from whose rows they do not descend.",
+    "lineage.gather_without_ancestor": "Rows are to be gathered by a node from whose rows they "
+    "do not descend.",
     # What the compiler and a run say.
-    "run.not_yet_runnable": "The loop is valid, but a part of it is drawn and checked only; this version cannot run it.",
+    "run.not_yet_runnable": "The loop is valid, but a part of it is drawn and checked only; this "
+    "version cannot run it.",
 }

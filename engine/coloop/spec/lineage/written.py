@@ -19,7 +19,6 @@ ROLLOUT_COLUMNS: Final = (
     "turns",
     "tool_calls",
     "tool_outputs",
-    "greedy",
 )
 """Standard columns of every rollout."""
 
@@ -27,19 +26,30 @@ PAIR_COLUMNS: Final = ("prompt", "chosen", "rejected", "probability", "margin")
 """Standard columns of every pair that a node makes."""
 
 _QUESTION: Final = frozenset({"prompt", "answer", "target"})
-_TASK_COLUMNS: Final[Mapping[tuple[str, str | None], frozenset[str]]] = {
-    ("preference", None): frozenset({"prompt", "chosen", "rejected", "answer", "target"}),
-    ("preference", "helpful_pairs"): frozenset({"prompt", "chosen", "rejected"}),
+TASK_COLUMNS: Final[Mapping[tuple[str, str | None], frozenset[str]]] = {
+    ("arithmetic", "judged"): _QUESTION | {"completion", "label"},
+    ("countdown", None): _QUESTION | {"numbers", "goal"},
+    ("last_letter", None): _QUESTION | {"steps"},
+    ("knowledge", None): _QUESTION | {"hops"},
+    ("knowledge", "documents"): frozenset({"title", "text"}),
+    ("proof", "tactics"): frozenset({"prompt", "target"}),
+    ("preference", None): frozenset({"prompt", "chosen", "rejected"}),
+    ("preference", "judgements"): frozenset({"prompt", "target"}),
     ("preference", "ranked"): frozenset({"prompt", "responses", "best", "grade"}),
     ("preference", "unlabelled"): frozenset({"prompt", "first", "second"}),
-    ("read_debate", None): frozenset({"passage", "question", "mine", "theirs", "mine_is_right"}),
+    ("preference", "red_team"): frozenset({"prompt"}),
+    ("preference", "helpful_pairs"): frozenset({"prompt", "chosen", "rejected"}),
+    ("read_debate", None): frozenset(
+        {"prompt", "passage", "question", "mine", "theirs", "mine_is_right", "answer"}
+    ),
+    ("two_halves", None): _QUESTION | {"first_half", "second_half"},
     ("images", None): frozenset({"figure", "caption"}),
-    ("images", "items"): frozenset({"figure", "question", "options", "answer"}),
-    ("arithmetic", "judged"): frozenset({"prompt", "answer", "completion", "label"}),
-    ("knowledge", None): _QUESTION | {"hops"},
-    ("knowledge", "documents"): frozenset({"text"}),
-    ("last_letter", None): _QUESTION | {"steps"},
+    ("images", "items"): frozenset({"figure", "prompt", "question", "options", "answer"}),
 }
+"""Columns of a task and its part, where they are not `prompt`, `answer` and `target`."""
+
+TASK_COLUMN: Final = "task"
+"""Column by which a row knows the checker of its task."""
 
 
 def dataset_columns(node: DatasetNode) -> frozenset[str] | None:
@@ -49,8 +59,8 @@ def dataset_columns(node: DatasetNode) -> frozenset[str] | None:
     match source.type:
         case "task":
             part = getattr(source, "part", None)
-            known = _TASK_COLUMNS.get((source.task, part), _QUESTION)
-            return known | node.columns.keys()
+            known = TASK_COLUMNS.get((source.task, part), _QUESTION)
+            return known | {TASK_COLUMN} | node.columns.keys()
         case "inline":
             return frozenset(key for row in source.rows for key in row) | node.columns.keys()
         case _:

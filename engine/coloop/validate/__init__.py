@@ -1,0 +1,94 @@
+"""Checks of a loop before anything runs (language.md 11): `validate(spec) -> Report`.
+
+Each family of rules is a file with a literal list `RULES` of small pure functions over `Facts`.
+To add a check: a code in `diagnostics.CODES`, a rule, a line in its family's `RULES`, a wrong
+loop in the tests.
+
+    spec -> Facts (walk, lineage, phases, groups) -> edges, structure, ... -> Report -> estimate
+    ------------> memory.over_budget
+
+Invariants: no rule raises on a half-drawn loop; each problem is reported once; without `root` no
+file is opened. Whatever can be wrong with single fields is found earlier, when the text is read.
+"""
+
+from pathlib import Path
+
+from coloop.diagnostics import Diagnostic, Report, Severity
+from coloop.estimate import Estimate
+from coloop.spec.graph import LoopSpec
+from coloop.validate import (
+    algorithms,
+    batches,
+    buffers,
+    circles,
+    columns,
+    data,
+    degrees,
+    edges,
+    learning,
+    metrics,
+    numerics,
+    placement,
+    references,
+    schedule,
+    schedule_names,
+    structure,
+    texts,
+    weights,
+)
+from coloop.validate.budget import memory_is_enough
+from coloop.validate.facts import Facts
+
+RULES = (
+    *edges.RULES,
+    *structure.RULES,
+    *circles.RULES,
+    *references.RULES,
+    *schedule_names.RULES,
+    *metrics.RULES,
+    *data.RULES,
+    *texts.RULES,
+    *columns.RULES,
+    *weights.RULES,
+    *algorithms.RULES,
+    *learning.RULES,
+    *schedule.RULES,
+    *buffers.RULES,
+    *batches.RULES,
+    *numerics.RULES,
+    *placement.RULES,
+    *degrees.RULES,
+)
+
+
+def validate(
+    spec: LoopSpec,
+    *,
+    strict: bool = False,
+    root: Path | None = None,
+    estimate: Estimate | None = None,
+) -> Report:
+    """Everything that is wrong with a loop.
+
+    Args:
+        strict: warnings count as errors.
+        root: the loop's folder; files are looked at only where it is given.
+        estimate: the prediction, where the caller has it already; else it is made here.
+    """
+    facts = Facts(spec, root)
+    findings = [finding for rule in RULES for finding in rule(facts)]
+    findings += facts.lineage_findings
+    if not any(finding.is_error for finding in findings):
+        findings += memory_is_enough(spec, root, estimate)
+    if strict:
+        findings = [_strict(finding) for finding in findings]
+    return Report(diagnostics=tuple(findings))
+
+
+def _strict(finding: Diagnostic) -> Diagnostic:
+    if finding.severity is not Severity.WARNING:
+        return finding
+    return finding.model_copy(update={"severity": Severity.ERROR})
+
+
+__all__ = ["RULES", "Facts", "validate"]

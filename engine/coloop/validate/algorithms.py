@@ -1,0 +1,236 @@
+"""Algorithms at teaching ports, and what they read besides: references, values, priors."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from coloop.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.spec.algorithm import (
+    PORTS_OF,
+    Algorithm,
+    ImplicitPrm,
+    PreferenceAlgorithm,
+    RewardsAlgorithm,
+    reads,
+)
+from coloop.spec.base import Section
+from coloop.spec.lineage import Relation
+from coloop.spec.nodes import ActorNode, VerifierNode
+from coloop.validate.facts import Facts, found
+
+DEFAULT_ALGORITHMS: Final[Mapping[tuple[str, str], str]] = {
+    ("actor", "rewards"): "grpo",
+    ("actor", "demonstrations"): "sft",
+    ("actor", "pairs"): "dpo",
+    ("critic", "returns"): "value",
+    ("critic", "labels"): "regression",
+    ("reward", "pairs"): "bradley_terry",
+    ("reward", "labels"): "outcome",
+    ("verifier", "labels"): "label_ce",
+    ("verifier", "rewards"): "grpo",
+    ("verifier", "demonstrations"): "sft",
+    ("verifier", "pairs"): "dpo",
+}
+"""What a fix proposes for a teaching port without an algorithm."""
+
+
+def teaching_ports_have_algorithms(facts: Facts) -> Iterator[Diagnostic]:
+    """Every connected teaching port has an algorithm."""
+    for name in facts.learners:
+        node = facts.nodes[name]
+        if facts.model(name) is None:
+            continue
+        for port in facts.teaching_ports_of(name):
+            if facts.algorithms(name, port):
+                continue
+            section: Any = getattr(node, "algorithm", None)
+            has = f" (`{section.name}` serves {_ports_of(section)})" if _is_short(section) else ""
+            wanted = _default_algorithm(facts, name, port)
+            yield found(
+                "learning.no_algorithm",
+                f"`{name}.{port}` is connected, but `{name}` has no algorithm for it{has}",
+                hint=f"e.g. `algorithm: {{{port}: {{name: {wanted}}}}}`",
+                node=name,
+                field="algorithm",
+                fixes=_algorithm_fix(facts, name, port, wanted),
+            )
+
+
+def algorithms_have_teaching_ports(facts: Facts) -> Iterator[Diagnostic]:
+    """An algorithm stands at a port to which something is connected."""
+    for name, node in facts.nodes.items():
+        section: Any = getattr(node, "algorithm", None)
+        if section is None:
+            continue
+        ports = facts.teaching_ports_of(name)
+        if _is_short(section):
+            unused = [] if ports else [_ports_of(section)]
+        else:
+            given = [p for p in type(section).model_fields if getattr(section, p) is not None]
+            unused = [f"`{port}`" for port in given if port not in ports]
+        if unused:
+            yield found(
+                "learning.algorithm_unused",
+                f"`{name}` has an algorithm for {', '.join(unused)}, where nothing is connected",
+                severity=Severity.WARNING,
+                hint="connect the port, or leave the algorithm out",
+                node=name,
+                field="algorithm",
+            )
+
+
+def what_algorithms_read_is_connected(facts: Facts) -> Iterator[Diagnostic]:
+    """A pull towards a reference has one, GAE has values, an implicit PRM its prior."""
+    for name in facts.learners:
+        for port in facts.teaching_ports_of(name):
+            for algorithm in facts.algorithms(name, port):
+                for wanted in sorted(reads(algorithm)):
+                    if not facts.is_connected(name, wanted):
+                        yield _missing_input(facts, name, port, algorithm, wanted)
+
+
+def references_cover_the_rows(facts: Facts) -> Iterator[Diagnostic]:
+    """The log-probs and values at a learner are of rows that it learns."""
+    for name in facts.learners:
+        for wanted, code in (
+            ("reference", "learning.reference_elsewhere"),
+            ("values", "learning.values_elsewhere"),
+        ):
+            given = [
+                lv for e in facts.walk.into(name, wanted) for lv in facts.lineage.edge_levels(e)
+            ]
+            if not given:
+                continue
+            for port in facts.teaching_ports_of(name):
+                if not any(wanted in reads(one) for one in facts.algorithms(name, port)):
+                    continue
+                rows = _taught_levels(facts, name, port)
+                if rows and not rows.intersection(given):
+                    source = facts.walk.into(name, wanted)[0].source.node
+                    yield found(
+                        code,
+                        f"`{name}.{port}` is learned with `{source}` at `{wanted}`, but `{source}` "
+                        "sees none of those rows",
+                        hint=f"connect what is learned at `{port}` to `{source}` as well",
+                        node=name,
+                        field=wanted,
+                    )
+
+
+def references_are_read(facts: Facts) -> Iterator[Diagnostic]:
+    """A reference or critic that no algorithm reads costs time for nothing."""
+    for name, node in facts.nodes.items():
+        if not isinstance(node, ActorNode | VerifierNode):
+            continue
+        needs = {
+            need
+            for port in facts.teaching_ports_of(name)
+            for one in facts.algorithms(name, port)
+            for need in reads(one)
+        }
+        for wanted, without in (("reference", "no `kl`"), ("values", "no `gae`")):
+            for edge in facts.walk.into(name, wanted):
+                if wanted not in needs and facts.teaching_ports_of(name):
+                    yield found(
+                        "learning.unread_input",
+                        f"`{edge.label}` is not read: the algorithms of `{name}` have {without}",
+                        severity=Severity.WARNING,
+                        hint="set `kl` to hold the policy to its reference"
+                        if wanted == "reference"
+                        else "PPO and VAPO read values; other algorithms have their own baseline",
+                        field=facts.place(edge),
+                    )
+
+
+def _taught_levels(facts: Facts, name: str, port: str) -> frozenset[object]:
+    if port == "rewards":
+        scored = [facts.lineage.attachment(e) for e in facts.walk.into(name, port)]
+        own = facts.lineage.own_levels(name)
+        related = any(one.relation is not Relation.NONE for one in scored)
+        return frozenset(own) if related else frozenset()
+    edges = facts.walk.into(name, port)
+    return frozenset(level for edge in edges for level in facts.lineage.edge_levels(edge))
+
+
+def _missing_input(
+    facts: Facts, name: str, port: str, algorithm: Algorithm, wanted: str
+) -> Diagnostic:
+    because = f"`{algorithm.name}` at `{port}`"
+    match algorithm:
+        case RewardsAlgorithm() if wanted == "reference":
+            because, hint = f"`kl` of `{port}`", "connect a reference, or set `kl: null`"
+        case RewardsAlgorithm():
+            hint = "connect a critic, or take an algorithm with its own baseline (grpo, rloo)"
+        case PreferenceAlgorithm():
+            hint = "connect a reference (a snapshot of the start), or take orpo or simpo"
+        case ImplicitPrm():
+            hint = "connect a reference to `prior`"
+        case _:
+            hint = f"connect `{name}.{wanted}`"
+    return found(
+        f"learning.missing_{wanted}",
+        f"{because} reads `{name}.{wanted}`, where nothing is connected",
+        hint=hint,
+        node=name,
+        field=wanted,
+        fixes=_reference_fixes(facts, name, wanted),
+    )
+
+
+def _reference_fixes(facts: Facts, name: str, wanted: str) -> tuple[Fix, ...]:
+    kinds = {"reference": ("reference", "log_probs"), "values": ("critic", "values")}
+    kind, output = kinds.get(wanted, ("reference", "log_probs"))
+    return tuple(
+        Fix(
+            title=f"Connect {other}",
+            changes=(
+                Change(op="add_edge", path="edges", value=f"{other}.{output} -> {name}.{wanted}"),
+            ),
+        )
+        for other, node in facts.nodes.items()
+        if node.kind == kind
+    )[:2]
+
+
+def _is_short(section: Any) -> bool:
+    """Whether an `algorithm` is written without naming ports."""
+    return isinstance(section, tuple(PORTS_OF))
+
+
+def _ports_of(section: Section) -> str:
+    ports = PORTS_OF[type(section)]
+    return " and ".join(f"`{port}`" for port in ports)
+
+
+def _default_algorithm(facts: Facts, name: str, port: str) -> str:
+    node = facts.nodes[name]
+    if isinstance(node, VerifierNode):
+        if port == "labels" and node.method == "implicit_prm":
+            return "implicit_prm"
+        if port == "labels" and node.method == "discriminative":
+            return "outcome"
+        if port == "pairs" and node.method == "discriminative":
+            return "label_ce" if node.read.labels else "bradley_terry"
+    return DEFAULT_ALGORITHMS[node.kind, port]
+
+
+def _algorithm_fix(facts: Facts, name: str, port: str, wanted: str) -> tuple[Fix, ...]:
+    section: Any = getattr(facts.nodes[name], "algorithm", None)
+    if _is_short(section):
+        written = section.model_dump(by_alias=True, exclude_unset=True)
+        ports = [p for p in PORTS_OF[type(section)] if p in facts.teaching_ports_of(name)]
+        value: dict[str, object] = dict.fromkeys(ports, written)
+        change = Change(
+            op="set", path=f"nodes.{name}.algorithm", value={**value, port: {"name": wanted}}
+        )
+    else:
+        change = Change(op="set", path=f"nodes.{name}.algorithm.{port}", value={"name": wanted})
+    return (Fix(title=f"Add {wanted} for {port}", changes=(change,)),)
+
+
+RULES = (
+    teaching_ports_have_algorithms,
+    algorithms_have_teaching_ports,
+    what_algorithms_read_is_connected,
+    references_cover_the_rows,
+    references_are_read,
+)

@@ -1,0 +1,129 @@
+"""Batches: the rows of a step, mini-batches, micro-batches and groups divide."""
+
+from collections.abc import Iterator
+
+from coloop.diagnostics import Change, Diagnostic, Fix
+from coloop.spec.groups import training_of
+from coloop.spec.ports import PORTS
+from coloop.validate.facts import Facts, PhaseFacts, found
+from coloop.validate.learning import rewards_of
+from coloop.validate.rows import Count, RowCounts
+
+
+def batches_divide(facts: Facts) -> Iterator[Diagnostic]:
+    """The rows of a step are whole mini-batches."""
+    reported: set[str] = set()
+    for phase in facts.phases:
+        counts: RowCounts | None = None
+        for group in facts.groups.values():
+            live = sorted(port for port in phase.live if port[0] in group.members)
+            if len(live) != 1 or group.name in reported:
+                continue
+            training = training_of(facts.spec, group.name)
+            path = f"nodes.{group.name}.training.mini_batch"
+            batch = phase.overrides.get(path, training.mini_batch)
+            if not isinstance(batch, int) or batch < 1:
+                continue
+            counts = counts or RowCounts(facts, phase)
+            count = _rows_to_learn(facts, counts, *live[0])
+            if count.rows is None or not count.is_exact or count.rows <= batch:
+                continue
+            if count.rows % batch:
+                reported.add(group.name)
+                yield _indivisible(phase, group.name, path, count, batch)
+
+
+def micro_batches_fit(facts: Facts) -> Iterator[Diagnostic]:
+    """A micro-batch is a part of a mini-batch."""
+    for group in facts.groups.values():
+        training = training_of(facts.spec, group.name)
+        if not group.trainable or training.micro_batch is None or training.mini_batch is None:
+            continue
+        if training.micro_batch > training.mini_batch:
+            change = Change(
+                op="set",
+                path=f"nodes.{group.name}.training.micro_batch",
+                value=training.mini_batch,
+            )
+            yield found(
+                "numbers.divisibility",
+                f"`micro_batch: {training.micro_batch}` is more than `mini_batch: "
+                f"{training.mini_batch}`, of which it is a part",
+                hint="leave `micro_batch` out: the compiler decides it",
+                node=group.name,
+                field="training.micro_batch",
+                fixes=(Fix(title=f"Set it to {training.mini_batch}", changes=(change,)),),
+            )
+
+
+def streams_hold_whole_groups(facts: Facts) -> Iterator[Diagnostic]:
+    """With `stream` a mini-batch is made of whole groups."""
+    if not facts.spec.schedule.stream:
+        return
+    for name, full in rewards_of(facts):
+        rollout = facts.rollout(name)
+        batch = training_of(facts.spec, name).mini_batch
+        if rollout is None or batch is None or not full.needs_group:
+            continue
+        group = rollout.completions_per_prompt
+        if group > 1 and batch % group:
+            yield _nearest(
+                f"`stream` learns mini-batches of whole groups, and `mini_batch: {batch}` is no "
+                f"multiple of `completions_per_prompt: {group}`",
+                node=name,
+                field="training.mini_batch",
+                values=_multiples(group, batch),
+            )
+
+
+def _rows_to_learn(facts: Facts, counts: RowCounts, node: str, port: str) -> Count:
+    rule = facts.spec.schedule.learn.get(node)
+    if rule is not None and rule.rows is not None:
+        return Count(rows=rule.rows, is_exact=True, ladder=f"`learn.{node}.rows`")
+    if PORTS[facts.nodes[node].kind].inputs[port].phase != "learn":
+        return Count(rows=None)
+    return counts.taught(node, port)
+
+
+def _indivisible(phase: PhaseFacts, group: str, path: str, count: Count, batch: int) -> Diagnostic:
+    assert count.rows is not None
+    ladder = f" ({count.ladder})" if count.ladder else ""
+    divisors = [n for n in range(1, count.rows + 1) if count.rows % n == 0]
+    below = max(n for n in divisors if n < batch)
+    above = min((n for n in divisors if n > batch), default=count.rows)
+    where = "" if phase.name is None else f" in {phase.label}"
+    return _nearest(
+        f"{count.rows} rows{ladder} are learned in a step{where}, which is no whole number of "
+        f"mini-batches of {batch}",
+        node=group,
+        field=path.removeprefix(f"nodes.{group}."),
+        values=(below, above),
+    )
+
+
+def _nearest(message: str, *, node: str, field: str, values: tuple[int, ...]) -> Diagnostic:
+    path = f"nodes.{node}.{field}"
+    fixes = tuple(
+        Fix(title=f"Set it to {value}", changes=(Change(op="set", path=path, value=value),))
+        for value in values
+    )
+    return found(
+        "numbers.divisibility",
+        message,
+        hint="nearest valid values: " + " and ".join(str(value) for value in values),
+        node=node,
+        field=field,
+        fixes=fixes,
+    )
+
+
+def _multiples(unit: int, near: int) -> tuple[int, ...]:
+    below = near // unit * unit
+    return (below, below + unit) if below else (unit,)
+
+
+RULES = (
+    batches_divide,
+    micro_batches_fit,
+    streams_hold_whole_groups,
+)

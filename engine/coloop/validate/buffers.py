@@ -1,0 +1,115 @@
+"""Buffers and the phases that fill them: do rows arrive, are they enough, is there a cap."""
+
+from collections.abc import Iterator
+
+from coloop.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.spec.base import as_tuple
+from coloop.spec.nodes import BufferNode
+from coloop.validate.facts import Facts, PhaseFacts, found
+from coloop.validate.rows import RowCounts
+from coloop.validate.schedule import nearest_sources
+
+
+def waiting_has_a_cap(facts: Facts) -> Iterator[Diagnostic]:
+    """`until` ends some time even if the buffer does not fill."""
+    for phase in facts.phases:
+        section = phase.section
+        if section is None or section.until is None or section.max_steps is not None:
+            continue
+        change = Change(op="set", path=f"{phase.path}.max_steps", value=1000)
+        yield found(
+            "learning.until_without_cap",
+            f"{phase.label} waits for {', '.join(as_tuple(section.until))} without `max_steps`",
+            severity=Severity.WARNING,
+            hint="a cap keeps a loop that fills too slowly from running for ever",
+            field=f"{phase.path}.until",
+            fixes=(Fix(title="Wait at most 1000 steps", changes=(change,)),),
+        )
+
+
+def buffers_can_fill(facts: Facts) -> Iterator[Diagnostic]:
+    """A buffer that a phase fills gets rows, and enough of them before the cap."""
+    for phase in facts.phases:
+        until = {
+            name.removesuffix(".full") for name in as_tuple(getattr(phase.section, "until", None))
+        }
+        for name in phase.fills:
+            node = facts.nodes.get(name)
+            if not isinstance(node, BufferNode):
+                continue
+            reason = _why_it_stays_empty(facts, phase, name)
+            if reason is None and name in until:
+                reason = _why_it_stays_below(facts, phase, name, node)
+            if reason is not None:
+                yield found(
+                    "learning.buffer_never_fills",
+                    f"{phase.label} fills `{name}`, but {reason}",
+                    hint="connect rows that come from a dataset, or let it fill for longer",
+                    node=name,
+                    field="capacity" if "at most" in reason else None,
+                )
+
+
+def buffers_that_are_read_are_written(facts: Facts) -> Iterator[Diagnostic]:
+    """A buffer that feeds something live is written by some phase, or has a seed."""
+    filled = {name for phase in facts.phases for name in phase.fills}
+    for name, node in facts.nodes.items():
+        if not isinstance(node, BufferNode) or name in filled or facts.is_connected(name, "seed"):
+            continue
+        if not facts.walk.out_of(name) or not facts.walk.into(name):
+            continue
+        first = facts.phases[0]
+        path = "schedule.fill" if first.section is None else f"{first.path}.fill"
+        fix = Fix(
+            title=f"Fill it in {first.label.replace('`', '')}",
+            changes=(Change(op="set", path=path, value=[*first.fills, name]),),
+        )
+        yield found(
+            "learning.buffer_never_written",
+            f"`{name}` is read, but no phase writes it",
+            hint=f"name it in the `fill` of a phase: `fill: [{name}]`",
+            node=name,
+            fixes=(fix,),
+        )
+
+
+def _why_it_stays_empty(facts: Facts, phase: PhaseFacts, name: str) -> str | None:
+    edges = [e for e in facts.walk.into(name) if e.target.port != "seed"]
+    if not edges:
+        return "nothing is connected to it"
+    alive = [edge for edge in edges if not facts.is_dead(edge, phase)]
+    if not alive:
+        return "all its edges have weight 0"
+    sources = nearest_sources(facts, phase, [edge.source.node for edge in alive])
+    if sources == {name} and not facts.is_connected(name, "seed"):
+        return "its rows come from itself alone"
+    if not sources and not facts.has_broken_edges:
+        return "no dataset or buffer stands behind its rows"
+    return None
+
+
+def _why_it_stays_below(facts: Facts, phase: PhaseFacts, name: str, node: BufferNode) -> str | None:
+    steps = phase.section.max_steps if phase.section is not None else None
+    if steps is None:
+        return None
+    counts = RowCounts(facts, phase)
+    ports: dict[str, int] = {}
+    for edge in facts.walk.into(name):
+        if edge.target.port == "seed" or facts.is_dead(edge, phase):
+            continue
+        rows = counts.of_edge(edge).rows
+        if rows is None:
+            return None
+        ports[edge.target.port] = ports.get(edge.target.port, 0) + rows
+    scores = ports.pop("scores", 0)
+    most = (sum(ports.values()) or scores) * steps
+    if most >= node.capacity:
+        return None
+    return f"it gets at most {most} rows in {steps} steps and is full at {node.capacity}"
+
+
+RULES = (
+    waiting_has_a_cap,
+    buffers_can_fill,
+    buffers_that_are_read_are_written,
+)

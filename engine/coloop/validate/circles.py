@@ -1,0 +1,189 @@
+"""What goes round: illegal circles, handles that call themselves, regions of rounds, refills."""
+
+from collections.abc import Iterator
+
+from coloop.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.spec.graph import Edge
+from coloop.spec.nodes import FilterNode
+from coloop.spec.ports import HANDLES, PORTS
+from coloop.validate.edges import edge_value, removal
+from coloop.validate.facts import Facts, found
+
+
+def graph_has_no_circle(facts: Facts) -> Iterator[Diagnostic]:
+    """Within one round of a step nothing waits for itself."""
+    edges = [e for e in facts.walk.forward_edges if e.source.node != e.target.node]
+    own = [e for e in facts.walk.forward_edges if e.source.node == e.target.node]
+    for circle in [*([edge] for edge in own), *_circles(edges)]:
+        names = " -> ".join([edge.source.node for edge in circle] + [circle[0].source.node])
+        closing = circle[-1]
+        yield found(
+            "structure.cycle",
+            f"a step can never begin: {names} wait for one another",
+            hint="a circle is legal through a learn port, a buffer, or an edge with `rounds`",
+            field=facts.place(closing),
+            fixes=(_as_rounds(facts, closing), removal(facts, closing)),
+        )
+
+
+def handles_do_not_call_themselves(facts: Facts) -> Iterator[Diagnostic]:
+    """No policy is a tool of its own, over whatever other tools."""
+    edges = [
+        edge
+        for edge in facts.walk.edges
+        if PORTS[facts.walk.kinds[edge.source.node]].outputs[edge.source.port].type in HANDLES
+    ]
+    for circle in _circles(edges):
+        names = " -> ".join([edge.source.node for edge in circle] + [circle[0].source.node])
+        yield found(
+            "structure.handle_cycle",
+            f"{names} call one another without end",
+            hint="give the tool a second role on the same weights: `model: "
+            "{type: shared, with: ...}`",
+            field=facts.place(circle[-1]),
+            fixes=(removal(facts, circle[-1]),),
+        )
+
+
+def rounds_close_a_circle(facts: Facts) -> Iterator[Diagnostic]:
+    """An edge with `rounds` leads back; edges of one region run equally often."""
+    for region in facts.lineage.regions:
+        if not region.nodes:
+            for edge in region.edges:
+                yield found(
+                    "structure.rounds_without_circle",
+                    f"`{edge.label}` has `rounds`, but nothing leads from `{edge.target.node}` "
+                    "back "
+                    f"to `{edge.source.node}`",
+                    hint="an edge with `rounds` closes a circle; take `rounds` away",
+                    field=facts.place(edge),
+                )
+            continue
+        counts = {edge.rounds for edge in region.edges}
+        branches = {edge.branch or "one" for edge in region.edges}
+        for option, values in (("rounds", counts), ("branch", branches)):
+            if len(values) > 1:
+                shown = ", ".join(str(value) for value in sorted(values, key=str))
+                labels = ", ".join(f"`{edge.label}`" for edge in region.edges)
+                yield found(
+                    "structure.rounds_differ",
+                    f"edges of one region differ in `{option}` ({shown}): {labels}",
+                    hint="the region runs as a whole; give all its edges the same value",
+                    field=facts.place(region.edges[-1]),
+                )
+
+
+def take_stands_on_ways_out(facts: Facts) -> Iterator[Diagnostic]:
+    """`take` chooses among the rows of rounds, so it stands on an edge out of a region."""
+    for edge in facts.walk.edges:
+        if edge.take is None:
+            continue
+        region = facts.lineage.region_of(edge.source.node)
+        if region is None or edge.target.node in region.nodes:
+            yield found(
+                "structure.misplaced_option",
+                f"`take` does nothing on `{edge.label}`: the edge does not leave a region of "
+                "rounds",
+                severity=Severity.WARNING,
+                hint="leave `take` out",
+                field=f"{facts.place(edge)}.take",
+            )
+
+
+def refills_are_sound(facts: Facts) -> Iterator[Diagnostic]:
+    """What a `fill` runs again holds no learner and no second `fill`."""
+    for name, node in facts.nodes.items():
+        if not isinstance(node, FilterNode) or node.fill is None:
+            continue
+        start = node.fill.from_
+        above = facts.walk.upstream(name)
+        if start is not None and start in facts.nodes and start not in above - {name}:
+            yield found(
+                "structure.fill_start",
+                f"`{name}` cannot refill from `{start}`: its rows do not come from there",
+                hint="name a node further up, or leave `from` out for the nearest dataset or "
+                "buffer",
+                node=name,
+                field="fill.from",
+            )
+            continue
+        region = _refilled(facts, name)
+        for other in facts.nodes:
+            if other == name or other not in region:
+                continue
+            second = facts.nodes[other]
+            rule = facts.spec.schedule.learn.get(other)
+            if rule is not None and rule.when == "before_score" and other in facts.learners:
+                yield found(
+                    "structure.fill_region",
+                    f"`{name}` runs `{other}` again, which learns before it scores",
+                    hint="start the refill after it with `from`, or let it learn after scoring",
+                    node=name,
+                    field="fill",
+                )
+            if isinstance(second, FilterNode) and second.fill is not None:
+                yield found(
+                    "structure.fill_region",
+                    f"`{name}` runs `{other}` again, which has a `fill` of its own",
+                    hint="keep one of the two, or start this one after it with `from`",
+                    node=name,
+                    field="fill",
+                )
+
+
+def _as_rounds(facts: Facts, edge: Edge) -> Fix:
+    value = edge_value(edge, rounds=2)
+    return Fix(
+        title=f"Go round twice over {edge.label}",
+        changes=(Change(op="set", path=facts.place(edge), value=value),),
+    )
+
+
+def _refilled(facts: Facts, name: str) -> set[str]:
+    """Nodes that a `fill` runs again: from its start, or the nearest source, to the filter."""
+    node = facts.nodes[name]
+    assert isinstance(node, FilterNode)
+    above = facts.walk.upstream(name)
+    if node.fill is not None and node.fill.from_ is not None:
+        return above & facts.walk.downstream(node.fill.from_)
+    return above
+
+
+def _circles(edges: list[Edge]) -> Iterator[list[Edge]]:
+    """One circle of each knot of edges that lead back to where they began."""
+    ahead: dict[str, list[Edge]] = {}
+    for edge in edges:
+        ahead.setdefault(edge.source.node, []).append(edge)
+    finished: set[str] = set()
+    for start in list(ahead):
+        if start in finished:
+            continue
+        way: list[Edge] = []
+        on_way: dict[str, int] = {start: 0}
+        open_edges: list[Iterator[Edge]] = [iter(ahead.get(start, ()))]
+        while open_edges:
+            ahead_edge = next(open_edges[-1], None)
+            if ahead_edge is None:
+                open_edges.pop()
+                left = way.pop().target.node if way else start
+                finished.add(left)
+                on_way.pop(left, None)
+                continue
+            target = ahead_edge.target.node
+            if target in on_way:
+                yield [*way[on_way[target] :], ahead_edge]
+                finished.update(on_way)
+                break
+            if target not in finished:
+                way.append(ahead_edge)
+                on_way[target] = len(way)
+                open_edges.append(iter(ahead.get(target, ())))
+
+
+RULES = (
+    graph_has_no_circle,
+    handles_do_not_call_themselves,
+    rounds_close_a_circle,
+    take_stands_on_ways_out,
+    refills_are_sound,
+)

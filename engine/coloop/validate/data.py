@@ -1,0 +1,148 @@
+"""Files that a loop names: are they there, and do they have what the loop reads."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from coloop.diagnostics import Change, Diagnostic, Fix, closest, did_you_mean
+from coloop.spec.data import FileSource, InlineSource
+from coloop.spec.nodes import DatasetNode, RewardNode, ToolNode
+from coloop.validate.facts import Facts, found
+from coloop.validate.sources import format_of, glance_at
+
+
+def sources_have_rows(facts: Facts) -> Iterator[Diagnostic]:
+    """Dataset files exist, can be read and are not empty; inline sources have rows."""
+    for name, node in facts.nodes.items():
+        if not isinstance(node, DatasetNode):
+            continue
+        if isinstance(node.source, InlineSource) and not node.source.rows:
+            yield _problem("data.empty", name, "source.rows", "the source has no rows")
+        if isinstance(node.source, FileSource):
+            yield from _check_file(facts, name, node, node.source)
+
+
+def sources_have_the_mapped_columns(facts: Facts) -> Iterator[Diagnostic]:
+    """Columns that a dataset maps are in its source."""
+    for name, node in facts.nodes.items():
+        if not isinstance(node, DatasetNode):
+            continue
+        there = _columns_there(facts, node)
+        if there is None:
+            continue
+        for column, own in node.columns.items():
+            if own in there:
+                continue
+            path = f"nodes.{name}.columns.{column}"
+            yield found(
+                "data.missing_column",
+                f"the source has no column `{own}` for `{column}`",
+                hint=did_you_mean(own, sorted(there)),
+                node=name,
+                field=f"columns.{column}",
+                fixes=tuple(
+                    Fix(title=f"Read {near}", changes=(Change(op="set", path=path, value=near),))
+                    for near in closest(own, sorted(there), limit=1)
+                ),
+            )
+
+
+def other_files_exist(facts: Facts) -> Iterator[Diagnostic]:
+    """Files of code and folders of models that are named by a path are there."""
+    if facts.root is None:
+        return
+    for name, node in facts.nodes.items():
+        file = None
+        if isinstance(node, RewardNode) and node.source.type == "python":
+            file = ("source.file", node.source.file)
+        elif isinstance(node, ToolNode):
+            file = ("file", node.file)
+        if file is not None and file[1] is not None and not _is_file(facts.root / file[1]):
+            yield _problem("data.missing_file", name, file[0], f"there is no file `{file[1]}`")
+        model: Any = facts.model(name)
+        path = getattr(model, "path", None)
+        if path is not None and _looks_local(path) and not _is_folder(facts.root / path):
+            yield _problem(
+                "data.missing_file", name, "model.path", f"there is no model folder `{path}`"
+            )
+
+
+def _check_file(
+    facts: Facts, name: str, node: DatasetNode, source: FileSource
+) -> Iterator[Diagnostic]:
+    if format_of(source) is None:
+        yield found(
+            "data.unknown_format",
+            f"the suffix of `{source.path}` does not tell how it is written",
+            hint="set `source.format` to `jsonl`, `parquet` or `csv`",
+            node=name,
+            field="source.path",
+        )
+        return
+    if facts.root is None:
+        return
+    glance = glance_at(source, facts.root)
+    if glance.is_missing:
+        near = _files_beside(facts.root / source.path)
+        yield found(
+            "data.missing_file",
+            f"there is no file `{source.path}`",
+            hint=did_you_mean(Path(source.path).name, near) or "paths count from the loop's folder",
+            node=name,
+            field="source.path",
+        )
+    elif glance.is_empty:
+        yield _problem("data.empty", name, "source.path", f"`{source.path}` has no rows")
+    elif glance.problem is not None:
+        yield _problem(
+            "data.unreadable",
+            name,
+            "source.path",
+            f"`{source.path}` cannot be read as {format_of(source)}: {glance.problem}",
+        )
+
+
+def _columns_there(facts: Facts, node: DatasetNode) -> frozenset[str] | None:
+    source = node.source
+    if isinstance(source, InlineSource):
+        return frozenset(key for row in source.rows for key in row) if source.rows else None
+    if isinstance(source, FileSource) and facts.root is not None and format_of(source) is not None:
+        return glance_at(source, facts.root).columns
+    return None
+
+
+def _problem(code: str, node: str, field: str, message: str) -> Diagnostic:
+    hints = {
+        "data.empty": "give it at least one row",
+        "data.missing_file": "paths count from the loop's folder",
+        "data.unreadable": "set `source.format` if the suffix misleads",
+    }
+    return found(code, message, hint=hints[code], node=node, field=field)
+
+
+def _looks_local(path: str) -> bool:
+    return path.startswith(("./", "../", "/", "~"))
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.expanduser().is_dir()
+    except (OSError, RuntimeError):
+        return False
+
+
+def _files_beside(path: Path) -> list[str]:
+    try:
+        return sorted(item.name for item in path.parent.iterdir())[:200]
+    except OSError:
+        return []
+
+
+RULES = (sources_have_rows, sources_have_the_mapped_columns, other_files_exist)

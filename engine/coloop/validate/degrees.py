@@ -1,0 +1,145 @@
+"""Parallel degrees and backends: they divide pool, heads and batch, and leave nothing idle."""
+
+from collections.abc import Iterator
+
+from coloop.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.spec.groups import training_of
+from coloop.spec.training import Training
+from coloop.validate.facts import Facts, found
+from coloop.validate.machine import MAIN_POOL
+from coloop.validate.numerics import architecture
+
+
+def backends_use_their_pool(facts: Facts) -> Iterator[Diagnostic]:
+    """A backend for one process stands in a pool of one."""
+    for group in facts.groups.values():
+        training = training_of(facts.spec, group.name)
+        places = _places(facts, facts.nodes[group.name].pool)
+        if not group.trainable or training.backend != "single" or places is None or places < 2:
+            continue
+        change = Change(op="set", path=f"nodes.{group.name}.training.backend", value="fsdp2")
+        yield found(
+            "placement.idle_places",
+            f"`backend: single` trains `{group.name}` on one of the {places} places of its pool",
+            severity=Severity.WARNING,
+            hint="take `fsdp2` or `deepspeed`, or a pool of one",
+            node=group.name,
+            field="training.backend",
+            fixes=(Fix(title="Train with fsdp2", changes=(change,)),),
+        )
+
+
+def degrees_divide(facts: Facts) -> Iterator[Diagnostic]:
+    """Parallel degrees divide the pool, the heads and the batch."""
+    for group in facts.groups.values():
+        if not group.trainable:
+            continue
+        training = training_of(facts.spec, group.name)
+        places = _places(facts, facts.nodes[group.name].pool)
+        yield from _check_training_degrees(facts, group.name, training, places)
+    for name in facts.nodes:
+        rollout = facts.rollout(name)
+        if rollout is None or not facts.lineage.writes(name):
+            continue
+        places = _places(facts, rollout.pool or facts.nodes[name].pool)
+        yield from _check_degree(
+            facts, name, "rollout.tensor_parallel", rollout.tensor_parallel, places
+        )
+
+
+def _check_training_degrees(
+    facts: Facts, name: str, training: Training, places: int | None
+) -> Iterator[Diagnostic]:
+    degrees = {
+        "tensor_parallel": training.tensor_parallel or 1,
+        "pipeline_parallel": training.pipeline_parallel or 1,
+        "context_parallel": training.context_parallel or 1,
+    }
+    problems = list(
+        _check_degree(facts, name, "training.tensor_parallel", training.tensor_parallel, places)
+    )
+    yield from problems
+    if places is None or problems:
+        return
+    product = 1
+    for degree in degrees.values():
+        product *= degree
+    if places % product:
+        shown = " x ".join(f"{key} {value}" for key, value in degrees.items() if value > 1)
+        yield found(
+            "numbers.divisibility",
+            f"{shown} = {product} does not divide the {places} places of its pool",
+            hint=f"the product must divide {places}: " + _divisors(places),
+            node=name,
+            field="training",
+        )
+        return
+    ranks = places // product
+    spread = training.backend in ("fsdp2", "deepspeed", "megatron") or (
+        training.backend is None and bool(facts.hardware and facts.hardware.gpus)
+    )
+    batch = training.mini_batch
+    if spread and batch is not None and ranks > 1 and batch % ranks:
+        below, above = batch // ranks * ranks, (batch // ranks + 1) * ranks
+        values = [value for value in (below, above) if value]
+        path = f"nodes.{name}.training.mini_batch"
+        yield found(
+            "numbers.divisibility",
+            f"`mini_batch: {batch}` is not the same number of rows for each of the {ranks} ranks",
+            hint="nearest valid values: " + " and ".join(str(value) for value in values),
+            node=name,
+            field="training.mini_batch",
+            fixes=tuple(
+                Fix(title=f"Set it to {v}", changes=(Change(op="set", path=path, value=v),))
+                for v in values
+            ),
+        )
+
+
+def _check_degree(
+    facts: Facts, name: str, field: str, degree: int | None, places: int | None
+) -> Iterator[Diagnostic]:
+    if degree is None or degree == 1:
+        return
+    if places is not None and places % degree:
+        yield found(
+            "numbers.divisibility",
+            f"`{field}: {degree}` does not divide the {places} places of its pool",
+            hint=f"it must divide {places}: " + _divisors(places),
+            node=name,
+            field=field,
+        )
+        return
+    arch = architecture(facts, name)
+    if arch is not None and (
+        arch.heads % degree or (arch.kv_heads % degree and degree % arch.kv_heads)
+    ):
+        yield found(
+            "numbers.divisibility",
+            f"`{field}: {degree}` does not divide the heads of the model ({arch.heads}, "
+            f"{arch.kv_heads} for keys and values)",
+            hint=f"it must divide {arch.heads}: " + _divisors(arch.heads),
+            node=name,
+            field=field,
+        )
+
+
+def _places(facts: Facts, pool: str | None) -> int | None:
+    """GPUs of a pool, or worker processes on a CPU; `None` where the pool or machine is unknown."""
+    machine, pools = facts.hardware, facts.spec.hardware.pools
+    if machine is None:
+        return None
+    if not pools:
+        return machine.gpus or 1
+    section = pools.get(pool or MAIN_POOL)
+    return None if section is None else section.gpus or section.workers
+
+
+def _divisors(number: int) -> str:
+    return ", ".join(str(n) for n in range(1, number + 1) if number % n == 0)
+
+
+RULES = (
+    backends_use_their_pool,
+    degrees_divide,
+)

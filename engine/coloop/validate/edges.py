@@ -1,0 +1,190 @@
+"""Edges one by one: do both ends exist, do the types fit, is there room, do the options make
+sense."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from coloop.diagnostics import Change, Diagnostic, Fix, Severity, closest, did_you_mean
+from coloop.spec.graph import Edge, PortRef
+from coloop.spec.ports import HANDLES, PORTS, PortType, accepts
+from coloop.validate.facts import Facts, found
+
+
+def edges_name_nodes(facts: Facts) -> Iterator[Diagnostic]:
+    """Both ends of an edge are nodes of the loop."""
+    for edge in facts.spec.edges:
+        for side, ref in (("source", edge.source), ("target", edge.target)):
+            if ref.node in facts.nodes:
+                continue
+            fixes = [
+                _renamed(facts, edge, side, PortRef(near, ref.port))
+                for near in closest(ref.node, facts.nodes, limit=1)
+            ]
+            yield found(
+                "structure.unknown_node",
+                f"`{edge.label}` names the node `{ref.node}`, which does not exist",
+                hint=did_you_mean(ref.node, facts.nodes),
+                field=facts.place(edge),
+                fixes=(*fixes, removal(facts, edge)),
+            )
+
+
+def edges_name_ports(facts: Facts) -> Iterator[Diagnostic]:
+    """The kinds of both nodes have the ports that an edge names."""
+    for edge in facts.spec.edges:
+        for side, ref in (("source", edge.source), ("target", edge.target)):
+            kind = facts.walk.kinds.get(ref.node)
+            if kind is None:
+                continue
+            known: Any = PORTS[kind].outputs if side == "source" else PORTS[kind].inputs
+            if ref.port in known:
+                continue
+            what = "output" if side == "source" else "input"
+            fixes = [
+                _renamed(facts, edge, side, PortRef(ref.node, near))
+                for near in closest(ref.port, known, limit=1)
+            ]
+            yield found(
+                "structure.unknown_port",
+                f"`{edge.label}`: a {kind} has no {what} `{ref.port}`",
+                hint=did_you_mean(ref.port, known) or f"a {kind} has no {what}s",
+                field=facts.place(edge),
+                fixes=(*fixes, removal(facts, edge)),
+            )
+
+
+def edges_join_equal_types(facts: Facts) -> Iterator[Diagnostic]:
+    """An edge joins equal types; rollouts go where rows are asked."""
+    for edge in facts.walk.edges:
+        given, taken = types_of(facts, edge)
+        if accepts(taken, given):
+            continue
+        ports = PORTS[facts.walk.kinds[edge.target.node]].inputs
+        fitting = [name for name, port in ports.items() if accepts(port.type, given)]
+        fixes = [
+            _renamed(facts, edge, "target", PortRef(edge.target.node, name)) for name in fitting[:2]
+        ]
+        yield found(
+            "structure.type_mismatch",
+            f"`{edge.label}` brings {given} to a port that takes {taken}",
+            hint=_fitting_hint(edge.target.node, fitting, given),
+            field=facts.place(edge),
+            fixes=(*fixes, removal(facts, edge)),
+        )
+
+
+def ports_have_room(facts: Facts) -> Iterator[Diagnostic]:
+    """No port has more edges than it takes, and no edge is there twice."""
+    counts: Counter[tuple[str, str]] = Counter()
+    seen: set[tuple[PortRef, PortRef]] = set()
+    for edge in facts.walk.edges:
+        ends = (edge.source, edge.target)
+        if ends in seen and edge.rounds is None:
+            yield found(
+                "structure.duplicate_edge",
+                f"`{edge.label}` is there twice",
+                hint="one edge brings all rows",
+                field=facts.place(edge),
+                fixes=(removal(facts, edge),),
+            )
+            continue
+        seen.add(ends)
+        target = (edge.target.node, edge.target.port)
+        counts[target] += 1
+        most = PORTS[facts.walk.kinds[edge.target.node]].inputs[edge.target.port].max
+        if most is not None and counts[target] > most:
+            yield found(
+                "structure.too_many_edges",
+                f"`{edge.target}` takes {most} edge, and `{edge.label}` is number {counts[target]}",
+                hint="remove one, or bring the inputs together in a node before it",
+                field=facts.place(edge),
+                fixes=(removal(facts, edge),),
+            )
+
+
+def ids_are_unique(facts: Facts) -> Iterator[Diagnostic]:
+    """An edge's id names one edge."""
+    seen: dict[str, Edge] = {}
+    for edge in facts.spec.edges:
+        if edge.id is None:
+            continue
+        if edge.id in seen:
+            yield found(
+                "structure.duplicate_id",
+                f"the id `{edge.id}` names both `{seen[edge.id].label}` and `{edge.label}`",
+                hint="paths such as `edges.outcome.weight` need an id of one edge",
+                field=f"{facts.place(edge)}.id",
+            )
+        seen.setdefault(edge.id, edge)
+
+
+def options_belong_to_their_edges(facts: Facts) -> Iterator[Diagnostic]:
+    """`aggregate` stands on scores, `weight` where something is learned."""
+    for edge in facts.walk.edges:
+        given, _ = types_of(facts, edge)
+        port = PORTS[facts.walk.kinds[edge.target.node]].inputs[edge.target.port]
+        if edge.aggregate is not None and given is not PortType.SCORES:
+            yield _misplaced(facts, edge, "aggregate", f"{given} are not numbers that rise")
+        elif edge.aggregate is not None and facts.walk.kinds[edge.target.node] == "buffer":
+            yield _misplaced(facts, edge, "aggregate", "a buffer keeps scores with their own rows")
+        if edge.weight not in (0.0, 1.0) and not port.teaching:
+            yield _misplaced(facts, edge, "weight", "only edges into teaching ports are weighed")
+        if edge.rounds is not None and (given in HANDLES or port.phase == "learn"):
+            yield _misplaced(facts, edge, "rounds", "no rows go round along this edge")
+
+
+def types_of(facts: Facts, edge: Edge) -> tuple[PortType, PortType]:
+    """The types of both ends of a sensible edge."""
+    kinds = facts.walk.kinds
+    given = PORTS[kinds[edge.source.node]].outputs[edge.source.port].type
+    return given, PORTS[kinds[edge.target.node]].inputs[edge.target.port].type
+
+
+def removal(facts: Facts, edge: Edge) -> Fix:
+    """A fix that removes an edge."""
+    change = Change(op="remove_edge", path=facts.place(edge))
+    return Fix(title=f"Remove {edge.label}", changes=(change,))
+
+
+def edge_value(edge: Edge, **options: Any) -> str | dict[str, Any]:
+    """An edge as it is written, with other options; `None` leaves one out."""
+    written = edge.model_dump(by_alias=True, exclude_unset=True) | options
+    value = {"from": str(edge.source), "to": str(edge.target)}
+    value |= {k: v for k, v in written.items() if v is not None and k not in ("from", "to")}
+    return value if len(value) > 2 else f"{value['from']} -> {value['to']}"
+
+
+def _renamed(facts: Facts, edge: Edge, side: str, ref: PortRef) -> Fix:
+    value = edge_value(edge.model_copy(update={side: ref}))
+    return Fix(
+        title=f"Change to {ref}", changes=(Change(op="set", path=facts.place(edge), value=value),)
+    )
+
+
+def _misplaced(facts: Facts, edge: Edge, option: str, reason: str) -> Diagnostic:
+    value = edge_value(edge, **{option: None})
+    change = Change(op="set", path=facts.place(edge), value=value)
+    return found(
+        "structure.misplaced_option",
+        f"`{option}` does nothing on `{edge.label}`: {reason}",
+        severity=Severity.WARNING,
+        hint=f"leave `{option}` out",
+        field=f"{facts.place(edge)}.{option}",
+        fixes=(Fix(title=f"Remove `{option}`", changes=(change,)),),
+    )
+
+
+def _fitting_hint(node: str, fitting: Iterable[str], given: PortType) -> str:
+    names = ", ".join(f"`{node}.{name}`" for name in fitting)
+    return f"{given} go into {names}" if names else f"`{node}` takes no {given}"
+
+
+RULES = (
+    edges_name_nodes,
+    edges_name_ports,
+    edges_join_equal_types,
+    ports_have_room,
+    ids_are_unique,
+    options_belong_to_their_edges,
+)

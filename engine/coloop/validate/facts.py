@@ -1,0 +1,273 @@
+"""What the rules look at: a spec with its walk, lineage, phases and weights groups, each computed
+once.
+
+Rules are small pure functions `(Facts) -> iterable of Diagnostic`. They must hold on a half-drawn
+loop: edges may name nodes that do not exist, nodes may stand alone, phases may name anything.
+
+Invariants: looking at facts never raises; `root` is the only folder in which files are looked at,
+and without it none is.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from coloop.diagnostics import Diagnostic, Fix, Severity
+from coloop.presets import HardwarePreset
+from coloop.spec.algorithm import Algorithm, node_algorithms
+from coloop.spec.base import as_tuple
+from coloop.spec.graph import Edge, LoopSpec
+from coloop.spec.groups import WeightsGroup, weights_groups
+from coloop.spec.lineage import Lineage, compute_lineage
+from coloop.spec.lineage.walk import Walk
+from coloop.spec.nodes import Node, model_of
+from coloop.spec.ports import PORTS
+from coloop.spec.rollout import Rollout
+from coloop.spec.schedule import Phase, PhaseActions, PhaseGroup
+from coloop.validate.machine import hardware_of
+from coloop.validate.sources import columns_of_sources
+
+Port = tuple[str, str]
+"""A node and one of its ports."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseFacts:
+    """One phase as it runs; a schedule without phases is one phase without a name."""
+
+    name: str | None
+    path: str
+    """Where it is written, e.g. `schedule.phases.1`."""
+    section: Phase | None
+    overrides: Mapping[str, Any]
+    """Paths and values of its own `set` and of the groups around it."""
+    live: frozenset[Port]
+    """Connected teaching ports that it makes live."""
+    fills: tuple[str, ...]
+    """Buffers that it writes: those of `fill` and of `until`."""
+    times: int
+    """How often it runs."""
+
+    @property
+    def label(self) -> str:
+        """How a message calls it."""
+        return "the schedule" if self.name is None else f"phase `{self.name}`"
+
+
+class Facts:
+    """Everything that rules read; see the module."""
+
+    def __init__(self, spec: LoopSpec, root: Path | None = None) -> None:
+        self.spec = spec
+        self.root = root
+        self.nodes: Mapping[str, Node] = spec.nodes
+        self.numbers: Mapping[int, int] = {id(edge): i for i, edge in enumerate(spec.edges)}
+        self.known_columns = columns_of_sources(spec, root)
+        self.lineage: Lineage
+        self.lineage, self.lineage_findings = compute_lineage(spec, self.known_columns)
+        self.walk: Walk = self.lineage.walk
+
+    # ---- edges
+
+    def place(self, edge: Edge) -> str:
+        """The path of an edge, as diagnostics and fixes name it."""
+        return f"edges.{self.numbers[id(edge)]}"
+
+    def is_connected(self, node: str, port: str) -> bool:
+        """Whether any edge ends at the port, sensible or not."""
+        return (node, port) in self._drawn_targets
+
+    def is_used(self, node: str, port: str) -> bool:
+        """Whether any edge starts at the port, sensible or not."""
+        return (node, port) in self._drawn_sources
+
+    def is_dead(self, edge: Edge, phase: PhaseFacts | None = None) -> bool:
+        """Whether the edge has weight 0, in the spec or in the phase, and nothing moves it."""
+        paths = self._weight_paths(edge)
+        if any(path in self.moved_paths for path in paths):
+            return False
+        if edge.weight == 0:
+            return True
+        return phase is not None and any(phase.overrides.get(path) == 0 for path in paths)
+
+    @cached_property
+    def has_broken_edges(self) -> bool:
+        """Whether some edge names an unknown node or port."""
+        return len(self.walk.edges) < len(self.spec.edges)
+
+    @cached_property
+    def moved_paths(self) -> frozenset[str]:
+        """Paths that an anneal or a trigger changes."""
+        schedule = self.spec.schedule
+        paths = [path for item in schedule.anneal for path in (item.path, item.complement) if path]
+        paths += [path for trigger in schedule.triggers for path in trigger.do.set]
+        return frozenset(paths)
+
+    @cached_property
+    def _drawn_targets(self) -> frozenset[Port]:
+        return frozenset((edge.target.node, edge.target.port) for edge in self.spec.edges)
+
+    @cached_property
+    def _drawn_sources(self) -> frozenset[Port]:
+        return frozenset((edge.source.node, edge.source.port) for edge in self.spec.edges)
+
+    def _weight_paths(self, edge: Edge) -> tuple[str, ...]:
+        paths = (f"{self.place(edge)}.weight",)
+        return (*paths, f"edges.{edge.id}.weight") if edge.id is not None else paths
+
+    # ---- learning
+
+    @cached_property
+    def teaching_ports(self) -> frozenset[Port]:
+        """Connected teaching ports."""
+        return frozenset(
+            (edge.target.node, edge.target.port)
+            for edge in self.walk.edges
+            if PORTS[self.walk.kinds[edge.target.node]].inputs[edge.target.port].teaching
+        )
+
+    def teaching_ports_of(self, node: str) -> tuple[str, ...]:
+        """The connected teaching ports of one node, in the order of the port table."""
+        kind = self.walk.kinds.get(node)
+        if kind is None:
+            return ()
+        return tuple(p for p in PORTS[kind].teaching if (node, p) in self.teaching_ports)
+
+    @cached_property
+    def learners(self) -> tuple[str, ...]:
+        """Nodes with a connected teaching port, in the order of the spec."""
+        taught = {node for node, _ in self.teaching_ports}
+        return tuple(node for node in self.nodes if node in taught)
+
+    def algorithms(self, node: str, port: str) -> tuple[Algorithm, ...]:
+        """What a node does with a teaching port."""
+        return self._algorithms.get(node, {}).get(port, ())
+
+    @cached_property
+    def _algorithms(self) -> Mapping[str, Mapping[str, tuple[Algorithm, ...]]]:
+        return {node: node_algorithms(self.spec, node) for node in self.nodes}
+
+    @cached_property
+    def groups(self) -> Mapping[str, WeightsGroup]:
+        """Weights groups by name."""
+        return weights_groups(self.spec)
+
+    @cached_property
+    def group_of(self) -> Mapping[str, WeightsGroup]:
+        """The weights group of each node that has weights."""
+        return {node: group for group in self.groups.values() for node in group.members}
+
+    def model(self, node: str) -> Any:
+        """The `model` section of a node, or nothing."""
+        section = self.nodes.get(node)
+        return None if section is None else model_of(section)
+
+    def rollout(self, node: str) -> Rollout | None:
+        """The `rollout` section of a node, or nothing."""
+        found: Rollout | None = getattr(self.nodes.get(node), "rollout", None)
+        return found
+
+    # ---- time
+
+    @cached_property
+    def phases(self) -> tuple[PhaseFacts, ...]:
+        """All phases in the order they are written."""
+        schedule = self.spec.schedule
+        if not schedule.phases:
+            whole = PhaseFacts(
+                name=None,
+                path="schedule",
+                section=None,
+                overrides={},
+                live=self.teaching_ports,
+                fills=as_tuple(schedule.fill),
+                times=1,
+            )
+            return (whole,)
+        return tuple(self._phases_in(schedule.phases, "schedule.phases", {}, 1))
+
+    @cached_property
+    def phase_names(self) -> frozenset[str]:
+        """Names of phases and of groups of phases."""
+        return frozenset(_names_in(self.spec.schedule.phases))
+
+    @cached_property
+    def actions(self) -> tuple[tuple[str, PhaseActions], ...]:
+        """Everything that is done when a phase starts or a trigger fires, with its path."""
+        found = list(_actions_in(self.spec.schedule.phases, "schedule.phases"))
+        for index, trigger in enumerate(self.spec.schedule.triggers):
+            found.append((f"schedule.triggers.{index}.do", trigger.do))
+        return tuple(found)
+
+    def _phases_in(
+        self, items: Iterable[Any], path: str, overrides: Mapping[str, Any], times: int
+    ) -> Iterator[PhaseFacts]:
+        for index, item in enumerate(items):
+            place, values = f"{path}.{index}", {**overrides, **item.set}
+            if isinstance(item, PhaseGroup):
+                inner = f"{place}.phases"
+                yield from self._phases_in(item.phases, inner, values, times * item.repeat)
+                continue
+            until = (name.removesuffix(".full") for name in as_tuple(item.until))
+            yield PhaseFacts(
+                name=item.name,
+                path=place,
+                section=item,
+                overrides=values,
+                live=frozenset(port for name in item.learn for port in self._named_ports(name)),
+                fills=tuple(dict.fromkeys((*as_tuple(item.fill), *until))),
+                times=times,
+            )
+
+    def _named_ports(self, name: str) -> Iterator[Port]:
+        node, _, port = name.partition(".")
+        for one in self.teaching_ports_of(node):
+            if port in ("", one):
+                yield node, one
+
+    # ---- machine
+
+    @cached_property
+    def hardware(self) -> HardwarePreset | None:
+        """The machine in force, or nothing where its name is unknown."""
+        return hardware_of(self.spec.hardware)
+
+
+def found(
+    code: str,
+    message: str,
+    *,
+    severity: Severity = Severity.ERROR,
+    hint: str | None = None,
+    node: str | None = None,
+    field: str | None = None,
+    fixes: tuple[Fix, ...] = (),
+) -> Diagnostic:
+    """One finding; an error where nothing else is said."""
+    return Diagnostic(
+        code=code,
+        severity=severity,
+        message=message,
+        hint=hint,
+        node=node,
+        field=field,
+        fixes=fixes,
+    )
+
+
+def _names_in(items: Iterable[Any]) -> Iterator[str]:
+    for item in items:
+        if item.name is not None:
+            yield item.name
+        if isinstance(item, PhaseGroup):
+            yield from _names_in(item.phases)
+
+
+def _actions_in(items: Iterable[Any], path: str) -> Iterator[tuple[str, PhaseActions]]:
+    for index, item in enumerate(items):
+        if item.do is not None:
+            yield f"{path}.{index}.do", item.do
+        if isinstance(item, PhaseGroup):
+            yield from _actions_in(item.phases, f"{path}.{index}.phases")

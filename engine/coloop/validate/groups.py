@@ -1,0 +1,80 @@
+"""How many rows a group has: the unit of baselines, after all filters.
+
+Only what is certain is told: groups that are widened by `group_by`, or rows that go round, have
+no known size here.
+"""
+
+from dataclasses import dataclass
+
+from coloop.spec.nodes import FilterNode
+from coloop.validate.facts import Facts, PhaseFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSize:
+    """The greatest size that the groups of a learner can have, and what makes them so small."""
+
+    rows: int
+    reason: str
+    field: str
+    hint: str
+
+
+def smallest_groups(facts: Facts, name: str, phase: PhaseFacts) -> GroupSize | None:
+    """The greatest size of the learner's groups in a phase; `None` where it is not certain."""
+    credit = getattr(facts.nodes[name], "credit", None)
+    rollout = facts.rollout(name)
+    if rollout is None or credit is None or credit.group_by is not None:
+        return None
+    if facts.walk.callers.get(name) or facts.walk.driven.get(name):
+        return None
+    path = f"nodes.{name}.rollout.completions_per_prompt"
+    written = int(phase.overrides.get(path, rollout.completions_per_prompt))
+    size = GroupSize(
+        rows=written,
+        reason="it writes one completion for each prompt",
+        field="rollout.completions_per_prompt",
+        hint="write more completions, widen the groups with `credit.group_by`, or set "
+        "`allow_group_of_one`",
+    )
+    kept = _kept_of_a_group(facts, name)
+    if kept is not None and kept[1] < written:
+        return GroupSize(
+            rows=kept[1],
+            reason=f"the filter `{kept[0]}` keeps one of each",
+            field="rewards",
+            hint=f"let `{kept[0]}` keep more with `per_group.max`, or set `allow_group_of_one`",
+        )
+    return size
+
+
+def _kept_of_a_group(facts: Facts, name: str) -> tuple[str, int] | None:
+    """The filter through which all rewards come, and the rows that it keeps of a prompt's group."""
+    limits: list[tuple[str, int]] = []
+    for edge in facts.walk.into(name, "rewards"):
+        if facts.is_dead(edge):
+            continue
+        limit = _limit_of(facts, edge.source.node, name)
+        if limit is None:
+            return None
+        limits.append(limit)
+    return max(limits, key=lambda one: one[1], default=None)
+
+
+def _limit_of(facts: Facts, node: str, learner: str) -> tuple[str, int] | None:
+    """The tightest `per_group` on the way from the learner's rollouts to a score of them."""
+    tightest: tuple[str, int] | None = None
+    seen: set[str] = set()
+    while node not in seen:
+        seen.add(node)
+        section = facts.nodes[node]
+        if isinstance(section, FilterNode) and section.per_group is not None:
+            limit = (node, section.per_group.max)
+            of_learner = facts.lineage.input_levels(node) <= facts.lineage.own_levels(learner)
+            if section.per_group.by is None and of_learner:
+                tightest = limit if tightest is None else min(tightest, limit, key=lambda x: x[1])
+        edges = facts.walk.row_edges(node) or facts.walk.score_edges(node)
+        if len(edges) != 1 or edges[0].aggregate is not None:
+            break
+        node = edges[0].source.node
+    return tightest if learner in seen else None

@@ -1,0 +1,175 @@
+"""What learners learn with: algorithms, and the log-probs, values and rows that these read."""
+
+from collections.abc import Iterator
+
+from coloop.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.spec.algorithm import (
+    ResolvedRewards,
+    RewardsAlgorithm,
+    resolve_rewards_algorithm,
+)
+from coloop.spec.nodes import FilterNode, RewardNode
+from coloop.validate.facts import Facts, found
+from coloop.validate.groups import smallest_groups
+
+
+def own_rollouts_are_written(facts: Facts) -> Iterator[Diagnostic]:
+    """Rewards are of own rollouts, so the learner writes some."""
+    for name in facts.learners:
+        if not facts.walk.into(name, "rewards"):
+            continue
+        node = facts.nodes[name]
+        if not facts.lineage.writes(name):
+            yield found(
+                "learning.no_own_rollouts",
+                f"`{name}` learns from rewards of what it writes, but it writes nothing",
+                hint="only `method: generative` with a `rollout` writes",
+                node=name,
+                field="rewards",
+            )
+        elif node.kind == "actor" and not facts.is_connected(name, "prompts"):
+            called = facts.walk.callers.get(name) or facts.walk.driven.get(name)
+            if not called and not facts.is_used(name, "rollouts"):
+                yield found(
+                    "learning.no_own_rollouts",
+                    f"`{name}` learns from rewards of what it writes, but it gets no prompts",
+                    hint=f"connect rows with a `prompt` to `{name}.prompts`",
+                    node=name,
+                    field="prompts",
+                )
+
+
+def greedy_baselines_have_greedy_rows(facts: Facts) -> Iterator[Diagnostic]:
+    """A greedy baseline needs the greedy answer."""
+    for name, full in rewards_of(facts):
+        rollout = facts.rollout(name)
+        if full.needs_greedy and rollout is not None and not rollout.greedy_extra:
+            change = Change(op="set", path=f"nodes.{name}.rollout.greedy_extra", value=True)
+            yield found(
+                "learning.no_greedy_row",
+                f"`{full.name}` compares with the greedy answer, but `{name}` writes none",
+                hint="set `rollout.greedy_extra: true`",
+                node=name,
+                field="rollout.greedy_extra",
+                fixes=(Fix(title="Write a greedy row", changes=(change,)),),
+            )
+
+
+def groups_are_large_enough(facts: Facts) -> Iterator[Diagnostic]:
+    """An estimator that compares rows of a group gets more than one of them."""
+    for name, full in rewards_of(facts):
+        if not full.needs_group or full.allow_group_of_one or full.off_policy is not None:
+            continue
+        for phase in facts.phases:
+            if (name, "rewards") not in phase.live:
+                continue
+            group = smallest_groups(facts, name, phase)
+            if group is None or group.rows > 1:
+                continue
+            path = f"nodes.{name}.rollout.completions_per_prompt"
+            fix = Fix(title="Write 8 completions", changes=(Change(op="set", path=path, value=8),))
+            yield found(
+                "learning.group_of_one",
+                f"`{full.name}` compares the rows of a group, but in {phase.label} every group of "
+                f"`{name}` has one row: {group.reason}",
+                hint=group.hint,
+                node=name,
+                field=group.field,
+                fixes=(fix,) if group.field == "rollout.completions_per_prompt" else (),
+            )
+            break
+
+
+def class_weights_have_a_scorer(facts: Facts) -> Iterator[Diagnostic]:
+    """Class weights are taken by a scorer upstream of the learner's rewards."""
+    for name in facts.learners:
+        weights = getattr(getattr(facts.nodes[name], "credit", None), "class_weights", None)
+        if weights is None or weights.by not in facts.nodes:
+            continue
+        sources = [edge.source.node for edge in facts.walk.into(name, "rewards")]
+        if sources and weights.by not in facts.walk.upstream(*sources):
+            yield found(
+                "learning.class_weights_scorer",
+                f"`credit.class_weights.by` names `{weights.by}`, from which none of the rewards "
+                "of "
+                f"`{name}` comes",
+                hint="name a scorer upstream of its rewards",
+                node=name,
+                field="credit.class_weights.by",
+            )
+
+
+def some_edge_counts(facts: Facts) -> Iterator[Diagnostic]:
+    """A live teaching port has an edge whose weight is not 0."""
+    for node, port in sorted(facts.teaching_ports):
+        edges = facts.walk.into(node, port)
+        if all(facts.is_dead(edge) for edge in edges):
+            change = Change(op="set", path=f"{facts.place(edges[0])}.weight", value=1.0)
+            yield found(
+                "learning.every_weight_zero",
+                f"every edge into `{node}.{port}` has weight 0, so nothing is learned there",
+                hint="give one of them a weight, or remove them",
+                node=node,
+                field=port,
+                fixes=(Fix(title=f"Weigh {edges[0].label} 1", changes=(change,)),),
+            )
+            continue
+        for phase in facts.phases:
+            if (node, port) in phase.live and all(facts.is_dead(e, phase) for e in edges):
+                yield found(
+                    "learning.every_weight_zero",
+                    f"{phase.label} learns `{node}.{port}`, but there every edge has weight 0",
+                    hint="leave an edge alive, or leave the port out of `learn`",
+                    field=f"{phase.path}.learn",
+                )
+
+
+def companions_are_there(facts: Facts) -> Iterator[Diagnostic]:
+    """Algorithms that are known together with a filter or a penalty have it."""
+    for name, full in rewards_of(facts):
+        if full.family != "dapo":
+            continue
+        above = facts.walk.upstream(*(e.source.node for e in facts.walk.into(name, "rewards")))
+        sections = [facts.nodes[other] for other in above]
+        has_filter = any(
+            isinstance(node, FilterNode)
+            and any(rule.rule in ("nonzero_variance", "accuracy_band") for rule in node.keep)
+            for node in sections
+        )
+        has_overlong = any(
+            isinstance(node, RewardNode) and getattr(node.source, "name", None) == "overlong"
+            for node in sections
+        )
+        for is_there, what, hint in (
+            (has_filter, "dynamic sampling", "a filter with `nonzero_variance` and `fill`"),
+            (has_overlong, "overlong shaping", "a reward `overlong`"),
+        ):
+            if not is_there:
+                yield found(
+                    "learning.companion",
+                    f"`{full.name}` is known together with {what}, which is not here",
+                    severity=Severity.HINT,
+                    hint=f"add {hint} between `{name}` and its rewards",
+                    node=name,
+                    field="algorithm",
+                )
+
+
+def rewards_of(facts: Facts) -> Iterator[tuple[str, ResolvedRewards]]:
+    """Learners from rewards, with their algorithms completed by the presets."""
+    for name in facts.learners:
+        if (name, "rewards") not in facts.teaching_ports:
+            continue
+        for one in facts.algorithms(name, "rewards"):
+            if isinstance(one, RewardsAlgorithm):
+                yield name, resolve_rewards_algorithm(one)
+
+
+RULES = (
+    own_rollouts_are_written,
+    greedy_baselines_have_greedy_rows,
+    groups_are_large_enough,
+    class_weights_have_a_scorer,
+    some_edge_counts,
+    companions_are_there,
+)

@@ -1,0 +1,235 @@
+"""Names of metrics: what a probe measures, what a learner reports, and what each needs to be
+measured."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from coloop.diagnostics import Change, Diagnostic, Fix, closest, did_you_mean
+from coloop.spec.nodes import EvaluateNode
+from coloop.validate.facts import Facts, found
+
+PLAIN_METRICS: Final = frozenset(
+    {
+        "accuracy",
+        "score",
+        "loss",
+        "explained_variance",
+        "calibration",
+        "pair_accuracy",
+        "swap_consistency",
+        "class_recall",
+        "step_f1",
+        "rank_correlation",
+        "win_rate",
+        "elo",
+        "label_accuracy",
+        "majority_ratio",
+        "tokens",
+    }
+)
+COUNTED_METRICS: Final = frozenset({"pass", "majority", "best_of", "weighted_majority"})
+"""Metrics of k samples, written `name@k`."""
+
+LEARNER_METRICS: Final = frozenset(
+    {
+        "loss",
+        "kl",
+        "entropy",
+        "clip_share",
+        "grad_norm",
+        "lr",
+        "explained_variance",
+        "accuracy",
+    }
+)
+
+NEEDED_INPUTS: Final[Mapping[str, str]] = {
+    "step_f1": "labels",
+    "rank_correlation": "labels",
+    "label_accuracy": "labels",
+    "class_recall": "labels",
+    "calibration": "labels",
+    "best_of": "selectors",
+    "weighted_majority": "selectors",
+}
+"""What must be connected so that a metric can be measured."""
+
+_COUNTED: Final = re.compile(r"^([a-z_]+)@([1-9][0-9]*)$")
+
+
+def split_metric(metric: str) -> tuple[str, int | None]:
+    """`pass@8` is (`pass`, 8); a metric without a number stands alone."""
+    match = _COUNTED.match(metric)
+    return (match[1], int(match[2])) if match else (metric, None)
+
+
+def probes_measure_what_is_known(facts: Facts) -> Iterator[Diagnostic]:
+    """Metrics of a probe exist, and what they compare with is connected."""
+    for name, node in facts.nodes.items():
+        if not isinstance(node, EvaluateNode):
+            continue
+        for index, metric in enumerate(node.metrics):
+            word, count = split_metric(metric)
+            field = f"metrics.{index}"
+            known = word in (PLAIN_METRICS if count is None else COUNTED_METRICS)
+            if not known:
+                yield _unknown(name, field, metric)
+                continue
+            wanted = NEEDED_INPUTS.get(word)
+            if wanted is not None and not facts.is_connected(name, wanted):
+                yield found(
+                    "structure.missing_edge",
+                    f"`{name}` cannot measure `{metric}`: nothing is connected at "
+                    f"`{name}.{wanted}`",
+                    hint=_wanted_hint(wanted),
+                    node=name,
+                    field=wanted,
+                )
+
+
+def probes_have_something_to_measure(facts: Facts) -> Iterator[Diagnostic]:
+    """A probe has scores, rollouts or teaching ports, and the rows that it asks for."""
+    for name, node in facts.nodes.items():
+        if not isinstance(node, EvaluateNode):
+            continue
+        measured = any(facts.is_connected(name, p) for p in ("scores", "rollouts", "selectors"))
+        if not measured and not node.of:
+            yield found(
+                "structure.missing_edge",
+                f"`{name}` has nothing to measure: neither scores nor rollouts are connected",
+                hint="connect a scorer, or name teaching ports in `of`",
+                node=name,
+                field="scores",
+            )
+        has_rows = facts.is_connected(name, "rows")
+        if node.instead_of is not None and not has_rows and not facts.is_connected(name, "pairs"):
+            yield found(
+                "structure.missing_edge",
+                f"`{name}` runs on other rows instead of `{node.instead_of}`, but none are "
+                f"connected at `{name}.rows`",
+                hint="connect a held-out dataset",
+                node=name,
+                field="rows",
+            )
+        elif has_rows and node.instead_of is None and not node.of:
+            yield found(
+                "structure.missing_field",
+                f"`{name}` has held-out rows, but `instead_of` does not say whose place they take",
+                hint="set `instead_of` to the node whose rows the loop trains on",
+                node=name,
+                field="instead_of",
+            )
+
+
+def probes_name_teaching_ports(facts: Facts) -> Iterator[Diagnostic]:
+    """`of` names connected teaching ports."""
+    connected = [f"{node}.{port}" for node, port in sorted(facts.teaching_ports)]
+    for name, node in facts.nodes.items():
+        if not isinstance(node, EvaluateNode):
+            continue
+        for port in node.of:
+            learner = port.partition(".")[0]
+            if port not in connected and learner in facts.nodes:
+                yield found(
+                    "learning.no_teaching_port",
+                    f"`{name}` reports `{port}`, which is no connected teaching port",
+                    hint=did_you_mean(port, connected),
+                    node=name,
+                    field="of",
+                )
+
+
+def probes_stand_behind_what_they_replace(facts: Facts) -> Iterator[Diagnostic]:
+    """What a probe measures depends on the node whose rows it replaces."""
+    for name, node in facts.nodes.items():
+        if not isinstance(node, EvaluateNode) or node.instead_of not in facts.nodes:
+            continue
+        if node.of or not facts.is_connected(name, "scores"):
+            continue
+        measured = facts.walk.upstream(name) - {name}
+        if measured and node.instead_of not in measured:
+            yield found(
+                "structure.probe_aside",
+                f"`{name}` puts its rows in the place of `{node.instead_of}`, but nothing that it "
+                f"measures comes from there",
+                hint="name the node from whose rows the scores of the probe come",
+                node=name,
+                field="instead_of",
+            )
+
+
+def check_metric(facts: Facts, metric: str, field: str) -> Iterator[Diagnostic]:
+    """Whether `node.metric` is reported by somebody."""
+    node, _, rest = metric.partition(".")
+    section = facts.nodes.get(node)
+    if section is None:
+        yield found(
+            "structure.unknown_node",
+            f"the metric `{metric}` is of the node `{node}`, which does not exist",
+            hint=did_you_mean(node, facts.nodes),
+            field=field,
+        )
+        return
+    known = _reported_by(facts, node)
+    if rest not in known and rest.replace("/", ".") not in known:
+        yield found(
+            "structure.unknown_metric",
+            f"`{node}` reports no metric `{rest}`",
+            hint=did_you_mean(rest, known) or f"a {section.kind} reports no metrics",
+            field=field,
+        )
+
+
+def _reported_by(facts: Facts, name: str) -> list[str]:
+    node = facts.nodes[name]
+    if not isinstance(node, EvaluateNode):
+        return sorted(LEARNER_METRICS) if name in facts.learners or name in facts.groups else []
+    scorers = {edge.source.node for edge in facts.walk.into(name, "scores")}
+    scorers |= {
+        scorer
+        for edge in facts.walk.into(name, "scores")
+        for names in facts.lineage.names.of_edge(edge).values()
+        for scorer in names.scores
+    }
+    metrics = list(node.metrics)
+    if "class_recall" in metrics:
+        metrics += ["class_recall.right", "class_recall.wrong"]
+    ports = [port for port in node.of if "." in port]
+    return [*metrics, *(f"{s}.{m}" for s in (*sorted(scorers), *ports) for m in metrics)]
+
+
+def _unknown(name: str, field: str, metric: str) -> Diagnostic:
+    known = [*sorted(PLAIN_METRICS), *(f"{word}@8" for word in sorted(COUNTED_METRICS))]
+    hint = did_you_mean(metric, known)
+    if metric in COUNTED_METRICS:
+        hint = f"say of how many samples: `{metric}@8`"
+    fixes = tuple(
+        Fix(
+            title=f"Change to {near}",
+            changes=(Change(op="set", path=f"nodes.{name}.{field}", value=near),),
+        )
+        for near in closest(metric, known, limit=1)
+    )
+    return found(
+        "structure.unknown_metric",
+        f"there is no metric `{metric}`",
+        hint=hint,
+        node=name,
+        field=field,
+        fixes=fixes,
+    )
+
+
+def _wanted_hint(port: str) -> str:
+    if port == "labels":
+        return "connect the truth that scores are compared with"
+    return "connect the scorer that chooses among the samples"
+
+
+RULES = (
+    probes_measure_what_is_known,
+    probes_have_something_to_measure,
+    probes_name_teaching_ports,
+    probes_stand_behind_what_they_replace,
+)

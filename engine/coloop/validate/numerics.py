@@ -1,0 +1,273 @@
+"""Numbers that clash: batches and groups, lengths and positions, rates, bounds, caps."""
+
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+
+from coloop.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.estimate.architecture import Architecture, UnknownArchitecture
+from coloop.estimate.facts import architecture_of, origin_of
+from coloop.spec.groups import training_of
+from coloop.spec.model import PretrainedModel, ScratchModel
+from coloop.spec.nodes import ActorNode, BufferNode, EvaluateNode, FilterNode, VerifierNode
+from coloop.spec.rollout import Rollout
+from coloop.validate.facts import Facts, found
+from coloop.validate.learning import rewards_of
+from coloop.validate.metrics import split_metric
+from coloop.validate.rows import RowCounts
+
+SANE_RATES: Final[Mapping[str, tuple[float, float]]] = {
+    "adamw": (1e-9, 3e-2),
+    "adamw8bit": (1e-9, 3e-2),
+    "lion": (1e-10, 3e-3),
+    "rmsprop": (1e-9, 3e-2),
+    "muon": (1e-6, 1.0),
+    "sgd": (1e-7, 10.0),
+}
+"""Learning rates outside of these have never trained anything that we know of."""
+
+
+def texts_fit_the_model(facts: Facts) -> Iterator[Diagnostic]:
+    """What is written leaves room for the prompt within the model's positions."""
+    for name, node in facts.nodes.items():
+        if not isinstance(node, ActorNode | VerifierNode) or not facts.lineage.writes(name):
+            continue
+        arch, rollout = architecture(facts, name), facts.rollout(name)
+        if arch is None or rollout is None:
+            continue
+        path = f"nodes.{name}.rollout.max_new_tokens"
+        for phase in facts.phases:
+            new = phase.overrides.get(path, rollout.max_new_tokens)
+            if not isinstance(new, int):
+                continue
+            needed = new + _observed_tokens(rollout)
+            if needed < arch.max_positions:
+                continue
+            room = arch.max_positions // 2
+            fix = Fix(title=f"Write {room}", changes=(Change(op="set", path=path, value=room),))
+            observed = needed - new
+            told = f" and read {observed} of tools" if observed else ""
+            yield found(
+                "numbers.too_long",
+                f"`{name}` may write {new} tokens{told}, but its model has "
+                f"{arch.max_positions} positions, the prompt included",
+                hint="lower `max_new_tokens`, or take a model with more positions",
+                node=name,
+                field="rollout.max_new_tokens",
+                fixes=(fix,),
+            )
+            break
+
+
+def rates_are_sane(facts: Facts) -> Iterator[Diagnostic]:
+    """A learning rate that can neither learn nor diverge is likely a slip."""
+    for group in facts.groups.values():
+        if not group.trainable:
+            continue
+        optimizer = training_of(facts.spec, group.name).optimizer
+        path = f"nodes.{group.name}.training.optimizer.lr"
+        low, high = SANE_RATES[optimizer.name]
+        values = {f"nodes.{group.name}": optimizer.lr}
+        values |= {p.label: p.overrides[path] for p in facts.phases if path in p.overrides}
+        for place, rate in values.items():
+            if not isinstance(rate, int | float) or low <= rate <= high:
+                continue
+            where = "" if place.startswith("nodes.") else f" in {place}"
+            yield found(
+                "numbers.learning_rate",
+                f"a learning rate of {rate:g}{where} is out of any sane range for {optimizer.name}",
+                severity=Severity.WARNING,
+                hint=f"{low:g} to {high:g} is usual; full fine-tuning by RL takes 1e-7 to 1e-5",
+                node=group.name,
+                field="training.optimizer.lr",
+            )
+            break
+        if optimizer.min_lr > optimizer.lr:
+            yield found(
+                "numbers.learning_rate",
+                f"`min_lr: {optimizer.min_lr:g}` is above `lr: {optimizer.lr:g}`, so the rate "
+                "would "
+                "rise",
+                severity=Severity.WARNING,
+                hint="the decay ends at `min_lr`",
+                node=group.name,
+                field="training.optimizer.min_lr",
+            )
+
+
+def warm_ups_end(facts: Facts) -> Iterator[Diagnostic]:
+    """A warm-up is shorter than the phase that it is in."""
+    for group in facts.groups.values():
+        warmup = training_of(facts.spec, group.name).optimizer.warmup
+        if warmup < 1 or not group.trainable:
+            continue
+        for phase in facts.phases:
+            section = phase.section if phase.section is not None else facts.spec.schedule
+            is_live = any(node in group.members for node, _ in phase.live)
+            if is_live and section.steps is not None and warmup >= section.steps:
+                yield found(
+                    "numbers.warmup",
+                    f"the learning rate rises for {warmup:g} steps, but {phase.label} has "
+                    f"{section.steps}",
+                    severity=Severity.WARNING,
+                    hint="a share below 1 counts of the phase, e.g. `warmup: 0.05`",
+                    node=group.name,
+                    field="training.optimizer.warmup",
+                )
+                break
+
+
+def bounds_leave_something(facts: Facts) -> Iterator[Diagnostic]:
+    """No filter rule has its least above its greatest."""
+    for name, node in facts.nodes.items():
+        if not isinstance(node, FilterNode):
+            continue
+        for index, rule in enumerate(node.keep):
+            low, high = getattr(rule, "min", None), getattr(rule, "max", None)
+            is_open = getattr(rule, "open", False)
+            if low is None or high is None or low < high or (low == high and not is_open):
+                continue
+            change = Change(op="set", path=f"nodes.{name}.keep.{index}.min", value=high)
+            other = Change(op="set", path=f"nodes.{name}.keep.{index}.max", value=low)
+            yield found(
+                "numbers.empty_band",
+                f"`{rule.rule}` keeps nothing: no number is at least {low:g} and at most {high:g}",
+                hint="exchange `min` and `max`",
+                node=name,
+                field=f"keep.{index}",
+                fixes=(Fix(title="Exchange the bounds", changes=(change, other)),)
+                if low > high
+                else (),
+            )
+
+
+def buffers_hold_what_they_give(facts: Facts) -> Iterator[Diagnostic]:
+    """A buffer gives no more rows a step than it holds."""
+    for name, node in facts.nodes.items():
+        if not isinstance(node, BufferNode) or node.rows_per_step is None:
+            continue
+        held = node.capacity * (node.keep_iterations or 1)
+        if node.rows_per_step > held:
+            change = Change(op="set", path=f"nodes.{name}.rows_per_step", value=held)
+            yield found(
+                "numbers.buffer",
+                f"`{name}` is to give {node.rows_per_step} rows a step but holds {held}",
+                hint="raise `capacity` or lower `rows_per_step`",
+                node=name,
+                field="rows_per_step",
+                fixes=(Fix(title=f"Give {held}", changes=(change,)),),
+            )
+
+
+def refills_can_end(facts: Facts) -> Iterator[Diagnostic]:
+    """A `fill` can have enough after its last pass."""
+    counts: RowCounts | None = None
+    for name, node in facts.nodes.items():
+        if not isinstance(node, FilterNode) or node.fill is None:
+            continue
+        counts = counts or RowCounts(facts, facts.phases[0])
+        edges = facts.walk.row_edges(name) or facts.walk.score_edges(name)
+        rows = counts.of_edge(edges[0]).rows if edges else None
+        each = _writers_completions(facts, name)
+        fill = node.fill
+        if rows is None or (isinstance(fill.groups, int) and not each):
+            continue
+        wanted = fill.rows if fill.rows is not None else fill.groups
+        offered = rows if fill.rows is not None else rows // (each or 1)
+        if isinstance(wanted, int) and wanted > offered * fill.max_rounds:
+            unit = "rows" if fill.rows is not None else "groups"
+            yield found(
+                "numbers.fill_unreachable",
+                f"`{name}` waits for {wanted} {unit}, but {fill.max_rounds} passes of {offered} "
+                "give "
+                f"{offered * fill.max_rounds} at most",
+                hint=f"raise `max_rounds` to {-(-wanted // max(offered, 1))} or more, or ask for "
+                "fewer",
+                node=name,
+                field="fill",
+            )
+
+
+def samples_are_enough(facts: Facts) -> Iterator[Diagnostic]:
+    """A metric of k samples has k samples."""
+    for name, node in facts.nodes.items():
+        if not isinstance(node, EvaluateNode) or node.samples is None:
+            continue
+        for index, metric in enumerate(node.metrics):
+            _, k = split_metric(metric)
+            if k is not None and k > node.samples and not node.greedy:
+                change = Change(op="set", path=f"nodes.{name}.samples", value=k)
+                yield found(
+                    "numbers.samples",
+                    f"`{metric}` is of {k} samples, but `{name}` draws {node.samples}",
+                    hint=f"set `samples: {k}`",
+                    node=name,
+                    field=f"metrics.{index}",
+                    fixes=(Fix(title=f"Draw {k} samples", changes=(change,)),),
+                )
+
+
+def groups_explore(facts: Facts) -> Iterator[Diagnostic]:
+    """Completions that are compared are not all the same text."""
+    for name, full in rewards_of(facts):
+        rollout = facts.rollout(name)
+        if rollout is None or rollout.temperature > 0 or not full.needs_group:
+            continue
+        change = Change(op="set", path=f"nodes.{name}.rollout.temperature", value=1.0)
+        yield found(
+            "numbers.no_exploration",
+            f"`{name}` writes greedily (`temperature: 0`), so all rows of a group are the same "
+            "text "
+            f"and `{full.name}` has nothing to compare",
+            hint="set `rollout.temperature: 1.0`",
+            node=name,
+            field="rollout.temperature",
+            fixes=(Fix(title="Sample at temperature 1", changes=(change,)),),
+        )
+
+
+def architecture(facts: Facts, node: str) -> Architecture | None:
+    """The architecture of a node, where it is known without looking outside of `root`."""
+    origin = origin_of(facts.spec, node)
+    model = facts.model(origin) if origin is not None else None
+    if model is None:
+        return None
+    name = getattr(model, "architecture", None) or getattr(model, "path", None)
+    return _known(model.type, str(name), facts.root) if name is not None else None
+
+
+@lru_cache(maxsize=512)
+def _known(kind: str, name: str, root: Path | None) -> Architecture | None:
+    try:
+        if kind == "scratch":
+            return architecture_of(ScratchModel(type="scratch", architecture=name), root)
+        return architecture_of(PretrainedModel(type="pretrained", path=name), root)
+    except (UnknownArchitecture, ValueError):
+        return None
+
+
+def _observed_tokens(rollout: Rollout) -> int:
+    turns = rollout.turns
+    if turns is None or turns.observation_tokens is None:
+        return 0
+    return turns.observation_tokens * (turns.max - 1)
+
+
+def _writers_completions(facts: Facts, name: str) -> int | None:
+    levels = facts.lineage.input_levels(name)
+    writers = {writer for level in levels for writer in facts.lineage.writers(level)}
+    rollout: Any = facts.rollout(next(iter(writers))) if len(writers) == 1 else None
+    return None if rollout is None else rollout.completions_per_prompt
+
+
+RULES = (
+    texts_fit_the_model,
+    rates_are_sane,
+    warm_ups_end,
+    bounds_leave_something,
+    buffers_hold_what_they_give,
+    refills_can_end,
+    samples_are_enough,
+    groups_explore,
+)

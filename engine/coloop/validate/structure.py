@@ -1,0 +1,219 @@
+"""The graph as a whole: required inputs, circles, regions of rounds and refills, what nothing
+uses."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from coloop.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.spec.nodes import (
+    PairsNode,
+    SearchNode,
+    ToolNode,
+    VerifierNode,
+)
+from coloop.spec.ports import PORTS, accepts
+from coloop.validate.edges import removal
+from coloop.validate.facts import Facts, found
+from coloop.validate.usage import used_nodes
+
+PAIRS_NEED: Final[Mapping[str, tuple[str, ...]]] = {
+    "best_worst": ("rollouts", "scores"),
+    "margin": ("rollouts", "scores"),
+    "all": ("rollouts",),
+    "direct": ("chosen", "rejected"),
+    "relabel": ("pairs", "preference"),
+}
+
+
+def required_inputs_are_there(facts: Facts) -> Iterator[Diagnostic]:
+    """Inputs that a node cannot do without have an edge."""
+    for name in facts.nodes:
+        for port in _wanted_inputs(facts, name):
+            if not facts.is_connected(name, port):
+                yield found(
+                    "structure.missing_edge",
+                    f"`{name}.{port}` has no edge, and {_why(facts, name, port)}",
+                    hint=_source_hint(facts, name, port),
+                    node=name,
+                    field=port,
+                    fixes=_connection_fixes(facts, name, port),
+                )
+
+
+def outputs_have_their_inputs(facts: Facts) -> Iterator[Diagnostic]:
+    """A filter or buffer gives at a port what it takes at the port of that name."""
+    for edge in facts.walk.edges:
+        name, port = edge.source.node, edge.source.port
+        kind = facts.walk.kinds[name]
+        if kind not in ("filter", "buffer") or facts.is_connected(name, port):
+            continue
+        if kind == "buffer" and port == "rows" and facts.is_connected(name, "seed"):
+            continue
+        taken = [p for p in PORTS[kind].outputs if facts.is_connected(name, p)]
+        has = "it takes " + ", ".join(f"`{p}`" for p in taken) if taken else "it takes nothing"
+        yield found(
+            "structure.output_without_input",
+            f"`{edge.label}`: `{name}` gives no `{port}`, because nothing comes in at "
+            f"`{name}.{port}` ({has})",
+            hint=f"connect `{name}.{port}`, or take another output",
+            field=facts.place(edge),
+            fixes=(removal(facts, edge),),
+        )
+
+
+def silent_outputs_are_not_read(facts: Facts) -> Iterator[Diagnostic]:
+    """Rollouts come from verifiers that write, step scores from those that read steps."""
+    for edge in facts.walk.edges:
+        name, port = edge.source.node, edge.source.port
+        node = facts.nodes[name]
+        reason, hint = None, None
+        if isinstance(node, VerifierNode):
+            reason, hint = _silent_verifier(facts, name, node, port)
+        elif isinstance(node, ToolNode) and port == "rollouts" and node.type != "model":
+            reason, hint = f"a {node.type} tool writes no rollouts", "only `type: model` writes"
+        if reason is not None:
+            yield found(
+                "structure.silent_output",
+                f"`{edge.label}` brings nothing: {reason}",
+                hint=hint,
+                field=facts.place(edge),
+                fixes=(removal(facts, edge),),
+            )
+
+
+def inputs_are_read(facts: Facts) -> Iterator[Diagnostic]:
+    """What is connected is also looked at: the inputs of a pairs node fit its method."""
+    for edge in facts.walk.edges:
+        node = facts.nodes[edge.target.node]
+        if not isinstance(node, PairsNode):
+            continue
+        wanted = {*PAIRS_NEED[node.method], "scores"}
+        if node.method in ("direct", "relabel"):
+            wanted.discard("scores")
+        if edge.target.port not in wanted:
+            yield found(
+                "structure.unread_input",
+                f"`{edge.label}` is not read: `method: {node.method}` works on "
+                + ", ".join(f"`{port}`" for port in PAIRS_NEED[node.method]),
+                severity=Severity.WARNING,
+                hint="change the method or remove the edge",
+                field=facts.place(edge),
+                fixes=(removal(facts, edge),),
+            )
+
+
+def nodes_are_used(facts: Facts) -> Iterator[Diagnostic]:
+    """Every node has a part in what is learned, kept or measured."""
+    if facts.has_broken_edges:
+        return
+    used = used_nodes(facts)
+    for name, node in facts.nodes.items():
+        if name not in used:
+            change = Change(op="remove", path=f"nodes.{name}")
+            yield found(
+                "structure.unused_node",
+                f"nothing uses the {node.kind} `{name}`",
+                severity=Severity.WARNING,
+                hint="connect it to something that learns, keeps or measures, or remove it",
+                node=name,
+                fixes=(Fix(title=f"Remove {name}", changes=(change,)),),
+            )
+
+
+def _wanted_inputs(facts: Facts, name: str) -> Iterator[str]:
+    node = facts.nodes[name]
+    for port, facts_of_port in PORTS[node.kind].inputs.items():
+        if facts_of_port.required is True:
+            yield port
+        elif any(facts.is_used(name, out) for out in facts_of_port.required_where_used):
+            if node.kind == "actor" and facts.walk.callers.get(name):
+                continue
+            yield port
+    match node:
+        case PairsNode():
+            yield from PAIRS_NEED[node.method]
+        case VerifierNode(method="implicit_prm") if facts.is_used(name, "scores") or (
+            facts.is_used(name, "step_scores") or facts.is_connected(name, "labels")
+        ):
+            yield "prior"
+        case ToolNode(type="search"):
+            yield "documents"
+        case ToolNode(type="model"):
+            yield "policy"
+        case SearchNode(method="and_or"):
+            yield "tools"
+        case SearchNode():
+            yield "outcome"
+
+
+def _why(facts: Facts, name: str, port: str) -> str:
+    node = facts.nodes[name]
+    wanted = PORTS[node.kind].inputs[port]
+    if wanted.required_where_used:
+        outs = [out for out in wanted.required_where_used if facts.is_used(name, out)]
+        return f"`{name}.{outs[0]}` is used"
+    match node:
+        case PairsNode():
+            return f"`method: {node.method}` needs it"
+        case SearchNode() | VerifierNode() if wanted.required is not True:
+            return f"`method: {node.method}` needs it"
+        case ToolNode():
+            return f"a {node.type} tool needs it"
+        case _:
+            return f"a {node.kind} needs it"
+
+
+def _candidates(facts: Facts, name: str, port: str) -> list[str]:
+    """Outputs that fit an input, without those of nodes that come after it."""
+    wanted = PORTS[facts.nodes[name].kind].inputs[port].type
+    after = facts.walk.downstream(name)
+    return [
+        f"{other}.{out}"
+        for other, node in facts.nodes.items()
+        if other not in after
+        for out, given in PORTS[node.kind].outputs.items()
+        if accepts(wanted, given.type)
+        and (node.kind not in ("filter", "buffer") or facts.is_connected(other, out))
+    ]
+
+
+def _source_hint(facts: Facts, name: str, port: str) -> str:
+    wanted = PORTS[facts.nodes[name].kind].inputs[port].type
+    names = _candidates(facts, name, port)[:3]
+    if not names:
+        return f"add a node that gives {wanted}"
+    return "connect " + " or ".join(f"`{source}`" for source in names)
+
+
+def _connection_fixes(facts: Facts, name: str, port: str) -> tuple[Fix, ...]:
+    return tuple(
+        Fix(
+            title=f"Connect {source}",
+            changes=(Change(op="add_edge", path="edges", value=f"{source} -> {name}.{port}"),),
+        )
+        for source in _candidates(facts, name, port)[:2]
+    )
+
+
+def _silent_verifier(
+    facts: Facts, name: str, node: VerifierNode, port: str
+) -> tuple[str | None, str | None]:
+    if port in ("rollouts", "policy") and not facts.lineage.writes(name):
+        how = "without `rollout` it" if node.method == "generative" else f"`{node.method}`"
+        return f"{how} writes nothing", "only `method: generative` with a `rollout` writes"
+    if port != "step_scores" or node.method in ("rule", "implicit_prm", "formal"):
+        return None, None
+    if node.method == "vote":
+        return "a vote has no steps", "take `scores`"
+    if node.read.step_verdicts is None and node.read.granularity == "sequence":
+        return "`read` says nothing of steps", "set `read.step_verdicts` or `read.granularity`"
+    return None, None
+
+
+RULES = (
+    required_inputs_are_there,
+    outputs_have_their_inputs,
+    silent_outputs_are_not_read,
+    inputs_are_read,
+    nodes_are_used,
+)

@@ -1,0 +1,101 @@
+"""The tables in which names are looked up: what the rows that a node reads can give."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from coloop.spec.lineage.names import Names
+from coloop.spec.lineage.written import template_columns
+from coloop.spec.nodes import Node, RewardNode, TemplateNode, ToolNode, VerifierNode
+from coloop.validate.facts import Facts
+from coloop.validate.text_names import regex_groups
+
+TOOL_ARGUMENTS: Final[Mapping[str, str]] = {
+    "search": "query",
+    "python": "code",
+    "calculator": "expression",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """Rows of one origin that a name must be found in."""
+
+    names: Names
+    extra: frozenset[str] = frozenset()
+    """Names that are there besides: what the node itself sets before."""
+    is_one_side: bool = False
+    """A side of a pair alone: names of both sides are not ambiguous there."""
+
+    def gives(self, name: str) -> bool:
+        return name in self.extra or self.names.gives(name)
+
+    def is_ambiguous(self, name: str) -> bool:
+        if name in self.extra or self.is_one_side:
+            return False
+        return self.names.is_ambiguous(name)
+
+
+def offered_names(tables: Iterable[Table]) -> list[str]:
+    offered: set[str] = set()
+    for table in tables:
+        offered |= table.names.bare.keys() | table.names.scores | table.extra
+    return sorted(offered)
+
+
+def own_tables(facts: Facts, name: str) -> list[Table]:
+    return [Table(names=names) for names in facts.lineage.names.inputs(name).values()]
+
+
+def tables_of_texts(facts: Facts, name: str, node: Node) -> list[Table]:
+    tables = own_tables(facts, name)
+    if isinstance(node, TemplateNode):
+        extra = (template_columns(node) or frozenset()) | node.default.keys()
+        return [Table(names=table.names, extra=extra) for table in tables]
+    if not isinstance(node, VerifierNode | RewardNode):
+        return tables
+    is_reward = isinstance(node, RewardNode)
+    sides = frozenset({"completion", "prompt"} if is_reward else {"a", "b"})
+    if facts.is_connected(name, "comparisons"):
+        tables = [Table(names=t.names, extra=sides, is_one_side=is_reward) for t in tables]
+    for edge in facts.walk.into(name, "pairs"):
+        parts = facts.lineage.names.of_edge(edge).values()
+        tables += [Table(names=p, extra=sides, is_one_side=is_reward) for p in parts]
+    for edge in facts.walk.into(name, "labels"):
+        tables += [Table(names=part) for part in facts.lineage.names.of_edge(edge).values()]
+    return tables
+
+
+def call_arguments(facts: Facts, name: str) -> set[str]:
+    """Groups of the calls that a tool, or a tool that it wraps, answers."""
+    found_names: set[str] = set()
+    waiting, seen = [name], set[str]()
+    while waiting:
+        tool = waiting.pop()
+        node = facts.nodes.get(tool)
+        if tool in seen or not isinstance(node, ToolNode):
+            continue
+        seen.add(tool)
+        if node.call is not None:
+            found_names |= regex_groups(node.call)
+        elif node.type in TOOL_ARGUMENTS:
+            found_names.add(TOOL_ARGUMENTS[node.type])
+        waiting += [edge.source.node for edge in facts.walk.into(tool, "tools")]
+    return found_names
+
+
+def connected_scorers(facts: Facts, name: str) -> set[str]:
+    scorers: set[str] = set()
+    for edge in facts.walk.score_edges(name):
+        scorers.add(edge.source.node)
+        for names in facts.lineage.names.of_edge(edge).values():
+            scorers |= names.scores
+    return scorers
+
+
+def arriving_tables(facts: Facts, name: str, ports: tuple[str, ...]) -> list[Table]:
+    return [
+        Table(names=names)
+        for edge in facts.walk.into(name, *ports)
+        for names in facts.lineage.names.of_edge(edge).values()
+    ]

@@ -1,0 +1,172 @@
+"""Who owns weights and who trains them: groups, optimizers, snapshots, circles of `of` and
+`with`."""
+
+from collections.abc import Iterator
+
+from coloop.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.spec.nodes import RewardNode, VerifierNode
+from coloop.validate.facts import Facts, found
+
+
+def groups_have_one_optimizer(facts: Facts) -> Iterator[Diagnostic]:
+    """Only the owner of a weights group has `training`; an adapter of its own may have one too."""
+    for group in facts.groups.values():
+        for name in group.members[1:]:
+            model = facts.model(name)
+            if getattr(facts.nodes[name], "training", None) is None:
+                continue
+            if getattr(model, "lora", None) is not None:
+                continue
+            change = Change(op="remove", path=f"nodes.{name}.training")
+            yield found(
+                "learning.second_optimizer",
+                f"`{name}` shares the weights of `{group.name}` and has a `training` of its own, "
+                "but "
+                "a weights group has one optimizer",
+                hint=f"set it in `nodes.{group.name}.training`, or give `{name}` weights of its "
+                "own "
+                "with `model: {type: copy, of: ...}`",
+                node=name,
+                field="training",
+                fixes=(Fix(title="Remove `training` here", changes=(change,)),),
+            )
+
+
+def snapshots_do_not_train(facts: Facts) -> Iterator[Diagnostic]:
+    """A snapshot and everything that shares it is read-only."""
+    for group in facts.groups.values():
+        if group.source != "snapshot":
+            continue
+        for name in group.members:
+            ports = facts.teaching_ports_of(name)
+            has_training = getattr(facts.nodes[name], "training", None) is not None
+            if not ports and not has_training:
+                continue
+            what = f"`{name}.{ports[0]}` is connected" if ports else "it has a `training`"
+            source = getattr(facts.model(group.name), "of", None)
+            change = Change(
+                op="set", path=f"nodes.{group.name}.model", value={"type": "copy", "of": source}
+            )
+            yield found(
+                "learning.snapshot_trains",
+                f"`{name}` holds a snapshot, which never trains, but {what}",
+                hint="a `copy` starts from the same weights and learns",
+                node=name,
+                field=ports[0] if ports else "training",
+                fixes=(Fix(title=f"Make {group.name} a copy", changes=(change,)),),
+            )
+
+
+def weights_come_from_somewhere(facts: Facts) -> Iterator[Diagnostic]:
+    """`with` and `of` lead to weights in the end, not back to where they began."""
+    reported: set[str] = set()
+    for name in facts.nodes:
+        way: list[str] = []
+        here: str | None = name
+        while here is not None and here in facts.nodes and here not in way:
+            way.append(here)
+            model = facts.model(here)
+            here = getattr(model, "of", None) or getattr(model, "with_", None)
+        if here is None or here not in way:
+            continue
+        circle = way[way.index(here) :]
+        if reported.isdisjoint(circle):
+            reported.update(circle)
+            yield found(
+                "learning.weights_circle",
+                "weights come from one another in a circle: " + " -> ".join([*circle, circle[0]]),
+                hint="one of these nodes needs weights of its own (`pretrained`, `scratch` or "
+                "`run`)",
+                node=circle[0],
+                field="model",
+            )
+
+
+def learners_have_weights(facts: Facts) -> Iterator[Diagnostic]:
+    """Nothing is taught to a node that has nothing to learn with."""
+    for name in facts.learners:
+        node = facts.nodes[name]
+        if facts.model(name) is not None:
+            continue
+        port = facts.teaching_ports_of(name)[0]
+        what = "source" if isinstance(node, RewardNode) else "method"
+        value = (
+            node.source.type
+            if isinstance(node, RewardNode)
+            else node.method
+            if isinstance(node, VerifierNode)
+            else node.kind
+        )
+        yield found(
+            "learning.no_weights",
+            f"`{name}.{port}` is connected, but a {node.kind} with `{what}: {value}` has no "
+            "weights",
+            hint=f"give it a model, or remove the edge into `{name}.{port}`",
+            node=name,
+            field=port,
+        )
+
+
+def trainers_have_something_to_train(facts: Facts) -> Iterator[Diagnostic]:
+    """A `training` section stands where something learns."""
+    for name, node in facts.nodes.items():
+        group = facts.group_of.get(name)
+        if getattr(node, "training", None) is None or group is None or group.trainable:
+            continue
+        if group.source == "snapshot":
+            continue
+        change = Change(op="remove", path=f"nodes.{name}.training")
+        yield found(
+            "learning.nothing_to_train",
+            f"`{name}` has a `training`, but nothing is connected to a teaching port of its "
+            "weights",
+            severity=Severity.WARNING,
+            hint="connect a teaching port, or remove `training`: the weights are frozen",
+            node=name,
+            field="training",
+            fixes=(Fix(title="Remove `training`", changes=(change,)),),
+        )
+
+
+def order_is_of_one_group(facts: Facts) -> Iterator[Diagnostic]:
+    """`order` puts roles of a weights group in a row; each learner stands in it once."""
+    order = facts.spec.schedule.order
+    known = [name for name in order if name in facts.group_of]
+    for index, name in enumerate(order):
+        if name in order[:index]:
+            yield found(
+                "learning.order",
+                f"`{name}` stands twice in `order`",
+                hint="name each role once",
+                field=f"schedule.order.{index}",
+            )
+    for group in facts.groups.values():
+        learners = [name for name in group.members if name in facts.learners]
+        named = [name for name in known if name in group.members]
+        if len(learners) < 2 and named:
+            yield found(
+                "learning.order",
+                f"`order` names `{named[0]}`, but no other role learns on its weights",
+                severity=Severity.WARNING,
+                hint="`order` is for roles that share weights; other learners are independent",
+                field="schedule.order",
+            )
+        missing = [name for name in learners if name not in named]
+        if named and missing and len(learners) > 1:
+            yield found(
+                "learning.order",
+                f"`order` names {', '.join(f'`{n}`' for n in named)} but not "
+                f"{', '.join(f'`{n}`' for n in missing)} on the same weights",
+                hint="name all learning roles of the group, or none for one joint update",
+                field="schedule.order",
+            )
+
+
+RULES = (
+    groups_have_one_optimizer,
+    snapshots_do_not_train,
+    weights_come_from_somewhere,
+    learners_have_weights,
+    trainers_have_something_to_train,
+    order_is_of_one_group,
+)
