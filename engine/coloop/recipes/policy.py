@@ -45,7 +45,15 @@ class PolicyRecipe:
         return None
 
     def needs(self, settings: ResolvedRewards) -> Needs:
-        return Needs(entropy=True, entropy_gradient=bool(settings.entropy), log_probs_old=True)
+        reads = {"advantages", "log_probs_old", "log_probs_rollout"}
+        if settings.kl is not None:
+            reads.add("log_probs_reference")
+        return Needs(
+            reads=frozenset(reads),
+            entropy=True,
+            entropy_gradient=bool(settings.entropy),
+            log_probs_old=True,
+        )
 
     def credit(self, rows: CreditInput, settings: ResolvedRewards, credit: Credit) -> CreditOutput:
         return credit_rows(rows, settings, credit)

@@ -40,7 +40,7 @@ class PreferenceRecipe:
 
     def needs(self, settings: ResolvedPreference) -> Needs:
         del settings
-        return Needs()
+        return Needs(reads=frozenset({"log_probs_reference"}))
 
     def count(self, batch: Batch | PairBatch, settings: ResolvedPreference) -> float:
         del settings

@@ -89,6 +89,9 @@ class LossOutput:
 class Needs:
     """What a loss reads beside log-probs of the sampled tokens."""
 
+    reads: frozenset[str] = frozenset()
+    """Per-token numbers of the rows (`coloop.batch.TOKEN_FIELDS`); others are left behind, so rows
+    that bring them and rows that do not may stand in one load."""
     entropy: bool = False
     """Entropy is worth measuring."""
     entropy_gradient: bool = False

@@ -7,13 +7,19 @@ from coloop.training.protocol import (
     UpdateFailed,
     UpdateReport,
 )
+from coloop.training.scorer import Scorer
 from coloop.training.single import SingleBackend
 
 __all__ = [
+    "BACKENDS",
     "Hooks",
+    "Scorer",
     "SingleBackend",
     "TeachingLoad",
     "TrainBackend",
     "UpdateFailed",
     "UpdateReport",
 ]
+
+BACKENDS = {"single": SingleBackend}
+"""By the name that the `training` section gives."""

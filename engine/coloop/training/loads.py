@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from coloop.batch import Batch, Pair, PairBatch, collate, collate_pairs
+from coloop.batch import TOKEN_FIELDS, Batch, Pair, PairBatch, collate, collate_pairs
 from coloop.recipes.kl_control import KlController
 from coloop.recipes.protocol import Needs, Recipe
 from coloop.spec.algorithm import ResolvedRewards
@@ -59,7 +59,8 @@ def prepare_load(
         return None, left_out
     name = f"{load.role}.{load.port}.{load.settings.name}"
     settings = _with_coefficient(name, load.settings, controllers)
-    batch = _collate(teaching)
+    needs = load.recipe.needs(settings)
+    batch = _collate([_only(row, needs.reads) for row in teaching])
     ready = PreparedLoad(
         name=name,
         role=load.role,
@@ -68,7 +69,7 @@ def prepare_load(
         settings=settings,
         batch=batch,
         lengths=batch.lengths(),
-        needs=load.recipe.needs(settings),
+        needs=needs,
         weight=load.weight,
         temperature=effective_temperature(load.temperature),
     )
@@ -80,6 +81,14 @@ def _collate(rows: list[Any]) -> Batch | PairBatch:
     if len(kinds) > 1:
         raise ValueError("a load has either sequences or pairs, not both")
     return collate_pairs(rows) if kinds == {True} else collate(rows)
+
+
+def _only(row: Any, reads: frozenset[str]) -> Any:
+    """The row with the per-token numbers that its recipe reads."""
+    if isinstance(row, Pair):
+        return replace(row, chosen=_only(row.chosen, reads), rejected=_only(row.rejected, reads))
+    unread = {name: None for name in TOKEN_FIELDS if name not in reads}
+    return replace(row, **unread)
 
 
 def _has_trained_token(row: Any) -> bool:

@@ -4,6 +4,7 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,15 @@ from transformers import PreTrainedModel
 from coloop.batch import completion_sequence
 from coloop.errors import CheckpointError, StopRequested
 from coloop.spec.training import Training
-from coloop.training import Hooks, SingleBackend, TeachingLoad, TrainBackend, UpdateFailed
+from coloop.training import (
+    BACKENDS,
+    Hooks,
+    Scorer,
+    SingleBackend,
+    TeachingLoad,
+    TrainBackend,
+    UpdateFailed,
+)
 
 MakeLoad = Callable[..., TeachingLoad]
 MakeTraining = Callable[..., Training]
@@ -49,6 +58,7 @@ def test_some_updates_a_checkpoint_and_the_rest_equal_all_updates_bit_for_bit(
     make_training: MakeTraining,
     optimizer: str,
     fields: dict[str, Any],
+    tmp_path: Path,
 ) -> None:
     training = make_training(
         optimizer={
@@ -78,7 +88,8 @@ def test_some_updates_a_checkpoint_and_the_rest_equal_all_updates_bit_for_bit(
     half = SingleBackend(build_model(), training)
     half.begin_phase(6)
     go_on(half, 0, 3)
-    saved = copy.deepcopy(half.state_dict())
+    torch.save(half.state_dict(), tmp_path / "trainer.pt")
+    saved = torch.load(tmp_path / "trainer.pt", weights_only=True)
     resumed = SingleBackend(build_model(seed=99), training)
     resumed.load_state_dict(saved)
     torch.manual_seed(12345)
@@ -222,9 +233,8 @@ def test_the_first_step_of_an_on_policy_update_is_at_ratio_one(
     training = make_training()
     backend = SingleBackend(build_model(), training)
 
-    metrics = backend.update([scored_by(backend, make_load("grpo"))], training, seed=0).metrics[
-        "actor"
-    ]
+    load = scored_by(backend, make_load("grpo", kl={"coefficient": 0.1}))
+    metrics = backend.update([load], training, seed=0).metrics["actor"]
 
     assert metrics["ratio/max"] == 1.0
     assert metrics["clip_fraction"] == 0.0
@@ -239,9 +249,8 @@ def test_several_steps_measure_ratios_against_the_policy_before_the_first(
     training = make_training(lr=0.05, mini_batch=4, epochs=3)
     backend = SingleBackend(build_model(), training)
 
-    metrics = backend.update([scored_by(backend, make_load("grpo"))], training, seed=0).metrics[
-        "actor"
-    ]
+    load = scored_by(backend, make_load("grpo", kl={"coefficient": 0.1}))
+    metrics = backend.update([load], training, seed=0).metrics["actor"]
 
     assert metrics["ratio/max"] > 1.2
     assert metrics["clip_fraction"] > 0
@@ -409,6 +418,43 @@ def test_rows_without_a_trained_token_are_skipped_and_counted(
     assert backend.updates == 1
 
 
+def test_what_a_recipe_does_not_read_may_differ_between_rows(
+    build_model: Build, make_load: MakeLoad, make_training: MakeTraining
+) -> None:
+    """SPIN: chosen is text without log-probs of an engine, rejected a rollout with them."""
+    training = make_training()
+    spin, sft = make_load("spin", size=3), make_load("sft", size=3)
+    mixed_pairs = [
+        replace(pair, chosen=replace(pair.chosen, log_probs_rollout=None, advantages=None))  # type: ignore[union-attr, type-var]
+        for pair in spin.rows
+    ]
+    mixed_rows = [replace(sft.rows[0], log_probs_rollout=None), *sft.rows[1:]]  # type: ignore[type-var]
+
+    for load, rows in ((spin, mixed_pairs), (sft, mixed_rows)):
+        plain = SingleBackend(build_model(), training).update([load], training, seed=0)
+        mixed = SingleBackend(build_model(), training).update(
+            [replace(load, rows=rows)],  # type: ignore[arg-type]
+            training,
+            seed=0,
+        )
+        assert mixed.metrics == plain.metrics
+
+
+def test_a_frozen_model_scores_as_a_training_one_and_follows_new_weights(
+    build_model: Build, make_load: MakeLoad, make_training: MakeTraining
+) -> None:
+    rows = make_load("grpo", size=4).rows
+    frozen = build_model()
+    scorer = Scorer(frozen)
+    trainer = SingleBackend(build_model(seed=1), make_training())
+
+    before = scorer.score(rows, temperature=0.8)  # type: ignore[arg-type]
+    assert before == SingleBackend(build_model(), make_training()).score(rows, temperature=0.8)  # type: ignore[arg-type]
+    frozen.load_state_dict(trainer.model.state_dict())
+
+    assert scorer.score(rows) == trainer.score(rows)  # type: ignore[arg-type]
+
+
 def test_the_rate_and_the_settings_of_each_update_are_its_own(
     build_model: Build, make_load: MakeLoad, make_training: MakeTraining
 ) -> None:
@@ -551,6 +597,6 @@ def test_state_of_another_model_or_version_is_refused(
 
 
 def test_the_backend_fits_its_protocol(build_model: Build, make_training: MakeTraining) -> None:
-    backend: TrainBackend = SingleBackend(build_model(), make_training())
+    backend: TrainBackend = BACKENDS["single"](build_model(), make_training(), group="actor")
 
     assert backend.score([]) == []
