@@ -71,7 +71,9 @@ class RunDisplay:
                 known = self._metrics.setdefault(event["node"], {})
                 known.update({k: v for k, v in event["metrics"].items() if v is not None})
                 if "accuracy" in event["metrics"] or "score" in event["metrics"]:
-                    self._say(f"  step {event['step']}: {event['node']} {_numbers(event['metrics'])}")
+                    self._say(
+                        f"  step {event['step']}: {event['node']} {_numbers(event['metrics'])}"
+                    )
             case "checkpoint":
                 self._say(f"  checkpoint {event['path']}{' (best)' if event.get('best') else ''}")
             case "alert":

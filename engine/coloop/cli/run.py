@@ -7,18 +7,21 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
+from rich.markup import escape
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
 
 from coloop.cli.display import RunDisplay
-from coloop.cli.findings import print_findings
-from coloop.cli.loading import LoopText, apply_settings, read_loop
-from coloop.diagnostics import Diagnostic, Severity
-from coloop.errors import ColoopError, PlanRefused, RunNotFound, SpecProblem, SpecUnreadable
+from coloop.cli.output import print_diagnostics
+from coloop.cli.source import Source, read_source
+from coloop.diagnostics import Change, Diagnostic
+from coloop.errors import ColoopError, PlanRefused, SpecProblem, SpecUnreadable
 from coloop.spec.graph import LoopSpec
-from coloop.spec.io import content_hash, parse
+from coloop.spec.io import content_hash, parse, patch
 from coloop.validate import validate
 
 EXIT = {"finished": 0, "failed": 3, "stopped": 130}
@@ -89,7 +92,7 @@ def run_command(
 
 def _run(
     console: Console,
-    loop: LoopText,
+    loop: Source,
     spec: LoopSpec,
     warnings: list[Diagnostic],
     *,
@@ -150,55 +153,73 @@ def _resumed_folder(console: Console, resume: str | None, runs_dir: Path) -> Pat
     raise typer.Exit(1)
 
 
-def _loop(spec: str | None, settings: list[str], folder: Path | None) -> LoopText:
+def _loop(spec: str | None, settings: list[str], folder: Path | None) -> Source:
     if folder is not None:
-        own = read_loop(str(folder / "spec.yaml"))
+        own = read_source(str(folder / "spec.yaml"))
         if settings:
             raise SpecProblem("a resumed run keeps its loop; `--set` belongs to a new run")
-        if spec is not None and _hash(read_loop(spec)) != _hash(own):
+        if spec is not None and _hash(read_source(spec)) != _hash(own):
             raise SpecProblem(
                 f"{spec} is not the loop of {folder.name}; leave it out to go on with that run, "
                 "or start a new one without --resume"
             )
-        return LoopText(text=own.text, root=Path(), name=own.name)
+        return own
     if spec is None:
         raise SpecUnreadable("which loop? name a file, `-`, or a preset; or --resume a run")
-    return apply_settings(read_loop(spec), settings)
+    return _with_settings(read_source(spec), settings)
 
 
-def _hash(loop: LoopText) -> str | None:
+def _hash(loop: Source) -> str | None:
     parsed = parse(loop.text)
     return content_hash(parsed.spec) if parsed.spec is not None else None
 
 
+def _with_settings(loop: Source, settings: list[str]) -> Source:
+    """The loop's text with `--set path=value` written into it; a value is YAML."""
+    if not settings:
+        return loop
+    reader = YAML(typ="safe", pure=True)
+    changes = []
+    for setting in settings:
+        path, equals, value = setting.partition("=")
+        if not equals or not path.strip():
+            raise SpecProblem(f"--set wants path=value, found {setting!r}")
+        try:
+            changes.append(Change(op="set", path=path.strip(), value=reader.load(value)))
+        except YAMLError:
+            raise SpecProblem(f"--set {path}: {value!r} is no YAML value") from None
+    return Source(text=patch(loop.text, changes), name=loop.name, root=loop.root)
+
+
 def _checked(
-    console: Console, loop: LoopText, root: Path | None, *, force: bool, as_json: bool
+    console: Console, loop: Source, root: Path | None, *, force: bool, as_json: bool
 ) -> tuple[LoopSpec, list[Diagnostic]]:
     parsed = parse(loop.text)
     found = list(parsed.diagnostics)
     if parsed.spec is not None:
-        found += validate(parsed.spec, root=root or loop.root).diagnostics
-    errors = [d for d in found if d.severity is Severity.ERROR]
+        report = validate(parsed.spec, root=root or loop.root)
+        found += [parsed.locate(one) for one in report.diagnostics]
+    errors = [one for one in found if one.is_error]
     if parsed.spec is None or errors:
         _refuse(console, f"{loop.name} is not valid", errors or found, as_json)
-    over = [d for d in found if d.code == OVER_BUDGET]
+    over = [one for one in found if one.code == OVER_BUDGET]
     if over and not force:
         _refuse(console, "over the memory budget; run it anyway with --force", over, as_json)
     if found and not as_json:
-        print_findings(console, found)
+        print_diagnostics(found, stderr=True)
     assert parsed.spec is not None
     return parsed.spec, found
 
 
 def _refuse(
     console: Console, message: str, diagnostics: list[Diagnostic], as_json: bool
-) -> None:
+) -> NoReturn:
     if as_json:
-        found = [d.model_dump(mode="json", exclude_none=True) for d in diagnostics]
+        found = [one.model_dump(mode="json", exclude_none=True) for one in diagnostics]
         print(json.dumps({"ok": False, "message": message, "diagnostics": found}))
     else:
-        console.print(f"[red]{message}[/]", highlight=False)
-        print_findings(console, diagnostics)
+        console.print(f"[red]{escape(message)}[/]", highlight=False)
+        print_diagnostics(diagnostics, stderr=True)
     raise typer.Exit(1)
 
 
@@ -207,5 +228,3 @@ def _print_event(what: str, text: str) -> None:
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
 
-
-__all__ = ["RunNotFound", "run_command"]

@@ -28,6 +28,7 @@ def refills_of(
                 source=source,
                 stages=tuple(s.name for s in order if s.name in inside),
                 max_rounds=node.fill.max_rounds,
+                only_lacking=node.fill.groups == "all" and node.fill.from_ is not None,
             )
         )
     return tuple(order), tuple(refills)

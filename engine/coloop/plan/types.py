@@ -37,6 +37,8 @@ class Refill(_Planned):
     stages: tuple[str, ...]
     """Names, in order; the filter's own stage is the last."""
     max_rounds: int
+    only_lacking: bool = False
+    """`groups: all` from a node on: only rows that still lack a group go round again."""
 
 
 class PhasePlan(_Planned):

@@ -5,23 +5,26 @@ last given. A frozen holder has no trainer; a refresh gives its weights a new ve
 engine is brought up to date in the same way as a learner's.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from coloop.batch import Sequence as TokenSequence
 from coloop.errors import CheckpointError, ColoopError
-from coloop.models import LoadedModel, build_model, copy_model, load_weights, save_hf
+from coloop.models import LoadedModel, build_model, read_weights, save_hf
 from coloop.plan.types import WeightsPlan
 from coloop.roles.seeds import derive_seed
-from coloop.rollout import ENGINES, RolloutEngine
+from coloop.rollout.protocol import RolloutEngine
+from coloop.rollout.torch_engine import TorchEngine
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of
 from coloop.spec.nodes import model_of
-from coloop.sync import CHANNELS, WeightChannel
-from coloop.training import BACKENDS, Scorer, TrainBackend
+from coloop.training import SingleBackend, TrainBackend
+from coloop.training.forward import ForwardOptions, TokenModel, score_sequences
 
 TRAINER_FILE = "trainer.pt"
 
@@ -38,33 +41,31 @@ class Holder:
     device: str = "cpu"
     version: int = 0
     _engine: RolloutEngine | None = None
-    _channel: WeightChannel | None = None
-    _scorer: Any = field(default=None)
 
     def trainer(self) -> TrainBackend:
         if self.backend is None:
             raise ColoopError(f"weights {self.name} are frozen: they have no trainer")
         return self.backend
 
-    def scorer(self) -> Any:
-        """What scores token sequences by these weights."""
+    def score(
+        self, sequences: Sequence[TokenSequence], *, temperature: float
+    ) -> list[list[float]]:
+        """Log-probs of each sequence's tokens by these weights; 0 outside of its loss mask."""
         if self.backend is not None:
-            return self.backend
-        if self._scorer is None:
-            self._scorer = Scorer(self.loaded.model)
-        return self._scorer
+            return self.backend.score(sequences, temperature=temperature)
+        frozen = TokenModel(self.loaded.model, ForwardOptions())
+        return score_sequences(frozen, sequences, temperature=temperature)
 
     def engine(self) -> RolloutEngine:
         """The rollout engine with the weights of this version."""
         if self._engine is None:
-            self._engine = ENGINES[self.engine_name or "torch"](
+            self._engine = TorchEngine(
                 self.loaded.model,
-                tokenizer=self.loaded.tokenizer,
+                self.loaded.tokenizer,
                 max_num_seqs=self.max_num_seqs,
                 device=self.device,
                 version=self.version,
             )
-            self._channel = CHANNELS["local"]()
         if self._engine.version != self.version:
             self.sync()
         return self._engine
@@ -72,17 +73,17 @@ class Holder:
     def sync(self) -> Mapping[str, float]:
         """Push the weights into the engine and prove that they arrived; an engine that was never asked for
         gets them when it is built."""
-        if self._engine is None or self._channel is None or self._engine.version == self.version:
+        if self._engine is None or self._engine.version == self.version:
             return {}
-        proof = self._channel.push(self.loaded.model, self._engine, version=self.version)
-        return {"sync/difference": proof.difference}
+        self._engine.load_weights(self.loaded.model.named_parameters(), self.version)
+        return {}
 
     def take_weights(self, source: "Holder", *, ema: float, folder: Path | None) -> None:
         """new = ema * old + (1 - ema) * the source's, now or as a checkpoint folder holds them."""
         given = (
             dict(source.loaded.model.named_parameters())
             if folder is None
-            else load_weights(folder)
+            else dict(read_weights(folder))
         )
         with torch.no_grad():
             for name, parameter in self.loaded.model.named_parameters():
@@ -109,7 +110,7 @@ class Holder:
         if self.backend is not None:
             self.backend.load_state_dict(state["trainer"])
         else:
-            weights = load_weights(folder)
+            weights = dict(read_weights(folder))
             with torch.no_grad():
                 for name, parameter in self.loaded.model.named_parameters():
                     parameter.copy_(weights[name])
@@ -129,16 +130,14 @@ def build_holder(
     section = model_of(spec.nodes[weights.name])
     assert section is not None
     loaded = (
-        copy_model(source)
+        LoadedModel(model=copy.deepcopy(source.model), tokenizer=source.tokenizer)
         if source is not None
         else build_model(section, seed=derive_seed(seed, weights.name, "weights"), root=root)
     )
     backend = None
     if weights.trains:
         training = training_of(spec, weights.name)
-        backend = BACKENDS[training.backend or "single"](
-            loaded.model, training, group=weights.name
-        )
+        backend = SingleBackend(loaded.model, training, group=weights.name)
     else:
         loaded.model.requires_grad_(False)
     rollouts = [getattr(spec.nodes[member], "rollout", None) for member in weights.members]

@@ -34,7 +34,7 @@ from coloop.roles.messages import (
 )
 from coloop.roles.tokens import Encoder
 from coloop.recipes import RECIPES
-from coloop.rollout import GenerationRequest
+from coloop.rollout.protocol import GenerationRequest
 from coloop.spec.algorithm import family_of, node_algorithms, resolve_algorithm
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of
@@ -146,7 +146,7 @@ class PoolHost:
         holder = self._holders[group]
         encoder = Encoder(holder.loaded.tokenizer)
         sequences = [encoder.sequence(example) for example in examples]
-        scored = holder.scorer().score(sequences, temperature=temperature)
+        scored = holder.score(sequences, temperature=temperature)
         return [
             values[encoder.prompt_length(example) :]
             for example, values in zip(examples, scored, strict=True)

@@ -1,40 +1,29 @@
 """Texts as token ids: encoding happens once, where a text enters; what a policy drew is never encoded again."""
 
-from typing import Any
+from transformers import PreTrainedTokenizerFast
 
 from coloop.batch import Sequence as TokenSequence
+from coloop.models import decode, encode_completion, encode_prompt
 from coloop.roles.messages import Example, Prompt
 
 
 class Encoder:
     """One group's tokenizer."""
 
-    def __init__(self, tokenizer: Any) -> None:
+    def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
         self._tokenizer = tokenizer
-        self._special = set(tokenizer.all_special_ids)
 
     def prompt(self, prompt: Prompt) -> list[int]:
         """Token ids of a text, or of a chat by the tokenizer's template."""
-        if isinstance(prompt, str):
-            ids: list[int] = self._tokenizer.encode(prompt, add_special_tokens=False)
-            start = self._tokenizer.bos_token_id
-            return ids if start is None else [start, *ids]
-        templated = self._tokenizer.apply_chat_template(
-            prompt, add_generation_prompt=True, tokenize=True, return_dict=False
-        )
-        return list(templated)
+        return encode_prompt(self._tokenizer, prompt)
 
     def target(self, text: str) -> list[int]:
         """Token ids of a text to imitate, closed by the end-of-text token."""
-        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False)
-        end = self._tokenizer.eos_token_id
-        return ids if end is None else [*ids, end]
+        return encode_completion(self._tokenizer, text)
 
     def text(self, token_ids: list[int]) -> str:
         """The text of a completion, without special tokens."""
-        plain = [token for token in token_ids if token not in self._special]
-        decoded: str = self._tokenizer.decode(plain)
-        return decoded
+        return decode(self._tokenizer, token_ids)
 
     def prompt_length(self, example: Example) -> int:
         """Tokens before the completion."""

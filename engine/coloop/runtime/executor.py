@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from coloop.plan.types import Refill, Stage
+from coloop.roles.filter import FilterRole
 from coloop.roles.messages import LearnItem
 from coloop.roles.protocol import Call, Input, Outcome, Role
 from coloop.spec.graph import Edge
@@ -55,6 +56,8 @@ class Watcher:
     def stage_finished(
         self, stage: Stage, situation: Situation, seconds: float, outcome: Outcome
     ) -> None: ...
+
+    def noticed(self, node: str, code: str, message: str) -> None: ...
 
     def learning_begins(self) -> None:
         """From here on the step cannot be taken back."""
@@ -109,24 +112,60 @@ class Executor:
         self, refill: Refill, stages: Sequence[Stage], situation: Situation, unrolled: Unrolled
     ) -> None:
         """Repeat the slice until its filter has enough, adding to the tables of each port."""
-        filter_role = self._roles[refill.filter]
+        role = self._roles[refill.filter]
+        assert isinstance(role, FilterRole)
         before = dict(unrolled.tables)
+        first_pass = 0
+        has_enough = False
         for turn in range(1, refill.max_rounds + 1):
-            fresh = Unrolled(tables=dict(before))
-            salted = replace(situation, salt=f"{situation.salt}refill-{turn}" if turn > 1 else "")
+            given = dict(before)
+            if turn > 1 and refill.only_lacking:
+                self._keep_lacking(refill, given, unrolled)
+            fresh = Unrolled(tables=given)
+            salt = f"{situation.salt}refill-{turn}" if turn > 1 else situation.salt
             for stage in stages:
-                self._one(stage, salted, fresh)
+                self._one(stage, replace(situation, salt=salt), fresh)
+            if turn == 1:
+                first_pass = self._input_rows(refill, fresh)
             for key, table in fresh.tables.items():
-                if key in before:
-                    continue
-                known = unrolled.tables.get(key)
-                unrolled.tables[key] = concat_tables([known, table]) if known else table
-            enough = getattr(filter_role, "has_enough", lambda _: True)
-            if enough(unrolled.tables):
+                if key not in before:
+                    known = unrolled.tables.get(key)
+                    unrolled.tables[key] = concat_tables([known, table]) if known else table
+            has_enough = role.has_enough(unrolled.tables, first_pass)
+            if has_enough:
                 break
-        finish = getattr(filter_role, "finish_refill", None)
-        if finish is not None:
-            finish(unrolled.tables)
+        role.cut_surplus(unrolled.tables, first_pass)
+        if not has_enough:
+            self._watcher.noticed(
+                refill.filter,
+                "filter.not_filled",
+                f"{refill.filter}: not enough rows after {refill.max_rounds} rounds; "
+                "the step goes on with what there is",
+            )
+
+    def _input_rows(self, refill: Refill, unrolled: Unrolled) -> int:
+        """Rows at the input of the slice's source; of a dataset or buffer, what it gave."""
+        edges = [e for e in self._edges.values() if e.target.node == refill.source]
+        tables = [unrolled.tables.get((e.source.node, e.source.port)) for e in edges]
+        given = [table for table in tables if table is not None]
+        if not given:
+            given = [t for (node, _), t in unrolled.tables.items() if node == refill.source][:1]
+        return sum(len(table.rows) for table in given)
+
+    def _keep_lacking(self, refill: Refill, given: Tables, unrolled: Unrolled) -> None:
+        """Only rows at the source's input from which nothing has been kept yet go round again."""
+        kept = {
+            ancestor
+            for (node, _), table in unrolled.tables.items()
+            if node == refill.filter
+            for row in table.rows
+            for ancestor in row.trail
+        }
+        for edge in self._edges.values():
+            key = (edge.source.node, edge.source.port)
+            if edge.target.node == refill.source and key in given:
+                rows = given[key].rows
+                given[key] = given[key].restricted_to(r.id for r in rows if r.id not in kept)
 
     def _one(self, stage: Stage, situation: Situation, unrolled: Unrolled) -> None:
         role = (

@@ -192,6 +192,9 @@ class Session(Watcher):
 
     # --- what the executor tells --------------------------------------------------------------------
 
+    def noticed(self, node: str, code: str, message: str) -> None:
+        self._alert("warning", code, message, node=node)
+
     def learning_begins(self) -> None:
         self._step_has_learned = True
 

@@ -1,7 +1,7 @@
 """Tables with lineage: what flows along an edge in one step, and the joins between them."""
 
 from coloop.tables.attach import Delivery, attach
-from coloop.tables.join import concat_rows, cross_rows, gather_rows, join_rows
+from coloop.tables.join import concat_rows, cross_rows, gather_rows, join_rows, matched_rows
 from coloop.tables.row import ABSENT, Row, Score, Tokens, born_at
 from coloop.tables.table import Table
 
@@ -18,4 +18,5 @@ __all__ = [
     "cross_rows",
     "gather_rows",
     "join_rows",
+    "matched_rows",
 ]

@@ -44,6 +44,21 @@ def cross_rows(tables: Sequence[Table]) -> tuple[Row, ...]:
     return rows
 
 
+def matched_rows(
+    left: tuple[Row, ...], right: tuple[Row, ...]
+) -> list[tuple[Row, Row]]:
+    """Rows of both sides that belong together: the same row, one above the other, or siblings of equal k."""
+    by_id = {row.id: row for row in right}
+    if any(row.id in by_id for row in left):
+        return [(row, by_id[row.id]) for row in left if row.id in by_id]
+    if any(not by_id.keys().isdisjoint(row.trail) for row in left):
+        return [(row, by_id[a]) for row in left for a in row.trail if a in by_id]
+    above = {row.id: row for row in left}
+    if any(not above.keys().isdisjoint(row.trail) for row in right):
+        return [(above[a], row) for row in right for a in row.trail if a in above]
+    return _sibling_pairs(left, right)
+
+
 def gather_rows(rows: Sequence[Row], node: str | None) -> tuple[Row, ...]:
     """`join: {gather: node}`: the descendants of one row of that node (default: the parent) in one row.
 
@@ -123,19 +138,25 @@ def _descend(below: tuple[Row, ...], above: Mapping[str, Row]) -> tuple[Row, ...
 
 
 def _siblings(left: tuple[Row, ...], right: tuple[Row, ...]) -> tuple[Row, ...]:
+    return tuple(joined_row(pair) for pair in _sibling_pairs(left, right))
+
+
+def _sibling_pairs(
+    left: tuple[Row, ...], right: tuple[Row, ...]
+) -> list[tuple[Row, Row]]:
     places: dict[tuple[str, tuple[int, ...]], Row] = {}
     for row in right:
         for ancestor, way in row.trail.items():
             if way:
                 places.setdefault((ancestor, tuple(k for _, k in way)), row)
-    joined = []
+    pairs = []
     for row in left:
         for ancestor, way in sorted(row.trail.items(), key=lambda item: len(item[1])):
             other = places.get((ancestor, tuple(k for _, k in way))) if way else None
             if other is not None:
-                joined.append(joined_row([row, other]))
+                pairs.append((row, other))
                 break
-    return tuple(joined)
+    return pairs
 
 
 def _cross(left: tuple[Row, ...], right: tuple[Row, ...]) -> tuple[Row, ...]:

@@ -1,0 +1,122 @@
+"""Metrics of rows: scores grade, selectors choose among k, labels are the truth to compare with; with `of`, the
+loss and accuracy of teaching ports without learning."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+from coloop.data.metrics import Group, measure, read_metric
+from coloop.roles.inputs import deliver
+from coloop.roles.messages import LearnOrder, Load
+from coloop.roles.protocol import Call, Context, Input, Outcome, Stateless
+from coloop.roles.seeds import derive_seed
+from coloop.roles.teaching import teaching_items
+from coloop.spec.nodes import EvaluateNode
+from coloop.tables import Row, concat_rows
+
+PORT_METRICS = {"pair_accuracy": "accuracy"}
+"""Metrics of `of` whose name among a learner's metrics is another one."""
+
+
+class EvaluateRole(Stateless):
+    """See the module."""
+
+    def __init__(self, node: str, context: Context) -> None:
+        self._node = node
+        self._context = context
+
+    @property
+    def _section(self) -> EvaluateNode:
+        section = self._context.spec.nodes[self._node]
+        assert isinstance(section, EvaluateNode)
+        return section
+
+    def run(self, call: Call) -> Outcome:
+        return Outcome(metrics=self.measure(call))
+
+    def measure(self, call: Call, *, of_k: bool | None = None) -> dict[str, float]:
+        """Metrics by name; with several scorers `scorer.metric`.
+
+        Args:
+            of_k: only metrics of k samples, or only the others; None: all.
+        """
+        names = [
+            name
+            for name in self._section.metrics
+            if of_k is None or (read_metric(name).k is not None) is of_k
+        ]
+        given = call.inputs.get("scores", ())
+        if not names:
+            return {}
+        if not given:
+            rows = concat_rows(call.tables("rollouts"))
+            return self._measured(names, rows, None, call) if rows else {}
+        found: dict[str, float] = {}
+        for one in given:
+            values = self._measured(names, one.table.rows, one, call)
+            prefix = f"{one.edge.source.node}." if len(given) > 1 else ""
+            found |= {f"{prefix}{name}": value for name, value in values.items()}
+        return found
+
+    def _measured(
+        self, names: Sequence[str], rows: Sequence[Row], scored: Input | None, call: Call
+    ) -> dict[str, float]:
+        scores = (scored.table.scores or {}) if scored is not None else {}
+        selectors = self._others(call, "selectors", rows)
+        labels = self._others(call, "labels", rows)
+        problems: dict[Hashable, list[Row]] = {}
+        for row in rows:
+            problems.setdefault(problem_of(row), []).append(row)
+        groups = [
+            Group(
+                scores=[_number(scores.get(row.id)) for row in members],
+                answers=[str(row.columns.get("completion") or "") for row in members],
+                selectors=[_number(selectors.get(row.id)) for row in members],
+                labels=[_number(labels.get(row.id)) for row in members],
+                lengths=[len(row.tokens.token_ids) for row in members if row.tokens],
+                gold=_text(members[0].columns.get("answer")),
+            )
+            for members in problems.values()
+        ]
+        return dict(measure(names, groups, right_at=self._section.right_at).values)
+
+    def _others(self, call: Call, port: str, rows: Sequence[Row]) -> Mapping[str, Any]:
+        given = call.inputs.get(port, ())
+        return deliver(self._context, rows, given[0]).values if given else {}
+
+    def measure_ports(
+        self, inputs: Mapping[tuple[str, str], tuple[Input, ...]], step: int
+    ) -> dict[str, float]:
+        """Loss and accuracy of the teaching ports named in `of`, on what the inputs bring."""
+        found: dict[str, float] = {}
+        context, several = self._context, len(self._section.of) > 1
+        for name in self._section.of:
+            node, _, port = name.partition(".")
+            items, _ = teaching_items(node, port, context, inputs)
+            if not items:
+                continue
+            reply = context.hosts.evaluate(
+                LearnOrder(
+                    group=context.groups[node],
+                    loads=(Load(node=node, port=port, items=items),),
+                    seed=derive_seed(context.seed, self._node, step),
+                )
+            )
+            metrics = reply.metrics[node]
+            for wanted in self._section.metrics:
+                key = wanted if wanted in metrics else PORT_METRICS.get(wanted, wanted)
+                if key in metrics:
+                    found[f"{name}.{wanted}" if several else wanted] = metrics[key]
+        return found
+
+
+def problem_of(row: Row) -> Hashable:
+    """The row from which everything that was written for one problem descends."""
+    return max(row.trail, key=lambda ancestor: len(row.trail[ancestor]))
+
+
+def _number(score: Any) -> float | None:
+    return float(score) if isinstance(score, float | int) else None
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

@@ -1,0 +1,141 @@
+"""Chosen against rejected: pairs of rows, each a child of its chosen and its rejected side."""
+
+from typing import Any
+
+from coloop.data.pairing import PairRow, pair_directly, pair_rows, relabel, side_text
+from coloop.roles.inputs import deliver, joined_rows
+from coloop.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.spec.nodes import PairsNode
+from coloop.tables import ABSENT, Row, Table, concat_rows, matched_rows
+from coloop.tables.row import joined_row
+
+
+class PairsRole(Stateless):
+    """See the module."""
+
+    def __init__(self, node: str, context: Context) -> None:
+        self._node = node
+        self._context = context
+
+    @property
+    def _section(self) -> PairsNode:
+        section = self._context.spec.nodes[self._node]
+        assert isinstance(section, PairsNode)
+        return section
+
+    def run(self, call: Call) -> Outcome:
+        match self._section.method:
+            case "direct":
+                rows, detail = self._direct(call)
+            case "relabel":
+                rows, detail = self._relabelled(call)
+            case _:
+                rows, detail = self._compared(call)
+        return Outcome(
+            outputs={"pairs": Table(rows=tuple(rows))},
+            samples=len(rows),
+            metrics={name: float(count) for name, count in {"pairs": len(rows), **detail}.items()},
+            detail=detail,
+        )
+
+    def _direct(self, call: Call) -> tuple[list[Row], dict[str, int]]:
+        sides = matched_rows(
+            concat_rows(call.tables("chosen")), concat_rows(call.tables("rejected"))
+        )
+        kept, equal = pair_directly(
+            [(chosen.columns, rejected.columns) for chosen, rejected in sides],
+            self._section.columns,
+        )
+        return [self._pair(*sides[place]) for place in kept], {"equal_texts": equal}
+
+    def _compared(self, call: Call) -> tuple[list[Row], dict[str, int]]:
+        section = self._section
+        rows = joined_rows(self._node, self._context, call, ("rollouts",))
+        given = call.inputs.get("scores", ())
+        score = deliver(self._context, rows, given[0]) if given else None
+        if score is not None:
+            rows = tuple(row for row in rows if score.of(row) is not ABSENT)
+        pairing = pair_rows(
+            [
+                PairRow(
+                    columns=row.columns,
+                    score=None if score is None else score.values[row.id],  # type: ignore[arg-type]
+                    group=row.group,
+                )
+                for row in rows
+            ],
+            section.method,
+            has_scores=score is not None,
+            margin=section.margin or 0.0,
+            drop_ties=section.drop_ties,
+            soft=section.soft,
+            columns=section.columns,
+        )
+        made = [
+            self._pair(
+                rows[pair.chosen],
+                rows[pair.rejected],
+                margin=pair.margin,
+                probability=pair.probability,
+            )
+            for pair in pairing.pairs
+        ]
+        return made, {"ties": pairing.ties, "equal_texts": pairing.equal_texts}
+
+    def _relabelled(self, call: Call) -> tuple[list[Row], dict[str, int]]:
+        rows = concat_rows(call.tables("pairs"))
+        given = call.inputs.get("preference", ())
+        if not given:
+            return list(rows), {"left_out": 0}
+        delivery = deliver(self._context, rows, given[0])
+        rows = tuple(row for row in rows if delivery.of(row) is not ABSENT)
+        low, high = given[0].table.score_range or (0.0, 1.0)
+        labels = relabel(
+            [delivery.values[row.id] for row in rows],  # type: ignore[misc]
+            low=low,
+            high=high,
+            soft=self._section.soft,
+            drop_ties=self._section.drop_ties,
+        )
+        made = []
+        for label in labels:
+            row = rows[label.place]
+            columns: dict[str, Any] = {}
+            if label.is_swapped:
+                columns = {
+                    "chosen": row.columns["rejected"],
+                    "rejected": row.columns["chosen"],
+                    "chosen_tokens": row.columns.get("rejected_tokens"),
+                    "rejected_tokens": row.columns.get("chosen_tokens"),
+                }
+            if label.probability is not None:
+                columns["probability"] = label.probability
+            made.append(row.with_columns(self._node, columns) if columns else row)
+        return made, {"left_out": len(rows) - len(made)}
+
+    def _pair(
+        self,
+        chosen: Row,
+        rejected: Row,
+        *,
+        margin: float | None = None,
+        probability: float | None = None,
+    ) -> Row:
+        names = self._section.columns
+        columns: dict[str, Any] = {
+            "prompt": chosen.columns["prompt"],
+            "chosen": side_text(chosen.columns, names.chosen),
+            "rejected": side_text(rejected.columns, names.rejected),
+        }
+        for side, row, name in (
+            ("chosen", chosen, names.chosen),
+            ("rejected", rejected, names.rejected),
+        ):
+            if row.tokens is not None and name in (None, "completion"):
+                columns[f"{side}_tokens"] = row.tokens
+        if margin is not None:
+            columns["margin"] = margin
+        if probability is not None:
+            columns["probability"] = probability
+        pair = joined_row([chosen, rejected], columns=columns)
+        return pair.with_columns(self._node, columns)
