@@ -103,11 +103,13 @@ def setting(
     when: Mapping[str, tuple[Any, ...]] | None = None,
     needed: Mapping[str, tuple[Any, ...]] | None = None,
     hidden: bool = False,
+    span: tuple[int, int] | None = None,
     **options: Any,
 ) -> Any:
     """A field of a section. `when`: where it belongs; `needed`: where it must be there.
 
-    Both map the name of a sibling field (dots go deeper) to the values of that sibling.
+    Both map the name of a sibling field (dots go deeper) to the values of that sibling. `span`
+    bounds a `Range`.
     """
     extra: dict[str, Any] = {"x-level": level, "x-hot": hot}
     if widget is not None:
@@ -118,6 +120,8 @@ def setting(
         extra["x-when"] = {name: list(values) for name, values in when.items()}
     if needed is not None:
         extra["x-needed"] = {name: list(values) for name, values in needed.items()}
+    if span is not None:
+        extra["x-span"] = list(span)
     if hidden:
         extra["x-hidden"] = True
     return Field(default, json_schema_extra=extra, **options)
@@ -176,12 +180,17 @@ class Section(BaseModel):
 
     conditions: ClassVar[dict[str, tuple[str, dict[str, tuple[Any, ...]]]]] = {}
 
+    spans: ClassVar[dict[str, tuple[int, int]]] = {}
+
     @classmethod
     def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
         super().__pydantic_init_subclass__(**kwargs)
-        cls.conditions = {}
+        cls.conditions, cls.spans = {}, {}
         for name, info in cls.model_fields.items():
             extra = info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
+            bounds: Any = extra.get("x-span")
+            if bounds:
+                cls.spans[name] = (bounds[0], bounds[1])
             for rule in ("x-when", "x-needed"):
                 wanted: Any = extra.get(rule)
                 if wanted:
@@ -190,6 +199,8 @@ class Section(BaseModel):
 
     @model_validator(mode="after")
     def _meets_conditions(self) -> Self:
+        for name, bounds in self.spans.items():
+            _check_span(name, getattr(self, name), bounds)
         for key, (name, wanted) in self.conditions.items():
             value = getattr(self, name)
             holds = all(_look_up(self, path) in values for path, values in wanted.items())
@@ -207,6 +218,15 @@ class Section(BaseModel):
                     field=yaml_key(type(self), name),
                 )
         return self
+
+
+def _check_span(name: str, value: Any, bounds: tuple[int, int]) -> None:
+    low, high = bounds
+    first, last = (value, value) if isinstance(value, int) else value
+    if not low <= first <= last <= high:
+        found = first if isinstance(value, int) else list(value)
+        expected = f"{low} to {high}, or [least, greatest] of these, is expected"
+        raise problem("out_of_range", f"found {found}; {expected}", field=name)
 
 
 def _look_up(section: Any, path: str) -> Any:

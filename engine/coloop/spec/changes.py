@@ -16,10 +16,11 @@ from typing import Any
 
 from coloop.diagnostics import Change, Diagnostic, did_you_mean
 from coloop.errors import SpecProblem
-from coloop.spec.paths import (
+from coloop.spec.documents import (
     Parts,
     edge_names,
     insert_in,
+    join_path,
     look_along,
     remove_in,
     set_in,
@@ -27,11 +28,6 @@ from coloop.spec.paths import (
 )
 
 TEACHING = frozenset({"rewards", "demonstrations", "pairs", "labels", "returns"})
-
-
-def join_path(parts: Iterable[str | int]) -> str:
-    """A path of keys and positions as text."""
-    return ".".join(str(part).replace("\\", "\\\\").replace(".", "\\.") for part in parts)
 
 
 def locate(document: Mapping[str, Any], path: str) -> Parts:

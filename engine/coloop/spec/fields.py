@@ -18,6 +18,7 @@ from pydantic import BaseModel, Discriminator, Tag
 from pydantic.fields import FieldInfo
 
 from coloop.spec.base import Section
+from coloop.spec.graph import PortRef
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,16 +204,26 @@ def describe_type(found: Type) -> str:
         return " or ".join(unique)
     if found.section is not None:
         keys = list(fields_by_key(found.section))
+        if keys[:2] == ["from", "to"]:
+            return "`node.port -> node.port`, or a mapping with `from` and `to`"
         return "a mapping (" + ", ".join(keys[:6]) + (", ..." if len(keys) > 6 else "") + ")"
     origin = get_origin(found.base) or found.base
     if origin is Literal:
-        return "one of " + ", ".join(str(word) for word in get_args(found.base))
+        return "one of " + join_words([str(word) for word in get_args(found.base)])
     if origin is tuple:
         arguments = get_args(found.base)
         if len(arguments) == 2 and arguments[1] is not Ellipsis:
             return "a list of two"
         return "a list"
+    if found.base is PortRef:
+        return "`node.port`"
     return _WORDS.get(origin, "a value")
+
+
+def join_words(words: list[str], most: int = 14) -> str:
+    """Words with commas; of a long list the first ones."""
+    more = len(words) - most
+    return ", ".join(words[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def describe_value(value: Any) -> str:

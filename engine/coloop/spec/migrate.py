@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from coloop.diagnostics import Diagnostic, did_you_mean
+from coloop.diagnostics import Diagnostic, closest
 
 VERSION = 1
 """The version that this program reads and writes."""
@@ -32,13 +32,12 @@ def migrate(document: dict[str, Any]) -> tuple[dict[str, Any], Diagnostic | None
 def check_version(document: dict[str, Any]) -> Diagnostic | None:
     """Why the version of a document cannot be read, or nothing."""
     if "coloop" not in document:
-        near = did_you_mean("coloop", [key for key in document if isinstance(key, str)])
+        near = closest("coloop", [key for key in document if isinstance(key, str)])
+        instead = f"; found `{near[0]}`" if near else ""
         return Diagnostic(
             code="version.missing",
-            message="`coloop`, the version of the language, is missing",
-            hint=near
-            if near and near.startswith("did")
-            else f"add `coloop: {VERSION}` as the first line",
+            message=f"`coloop`, the version of the language, is missing{instead}",
+            hint=f"write `coloop: {VERSION}` as the first line",
             field="coloop",
         )
     version = document["coloop"]

@@ -18,6 +18,7 @@ from typing import Any
 from coloop.diagnostics import Change, Diagnostic
 from coloop.errors import SpecProblem
 from coloop.spec.changes import apply_change, as_edge, normal_change, same
+from coloop.spec.documents import Parts, look_along
 from coloop.spec.emit import (
     block,
     block_entry,
@@ -29,7 +30,6 @@ from coloop.spec.emit import (
     to_yaml,
 )
 from coloop.spec.migrate import VERSION, migrate
-from coloop.spec.paths import Parts, look_along
 from coloop.spec.reader import Place, Reading
 from coloop.spec.reader import read as read_text
 

@@ -12,7 +12,6 @@ validated.
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +23,7 @@ from coloop.diagnostics import Diagnostic, did_you_mean
 from coloop.errors import SpecProblem
 from coloop.spec.algorithm import PORTS_OF
 from coloop.spec.base import Section
+from coloop.spec.documents import Parts, edge_names, set_in, split_path
 from coloop.spec.fields import (
     Type,
     describe_type,
@@ -37,8 +37,6 @@ from coloop.spec.nodes import Node
 from coloop.spec.placement import Hardware, Run
 from coloop.spec.problems import translate
 from coloop.spec.schedule import Schedule
-
-Parts = tuple[str | int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,19 +68,6 @@ class FieldFacts:
     unit: str | None
     widget: str | None
     expected: str
-
-
-_PARTS = re.compile(r"(?:[^.\\]|\\.)+")
-
-
-def split_path(path: str) -> tuple[str, ...]:
-    """The parts of a path; a dot in a key has a backslash, `edges.a.x->b.y` keeps its edge."""
-    if path.startswith("edges.") and "->" in path:
-        left, _, right = path[len("edges.") :].partition("->")
-        target = right.strip().split(".")
-        edge = f"{left.strip()}->{'.'.join(target[:2])}"
-        return ("edges", edge, *target[2:])
-    return tuple(re.sub(r"\\(.)", r"\1", part) for part in _PARTS.findall(path))
 
 
 def find(spec: LoopSpec | Mapping[str, Any], path: str) -> Found:
@@ -134,17 +119,6 @@ def _position(found: Type, here: Any, word: str) -> str | int | None:
         if word in _names_of(item):
             return index
     return None
-
-
-def edge_names(item: Any) -> tuple[str, ...]:
-    """The id (or nothing) and `a.x->b.y` of an edge, as text, mapping or `Edge`."""
-    if isinstance(item, str):
-        return ("", "->".join(side.strip() for side in item.split("->")))
-    if isinstance(item, Edge):
-        return (item.id or "", f"{item.source}->{item.target}")
-    if isinstance(item, Mapping) and "from" in item and "to" in item:
-        return (str(item.get("id") or ""), f"{item['from']}->{item['to']}")
-    return ()
 
 
 def _names_of(item: Any) -> tuple[str, ...]:
@@ -324,63 +298,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     return value
-
-
-def set_in(data: Any, parts: Parts, value: Any) -> Any:
-    """Plain data with another value at a place; missing mappings on the way are made."""
-    if not parts:
-        return copy.deepcopy(value)
-    head, rest = parts[0], parts[1:]
-    if isinstance(data, (list, tuple)):
-        if not isinstance(head, int) or not 0 <= head <= len(data):
-            raise _no_place(parts)
-        items = list(data)
-        new = set_in(items[head] if head < len(items) else None, rest, value)
-        return [*items[:head], new, *items[head + 1 :]]
-    if isinstance(data, str) and "->" in data:
-        source, _, target = data.partition("->")
-        data = {"from": source.strip(), "to": target.strip()}
-    if data is not None and not isinstance(data, Mapping):
-        raise _no_place(parts)
-    mapping = dict(data or {})
-    mapping[str(head)] = set_in(mapping.get(str(head)), rest, value)
-    return mapping
-
-
-def remove_in(data: Any, parts: Parts) -> Any:
-    """Plain data without the value at a place."""
-    head, rest = parts[0], parts[1:]
-    if isinstance(data, (list, tuple)) and isinstance(head, int) and 0 <= head < len(data):
-        items = list(data)
-        if not rest:
-            return [*items[:head], *items[head + 1 :]]
-        return [*items[:head], remove_in(items[head], rest), *items[head + 1 :]]
-    if not isinstance(data, Mapping) or head not in data:
-        raise _no_place(parts)
-    if not rest:
-        return {key: item for key, item in data.items() if key != head}
-    return {**data, head: remove_in(data[head], rest)}
-
-
-def insert_in(data: Any, parts: Parts, value: Any) -> Any:
-    """Plain data with an item before the one at a place of a list."""
-    *way, index = parts
-    items = list(look_along(data, tuple(way)) or [])
-    if not isinstance(index, int) or not 0 <= index <= len(items):
-        raise _no_place(parts)
-    return set_in(data, tuple(way), [*items[:index], copy.deepcopy(value), *items[index:]])
-
-
-def look_along(data: Any, parts: Parts) -> Any:
-    """The value at a place of plain data, or nothing."""
-    for part in parts:
-        data = look(data, part)
-    return data
-
-
-def _no_place(parts: Parts) -> SpecProblem:
-    path = ".".join(map(str, parts))
-    diagnostic = Diagnostic(
-        code="structure.unknown_path", message=f"there is no place `{path}`", field=path
-    )
-    return SpecProblem(diagnostic.describe(), (diagnostic,))

@@ -1,112 +1,86 @@
 """Errors of validation as diagnostics: what was found, what is expected, how to mend it.
 
-pydantic says where and what kind; this module finds the section at that place, looks for the key
-or word that was probably meant, and gives line and column where the text is known.
+pydantic says where and what kind; this module finds the section at that place, says it in words
+of the language, adds what was probably meant with its one-click fix, and line and column where
+the text is known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, get_args
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from coloop.diagnostics import Diagnostic, did_you_mean
+from coloop.diagnostics import Change, Diagnostic, Fix
+from coloop.spec.algorithm_fields import PORTS_OF
 from coloop.spec.base import Section
+from coloop.spec.documents import join_path
 from coloop.spec.fields import (
-    Type,
     describe_type,
     describe_value,
     field_type,
     fields_by_key,
+    join_words,
     narrow,
     plain_path,
     tags,
     type_at,
 )
+from coloop.spec.meanings import Meaning, meant_key, meant_word
 
-Locate = Callable[[tuple[str | int, ...]], tuple[int, int] | None]
 Path = tuple[str | int, ...]
+Locate = Callable[[Path], tuple[int, int] | None]
 
 _MOST = 50
-
-_CODES = {
+_KINDS = {
     "bad_edge": "structure.bad_edge",
     "bad_value": "structure.bad_value",
     "conflict": "structure.conflict",
     "missing_field": "structure.missing_field",
     "out_of_range": "numbers.out_of_range",
 }
-
 _BOUNDS = {
     "greater_than": ("gt", "more than"),
     "greater_than_equal": ("ge", "at least"),
     "less_than": ("lt", "less than"),
     "less_than_equal": ("le", "at most"),
 }
-
-OTHER_NAMES: dict[str, str] = {
-    "batch_size": "rows_per_step",
-    "train_batch_size": "mini_batch",
-    "mini_batch_size": "mini_batch",
-    "ppo_mini_batch_size": "mini_batch",
-    "micro_batch_size": "micro_batch",
-    "per_device_train_batch_size": "micro_batch",
-    "learning_rate": "lr",
-    "lr_scheduler": "schedule",
-    "lr_scheduler_type": "schedule",
-    "warmup_steps": "warmup",
-    "warmup_ratio": "warmup",
-    "max_grad_norm": "gradient_clip",
-    "grad_clip": "gradient_clip",
-    "num_generations": "completions_per_prompt",
-    "group_size": "completions_per_prompt",
-    "n": "completions_per_prompt",
-    "n_samples": "completions_per_prompt",
-    "max_tokens": "max_new_tokens",
-    "max_completion_length": "max_new_tokens",
-    "max_length": "max_new_tokens",
-    "kl_coef": "kl",
-    "kl_beta": "kl",
-    "lam": "gae_lambda",
-    "lambda": "gae_lambda",
-    "clip_range": "clip_low",
-    "cliprange": "clip_low",
-    "clip_ratio": "clip_low",
-    "epsilon_high": "clip_high",
-    "num_train_epochs": "epochs",
-    "num_epochs": "epochs",
-    "max_steps": "steps",
-    "total_steps": "steps",
-    "save_steps": "checkpoint_every",
-    "save_every": "checkpoint_every",
-    "eval_every": "every",
-    "gradient_accumulation_steps": "micro_batch",
-    "prompt_template": "text",
-    "system_prompt": "messages",
+_WANTED = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "string": "text",
+    "dict": "a mapping",
+    "model": "a mapping",
+    "tuple": "a list",
+    "list": "a list",
 }
-"""Names that other frameworks use, and ours."""
+_NODE_NAME = "a lower-case letter, then lower-case letters, digits and `_`"
+_ANY_NAME = "letters, digits, `.`, `_` and `-`, beginning with a letter or digit"
+_EDGE_HINT = "e.g. `problems.rows -> actor.prompts`"
 
 
 def translate(
-    error: ValidationError,
-    root: type[Section],
-    data: Any,
-    prefix: Path = (),
-    locate: Locate | None = None,
+    error: ValidationError, root: type[Section], data: Any, locate: Locate | None = None
 ) -> tuple[Diagnostic, ...]:
-    """Diagnostics for an error of `root`; `prefix` is where its data stands in the loop."""
-    found: list[Diagnostic] = []
+    """Diagnostics for an error of a document."""
+    found: dict[tuple[str | None, str], Diagnostic] = {}
     for detail in error.errors(include_url=False)[:_MOST]:
-        diagnostic = _translate(detail, root, data, prefix, locate)
-        if all((d.path, d.code) != (diagnostic.path, diagnostic.code) for d in found):
-            found.append(diagnostic)
-    return tuple(found)
+        diagnostic = _translate(detail, root, data, locate)
+        found.setdefault((diagnostic.path, diagnostic.code), diagnostic)
+    return tuple(found.values())
 
 
 def at(
-    path: Path, code: str, message: str, hint: str | None = None, locate: Locate | None = None
+    path: Path,
+    code: str,
+    message: str,
+    hint: str | None = None,
+    locate: Locate | None = None,
+    fixes: tuple[Fix, ...] = (),
 ) -> Diagnostic:
     """A diagnostic at a full path; under `nodes` it names the node."""
     place = locate(path) if locate is not None else None
@@ -120,223 +94,227 @@ def at(
         field=".".join(map(str, rest)) or None,
         line=None if place is None else place[0],
         column=None if place is None else place[1],
+        fixes=fixes,
     )
 
 
 def _translate(
-    detail: ErrorDetails, root: type[Section], data: Any, prefix: Path, locate: Locate | None
+    detail: ErrorDetails, root: type[Section], data: Any, locate: Locate | None
 ) -> Diagnostic:
     path, is_key = plain_path(root, detail["loc"])
-    kind, value = detail["type"], detail["input"]
-    context = detail.get("ctx", {})
-
-    def make(code: str, message: str, hint: str | None = None, more: Path = ()) -> Diagnostic:
-        return at((*prefix, *path, *more), code, message, hint, locate)
-
-    if is_key:
-        return _bad_key(path, make)
+    error = _Error(root=root, data=data, path=path, detail=detail, locate=locate)
+    kind = "key" if is_key else detail["type"]
     match kind:
+        case "key":
+            return error.bad_key()
         case "coloop_problem":
-            return _own_problem(detail, make)
+            return error.own_problem()
         case "extra_forbidden":
-            return _unknown_field(root, path, data, make)
+            return error.unknown_field()
         case "missing":
-            return _missing_field(root, path, data, make)
+            return error.missing_field()
         case "union_tag_invalid" | "union_tag_not_found":
-            return _bad_tag(root, path, data, value, make)
+            return error.bad_tag()
         case "literal_error":
-            return _bad_word(context, value, make)
-        case "greater_than" | "greater_than_equal" | "less_than" | "less_than_equal":
-            key, words = _BOUNDS[kind]
-            message = f"{_found(value)}; {words} {_number(context.get(key))} is expected"
-            return make("numbers.out_of_range", message)
-        case "finite_number":
-            return make("yaml.not_finite", f"{_found(value)}; a finite number is expected")
-        case "string_too_short":
-            return make("structure.bad_value", "an empty text was found; some text is expected")
-        case "string_too_long":
-            limit = context.get("max_length")
-            return make("structure.bad_value", f"the text is longer than {limit} characters")
+            return error.bad_word()
         case "too_short" | "too_long":
-            return _bad_length(kind, context, make)
+            return error.bad_length()
         case "string_pattern_mismatch":
-            return _bad_pattern(path, value, context, make)
+            return error.bad_pattern()
+        case "string_too_short":
+            return error.say("structure.bad_value", "found an empty text; some text is expected")
+        case "string_too_long":
+            limit = detail["ctx"]["max_length"]
+            return error.say("structure.bad_value", f"the text has more than {limit} characters")
+        case "finite_number":
+            return error.say("yaml.not_finite", f"{error.found}; a finite number is expected")
         case "plain_value" | "plain_key":
-            return make("structure.wrong_type", f"{_found(value)}; {detail['msg']}")
-    wanted = _expected(root, path, data, kind)
-    return make(
-        "structure.wrong_type", f"{_found(value)}; {wanted} is expected", _type_hint(kind, value)
-    )
+            return error.say("structure.wrong_type", f"{error.found}; {detail['msg']}")
+    if kind in _BOUNDS:
+        return error.out_of_range()
+    return error.wrong_type()
 
 
-Make = Callable[..., Diagnostic]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Error:
+    """One error of pydantic, with everything needed to say it well."""
+
+    root: type[Section]
+    data: Any
+    path: Path
+    detail: ErrorDetails
+    locate: Locate | None
+
+    @property
+    def value(self) -> Any:
+        return self.detail["input"]
+
+    @property
+    def context(self) -> dict[str, Any]:
+        return self.detail.get("ctx", {})
+
+    @property
+    def found(self) -> str:
+        return f"found {describe_value(self.value)}"
+
+    def say(
+        self,
+        code: str,
+        message: str,
+        hint: str | None = None,
+        more: Path = (),
+        fixes: tuple[Fix, ...] = (),
+    ) -> Diagnostic:
+        return at((*self.path, *more), code, message, hint, self.locate, fixes)
+
+    def section(self) -> type[Section] | None:
+        """The section that holds the field."""
+        found = type_at(self.root, self.path[:-1], self.data)
+        return None if found is None else narrow(found, None).section
+
+    def own_problem(self) -> Diagnostic:
+        code = _KINDS[self.context.get("kind", "bad_value")]
+        message = self.detail["msg"]
+        field = self.context.get("field")
+        if field is not None:
+            return self.say(code, message, None, (field,))
+        if "found" in self.context:
+            message = f"found {describe_value(self.context['found'])}; {message}"
+        return self.say(code, message, _EDGE_HINT if code == "structure.bad_edge" else None)
+
+    def bad_key(self) -> Diagnostic:
+        name = str(self.path[-1])
+        is_node = len(self.path) == 2 and self.path[0] == "nodes"
+        what = "node id" if is_node else "name"
+        return self.say("structure.bad_name", f"`{name[:60]}` is no {what}", _NODE_NAME)
+
+    def unknown_field(self) -> Diagnostic:
+        key = str(self.path[-1])
+        meaning = meant_key(self.section(), key)
+        fixes = (self._move(meaning.instead),) if meaning.instead is not None else ()
+        message = f"there is no `{key[:60]}` here"
+        return self.say("structure.unknown_field", message, meaning.hint, (), fixes)
+
+    def _move(self, instead: str) -> Fix:
+        """Write the value under the key that was meant."""
+        old = join_path(self.path)
+        if "." not in instead:
+            rename = Change(op="rename", path=old, value=instead)
+            return Fix(title=f"Rename to `{instead}`", changes=(rename,))
+        new = ".".join(filter(None, (join_path(self.path[:-1]), instead)))
+        changes = (Change(op="set", path=new, value=self.value), Change(op="remove", path=old))
+        return Fix(title=f"Move to `{instead}`", changes=changes)
+
+    def missing_field(self) -> Diagnostic:
+        key = str(self.path[-1])
+        section = self.section()
+        info = fields_by_key(section).get(key) if section is not None else None
+        expected = describe_type(field_type(info)) if info is not None else "a value"
+        hint = info.description.strip().splitlines()[0] if info and info.description else None
+        message = f"`{key}` is missing; {expected} is expected"
+        return self.say("structure.missing_field", message, hint)
+
+    def bad_tag(self) -> Diagnostic:
+        union = type_at(self.root, self.path, self.data)
+        if union is None or not isinstance(union.discriminator, str):
+            return self.wrong_type()
+        key, words = union.discriminator, [str(tag) for tag in tags(union)]
+        if not isinstance(self.value, dict):
+            message = f"{self.found}; a mapping with `{key}` is expected"
+            return self.say(
+                "structure.wrong_type", message, f"`{key}` is one of {join_words(words)}"
+            )
+        if key not in self.value:
+            message = f"`{key}` is missing; one of {join_words(words)} is expected"
+            return self.say("structure.missing_field", message, None, (key,))
+        code = "structure.unknown_kind" if key == "kind" else "structure.unknown_value"
+        return self._wrong_word(code, self.value[key], words, (key,))
+
+    def bad_word(self) -> Diagnostic:
+        found = type_at(self.root, self.path, self.data)
+        words = [str(word) for word in get_args(found.base)] if found is not None else []
+        return self._wrong_word("structure.unknown_value", self.value, words, ())
+
+    def _wrong_word(self, code: str, word: Any, words: list[str], more: Path) -> Diagnostic:
+        one_of = "one of " if len(words) > 1 else ""
+        message = f"found {describe_value(word)}; {one_of}{join_words(words)} is expected"
+        meaning = meant_word(word, words)
+        if meaning.hint is None and "algorithm" in self.path:
+            meaning = Meaning(_other_port(word))
+        path = join_path((*self.path, *more))
+        fixes: tuple[Fix, ...] = ()
+        if meaning.instead is not None:
+            change = Change(op="set", path=path, value=meaning.instead)
+            fixes = (Fix(title=f"Use `{meaning.instead}`", changes=(change,)),)
+        return self.say(code, message, meaning.hint, more, fixes)
+
+    def bad_length(self) -> Diagnostic:
+        is_short = self.detail["type"] == "too_short"
+        bound = self.context["min_length" if is_short else "max_length"]
+        words = "at least" if is_short else "at most"
+        count = self.context["actual_length"]
+        message = f"found {count} items; {words} {bound} are expected"
+        return self.say("structure.bad_value", message)
+
+    def bad_pattern(self) -> Diagnostic:
+        pattern = str(self.context.get("pattern", ""))
+        if pattern.startswith("^https"):
+            hint = "an address that starts with http:// or https://"
+            return self.say("structure.bad_value", f"{self.found}; that is no address", hint)
+        hint = _NODE_NAME if pattern.startswith("^[a-z]") else _ANY_NAME
+        return self.say("structure.bad_name", f"{self.found}; that is no name", hint)
+
+    def out_of_range(self) -> Diagnostic:
+        key, words = _BOUNDS[self.detail["type"]]
+        bound = self.context[key]
+        is_whole = isinstance(bound, float) and bound.is_integer() and abs(bound) < 1e15
+        shown = int(bound) if is_whole else bound
+        return self.say("numbers.out_of_range", f"{self.found}; {words} {shown} is expected")
+
+    def wrong_type(self) -> Diagnostic:
+        kind = self.detail["type"].split("_")[0]
+        found = type_at(self.root, self.path, self.data)
+        is_plain = found is not None and not found.options
+        wanted = describe_type(found) if found and is_plain else _WANTED.get(kind, "another value")
+        message = f"{self.found}; {wanted} is expected"
+        hint, value = self._other_spelling(kind)
+        fixes: tuple[Fix, ...] = ()
+        if value is not None:
+            change = Change(op="set", path=join_path(self.path), value=value)
+            fixes = (Fix(title=f"Write {value!r}", changes=(change,)),)
+        return self.say("structure.wrong_type", message, hint, (), fixes)
+
+    def _other_spelling(self, kind: str) -> tuple[str | None, Any]:
+        """How the same value is written in the right type."""
+        value = self.value
+        if isinstance(value, str) and kind in ("int", "float", "bool"):
+            plain = _plain_value(value)
+            return (None, None) if plain is None else ("write it without quotes", plain)
+        if kind == "int" and isinstance(value, float) and value.is_integer():
+            return "write it without a dot", int(value)
+        if kind == "string" and isinstance(value, (int, float)):
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            return "put it in quotes", text
+        if kind == "tuple" and isinstance(value, str):
+            return "write it as a list", [value]
+        return None, None
 
 
-def _own_problem(detail: ErrorDetails, make: Make) -> Diagnostic:
-    context = detail.get("ctx", {})
-    code = _CODES[context.get("kind", "bad_value")]
-    message = detail["msg"]
-    if context.get("field") is not None:
-        return make(code, message, None, (context["field"],))
-    if "found" in context:
-        message = f"found {describe_value(context['found'])}; {message}"
-    hint = "e.g. `problems.rows -> actor.prompts`" if code == "structure.bad_edge" else None
-    return make(code, message, hint)
-
-
-def _bad_key(path: Path, make: Make) -> Diagnostic:
-    name = str(path[-1])
-    what = "node id" if len(path) == 2 and path[0] == "nodes" else "name"
-    return make(
-        "structure.bad_name",
-        f"`{name[:60]}` is no {what}",
-        "a lower-case letter, then lower-case letters, digits and `_`",
-    )
-
-
-def _unknown_field(root: type[Section], path: Path, data: Any, make: Make) -> Diagnostic:
-    key = str(path[-1])
-    section = _section(root, path[:-1], data)
-    known = list(fields_by_key(section)) if section is not None else []
-    return make(
-        "structure.unknown_field", f"there is no `{key[:60]}` here", _meant(section, key, known)
-    )
-
-
-def _meant(section: type[Section] | None, key: str, known: list[str]) -> str | None:
-    other = OTHER_NAMES.get(key.lower())
-    if other in known:
-        return f"did you mean `{other}`?"
-    if section is None:
-        return None
-    for wanted in (key, other):
-        deeper = None if wanted is None else _deeper(section, wanted)
-        if deeper is not None:
-            return f"did you mean `{deeper}`?"
-    return did_you_mean(key, known)
-
-
-def _deeper(section: type[Section], key: str, depth: int = 2) -> str | None:
-    """Where a key stands in the sections below, e.g. `rollout.temperature`."""
-    for name, info in fields_by_key(section).items():
-        inner = field_type(info).section
-        if inner is None or depth == 0:
+def _plain_value(text: str) -> Any:
+    """The number or truth value that a text spells, or nothing."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for read in (int, float):
+        try:
+            return read(text)
+        except (ValueError, OverflowError):
             continue
-        if key in fields_by_key(inner):
-            return f"{name}.{key}"
-        found = _deeper(inner, key, depth - 1)
-        if found is not None:
-            return f"{name}.{found}"
     return None
 
 
-def _missing_field(root: type[Section], path: Path, data: Any, make: Make) -> Diagnostic:
-    key = str(path[-1])
-    section = _section(root, path[:-1], data)
-    info = fields_by_key(section).get(key) if section is not None else None
-    expected = describe_type(field_type(info)) if info is not None else "a value"
-    hint = _first_line(info.description) if info is not None else None
-    return make("structure.missing_field", f"`{key}` is missing; {expected} is expected", hint)
-
-
-def _bad_tag(root: type[Section], path: Path, data: Any, value: Any, make: Make) -> Diagnostic:
-    union = type_at(root, path, data)
-    if union is None or not isinstance(union.discriminator, str):
-        return make("structure.wrong_type", f"{_found(value)}; a mapping is expected")
-    key, words = union.discriminator, [str(tag) for tag in tags(union)]
-    if not isinstance(value, dict):
-        message = f"{_found(value)}; a mapping with `{key}` is expected"
-        return make("structure.wrong_type", message, f"`{key}` is one of " + ", ".join(words))
-    if key not in value:
-        message = f"`{key}` is missing; one of {', '.join(words)} is expected"
-        return make("structure.missing_field", message, None, (key,))
-    word = value[key]
-    code = "structure.unknown_kind" if key == "kind" else "structure.unknown_value"
-    message = f"{_found(word)}; one of {', '.join(words)} is expected"
-    return make(code, message, _near(word, words), (key,))
-
-
-def _bad_word(context: dict[str, Any], value: Any, make: Make) -> Diagnostic:
-    expected = str(context.get("expected", "")).replace("'", "")
-    words = [word.strip() for word in expected.replace(" or ", ", ").split(",")]
-    message = (
-        f"{_found(value)}; {'one of ' if len(words) > 1 else ''}{', '.join(words)} is expected"
-    )
-    return make("structure.unknown_value", message, _near(value, words))
-
-
-def _near(word: Any, words: list[str]) -> str | None:
-    hint = did_you_mean(word, words) if isinstance(word, str) else None
-    return hint if hint is not None and hint.startswith("did you") else None
-
-
-def _bad_length(kind: str, context: dict[str, Any], make: Make) -> Diagnostic:
-    bound = context.get("min_length" if kind == "too_short" else "max_length")
-    words = "at least" if kind == "too_short" else "at most"
-    count = context.get("actual_length")
-    return make("structure.bad_value", f"found {count} items; {words} {bound} are expected")
-
-
-def _bad_pattern(path: Path, value: Any, context: dict[str, Any], make: Make) -> Diagnostic:
-    pattern = str(context.get("pattern", ""))
-    if pattern.startswith("^https"):
-        hint: str | None = "an address that starts with http:// or https://"
-    elif pattern.startswith("^[a-z]"):
-        hint = "a lower-case letter, then lower-case letters, digits and `_`"
-    else:
-        hint = "letters, digits, `.`, `_` and `-`, beginning with a letter or digit"
-    del path
-    return make("structure.bad_name", f"{_found(value)}; that is no name", hint)
-
-
-def _expected(root: type[Section], path: Path, data: Any, kind: str) -> str:
-    found = type_at(root, path, data)
-    if found is not None and not found.options:
-        return describe_type(found)
-    by_kind = {
-        "int": "a whole number",
-        "float": "a number",
-        "bool": "true or false",
-        "string": "text",
-        "dict": "a mapping",
-        "model": "a mapping",
-        "tuple": "a list",
-        "list": "a list",
-    }
-    return by_kind.get(kind.split("_")[0], "another value")
-
-
-def _type_hint(kind: str, value: Any) -> str | None:
-    if isinstance(value, str) and kind.split("_")[0] in ("int", "float", "bool"):
-        return "write it without quotes" if _looks_plain(value) else None
-    if kind == "string_type" and isinstance(value, (bool, int, float)):
-        return "put it in quotes"
-    if kind == "tuple_type" and isinstance(value, str):
-        return f"write it as a list: [{value[:40]}]"
+def _other_port(name: Any) -> str | None:
+    """Where an algorithm belongs that stands at the wrong port."""
+    for section, ports in PORTS_OF.items():
+        if name in get_args(section.model_fields["name"].annotation):
+            return f"`{name}` belongs to port " + " or ".join(f"`{port}`" for port in ports)
     return None
-
-
-def _looks_plain(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return text.lower() in ("true", "false")
-    return True
-
-
-def _section(root: type[Section], path: Path, data: Any) -> type[Section] | None:
-    found: Type | None = type_at(root, path, data)
-    return None if found is None else narrow(found, None).section
-
-
-def _found(value: Any) -> str:
-    return f"found {describe_value(value)}"
-
-
-def _number(value: Any) -> str:
-    is_whole = isinstance(value, float) and value.is_integer() and abs(value) < 1e15
-    return str(int(value)) if is_whole else str(value)
-
-
-def _first_line(text: str | None) -> str | None:
-    return text.strip().splitlines()[0] if text else None

@@ -31,11 +31,11 @@ class ArithmeticTask(Task):
 
     task: Literal["arithmetic"]
     """Sums, differences, products."""
-    digits: Range = setting(2, hot=True)
+    digits: Range = setting(2, hot=True, span=(1, 9))
     """Digits of each operand."""
     operations: tuple[Literal["+", "-", "*"], ...] = setting(("+",), hot=True, min_length=1)
     """Which operations are drawn."""
-    operands: Range = setting(2, hot=True, level="advanced")
+    operands: Range = setting(2, hot=True, span=(2, 5), level="advanced")
     """Numbers in one problem."""
     reverse: Flag = setting(False, hot=True, level="advanced")
     """Write the answer least significant digit first, which small models learn faster."""
@@ -48,7 +48,7 @@ class CountdownTask(Task):
 
     task: Literal["countdown"]
     """Reach a target with given numbers."""
-    numbers: Range = setting(3, hot=True)
+    numbers: Range = setting(3, hot=True, span=(2, 6))
     """How many numbers are given."""
     maximum: Whole = setting(20, ge=2, le=1000, hot=True)
     """Greatest given number."""
@@ -61,7 +61,7 @@ class SortingTask(Task):
 
     task: Literal["sorting"]
     """Put symbols in order."""
-    length: Range = setting((3, 6), hot=True)
+    length: Range = setting((3, 6), hot=True, span=(2, 12))
     """Symbols in one problem."""
     symbols: Literal["digits", "letters"] = setting("digits", hot=True)
     """What is sorted."""
@@ -72,7 +72,7 @@ class LastLetterTask(Task):
 
     task: Literal["last_letter"]
     """Chain the last letters of words."""
-    words: Range = setting((2, 4), hot=True)
+    words: Range = setting((2, 4), hot=True, span=(1, 8))
     """Words in one problem."""
 
 
@@ -81,7 +81,7 @@ class KnightsTask(Task):
 
     task: Literal["knights"]
     """Knights and knaves."""
-    people: Range = setting(2, hot=True)
+    people: Range = setting(2, hot=True, span=(2, 5))
     """People in one puzzle."""
 
 
@@ -90,7 +90,7 @@ class CountingTask(Task):
 
     task: Literal["counting"]
     """Count a letter in a word."""
-    length: Range = setting((4, 8), hot=True)
+    length: Range = setting((4, 8), hot=True, span=(2, 16))
     """Letters of the word."""
 
 
@@ -99,7 +99,7 @@ class CalculatorTask(Task):
 
     task: Literal["calculator"]
     """Longer arithmetic, made to be solved with a calculator."""
-    digits: Range = setting((2, 4), hot=True)
+    digits: Range = setting((2, 4), hot=True, span=(1, 9))
     """Digits of each operand."""
     part: Literal["traces"] | None = setting(None, hot=True)
     """`traces`: worked solutions with calls in them."""
@@ -110,7 +110,7 @@ class KnowledgeTask(Task):
 
     task: Literal["knowledge"]
     """Questions over a made-up world."""
-    hops: Range = setting((1, 2), hot=True)
+    hops: Range = setting((1, 2), hot=True, span=(1, 4))
     """Facts that one answer needs."""
     noise: Whole = setting(0, ge=0, hot=True)
     """Documents that help nobody, for each that does."""
@@ -123,7 +123,7 @@ class ProofTask(Task):
 
     task: Literal["proof"]
     """Statements of a small rewriting system."""
-    depth: Range = setting((1, 4), hot=True)
+    depth: Range = setting((1, 4), hot=True, span=(1, 6))
     """Steps of a shortest proof."""
     part: Literal["tactics", "target_variants"] | None = setting(None, hot=True)
     """`tactics`: steps to imitate; `target_variants`: easier relatives of hard statements."""
@@ -134,7 +134,7 @@ class PreferenceTask(Task):
 
     task: Literal["preference"]
     """Texts with a checkable property, and pairs of better and worse."""
-    length: Range = setting((4, 8), hot=True)
+    length: Range = setting((4, 8), hot=True, span=(2, 9))
     """Symbols of a text."""
     noise: Number = setting(0.0, ge=0, le=0.5, hot=True)
     """Share of pairs labelled the wrong way round."""
@@ -158,7 +158,7 @@ class ReadDebateTask(Task):
 
     task: Literal["read_debate"]
     """A passage that only the debaters may read, a question, and two answers."""
-    facts: Range = setting((3, 6), hot=True)
+    facts: Range = setting((3, 6), hot=True, span=(2, 12))
     """Facts in the passage."""
 
 
@@ -167,7 +167,7 @@ class TwoHalvesTask(Task):
 
     task: Literal["two_halves"]
     """One answer that two agents write, each half of it."""
-    digits: Range = setting(2, hot=True)
+    digits: Range = setting(2, hot=True, span=(1, 6))
     """Digits of each operand."""
 
 
