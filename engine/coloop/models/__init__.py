@@ -1,0 +1,31 @@
+"""Language models and their tokenizers: made from scratch, loaded from folders, saved again.
+
+Knows the `model` section of the spec; nothing of learning, generation or rows.
+"""
+
+from coloop.models.build import LoadedModel, build_model, copy_model, dtype_of
+from coloop.models.fingerprint import fingerprint
+from coloop.models.folder import load_weights, read_weights, save_hf
+from coloop.models.tokenizer import (
+    Prompt,
+    character_tokenizer,
+    decode,
+    encode_completion,
+    encode_prompt,
+)
+
+__all__ = [
+    "LoadedModel",
+    "Prompt",
+    "build_model",
+    "character_tokenizer",
+    "copy_model",
+    "decode",
+    "dtype_of",
+    "encode_completion",
+    "encode_prompt",
+    "fingerprint",
+    "load_weights",
+    "read_weights",
+    "save_hf",
+]

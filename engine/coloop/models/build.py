@@ -1,0 +1,83 @@
+"""From the `model` section of a node to a model with its tokenizer.
+
+Only sections that bring weights of their own are built here; `copy`, `shared`, `snapshot` and
+`run` take those of another node or run, which whoever holds them hands over.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from coloop import presets
+from coloop.errors import ModelUnavailable
+from coloop.models.pretrained import load_pretrained
+from coloop.models.scratch import build_config, build_scratch
+from coloop.models.tokenizer import character_tokenizer
+from coloop.spec.model import Dtype, Model, PretrainedModel, ScratchModel
+
+DTYPES: dict[Dtype, torch.dtype] = {
+    "float32": torch.float32,
+    "bfloat16": torch.bfloat16,
+    "float16": torch.float16,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedModel:
+    """A causal language model and its tokenizer."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerFast
+
+
+def build_model(
+    section: Model, *, seed: int, root: Path, device: torch.device | str = "cpu"
+) -> LoadedModel:
+    """The model of a section, on a device. `seed` decides random weights; paths begin at `root`."""
+    device = torch.device(device)
+    match section:
+        case ScratchModel():
+            tokenizer = character_tokenizer()
+            facts = presets.architecture(section.architecture)
+            config = build_config(facts, tokenizer, section.initial_range)
+            model = build_scratch(config, seed=seed, dtype=dtype_of(section.dtype, device))
+        case PretrainedModel():
+            _check_runnable(section)
+            model, tokenizer = load_pretrained(
+                section.path,
+                root,
+                dtype=dtype_of(section.dtype, device),
+                revision=section.revision,
+                trust_remote_code=section.trust_remote_code,
+            )
+        case _:
+            raise ModelUnavailable(
+                f"a model of type {section.type!r} has no weights of its own to build"
+            )
+    torch.nn.Module.to(model, device)
+    return LoadedModel(model=model, tokenizer=tokenizer)
+
+
+def copy_model(source: LoadedModel) -> LoadedModel:
+    """The same weights in tensors of their own; the tokenizer, which nobody changes, is shared."""
+    model = copy.deepcopy(source.model)
+    model.zero_grad(set_to_none=True)
+    return LoadedModel(model=model.requires_grad_(True), tokenizer=source.tokenizer)
+
+
+def dtype_of(dtype: Dtype | None, device: torch.device) -> torch.dtype:
+    """The type asked for; else float32 on a CPU and bfloat16 on a GPU."""
+    if dtype is not None:
+        return DTYPES[dtype]
+    return torch.float32 if device.type == "cpu" else torch.bfloat16
+
+
+def _check_runnable(section: PretrainedModel) -> None:
+    for field in ("lora", "quantization"):
+        if getattr(section, field) is not None:
+            raise ModelUnavailable(f"not yet runnable: model.{field}")

@@ -1,0 +1,113 @@
+"""Model folders in Hugging Face format: written whole or not at all, and read tensor by tensor.
+
+Nobody sees half a folder: it is written aside, read back and compared, and only then renamed into
+its place. A full disk leaves what stood there before.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor
+from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
+
+from coloop.errors import CheckpointError, StorageFull
+from coloop.models.quiet import without_bars
+
+_ONE_FILE = "model.safetensors"
+_INDEX = "model.safetensors.index.json"
+
+
+def save_hf(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+    """Writes a model so that `AutoModelForCausalLM` and `AutoTokenizer` load it; replaces the
+    folder."""
+    aside = _beside(folder, "writing")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        aside.mkdir()
+        with without_bars():
+            model.save_pretrained(aside)
+        tokenizer.save_pretrained(aside)
+        _check_readable(aside, model)
+        replace_folder(aside, folder)
+    except (OSError, SafetensorError) as error:
+        if is_full(error):
+            raise StorageFull(f"no room to save the model in {folder}: {error}") from error
+        raise CheckpointError(f"the model cannot be saved in {folder}: {error}") from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def read_weights(folder: Path) -> Iterator[tuple[str, Tensor]]:
+    """Each weight of a model folder by name, one at a time in memory."""
+    for file in _weight_files(folder):
+        with safe_open(file, framework="pt") as weights:
+            for name in weights.keys():  # noqa: SIM118 - not a dict
+                yield name, weights.get_tensor(name)
+
+
+def load_weights(folder: Path) -> dict[str, Tensor]:
+    """All weights of a model folder by name, on the CPU."""
+    try:
+        return dict(read_weights(folder))
+    except (OSError, SafetensorError, ValueError, KeyError) as error:
+        raise CheckpointError(f"the weights in {folder} cannot be read: {error}") from error
+
+
+def replace_folder(aside: Path, folder: Path) -> None:
+    """Puts a finished folder in the place of another, which is gone only once the new one
+    stands."""
+    before = _beside(folder, "before")
+    if folder.exists():
+        folder.rename(before)
+    try:
+        aside.rename(folder)
+    except OSError:
+        if before.exists():
+            before.rename(folder)
+        raise
+    shutil.rmtree(before, ignore_errors=True)
+
+
+def is_full(error: Exception) -> bool:
+    """Whether an error says that the disk or the quota is full."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return True
+    return any(text in str(error) for text in ("No space left", "os error 28", "quota exceeded"))
+
+
+def _beside(folder: Path, purpose: str) -> Path:
+    """A hidden name in the same file system, so that renaming is one act."""
+    return folder.parent / f".{folder.name}.{purpose}-{os.getpid()}"
+
+
+def _weight_files(folder: Path) -> list[Path]:
+    if (folder / _INDEX).exists():
+        index = json.loads((folder / _INDEX).read_text(encoding="utf-8"))
+        return [folder / name for name in sorted(set(index["weight_map"].values()))]
+    if (folder / _ONE_FILE).exists():
+        return [folder / _ONE_FILE]
+    raise CheckpointError(f"{folder} holds no weights: neither {_ONE_FILE} nor {_INDEX}")
+
+
+def _check_readable(folder: Path, model: PreTrainedModel) -> None:
+    """Reads the folder back: config, tokenizer, and every weight bit for bit."""
+    try:
+        AutoConfig.from_pretrained(folder)
+        AutoTokenizer.from_pretrained(folder)
+    except ValueError as error:
+        raise CheckpointError(f"what was saved cannot be loaded again: {error}") from error
+    missing = dict(model.named_parameters())  # one name for each tied weight
+    for name, saved in read_weights(folder):
+        held = missing.pop(name, None)
+        if held is not None and not torch.equal(saved, held.detach().cpu()):
+            raise CheckpointError(f"{name} was not saved as it is")
+    if missing:
+        raise CheckpointError(f"{len(missing)} weights were not saved, such as {min(missing)}")

@@ -1,0 +1,102 @@
+"""Models from a local folder, or from the hub where there is a network.
+
+Only safetensors are read: other weight files are pickles, and loading a pickle runs what its
+writer wants.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import torch
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
+
+from coloop.errors import ModelUnavailable
+from coloop.models.quiet import without_bars
+
+_HUB_ID = re.compile(r"^[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?$")
+_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
+
+
+def load_pretrained(
+    path: str,
+    root: Path,
+    *,
+    dtype: torch.dtype,
+    revision: str | None = None,
+    trust_remote_code: bool = False,
+) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """A causal language model and its tokenizer. A relative path begins at `root`."""
+    source = find_source(path, root)
+    options = {"revision": revision, "trust_remote_code": trust_remote_code}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source, **options)
+        with without_bars():
+            model = AutoModelForCausalLM.from_pretrained(
+                source, dtype=dtype, use_safetensors=True, **options
+            )
+    except (OSError, ValueError, ImportError) as error:
+        raise ModelUnavailable(_reason(path, source, error)) from error
+    if not isinstance(tokenizer, PreTrainedTokenizerFast):
+        raise ModelUnavailable(
+            f"the tokenizer of {path!r} has no tokenizer.json (a fast tokenizer)"
+        )
+    if tokenizer.pad_token is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return model, tokenizer
+
+
+def find_source(path: str, root: Path) -> Path | str:
+    """The folder that a path names, or the hub id that it is; nothing is loaded."""
+    folder = Path(path).expanduser()
+    folder = folder if folder.is_absolute() else root / folder
+    if folder.is_dir():
+        _check_folder(folder)
+        return folder
+    if folder.exists():
+        raise ModelUnavailable(f"model.path {path!r} is a file; the folder around it is expected")
+    if not _HUB_ID.match(path):
+        raise ModelUnavailable(f"model.path {path!r}: there is no folder {folder}")
+    if _is_offline():
+        raise ModelUnavailable(
+            f"model.path {path!r}: there is no folder {folder}, and the hub is switched off"
+            " (HF_HUB_OFFLINE)"
+        )
+    return path
+
+
+def _check_folder(folder: Path) -> None:
+    if (folder / "adapter_config.json").exists() and not (folder / "config.json").exists():
+        raise ModelUnavailable(f"{folder} holds an adapter; merge it into its model first")
+    if not (folder / "config.json").exists():
+        raise ModelUnavailable(f"{folder} is no model in Hugging Face format: no config.json")
+    if any(folder.glob("*.safetensors")):
+        return
+    pickles = sorted(file.name for pattern in _PICKLES for file in folder.glob(pattern))
+    if pickles:
+        raise ModelUnavailable(
+            f"{folder} holds its weights in {pickles[0]}, a pickle that could run any code when"
+            " loaded; save the model again as safetensors"
+        )
+    raise ModelUnavailable(f"{folder} holds no weights: no *.safetensors")
+
+
+def _is_offline() -> bool:
+    return any(
+        os.environ.get(name, "").strip().lower() in {"1", "true", "yes", "on"}
+        for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
+    )
+
+
+def _reason(path: str, source: Path | str, error: Exception) -> str:
+    first_line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    if isinstance(source, Path):
+        return f"the model in {source} cannot be loaded: {first_line}"
+    return f"model.path {path!r} is no local folder and cannot be had from the hub: {first_line}"

@@ -1,0 +1,110 @@
+"""Texts to token ids and back: the tokenizer of single characters, and rules for every tokenizer.
+
+Knows nothing of rows or nodes. Invariant: what cannot be encoded without loss is an error, never a
+silent replacement; token ids that a policy wrote are decoded, never encoded again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+from coloop.errors import RequestRefused
+from coloop.models.characters import BOS, CHAT_TEMPLATE, EOS, PAD, UNKNOWN, VOCABULARY
+
+Prompt = str | Sequence[Mapping[str, Any]]
+"""Text, or a chat: a list of messages with `role` and `content`."""
+
+
+def character_tokenizer() -> PreTrainedTokenizerFast:
+    """One token for each character of `VOCABULARY`."""
+    vocabulary = {text: number for number, text in enumerate(VOCABULARY)}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), behavior="isolated")
+    tokenizer.decoder = decoders.Fuse()
+    return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=tokenizer,
+        pad_token=PAD,
+        bos_token=BOS,
+        eos_token=EOS,
+        unk_token=UNKNOWN,
+        padding_side="left",
+        clean_up_tokenization_spaces=False,
+        chat_template=CHAT_TEMPLATE,
+    )
+
+
+def encode_prompt(tokenizer: PreTrainedTokenizerFast, prompt: Prompt) -> list[int]:
+    """The ids that a policy continues; never empty. A chat goes through the tokenizer's
+    template."""
+    if isinstance(prompt, str):
+        text = prompt
+        ids = _ids(tokenizer, text, special=True)
+    else:
+        text = _render(tokenizer, prompt)
+        ids = _ids(tokenizer, text, special=False)  # the template writes its own marks
+    if ids:
+        return ids
+    start = tokenizer.bos_token_id
+    if start is None:
+        raise RequestRefused("the prompt is empty, and the tokenizer has no token to start from")
+    return [start]
+
+
+def encode_completion(tokenizer: PreTrainedTokenizerFast, text: str) -> list[int]:
+    """The ids of a text that a policy shall write, with the end of text where the tokenizer has
+    one."""
+    end = tokenizer.eos_token_id
+    return _ids(tokenizer, text, special=False) + ([] if end is None else [end])
+
+
+def decode(tokenizer: PreTrainedTokenizerFast, token_ids: Sequence[int]) -> str:
+    """The text of token ids, without marks such as the end of text."""
+    text = tokenizer.decode(
+        list(token_ids), skip_special_tokens=True, clean_up_tokenization_spaces=False
+    )
+    assert isinstance(text, str)
+    return text
+
+
+def _ids(tokenizer: PreTrainedTokenizerFast, text: str, *, special: bool) -> list[int]:
+    ids: list[int] = tokenizer(text, add_special_tokens=special)["input_ids"]
+    unknown = tokenizer.unk_token_id
+    if unknown is not None and unknown in ids:
+        raise RequestRefused(
+            f"the tokenizer knows no token for {_first_unknown(tokenizer, text)!r}"
+            f" in the text {_shortened(text)!r}"
+        )
+    return ids
+
+
+def _first_unknown(tokenizer: PreTrainedTokenizerFast, text: str) -> str:
+    for character in text:
+        if tokenizer.unk_token_id in tokenizer(character, add_special_tokens=False)["input_ids"]:
+            return character
+    return _shortened(text)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _render(tokenizer: PreTrainedTokenizerFast, messages: Sequence[Mapping[str, Any]]) -> str:
+    if tokenizer.chat_template is None:
+        raise RequestRefused(
+            "the prompt is a list of messages, and the model's tokenizer has no chat template;"
+            " write the prompt as text (a template node can do it)"
+        )
+    for place, message in enumerate(messages):
+        if not isinstance(message.get("role"), str) or "content" not in message:
+            raise RequestRefused(
+                f"message {place} of the chat has no role and content, it has {sorted(message)}"
+            )
+    text = tokenizer.apply_chat_template(
+        [dict(message) for message in messages], tokenize=False, add_generation_prompt=True
+    )
+    assert isinstance(text, str)
+    return text

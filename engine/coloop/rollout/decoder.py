@@ -1,0 +1,59 @@
+"""What the schedule asks of a model: rows in slots, prompts read, one token more for all, log-
+probs.
+
+Rows of a batch stand in slots 0 .. N-1 without a gap. The schedule fills slots at the end and
+closes gaps by moving rows; a decoder only follows with what it caches. Knows nothing of requests,
+sampling or the end of a text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+from torch import Tensor
+
+
+class Decoder(Protocol):
+    """One model with a cache of keys and values."""
+
+    joins_running: bool
+    """Whether rows can come in while others run; else a batch ends before the next begins."""
+    max_length: int | None
+    """Most tokens of one text, prompt included; None where the model has no limit."""
+
+    def reserve(self, rows: int, length: int) -> None:
+        """Makes room for so many rows of so many tokens. Forgets what was cached."""
+        ...
+
+    def admit(self, slot: int, prompts: Sequence[Sequence[int]], counts: Sequence[int]) -> Tensor:
+        """Reads prompts and fills slots from `slot` on: `counts[i]` slots begin with prompt i.
+
+        Prompts come longest first. Gives the logits of the next token of each filled slot, (n, V)
+        float32.
+        """
+        ...
+
+    def step(self, tokens: Tensor, positions: Tensor, longest: int) -> Tensor:
+        """Appends token i at position i of slot i and gives the next logits, (N, V) float32.
+
+        tokens, positions (N,); no position is above `longest`.
+        """
+        ...
+
+    def keep(self, rows: int, targets: Tensor, sources: Tensor) -> None:
+        """Slot targets[i] becomes what slot sources[i] was; then only the first `rows` slots are
+        left."""
+        ...
+
+    def score(self, sequences: Sequence[Sequence[int]], temperature: float) -> list[Tensor]:
+        """Log-prob of every token given those before it, float32; the first of a sequence is 0."""
+        ...
+
+    def load(self, weights: Iterable[tuple[str, Tensor]]) -> None:
+        """Takes all weights by their Hugging Face names; a missing or unknown name is an error."""
+        ...
+
+    def named_weights(self) -> Iterator[tuple[str, Tensor]]:
+        """The weights held, by their Hugging Face names."""
+        ...

@@ -1,0 +1,116 @@
+"""Draws the next token of each row of a batch, and tells how likely it was.
+
+Pure functions of logits, settings and one uniform number a row. Knows nothing of requests, caches
+or seeds.
+
+B rows, V vocabulary. Log-probs are float32.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+KEEP_ALL = 2.0
+"""The top-p of a row that is not cut: above any running sum, whatever its rounding."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How each row is drawn; None where no row of the call asks for it, so that nothing is
+    computed."""
+
+    inverse_temperature: Tensor | None = None
+    """(B,) float32"""
+    greedy: Tensor | None = None
+    """(B,) bool"""
+    top_p: Tensor | None = None
+    """(B,) float32, `KEEP_ALL` keeps all"""
+    top_k: Tensor | None = None
+    """(B,) int64, V or more keeps all"""
+    all_greedy: bool = False
+
+    @property
+    def cuts(self) -> bool:
+        """Whether some row's distribution is cut."""
+        return not self.all_greedy and (self.top_p is not None or self.top_k is not None)
+
+    def part(self, first: int, last: int) -> Settings:
+        """The settings of some rows of the batch, as views."""
+
+        def cut(values: Tensor | None) -> Tensor | None:
+            return None if values is None else values[first:last]
+
+        return Settings(
+            inverse_temperature=cut(self.inverse_temperature),
+            greedy=cut(self.greedy),
+            top_p=cut(self.top_p),
+            top_k=cut(self.top_k),
+            all_greedy=self.all_greedy,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """The tokens drawn."""
+
+    tokens: Tensor
+    """(B,) int64"""
+    log_probs: Tensor
+    """At the temperature, before any cut, (B,)."""
+    sampled_log_probs: Tensor | None
+    """After the cut; None where nothing is cut, (B,)."""
+
+
+def draw(logits: Tensor, uniform: Tensor, settings: Settings) -> Draw:
+    """One token a row. logits (B, V), uniform (B,) in [0, 1). The logits are overwritten."""
+    if logits.ndim != 2 or uniform.shape != logits.shape[:1]:
+        raise ValueError(
+            f"logits (B, V) and uniform (B,) expected, found {logits.shape}, {uniform.shape}"
+        )
+    wants_greedy = settings.all_greedy or settings.greedy is not None
+    best = logits.argmax(-1) if wants_greedy else None  # of the raw logits: scaling makes ties
+    if settings.inverse_temperature is not None:
+        logits.mul_(settings.inverse_temperature[:, None])
+    log_p = torch.log_softmax(logits, dim=-1)  # (B, V)
+    if settings.all_greedy and best is not None:
+        return Draw(best, _pick(log_p, best), None)
+    if settings.cuts:
+        tokens, sampled = _draw_cut(log_p, uniform, settings)
+    else:
+        tokens, sampled = _invert(log_p.exp(), uniform), None
+    if settings.greedy is not None and best is not None:
+        tokens = torch.where(settings.greedy, best, tokens)
+        if sampled is not None:  # a greedy row is not drawn from a cut distribution
+            sampled = torch.where(settings.greedy, _pick(log_p, tokens), sampled)
+    return Draw(tokens, _pick(log_p, tokens), sampled)
+
+
+def _pick(values: Tensor, index: Tensor) -> Tensor:
+    return values.gather(1, index[:, None]).squeeze(1)  # (B, V), (B,) -> (B,)
+
+
+def _invert(weights: Tensor, uniform: Tensor) -> Tensor:
+    """The token at which the running sum of the weights passes uniform * total: never one of
+    weight 0."""
+    running = weights.cumsum(-1)  # (B, V)
+    target = running[:, -1] * uniform
+    found = torch.searchsorted(running, target[:, None], right=True).squeeze(1)
+    return found.clamp_(max=weights.shape[1] - 1)
+
+
+def _draw_cut(log_p: Tensor, uniform: Tensor, settings: Settings) -> tuple[Tensor, Tensor]:
+    """Top-k, then top-p of what is left, then a draw from what is left of that."""
+    p, order = log_p.exp().sort(dim=-1, descending=True, stable=True)  # (B, V)
+    if settings.top_k is not None:
+        rank = torch.arange(p.shape[1], device=p.device)
+        p = p.masked_fill(rank[None, :] >= settings.top_k[:, None], 0.0)
+    if settings.top_p is not None:
+        p = p / p.sum(-1, keepdim=True)
+        before = p.cumsum(-1) - p  # mass of the likelier tokens
+        p = p.masked_fill((before >= settings.top_p[:, None]) & (before > 0), 0.0)
+    rank = _invert(p, uniform)
+    sampled = (_pick(p, rank) / p.sum(-1)).log()
+    return _pick(order, rank), sampled

@@ -1,0 +1,44 @@
+"""Log-probs of given tokens from hidden states, without holding all logits at once.
+
+B sequences, T tokens, W model width, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+LOGITS_AT_ONCE = 1 << 24
+"""Most logits held at once; 64 MiB in float32."""
+
+
+def token_log_probs(
+    hidden: Tensor, tokens: Tensor, logits_of: Callable[[Tensor], Tensor], temperature: float
+) -> Tensor:
+    """Log-prob of tokens[:, t] given those before it, at a temperature; column 0 is 0. (B, T)
+    float32
+
+    hidden (B, T, W), tokens (B, T); `logits_of` maps (M, W) to (M, V).
+    """
+    rows, longest = tokens.shape
+    scores = torch.zeros(rows, longest, device=hidden.device)
+    if longest < 2:
+        return scores
+    flat = hidden[:, :-1].reshape(rows * (longest - 1), -1)
+    targets = tokens[:, 1:].reshape(-1)
+    vocabulary = logits_of(flat[:1]).shape[-1]
+    size = max(LOGITS_AT_ONCE // vocabulary, 1)
+    parts = [
+        log_probs_of(logits_of(flat[at : at + size]), targets[at : at + size], temperature)
+        for at in range(0, len(flat), size)
+    ]
+    scores[:, 1:] = torch.cat(parts).view(rows, longest - 1)
+    return scores
+
+
+def log_probs_of(logits: Tensor, tokens: Tensor, temperature: float) -> Tensor:
+    """Log-prob of each token under its logits at a temperature. (M, V), (M,) -> (M,) float32"""
+    scaled = logits.float() / temperature if temperature != 1.0 else logits.float()
+    return torch.log_softmax(scaled, dim=-1).gather(1, tokens[:, None]).squeeze(1)
