@@ -272,7 +272,7 @@ def described(value: object) -> str:
     kind = type(value).__name__
     if isinstance(value, str):
         return f"the text {value[:60]!r}"
-    return f"a {kind}"
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
 def score_batch(module: Module, columns: Mapping[str, Any], count: int) -> list[Any]:

@@ -46,16 +46,22 @@ def are_equal(said: str, gold: str, *, tolerance: float) -> bool:
 
 def final_answer(text: str) -> str:
     """The answer that a text ends with: boxed, after ####, the whole of it, or its last number."""
-    boxed = last_boxed(text)
-    if boxed is not None:
-        return boxed
-    if GOLD_MARK in text:
-        return text.rpartition(GOLD_MARK)[2].strip()
+    marked = marked_answer(text)
+    if marked is not None:
+        return marked
     line = last_line(text)
     if _values(line) is not None:
         return line
     numbers = NUMBER.findall(text)
     return numbers[-1].rstrip(",") if numbers else text.strip()
+
+
+def marked_answer(text: str) -> str | None:
+    """What a text marks as its answer: boxed, or after ####."""
+    boxed = last_boxed(text)
+    if boxed is None and GOLD_MARK in text:
+        return text.rpartition(GOLD_MARK)[2].strip()
+    return boxed
 
 
 def last_boxed(text: str) -> str | None:

@@ -9,7 +9,7 @@ from coloop.data.answers import as_text, last_match, says
 from coloop.data.patterns import PatternTimeout, pattern
 from coloop.data.tasks import check_row, has_checker
 from coloop.errors import DataError
-from coloop.rewards.math_text import are_equal, final_answer
+from coloop.rewards.math_text import are_equal, final_answer, marked_answer
 from coloop.rewards.schema import SchemaProblem, check_schema, fits
 from coloop.rewards.scoring import Score, ScoringRow, text_of
 from coloop.spec import builtins as options
@@ -77,8 +77,13 @@ def _equal(row: ScoringRow, given: options.MathEqual) -> Score:
     said = final_answer(text) if given.extract is None else extracted(text, given.extract)
     if said is None:
         return 0.0
-    right = (final_answer(extracted(gold, given.extract) or gold) for gold in wanted)
-    return float(any(are_equal(said, gold, tolerance=given.tolerance) for gold in right))
+    right = (extracted(gold, given.extract) or gold for gold in wanted)
+    return float(
+        any(
+            are_equal(said, marked_answer(gold) or gold, tolerance=given.tolerance)
+            for gold in right
+        )
+    )
 
 
 def choice(rows: Sequence[ScoringRow], given: options.Choice) -> list[Score]:

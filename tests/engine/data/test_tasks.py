@@ -164,7 +164,7 @@ def test_without_a_size_a_small_split_is_given_whole() -> None:
 
 
 def test_a_part_that_a_task_lacks_names_those_it_has() -> None:
-    with pytest.raises(TaskProblem, match="task arithmetic has no part 'traces'; its parts: judged"):
+    with pytest.raises(TaskProblem, match="no part 'traces'; its parts: judged"):
         part_of(TASKS["arithmetic"], "traces")
 
 
