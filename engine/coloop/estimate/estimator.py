@@ -153,7 +153,7 @@ class _Estimator:
                     "fits": peak <= usable and starts,
                     "parts": parts,
                 }
-            yield GpuEstimate.model_construct(index=index, **values[is_first])
+            yield GpuEstimate(index=index, **values[is_first])
 
     def _engines_start(self, pool: str) -> bool:
         """vLLM starts only with a cache for one sequence of full length."""
@@ -227,11 +227,11 @@ def _parts(memory: PoolMemory, is_first: bool) -> Iterator[PartEstimate]:
             key = (claim.node, claim.part, claim.stages)
             sums[key] = sums.get(key, 0.0) + claim.bytes
     for (node, part, stages), size in sums.items():
-        yield PartEstimate.model_construct(node=node, part=part, bytes=round(size), stages=stages)
+        yield PartEstimate(node=node, part=part, bytes=round(size), stages=stages)
 
 
 def _stage(name: str, time: StageTime) -> StageEstimate:
-    return StageEstimate.model_construct(
+    return StageEstimate(
         stage=name,
         node=name.rsplit(".", 1)[0],
         seconds=time.seconds,

@@ -18,6 +18,8 @@ SPARE = 0.92
 """Share of the room that decisions may use: an estimate is no measurement."""
 TOKENS_AT_ONCE = 16_384
 """More tokens in one pass make nothing faster."""
+DENSE_TOKENS = 8192
+"""From so many tokens at once on, a pass is as fast as in pre-training."""
 FALLBACKS = (
     (False, None),
     (True, None),
@@ -53,6 +55,8 @@ class Update:
     mini_batches: float
     """Optimizer steps of one run of the stage."""
     peak: Instant
+    is_dense: bool
+    """Full rows of one length, as in pre-training; rollouts are short and of all lengths."""
 
     @property
     def tokens(self) -> float:
@@ -62,7 +66,7 @@ class Update:
 
 def plan_update(survey: Survey, weights: Weights, room: float) -> Update | None:
     """The update of a group with `room` bytes beside what rests; none where nothing reaches it."""
-    tables = _tables(survey, weights)
+    tables, ports = _tables(survey, weights)
     if not tables:
         return None
     training, rule = weights.training, survey.spec.schedule.learn.get(weights.name)
@@ -87,18 +91,20 @@ def plan_update(survey: Survey, weights: Weights, room: float) -> Update | None:
         passes=float(training.epochs * (rule.updates if rule else 1)),
         mini_batches=max(rows / mini_batch, 1.0) * training.epochs,
         peak=peak,
+        is_dense="rewards" not in ports and settings.micro_batch * sides * longest >= DENSE_TOKENS,
     )
 
 
-def _tables(survey: Survey, weights: Weights) -> list[TableSize]:
-    """The greatest set of tables that one phase teaches the group with."""
+def _tables(survey: Survey, weights: Weights) -> tuple[list[TableSize], set[str]]:
+    """The greatest set of tables that one phase teaches the group with, and at which ports."""
     found: list[TableSize] = []
+    names: set[str] = set()
     for phase in survey.phases:
         ports = [(n, p) for n, p in phase.live if survey.owners.get(n) == weights.name]
         tables = [survey.flow.taught(node, port) for node, port in ports]
         if _load(tables) > _load(found):
-            found = tables
-    return [table for table in found if table.rows]
+            found, names = tables, {port for _, port in ports}
+    return [table for table in found if table.rows], names
 
 
 def _load(tables: list[TableSize]) -> float:

@@ -9,29 +9,19 @@ resident where.
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from coloop.estimate.architecture import Architecture, kv_bytes_per_token
 from coloop.estimate.flow import TableSize
 from coloop.estimate.learning import Update
 from coloop.estimate.machine import PoolShare
 from coloop.estimate.memory import Memory
 from coloop.estimate.survey import Engine, Survey, Weights
+from coloop.estimate.writing import WritingLoad, writing_seconds
 
 Bound = Literal["compute", "bandwidth", "latency", "network", "driver", "service"]
 
-DECODE_BANDWIDTH_SHARE = 0.85
-DECODE_COMPUTE_SHARE = 0.40
-OVERLAP = 0.75
-"""Of the smaller of compute and bandwidth, this much is not hidden behind the larger."""
-SINGLE_BANDWIDTH_SHARE = 0.73
-"""Reached by one row alone."""
-TOKEN_FLOOR_SECONDS = {"vllm": 0.0032, "torch": 0.008}
-"""Least time of one token of a row on a GPU, whatever the model."""
 SMALL_BATCH_SHARE = 0.6
 """Trainers of rollouts reach this much of what dense training does: short rows, padding, small
 batches.
 """
-DENSE_TOKENS = 16_384
-"""From so many tokens at once on, all of it."""
 SYNC_LATENCY_SECONDS = 0.05
 HOST_BYTES_PER_SECOND = 20e9
 """Over PCIe and through the host's memory, for states that rest there."""
@@ -108,38 +98,28 @@ class Clock:
         return _timed(seconds, table.rows, written, bound)
 
     def _gpu_writing(self, engine: Engine, table: TableSize) -> tuple[float, Bound]:
-        gpu, arch = self._survey.machine.preset, engine.weights.arch
-        tensor, count = engine.tensor_parallel, engine.weights.count
+        gpu, weights = self._survey.machine.preset, engine.weights
         rows = table.rows / engine.copies
-        if not rows:
-            return 0.0, "latency"
-        context = table.prompt + table.written / 2
-        width = engine.weights.precision.compute_bytes
-        cached = kv_bytes_per_token(arch, width, 1, int(context))
         serving = self._memory.servings.get(engine.writers[0])
-        fitting = serving.tokens / max(context, 1.0) if serving is not None else rows
-        at_once = max(min(engine.max_sequences, fitting, rows), 1.0)
-        memory = (width * count.decoded + at_once * context * cached) / (
-            DECODE_BANDWIDTH_SHARE * gpu.bandwidth * tensor
+        context = max(table.prompt + table.written / 2, 1.0)
+        fitting = serving.tokens / context if serving is not None else rows
+        return writing_seconds(
+            WritingLoad(
+                arch=weights.arch,
+                count=weights.count,
+                width=weights.precision.compute_bytes,
+                rows=rows,
+                at_once=max(min(engine.max_sequences, fitting, rows), 1.0),
+                prompt=table.prompt,
+                written=table.written,
+                longest=table.written_max,
+                tensor_parallel=engine.tensor_parallel,
+                bandwidth=gpu.bandwidth,
+                flops=gpu.bf16_flops,
+                link=gpu.link_bandwidth,
+                engine=engine.kind,
+            )
         )
-        compute = 2 * count.active * at_once / (DECODE_COMPUTE_SHARE * gpu.bf16_flops * tensor)
-        step = max(memory, compute) + OVERLAP * min(memory, compute)
-        step += self._tensor_seconds(arch, tensor, at_once)
-        prefill = 2 * count.active / (DECODE_COMPUTE_SHARE * gpu.bf16_flops * tensor)
-        steady = rows * (table.written * step / at_once + table.prompt * prefill)
-        alone = width * count.decoded / (SINGLE_BANDWIDTH_SHARE * gpu.bandwidth * tensor)
-        floor = TOKEN_FLOOR_SECONDS.get(engine.kind, 0.0032) + alone
-        latency = table.written_max * floor
-        if latency >= steady:
-            return latency, "latency"
-        return steady, "bandwidth" if memory >= compute else "compute"
-
-    def _tensor_seconds(self, arch: Architecture, tensor: int, rows: float) -> float:
-        """Two sums over the tensor group in every layer."""
-        if tensor == 1:
-            return 0.0
-        link = self._survey.machine.preset.link_bandwidth
-        return 2 * arch.layers * (1.0e-5 + 2 * rows * arch.hidden_size * 2 / link)
 
     def _cpu_writing(self, engine: Engine, table: TableSize) -> float:
         weights, rows = engine.weights, table.rows / engine.copies
@@ -197,6 +177,7 @@ class Clock:
             update.length,
             forward_only=False,
             recompute=update.settings.checkpointing,
+            is_dense=update.is_dense,
         )
         bound: Bound = "compute"
         if not self._survey.machine.is_cpu:
@@ -219,6 +200,7 @@ class Clock:
         *,
         forward_only: bool,
         recompute: bool = False,
+        is_dense: bool = False,
     ) -> float:
         """A pass over tokens on all places of the group's pool."""
         machine, pool = self._survey.machine, weights.pool
@@ -229,13 +211,13 @@ class Clock:
         factor = 2 * passes if weights.trains_all or forward_only else 4
         attention = 2 * passes * weights.arch.layers * weights.arch.query_width * length
         flops = tokens * (factor * weights.count.active + attention)
-        return flops / self._speed(weights, tokens, recompute)
+        return flops / self._speed(weights, recompute=recompute, is_dense=is_dense)
 
-    def _speed(self, weights: Weights, tokens: float, recompute: bool) -> float:
+    def _speed(self, weights: Weights, *, recompute: bool, is_dense: bool) -> float:
         machine = self._survey.machine
         places = 1 if weights.scheme == "single" else weights.pool.places
         share = machine.preset.training_share * (1.0 if recompute else 1.1)
-        if tokens / places < DENSE_TOKENS:
+        if not is_dense:
             share *= SMALL_BATCH_SHARE
         return places * machine.preset.bf16_flops * share
 

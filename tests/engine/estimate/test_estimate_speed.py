@@ -50,7 +50,7 @@ def _hundred_nodes():
 
 
 def test_a_hundred_nodes_are_estimated_in_a_blink():
-    """15 ms on an idle core; the machine of the tests may be busy: the best of several counts."""
+    """15 ms on an idle core; the time of this process counts, and the best of several runs."""
     spec = _hundred_nodes()
     assert spec is not None
     assert len(spec.nodes) >= NODES - 3
@@ -58,10 +58,10 @@ def test_a_hundred_nodes_are_estimated_in_a_blink():
 
     best = min(_seconds(spec) for _ in range(10))
 
-    assert best < 0.030
+    assert best < 0.025
 
 
 def _seconds(spec):
-    started = time.perf_counter()
+    started = time.process_time()
     estimate(spec)
-    return time.perf_counter() - started
+    return time.process_time() - started
