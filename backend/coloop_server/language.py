@@ -15,7 +15,8 @@ from coloop.spec.io import parse
 from coloop.spec.patch import patch
 from coloop.spec.paths import apply_overrides, check_path
 from coloop.validate import validate
-from coloop_server.errors import Conflict, Invalid
+from coloop_server.errors import Conflict, Invalid, NotAllowed
+from coloop_server.paths import Roots
 
 OVER_BUDGET = "memory.over_budget"
 
@@ -48,10 +49,15 @@ def require_spec(text: str) -> LoopSpec:
     return parsed.spec
 
 
-def require_runnable(text: str, *, force: bool) -> LoopSpec:
-    """The spec in a text, checked and compiled as `coloop run` does before it starts."""
+def require_runnable(text: str, *, force: bool, roots: Roots | None = None) -> LoopSpec:
+    """The spec in a text, checked and compiled as `coloop run` does before it starts.
+
+    Its paths are held against the roots before any file that it names is looked at.
+    """
     spec = require_spec(text)
-    report = validate(spec)
+    if roots is not None:
+        roots.check_spec(spec)
+    report = validate(spec, root=roots.base_for(spec) if roots is not None else None)
     if not report.ok:
         raise invalid("the loop has errors", report.diagnostics)
     try:
@@ -74,7 +80,7 @@ def is_runnable(text: str) -> bool:
     """Whether a run would accept the loop, memory aside."""
     try:
         require_runnable(text, force=True)
-    except Invalid:
+    except (Invalid, NotAllowed):
         return False
     return True
 

@@ -2,10 +2,12 @@
 
 A spec names files (data, reward code, model folders). Over HTTP it need not be the person at this
 machine who names them, so every such field is held against the roots, after links are followed.
-Which fields are paths is said by the spec itself (`x-widget: path`).
+Which fields are paths is said by the spec itself (`x-widget: path`). The server's own data
+(database, tokens) is in no root, even where it lies below one.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,33 +18,51 @@ from coloop_server.errors import NotAllowed
 URL_MARK = "://"
 
 
-def is_inside(path: Path, roots: Sequence[Path]) -> bool:
-    try:
-        resolved = path.resolve()
-    except (OSError, RuntimeError):
-        return False
-    return any(resolved.is_relative_to(root) for root in roots)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roots:
+    """Folders that specs may name."""
 
+    allowed: tuple[Path, ...]
+    """The first one is where relative paths are looked for, unless they exist below another."""
+    runs: Path
+    private: Path
 
-def check_inside(text: str, roots: Sequence[Path], what: str) -> Path:
-    """The path that a client named, as long as it lies inside the roots."""
-    path = Path(text).expanduser() if text.startswith("~") else roots[0] / text
-    if "\0" in text or not is_inside(path, roots):
-        raise NotAllowed(
-            "path.outside",
-            f"{what}: {text!r} lies outside of the folders that this server may use "
-            f"({', '.join(map(str, roots))}); COLOOP_ALLOWED_ROOTS adds one",
-            {"path": text},
-        )
-    return path.resolve()
+    def admits(self, path: Path) -> bool:
+        try:
+            resolved = path.resolve()
+        except (OSError, RuntimeError, ValueError):
+            return False
+        if resolved.is_relative_to(self.runs):
+            return True
+        is_inside = any(resolved.is_relative_to(root) for root in self.allowed)
+        return is_inside and not resolved.is_relative_to(self.private)
 
+    def check(self, text: str, what: str) -> Path:
+        """The path that a client named, as long as it lies inside the roots."""
+        path = self.allowed[0] / (Path.home() / text[2:] if text.startswith("~/") else text)
+        if "\0" in text or not self.admits(path):
+            raise NotAllowed(
+                "path.outside",
+                f"{what}: {text!r} lies outside of the folders that this server may use "
+                f"({', '.join(map(str, self.allowed))}); COLOOP_ALLOWED_ROOTS adds one",
+                {"path": text},
+            )
+        return path.resolve()
 
-def check_spec_paths(spec: BaseModel, roots: Sequence[Path]) -> None:
-    """Refuse a spec of which any path leads outside."""
-    for field, text in spec_paths(spec):
-        if URL_MARK in text and not text.startswith("file:"):
-            continue
-        check_inside(text.removeprefix("file://"), roots, field)
+    def check_spec(self, spec: BaseModel) -> None:
+        """Refuse a spec of which any path leads outside."""
+        for field, text in spec_paths(spec):
+            if URL_MARK not in text or text.startswith("file:"):
+                self.check(text.removeprefix("file://"), field)
+
+    def base_for(self, spec: BaseModel) -> Path:
+        """The root below which most of the relative paths of a spec exist."""
+        named = [text for _, text in spec_paths(spec) if URL_MARK not in text]
+
+        def count(root: Path) -> int:
+            return sum((root / text).exists() for text in named)
+
+        return max(self.allowed, key=count) if named else self.allowed[0]
 
 
 def spec_paths(value: Any, at: str = "") -> Iterator[tuple[str, str]]:

@@ -12,6 +12,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from coloop.presets import presets_root
+from coloop_server.paths import Roots
+
 DEFAULT_DATA_DIR = Path(".coloop")
 DEFAULT_PORT = 8321
 
@@ -44,13 +47,13 @@ class Settings(BaseSettings):
     """Folder of the runs. Default: `runs` beside the default data folder, else inside it, which
     is where `coloop run` writes when it is typed in the same place."""
 
-    database_url: str | None = None
+    database_url: SecretStr | None = None
     """SQLAlchemy address of the database. Default: SQLite in the data folder."""
 
     allowed_roots: Annotated[tuple[Path, ...], NoDecode] = ()
     """Folders that paths in specs may point into when a spec comes over HTTP, separated like
-    `PATH`. Default: the folder where the server was started. The data folder and the runs folder
-    are always among them."""
+    `PATH`. Default: the folder where the server was started. Relative paths are looked for below
+    the first one. The runs folder and the data of the presets are always among them."""
 
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = ()
     """Further names under which the server may be addressed, separated by commas."""
@@ -71,6 +74,9 @@ class Settings(BaseSettings):
     ray_shares_runs_dir: bool = True
     """Whether the cluster at `ray_address` sees the runs folder under the same path. Otherwise
     specs are uploaded, and the job's log is followed into the run folder."""
+
+    ray_runs_dir: str = "/tmp/coloop-runs"
+    """Folder on the cluster's head node for runs, where it does not see the runs folder."""
 
     max_running: int = Field(default=1, ge=1)
     """Runs that go on at once; further ones are queued."""
@@ -119,13 +125,18 @@ class Settings(BaseSettings):
         for name in ("data_dir", "runs_dir"):
             object.__setattr__(self, name, Path(getattr(self, name)).expanduser().resolve())
         roots = (Path(root).expanduser().resolve() for root in self.allowed_roots)
-        unique = dict.fromkeys((*roots, self.data_dir, self.runs_dir))
+        unique = dict.fromkeys((*roots, self.runs_dir, presets_root() / "loops"))
         object.__setattr__(self, "allowed_roots", tuple(unique))
         return self
 
     @property
+    def roots(self) -> Roots:
+        return Roots(allowed=self.allowed_roots, runs=self.runs_dir, private=self.data_dir)
+
+    @property
     def database(self) -> str:
-        return self.database_url or f"sqlite:///{self.data_dir / 'coloop.db'}"
+        given = self.database_url.get_secret_value() if self.database_url else ""
+        return given or f"sqlite:///{self.data_dir / 'coloop.db'}"
 
     @property
     def secret(self) -> str | None:

@@ -1,6 +1,7 @@
 """A driver without an engine: writes the folder that `coloop run` writes, obeys its control file.
 
-    fake_driver.py SPEC --runs-dir DIR --run-id ID [--resume RUN] [--force] [--local]
+    fake_driver.py SPEC --runs-dir DIR --run-id ID [--root DIR] [--resume RUN] [--force]
+                   [--local | --address ADDRESS]
 
 What it does is told by words in the spec's `description`, each with a default:
 
@@ -14,6 +15,7 @@ What it does is told by words in the spec's `description`, each with a default:
 
 import argparse
 import json
+import os
 import signal
 import sys
 import time
@@ -22,6 +24,7 @@ from typing import Any
 
 from coloop.events import (
     CONTROL_ADAPTER,
+    MARK,
     CheckpointEvent,
     EditEvent,
     EditRequest,
@@ -64,8 +67,16 @@ class Driver:
     def record(self, event: Event) -> None:
         self.seq += 1
         stamp = {"seq": self.seq, "at": utc_now(), "run": self.run, "attempt": self.attempt}
+        text = event.model_copy(update=stamp).model_dump_json(exclude_none=True)
         with self.events.open("a", encoding="utf-8") as file:
-            file.write(event.model_copy(update=stamp).model_dump_json(exclude_none=True) + "\n")
+            file.write(text + "\n")
+        self.tell(text)
+
+    def tell(self, text: str) -> None:
+        """A marked line, for a launcher that does not see this folder."""
+        if os.environ.get("COLOOP_MARKED_LINES"):
+            sys.stdout.write(f"{MARK}{text}\n")
+            sys.stdout.flush()
 
     def show(self, state: RunStateName) -> None:
         gauges = Gauges(
@@ -76,9 +87,11 @@ class Driver:
             step=self.step,
             steps_total=int(self.options["steps"]),
         )
+        text = gauges.model_dump_json(exclude_none=True)
         aside = self.folder / "gauges.json.new"
-        aside.write_text(gauges.model_dump_json(exclude_none=True), encoding="utf-8")
+        aside.write_text(text, encoding="utf-8")
         aside.replace(self.folder / "gauges.json")
+        self.tell(f'{{"type":"gauges","gauges":{text}}}')
 
     def become(self, state: RunStateName) -> None:
         self.record(RunStateEvent(state=state, step=self.step))
@@ -148,7 +161,10 @@ class Driver:
             self.obey()
         if self.is_stopping:
             self.become(RunStateName.STOPPING)
-        self.record(CheckpointEvent(path=f"checkpoints/step-{self.step}", step=self.step))
+        checkpoint = self.folder / "checkpoints" / f"step-{self.step}"
+        checkpoint.mkdir(parents=True, exist_ok=True)
+        (checkpoint / "manifest.json").write_text(json.dumps({"step": self.step}), encoding="utf-8")
+        self.record(CheckpointEvent(path=f"checkpoints/{checkpoint.name}", step=self.step))
         self.become(RunStateName.STOPPED if self.is_stopping else RunStateName.FINISHED)
         report = json.dumps({"steps": self.step})
         (self.folder / "report.json").write_text(report, encoding="utf-8")
@@ -159,6 +175,8 @@ def main() -> None:
     parser.add_argument("spec", type=Path)
     parser.add_argument("--runs-dir", type=Path, required=True)
     parser.add_argument("--run-id", required=True)
+    parser.add_argument("--root", type=Path)
+    parser.add_argument("--address")
     parser.add_argument("--resume")
     parser.add_argument("--force", action="store_true")
     parser.add_argument("--local", action="store_true")

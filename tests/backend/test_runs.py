@@ -154,11 +154,15 @@ def test_a_finished_run_is_forked_not_resumed(
     run_until(run_id, "finished")
 
     assert client.post(f"/api/runs/{run_id}/resume").json()["code"] == "run.finished"
-    fork = client.post(f"/api/runs/{run_id}/fork", json={"set": {"schedule.steps": 5}}).json()
+    path = f"/api/runs/{run_id}/fork"
+    assert client.post(path, json={"step": 2}).json()["code"] == "run.no_checkpoint"
+    fork = client.post(path, json={"set": {"schedule.steps": 5}}).json()
 
     assert fork["parent_id"] == run_id
     assert fork["id"] != run_id
-    run_until(fork["id"], "finished")
+    forked = run_until(fork["id"], "finished")
+    assert (Path(forked["folder"]) / "checkpoints" / "step-3" / "manifest.json").exists()
+    assert client.get(f"/api/runs/{fork['id']}/events").json()["events"][0]["seq"] == 1
     assert client.get(f"/api/runs/{fork['id']}/spec").json()["spec"]["schedule"]["steps"] == 5
 
 

@@ -21,6 +21,7 @@ from coloop_server.checks.schemas import (
     PatchResult,
     PatchText,
 )
+from coloop_server.dependencies import SettingsOf
 
 router = APIRouter(tags=["checks"])
 
@@ -46,9 +47,9 @@ def get_catalog(if_none_match: IfNoneMatch = None) -> Response:
 
 
 @router.post("/check", operation_id="checkLoop")
-def check_loop(body: CheckLoop) -> CheckResult:
+def check_loop(body: CheckLoop, settings: SettingsOf) -> CheckResult:
     """Findings, estimate and plan of a loop as it stands. Errors of the loop are no HTTP errors."""
-    return service.check(body)
+    return service.check(body, settings.roots)
 
 
 @router.post("/spec/parse", operation_id="parseText")
@@ -67,6 +68,6 @@ def dump_spec(body: DumpSpec) -> DumpResult:
 
 
 @router.post("/fit", operation_id="fitLoop")
-def fit_loop(body: FitLoop) -> FitResult:
+def fit_loop(body: FitLoop, settings: SettingsOf) -> FitResult:
     """Solve the free settings again so that the loop fits; what it learns never changes."""
-    return service.fit_loop(body)
+    return service.fit_loop(body, settings.roots)

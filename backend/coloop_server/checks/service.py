@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from coloop.diagnostics import Change, Diagnostic, Severity
@@ -30,26 +31,38 @@ from coloop_server.checks.schemas import (
     PlannedPhase,
     PlanSummary,
 )
+from coloop_server.errors import NotAllowed
 from coloop_server.language import invalid, require_document, require_spec
+from coloop_server.paths import Roots
 
 
-def check(body: CheckLoop) -> CheckResult:
+def check(body: CheckLoop, roots: Roots) -> CheckResult:
     parsed = parse(body.yaml) if body.yaml is not None else from_dict(body.spec)
     if parsed.spec is None:
         return CheckResult(report=report_of(parsed, parsed.diagnostics), estimate=None, plan=None)
-    report = validate(parsed.spec)
+    root = root_of(parsed.spec, roots)
+    report = validate(parsed.spec, root=root)
     plan, refusals = plan_of(parsed.spec) if report.ok else (None, [])
     return CheckResult(
         report=report_of(parsed, (*report.diagnostics, *refusals)),
-        estimate=estimate_of(parsed.spec, plan),
+        estimate=estimate_of(parsed.spec, plan, root),
         plan=None if plan is None else summarise(plan),
     )
 
 
-def estimate_of(spec: LoopSpec, plan: Plan | None) -> Estimate | None:
+def root_of(spec: LoopSpec, roots: Roots) -> Path | None:
+    """Where files of the loop are looked at; nowhere when any of its paths leads outside."""
+    try:
+        roots.check_spec(spec)
+    except NotAllowed:
+        return None
+    return roots.base_for(spec)
+
+
+def estimate_of(spec: LoopSpec, plan: Plan | None, root: Path | None) -> Estimate | None:
     """What is known of the cost; a half-drawn loop may name hardware that does not exist."""
     try:
-        return estimate(spec, plan)
+        return estimate(spec, plan, root=root)
     except ColoopError:
         return None
 
@@ -130,10 +143,12 @@ def dump_spec(spec: dict[str, Any]) -> str:
     return dump(parsed.spec) if parsed.spec is not None else to_yaml(spec)
 
 
-def fit_loop(body: FitLoop) -> FitResult:
+def fit_loop(body: FitLoop, roots: Roots) -> FitResult:
     """Settings under which the loop stays within the budget, and the text with them in it."""
+    spec = require_spec(body.yaml)
     found = fit(
-        require_spec(body.yaml),
+        spec,
+        root=root_of(spec, roots),
         budget_gib=body.budget_gib,
         budget_fraction=body.budget_fraction,
     )

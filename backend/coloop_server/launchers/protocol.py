@@ -25,6 +25,8 @@ class Order:
     folder: Path
     log: Path
     """Where the driver's own output goes until its run folder has an `engine.log`."""
+    root: Path
+    """Folder from which relative paths in the spec are read."""
     resume: str | None
     force: bool
     tell: Callable[[str], None]
@@ -33,6 +35,7 @@ class Order:
     def options(self) -> list[str]:
         """The options of `coloop run` that every launcher gives."""
         options = ["--runs-dir", str(self.folder.parent), "--run-id", self.run_id]
+        options += ["--root", str(self.root)]
         if self.resume is not None:
             options += ["--resume", self.resume]
         if self.force:

@@ -9,8 +9,11 @@ importing the service must stay light.
 """
 
 import shlex
+import shutil
 import threading
 from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coloop.events import ControlRequest
@@ -25,13 +28,16 @@ if TYPE_CHECKING:
     from ray.job_submission import JobSubmissionClient
 
 END_SECONDS = 15.0
-REMOTE_RUNS_DIR = "runs"
+ASK = (
+    "import os; file = open(os.environ['COLOOP_CONTROL_FILE'], 'a'); "
+    "file.write(os.environ['COLOOP_REQUEST'] + chr(10)); file.close()"
+)
 
 
 class RayJobLauncher:
     def __init__(self, settings: Settings) -> None:
         self.driver = settings.driver
-        self.base = settings.allowed_roots[0]
+        self.remote_runs_dir = settings.ray_runs_dir
         self.address = settings.ray_address
         self.is_shared = settings.ray_address is None or settings.ray_shares_runs_dir
         self.local = LocalRay(settings.data_dir / "ray")
@@ -53,21 +59,34 @@ class RayJobLauncher:
             )
         except ray_errors() as error:
             raise LaunchFailed(f"Ray at {address} did not take the job: {error}") from error
-        handle = {"job_id": job_id, "address": address, "shared": self.is_shared}
+        there = str(order.folder if self.is_shared else self.there(order))
+        handle = {
+            "job_id": job_id,
+            "address": address,
+            "shared": self.is_shared,
+            "folder": there,
+        }
+        if not self.is_shared:
+            keep_spec(order)
         self.follow(handle, RunFolder(order.folder))
         return handle
 
     def entry(self, order: Order) -> str:
-        if self.is_shared:
-            return shlex.join([*self.driver, str(order.spec), *order.options()])
-        options = ["--runs-dir", REMOTE_RUNS_DIR, *order.options()[2:]]
-        return shlex.join([*self.driver, "spec.yaml", *options])
+        """The command of the job. The driver in it connects to the Ray that runs the job."""
+        if not self.is_shared:
+            order = replace(order, spec=Path("spec.yaml"), root=Path(), folder=self.there(order))
+        command = [*self.driver, str(order.spec), *order.options(), "--address", "auto"]
+        return shlex.join(command)
+
+    def there(self, order: Order) -> Path:
+        """The run folder on the cluster's own disk."""
+        return Path(self.remote_runs_dir) / order.run_id
 
     def runtime_env(self, order: Order) -> dict[str, Any]:
         if self.is_shared:
             return {"env_vars": {"PYTHONUNBUFFERED": "1"}}
-        upload = build_upload(order.spec, order.spec.with_suffix(".upload"), self.base)
-        variables = {"PYTHONUNBUFFERED": "1", "COLOOP_MARKED_EVENTS": "1"}
+        upload = build_upload(order.spec, order.spec.with_suffix(".upload"), order.root)
+        variables = {"PYTHONUNBUFFERED": "1", "COLOOP_MARKED_LINES": "1"}
         return {"env_vars": variables, "working_dir": str(upload)}
 
     def check(self, handle: Handle) -> Liveness:
@@ -89,15 +108,18 @@ class RayJobLauncher:
     def ask(self, handle: Handle, folder: RunFolder, request: ControlRequest) -> bool:
         if handle["shared"]:
             return folder.ask(request)
-        return self.ask_by_job(handle, folder.path.name, request)
+        return self.ask_by_job(handle, request)
 
-    def ask_by_job(self, handle: Handle, run_id: str, request: ControlRequest) -> bool:
-        """A short second job hands the request to the named actor of the run."""
-        command = [self.driver[0], "-m", "coloop_server.launchers.ask_by_job", run_id]
-        variables = {"COLOOP_REQUEST": request.model_dump_json()}
+    def ask_by_job(self, handle: Handle, request: ControlRequest) -> bool:
+        """A short second job, which runs where the driver does, appends to its control file."""
+        variables = {
+            "COLOOP_REQUEST": request.model_dump_json(),
+            "COLOOP_CONTROL_FILE": str(Path(handle["folder"]) / "control.jsonl"),
+        }
         with suppress(LaunchFailed, *ray_errors()):
             self.client(handle["address"]).submit_job(
-                entrypoint=shlex.join(command), runtime_env={"env_vars": variables}
+                entrypoint=shlex.join([self.driver[0], "-c", ASK]),
+                runtime_env={"env_vars": variables},
             )
             return True
         return False
@@ -151,6 +173,12 @@ class RayJobLauncher:
             raise LaunchFailed(f"the Ray cluster at {address} does not answer: {error}") from error
         self.clients[address] = client
         return client
+
+
+def keep_spec(order: Order) -> None:
+    """The run folder on this side has the loop as it was given, too."""
+    order.folder.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(order.spec, order.folder / "spec.yaml")
 
 
 def ray_errors() -> tuple[type[Exception], ...]:

@@ -1,0 +1,184 @@
+"""The database: migrations, SQLite's settings, and PostgreSQL where it is installed."""
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, timezone
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from pydantic import SecretStr
+from sqlalchemy import text
+from starlette.testclient import TestClient
+
+from coloop_server.app import create_app
+from coloop_server.database.connect import migrate, open_engine, open_sessions
+from coloop_server.database.tables import Base
+from coloop_server.errors import Unavailable
+from coloop_server.runs import repository
+from coloop_server.settings import Settings
+
+
+def test_migrations_make_the_tables_that_the_code_knows(tmp_path: Path) -> None:
+    engine = open_engine(f"sqlite:///{tmp_path / 'coloop.db'}")
+    migrate(engine)
+    migrate(engine)
+
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        differences = compare_metadata(context, Base.metadata)
+
+    assert differences == []
+    engine.dispose()
+
+
+def test_sqlite_writes_ahead_and_keeps_references(tmp_path: Path) -> None:
+    engine = open_engine(f"sqlite:///{tmp_path / 'coloop.db'}")
+
+    with engine.connect() as connection:
+        assert connection.execute(text("PRAGMA journal_mode")).scalar_one() == "wal"
+        assert connection.execute(text("PRAGMA foreign_keys")).scalar_one() == 1
+    engine.dispose()
+
+
+def test_times_come_back_as_utc(tmp_path: Path) -> None:
+    engine = open_engine(f"sqlite:///{tmp_path / 'coloop.db'}")
+    migrate(engine)
+    sessions = open_sessions(engine)
+    noon = datetime(2026, 1, 2, 12, tzinfo=timezone(timedelta(hours=2)))
+    with sessions.begin() as session:
+        session.add(repository.new_row(id="r", name="r", folder="/r", yaml="", created_at=noon))
+
+    with sessions() as session:
+        assert repository.get_run(session, "r").created_at == noon
+        assert repository.get_run(session, "r").created_at.tzinfo == UTC
+    engine.dispose()
+
+
+def test_a_queued_run_is_claimed_or_taken_back_never_both(tmp_path: Path) -> None:
+    engine = open_engine(f"sqlite:///{tmp_path / 'coloop.db'}")
+    migrate(engine)
+    sessions = open_sessions(engine)
+    with sessions.begin() as session:
+        session.add(repository.new_row(id="r", name="r", folder="/r", yaml=""))
+
+    with sessions.begin() as session:
+        assert repository.unqueue(session, "r")
+    with sessions.begin() as session:
+        assert repository.claim_queued(session, 5, "process") == []
+        assert not repository.unqueue(session, "r")
+        assert not repository.mark_stopping(session, "r")
+        assert repository.requeue(session, "r", attempt=2, forced=False)
+        claimed = repository.claim_queued(session, 5, "process")
+
+    assert [(row.id, row.state, row.attempt) for row in claimed] == [("r", "starting", 2)]
+    engine.dispose()
+
+
+@pytest.mark.parametrize("address", ["nonsense", "oracle://x", "sqlite:////nowhere/at/all.db"])
+def test_an_address_that_cannot_be_used_says_so(address: str) -> None:
+    with pytest.raises(Unavailable):
+        migrate(open_engine(address))
+
+
+def postgres_user() -> str | None:
+    """A user that PostgreSQL agrees to run as; it refuses root."""
+    if os.geteuid() != 0:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    return next((name for name in ("postgres", "nobody") if has_user(name)), None)
+
+
+def has_user(name: str) -> bool:
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        return False
+    return True
+
+
+def postgres_programs() -> Path | None:
+    """The folder of PostgreSQL's own programs."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    if found:
+        return found[-1].parent
+    path = shutil.which("initdb")
+    return Path(path).parent if path else None
+
+
+@pytest.fixture
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A PostgreSQL server of this test's own, as an address."""
+    programs, user = postgres_programs(), postgres_user()
+    if programs is None or user is None or find_spec("psycopg") is None:
+        pytest.skip("PostgreSQL or psycopg is not installed")
+    folder = Path(os.path.realpath("/tmp")) / f"coloop-postgres-{os.getpid()}"
+    folder.mkdir(mode=0o700)
+    identity = pwd.getpwnam(user)
+    os.chown(folder, identity.pw_uid, identity.pw_gid)
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    options = {"user": identity.pw_uid} if os.geteuid() == 0 else {}
+    data = folder / "data"
+    subprocess.run(
+        [programs / "initdb", "-D", data, "-U", "coloop", "--auth=trust", "--no-sync"],
+        check=True,
+        capture_output=True,
+        cwd="/",
+        **options,
+    )
+    server = subprocess.Popen(
+        [programs / "postgres", "-D", data, "-h", "127.0.0.1", "-p", str(port), "-k", folder],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        **options,
+    )
+    try:
+        yield f"postgresql://coloop@127.0.0.1:{port}/postgres"
+    finally:
+        server.terminate()
+        server.wait(30)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def is_up(address: str) -> bool:
+    engine = open_engine(address)
+    try:
+        migrate(engine)
+    except Unavailable:
+        return False
+    finally:
+        engine.dispose()
+    return True
+
+
+def test_the_service_works_on_postgresql(
+    postgres: str, settings: Settings, loop: str, eventually: object
+) -> None:
+    assert callable(eventually)
+    eventually(lambda: is_up(postgres), 60)
+    settings = settings.model_copy(update={"database_url": SecretStr(postgres)})
+    with TestClient(create_app(settings), base_url="http://127.0.0.1:8321") as client:
+        made = client.post("/api/loops", json={"yaml": loop}).json()
+        headers = {"If-Match": made["revision"]}
+        path = f"/api/loops/{made['id']}"
+        saved = client.put(path, json={"yaml": loop + "# new\n"}, headers=headers)
+        stale = client.put(path, json={"yaml": loop + "# old\n"}, headers=headers)
+        run_id = client.post("/api/runs", json={"yaml": loop, "loop_id": made["id"]}).json()["id"]
+        eventually(lambda: client.get(f"/api/runs/{run_id}").json()["state"] == "finished")
+        deleted = client.delete(path)
+
+    assert saved.json()["version"] == 2
+    assert stale.status_code == 409
+    assert deleted.status_code == 204
+    engine = open_engine(postgres)
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, Base.metadata) == []
+    engine.dispose()
