@@ -97,6 +97,23 @@ def sequence_clipped(
     return torch.where(mask, loss[:, None].expand_as(log_probs), 0.0)
 
 
+def is_sequence_clipped(
+    log_probs: Tensor,
+    log_probs_old: Tensor,
+    advantages: Tensor,
+    mask: Tensor,
+    *,
+    clip_low: float | None = 3e-4,
+    clip_high: float | None = 4e-4,
+) -> Tensor:
+    """True on the tokens of sequences that teach nothing because s is clipped. (B, T)."""
+    _check(log_probs, log_probs_old, advantages, mask)
+    ratio = masked_mean(log_ratios(log_probs, log_probs_old, mask), mask, dim=1).exp()  # (B,)
+    advantage = masked_mean(advantages, mask, dim=1)  # (B,)
+    clipped = -advantage * clip_ratio(ratio, clip_low, clip_high) > -advantage * ratio
+    return mask & clipped[:, None]
+
+
 def cispo(
     log_probs: Tensor,
     log_probs_old: Tensor,

@@ -28,6 +28,10 @@ RUNNABLE_LOSSES = frozenset(
 """Losses of a token or a sequence alone; clip_cov and kl_cov look across the whole batch."""
 
 
+_CLIP_TESTS = {"clipped": losses.is_clipped, "sequence_clipped": losses.is_sequence_clipped}
+"""Losses that stop the gradient of what they clip."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyRecipe:
     """An algorithm of port `rewards`."""
@@ -106,8 +110,9 @@ class PolicyRecipe:
         mask, log_probs = batch.loss_mask, policy.log_probs.detach()
         count = mask.sum()
         metrics: dict[str, tuple[Tensor | float, Tensor | float]] = {}
-        if settings.loss == "clipped":
-            clipped = losses.is_clipped(
+        is_clipped = _CLIP_TESTS.get(settings.loss)
+        if is_clipped is not None:
+            clipped = is_clipped(
                 log_probs,
                 old,
                 _advantages(batch),

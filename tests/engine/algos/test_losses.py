@@ -129,6 +129,19 @@ def test_clipping_is_reported_where_no_gradient_flows() -> None:
     assert torch.equal(log_probs.grad == 0, clipped | ~mask)
 
 
+def test_a_clipped_sequence_is_reported_with_all_its_tokens() -> None:
+    new, old, advantages, mask = random_case(9)
+    log_probs = new.clone().requires_grad_()
+    bounds = {"clip_low": 0.05, "clip_high": 0.05}
+
+    losses.sequence_clipped(log_probs, old, advantages, mask, **bounds).sum().backward()
+    clipped = losses.is_sequence_clipped(new, old, advantages, mask, **bounds)
+
+    assert log_probs.grad is not None
+    assert clipped.any()
+    assert torch.equal(log_probs.grad == 0, clipped | ~mask)
+
+
 def test_cispo_bounds_are_absolute_and_clipped_tokens_still_teach() -> None:
     log_probs = torch.tensor([[2.0]], requires_grad=True)
     mask = torch.ones(1, 1, dtype=torch.bool)

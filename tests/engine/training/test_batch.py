@@ -17,7 +17,7 @@ from coloop.batch import (
 
 def sequence(name: str, tokens: list[int], trained: int, **fields: object) -> Sequence:
     mask = [False] * (len(tokens) - trained) + [True] * trained
-    return Sequence(id=name, token_ids=tokens, loss_mask=mask, **fields)  # type: ignore[arg-type]
+    return Sequence(id=name, token_ids=tokens, loss_mask=mask, **fields)
 
 
 def test_rows_are_padded_on_the_right_to_a_multiple() -> None:

@@ -45,8 +45,8 @@ def with_old_log_probs(rows: list[TokenSequence], seed: int) -> list[TokenSequen
 
 def batch_of(load: TeachingLoad) -> Batch | PairBatch:
     if isinstance(load.rows[0], Pair):
-        return collate_pairs(load.rows)  # type: ignore[arg-type]
-    return collate(with_old_log_probs(load.rows, 4))  # type: ignore[arg-type]
+        return collate_pairs(load.rows)
+    return collate(with_old_log_probs(load.rows, 4))
 
 
 def widened(batch: Batch | PairBatch, more: int) -> Batch | PairBatch:
@@ -70,7 +70,7 @@ def measure(
     for part in parts:
         outputs = tokens.outputs(part.sequences, entropy="learned")
         share = load.recipe.loss(part, outputs, load.settings).total / divisor
-        share.backward()  # type: ignore[no-untyped-call]
+        share.backward()
         loss += float(share.detach())
     return loss, [p.grad.clone() for p in model.parameters() if p.grad is not None]
 
@@ -148,7 +148,7 @@ def test_a_row_that_counts_twice_equals_the_row_standing_twice(
     if isinstance(load.rows[0], Pair):
         expected = measure(model, repeated, [batch_of(repeated)])
     else:
-        old = with_old_log_probs(load.rows, 4)  # type: ignore[arg-type]
+        old = with_old_log_probs(load.rows, 4)
         rows = [replace(row, count=1.0) for row in old for _ in range(int(row.count))]
         expected = measure(model, load, [collate(rows)])
 
@@ -166,7 +166,7 @@ def test_tokens_outside_the_mask_have_exactly_no_gradient(
     entropy = outputs.entropy.clone().requires_grad_()
     policy = PolicyOutputs(log_probs=log_probs, entropy=entropy)
 
-    load.recipe.loss(batch, policy, load.settings).total.backward()  # type: ignore[no-untyped-call]
+    load.recipe.loss(batch, policy, load.settings).total.backward()
 
     mask = batch.sequences.loss_mask
     assert log_probs.grad is not None

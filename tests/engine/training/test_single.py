@@ -2,6 +2,7 @@
 
 import copy
 import math
+import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -40,12 +41,12 @@ def is_same(first: list[torch.Tensor], second: list[torch.Tensor]) -> bool:
 
 def scored_by(backend: SingleBackend, load: TeachingLoad) -> TeachingLoad:
     """The load as the backend's own weights would have written it."""
-    scores = backend.score(load.rows, temperature=load.temperature)  # type: ignore[arg-type]
+    scores = backend.score(load.rows, temperature=load.temperature)
     rows = [
         replace(row, log_probs_rollout=own, log_probs_reference=own)
         for row, own in zip(load.rows, scores, strict=True)
     ]
-    return replace(load, rows=rows)  # type: ignore[type-var]
+    return replace(load, rows=rows)
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "rmsprop", "sgd", "lion", "muon"])
@@ -196,13 +197,15 @@ def test_a_loss_that_is_not_finite_names_the_place_and_leaves_the_weights(
     training = make_training()
     backend = SingleBackend(build_model(), training, group="solver")
     load = make_load("grpo", size=3)
-    broken = replace(load, rows=[*load.rows[:2], replace(load.rows[2], advantages=bad)])  # type: ignore[type-var, list-item]
+    broken = replace(load, rows=[*load.rows[:2], replace(load.rows[2], advantages=bad)])
     before = weights(backend.model)
 
     with pytest.raises(UpdateFailed, match=r"actor\.rewards.*step 0 of update 0 of 'solver'") as e:
         backend.update([broken], training, seed=0)
 
-    assert (e.value.group, e.value.node, e.value.port, e.value.step) == (
+    carried = pickle.loads(pickle.dumps(e.value))
+    assert str(carried) == str(e.value)
+    assert (carried.group, carried.node, carried.port, carried.step) == (
         "solver",
         "actor",
         "rewards",
@@ -381,13 +384,13 @@ def test_a_preference_update_starts_at_ln_2_where_the_reference_is_the_policy(
     load = make_load(algorithm, size=6)
     pairs = []
     for pair in load.rows:
-        chosen, rejected = backend.score([pair.chosen, pair.rejected])  # type: ignore[union-attr]
+        chosen, rejected = backend.score([pair.chosen, pair.rejected])
         pairs.append(
             replace(
                 pair,
                 weight=1.0,
-                chosen=replace(pair.chosen, log_probs_reference=chosen),  # type: ignore[union-attr]
-                rejected=replace(pair.rejected, log_probs_reference=rejected),  # type: ignore[union-attr]
+                chosen=replace(pair.chosen, log_probs_reference=chosen),
+                rejected=replace(pair.rejected, log_probs_reference=rejected),
             )
         )
     load = replace(load, rows=pairs)
@@ -425,15 +428,15 @@ def test_what_a_recipe_does_not_read_may_differ_between_rows(
     training = make_training()
     spin, sft = make_load("spin", size=3), make_load("sft", size=3)
     mixed_pairs = [
-        replace(pair, chosen=replace(pair.chosen, log_probs_rollout=None, advantages=None))  # type: ignore[union-attr, type-var]
+        replace(pair, chosen=replace(pair.chosen, log_probs_rollout=None, advantages=None))
         for pair in spin.rows
     ]
-    mixed_rows = [replace(sft.rows[0], log_probs_rollout=None), *sft.rows[1:]]  # type: ignore[type-var]
+    mixed_rows = [replace(sft.rows[0], log_probs_rollout=None), *sft.rows[1:]]
 
     for load, rows in ((spin, mixed_pairs), (sft, mixed_rows)):
         plain = SingleBackend(build_model(), training).update([load], training, seed=0)
         mixed = SingleBackend(build_model(), training).update(
-            [replace(load, rows=rows)],  # type: ignore[arg-type]
+            [replace(load, rows=rows)],
             training,
             seed=0,
         )
@@ -448,11 +451,11 @@ def test_a_frozen_model_scores_as_a_training_one_and_follows_new_weights(
     scorer = Scorer(frozen)
     trainer = SingleBackend(build_model(seed=1), make_training())
 
-    before = scorer.score(rows, temperature=0.8)  # type: ignore[arg-type]
-    assert before == SingleBackend(build_model(), make_training()).score(rows, temperature=0.8)  # type: ignore[arg-type]
+    before = scorer.score(rows, temperature=0.8)
+    assert before == SingleBackend(build_model(), make_training()).score(rows, temperature=0.8)
     frozen.load_state_dict(trainer.model.state_dict())
 
-    assert scorer.score(rows) == trainer.score(rows)  # type: ignore[arg-type]
+    assert scorer.score(rows) == trainer.score(rows)
 
 
 def test_the_rate_and_the_settings_of_each_update_are_its_own(
