@@ -54,7 +54,7 @@ export const createLoop = (body: { name?: string; yaml: string }) =>
 
 export const saveLoop = (
   id: string,
-  revision: number | string,
+  revision: string,
   body: { name?: string; yaml: string },
   signal?: AbortSignal,
 ) =>
@@ -63,6 +63,9 @@ export const saveLoop = (
     signal,
     headers: { "If-Match": String(revision) },
   });
+
+export const importLoop = (body: { yaml: string; name?: string }) =>
+  request<Loop>("POST", "/loops/import", { body });
 
 export const deleteLoop = (id: string) => request<void>("DELETE", `/loops/${id}`);
 

@@ -109,10 +109,11 @@ export interface NamedSchema {
 }
 
 export interface MetricInfo {
-  title?: string;
-  help?: string;
-  unit?: string | null;
-  good?: string | null;
+  title: string;
+  help: string;
+  expect: string;
+  better: string;
+  unit: string | null;
 }
 
 export interface Catalog {
@@ -127,7 +128,8 @@ export interface Catalog {
   levels: string[];
   schema: Record<string, JsonSchema>;
   codes?: Record<string, string>;
-  metrics?: Record<string, MetricInfo | string>;
+  metrics?: Record<string, MetricInfo>;
+  probe_metrics?: Record<string, MetricInfo>;
 }
 
 export interface Report {
@@ -177,14 +179,24 @@ export interface Estimate {
 export interface PlanPhase {
   name: string;
   index: number;
+  rounds: number;
   steps: number | null;
-  stages: (string | { name: string })[];
+  ends: string;
+  stages: string[];
   learn: string[];
+  dead_edges: string[];
+}
+
+export interface PlanDecision {
+  path?: string;
+  value?: Json;
+  reason?: string;
 }
 
 export interface PlanSummary {
   phases: PlanPhase[];
-  [key: string]: unknown;
+  decisions: PlanDecision[];
+  explain: string[];
 }
 
 export interface CheckAnswer {
@@ -196,7 +208,7 @@ export interface CheckAnswer {
 export interface ParseAnswer {
   spec: JsonObject | null;
   diagnostics: Diagnostic[];
-  layout?: Record<string, [number, number]> | null;
+  layout?: JsonObject | null;
 }
 
 export interface PatchAnswer {
@@ -208,8 +220,8 @@ export interface PatchAnswer {
 export interface LoopSummary {
   id: string;
   name: string;
-  version?: number;
-  revision: number | string;
+  version: number;
+  revision: string;
   created_at: string;
   updated_at: string;
 }

@@ -1,3 +1,70 @@
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { lazy, Suspense } from "react";
+import { Toaster } from "sonner";
+import { Redirect, Route, Switch } from "wouter";
+import { ApiError, listenUnauthorised, OfflineError } from "@/api/client";
+import { SignInDialog } from "@/features/topbar/SignInDialog";
+import { useDialogs } from "@/session/dialogs";
+import { TooltipProvider } from "@/ui/Tooltip";
+import { AppSkeleton } from "./AppSkeleton";
+import { CrashBoundary } from "./CrashBoundary";
+import { StartPage } from "./StartPage";
+import { startTheme, useResolvedTheme } from "./theme";
+
+const EditorPage = lazy(() =>
+  import("./EditorPage").then((module) => ({ default: module.EditorPage })),
+);
+const LoopsPage = lazy(() =>
+  import("@/features/loops/LoopsPage").then((module) => ({ default: module.LoopsPage })),
+);
+const RunsPage = lazy(() =>
+  import("@/features/runs/RunsPage").then((module) => ({ default: module.RunsPage })),
+);
+const RunPage = lazy(() =>
+  import("@/features/runs/RunPage").then((module) => ({ default: module.RunPage })),
+);
+const DropZone = lazy(() =>
+  import("@/features/loops/DropZone").then((module) => ({ default: module.DropZone })),
+);
+
+startTheme();
+listenUnauthorised(() => useDialogs.getState().show("signIn"));
+
+const client = new QueryClient({
+  defaultOptions: {
+    queries: {
+      staleTime: 5000,
+      // Only a server that is away may answer later; everything else is an answer.
+      retry: (count, error) => error instanceof OfflineError && count < 3,
+      refetchOnWindowFocus: (query) => !(query.state.error instanceof ApiError),
+    },
+  },
+});
+
 export function App() {
-  return <main className="p-4">coloop</main>;
+  const theme = useResolvedTheme();
+  return (
+    <QueryClientProvider client={client}>
+      <TooltipProvider>
+        <CrashBoundary>
+          <Suspense fallback={<AppSkeleton />}>
+            <DropZone>
+              <Switch>
+                <Route path="/" component={StartPage} />
+                <Route path="/loops" component={LoopsPage} />
+                <Route path="/loops/:id">{({ id }) => <EditorPage key={id} id={id} />}</Route>
+                <Route path="/runs" component={RunsPage} />
+                <Route path="/runs/:id">{({ id }) => <RunPage key={id} id={id} />}</Route>
+                <Route>
+                  <Redirect to="/" replace />
+                </Route>
+              </Switch>
+            </DropZone>
+          </Suspense>
+        </CrashBoundary>
+        <SignInDialog />
+        <Toaster theme={theme} position="bottom-center" visibleToasts={3} offset={48} />
+      </TooltipProvider>
+    </QueryClientProvider>
+  );
 }

@@ -4,10 +4,7 @@ import { isObject } from "@/lib/paths";
 import { readEdge, writeEdge } from "./edges";
 import type { Edge, LoopDocument, NodeData, Point } from "./types";
 
-export function fromSpec(
-  spec: JsonObject,
-  layout?: Record<string, [number, number]> | null,
-): LoopDocument {
+export function fromSpec(spec: JsonObject, layout?: JsonObject | null): LoopDocument {
   const { name, nodes, edges, layout: ownLayout, ...rest } = spec;
   const readNodes: Record<string, NodeData> = {};
   for (const [id, node] of Object.entries(isObject(nodes) ? nodes : {})) {

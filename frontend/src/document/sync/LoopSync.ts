@@ -15,7 +15,7 @@ import type { Loop } from "@/api/types";
 import { replaceDocument } from "../commands/replaceDocument";
 import { fromSpec, toSpec } from "../convert";
 import type { DocumentStore } from "../store";
-import { browserDrafts, type DraftStore } from "./drafts";
+import { browserDrafts, type Draft, type DraftStore } from "./drafts";
 import { createSyncStore, type SyncStore } from "./state";
 
 export type SyncApi = Pick<
@@ -40,6 +40,7 @@ export class LoopSync {
   private draftTimer: ReturnType<typeof setTimeout> | undefined;
   private retryTimer: ReturnType<typeof setTimeout> | undefined;
   private isSaving = false;
+  private restored: Draft | null = null;
   private savedText: string;
   private savedName: string;
   private seenState: number;
@@ -69,9 +70,7 @@ export class LoopSync {
     });
     if (typeof BroadcastChannel !== "undefined") {
       this.channel = new BroadcastChannel(CHANNEL);
-      this.channel.onmessage = (
-        message: MessageEvent<{ id: string; revision: number | string }>,
-      ) => {
+      this.channel.onmessage = (message: MessageEvent<{ id: string; revision: string }>) => {
         const { id, revision } = message.data;
         if (id === this.loop.id && revision !== this.store.getState().revision)
           void this.lookForNews();
@@ -79,7 +78,8 @@ export class LoopSync {
     }
     globalThis.addEventListener?.("online", this.onOnline);
     globalThis.document?.addEventListener("visibilitychange", this.onVisible);
-    if (this.isUnsaved()) this.onEdit();
+    if (this.restored?.brokenText) void this.applyText(this.restored.brokenText);
+    else if (this.isUnsaved()) this.onEdit();
     else this.schedule(0);
   }
 
@@ -94,6 +94,15 @@ export class LoopSync {
     globalThis.removeEventListener?.("online", this.onOnline);
     globalThis.document?.removeEventListener("visibilitychange", this.onVisible);
     if (this.isUnsaved()) void this.writeDraft();
+  }
+
+  /** Unsaved work of an earlier visit. Its revision decides whether it can be saved over what is there. */
+  restore(draft: Draft): void {
+    if (draft.brokenText !== null) this.breakText(draft.brokenText, []);
+    this.restored = draft;
+    this.store.setState({ revision: draft.revision, save: "unsaved" });
+    // The draft's text may be older than its document: let the server write it anew.
+    this.document.setState({ textState: -1 });
   }
 
   /** Text as the user types it. */
@@ -256,7 +265,7 @@ export class LoopSync {
     if (this.isUnsaved() && this.store.getState().save === "saved") this.onEdit();
   }
 
-  private onSaved(revision: number | string, text: string, name: string): void {
+  private onSaved(revision: string, text: string, name: string): void {
     this.savedText = text;
     this.savedName = name;
     this.store.setState({ save: "saved", saveMessage: null, savedAt: Date.now(), revision });

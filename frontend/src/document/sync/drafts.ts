@@ -7,7 +7,7 @@ export interface Draft {
   text: string;
   /** Text that the server could not read, as it was typed. */
   brokenText: string | null;
-  revision: number | string;
+  revision: string;
   at: number;
 }
 

@@ -10,7 +10,7 @@ export interface SyncState {
   save: SaveStatus;
   saveMessage: string | null;
   savedAt: number | null;
-  revision: number | string;
+  revision: string;
   /** The other version, while two disagree. */
   conflict: Loop | null;
   checkStatus: CheckStatus;
@@ -21,7 +21,7 @@ export interface SyncState {
 
 export type SyncStore = StoreApi<SyncState>;
 
-export function createSyncStore(revision: number | string): SyncStore {
+export function createSyncStore(revision: string): SyncStore {
   return createStore<SyncState>()(() => ({
     save: "saved",
     saveMessage: null,

@@ -5,6 +5,7 @@ import {
   Bot,
   Box,
   BrainCircuit,
+  ChartLine,
   ChartNoAxesColumn,
   CircleCheckBig,
   Columns2,
@@ -42,6 +43,7 @@ const ICONS: Record<string, LucideIcon> = {
   brain: BrainCircuit,
   "brain-circuit": BrainCircuit,
   chart: ChartNoAxesColumn,
+  "chart-line": ChartLine,
   "check-circle": CircleCheckBig,
   "columns-2": Columns2,
   columns: Columns2,
@@ -66,6 +68,7 @@ const ICONS: Record<string, LucideIcon> = {
   star: Star,
   target: Target,
   text: TextCursorInput,
+  "text-cursor-input": TextCursorInput,
   trophy: Trophy,
   wrench: Wrench,
 };

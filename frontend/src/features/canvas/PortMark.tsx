@@ -15,12 +15,13 @@ const PATHS: Record<string, ReactNode> = {
   diamond: <path d="M6 .9 11.1 6 6 11.1.9 6Z" />,
   triangle: <path d="M6 1.2 11 10.2H1Z" />,
   hexagon: <path d="M6 .8 10.6 3.4v5.2L6 11.2 1.4 8.6V3.4Z" />,
+  ring: <circle cx="6" cy="6" r="4.4" />,
   pentagon: <path d="M6 .9 11.2 4.8 9.2 10.9H2.8L.8 4.8Z" />,
 };
 
 export function portColor(token: string | undefined): string {
   if (!token) return "var(--muted)";
-  return token.startsWith("#") || token.startsWith("var(") ? token : `var(--${token})`;
+  return `var(${token.startsWith("--") ? token : `--${token}`})`;
 }
 
 /** A port's sign: one shape and one colour for each type, so that neither is needed alone. */

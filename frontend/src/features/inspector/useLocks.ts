@@ -17,7 +17,7 @@ export function useLocks(): Locks {
   return useMemo(() => {
     if (runId !== null) {
       return {
-        isLocked: (field) => isOver || !field.isHot,
+        isLocked: (field: Field) => isOver || !field.isHot,
         lockReason: isOver
           ? "The run is over. Open its loop to change it."
           : "Only fields marked with a flame can change while a run goes on.",

@@ -1,4 +1,5 @@
 import type { JsonObject } from "@/api/types";
+import { useCatalog } from "@/document/context";
 import { problemsAt } from "@/features/problems/group";
 import { formatName } from "@/lib/format";
 import { joinPath, type Path } from "@/lib/paths";
@@ -6,6 +7,8 @@ import type { Field, Property } from "../schema";
 import { belongs, defaultsOf, isSimple } from "../shapes";
 import { AnyField } from "./AnyField";
 import { levelRank, useForm } from "./FormContext";
+import { PresetNote } from "./PresetNote";
+import { presetDefaults, presetHelp, withPreset } from "./presetDefaults";
 import { UnknownField } from "./UnknownField";
 
 interface ObjectFieldsProps {
@@ -22,7 +25,9 @@ interface ObjectFieldsProps {
  */
 export function ObjectFields({ field, path, value, without = [] }: ObjectFieldsProps) {
   const form = useForm();
-  const properties = field.properties();
+  const catalog = useCatalog();
+  const properties = withPreset(field.properties(), presetDefaults(catalog, path, value));
+  const note = presetHelp(catalog, path, value);
   const defaults = defaultsOf(properties);
   const names = new Set(properties.map((property) => property.name));
   const shown = properties.filter((property) => isShown(property));
@@ -47,6 +52,7 @@ export function ObjectFields({ field, path, value, without = [] }: ObjectFieldsP
 
   return (
     <>
+      {note ? <PresetNote {...note} /> : null}
       {ordered.map((property) => (
         <AnyField
           key={property.name}

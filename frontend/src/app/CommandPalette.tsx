@@ -1,0 +1,90 @@
+import { Command } from "cmdk";
+import { Dialog as RadixDialog } from "radix-ui";
+import { useOpenLoop } from "@/document/context";
+import { KindIcon } from "@/features/canvas/KindIcon";
+import { useDialogs } from "@/session/dialogs";
+import { useSelection } from "@/session/selection";
+import { type Action, showKeys } from "./actions";
+
+const HEADING =
+  "[&_[cmdk-group-heading]]:px-3 [&_[cmdk-group-heading]]:py-1 [&_[cmdk-group-heading]]:text-faint [&_[cmdk-group-heading]]:text-xs";
+const ITEM =
+  "flex h-9 cursor-default items-center gap-2 rounded-2 px-3 text-sm data-[selected=true]:bg-hover";
+
+/** Every command and every node by name. */
+export function CommandPalette({ actions }: { actions: readonly Action[] }) {
+  const { store, catalog } = useOpenLoop();
+  const isOpen = useDialogs((state) => state.open === "commands");
+  const show = useDialogs((state) => state.show);
+  const sections = [...new Set(actions.map((action) => action.section))];
+  const run = (act: () => void) => {
+    show(null);
+    act();
+  };
+  return (
+    <RadixDialog.Root open={isOpen} onOpenChange={(open) => !open && show(null)}>
+      <RadixDialog.Portal>
+        <RadixDialog.Overlay className="fixed inset-0 z-40 bg-scrim" />
+        <RadixDialog.Content
+          aria-describedby={undefined}
+          className="fixed top-[14vh] left-1/2 z-40 w-[min(560px,calc(100vw-32px))] -translate-x-1/2 overflow-hidden rounded-3 border border-line bg-raised shadow-3"
+        >
+          <RadixDialog.Title className="sr-only">All commands</RadixDialog.Title>
+          <Command label="All commands" loop>
+            <Command.Input
+              autoFocus
+              placeholder="Type a command or the name of a node"
+              className="h-12 w-full border-line border-b bg-transparent px-4 text-base outline-none"
+            />
+            <Command.List className="max-h-[46vh] overflow-y-auto p-1">
+              <Command.Empty className="p-4 text-muted text-sm">
+                Nothing has that name.
+              </Command.Empty>
+              {sections.map((section) => (
+                <Command.Group key={section} heading={section} className={HEADING}>
+                  {actions
+                    .filter((action) => action.section === section && action.id !== "commands")
+                    .filter((action) => !action.isEnabled || action.isEnabled())
+                    .map((action) => (
+                      <Command.Item
+                        key={action.id}
+                        value={`${action.label} ${action.id}`}
+                        className={ITEM}
+                        onSelect={() => run(action.run)}
+                      >
+                        <span className="flex-1">{action.label}</span>
+                        {action.keys[0] ? (
+                          <span className="text-faint text-xs">{showKeys(action.keys[0])}</span>
+                        ) : null}
+                      </Command.Item>
+                    ))}
+                </Command.Group>
+              ))}
+              <Command.Group heading="Nodes" className={HEADING}>
+                {Object.entries(store.getState().document.nodes).map(([id, node]) => (
+                  <Command.Item
+                    key={id}
+                    value={`node ${id}`}
+                    className={ITEM}
+                    onSelect={() =>
+                      run(() => {
+                        useSelection.getState().select({ nodes: [id] });
+                        useSelection.getState().focusField(id, null);
+                      })
+                    }
+                  >
+                    <KindIcon name={catalog.kinds[node.kind]?.icon} size={14} />
+                    <span className="flex-1 truncate">{id}</span>
+                    <span className="text-faint text-xs">
+                      {catalog.kinds[node.kind]?.title ?? node.kind}
+                    </span>
+                  </Command.Item>
+                ))}
+              </Command.Group>
+            </Command.List>
+          </Command>
+        </RadixDialog.Content>
+      </RadixDialog.Portal>
+    </RadixDialog.Root>
+  );
+}

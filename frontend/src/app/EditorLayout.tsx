@@ -1,0 +1,97 @@
+import { PanelBottomOpen, PanelLeftOpen, PanelRightOpen } from "lucide-react";
+import { Canvas } from "@/features/canvas/Canvas";
+import { Inspector } from "@/features/inspector/Inspector";
+import { StatusBar } from "@/features/memory/StatusBar";
+import { Palette } from "@/features/palette/Palette";
+import { BrokenTextBanner } from "@/features/yaml/BrokenTextBanner";
+import { usePreferences } from "@/session/preferences";
+import { IconButton } from "@/ui/IconButton";
+import { Resizer } from "@/ui/Resizer";
+import { EditorDock } from "./EditorDock";
+import { useNarrow } from "./useNarrow";
+
+/** Nodes on the left, graph in the middle, settings on the right, panels below. */
+export function EditorLayout() {
+  const preferences = usePreferences();
+  const { isPaletteOpen, isInspectorOpen, isDockOpen, inspectorWidth, dockHeight, set } =
+    preferences;
+  const isNarrow = useNarrow();
+  const width = isNarrow ? Math.min(inspectorWidth, 296) : inspectorWidth;
+  return (
+    <>
+      <div className="flex min-h-0 flex-1">
+        {isPaletteOpen ? <Palette /> : null}
+        <div className="flex min-w-0 flex-1 flex-col">
+          <main className="relative min-h-0 flex-1">
+            <Canvas />
+            <BrokenTextBanner />
+            <div className="absolute top-2 left-2 flex gap-1">
+              {isPaletteOpen ? null : (
+                <IconButton
+                  label="Show the nodes"
+                  keys="["
+                  className="border border-line bg-surface"
+                  onClick={() => set({ isPaletteOpen: true })}
+                >
+                  <PanelLeftOpen size={16} />
+                </IconButton>
+              )}
+            </div>
+            <div className="absolute top-2 right-2 flex gap-1">
+              {isDockOpen ? null : (
+                <IconButton
+                  label="Show the lower panel"
+                  keys="J"
+                  className="border border-line bg-surface"
+                  onClick={() => set({ isDockOpen: true })}
+                >
+                  <PanelBottomOpen size={16} />
+                </IconButton>
+              )}
+              {isInspectorOpen ? null : (
+                <IconButton
+                  label="Show the settings"
+                  keys="]"
+                  className="border border-line bg-surface"
+                  onClick={() => set({ isInspectorOpen: true })}
+                >
+                  <PanelRightOpen size={16} />
+                </IconButton>
+              )}
+            </div>
+          </main>
+          {isDockOpen ? (
+            <div
+              className="relative shrink-0 border-line border-t bg-surface"
+              style={{ height: dockHeight }}
+            >
+              <Resizer
+                label="Height of the lower panel"
+                grows="up"
+                size={dockHeight}
+                min={120}
+                max={640}
+                onResize={(size) => set({ dockHeight: size })}
+              />
+              <EditorDock />
+            </div>
+          ) : null}
+        </div>
+        {isInspectorOpen ? (
+          <div className="relative shrink-0 border-line border-l" style={{ width }}>
+            <Resizer
+              label="Width of the settings"
+              grows="left"
+              size={inspectorWidth}
+              min={280}
+              max={560}
+              onResize={(size) => set({ inspectorWidth: size })}
+            />
+            <Inspector />
+          </div>
+        ) : null}
+      </div>
+      <StatusBar />
+    </>
+  );
+}

@@ -1,0 +1,33 @@
+import type { ReactNode } from "react";
+import { Brand } from "@/features/topbar/Brand";
+import { PageNav } from "@/features/topbar/PageNav";
+import { ThemeMenu } from "@/features/topbar/ThemeMenu";
+
+interface PageShellProps {
+  title: string;
+  actions?: ReactNode;
+  children: ReactNode;
+}
+
+/** The frame of pages that are no editor. */
+export function PageShell({ title, actions, children }: PageShellProps) {
+  return (
+    <div className="flex h-full flex-col">
+      <header className="flex h-12 shrink-0 items-center gap-2 border-line border-b bg-surface px-3">
+        <Brand />
+        <PageNav />
+        <span className="flex-1" />
+        <ThemeMenu />
+      </header>
+      <main className="min-h-0 flex-1 overflow-y-auto">
+        <div className="mx-auto max-w-6xl px-6 py-6">
+          <div className="mb-4 flex items-center gap-2">
+            <h1 className="min-w-0 flex-1 truncate font-semibold text-xl">{title}</h1>
+            {actions}
+          </div>
+          {children}
+        </div>
+      </main>
+    </div>
+  );
+}

@@ -1,0 +1,68 @@
+/** Opens a loop: from the server, with unsaved work of this browser on top, and keeps it in step. */
+import { useQuery } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import { fetchCatalog, fetchLoop } from "@/api/routes";
+import type { Catalog, Loop } from "@/api/types";
+import type { OpenLoop } from "@/document/context";
+import { fromSpec } from "@/document/convert";
+import { createDocumentStore } from "@/document/store";
+import { browserDrafts, type Draft } from "@/document/sync/drafts";
+import { LoopSync } from "@/document/sync/LoopSync";
+import { EMPTY_DOCUMENT } from "@/document/types";
+import { usePreferences } from "@/session/preferences";
+import { useSelection } from "@/session/selection";
+
+interface OpenedLoop {
+  open: OpenLoop | null;
+  error: unknown;
+  retry: () => void;
+}
+
+export function useOpenedLoop(id: string): OpenedLoop {
+  const catalog = useQuery({
+    queryKey: ["catalog"],
+    queryFn: fetchCatalog,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  // Read once: from then on the document is the truth, not the cache.
+  const loaded = useQuery({
+    queryKey: ["open", id],
+    queryFn: async () => ({
+      loop: await fetchLoop(id),
+      draft: (await browserDrafts.read(id)) ?? null,
+    }),
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+    refetchOnWindowFocus: false,
+    refetchOnReconnect: false,
+  });
+  const [open, setOpen] = useState<OpenLoop | null>(null);
+
+  useEffect(() => {
+    if (!catalog.data || !loaded.data) return;
+    const made = openLoop(catalog.data, loaded.data.loop, loaded.data.draft);
+    made.sync?.start();
+    setOpen(made);
+    useSelection.getState().clear();
+    usePreferences.getState().set({ lastLoop: id });
+    return () => made.sync?.stop();
+  }, [catalog.data, loaded.data, id]);
+
+  return {
+    open,
+    error: catalog.error ?? loaded.error,
+    retry: () => {
+      if (catalog.isError) void catalog.refetch();
+      if (loaded.isError) void loaded.refetch();
+    },
+  };
+}
+
+function openLoop(catalog: Catalog, loop: Loop, draft: Draft | null): OpenLoop {
+  const saved = loop.spec ? fromSpec(loop.spec) : { ...EMPTY_DOCUMENT, name: loop.name };
+  const document = draft?.document ?? saved;
+  const store = createDocumentStore({ document, text: draft?.text ?? loop.yaml });
+  const sync = new LoopSync(loop, store);
+  if (draft) sync.restore(draft);
+  return { loopId: loop.id, runId: null, store, syncStore: sync.store, sync, catalog };
+}

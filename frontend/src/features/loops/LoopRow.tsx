@@ -1,0 +1,79 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { Copy, Trash2, Workflow } from "lucide-react";
+import { useState } from "react";
+import { toast } from "sonner";
+import { Link, useLocation } from "wouter";
+import { errorMessage } from "@/api/client";
+import { createLoop, deleteLoop, fetchLoop } from "@/api/routes";
+import type { LoopSummary } from "@/api/types";
+import { formatAgo } from "@/lib/format";
+import { Button } from "@/ui/Button";
+import { Dialog } from "@/ui/Dialog";
+import { IconButton } from "@/ui/IconButton";
+
+export function LoopRow({ loop }: { loop: LoopSummary }) {
+  const client = useQueryClient();
+  const [, navigate] = useLocation();
+  const [isAsking, setAsking] = useState(false);
+
+  const attempt = async (work: () => Promise<unknown>) => {
+    try {
+      await work();
+      await client.invalidateQueries({ queryKey: ["loops"] });
+    } catch (error) {
+      toast.error(errorMessage(error));
+    }
+  };
+  const duplicate = async () => {
+    const { yaml } = await fetchLoop(loop.id);
+    const copy = await createLoop({ yaml, name: `${loop.name}-copy` });
+    navigate(`/loops/${copy.id}`);
+  };
+  return (
+    <li className="group flex items-center gap-3 border-line border-b px-4 py-2 last:border-b-0 hover:bg-hover">
+      <Workflow size={16} className="shrink-0 text-muted" aria-hidden="true" />
+      <Link
+        href={`/loops/${loop.id}`}
+        className="min-w-0 flex-1 truncate font-medium text-sm"
+        title={loop.name}
+      >
+        {loop.name}
+      </Link>
+      <span className="tabular shrink-0 text-muted text-xs" title={`Version ${loop.version}`}>
+        {formatAgo(loop.updated_at)}
+      </span>
+      <span className="flex opacity-0 focus-within:opacity-100 group-hover:opacity-100">
+        <IconButton
+          label={`Duplicate ${loop.name}`}
+          size="small"
+          onClick={() => void attempt(duplicate)}
+        >
+          <Copy size={14} />
+        </IconButton>
+        <IconButton label={`Delete ${loop.name}`} size="small" onClick={() => setAsking(true)}>
+          <Trash2 size={14} />
+        </IconButton>
+      </span>
+      <Dialog
+        title={`Delete “${loop.name}”?`}
+        description="The loop and its versions go. Runs that were made from it stay."
+        isOpen={isAsking}
+        onClose={() => setAsking(false)}
+        footer={
+          <>
+            <Button onClick={() => setAsking(false)}>Keep it</Button>
+            <Button
+              look="danger"
+              onClick={() => {
+                setAsking(false);
+                void attempt(() => deleteLoop(loop.id));
+              }}
+            >
+              Delete
+            </Button>
+          </>
+        }
+      />
+    </li>
+  );
+}

@@ -1,0 +1,85 @@
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { FilePlus2, FileUp, Workflow } from "lucide-react";
+import { useRef } from "react";
+import { toast } from "sonner";
+import { useLocation } from "wouter";
+import { errorMessage } from "@/api/client";
+import { createLoop, fetchLoops } from "@/api/routes";
+import { PageShell } from "@/app/PageShell";
+import { Gallery } from "@/features/presets/Gallery";
+import { Button } from "@/ui/Button";
+import { Empty, Failed, Loading } from "@/ui/States";
+import { LoopRow } from "./LoopRow";
+import { useImport } from "./useImport";
+
+const EMPTY_LOOP =
+  "coloop: 1\nname: untitled\nmode: online\n\nnodes: {}\nedges: []\n\nschedule: {steps: 100}\nhardware: {preset: cpu}\nrun: {seed: 0}\n";
+
+/** The user's loops, and presets to begin with. */
+export function LoopsPage() {
+  const loops = useQuery({ queryKey: ["loops"], queryFn: fetchLoops });
+  const client = useQueryClient();
+  const [, navigate] = useLocation();
+  const open = useImport();
+  const files = useRef<HTMLInputElement>(null);
+
+  const create = async () => {
+    try {
+      const loop = await createLoop({ yaml: EMPTY_LOOP });
+      await client.invalidateQueries({ queryKey: ["loops"] });
+      navigate(`/loops/${loop.id}`);
+    } catch (error) {
+      toast.error("The loop could not be made.", { description: errorMessage(error) });
+    }
+  };
+  return (
+    <PageShell
+      title="Loops"
+      actions={
+        <>
+          <input
+            ref={files}
+            type="file"
+            accept=".yaml,.yml"
+            multiple
+            hidden
+            aria-label="YAML files"
+            onChange={(event) => {
+              void open([...(event.target.files ?? [])]);
+              event.target.value = "";
+            }}
+          />
+          <Button icon={<FileUp size={14} />} onClick={() => files.current?.click()}>
+            Import
+          </Button>
+          <Button look="primary" icon={<FilePlus2 size={14} />} onClick={() => void create()}>
+            New loop
+          </Button>
+        </>
+      }
+    >
+      <section aria-label="Your loops" className="rounded-3 border border-line bg-surface">
+        {loops.isPending ? <Loading label="Loading the loops" /> : null}
+        {loops.isError ? (
+          <Failed
+            title="The loops could not be read"
+            error={loops.error}
+            onRetry={() => void loops.refetch()}
+          />
+        ) : null}
+        {loops.data?.length === 0 ? (
+          <Empty icon={<Workflow size={24} />} title="No loops yet">
+            Open a preset below, or begin with an empty canvas.
+          </Empty>
+        ) : null}
+        <ul>
+          {loops.data?.map((loop) => (
+            <LoopRow key={loop.id} loop={loop} />
+          ))}
+        </ul>
+      </section>
+      <h2 className="mt-8 mb-3 font-semibold text-lg">Presets</h2>
+      <Gallery />
+    </PageShell>
+  );
+}

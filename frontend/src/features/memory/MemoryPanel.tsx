@@ -1,0 +1,98 @@
+import { TriangleAlert } from "lucide-react";
+import { useState } from "react";
+import type { Estimate } from "@/api/types";
+import { useSync } from "@/document/context";
+import { formatBytes, formatName } from "@/lib/format";
+import { classes } from "@/ui/classes";
+import { Empty, Loading } from "@/ui/States";
+import { EstimateTable } from "./EstimateTable";
+import { MemoryBar } from "./MemoryBar";
+import { bytesIn, type GpuGroup, groupGpus, groupName, partNames, stagesOf } from "./parts";
+
+/** What the loop will cost: memory of each GPU at its worst moment, and the time of a step. */
+export function MemoryPanel() {
+  const check = useSync((state) => state.check);
+  if (!check) return <Loading label="Estimating" />;
+  const { estimate } = check;
+  if (!estimate) {
+    return (
+      <Empty title="No estimate yet">
+        Memory and time can be told once the loop reads without structural errors.
+      </Empty>
+    );
+  }
+  return <Costs estimate={estimate} />;
+}
+
+function Costs({ estimate }: { estimate: Estimate }) {
+  const names = partNames(estimate);
+  const colorOf = (part: string) => `var(--series-${(names.indexOf(part) % 8) + 1})`;
+  const groups = groupGpus(estimate);
+  return (
+    <div className="flex h-full min-h-0 flex-col gap-4 overflow-y-auto p-4 lg:flex-row lg:overflow-hidden">
+      <section
+        aria-label="Memory"
+        className="flex min-w-0 flex-1 flex-col gap-3 lg:overflow-y-auto"
+      >
+        {groups.map((group) => (
+          <GpuRow key={group.key} group={group} colorOf={colorOf} />
+        ))}
+        <ul className="flex flex-wrap gap-x-4 gap-y-1">
+          {names.map((part) => (
+            <li key={part} className="flex items-center gap-1.5 text-muted text-xs">
+              <span className="size-2.5 rounded-[2px]" style={{ background: colorOf(part) }} />
+              {formatName(part)}
+            </li>
+          ))}
+        </ul>
+      </section>
+      <section aria-label="Time" className="min-w-0 lg:w-[400px] lg:shrink-0 lg:overflow-y-auto">
+        <EstimateTable estimate={estimate} />
+      </section>
+    </div>
+  );
+}
+
+function GpuRow({ group, colorOf }: { group: GpuGroup; colorOf: (part: string) => string }) {
+  const { gpu } = group;
+  const [stage, setStage] = useState<string | null>(null);
+  const shown = stage ?? gpu.peak_stage;
+  const used = shown ? bytesIn(gpu, shown) : gpu.peak_bytes;
+  return (
+    <div>
+      <div className="mb-1 flex items-baseline gap-2 text-xs">
+        <b className="truncate">{groupName(group)}</b>
+        <span className="truncate text-muted">
+          {shown ? `worst in ${shown}` : "nothing runs here"}
+        </span>
+        <span className="flex-1" />
+        {gpu.fits ? null : (
+          <span className="flex items-center gap-1 font-medium text-error">
+            <TriangleAlert size={13} /> over by {formatBytes(gpu.peak_bytes - gpu.usable_bytes)}
+          </span>
+        )}
+        <span className="tabular">
+          {formatBytes(used)}{" "}
+          <span className="text-muted">of {formatBytes(gpu.usable_bytes)} usable</span>
+        </span>
+      </div>
+      <MemoryBar gpu={gpu} stage={shown} colorOf={colorOf} height={20} />
+      <div className="mt-1 flex flex-wrap gap-1">
+        {stagesOf(gpu).map((name) => (
+          <button
+            key={name}
+            type="button"
+            aria-pressed={name === shown}
+            className={classes(
+              "rounded-full px-2 text-2xs",
+              name === shown ? "bg-accent-soft text-accent-text" : "text-muted hover:bg-hover",
+            )}
+            onClick={() => setStage(name)}
+          >
+            {name}
+          </button>
+        ))}
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,68 @@
+/** The estimate as the memory bar shows it: equal GPUs together, parts at the worst moment. Pure. */
+import type { Estimate, GpuEstimate, MemoryPart } from "@/api/types";
+
+export interface GpuGroup {
+  key: string;
+  pool: string;
+  first: number;
+  last: number;
+  gpu: GpuEstimate;
+}
+
+/** GPUs of one pool that carry the same, in one line. */
+export function groupGpus(estimate: Estimate): GpuGroup[] {
+  const groups: GpuGroup[] = [];
+  for (const gpu of estimate.gpus) {
+    const last = groups.at(-1);
+    if (last && last.pool === gpu.pool && last.last === gpu.index - 1 && isSame(last.gpu, gpu)) {
+      last.last = gpu.index;
+      continue;
+    }
+    groups.push({
+      key: `${gpu.pool} ${gpu.index}`,
+      pool: gpu.pool,
+      first: gpu.index,
+      last: gpu.index,
+      gpu,
+    });
+  }
+  return groups;
+}
+
+function isSame(a: GpuEstimate, b: GpuEstimate): boolean {
+  return (
+    a.peak_bytes === b.peak_bytes &&
+    a.usable_bytes === b.usable_bytes &&
+    a.peak_stage === b.peak_stage &&
+    a.parts.length === b.parts.length
+  );
+}
+
+/** Parts that are resident in a stage, largest first. */
+export function partsIn(gpu: GpuEstimate, stage: string | null): MemoryPart[] {
+  const here = stage ? gpu.parts.filter((part) => part.stages.includes(stage)) : gpu.parts;
+  return here.filter((part) => part.bytes > 0).toSorted((a, b) => b.bytes - a.bytes);
+}
+
+export function stagesOf(gpu: GpuEstimate): string[] {
+  return [...new Set(gpu.parts.flatMap((part) => part.stages))];
+}
+
+export function bytesIn(gpu: GpuEstimate, stage: string): number {
+  return partsIn(gpu, stage).reduce((sum, part) => sum + part.bytes, 0);
+}
+
+/** Kinds of parts in the order in which they get their colours. */
+export function partNames(estimate: Estimate): string[] {
+  const names: string[] = [];
+  for (const gpu of estimate.gpus) {
+    for (const { part } of gpu.parts) if (!names.includes(part)) names.push(part);
+  }
+  return names;
+}
+
+export function groupName(group: GpuGroup): string {
+  return group.first === group.last
+    ? `${group.pool} ${group.first}`
+    : `${group.pool} ${group.first}–${group.last}`;
+}

@@ -1,0 +1,73 @@
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { fetchLoopPresets } from "@/api/routes";
+import { CONTROL } from "@/ui/control";
+import { Failed } from "@/ui/States";
+import { PresetCard } from "./PresetCard";
+import { useOpenPreset } from "./useOpenPreset";
+
+/** Loops that ship with coloop, as cards. */
+export function Gallery({ onOpened }: { onOpened?: () => void }) {
+  const presets = useQuery({ queryKey: ["presets", "loops"], queryFn: fetchLoopPresets });
+  const [filter, setFilter] = useState("");
+  const { open, opening } = useOpenPreset(onOpened);
+
+  if (presets.isPending) return <Skeletons />;
+  if (presets.isError) {
+    return (
+      <Failed
+        title="The presets could not be read"
+        error={presets.error}
+        onRetry={() => void presets.refetch()}
+      />
+    );
+  }
+  const words = filter.toLowerCase().split(/\s+/);
+  const shown = presets.data.filter((preset) => {
+    const text = [preset.name, preset.title, preset.description, ...(preset.tags ?? [])]
+      .join(" ")
+      .toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
+  return (
+    <>
+      <input
+        role="searchbox"
+        aria-label="Filter presets"
+        placeholder="Filter by name or tag"
+        className={`${CONTROL} mb-4 max-w-80`}
+        value={filter}
+        onChange={(event) => setFilter(event.target.value)}
+      />
+      {shown.length === 0 ? (
+        <p className="text-muted text-sm">No preset matches “{filter}”.</p>
+      ) : null}
+      <ul className="grid grid-cols-[repeat(auto-fill,minmax(256px,1fr))] gap-3">
+        {shown.map((preset) => (
+          <li key={preset.name}>
+            <PresetCard
+              preset={preset}
+              isOpening={opening === preset.name}
+              isDisabled={opening !== null}
+              onOpen={() => void open(preset.name)}
+            />
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function Skeletons() {
+  return (
+    <div
+      role="status"
+      aria-label="Loading the presets"
+      className="grid grid-cols-[repeat(auto-fill,minmax(256px,1fr))] gap-3"
+    >
+      {Array.from({ length: 6 }, (_, index) => (
+        <div key={index} className="skeleton h-40" />
+      ))}
+    </div>
+  );
+}

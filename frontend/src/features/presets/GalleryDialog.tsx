@@ -1,0 +1,19 @@
+import { useDialogs } from "@/session/dialogs";
+import { Dialog } from "@/ui/Dialog";
+import { Gallery } from "./Gallery";
+
+export function GalleryDialog() {
+  const isOpen = useDialogs((state) => state.open === "gallery");
+  const show = useDialogs((state) => state.show);
+  return (
+    <Dialog
+      title="Presets"
+      description="Each opens as a new loop of your own. What is open now stays as it is."
+      isOpen={isOpen}
+      onClose={() => show(null)}
+      width="max-w-5xl"
+    >
+      <Gallery onOpened={() => show(null)} />
+    </Dialog>
+  );
+}

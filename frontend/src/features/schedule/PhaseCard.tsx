@@ -1,0 +1,140 @@
+import { ChevronLeft, ChevronRight, Repeat, X } from "lucide-react";
+import type { JsonObject } from "@/api/types";
+import { groupPhase } from "@/document/commands/groupPhase";
+import { mergePhases } from "@/document/commands/mergePhases";
+import { movePhase } from "@/document/commands/movePhase";
+import { removePhase } from "@/document/commands/removePhase";
+import { useDocument, useOpenLoop, useSync } from "@/document/context";
+import { isGroup, type PhasePath, phaseAt, phaseSpecPath } from "@/document/phases";
+import { indexProblems, problemsAt, worstSeverity } from "@/features/problems/group";
+import { SeverityIcon } from "@/features/problems/SeverityIcon";
+import { isObject, joinPath } from "@/lib/paths";
+import { useSelection } from "@/session/selection";
+import { classes } from "@/ui/classes";
+import { IconButton } from "@/ui/IconButton";
+import { PortChip } from "./PortChip";
+import { listText, phaseLength } from "./phaseText";
+
+interface PhaseCardProps {
+  phase: JsonObject;
+  at: PhasePath;
+  isLast: boolean;
+  /** Filled while the phase runs. */
+  progress: number | null;
+}
+
+/** One phase of the strip: name, length, live ports, overrides; pressed, its settings open. */
+export function PhaseCard({ phase, at, isLast, progress }: PhaseCardProps) {
+  const { store } = useOpenLoop();
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const chosen = useSelection((state) => state.phase);
+  const isChosen = chosen?.join() === at.join();
+  const problems = useSync((state) => indexProblems(state.check?.report.diagnostics).loop);
+  const worst = worstSeverity(problemsAt(problems, joinPath(phaseSpecPath(at)), false));
+  const learn = Array.isArray(phase.learn) ? phase.learn.map(String) : [];
+  const overrides = isObject(phase.set) ? Object.keys(phase.set).length : 0;
+  const index = at.at(-1) ?? 0;
+  const name = String(phase.name ?? `phase ${index + 1}`);
+  const neighbour = (side: -1 | 1) => {
+    const next = phaseAt(store.getState().document, [...at.slice(0, -1), index + side]);
+    return at.length === 1 && next !== null && isGroup(next);
+  };
+
+  const move = (by: -1 | 1) => {
+    const { dispatch } = store.getState();
+    if (neighbour(by)) {
+      dispatch(mergePhases, { at, side: by });
+      useSelection.getState().clear();
+      return;
+    }
+    dispatch(movePhase, { at, by });
+    useSelection.getState().select({ phase: [...at.slice(0, -1), index + by] });
+  };
+
+  return (
+    <article className={classes("phase-card group/phase", isChosen && "phase-card-chosen")}>
+      <button
+        type="button"
+        className="flex min-h-0 w-full flex-1 flex-col gap-1 p-2 text-left"
+        aria-pressed={isChosen}
+        onClick={() => useSelection.getState().select({ phase: at })}
+      >
+        <span className="flex w-full items-center gap-1">
+          <span className="min-w-0 flex-1 truncate font-semibold text-xs" title={name}>
+            {name}
+          </span>
+          {worst ? <SeverityIcon severity={worst} size={13} /> : null}
+        </span>
+        <span className="truncate text-muted text-xs">{phaseLength(phase)}</span>
+        <span className="flex flex-wrap gap-1 overflow-hidden">
+          {learn.map((port) => (
+            <PortChip key={port} name={port} />
+          ))}
+          {learn.length === 0 && phase.fill === undefined ? (
+            <span className="text-2xs text-faint">learns nothing</span>
+          ) : null}
+          {phase.fill === undefined ? null : (
+            <span className="text-2xs text-faint">fills {listText(phase.fill)}</span>
+          )}
+        </span>
+        {overrides > 0 ? (
+          <span className="text-2xs text-faint">
+            {overrides} {overrides === 1 ? "override" : "overrides"}
+          </span>
+        ) : null}
+      </button>
+      {progress === null ? null : (
+        <span
+          className="absolute bottom-0 left-0 h-0.5 bg-accent"
+          style={{ width: `${progress * 100}%` }}
+        />
+      )}
+      {isReadonly ? null : (
+        <span className="phase-card-tools">
+          <IconButton
+            label={`Move ${name} left`}
+            size="small"
+            className="size-5"
+            disabled={index === 0}
+            onClick={() => move(-1)}
+          >
+            <ChevronLeft size={13} />
+          </IconButton>
+          <IconButton
+            label={`Move ${name} right`}
+            size="small"
+            className="size-5"
+            disabled={isLast}
+            onClick={() => move(1)}
+          >
+            <ChevronRight size={13} />
+          </IconButton>
+          {at.length === 1 ? (
+            <IconButton
+              label={`Repeat ${name}`}
+              size="small"
+              className="size-5"
+              onClick={() => {
+                store.getState().dispatch(groupPhase, { at, repeat: 2 });
+                useSelection.getState().select({ phase: at });
+              }}
+            >
+              <Repeat size={12} />
+            </IconButton>
+          ) : null}
+          <IconButton
+            label={`Remove ${name}`}
+            size="small"
+            className="size-5"
+            onClick={() => {
+              store.getState().dispatch(removePhase, { at });
+              useSelection.getState().clear();
+            }}
+          >
+            <X size={13} />
+          </IconButton>
+        </span>
+      )}
+    </article>
+  );
+}

@@ -1,0 +1,49 @@
+/** How long a phase lasts, in words. Pure. */
+import type { Json, JsonObject } from "@/api/types";
+import { formatCount } from "@/lib/format";
+import { isObject } from "@/lib/paths";
+
+export function phaseLength(phase: JsonObject): string {
+  const { steps, epochs, until } = phase;
+  if (typeof steps === "number") return `${formatCount(steps)} ${steps === 1 ? "step" : "steps"}`;
+  if (typeof epochs === "number")
+    return `${formatCount(epochs)} ${epochs === 1 ? "epoch" : "epochs"}`;
+  if (isObject(epochs))
+    return `${String(epochs.count ?? "?")} epochs of ${String(epochs.of ?? "?")}`;
+  if (until !== undefined && until !== null) return `until ${listText(until)}`;
+  return "no end yet";
+}
+
+export function listText(value: Json | undefined): string {
+  if (Array.isArray(value)) return value.map(String).join(", ");
+  return value === undefined || value === null ? "" : String(value);
+}
+
+/** A trigger or annealing in one line. */
+export function entryText(entry: JsonObject): string {
+  const { when, do: action, path, from, to } = entry;
+  if (isObject(when)) {
+    const { metric, for: times, ...bounds } = when;
+    const test = Object.entries(bounds)
+      .map(([name, value]) => `${name.replaceAll("_", " ")} ${String(value)}`)
+      .join(" ");
+    const act = isObject(action)
+      ? Object.entries(action)
+          .map(([name, value]) =>
+            value === true
+              ? name.replaceAll("_", " ")
+              : `${name.replaceAll("_", " ")} ${short(value)}`,
+          )
+          .join(", ")
+      : "";
+    const again = times === undefined ? "" : ` for ${String(times)}`;
+    return `${String(metric ?? "?")} ${test}${again} → ${act || "?"}`;
+  }
+  if (path !== undefined) return `${String(path)}: ${String(from)} → ${String(to)}`;
+  return JSON.stringify(entry);
+}
+
+function short(value: Json | undefined): string {
+  const text = typeof value === "string" ? value : JSON.stringify(value);
+  return text && text.length > 32 ? `${text.slice(0, 31)}…` : (text ?? "");
+}

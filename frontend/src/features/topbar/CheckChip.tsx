@@ -1,0 +1,40 @@
+import { CircleCheckBig, LoaderCircle } from "lucide-react";
+import { useSync } from "@/document/context";
+import { indexProblems } from "@/features/problems/group";
+import { SeverityIcon } from "@/features/problems/SeverityIcon";
+import { formatPlural } from "@/lib/format";
+import { usePreferences } from "@/session/preferences";
+
+/** How the loop checks, in one word; pressed, the problems open. */
+export function CheckChip() {
+  const total = useSync((state) =>
+    state.check ? indexProblems(state.check.report.diagnostics).total : null,
+  );
+  const status = useSync((state) => state.checkStatus);
+  const set = usePreferences((state) => state.set);
+  const isBusy = status === "checking" && total === null;
+  return (
+    <button
+      type="button"
+      className="flex h-7 items-center gap-1.5 whitespace-nowrap rounded-2 px-2 text-muted text-xs hover:bg-hover"
+      onClick={() => set({ isDockOpen: true, dockTab: "problems" })}
+    >
+      {isBusy ? <LoaderCircle size={14} className="animate-spin" aria-hidden="true" /> : null}
+      {total === null ? (isBusy ? "Checking" : "Not checked") : null}
+      {total && total.error > 0 ? (
+        <>
+          <SeverityIcon severity="error" />{" "}
+          <span className="text-error">{formatPlural(total.error, "error")}</span>
+        </>
+      ) : total && total.warning > 0 ? (
+        <>
+          <SeverityIcon severity="warning" /> {formatPlural(total.warning, "warning")}
+        </>
+      ) : total ? (
+        <>
+          <CircleCheckBig size={14} className="text-success-mark" aria-hidden="true" /> No problems
+        </>
+      ) : null}
+    </button>
+  );
+}

@@ -1,0 +1,66 @@
+import { useState } from "react";
+import { toast } from "sonner";
+import { useLocation } from "wouter";
+import { errorMessage } from "@/api/client";
+import { useOpenLoop, useSync } from "@/document/context";
+import { formatAgo } from "@/lib/format";
+import { Button } from "@/ui/Button";
+import { Dialog } from "@/ui/Dialog";
+
+/** Two versions of one loop: nothing is lost until the user chooses. */
+export function ConflictDialog() {
+  const { sync } = useOpenLoop();
+  const conflict = useSync((state) => state.conflict);
+  const [isBusy, setBusy] = useState(false);
+  const [, navigate] = useLocation();
+  if (!sync || !conflict) return null;
+
+  const act = async (work: () => unknown) => {
+    setBusy(true);
+    try {
+      await work();
+    } catch (error) {
+      toast.error(errorMessage(error));
+    } finally {
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog
+      title="This loop was changed elsewhere"
+      description={`Another tab or person saved “${conflict.name}” ${formatAgo(conflict.updated_at)}. Your changes are not saved yet.`}
+      isOpen
+      isBlocking
+      onClose={() => {}}
+      footer={
+        <>
+          <Button
+            disabled={isBusy}
+            onClick={() => void act(async () => navigate(`/loops/${(await sync.openCopy()).id}`))}
+          >
+            Open mine as a copy
+          </Button>
+          <Button disabled={isBusy} onClick={() => void act(() => sync.takeTheirs())}>
+            Take theirs
+          </Button>
+          <Button look="primary" disabled={isBusy} onClick={() => void act(() => sync.keepMine())}>
+            Keep mine
+          </Button>
+        </>
+      }
+    >
+      <ul className="list-disc space-y-1 pl-5 text-muted text-sm">
+        <li>
+          <b className="text-text">Keep mine</b> saves your version over theirs. Theirs stays in the
+          loop's versions.
+        </li>
+        <li>
+          <b className="text-text">Take theirs</b> shows their version here. Undo brings yours back.
+        </li>
+        <li>
+          <b className="text-text">Open mine as a copy</b> keeps both, as two loops.
+        </li>
+      </ul>
+    </Dialog>
+  );
+}

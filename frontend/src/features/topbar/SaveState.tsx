@@ -1,0 +1,51 @@
+import { Check, CloudOff, LoaderCircle, TriangleAlert } from "lucide-react";
+import { useSync } from "@/document/context";
+import { Tooltip } from "@/ui/Tooltip";
+
+const LOOK = {
+  saved: { Icon: Check, text: "Saved", className: "text-muted" },
+  unsaved: { Icon: LoaderCircle, text: "Saving", className: "text-muted" },
+  saving: { Icon: LoaderCircle, text: "Saving", className: "text-muted" },
+  offline: { Icon: CloudOff, text: "Offline", className: "text-warning" },
+  conflict: { Icon: TriangleAlert, text: "Conflict", className: "text-error" },
+  refused: { Icon: TriangleAlert, text: "Not saved", className: "text-error" },
+} as const;
+
+const HELP: Record<keyof typeof LOOK, string> = {
+  saved: "Every change is on the server.",
+  unsaved: "Your changes are on their way to the server.",
+  saving: "Your changes are on their way to the server.",
+  offline:
+    "The server does not answer. Your changes are kept in this browser and saved as soon as it is back.",
+  conflict: "This loop was changed elsewhere. Choose which version to keep.",
+  refused: "The server did not take the last change. It is kept in this browser.",
+};
+
+/** Whether the loop is saved, truthfully. */
+export function SaveState() {
+  const save = useSync((state) => (state.brokenText ? "refused" : state.save));
+  const message = useSync((state) => state.saveMessage);
+  const isBroken = useSync((state) => state.brokenText !== null);
+  const { Icon, text, className } = LOOK[save];
+  const help = isBroken
+    ? "The text does not read, so it is not saved. It is kept in this browser."
+    : (message ?? HELP[save]);
+  return (
+    <Tooltip text={help}>
+      <span
+        role="status"
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: the reason is in its tooltip
+        tabIndex={0}
+        data-save={save}
+        className={`flex items-center gap-1 whitespace-nowrap rounded-1 px-1 text-xs ${className}`}
+      >
+        <Icon
+          size={13}
+          aria-hidden="true"
+          className={save === "saving" || save === "unsaved" ? "animate-spin" : ""}
+        />
+        {text}
+      </span>
+    </Tooltip>
+  );
+}

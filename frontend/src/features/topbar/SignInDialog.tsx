@@ -1,0 +1,61 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { errorMessage } from "@/api/client";
+import { signIn } from "@/api/routes";
+import { useDialogs } from "@/session/dialogs";
+import { Button } from "@/ui/Button";
+import { CONTROL } from "@/ui/control";
+import { Dialog } from "@/ui/Dialog";
+
+/** Asks for the server's token, once a browser. */
+export function SignInDialog() {
+  const isOpen = useDialogs((state) => state.open === "signIn");
+  const show = useDialogs((state) => state.show);
+  const [token, setToken] = useState("");
+  const [problem, setProblem] = useState<string | null>(null);
+  const client = useQueryClient();
+
+  const send = async (event: React.FormEvent) => {
+    event.preventDefault();
+    try {
+      await signIn(token);
+      setToken("");
+      setProblem(null);
+      show(null);
+      await client.resetQueries();
+    } catch (error) {
+      setProblem(errorMessage(error));
+    }
+  };
+  return (
+    <Dialog
+      title="Sign in"
+      description="This server asks for its token, the value of COLOOP_TOKEN where it was started."
+      isOpen={isOpen}
+      isBlocking
+      onClose={() => {}}
+    >
+      <form onSubmit={(event) => void send(event)} className="flex flex-col gap-3">
+        <label className="flex flex-col gap-1 text-sm">
+          Token
+          <input
+            type="password"
+            autoComplete="current-password"
+            className={CONTROL}
+            value={token}
+            aria-invalid={problem !== null || undefined}
+            onChange={(event) => setToken(event.target.value)}
+          />
+        </label>
+        {problem ? (
+          <p role="alert" className="text-error text-sm">
+            {problem}
+          </p>
+        ) : null}
+        <Button type="submit" look="primary" className="self-end" disabled={token === ""}>
+          Sign in
+        </Button>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,142 @@
+import {
+  Download,
+  Ellipsis,
+  FileUp,
+  Keyboard,
+  LayoutGrid,
+  Redo2,
+  Search,
+  Undo2,
+} from "lucide-react";
+import { useRef } from "react";
+import { toast } from "sonner";
+import { showKeys } from "@/app/actions";
+import { useDocument, useOpenLoop } from "@/document/context";
+import { useExport } from "@/features/loops/useExport";
+import { useImport } from "@/features/loops/useImport";
+import { useDialogs } from "@/session/dialogs";
+import { Button } from "@/ui/Button";
+import { IconButton } from "@/ui/IconButton";
+import { Menu, MenuItem, MenuSeparator } from "@/ui/Menu";
+import { Brand } from "./Brand";
+import { CheckChip } from "./CheckChip";
+import { LoopName } from "./LoopName";
+import { PageNav } from "./PageNav";
+import { RunButton } from "./RunButton";
+import { SaveState } from "./SaveState";
+import { ThemeMenu } from "./ThemeMenu";
+
+/** The head of the editor. */
+export function TopBar() {
+  const exportYaml = useExport();
+  const show = useDialogs((state) => state.show);
+  return (
+    <header className="flex h-12 shrink-0 items-center gap-2 border-line border-b bg-surface px-3">
+      <Brand />
+      <PageNav />
+      <span className="mx-1 h-5 w-px bg-line" />
+      <LoopName />
+      <SaveState />
+      <span className="flex-1" />
+      <History />
+      <CheckChip />
+      <Button
+        icon={<LayoutGrid size={14} />}
+        className="max-xl:hidden"
+        onClick={() => show("gallery")}
+      >
+        Presets
+      </Button>
+      <Button icon={<Download size={14} />} onClick={() => void exportYaml()}>
+        Export
+      </Button>
+      <RunButton />
+      <ThemeMenu />
+      <MoreMenu />
+    </header>
+  );
+}
+
+function History() {
+  const { store } = useOpenLoop();
+  const undone = useDocument((state) => state.history.past.at(-1)?.label ?? null);
+  const redone = useDocument((state) => state.history.future[0]?.label ?? null);
+  const isReadonly = useDocument((state) => state.isReadonly);
+  const travel = (way: "undo" | "redo") => {
+    const label = store.getState()[way]();
+    if (label) toast(`${way === "undo" ? "Undid" : "Redid"}: ${label}`, { id: "history" });
+  };
+  return (
+    <span className="flex">
+      <IconButton
+        label={undone ? `Undo: ${undone}` : "Nothing to undo"}
+        keys={showKeys("mod+z")}
+        disabled={undone === null || isReadonly}
+        onClick={() => travel("undo")}
+      >
+        <Undo2 size={16} />
+      </IconButton>
+      <IconButton
+        label={redone ? `Redo: ${redone}` : "Nothing to redo"}
+        keys={showKeys("mod+shift+z")}
+        disabled={redone === null || isReadonly}
+        onClick={() => travel("redo")}
+      >
+        <Redo2 size={16} />
+      </IconButton>
+    </span>
+  );
+}
+
+function MoreMenu() {
+  const show = useDialogs((state) => state.show);
+  const open = useImport();
+  const files = useRef<HTMLInputElement>(null);
+  return (
+    <>
+      <input
+        ref={files}
+        type="file"
+        accept=".yaml,.yml"
+        multiple
+        hidden
+        aria-label="YAML files"
+        onChange={(event) => {
+          void open([...(event.target.files ?? [])]);
+          event.target.value = "";
+        }}
+      />
+      <Menu
+        align="end"
+        trigger={
+          <button
+            type="button"
+            aria-label="More"
+            title="More"
+            className="inline-flex size-8 items-center justify-center rounded-2 text-muted hover:bg-hover hover:text-text"
+          >
+            <Ellipsis size={16} />
+          </button>
+        }
+      >
+        <MenuItem icon={<LayoutGrid size={14} />} keys="G" onSelect={() => show("gallery")}>
+          Presets gallery
+        </MenuItem>
+        <MenuItem icon={<FileUp size={14} />} onSelect={() => files.current?.click()}>
+          Import YAML…
+        </MenuItem>
+        <MenuSeparator />
+        <MenuItem
+          icon={<Search size={14} />}
+          keys={showKeys("mod+k")}
+          onSelect={() => show("commands")}
+        >
+          All commands
+        </MenuItem>
+        <MenuItem icon={<Keyboard size={14} />} keys="?" onSelect={() => show("shortcuts")}>
+          Keyboard shortcuts
+        </MenuItem>
+      </Menu>
+    </>
+  );
+}

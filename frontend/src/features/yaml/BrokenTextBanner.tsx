@@ -1,0 +1,27 @@
+import { useOpenLoop, useSync } from "@/document/context";
+import { usePreferences } from "@/session/preferences";
+import { Button } from "@/ui/Button";
+
+/** Over the graph while the text does not read: what is seen is the last good state. */
+export function BrokenTextBanner() {
+  const { sync } = useOpenLoop();
+  const isBroken = useSync((state) => state.brokenText !== null);
+  const set = usePreferences((state) => state.set);
+  if (!isBroken) return null;
+  return (
+    <div className="pointer-events-none absolute inset-0 bg-[color-mix(in_oklab,var(--canvas)_45%,transparent)]">
+      <div
+        role="status"
+        className="pointer-events-auto mx-auto mt-3 flex w-fit items-center gap-3 rounded-2 border border-line bg-hover px-3 py-2 text-sm shadow-2"
+      >
+        The text has errors. The graph shows the last good state.
+        <Button size="small" onClick={() => set({ isDockOpen: true, dockTab: "yaml" })}>
+          Show the text
+        </Button>
+        <Button size="small" onClick={() => sync?.discardBrokenText()}>
+          Discard
+        </Button>
+      </div>
+    </div>
+  );
+}
