@@ -12,6 +12,7 @@ number. `None` means "not set" or "decided by the compiler", as the docstring of
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal, Self, TypeVar, get_args
 
@@ -39,6 +40,26 @@ Flag = Annotated[bool, Field(strict=True)]
 NodeId = Annotated[str, StringConstraints(pattern=NODE_PATTERN, max_length=64)]
 Name = Annotated[str, StringConstraints(pattern=NAME_PATTERN, max_length=100)]
 Text = Annotated[str, StringConstraints(min_length=1)]
+
+PORT_PATTERN = r"^[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*$"
+
+
+def _formed(pattern: str, example: str) -> AfterValidator:
+    """Text of a form that the message can show."""
+    form = re.compile(pattern)
+
+    def check(text: str) -> str:
+        if not form.fullmatch(text):
+            raise problem("bad_value", f"`{example}` is expected", found=text)
+        return text
+
+    return AfterValidator(check)
+
+
+PortName = Annotated[str, _formed(PORT_PATTERN, "node.port")]
+LearnName = Annotated[str, _formed(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)?", "node.port")]
+FullName = Annotated[str, _formed(r"[a-z][a-z0-9_]*\.full", "buffer.full")]
+MetricName = Annotated[str, _formed(r"[a-z][a-z0-9_]*\.[A-Za-z0-9_@./-]+", "node.metric")]
 
 T = TypeVar("T")
 

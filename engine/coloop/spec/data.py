@@ -41,7 +41,7 @@ class InlineSource(Section):
 
     type: Literal["inline"]
     """Rows written in the loop itself."""
-    rows: tuple[dict[str, PlainValue], ...] = setting(widget="text")
+    rows: tuple[dict[str, PlainValue], ...] = setting(widget="text", hot=True)
     """Each row maps columns to values."""
 
 

@@ -14,14 +14,23 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema, model_validator
 
-from coloop.spec.base import Name, NodeId, Number, PlainValue, Section, Whole, problem, setting
+from coloop.spec.base import (
+    PORT_PATTERN,
+    Name,
+    NodeId,
+    Number,
+    PlainValue,
+    Section,
+    Whole,
+    problem,
+    setting,
+)
 from coloop.spec.nodes import BaseNode, Node
 from coloop.spec.placement import Hardware, Run
 from coloop.spec.ports import HANDLES, PORTS, InPort, OutPort
 from coloop.spec.schedule import Schedule
 
 _PORT = re.compile(r"^\s*([a-z][a-z0-9_]*)\.([a-z][a-z0-9_]*)\s*$")
-PORT_PATTERN = r"^[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*$"
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -23,6 +23,7 @@ from coloop.spec.base import (
     Number,
     OneOrMany,
     PlainValue,
+    PortName,
     Section,
     Text,
     Whole,
@@ -377,7 +378,7 @@ class EvaluateNode(BaseNode):
     """Metrics, on held-out rows or on the step's own."""
     instead_of: NodeId | None = setting(None, widget="node")
     """Run the stages after this node once more, on the rows at `rows`. Null: the step's tables."""
-    of: tuple[Text, ...] = setting((), level="advanced", widget="port")
+    of: tuple[PortName, ...] = setting((), level="advanced", widget="port")
     """Teaching ports (`node.port`) whose loss and accuracy are reported, without learning."""
     every: Whole = setting(20, ge=1, hot=True, unit="steps")
     """Steps between two readings; also at step 0 and at the end."""

@@ -6,7 +6,7 @@ from typing import Self
 
 from pydantic import model_validator
 
-from coloop.spec.base import Name, Number, Section, Text, Whole, problem, setting
+from coloop.spec.base import MetricName, Name, Number, Section, Text, Whole, problem, setting
 
 
 class Pool(Section):
@@ -73,7 +73,7 @@ class Run(Section):
     """Steps between checkpoints; null: at the end and when stopped."""
     keep: Whole = setting(2, ge=1, level="advanced", hot=True)
     """Newest checkpoints that stay; the best one stays besides."""
-    best: Text | None = setting(None)
+    best: MetricName | None = setting(None)
     """Metric (`node.metric`) by which the best checkpoint is known; greater is better."""
     storage: Text | None = setting(None, level="advanced", widget="path")
     """Where checkpoints and samples go: a folder or an fsspec URL; null: the run folder."""

@@ -8,6 +8,9 @@ from pydantic import Discriminator, Tag, model_validator
 
 from coloop.spec.base import (
     Flag,
+    FullName,
+    LearnName,
+    MetricName,
     Name,
     NodeId,
     Number,
@@ -92,11 +95,11 @@ class Phase(Section):
     """Ends after so many steps."""
     epochs: Epochs | None = setting(None)
     """Ends after so many passes over its source."""
-    until: OneOrMany[Text] | None = setting(None)
+    until: OneOrMany[FullName] | None = setting(None)
     """Ends when buffers are full: `pool.full`, or a list."""
     max_steps: Whole | None = setting(None, ge=1, level="advanced")
     """Most steps of `until` or `epochs`."""
-    learn: tuple[Text, ...] = setting((), widget="port")
+    learn: tuple[LearnName, ...] = setting((), widget="port")
     """Teaching ports that are live (`actor.rewards`), or nodes with all their ports."""
     fill: OneOrMany[NodeId] = setting((), level="advanced", widget="node")
     """Buffers that are written."""
@@ -204,7 +207,7 @@ class Anneal(Section):
 class When(Section):
     """A condition on a metric."""
 
-    metric: Text = setting()
+    metric: MetricName = setting()
     """`node.metric`, e.g. `probe.accuracy`."""
     above: Number | None = setting(None)
     """True above this."""
