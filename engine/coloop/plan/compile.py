@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from coloop.errors import PlanRefused
-from coloop.plan.decisions import decide
+from coloop.plan.decisions import DEFAULT_ENGINE, decide
 from coloop.plan.explain import explain
 from coloop.plan.phases import (
     FlatPhase,
@@ -127,7 +127,7 @@ class Compiler:
                     members=group.members,
                     trains=group.trainable,
                     source=_source(spec, group.name),
-                    engine=rollouts[0].engine if rollouts else None,
+                    engine=(rollouts[0].engine or DEFAULT_ENGINE) if rollouts else None,
                     backend=(training.backend if training else None) or "single"
                     if group.trainable
                     else None,

@@ -8,12 +8,22 @@ from coloop.spec.groups import weights_groups
 from coloop.spec.nodes import ActorNode
 
 
+DEFAULT_ENGINE = "torch"
+
+
 def decide(spec: LoopSpec) -> tuple[Decision, ...]:
     """Every open value of the loop."""
     return tuple(_decisions(spec))
 
 
 def _decisions(spec: LoopSpec) -> Iterator[Decision]:
+    for name, node in spec.nodes.items():
+        if isinstance(node, ActorNode) and node.rollout.engine is None:
+            yield Decision(
+                path=f"nodes.{name}.rollout.engine",
+                value=DEFAULT_ENGINE,
+                reason="exact log-probs and the fastest for small models; runs everywhere",
+            )
     on_cpu = spec.hardware.preset_name == "cpu"
     for group in weights_groups(spec).values():
         owner = spec.nodes[group.name]

@@ -23,7 +23,7 @@ REWARD_SOURCES = {"model": "reward models", "remote": "remote rewards"}
 FAMILIES = frozenset(
     {"grpo", "dr_grpo", "rloo", "reinforce", "reinforce_pp_baseline", "sft", "dpo", "spin"}
 )
-ENGINES = frozenset({"torch"})
+ENGINES = frozenset({None, "torch"})
 BACKENDS = frozenset({None, "single"})
 
 

@@ -7,7 +7,7 @@ trained and no weights are touched.
 
 from collections.abc import Hashable, Mapping, Sequence
 
-from coloop.recipes import RECIPES
+from coloop.recipes import recipe_of
 from coloop.recipes.protocol import CreditInput, CreditOutput, EdgeScores
 from coloop.roles.inputs import deliver
 from coloop.roles.messages import LearnItem
@@ -80,7 +80,7 @@ def _credited(
     differences = None
     if settings.kl is not None and settings.kl.into == "reward":
         differences = [_difference(row, reference[row.id]) for row in kept]
-    output: CreditOutput = RECIPES[settings.family].credit(  # type: ignore[attr-defined]
+    output: CreditOutput = recipe_of(settings).credit(  # type: ignore[attr-defined]
         CreditInput(
             edges=edges,
             groups=groups,
@@ -112,14 +112,9 @@ def _credited(
         "without_reference": missing_reference,
         "versions": sorted({row.version for row in kept}),
     }
-    metrics = dict(output.metrics)
-    for edge in edges:
-        numbers = [score for score in edge.scores if isinstance(score, float | int)]
-        if numbers:
-            metrics[f"reward/{edge.name}"] = sum(numbers) / len(numbers)
     return Outcome(
         items={PORT: items},
-        metrics=metrics,
+        metrics=output.metrics,
         detail=detail,
         alerts=list(output.alerts),
         outputs={"credited": Table(rows=_credited_rows(node, kept, output))},

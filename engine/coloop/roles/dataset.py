@@ -5,6 +5,7 @@ from typing import Any
 
 from coloop.data.cursor import DataCursor, Draw, steps_for
 from coloop.data.sources import Source, open_source, unfolded
+from coloop.plan.types import PhasePlan
 from coloop.roles.protocol import Call, Context, Outcome
 from coloop.roles.seeds import derive_seed
 from coloop.spec.nodes import DatasetNode
@@ -44,6 +45,12 @@ class DatasetRole:
         if rows and "chosen" in rows[0].columns and "rejected" in rows[0].columns:
             outputs["pairs"] = table
         return Outcome(outputs=outputs, samples=len(rows))
+
+    def phase_starts(self, phase: PhasePlan, steps: int | None) -> None:
+        """A phase that counts passes over this dataset begins with a new pass."""
+        del steps
+        if phase.epochs_of == self._node and self._cursor.position:
+            self._cursor.drawn = (self._cursor.epoch + 1) * self._cursor.rows
 
     def steps_for_epochs(self, epochs: float) -> int:
         """Steps that draw every row so often."""

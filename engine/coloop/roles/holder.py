@@ -18,13 +18,12 @@ from coloop.errors import CheckpointError, ColoopError
 from coloop.models import LoadedModel, build_model, read_weights, save_hf
 from coloop.plan.types import WeightsPlan
 from coloop.roles.seeds import derive_seed
-from coloop.rollout.protocol import RolloutEngine
-from coloop.rollout.torch_engine import TorchEngine
+from coloop.rollout import ENGINES, RolloutEngine
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of
 from coloop.spec.nodes import model_of
-from coloop.training import SingleBackend, TrainBackend
-from coloop.training.forward import ForwardOptions, TokenModel, score_sequences
+from coloop.sync import CHANNELS, WeightChannel
+from coloop.training import BACKENDS, Scorer, TrainBackend
 
 TRAINER_FILE = "trainer.pt"
 
@@ -41,6 +40,8 @@ class Holder:
     device: str = "cpu"
     version: int = 0
     _engine: RolloutEngine | None = None
+    _channel: WeightChannel | None = None
+    _scorer: Scorer | None = None
 
     def trainer(self) -> TrainBackend:
         if self.backend is None:
@@ -53,19 +54,21 @@ class Holder:
         """Log-probs of each sequence's tokens by these weights; 0 outside of its loss mask."""
         if self.backend is not None:
             return self.backend.score(sequences, temperature=temperature)
-        frozen = TokenModel(self.loaded.model, ForwardOptions())
-        return score_sequences(frozen, sequences, temperature=temperature)
+        if self._scorer is None:
+            self._scorer = Scorer(self.loaded.model)
+        return self._scorer.score(sequences, temperature=temperature)
 
     def engine(self) -> RolloutEngine:
         """The rollout engine with the weights of this version."""
         if self._engine is None:
-            self._engine = TorchEngine(
+            self._engine = ENGINES[self.engine_name or "torch"](
                 self.loaded.model,
-                self.loaded.tokenizer,
+                tokenizer=self.loaded.tokenizer,
                 max_num_seqs=self.max_num_seqs,
                 device=self.device,
                 version=self.version,
             )
+            self._channel = CHANNELS["local"]()
         if self._engine.version != self.version:
             self.sync()
         return self._engine
@@ -73,10 +76,10 @@ class Holder:
     def sync(self) -> Mapping[str, float]:
         """Push the weights into the engine and prove that they arrived; an engine that was never asked for
         gets them when it is built."""
-        if self._engine is None or self._engine.version == self.version:
+        if self._engine is None or self._channel is None or self._engine.version == self.version:
             return {}
-        self._engine.load_weights(self.loaded.model.named_parameters(), self.version)
-        return {}
+        proof = self._channel.push(self.loaded.model, self._engine, version=self.version)
+        return {"sync/difference": proof.difference}
 
     def take_weights(self, source: "Holder", *, ema: float, folder: Path | None) -> None:
         """new = ema * old + (1 - ema) * the source's, now or as a checkpoint folder holds them."""
@@ -137,7 +140,9 @@ def build_holder(
     backend = None
     if weights.trains:
         training = training_of(spec, weights.name)
-        backend = SingleBackend(loaded.model, training, group=weights.name)
+        backend = BACKENDS[training.backend or "single"](
+            loaded.model, training, group=weights.name
+        )
     else:
         loaded.model.requires_grad_(False)
     rollouts = [getattr(spec.nodes[member], "rollout", None) for member in weights.members]

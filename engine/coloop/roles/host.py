@@ -19,6 +19,7 @@ from coloop.batch import Pair
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import ColoopError
 from coloop.plan.types import WeightsPlan
+from coloop.recipes import recipe_of
 from coloop.roles.holder import Holder, build_holder
 from coloop.roles.messages import (
     Completion,
@@ -33,14 +34,16 @@ from coloop.roles.messages import (
     Sampling,
 )
 from coloop.roles.tokens import Encoder
-from coloop.recipes import RECIPES
 from coloop.rollout.protocol import GenerationRequest
-from coloop.spec.algorithm import family_of, node_algorithms, resolve_algorithm
+from coloop.spec.algorithm import node_algorithms, resolve_algorithm
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of
 from coloop.spec.paths import apply_overrides
 from coloop.tables import Tokens
 from coloop.training import Hooks, TeachingLoad
+
+
+REWARDS = "rewards"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,6 +275,7 @@ class PoolHost:
             for item in load.items
             if item.example is not None and item.example.tokens is not None
         }
+        temperature = heats.pop() if len(heats) == 1 and load.port == REWARDS else 1.0
         loads = []
         for entry in node_algorithms(spec, load.node)[load.port]:
             settings = resolve_algorithm(entry, max_new_tokens=longest)
@@ -279,11 +283,11 @@ class PoolHost:
                 TeachingLoad(
                     role=load.node,
                     port=load.port,
-                    recipe=RECIPES[family_of(str(entry.name))],
+                    recipe=recipe_of(settings),
                     settings=settings,
                     rows=rows,  # type: ignore[arg-type]
                     weight=float(entry.weight),
-                    temperature=heats.pop() if len(heats) == 1 else 1.0,
+                    temperature=temperature,
                 )
             )
         return loads
