@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -42,7 +43,7 @@ def load_pretrained(
             model = AutoModelForCausalLM.from_pretrained(
                 source, dtype=dtype, use_safetensors=True, **options
             )
-    except (OSError, ValueError, ImportError) as error:
+    except (OSError, ValueError, ImportError, SafetensorError) as error:
         raise ModelUnavailable(_reason(path, source, error)) from error
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         raise ModelUnavailable(

@@ -12,9 +12,9 @@ from transformers.utils import logging
 def without_bars() -> Iterator[None]:
     """Loads and saves models silently inside; what was set before comes back."""
     was_enabled = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
         yield
     finally:
         if was_enabled:
-            logging.enable_progress_bar()
+            logging.enable_progress_bar()  # type: ignore[no-untyped-call]

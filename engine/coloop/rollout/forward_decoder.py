@@ -33,9 +33,9 @@ class ForwardDecoder:
     joins_running = False
 
     def __init__(self, model: PreTrainedModel, device: torch.device, dtype: torch.dtype) -> None:
-        self._model: Any = copy.deepcopy(model)
-        self._model.to(device=device, dtype=dtype)
-        self._model.eval().requires_grad_(False)
+        own = copy.deepcopy(model).train(False).requires_grad_(False)
+        torch.nn.Module.to(own, device=device, dtype=dtype)
+        self._model: Any = own
         config = model.config
         limit = getattr(config, "max_position_embeddings", None) or getattr(
             config, "n_positions", None

@@ -102,15 +102,21 @@ def _invert(weights: Tensor, uniform: Tensor) -> Tensor:
 
 
 def _draw_cut(log_p: Tensor, uniform: Tensor, settings: Settings) -> tuple[Tensor, Tensor]:
-    """Top-k, then top-p of what is left, then a draw from what is left of that."""
-    p, order = log_p.exp().sort(dim=-1, descending=True, stable=True)  # (B, V)
+    """Top-k, then top-p of what is left, then a draw from what is left of that.
+
+    Drawn in the order of the vocabulary, so that a row that is not cut gets the token it gets in a
+    batch where no row is.
+    """
+    p = log_p.exp()
+    falling, order = p.sort(dim=-1, descending=True, stable=True)  # (B, V)
+    is_cut = torch.zeros_like(falling, dtype=torch.bool)
     if settings.top_k is not None:
         rank = torch.arange(p.shape[1], device=p.device)
-        p = p.masked_fill(rank[None, :] >= settings.top_k[:, None], 0.0)
+        is_cut |= rank[None, :] >= settings.top_k[:, None]
     if settings.top_p is not None:
-        p = p / p.sum(-1, keepdim=True)
-        before = p.cumsum(-1) - p  # mass of the likelier tokens
-        p = p.masked_fill((before >= settings.top_p[:, None]) & (before > 0), 0.0)
-    rank = _invert(p, uniform)
-    sampled = (_pick(p, rank) / p.sum(-1)).log()
-    return _pick(order, rank), sampled
+        falling = falling.masked_fill(is_cut, 0.0)
+        before = (falling.cumsum(-1) - falling) / falling.sum(-1, keepdim=True)  # of likelier ones
+        is_cut |= (before >= settings.top_p[:, None]) & (before > 0)
+    p = p.masked_fill(torch.empty_like(is_cut).scatter_(1, order, is_cut), 0.0)
+    tokens = _invert(p, uniform)
+    return tokens, (_pick(p, tokens) / p.sum(-1)).log()

@@ -1,0 +1,119 @@
+"""Model folders: whole or not at all, and loadable by everybody."""
+
+import errno
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from coloop.errors import CheckpointError, StorageFull
+from coloop.models import (
+    LoadedModel,
+    build_model,
+    encode_prompt,
+    fingerprint,
+    load_weights,
+    read_weights,
+    save_hf,
+)
+from coloop.spec.model import ScratchModel
+
+
+@pytest.fixture
+def loaded() -> LoadedModel:
+    section = ScratchModel(type="scratch", architecture="tiny-qwen3")
+    return build_model(section, seed=0, root=Path())
+
+
+def test_a_saved_folder_is_loaded_by_the_auto_classes_with_the_same_logits(
+    tmp_path: Path, loaded: LoadedModel
+) -> None:
+    save_hf(tmp_path / "model", loaded.model, loaded.tokenizer)
+
+    model = AutoModelForCausalLM.from_pretrained(tmp_path / "model")
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "model")
+
+    ids = torch.tensor([encode_prompt(tokenizer, "12+34=")])
+    with torch.inference_mode():
+        assert torch.equal(model(ids).logits, loaded.model.eval()(ids).logits)
+
+
+def test_saving_again_replaces_the_folder_and_leaves_nothing_beside_it(
+    tmp_path: Path, loaded: LoadedModel
+) -> None:
+    save_hf(tmp_path / "model", loaded.model, loaded.tokenizer)
+    (tmp_path / "model" / "left-over").write_text("", encoding="utf-8")
+    with torch.no_grad():
+        loaded.model.model.norm.weight.add_(1.0)
+
+    save_hf(tmp_path / "model", loaded.model, loaded.tokenizer)
+
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    assert not (tmp_path / "model" / "left-over").exists()
+    assert fingerprint(read_weights(tmp_path / "model")) == fingerprint(
+        loaded.model.named_parameters()
+    )
+
+
+def test_a_full_disk_leaves_the_old_folder_as_it_was(
+    tmp_path: Path, loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_hf(tmp_path / "model", loaded.model, loaded.tokenizer)
+    before = fingerprint(read_weights(tmp_path / "model"))
+
+    def no_room(folder: Path) -> None:
+        (Path(folder) / "half.safetensors").write_bytes(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(loaded.model, "save_pretrained", no_room)
+    with torch.no_grad():
+        loaded.model.model.norm.weight.add_(1.0)
+
+    with pytest.raises(StorageFull, match="no room"):
+        save_hf(tmp_path / "model", loaded.model, loaded.tokenizer)
+
+    assert fingerprint(read_weights(tmp_path / "model")) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_folder_that_does_not_read_back_is_never_put_in_place(
+    tmp_path: Path, loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_as_it_is = loaded.model.save_pretrained
+
+    def save_then_change(folder: Path) -> None:
+        save_as_it_is(folder)
+        with torch.no_grad():
+            loaded.model.model.norm.weight.add_(1.0)
+
+    monkeypatch.setattr(loaded.model, "save_pretrained", save_then_change)
+
+    with pytest.raises(CheckpointError, match=r"model\.norm\.weight was not saved as it is"):
+        save_hf(tmp_path / "model", loaded.model, loaded.tokenizer)
+
+    assert not list(tmp_path.iterdir())
+
+
+def test_sharded_folders_are_read_whole(tmp_path: Path, loaded: LoadedModel) -> None:
+    loaded.model.save_pretrained(tmp_path, max_shard_size="100KB")
+
+    assert len(list(tmp_path.glob("*.safetensors"))) > 1
+    weights = load_weights(tmp_path)
+    assert fingerprint(weights.items()) == fingerprint(loaded.model.named_parameters())
+
+
+def test_a_folder_without_weights_is_an_error_that_names_it(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="holds no weights"):
+        load_weights(tmp_path)
+
+
+def test_fingerprints_tell_every_change_and_no_order() -> None:
+    first, second = torch.randn(4, 5), torch.randn(3)
+    whole = fingerprint([("a", first), ("b", second)])
+
+    assert fingerprint([("b", second), ("a", first)]) == whole
+    assert fingerprint([("a", second), ("b", first)]) != whole
+    assert fingerprint([("a", first.flip(0)), ("b", second)]) != whole
+    assert fingerprint([("a", first), ("b", second * (1 + 1e-6))]) != whole
+    assert fingerprint([("a", first.t().contiguous().t()), ("b", second)]) == whole

@@ -1,0 +1,98 @@
+"""The character tokenizer, and the rules by which every tokenizer is used."""
+
+import string
+from pathlib import Path
+
+import pytest
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+from coloop.errors import RequestRefused
+from coloop.models import character_tokenizer, decode, encode_completion, encode_prompt
+from coloop.models.characters import ASCII, SYMBOLS, VOCABULARY
+
+
+def test_it_has_exactly_the_128_tokens_that_tiny_architectures_have_room_for() -> None:
+    tokenizer = character_tokenizer()
+
+    assert len(tokenizer) == len(set(VOCABULARY)) == 128
+
+
+def test_every_character_is_one_token_and_comes_back() -> None:
+    tokenizer = character_tokenizer()
+    text = ASCII + SYMBOLS
+
+    ids = encode_prompt(tokenizer, text)
+
+    assert len(ids) == len(text)
+    assert decode(tokenizer, ids) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["  two  spaces  ", "\n\nlines\n", "1+2=\n3", "a ' b n't .", "<eos> <pad>", "\ttab", " "],
+)
+def test_no_space_newline_or_lookalike_of_a_mark_is_lost(text: str) -> None:
+    tokenizer = character_tokenizer()
+
+    assert decode(tokenizer, encode_prompt(tokenizer, text)) == text
+
+
+def test_printable_ascii_is_covered() -> None:
+    assert set(string.printable) - set("\r\x0b\x0c") <= set(ASCII)
+
+
+def test_a_completion_ends_with_the_end_of_text_that_decoding_drops() -> None:
+    tokenizer = character_tokenizer()
+
+    ids = encode_completion(tokenizer, "42")
+
+    assert ids[-1] == tokenizer.eos_token_id
+    assert decode(tokenizer, ids) == "42"
+
+
+def test_an_unknown_character_is_an_error_that_names_it() -> None:
+    with pytest.raises(RequestRefused, match="'ж' in the text 'a ж b'"):
+        encode_prompt(character_tokenizer(), "a ж b")
+
+
+def test_an_empty_prompt_begins_with_the_start_token() -> None:
+    tokenizer = character_tokenizer()
+
+    assert encode_prompt(tokenizer, "") == [tokenizer.bos_token_id]
+
+
+def test_a_chat_is_written_out_by_the_template() -> None:
+    tokenizer = character_tokenizer()
+
+    ids = encode_prompt(
+        tokenizer, [{"role": "system", "content": "add"}, {"role": "user", "content": "1+1"}]
+    )
+
+    assert decode(tokenizer, ids) == "system: add\nuser: 1+1\nassistant: "
+
+
+def test_a_chat_message_without_role_is_an_error_that_names_it() -> None:
+    with pytest.raises(RequestRefused, match="message 1"):
+        encode_prompt(character_tokenizer(), [{"role": "user", "content": "a"}, {"text": "b"}])
+
+
+def test_a_chat_without_template_is_an_error_that_says_what_to_do() -> None:
+    tokenizer = character_tokenizer()
+    tokenizer.chat_template = None
+
+    with pytest.raises(RequestRefused, match="no chat template"):
+        encode_prompt(tokenizer, [{"role": "user", "content": "a"}])
+
+
+def test_a_saved_tokenizer_is_loaded_by_auto_tokenizer_with_the_same_ids(tmp_path: Path) -> None:
+    tokenizer = character_tokenizer()
+    tokenizer.save_pretrained(tmp_path)
+
+    loaded = AutoTokenizer.from_pretrained(tmp_path)
+
+    assert isinstance(loaded, PreTrainedTokenizerFast)
+    text = "x ≤ 3 → y\n"
+    assert loaded(text)["input_ids"] == encode_prompt(tokenizer, text)
+    assert decode(loaded, loaded(text)["input_ids"]) == text
+    assert loaded.eos_token_id == tokenizer.eos_token_id
+    assert loaded.chat_template == tokenizer.chat_template
