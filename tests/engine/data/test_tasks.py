@@ -3,6 +3,7 @@
 import string
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -352,7 +353,7 @@ def test_tasks_load_neither_torch_nor_transformers() -> None:
         text=True,
         check=True,
         env={"PYTHONPATH": "engine"},
-        cwd=__file__.split("/tests/")[0],
+        cwd=Path(__file__).resolve().parents[3],
     )
 
     assert done.stdout.strip() == "[]"
