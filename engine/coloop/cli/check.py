@@ -6,7 +6,9 @@ from coloop.cli.output import complain, console, count, print_diagnostics, print
 from coloop.cli.source import UNREADABLE, Source, parse_source, read_source
 from coloop.diagnostics import Report
 from coloop.errors import SpecUnreadable
+from coloop.estimate import Explanation, explain
 from coloop.spec.graph import LoopSpec
+from coloop.validate import validate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,6 +19,8 @@ class Checked:
     spec: LoopSpec | None
     report: Report
     is_readable: bool
+    explanation: Explanation | None = None
+    """The prediction that the check of the memory rests on."""
 
     @property
     def exit_code(self) -> int:
@@ -37,12 +41,15 @@ def check(spec: str, *, strict: bool = False) -> Checked:
             report=Report(diagnostics=parsed.diagnostics),
             is_readable=is_readable,
         )
-    from coloop.validate import validate
-
-    found = validate(parsed.spec, strict=strict)
+    explanation = explain(parsed.spec, root=source.root)
+    found = validate(parsed.spec, strict=strict, root=source.root, estimate=explanation.estimate)
     located = tuple(parsed.locate(one) for one in (*parsed.diagnostics, *found.diagnostics))
     return Checked(
-        source=source, spec=parsed.spec, report=Report(diagnostics=located), is_readable=True
+        source=source,
+        spec=parsed.spec,
+        report=Report(diagnostics=located),
+        is_readable=True,
+        explanation=explanation,
     )
 
 

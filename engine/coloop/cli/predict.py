@@ -11,7 +11,6 @@ from rich.table import Table
 from coloop.cli.check import checked_spec
 from coloop.cli.output import console, gib, print_json, rate, seconds
 from coloop.estimate import Estimate, Explanation
-from coloop.estimate import explain as explain_loop
 from coloop.estimate.report import GpuEstimate
 
 PARTS = (
@@ -30,9 +29,9 @@ DOES_NOT_FIT = 1
 def estimate_command(spec: str, *, explain: bool, as_json: bool) -> int:
     """Prints the estimate of SPEC."""
     checked, code = checked_spec(spec, as_json=as_json)
-    if checked is None or checked.spec is None:
+    if checked is None or checked.explanation is None:
         return code
-    explanation = explain_loop(checked.spec, root=checked.source.root)
+    explanation = checked.explanation
     estimate = explanation.estimate
     if as_json:
         document = estimate.model_dump(mode="json")

@@ -8,6 +8,7 @@ same config.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 MODEL_TYPES = frozenset(
@@ -153,6 +154,7 @@ def architecture_from_config(config: Mapping[str, Any], name: str = "") -> Archi
         raise UnknownArchitecture(f"the config of {name or model_type} lacks {error}") from error
 
 
+@lru_cache(maxsize=256)
 def count_parameters(arch: Architecture, head: str = "language_model") -> ParameterCount:
     """Counts a model; `head` is `language_model`, or `score` for one number a position instead of
     words.

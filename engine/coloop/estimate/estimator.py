@@ -13,6 +13,7 @@ from coloop.estimate.report import (
     Explanation,
     GpuEstimate,
     NoteEstimate,
+    Part,
     PartEstimate,
     PhaseEstimate,
     RolloutEstimate,
@@ -221,7 +222,7 @@ def _narrow(phases: Iterable[PhaseStep], plan: PlannedLoop) -> Iterator[PhaseSte
 
 def _parts(memory: PoolMemory, is_first: bool) -> Iterator[PartEstimate]:
     """Claims of one node, part and set of stages as one entry, in the order they were made."""
-    sums: dict[tuple[str, str, tuple[str, ...]], float] = {}
+    sums: dict[tuple[str, Part, tuple[str, ...]], float] = {}
     for claim in memory.claims:
         if is_first or not claim.first_only:
             key = (claim.node, claim.part, claim.stages)

@@ -16,7 +16,7 @@ from typing import Any
 from coloop.errors import SpecProblem
 from coloop.estimate.estimator import explain
 from coloop.estimate.machine import lay_out
-from coloop.estimate.report import Explanation, GpuEstimate
+from coloop.estimate.report import DecisionEstimate, Explanation, GpuEstimate
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import owner_of, weights_groups
 from coloop.spec.paths import apply_overrides, get_value
@@ -269,8 +269,13 @@ def _pins(spec: LoopSpec, explanation: Explanation) -> list[FitChange]:
     return [
         FitChange(path=decision.path, old=None, new=decision.value, reason=decision.reason)
         for decision in explanation.decisions
-        if decision.path.rpartition(".")[2] in PINNED and decision.value is not None
+        if decision.value is not None and _is_pinned(decision)
     ]
+
+
+def _is_pinned(decision: DecisionEstimate) -> bool:
+    name = decision.path.rpartition(".")[2]
+    return name in PINNED or (name == "tensor_parallel" and decision.value > 1)
 
 
 def _merged(changes: list[FitChange]) -> Iterator[FitChange]:

@@ -7,12 +7,14 @@ and says in which stages it is there; the peak is exactly the sum of the parts o
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from math import ceil, floor
 from typing import Any
 
 from coloop.estimate.activations import SCORE_BYTES, SCORE_TOKENS, forward_bytes
 from coloop.estimate.learning import Update, plan_update
 from coloop.estimate.machine import PoolShare
 from coloop.estimate.overhead import CPU_PROCESS_BYTES, fragmentation_bytes, process_bytes
+from coloop.estimate.report import Part
 from coloop.estimate.serving import (
     PREFILL_TOKENS,
     Serving,
@@ -34,7 +36,7 @@ class Claim:
     """Bytes of one node on every place of a pool."""
 
     node: str
-    part: str
+    part: Part
     bytes: float
     stages: tuple[str, ...]
     """In which it is resident."""
@@ -220,8 +222,10 @@ class _Layout:
         needs = setup.weights + workspace + library_bytes(engine.tensor_parallel) + 1.02 * cache
         beside = rest if engine.is_colocated else rest - setup.weights
         usable = survey.machine.usable_bytes(engine.pool)
-        budget = usable - beside if not engine.is_colocated else min(needs, usable - beside)
-        share = max(round(budget / visible, 2), 0.05)
+        share = floor(100 * (usable - beside) / visible)
+        if engine.is_colocated:
+            share = min(share, ceil(100 * needs / visible))
+        share = max(share, 5) / 100
         reason = "what its rows need" if engine.is_colocated else "the pool writes and nothing else"
         survey.decide(f"nodes.{engine.writers[0]}.rollout.gpu_memory_utilization", share, reason)
         return share * visible
@@ -238,14 +242,15 @@ class _Layout:
             return
         self._updates[weights.name] = update
         peak, first = update.peak, weights.scheme == "single"
-        for part, size in (
+        parts: tuple[tuple[Part, float], ...] = (
             ("gradients", peak.gradients),
             ("activations", peak.activations),
             ("logits", peak.logits),
             ("transfer", peak.transfer),
             ("optimizer", peak.temporary),
             ("overhead", 0.0 if not weights.pool.gpus else fragmentation_bytes(peak.total)),
-        ):
+        )
+        for part, size in parts:
             yield Claim(node=weights.name, part=part, bytes=size, stages=(stage,), first_only=first)
         sync = f"{weights.name}.sync"
         if weights.pool.gpus and sync in self._survey.stages:

@@ -9,6 +9,18 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+Part = Literal[
+    "weights",
+    "gradients",
+    "optimizer",
+    "activations",
+    "logits",
+    "kv_cache",
+    "transfer",
+    "overhead",
+]
+Bound = Literal["compute", "bandwidth", "latency", "network", "driver", "service"]
+
 
 class _Value(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
@@ -19,16 +31,7 @@ class PartEstimate(_Value):
 
     node: str
     """Whose they are; of a weights group its owner."""
-    part: Literal[
-        "weights",
-        "gradients",
-        "optimizer",
-        "activations",
-        "logits",
-        "kv_cache",
-        "transfer",
-        "overhead",
-    ]
+    part: Part
     """What they are."""
     bytes: int
     """How many."""
@@ -70,7 +73,7 @@ class StageEstimate(_Value):
     """Rows that pass through it."""
     tokens_per_second: float
     """Tokens written or read; 0 where there are none."""
-    bound: Literal["compute", "bandwidth", "latency", "network", "driver", "service"]
+    bound: Bound
     """What holds it back."""
 
 

@@ -7,16 +7,15 @@ resident where.
 """
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from coloop.estimate.flow import TableSize
 from coloop.estimate.learning import Update
 from coloop.estimate.machine import PoolShare
 from coloop.estimate.memory import Memory
+from coloop.estimate.report import Bound
 from coloop.estimate.survey import Engine, Survey, Weights
 from coloop.estimate.writing import WritingLoad, writing_seconds
-
-Bound = Literal["compute", "bandwidth", "latency", "network", "driver", "service"]
 
 SMALL_BATCH_SHARE = 0.6
 """Trainers of rollouts reach this much of what dense training does: short rows, padding, small

@@ -1,8 +1,8 @@
 """How long an engine on GPUs takes to write: a roofline over the tokens of many rows.
 
-Two ends: with many rows the memory or the arithmetic is busy all the time; with few, or with one very
-long row, the time is that row's length times the least time of one token. Checked against published
-throughput of saturated engines and of single rows. Knows no roles, stages or specs.
+Two ends: with many rows the memory or the arithmetic is busy all the time; with few, or with one
+very long row, the time is that row's length times the least time of one token. Checked against
+published throughput of saturated engines and of single rows. Knows no roles, stages or specs.
 """
 
 from dataclasses import dataclass
@@ -76,7 +76,7 @@ def _read_parameters(load: WritingLoad) -> float:
     count, moe = load.count, load.arch.moe
     if moe is None:
         return count.decoded
-    unused = (1 - moe.active_experts / moe.experts) ** load.at_once
+    unused: float = (1 - moe.active_experts / moe.experts) ** load.at_once
     sparse = count.total - count.active
     dense = count.decoded
     return dense + sparse * (1 - unused)

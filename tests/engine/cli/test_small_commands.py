@@ -1,0 +1,236 @@
+"""`coloop presets`, `schema`, `doctor`, help, and how quickly they answer."""
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from coloop import presets
+from coloop.cli import doctor
+from coloop.spec.io import parse
+
+ENGINE = Path(__file__).resolve().parents[3] / "engine"
+HEAVY = ("torch", "ray", "transformers", "vllm", "deepspeed")
+
+
+def _python(*arguments, **options):
+    return subprocess.run(
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"PYTHONPATH": str(ENGINE), "PATH": "", "COLUMNS": "100"},
+        check=False,
+        **options,
+    )
+
+
+# presets
+
+
+@pytest.fixture
+def loops(tmp_path, monkeypatch):
+    """A gallery with two loops in it."""
+    folder = tmp_path / "presets"
+    (folder / "loops" / "deep").mkdir(parents=True)
+    for kind in ("hardware", "models"):
+        (folder / kind).symlink_to(presets.presets_root() / kind)
+    one = (
+        "# One loop.\n# It does one thing,\n# and that well.\n# tags: small, first\n\n"
+        "coloop: 1\nname: one\nnodes: {}\nschedule: {steps: 1}\n"
+    )
+    two = 'coloop: 1\nname: two\ndescription: "The second."\nnodes: {}\nschedule: {steps: 1}\n'
+    (folder / "loops" / "one.yaml").write_text(one, encoding="utf-8")
+    (folder / "loops" / "deep" / "two.yaml").write_text(two, encoding="utf-8")
+    monkeypatch.setattr(presets, "presets_root", lambda: folder)
+    presets._index.cache_clear()
+    yield folder
+    presets._index.cache_clear()
+
+
+def test_loops_are_listed_whatever_folder_they_are_in(coloop, loops):
+    found = coloop("presets", "list", "--json").json
+
+    assert found == [
+        {
+            "name": "one",
+            "title": "One loop",
+            "description": "It does one thing, and that well.",
+            "tags": ["small", "first"],
+        },
+        {"name": "two", "title": "Two", "description": "The second.", "tags": []},
+    ]
+
+
+@pytest.mark.parametrize("arguments", [("presets",), ("presets", "list")])
+def test_the_list_for_people_has_name_and_title(coloop, loops, arguments):
+    outcome = coloop(*arguments)
+
+    assert outcome.code == 0
+    assert "one" in outcome.out
+    assert "One loop" in outcome.out
+
+
+def test_a_loop_is_shown_as_it_was_written(coloop, loops):
+    outcome = coloop("presets", "show", "two")
+
+    assert outcome.out == (loops / "loops" / "deep" / "two.yaml").read_text(encoding="utf-8")
+
+
+def test_an_unknown_loop_is_answered_with_the_nearest(coloop, loops):
+    outcome = coloop("presets", "show", "twoo")
+
+    assert outcome.code == 2
+    assert "did you mean two?" in outcome.err
+
+
+def test_a_name_is_never_a_path(coloop, loops):
+    assert coloop("presets", "show", "../loops/one").code == 2
+
+
+def test_a_loop_is_copied_and_never_over_a_file(coloop, loops, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    first, second = coloop("presets", "copy", "one"), coloop("presets", "copy", "one")
+
+    assert first.code == 0
+    assert (tmp_path / "one.yaml").read_text(encoding="utf-8").startswith("# One loop.")
+    assert second.code == 1
+    assert "exists" in second.err
+
+
+def test_a_loop_is_copied_into_a_folder(coloop, loops, tmp_path):
+    target = tmp_path / "mine"
+    target.mkdir()
+
+    assert coloop("presets", "copy", "one", target).code == 0
+    assert (target / "one.yaml").exists()
+
+
+def test_a_preset_is_a_spec_for_other_commands(coloop, loops):
+    assert coloop("estimate", "one", "--json").code in (0, 1)
+
+
+# schema
+
+
+def test_the_schema_is_a_json_schema(coloop):
+    found = coloop("schema").json
+
+    assert found["type"] == "object"
+    assert "nodes" in found["properties"]
+
+
+def test_a_loop_satisfies_the_schema(coloop, loop):
+    jsonschema = pytest.importorskip("jsonschema")
+    document = parse(loop().read_text(encoding="utf-8")).document
+
+    jsonschema.validate(document, coloop("schema").json)
+
+
+# doctor
+
+
+def test_the_doctor_says_what_is_here(coloop):
+    found = coloop("doctor", "--json").json
+
+    assert found["python"].startswith("3.")
+    assert found["cpu_count"] >= 1
+    assert found["memory_bytes"] > 2**28
+    assert {library["name"] for library in found["libraries"]} >= {"torch", "ray", "transformers"}
+
+
+def test_the_doctor_prints_a_line_for_each_check(coloop):
+    outcome = coloop("doctor")
+
+    for name in ("python", "torch", "ray", "memory", "gpus"):
+        assert name in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "fits"),
+    [
+        ("2.13.0+cpu", "==2.13.0", True),
+        ("2.14.0", "==2.13.0", False),
+        ("5.19.0", ">=5.16.1,<5.20", True),
+        ("5.20.0", ">=5.16.1,<5.20", False),
+        ("5.2", ">=5.16.1,<5.20", False),
+        (None, "==1", True),
+        ("1.0", None, True),
+    ],
+)
+def test_versions_are_held_against_the_pins(found, wanted, fits):
+    assert doctor._satisfies(found, wanted) is fits
+
+
+# the program
+
+
+def test_help_comes_quickly_and_imports_nothing_heavy():
+    code = (
+        "import sys, time; started = time.perf_counter(); import coloop.cli.app;"
+        "spent = time.perf_counter() - started;"
+        "heavy = [m for m in sys.modules if m.split('.')[0] in "
+        f"{(*HEAVY, 'pydantic', 'fastapi')!r}];"
+        "print(spent); print(heavy)"
+    )
+
+    spent, heavy = _python("-c", code).stdout.splitlines()
+
+    assert heavy == "[]"
+    assert float(spent) < 0.5
+
+
+@pytest.mark.parametrize("command", [["validate"], ["estimate"], ["fit"], ["plan"]])
+def test_light_commands_load_no_engine(loop, command):
+    code = (
+        "import sys; sys.argv = ['coloop', *sys.argv[1:]]\n"
+        "from coloop.cli.app import main\n"
+        "try:\n    main()\n"
+        "except SystemExit:\n    pass\n"
+        f"heavy = sorted({{m.split('.')[0] for m in sys.modules}} & set({HEAVY!r}))\n"
+        "print('heavy', heavy, file=sys.stderr)\n"
+    )
+
+    outcome = _python("-c", code, *command, str(loop()))
+
+    assert outcome.stderr.splitlines()[-1] == "heavy []"
+
+
+def test_the_program_runs_as_a_module(loop):
+    outcome = _python("-m", "coloop", "validate", str(loop()), "--json")
+
+    assert outcome.returncode == 0
+    assert json.loads(outcome.stdout)["ok"] is True
+
+
+def test_output_that_is_no_terminal_has_no_colours(loop):
+    outcome = _python("-m", "coloop", "validate", str(loop(("kind: actor", "kind: actr"))))
+
+    assert outcome.returncode == 1
+    assert "\x1b" not in outcome.stdout
+
+
+def test_help_names_every_command(coloop):
+    outcome = coloop("--help")
+
+    names = ("validate", "estimate", "fit", "plan", "run", "watch", "runs", "presets", "schema")
+    assert all(name in outcome.out for name in (*names, "doctor", "serve"))
+
+
+def test_a_wrong_command_is_answered_with_the_nearest(coloop):
+    outcome = coloop("valdate")
+
+    assert outcome.code == 2
+    assert "validate" in outcome.err
+
+
+def test_the_whole_program_answers_within_a_second_or_so(loop):
+    started = time.perf_counter()
+    outcome = _python("-m", "coloop", "--help")
+
+    assert outcome.returncode == 0
+    assert time.perf_counter() - started < 5.0
