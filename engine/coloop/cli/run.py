@@ -20,6 +20,7 @@ from coloop.cli.output import print_diagnostics
 from coloop.cli.source import Source, read_source
 from coloop.diagnostics import Change, Diagnostic
 from coloop.errors import ColoopError, PlanRefused, SpecProblem, SpecUnreadable
+from coloop.run_ids import new_run_id
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import content_hash, parse, patch
 from coloop.validate import validate
@@ -73,7 +74,12 @@ def run_command(
     if address is not None and address.startswith("http"):
         from coloop.cli.submit import submit
 
-        raise typer.Exit(submit(loop, address, runs_dir=runs_dir, run_id=run_id, force=force))
+        wanted = run_id or new_run_id(checked.name)
+        try:
+            code = submit(console, loop, address, runs_dir=runs_dir, run_id=wanted, force=force)
+        except ColoopError as error:
+            _refuse(console, str(error), [], as_json)
+        raise typer.Exit(code)
     _run(
         console,
         loop,
@@ -108,7 +114,7 @@ def _run(
     threads = threads or os.cpu_count() or 1
     os.environ.setdefault("OMP_NUM_THREADS", str(threads) if cluster == "local" else "1")
     from coloop.runtime.recorder import CallbackSink, MarkedLinesSink, Sink
-    from coloop.runtime.start import RunRequest, run
+    from coloop.runtime.start import RunRequest, read_origin, run
 
     display = RunDisplay(console)
     sinks: list[Sink] = []
@@ -121,7 +127,7 @@ def _run(
     request = RunRequest(
         spec=spec,
         text=loop.text,
-        root=root or loop.root,
+        root=root or (read_origin(folder) if folder is not None else loop.root),
         runs_dir=runs_dir,
         run_id=run_id,
         resume=folder,
@@ -227,4 +233,3 @@ def _print_event(what: str, text: str) -> None:
     if what == "event":
         sys.stdout.write(text + "\n")
         sys.stdout.flush()
-

@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,6 +13,7 @@ from rich.table import Table
 from coloop.cli.display import FINAL, RunDisplay
 
 POLL_SECONDS = 0.25
+CHECK_SECONDS = 5.0
 
 
 def watch_command(
@@ -25,7 +27,7 @@ def watch_command(
         console.print(f"there is no run {run!r}, neither as a folder nor in {runs_dir}")
         raise typer.Exit(1)
     with RunDisplay(console) as display:
-        _follow(folder, display)
+        follow_run(folder, display)
 
 
 def runs_command(
@@ -49,13 +51,20 @@ def runs_command(
     console.print(table)
 
 
-def _follow(folder: Path, display: RunDisplay) -> None:
+def follow_run(
+    folder: Path, display: RunDisplay, is_alive: Callable[[], bool] = lambda: True
+) -> str | None:
+    """Show a run until it ends; its last state, or None where its driver is gone without one."""
     events = folder / "events.jsonl"
     gauges = folder / "gauges.json"
     offset = 0
     shown = ""
-    is_over = False
-    while not is_over:
+    checked = time.monotonic()
+    while True:
+        if time.monotonic() - checked > CHECK_SECONDS:
+            checked = time.monotonic()
+            if not is_alive():
+                return None
         if gauges.exists():
             text = gauges.read_text(encoding="utf-8")
             if text != shown:
@@ -71,7 +80,8 @@ def _follow(folder: Path, display: RunDisplay) -> None:
             offset += len(line) + 1
             display.take("event", line.decode())
             event = json.loads(line)
-            is_over = event["type"] == "run.state" and event["state"] in FINAL
+            if event["type"] == "run.state" and event["state"] in FINAL:
+                return str(event["state"])
         if len(lines) == 1:
             time.sleep(POLL_SECONDS)
 

@@ -25,7 +25,8 @@ class ClusterHosts:
     ) -> None:
         """
         Args:
-            overrides: values that lie over the spec at this moment; hosts keep the spec as it was given.
+            overrides: values that lie over the spec at this moment; hosts keep the spec as it was
+            given.
         """
         self._cluster = cluster
         self._pools = {weights.name: weights.pool for weights in plan.weights}
@@ -70,7 +71,8 @@ class ClusterHosts:
     def refresh(
         self, group: str, source: str, *, ema: float = 0.0, folder: str | None = None
     ) -> None:
-        """Give a group the weights of another one, or those that a checkpoint folder holds of it."""
+        """Give a group the weights of another one, or those that a checkpoint folder holds of
+        it."""
         self._call(group, "refresh", group, source, ema, folder)
 
     def reset_optimizer(self, group: str) -> None:

@@ -1,8 +1,12 @@
-"""The seam to machines: where the processes that hold weights live, and how the driver waits for them.
+"""The seam to machines: where the processes that hold weights live, and how the driver waits for
+them.
 
-A cluster starts one host for each slot of each pool and carries calls to it. While it waits it ticks: the
-driver reads what is asked of the run, shows how far the stage is, and may ask the host to give up its work.
-Every wait has an end: a host that makes no progress for `stalled_after_seconds` is reported by name.
+A cluster starts one host for each slot of each pool and carries calls to it. While it waits it
+ticks: the
+driver reads what is asked of the run, shows how far the stage is, and may ask the host to give up
+its work.
+Every wait has an end: a host that makes no progress for `stalled_after_seconds` is reported by
+name.
 """
 
 from collections.abc import Callable

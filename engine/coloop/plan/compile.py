@@ -1,4 +1,5 @@
-"""The compiler: a valid spec becomes a plan. Pure; called at every edit of the page, so it is quick."""
+"""The compiler: a valid spec becomes a plan. Pure; called at every edit of the page, so it is
+quick."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -152,7 +153,8 @@ class Compiler:
         return None
 
     def _with_readings(self, stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
-        """Evaluations that only read the step's own tables come last; scorers without weights that are
+        """Evaluations that only read the step's own tables come last; scorers without weights that
+        are
         missing for them are added."""
         added = list(stages)
         for name, node in self._spec.nodes.items():
@@ -196,8 +198,7 @@ class Compiler:
         for port in node.of or ():
             learner, _, teaching = port.partition(".")
             taught += [
-                (edge.source.node, edge.source.port)
-                for edge in graph.edges_into(learner, teaching)
+                (edge.source.node, edge.source.port) for edge in graph.edges_into(learner, teaching)
             ]
         stages = unrolling.slice_after(node.instead_of, [*wanted, *taught])
         stages = tuple(

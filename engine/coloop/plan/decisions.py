@@ -7,7 +7,6 @@ from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import weights_groups
 from coloop.spec.nodes import ActorNode
 
-
 DEFAULT_ENGINE = "torch"
 
 

@@ -1,6 +1,8 @@
-"""Which stage reads which ports, and which stage fills which: the one table that everything else follows.
+"""Which stage reads which ports, and which stage fills which: the one table that everything else
+follows.
 
-What runs in a phase is the closure of this table from the phase's goals; the order is a topological sort of
+What runs in a phase is the closure of this table from the phase's goals; the order is a topological
+sort of
 the same table. No algorithm is named here.
 """
 
@@ -51,9 +53,9 @@ GIVES: Final[Mapping[str, Mapping[str, str]]] = {
         "policy": "score",
     },
     "template": {"rows": "prepare"},
-    "filter": {port: "prepare" for port in ("rows", "rollouts", "pairs", "scores")},
+    "filter": dict.fromkeys(("rows", "rollouts", "pairs", "scores"), "prepare"),
     "pairs": {"pairs": "prepare"},
-    "buffer": {port: "read" for port in ("rows", "rollouts", "pairs", "scores")},
+    "buffer": dict.fromkeys(("rows", "rollouts", "pairs", "scores"), "read"),
     "tool": {},
     "search": {
         "rollouts": "generate",

@@ -1,6 +1,7 @@
 """The schedule as a flat list: every phase once, and the order in which they come round.
 
-Groups are opened, their `set` lies under the phase's own, their `do` acts at the start of each round.
+Groups are opened, their `set` lies under the phase's own, their `do` acts at the start of each
+round.
 A schedule without phases is one phase, `main`, with every connected teaching port live.
 """
 

@@ -22,11 +22,7 @@ def pools_of(spec: LoopSpec) -> tuple[PoolPlan, ...]:
     groups = weights_groups(spec)
     if not spec.hardware.pools:
         gpus = _gpus(spec)
-        return (
-            PoolPlan(
-                name=DEFAULT_POOL, workers=max(1, gpus), gpus=gpus, groups=tuple(groups)
-            ),
-        )
+        return (PoolPlan(name=DEFAULT_POOL, workers=max(1, gpus), gpus=gpus, groups=tuple(groups)),)
     return tuple(
         PoolPlan(
             name=name,

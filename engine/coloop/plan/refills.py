@@ -62,7 +62,8 @@ def _between(spec: LoopSpec, order: list[Stage], source: str, last: Stage) -> se
 
 
 def _gathered(order: list[Stage], inside: set[str], last: Stage) -> list[Stage]:
-    """The slice in one piece, where its last stage stands; what it does not hold keeps its order."""
+    """The slice in one piece, where its last stage stands; what it does not hold keeps its
+    order."""
     end = order.index(last)
     before = [stage for stage in order[:end] if stage.name not in inside]
     return [*before, *(s for s in order[: end + 1] if s.name in inside), *order[end + 1 :]]

@@ -1,6 +1,7 @@
 """What this version can draw and check but not yet run: refused by name, never by a crash.
 
-`check_compiles` looks at the spec (the compiler refuses what it finds), `check_runs` at what a machine would
+`check_compiles` looks at the spec (the compiler refuses what it finds), `check_runs` at what a
+machine would
 have to do (only a run refuses it: such a loop still plans and estimates).
 """
 
@@ -107,13 +108,9 @@ def _check_algorithms(spec: LoopSpec) -> Iterator[Diagnostic]:
             for entry in entries:
                 name = str(entry.name)
                 if family_of(name) not in FAMILIES:
-                    yield _refusal(
-                        f"algorithm `{name}`", node=node, field=f"algorithm.{port}.name"
-                    )
+                    yield _refusal(f"algorithm `{name}`", node=node, field=f"algorithm.{port}.name")
                 if getattr(entry, "off_policy", None) is not None:
-                    yield _refusal(
-                        "`off_policy`", node=node, field=f"algorithm.{port}.off_policy"
-                    )
+                    yield _refusal("`off_policy`", node=node, field=f"algorithm.{port}.off_policy")
 
 
 def _check_models(spec: LoopSpec) -> Iterator[Diagnostic]:

@@ -1,7 +1,8 @@
 """What runs: the closure of the needs table from a phase's goals, and the order of what was found.
 
 A step is one unrolling of the graph. Goals are live teaching ports, buffers being filled and due
-evaluations; a stage runs if a goal needs what it gives, and of a node that takes its inputs one after
+evaluations; a stage runs if a goal needs what it gives, and of a node that takes its inputs one
+after
 another only those inputs run whose rows can reach a goal.
 """
 

@@ -1,4 +1,5 @@
-"""The compiled plan: what runs where, in which order, and why. Machine-written, complete, plain values.
+"""The compiled plan: what runs where, in which order, and why. Machine-written, complete, plain
+values.
 
 The plan of a phase is a pure function of the spec; nothing here moves while a run goes on.
 """

@@ -1,4 +1,5 @@
-"""Roles: one for each node kind that runs. A role owns what its node remembers; it knows neither time nor machines."""
+"""Roles: one for each node kind that runs. A role owns what its node remembers; it knows neither
+time nor machines."""
 
 from collections.abc import Callable
 

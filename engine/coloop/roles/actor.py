@@ -1,4 +1,5 @@
-"""Any policy that writes. `generate` asks the host of its weights for completions and makes rows of them;
+"""Any policy that writes. `generate` asks the host of its weights for completions and makes rows of
+them;
 `credit` turns the scores at `rewards` into what its algorithm learns from, and trains nothing.
 """
 
@@ -43,9 +44,7 @@ class ActorRole(Stateless):
         rollout = self._section.rollout
         greedy_extra = rollout.greedy_extra and not call.is_probe
         count = 1 if call.greedy else (call.samples or rollout.completions_per_prompt)
-        drawn, version = self._draw(
-            rows, call, count, 0.0 if call.greedy else call.temperature
-        )
+        drawn, version = self._draw(rows, call, count, 0.0 if call.greedy else call.temperature)
         best = self._draw(rows, call, 1, 0.0)[0] if greedy_extra else [[] for _ in rows]
         children: list[Row] = []
         for row, texts, extra in zip(rows, drawn, best, strict=True):
@@ -90,9 +89,7 @@ class ActorRole(Stateless):
             top_k=rollout.top_k,
             stop=as_tuple(rollout.stop),
         )
-        return context.hosts.generate(
-            context.groups[self._node], self._node, requests, sampling
-        )
+        return context.hosts.generate(context.groups[self._node], self._node, requests, sampling)
 
     def _child(
         self, row: Row, k: int, completion: Completion, version: int, extra: dict[str, object]
@@ -103,9 +100,7 @@ class ActorRole(Stateless):
             "finished": completion.finished,
             **extra,
         }
-        child = child_row(
-            self._node, row, k, columns, tokens=completion.tokens, version=version
-        )
+        child = child_row(self._node, row, k, columns, tokens=completion.tokens, version=version)
         prompt = f"{self._node}.prompt"
         return replace(child, scoped={**child.scoped, prompt: row.columns["prompt"]})
 

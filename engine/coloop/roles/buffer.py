@@ -1,9 +1,12 @@
-"""Rows that outlive a step: `read` gives some of them as new rows, `write` takes what the step brought.
+"""Rows that outlive a step: `read` gives some of them as new rows, `write` takes what the step
+brought.
 
     write ──> entries (iterations of at most `capacity` rows) ──> read
 
-What is read are rows without parents, as of a dataset; they keep columns, scores, tokens, writer, version
-and group. A row that the buffer gave out is not taken back, unless `key` lets it replace the old one.
+What is read are rows without parents, as of a dataset; they keep columns, scores, tokens, writer,
+version
+and group. A row that the buffer gave out is not taken back, unless `key` lets it replace the old
+one.
 """
 
 import random
@@ -73,7 +76,8 @@ class BufferRole:
         return self._memory.written >= self._section.capacity
 
     def phase_starts(self, phase: PhasePlan, steps: int | None) -> None:
-        """A phase that fills the buffer opens an iteration; one that passes over it counts passes."""
+        """A phase that fills the buffer opens an iteration; one that passes over it counts
+        passes."""
         del steps
         memory = self._memory
         memory.written = 0
@@ -102,7 +106,8 @@ class BufferRole:
     def run(self, call: Call) -> Outcome:
         return self._read(call) if call.verb == "read" else self._write(call)
 
-    # --- read ---------------------------------------------------------------------------------------
+    # --- read
+    # ---------------------------------------------------------------------------------------
 
     def _read(self, call: Call) -> Outcome:
         self._seed(call)
@@ -182,9 +187,7 @@ class BufferRole:
                 break
         return drawn
 
-    def _by_weight(
-        self, units: list[list[Entry]], chance: random.Random
-    ) -> Iterable[list[Entry]]:
+    def _by_weight(self, units: list[list[Entry]], chance: random.Random) -> Iterable[list[Entry]]:
         """Without replacement, by exponential keys (Efraimidis and Spirakis)."""
         column = self._section.weight or ""
 
@@ -214,7 +217,8 @@ class BufferRole:
             self._take(table.rows, "rows", {}, None)
         self._memory.seeded = self.is_full or len(self._memory.entries) >= self._section.capacity
 
-    # --- write --------------------------------------------------------------------------------------
+    # --- write
+    # --------------------------------------------------------------------------------------
 
     def _write(self, call: Call) -> Outcome:
         section, memory = self._section, self._memory
@@ -298,7 +302,8 @@ class BufferRole:
             return {}
         return {e.row.columns.get(column): i for i, e in enumerate(self._memory.entries)}
 
-    # --- resume -------------------------------------------------------------------------------------
+    # --- resume
+    # -------------------------------------------------------------------------------------
 
     def remember(self) -> _Memory:
         return self._memory.copy()
@@ -334,8 +339,7 @@ class BufferRole:
         names = ("serial", "iteration", "written", "order", "passes", "seeded")
         self._memory = _Memory(
             entries=[
-                Entry(**{**plain, "row": row_from_json(plain["row"])})
-                for plain in state["entries"]
+                Entry(**{**plain, "row": row_from_json(plain["row"])}) for plain in state["entries"]
             ],
             **{name: state[name] for name in names},
         )

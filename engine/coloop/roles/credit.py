@@ -1,7 +1,9 @@
 """Credit: the scores at `rewards` become what the learner's algorithm learns from.
 
-Edges meet on the learner's own rows. What an edge delivers to a row has three values: a number, `None`, or
-nothing at all; here both of the latter count as `None`, and a row with nothing but `None` is out. Nothing is
+Edges meet on the learner's own rows. What an edge delivers to a row has three values: a number,
+`None`, or
+nothing at all; here both of the latter count as `None`, and a row with nothing but `None` is out.
+Nothing is
 trained and no weights are touched.
 """
 
@@ -59,7 +61,8 @@ def _credited(
     section = context.spec.nodes[node]
     entry = node_algorithms(context.spec, node)[PORT][0]
     settings = resolve_rewards_algorithm(
-        entry, max_new_tokens=section.rollout.max_new_tokens  # type: ignore[arg-type,union-attr]
+        entry,
+        max_new_tokens=section.rollout.max_new_tokens,  # type: ignore[arg-type,union-attr]
     )
     reference = _by_row(call.tables("reference"))
     missing_reference = 0
@@ -133,7 +136,8 @@ def _credited_rows(node: str, rows: Sequence[Row], output: CreditOutput) -> tupl
 
 
 def group_key(row: Row, group_by: Sequence[str] | None) -> Hashable:
-    """What a row shares with its group: the row at the writer's input port, or what `group_by` names."""
+    """What a row shares with its group: the row at the writer's input port, or what `group_by`
+    names."""
     if not group_by:
         return row.group
     return tuple(_shared(row, name) for name in group_by)
@@ -154,15 +158,16 @@ def _own_rows(node: str, call: Call, inputs: Sequence[Input]) -> tuple[Row, ...]
     """What the learner wrote in this step, and its own rows that a buffer brings."""
     tables = [call.own] if call.own is not None else []
     tables += [
-        Table(rows=tuple(row for row in given.table.rows if row.writer == node))
-        for given in inputs
+        Table(rows=tuple(row for row in given.table.rows if row.writer == node)) for given in inputs
     ]
     rows = concat_rows([table for table in tables if table.rows])
     return tuple(row for row in rows if row.tokens is not None and not row.columns.get("greedy"))
 
 
 def _by_row(tables: Sequence[Table]) -> Mapping[str, list[float]]:
-    return {row_id: values for table in tables for row_id, values in (table.log_probs or {}).items()}
+    return {
+        row_id: values for table in tables for row_id, values in (table.log_probs or {}).items()
+    }
 
 
 def _difference(row: Row, reference: list[float]) -> list[float]:
@@ -181,4 +186,3 @@ def _or_none(value: object) -> float | None | dict[int, float]:
 def _delivered(values: Mapping[str, object], rows: Sequence[Row]) -> dict[str, int]:
     given = [values[row.id] for row in rows if row.id in values]
     return {"delivered": len(given), "none": sum(value is None for value in given)}
-

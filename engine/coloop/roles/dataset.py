@@ -79,7 +79,8 @@ class DatasetRole:
         return open_source(self._section, node_id=self._node, root=self._context.root)
 
     def _follow_changes(self) -> None:
-        """A phase may `set` source parameters: the source is opened anew, passes keep their count."""
+        """A phase may `set` source parameters: the source is opened anew, passes keep their
+        count."""
         if self._section.source != self._opened_as:
             self._source, self._opened_as = self._open(), self._section.source
             self._cursor = self._cursor.resized(len(self._source))

@@ -1,4 +1,5 @@
-"""Keeps rows by rules, removes them from its own outputs and from nothing else; with `fill` it says whether it
+"""Keeps rows by rules, removes them from its own outputs and from nothing else; with `fill` it says
+whether it
 has enough yet."""
 
 import random
@@ -134,10 +135,12 @@ class FilterRole(Stateless):
             runners.append(self._sandboxes.get(place))
         return runners
 
-    # --- refills ------------------------------------------------------------------------------------
+    # --- refills
+    # ------------------------------------------------------------------------------------
 
     def has_enough(self, tables: Mapping[tuple[str, str], Table], first_pass: int) -> bool:
-        """Whether what was kept so far is what `fill` asks for; `first_pass`: rows at the input of the
+        """Whether what was kept so far is what `fill` asks for; `first_pass`: rows at the input of
+        the
         source in the first pass."""
         fill = self._section.fill
         rows = self._kept_rows(tables)
@@ -178,6 +181,6 @@ class FilterRole(Stateless):
 
 
 def group_of(row: Row) -> Hashable:
-    """The group of a row where nothing else is said: what it was written for, else its oldest ancestor."""
+    """The group of a row where nothing else is said: what it was written for, else its oldest
+    ancestor."""
     return row.group or max(row.trail, key=lambda ancestor: len(row.trail[ancestor]))
-

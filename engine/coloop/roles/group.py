@@ -1,4 +1,5 @@
-"""A weights group at work: one update from everything that its roles' live ports bring, then new weights for
+"""A weights group at work: one update from everything that its roles' live ports bring, then new
+weights for
 its rollout engine."""
 
 from collections.abc import Mapping
@@ -42,7 +43,9 @@ class GroupRole:
             message = f"{self._group}: nothing to learn from in step {call.step}"
             return Outcome(detail={"ports": details}, alerts=[("learn.no_rows", message)])
         rules = self._context.spec.schedule.learn
-        rule = next((rules[n] for n in (self._group, *(lo.node for lo in loads)) if n in rules), None)
+        rule = next(
+            (rules[n] for n in (self._group, *(lo.node for lo in loads)) if n in rules), None
+        )
         reply = self._context.hosts.learn(
             LearnOrder(
                 group=self._group,

@@ -1,7 +1,10 @@
-"""One set of weights in a process: the model, its trainer where it learns, its rollout engine where it writes.
+"""One set of weights in a process: the model, its trainer where it learns, its rollout engine where
+it writes.
 
-Invariants: `version` counts the updates that changed the weights; the engine carries the version that it was
-last given. A frozen holder has no trainer; a refresh gives its weights a new version as well, so that its
+Invariants: `version` counts the updates that changed the weights; the engine carries the version
+that it was
+last given. A frozen holder has no trainer; a refresh gives its weights a new version as well, so
+that its
 engine is brought up to date in the same way as a learner's.
 """
 
@@ -48,9 +51,7 @@ class Holder:
             raise ColoopError(f"weights {self.name} are frozen: they have no trainer")
         return self.backend
 
-    def score(
-        self, sequences: Sequence[TokenSequence], *, temperature: float
-    ) -> list[list[float]]:
+    def score(self, sequences: Sequence[TokenSequence], *, temperature: float) -> list[list[float]]:
         """Log-probs of each sequence's tokens by these weights; 0 outside of its loss mask."""
         if self.backend is not None:
             return self.backend.score(sequences, temperature=temperature)
@@ -74,7 +75,8 @@ class Holder:
         return self._engine
 
     def sync(self) -> Mapping[str, float]:
-        """Push the weights into the engine and prove that they arrived; an engine that was never asked for
+        """Push the weights into the engine and prove that they arrived; an engine that was never
+        asked for
         gets them when it is built."""
         if self._engine is None or self._channel is None or self._engine.version == self.version:
             return {}
@@ -140,9 +142,7 @@ def build_holder(
     backend = None
     if weights.trains:
         training = training_of(spec, weights.name)
-        backend = BACKENDS[training.backend or "single"](
-            loaded.model, training, group=weights.name
-        )
+        backend = BACKENDS[training.backend or "single"](loaded.model, training, group=weights.name)
     else:
         loaded.model.requires_grad_(False)
     rollouts = [getattr(spec.nodes[member], "rollout", None) for member in weights.members]

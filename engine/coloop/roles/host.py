@@ -1,7 +1,9 @@
-"""A process of a pool: it holds the weights of the pool's groups and does what is asked of them, one thing at
+"""A process of a pool: it holds the weights of the pool's groups and does what is asked of them,
+one thing at
 a time, while another thread may ask how far it is or tell it to give up.
 
-It knows token ids, models, optimizers and engines; it does not know rows, edges, phases or events. The spec
+It knows token ids, models, optimizers and engines; it does not know rows, edges, phases or events.
+The spec
 reaches it once; overrides of the moment come with each update.
 """
 
@@ -42,7 +44,6 @@ from coloop.spec.paths import apply_overrides
 from coloop.tables import Tokens
 from coloop.training import Hooks, TeachingLoad
 
-
 REWARDS = "rewards"
 
 
@@ -70,7 +71,8 @@ class PoolHost:
         self._progress = (0, 0, "")
         self._process = psutil.Process(os.getpid())
 
-    # --- asked while something else runs ------------------------------------------------------------
+    # --- asked while something else runs
+    # ------------------------------------------------------------
 
     def poll(self) -> Poll:
         """How far the running call is."""
@@ -81,7 +83,8 @@ class PoolHost:
         """Give up the running call where that leaves everything as it was before it."""
         self._interrupted.set()
 
-    # --- the host's work ----------------------------------------------------------------------------
+    # --- the host's work
+    # ----------------------------------------------------------------------------
 
     def build(self) -> None:
         """Load or make every group's weights, sources before those that start from them."""
@@ -133,10 +136,7 @@ class PoolHost:
         at = iter(wanted)
         for request in requests:
             replies.append(
-                [
-                    _completion(next(at), next(written), encoder, sampling)
-                    for _ in request.seeds
-                ]
+                [_completion(next(at), next(written), encoder, sampling) for _ in request.seeds]
             )
         return replies, engine.version
 
@@ -198,9 +198,7 @@ class PoolHost:
                 tokens += report.tokens
         if changed:
             holder.version += 1
-        return LearnReply(
-            metrics=metrics, version=holder.version, samples=samples, tokens=tokens
-        )
+        return LearnReply(metrics=metrics, version=holder.version, samples=samples, tokens=tokens)
 
     def evaluate(self, order: LearnOrder) -> LearnReply:
         """Losses of the loads by the weights as they are."""
@@ -222,7 +220,8 @@ class PoolHost:
         return self._holders[group].sync()
 
     def refresh(self, group: str, source: str, ema: float, folder: str | None) -> None:
-        """The weights of another group, or those of a checkpoint folder, in place of a group's own."""
+        """The weights of another group, or those of a checkpoint folder, in place of a group's
+        own."""
         self._begin()
         self._holders[group].take_weights(
             self._holders[source], ema=ema, folder=None if folder is None else Path(folder)
@@ -244,7 +243,8 @@ class PoolHost:
         for name, holder in self._holders.items():
             holder.load(Path(folder) / name)
 
-    # --- inside -------------------------------------------------------------------------------------
+    # --- inside
+    # -------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
         self._interrupted.clear()
@@ -350,4 +350,3 @@ def _in_order(loads: Sequence[Load], order: Sequence[str]) -> list[list[Load]]:
 
 def _never() -> bool:
     return False
-

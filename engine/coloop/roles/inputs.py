@@ -1,4 +1,5 @@
-"""The rows that a node works on, and the scores that reach them; every role asks here and nowhere else."""
+"""The rows that a node works on, and the scores that reach them; every role asks here and nowhere
+else."""
 
 from collections.abc import Sequence
 
@@ -34,9 +35,7 @@ def deliver(context: Context, rows: Sequence[Row], given: Input) -> Delivery:
     )
 
 
-def only_delivered(
-    rows: Sequence[Row], deliveries: Sequence[Delivery]
-) -> tuple[Row, ...]:
+def only_delivered(rows: Sequence[Row], deliveries: Sequence[Delivery]) -> tuple[Row, ...]:
     """The inner join: rows that every connected input delivered, `None` counting as delivered."""
     return tuple(row for row in rows if all(row.id in d.values for d in deliveries))
 

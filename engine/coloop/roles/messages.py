@@ -1,6 +1,8 @@
-"""What travels between the driver and the processes that hold weights: plain values, no tables, no tensors.
+"""What travels between the driver and the processes that hold weights: plain values, no tables, no
+tensors.
 
-The driver knows rows and lineage; a host knows token ids and weights. These are the words they share, and
+The driver knows rows and lineage; a host knows token ids and weights. These are the words they
+share, and
 they are picklable, so that a host may be in this process or on another machine.
 """
 
@@ -46,7 +48,8 @@ class Completion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """A text whose tokens are scored or learned: a rollout with its tokens, or a prompt with its target."""
+    """A text whose tokens are scored or learned: a rollout with its tokens, or a prompt with its
+    target."""
 
     id: str
     tokens: Tokens | None = None

@@ -1,7 +1,9 @@
 """The seam between time and roles: what a stage is given, and what it gives back.
 
-A role is one node of the graph: tables in, tables out. It knows its own section of the spec and the rows it
-is handed; it does not know phases, events or machines. Roles with weights reach them through `Hosts`.
+A role is one node of the graph: tables in, tables out. It knows its own section of the spec and the
+rows it
+is handed; it does not know phases, events or machines. Roles with weights reach them through
+`Hosts`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -115,7 +117,8 @@ class Hosts(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Context:
-    """What roles share. `spec` is that of the moment: the file, and the values that the phase, anneals,
+    """What roles share. `spec` is that of the moment: the file, and the values that the phase,
+    anneals,
     triggers and edits put over it."""
 
     spec: LoopSpec

@@ -1,4 +1,5 @@
-"""Log-probs by frozen or following weights, for rollouts and for pairs; inputs are taken one after another."""
+"""Log-probs by frozen or following weights, for rollouts and for pairs; inputs are taken one after
+another."""
 
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.texts import as_example, as_pair

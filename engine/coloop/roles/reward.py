@@ -1,4 +1,5 @@
-"""Numbers for rows: built-in rewards and the user's Python. Scores come back with the rows they were made for,
+"""Numbers for rows: built-in rewards and the user's Python. Scores come back with the rows they
+were made for,
 and stand in those rows under the node's name."""
 
 from collections.abc import Sequence
@@ -51,9 +52,7 @@ class RewardRole(Stateless):
             scores={row.id: score for row, score in zip(rows, scores, strict=True)},
             scorer=self._node,
         )
-        return Outcome(
-            outputs={"scores": table}, samples=len(rows), metrics=metrics, alerts=alerts
-        )
+        return Outcome(outputs={"scores": table}, samples=len(rows), metrics=metrics, alerts=alerts)
 
     def _rows(self, call: Call) -> tuple[tuple[Row, ...], list[dict[str, Score]]]:
         """The rows to score, and for each the scores that came in, by scorer."""
@@ -92,9 +91,7 @@ class RewardRole(Stateless):
         if not isinstance(source, PythonSource):
             seen = [_scoring_row(row, scores) for row, scores in zip(rows, incoming, strict=True)]
             return list(score_builtin(source, seen, node=self._node))  # type: ignore[arg-type]
-        plain = [
-            {**_plain(row), **scores} for row, scores in zip(rows, incoming, strict=True)
-        ]
+        plain = [{**_plain(row), **scores} for row, scores in zip(rows, incoming, strict=True)]
         result = score_rows(
             self._child(source),
             reward_columns(plain),
@@ -110,9 +107,7 @@ class RewardRole(Stateless):
                     f"{len(result.failures)} of {len(rows)} rows failed; the first: {first.message}",
                 )
             )
-        return [
-            self._positions(row, score) for row, score in zip(rows, result.scores, strict=True)
-        ]
+        return [self._positions(row, score) for row, score in zip(rows, result.scores, strict=True)]
 
     def _positions(self, row: Row, score: Any) -> Score:
         """A list is one number for each token of the completion."""

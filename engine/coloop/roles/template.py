@@ -1,4 +1,5 @@
-"""What some wrote becomes what the next reads: joined rows, the template's program over them, and for `each`
+"""What some wrote becomes what the next reads: joined rows, the template's program over them, and
+for `each`
 a child for every element."""
 
 from collections.abc import Sequence
@@ -34,7 +35,11 @@ class TemplateRole(Stateless):
         deliveries = [deliver(self._context, rows, one) for one in given]
         rows = only_delivered(rows, deliveries)
         names = [one.edge.source.node for one in given]
-        library = [self._as_row(row, [], [], call) for table in call.tables("library") for row in table.rows]
+        library = [
+            self._as_row(row, [], [], call)
+            for table in call.tables("library")
+            for row in table.rows
+        ]
         written = self._compiled().apply(
             [self._as_row(row, names, deliveries, call) for row in rows],
             library=library if call.tables("library") else None,

@@ -1,4 +1,5 @@
-"""Texts as token ids: encoding happens once, where a text enters; what a policy drew is never encoded again."""
+"""Texts as token ids: encoding happens once, where a text enters; what a policy drew is never
+encoded again."""
 
 from transformers import PreTrainedTokenizerFast
 
@@ -42,7 +43,8 @@ class Encoder:
         advantages: float | list[float] | None = None,
         reference: list[float] | None = None,
     ) -> TokenSequence:
-        """Prompt and completion as one sequence; per-token numbers of the completion are shifted along."""
+        """Prompt and completion as one sequence; per-token numbers of the completion are shifted
+        along."""
         tokens = example.tokens
         if tokens is not None:
             prompt, completion, mask = tokens.prompt_ids, tokens.token_ids, tokens.loss_mask

@@ -6,8 +6,10 @@
         actor/                   Hugging Face format plus trainer state
         start/
 
-A checkpoint is written into a folder aside and renamed when it is whole; older ones are removed only after
-that. A checkpoint without a manifest does not exist. Where the disk is full the aside folder is removed and
+A checkpoint is written into a folder aside and renamed when it is whole; older ones are removed
+only after
+that. A checkpoint without a manifest does not exist. Where the disk is full the aside folder is
+removed and
 the last whole checkpoint stays.
 """
 

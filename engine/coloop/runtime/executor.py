@@ -1,8 +1,10 @@
-"""Carries out the stages of a step: hands each stage the tables that its edges deliver, keeps what it gives.
+"""Carries out the stages of a step: hands each stage the tables that its edges deliver, keeps what
+it gives.
 
     tables: (node, port) ──edges──> Call ──role──> Outcome ──> tables
 
-It knows stages, tables and roles, and repeats a slice of them where a filter wants a refill. It knows
+It knows stages, tables and roles, and repeats a slice of them where a filter wants a refill. It
+knows
 nothing of phases, algorithms or machines.
 """
 

@@ -1,8 +1,10 @@
-"""The values of the moment: the spec, and over it the phase's `set`, anneals, triggers' `set` and edits.
+"""The values of the moment: the spec, and over it the phase's `set`, anneals, triggers' `set` and
+edits.
 
     spec  <  phase and group `set`  <  anneal  <  trigger `set`  <  edit
 
-They are rebuilt at each step from paths; nothing is patched in place, and the same values give the same
+They are rebuilt at each step from paths; nothing is patched in place, and the same values give the
+same
 spec object.
 """
 
@@ -89,9 +91,11 @@ class Fields:
 
 
 def anneal_value(anneal: Anneal, step: int, span: int | None) -> float:
-    """The annealed value at the step (0, 1, ...) of `span` steps; a cycle begins anew each `cycle` steps.
+    """The annealed value at the step (0, 1, ...) of `span` steps; a cycle begins anew each `cycle`
+    steps.
 
-    The first step has `from`, the last one `to`; `step` keeps `from` in the first half and `to` in the
+    The first step has `from`, the last one `to`; `step` keeps `from` in the first half and `to` in
+    the
     second.
     """
     length = anneal.cycle or span or 1
@@ -106,7 +110,9 @@ def anneal_value(anneal: Anneal, step: int, span: int | None) -> float:
         case "exponential":
             if low == 0.0 or high == 0.0 or (low > 0) != (high > 0):
                 return low + (high - low) * share
-            return math.copysign(math.exp(_mix(math.log(abs(low)), math.log(abs(high)), share)), low)
+            return math.copysign(
+                math.exp(_mix(math.log(abs(low)), math.log(abs(high)), share)), low
+            )
         case "step":
             return low if share < 0.5 else high
 
@@ -124,5 +130,7 @@ def _span(anneal: Anneal, entries: Sequence[Entry]) -> int | None:
     if anneal.steps is not None:
         return anneal.steps
     names = _phases_of(anneal, entries)
-    steps = [entry.plan.steps or entry.plan.max_steps for entry in entries if entry.plan.name in names]
+    steps = [
+        entry.plan.steps or entry.plan.max_steps for entry in entries if entry.plan.name in names
+    ]
     return sum(s for s in steps if s is not None) if all(s is not None for s in steps) else None

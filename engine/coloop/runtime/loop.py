@@ -1,10 +1,11 @@
-"""The loop. One for every schedule and every graph: phases, steps, stages, evaluations, checkpoints.
+"""The loop. One for every schedule and every graph: phases, steps, stages, evaluations,
+checkpoints.
 
-    while the schedule goes on:
-        enter the phase         snapshots and copies, `do`
-        evaluate what is due    probes on the weights as they are now
-        obey                    triggers, requests, checkpoints
-        step                    load → generate → score → credit → learn → sync → write
+while the schedule goes on:
+    enter the phase         snapshots and copies, `do`
+    evaluate what is due    probes on the weights as they are now
+    obey                    triggers, requests, checkpoints
+    step                    load → generate → score → credit → learn → sync → write
 """
 
 from coloop.runtime.session import Session

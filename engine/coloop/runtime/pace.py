@@ -1,4 +1,5 @@
-"""How fast a run goes: rates of nodes and stages over the last steps, the bottleneck, the time left.
+"""How fast a run goes: rates of nodes and stages over the last steps, the bottleneck, the time
+left.
 
 Pure bookkeeping over finished stages; the gauges are made of it.
 """

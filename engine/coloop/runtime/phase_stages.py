@@ -1,4 +1,5 @@
-"""Which stages this step has: the phase's, less the learners that pause in it (`learn.X.every`, `.after`)."""
+"""Which stages this step has: the phase's, less the learners that pause in it (`learn.X.every`,
+`.after`)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

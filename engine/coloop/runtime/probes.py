@@ -1,8 +1,10 @@
-"""Evaluations: when a probe is due, and the slice of stages that runs for it on the weights as they are.
+"""Evaluations: when a probe is due, and the slice of stages that runs for it on the weights as they
+are.
 
     probe's rows ──as rows of `instead_of`──> slice of stages, fresh tables ──> evaluate
 
-Nothing learns, no buffer is read or written, nothing refills. A probe is due at step 0, every N steps, and at
+Nothing learns, no buffer is read or written, nothing refills. A probe is due at step 0, every N
+steps, and at
 the end.
 """
 
@@ -58,7 +60,9 @@ class Probes:
         assert isinstance(section, EvaluateNode)
         return section
 
-    def read_tables(self, probe: ProbePlan, unrolled: Unrolled, step: int, phase: str) -> dict[str, float]:
+    def read_tables(
+        self, probe: ProbePlan, unrolled: Unrolled, step: int, phase: str
+    ) -> dict[str, float]:
         """Metrics of a step's own tables."""
         return self._roles[probe.node].measure(self._call(probe, unrolled, step, phase))
 
@@ -144,9 +148,7 @@ class Probes:
                 ]
             given = [_input(edge, unrolled) for edge in edges]
             found[learner, port] = tuple(one for one in given if one is not None)
-            reference = [
-                _input(edge, unrolled) for edge in graph.edges_into(learner, "reference")
-            ]
+            reference = [_input(edge, unrolled) for edge in graph.edges_into(learner, "reference")]
             found[learner, "reference"] = tuple(one for one in reference if one is not None)
         return found
 

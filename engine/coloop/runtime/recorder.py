@@ -1,7 +1,10 @@
-"""The run folder's writer: numbers durable events, keeps the latest gauges, hands both to the sinks.
+"""The run folder's writer: numbers durable events, keeps the latest gauges, hands both to the
+sinks.
 
-Observers never stop a run: a sink that fails is dropped with one line in the log. The event file is the
-truth of a run; the recorder is its only writer while the run is alive, and continues the numbering of a
+Observers never stop a run: a sink that fails is dropped with one line in the log. The event file is
+the
+truth of a run; the recorder is its only writer while the run is alive, and continues the numbering
+of a
 file that an earlier attempt left, cutting a last line that was not written whole.
 """
 
@@ -173,7 +176,8 @@ def read_events(path: Path, after: int = 0) -> list[dict[str, object]]:
 
 
 def _repair(path: Path) -> tuple[int, int]:
-    """Last `seq` and `attempt` of an event file, after cutting a last line that was not written whole."""
+    """Last `seq` and `attempt` of an event file, after cutting a last line that was not written
+    whole."""
     if not path.exists():
         return 0, 0
     whole = 0

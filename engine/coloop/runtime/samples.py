@@ -1,4 +1,5 @@
-"""Texts of a run for people: every so often the rows of a step, whole in a file, a few of them in an event."""
+"""Texts of a run for people: every so often the rows of a step, whole in a file, a few of them in
+an event."""
 
 import json
 import time
@@ -82,6 +83,5 @@ def _spread(rows: list[dict[str, Any]], count: int) -> list[dict[str, Any]]:
 
 def _shortened(row: dict[str, Any]) -> dict[str, Any]:
     return {
-        name: value[:EVENT_TEXT] if isinstance(value, str) else value
-        for name, value in row.items()
+        name: value[:EVENT_TEXT] if isinstance(value, str) else value for name, value in row.items()
     }

@@ -1,6 +1,7 @@
 """A run at work: everything that `run_loop` speaks of, and the state that a resume brings back.
 
-The session owns no weights and knows no algorithm: it moves the timeline, asks the executor for stages, the
+The session owns no weights and knows no algorithm: it moves the timeline, asks the executor for
+stages, the
 checkpoints for folders and the recorder for events, and passes readings to the triggers.
 """
 
@@ -9,7 +10,6 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from coloop.cluster import Cluster
@@ -99,7 +99,8 @@ class Session(Watcher):
         self._checkpointed_at: int | None = None
         parts.cluster.on_tick(self._tick)
 
-    # --- the loop's words ---------------------------------------------------------------------------
+    # --- the loop's words
+    # ---------------------------------------------------------------------------
 
     def begin(self) -> None:
         self._become(RunStateName.RUNNING)
@@ -141,7 +142,8 @@ class Session(Watcher):
         )
 
     def step(self, moment: Moment) -> None:
-        """One unrolling of the graph. A stop before anything was learned takes the step back whole."""
+        """One unrolling of the graph. A stop before anything was learned takes the step back
+        whole."""
         parts = self._parts
         self._step_has_learned = False
         parts.context.spec = parts.fields.at(moment)
@@ -190,7 +192,8 @@ class Session(Watcher):
         self._checkpoint()
         self._become(RunStateName.FINISHED)
 
-    # --- what the executor tells --------------------------------------------------------------------
+    # --- what the executor tells
+    # --------------------------------------------------------------------
 
     def noticed(self, node: str, code: str, message: str) -> None:
         self._alert("warning", code, message, node=node)
@@ -246,7 +249,8 @@ class Session(Watcher):
         if parts.control.stop_is_wanted and not self._step_has_learned:
             raise StopRequested("between stages")
 
-    # --- inside -------------------------------------------------------------------------------------
+    # --- inside
+    # -------------------------------------------------------------------------------------
 
     def _after_step(self, moment: Moment, unrolled: Unrolled) -> None:
         parts = self._parts
@@ -258,9 +262,7 @@ class Session(Watcher):
         }
         parts.recorder.record(MetricsEvent(step=moment.step, metrics=metrics))
         for probe in parts.probes.of_tables(moment.step):
-            readings = parts.probes.read_tables(
-                probe, unrolled, moment.step, moment.phase.name
-            )
+            readings = parts.probes.read_tables(probe, unrolled, moment.step, moment.phase.name)
             parts.probes.mark_read(probe, moment.step)
             situation = Situation(step=moment.step, phase=moment.phase.name)
             self._report(probe.node, readings, situation)
@@ -294,15 +296,11 @@ class Session(Watcher):
         finite = {name: v if math.isfinite(v) else None for name, v in metrics.items()}
         if not finite:
             return
-        self._parts.recorder.record(
-            MetricsEvent(node=node, step=situation.step, metrics=finite)
-        )
+        self._parts.recorder.record(MetricsEvent(node=node, step=situation.step, metrics=finite))
         for name, value in finite.items():
             if value is not None:
                 self.readings[f"{node}.{name}"] = value
-                self._fired += self._parts.triggers.read(
-                    f"{node}.{name}", value, situation.phase
-                )
+                self._fired += self._parts.triggers.read(f"{node}.{name}", value, situation.phase)
 
     def _note_best(self, node: str, metrics: Mapping[str, float]) -> None:
         metric = self._parts.best_metric
@@ -351,7 +349,9 @@ class Session(Watcher):
                 path=str(path.relative_to(parts.recorder.folder)),
                 best=best,
                 step=step,
-                metrics={self._parts.best_metric: self._best} if best and self._parts.best_metric else {},
+                metrics={self._parts.best_metric: self._best}
+                if best and self._parts.best_metric
+                else {},
             )
         )
 
@@ -425,7 +425,8 @@ class Session(Watcher):
             )
         )
 
-    # --- resume -------------------------------------------------------------------------------------
+    # --- resume
+    # -------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
         """All that a resume needs besides the weights."""

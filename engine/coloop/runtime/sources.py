@@ -1,4 +1,5 @@
-"""What the timeline asks of datasets and buffers: how long a pass is, and whether a buffer is full."""
+"""What the timeline asks of datasets and buffers: how long a pass is, and whether a buffer is
+full."""
 
 from collections.abc import Mapping
 

@@ -1,13 +1,13 @@
-"""From a spec to a session and through it: folder, plan, cluster, roles, loop, and an orderly end whatever
+"""From a spec to a session and through it: folder, plan, cluster, roles, loop, and an orderly end
+whatever
 happens. The only place that knows all parts."""
 
+import json
 import logging
 import os
-import secrets
 import traceback
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
@@ -24,6 +24,7 @@ from coloop.roles import build_group_roles, build_roles
 from coloop.roles.evaluate import EvaluateRole
 from coloop.roles.host import HostSettings
 from coloop.roles.protocol import Context, Role
+from coloop.run_ids import new_run_id
 from coloop.runtime.actions import Actions
 from coloop.runtime.checkpoint import Checkpoints
 from coloop.runtime.control import Control
@@ -47,6 +48,7 @@ logger = logging.getLogger(__name__)
 SPEC_FILE = "spec.yaml"
 PLAN_FILE = "plan.json"
 LOG_FILE = "engine.log"
+ORIGIN_FILE = "origin.json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +80,6 @@ class RunResult:
     state: RunStateName
     folder: Path
     error: RunError | None = None
-
-
-def new_run_id(name: str) -> str:
-    """The loop's name, the time, and four random digits."""
-    return f"{name}-{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
 def run(request: RunRequest) -> RunResult:
@@ -154,7 +151,8 @@ def build_session(
     control: Control,
     folder: Path,
 ) -> Session:
-    """Everything that the loop speaks of, in the state of the last checkpoint where one is resumed."""
+    """Everything that the loop speaks of, in the state of the last checkpoint where one is
+    resumed."""
     spec = request.spec
     lineage, _ = compute_lineage(spec)
     entries = entries_of(spec, plan)
@@ -238,9 +236,19 @@ def _folder(request: RunRequest) -> Path:
         )
     folder.mkdir(parents=True, exist_ok=True)
     (folder / SPEC_FILE).write_text(request.text, encoding="utf-8")
+    origin = {"root": str(request.root.resolve())}
+    (folder / ORIGIN_FILE).write_text(json.dumps(origin), encoding="utf-8")
     plan = compile_plan(request.spec)
     (folder / PLAN_FILE).write_text(plan.model_dump_json(indent=1), encoding="utf-8")
     return folder
+
+
+def read_origin(folder: Path) -> Path:
+    """The folder from which the run's relative paths are read, as it was when the run began."""
+    origin = folder / ORIGIN_FILE
+    if not origin.exists():
+        return Path()
+    return Path(json.loads(origin.read_text(encoding="utf-8"))["root"])
 
 
 def _cluster(request: RunRequest, plan: Plan, run_id: str) -> Cluster:
@@ -282,4 +290,3 @@ def _error_of(failure: BaseException) -> RunError:
         node=getattr(failure, "node", None),
         traceback="".join(lines)[-8000:],
     )
-

@@ -1,8 +1,12 @@
-"""How a score reaches the rows of a receiver: its own, from above, from below, or across (language.md 2).
+"""How a score reaches the rows of a receiver: its own, from above, from below, or across
+(language.md 2).
 
-Delivery has three values that must never be merged: a number, `None` ("does not apply") and `ABSENT` (not
-delivered). The caller says, from the spec, whether scores may rise (`aggregate`) and over which common
-ancestor they cross to another branch (`via`); nothing here is decided from which rows happen to be there.
+Delivery has three values that must never be merged: a number, `None` ("does not apply") and
+`ABSENT` (not
+delivered). The caller says, from the spec, whether scores may rise (`aggregate`) and over which
+common
+ancestor they cross to another branch (`via`); nothing here is decided from which rows happen to be
+there.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -47,9 +51,11 @@ def attach(
 
     Args:
         aggregate: how scores of several descendants become one; needed where scores rise or cross.
-        via: the node whose rows are the nearest common ancestors, where the receivers stand on another
+        via: the node whose rows are the nearest common ancestors, where the receivers stand on
+        another
             branch: up to there, then down.
-        rises: False where the receivers are the scored rows or stand below them, so that nothing rises
+        rises: False where the receivers are the scored rows or stand below them, so that nothing
+        rises
             even though the edge has an `aggregate`.
     """
     scores = table.scores or {}

@@ -1,8 +1,11 @@
 """Joins of tables by lineage: the rows that a node works on (language.md 2).
 
-Which way two tables are related is read off their rows' trails, for whole tables at a time. That is sound
-even where a filter emptied one side: rows of one level that are not the same row differ in a place `k` on
-their trails, and rows of levels above one another have trails of different length, so neither can be taken
+Which way two tables are related is read off their rows' trails, for whole tables at a time. That is
+sound
+even where a filter emptied one side: rows of one level that are not the same row differ in a place
+`k` on
+their trails, and rows of levels above one another have trails of different length, so neither can
+be taken
 for siblings.
 
     same rows        problems ── actor ─┬─ exact            columns of both, one row
@@ -19,7 +22,8 @@ from coloop.tables.table import Table, concat_tables
 
 
 def join_rows(tables: Sequence[Table]) -> tuple[Row, ...]:
-    """`join: align`: rows that every table delivered, ancestors with descendants, siblings of equal k."""
+    """`join: align`: rows that every table delivered, ancestors with descendants, siblings of equal
+    k."""
     if not tables:
         return ()
     rows = tables[0].rows
@@ -44,10 +48,9 @@ def cross_rows(tables: Sequence[Table]) -> tuple[Row, ...]:
     return rows
 
 
-def matched_rows(
-    left: tuple[Row, ...], right: tuple[Row, ...]
-) -> list[tuple[Row, Row]]:
-    """Rows of both sides that belong together: the same row, one above the other, or siblings of equal k."""
+def matched_rows(left: tuple[Row, ...], right: tuple[Row, ...]) -> list[tuple[Row, Row]]:
+    """Rows of both sides that belong together: the same row, one above the other, or siblings of
+    equal k."""
     by_id = {row.id: row for row in right}
     if any(row.id in by_id for row in left):
         return [(row, by_id[row.id]) for row in left if row.id in by_id]
@@ -60,7 +63,8 @@ def matched_rows(
 
 
 def gather_rows(rows: Sequence[Row], node: str | None) -> tuple[Row, ...]:
-    """`join: {gather: node}`: the descendants of one row of that node (default: the parent) in one row.
+    """`join: {gather: node}`: the descendants of one row of that node (default: the parent) in one
+    row.
 
     The gathering row's columns stay single; every other column becomes a list in sibling order.
     """
@@ -114,7 +118,8 @@ def _align(left: tuple[Row, ...], right: tuple[Row, ...]) -> tuple[Row, ...]:
 
 
 def _align_related(left: tuple[Row, ...], right: tuple[Row, ...]) -> tuple[Row, ...] | None:
-    """Join of tables of which one is the other, or stands above it; None where they are siblings."""
+    """Join of tables of which one is the other, or stands above it; None where they are
+    siblings."""
     if not left or not right:
         return ()
     by_id = {row.id: row for row in right}
@@ -141,9 +146,7 @@ def _siblings(left: tuple[Row, ...], right: tuple[Row, ...]) -> tuple[Row, ...]:
     return tuple(joined_row(pair) for pair in _sibling_pairs(left, right))
 
 
-def _sibling_pairs(
-    left: tuple[Row, ...], right: tuple[Row, ...]
-) -> list[tuple[Row, Row]]:
+def _sibling_pairs(left: tuple[Row, ...], right: tuple[Row, ...]) -> list[tuple[Row, Row]]:
     places: dict[tuple[str, tuple[int, ...]], Row] = {}
     for row in right:
         for ancestor, way in row.trail.items():
@@ -170,7 +173,5 @@ def _cross(left: tuple[Row, ...], right: tuple[Row, ...]) -> tuple[Row, ...]:
         shared = [a for a, way in row.trail.items() if way and a in under]
         if shared:
             nearest = min(shared, key=lambda ancestor: len(row.trail[ancestor]))
-            joined.extend(
-                joined_row([a, b]) for a, b in itertools.product([row], under[nearest])
-            )
+            joined.extend(joined_row([a, b]) for a, b in itertools.product([row], under[nearest]))
     return tuple(joined)

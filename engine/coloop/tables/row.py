@@ -1,15 +1,19 @@
 """One row of a table: who its ancestors are, which columns it has, and the tokens it was drawn as.
 
-A row is immutable. "More columns" is a copy with the same id; a new row is a child with a new id. The
+A row is immutable. "More columns" is a copy with the same id; a new row is a child with a new id.
+The
 module knows nothing of nodes, edges or joins.
 
 Invariants:
-- `id` is `<node>:<key>`, where node is the one in which the row was born (`join` for joined rows), and
+- `id` is `<node>:<key>`, where node is the one in which the row was born (`join` for joined rows),
+  and
   is unique within a step. The same parents in the same order always give the same joined row.
-- `trail[a]` is the way from ancestor `a` down to this row: its steps, each (row id, place k). A row is its
+- `trail[a]` is the way from ancestor `a` down to this row: its steps, each (row id, place k). A row
+  is its
   own ancestor with an empty way.
 - `columns` are the bare names (the nearest value wins), `scoped` the exact ones (`node.column`).
-- `depths[c]` says how many births ago a bare column was written; it decides what "nearest" means when
+- `depths[c]` says how many births ago a bare column was written; it decides what "nearest" means
+  when
   several parents meet.
 """
 
@@ -166,7 +170,8 @@ def child_row(
 def joined_row(parents: Sequence[Row], *, columns: Mapping[str, Any] | None = None) -> Row:
     """The child of several rows; the same parents in the same order give the same row.
 
-    A bare column that two parents have at the same distance from different rows is ambiguous and is left
+    A bare column that two parents have at the same distance from different rows is ambiguous and is
+    left
     out (validation reports a template that asks for it).
     """
     row_id = _short(f"{JOINED}:({'+'.join(parent.id for parent in parents)})")

@@ -1,4 +1,5 @@
-"""A table: ordered rows, and what a scorer or a reference says of them. Tables are never changed in place."""
+"""A table: ordered rows, and what a scorer or a reference says of them. Tables are never changed in
+place."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +12,8 @@ from coloop.tables.row import Row, Score
 class Table:
     """What one port gives in one step.
 
-    A table of `Scores` or `LogProbs` carries the rows that it speaks of, so a receiver needs nothing else.
+    A table of `Scores` or `LogProbs` carries the rows that it speaks of, so a receiver needs
+    nothing else.
     """
 
     rows: tuple[Row, ...] = ()
@@ -19,7 +21,8 @@ class Table:
     """By row id, for ports of type Scores."""
     scorer: str | None = None
     score_range: tuple[float, float] | None = None
-    """Least and greatest score, where the scorer names them; a pair's opposite is low + high - s."""
+    """Least and greatest score, where the scorer names them; a pair's opposite is low + high -
+    s."""
     log_probs: Mapping[str, Any] | None = None
     """By row id, for ports of type LogProbs: numbers over the completion's tokens, or for a pair
     `{"chosen": [...], "rejected": [...]}`."""

@@ -28,7 +28,8 @@ schedule:
     - {{name: one, steps: 3, learn: [policy], set: {{{LR}: 2.0e-3}}}}
     - {{name: two, steps: 5, learn: [policy]}}
   anneal:
-    - {{path: edges.gold.weight, from: 1.0, to: 0.0, over: [two], complement: nodes.policy.rollout.temperature}}
+    - {{path: edges.gold.weight, from: 1.0, to: 0.0, over: [two], complement:
+      nodes.policy.rollout.temperature}}
 """
 
 

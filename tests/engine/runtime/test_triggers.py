@@ -1,4 +1,5 @@
-"""Triggers fire once, after enough readings in a row, and are armed again when their condition is false."""
+"""Triggers fire once, after enough readings in a row, and are armed again when their condition is
+false."""
 
 from coloop.runtime.triggers import TriggerWatch
 from coloop.spec.schedule import Trigger

@@ -98,7 +98,9 @@ def test_a_score_crosses_to_another_branch_over_the_common_ancestor() -> None:
     answers = [row for proposal in proposals for row in kids("solver", proposal, 2)]
     critics = [row for proposal in proposals for row in kids("critic", proposal, 1)]
 
-    delivery = attach(critics, scores(answers, [1.0, 0.0, 1.0, 1.0]), aggregate="mean", via="proposer")
+    delivery = attach(
+        critics, scores(answers, [1.0, 0.0, 1.0, 1.0]), aggregate="mean", via="proposer"
+    )
 
     assert [delivery.of(row) for row in critics] == [0.5, 1.0]
 

@@ -11,7 +11,9 @@ def rows_of(count: int) -> list[Row]:
 def children(node: str, roots: list[Row], each: int) -> Table:
     return Table(
         rows=tuple(
-            child_row(node, root, k, {"completion": f"{node}{k}"}) for root in roots for k in range(each)
+            child_row(node, root, k, {"completion": f"{node}{k}"})
+            for root in roots
+            for k in range(each)
         )
     )
 
