@@ -101,7 +101,7 @@ def references_cover_the_rows(facts: Facts) -> Iterator[Diagnostic]:
             if not given:
                 continue
             for port in facts.teaching_ports_of(name):
-                if not any(wanted in reads(one) for one in facts.algorithms(name, port)):
+                if wanted not in facts.read_by(name, port):
                     continue
                 rows = _taught_levels(facts, name, port)
                 if rows and not rows.intersection(given):
@@ -121,12 +121,8 @@ def references_are_read(facts: Facts) -> Iterator[Diagnostic]:
     for name, node in facts.nodes.items():
         if not isinstance(node, ActorNode | VerifierNode):
             continue
-        needs = {
-            need
-            for port in facts.teaching_ports_of(name)
-            for one in facts.algorithms(name, port)
-            for need in reads(one)
-        }
+        ports = facts.teaching_ports_of(name)
+        needs = {need for port in ports for need in facts.read_by(name, port)}
         for wanted, without in (("reference", "no `kl`"), ("values", "no `gae`")):
             for edge in facts.walk.into(name, wanted):
                 if wanted not in needs and facts.teaching_ports_of(name):

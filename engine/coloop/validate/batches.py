@@ -6,7 +6,6 @@ from coloop.diagnostics import Change, Diagnostic, Fix
 from coloop.spec.groups import training_of
 from coloop.spec.ports import PORTS
 from coloop.validate.facts import Facts, PhaseFacts, found
-from coloop.validate.learning import rewards_of
 from coloop.validate.rows import Count, RowCounts
 
 
@@ -60,7 +59,7 @@ def streams_hold_whole_groups(facts: Facts) -> Iterator[Diagnostic]:
     """With `stream` a mini-batch is made of whole groups."""
     if not facts.spec.schedule.stream:
         return
-    for name, full in rewards_of(facts):
+    for name, full in facts.rewards:
         rollout = facts.rollout(name)
         batch = training_of(facts.spec, name).mini_batch
         if rollout is None or batch is None or not full.needs_group:

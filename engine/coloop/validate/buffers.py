@@ -83,8 +83,6 @@ def _why_it_stays_empty(facts: Facts, phase: PhaseFacts, name: str) -> str | Non
     sources = nearest_sources(facts, phase, [edge.source.node for edge in alive])
     if sources == {name} and not facts.is_connected(name, "seed"):
         return "its rows come from itself alone"
-    if not sources and not facts.has_broken_edges:
-        return "no dataset or buffer stands behind its rows"
     return None
 
 

@@ -124,28 +124,28 @@ def texts_are_there_to_read(facts: Facts) -> Iterator[Diagnostic]:
     """What is scored, written after or imitated is a column of the rows."""
     for edge, columns in _needed_columns(facts):
         tables = [Table(names=names) for names in facts.lineage.names.of_edge(edge).values()]
-        for word in columns:
-            missing = [table for table in tables if not table.gives(word)]
-            if missing:
-                offered = offered_names(missing)
-                yield found(
-                    "structure.unknown_column",
-                    f"`{edge.label}` brings rows without the column `{word}`",
-                    hint=did_you_mean(word, offered) or _map_hint(word),
-                    field=facts.place(edge),
-                )
+        missing = [w for w in columns if not all(table.gives(w) for table in tables)]
+        if missing:
+            names = " and ".join(f"`{word}`" for word in missing)
+            plural = "s" if len(missing) > 1 else ""
+            yield found(
+                "structure.unknown_column",
+                f"`{edge.label}` brings rows without the column{plural} {names}",
+                hint=_map_hint(missing[0]),
+                field=facts.place(edge),
+            )
     for name, node in facts.nodes.items():
-        if _reads_completions(node):
-            tables = own_tables(facts, name)
-            if tables and not any(table.gives("completion") for table in tables):
-                yield found(
-                    "structure.unknown_column",
-                    f"`{name}` scores texts, but its rows have no column `completion`",
-                    hint="connect rollouts, or give the rows a `completion` in a template's "
-                    "`columns`",
-                    node=name,
-                    field="source" if isinstance(node, RewardNode) else "method",
-                )
+        needed = _read_of_texts(node)
+        tables = own_tables(facts, name)
+        if needed is None or not tables or any(table.gives(needed) for table in tables):
+            continue
+        yield found(
+            "structure.unknown_column",
+            f"`{name}` scores texts, but its rows have no column `{needed}`",
+            hint="connect rollouts, or give the rows a `completion` in a template's `columns`",
+            node=name,
+            field="source" if isinstance(node, RewardNode) else "method",
+        )
 
 
 def checkers_come_with_tasks(facts: Facts) -> Iterator[Diagnostic]:
@@ -271,8 +271,9 @@ def _check_name(
         return
     unclear = next((table for table in tables if table.is_ambiguous(word)), None)
     if unclear is not None:
-        exact = sorted(n for n, c in unclear.names.exact.items() if _has(c, word))
         rows = sorted(str(level) for level in unclear.names.bare[word].rows)
+        owners = {n for n, c in unclear.names.exact.items() if _has(c, word)} - {node}
+        exact = sorted(owners, key=lambda owner: (owner not in rows, owner))
         yield found(
             "structure.ambiguous_column",
             f"`{word}` could be of {' or of '.join(f'`{row}`' for row in rows)}: both are as near",
@@ -364,10 +365,15 @@ def _has_environment(facts: Facts, name: str) -> bool:
     return any(isinstance(tool, ToolNode) and tool.type == "environment" for tool in tools)
 
 
-def _reads_completions(node: Node) -> bool:
-    if isinstance(node, RewardNode):
-        return node.source.type == "builtin" and node.source.name not in NO_TEXT_READ
-    return isinstance(node, VerifierNode) and node.method in ("rule", "vote", "implicit_prm")
+def _read_of_texts(node: Node) -> str | None:
+    """The column of a text that a scorer cannot do without."""
+    if isinstance(node, RewardNode) and node.source.type == "builtin":
+        if node.source.name in NO_TEXT_READ:
+            return None
+        return "length" if node.source.name in ("length", "overlong") else "completion"
+    if isinstance(node, VerifierNode) and node.method in ("rule", "vote", "implicit_prm"):
+        return "completion"
+    return None
 
 
 RULES = (

@@ -8,7 +8,7 @@ from typing import Any
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity, closest, did_you_mean
 from coloop.spec.graph import Edge, PortRef
 from coloop.spec.ports import HANDLES, PORTS, PortType, accepts
-from coloop.validate.facts import Facts, found
+from coloop.validate.facts import Facts, a, found
 
 
 def edges_name_nodes(facts: Facts) -> Iterator[Diagnostic]:
@@ -47,8 +47,8 @@ def edges_name_ports(facts: Facts) -> Iterator[Diagnostic]:
             ]
             yield found(
                 "structure.unknown_port",
-                f"`{edge.label}`: a {kind} has no {what} `{ref.port}`",
-                hint=did_you_mean(ref.port, known) or f"a {kind} has no {what}s",
+                f"`{edge.label}`: {a(kind)} has no {what} `{ref.port}`",
+                hint=did_you_mean(ref.port, known) or f"{a(kind)} has no {what}s",
                 field=facts.place(edge),
                 fixes=(*fixes, removal(facts, edge)),
             )

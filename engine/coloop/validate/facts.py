@@ -16,7 +16,14 @@ from typing import Any
 
 from coloop.diagnostics import Diagnostic, Fix, Severity
 from coloop.presets import HardwarePreset
-from coloop.spec.algorithm import Algorithm, node_algorithms
+from coloop.spec.algorithm import (
+    Algorithm,
+    ResolvedRewards,
+    RewardsAlgorithm,
+    node_algorithms,
+    reads,
+    resolve_rewards_algorithm,
+)
 from coloop.spec.base import as_tuple
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.groups import WeightsGroup, weights_groups
@@ -68,6 +75,7 @@ class Facts:
         self.lineage: Lineage
         self.lineage, self.lineage_findings = compute_lineage(spec, self.known_columns)
         self.walk: Walk = self.lineage.walk
+        self._reads: dict[Port, frozenset[str]] = {}
 
     # ---- edges
 
@@ -91,6 +99,19 @@ class Facts:
         if edge.weight == 0:
             return True
         return phase is not None and any(phase.overrides.get(path) == 0 for path in paths)
+
+    def has_broken_input(self, node: str) -> bool:
+        """Whether an edge ends at a port that the node does not have: some input is meant by it."""
+        return node in self._broken_inputs
+
+    @cached_property
+    def _broken_inputs(self) -> frozenset[str]:
+        return frozenset(
+            edge.target.node
+            for edge in self.spec.edges
+            if (kind := self.walk.kinds.get(edge.target.node)) is not None
+            and edge.target.port not in PORTS[kind].inputs
+        )
 
     @cached_property
     def has_broken_edges(self) -> bool:
@@ -121,12 +142,13 @@ class Facts:
 
     @cached_property
     def teaching_ports(self) -> frozenset[Port]:
-        """Connected teaching ports."""
-        return frozenset(
-            (edge.target.node, edge.target.port)
-            for edge in self.walk.edges
-            if PORTS[self.walk.kinds[edge.target.node]].inputs[edge.target.port].teaching
-        )
+        """Teaching ports at which an edge ends."""
+        return frozenset(port for port in self._drawn_targets if self._teaches(port))
+
+    def _teaches(self, port: Port) -> bool:
+        kind = self.walk.kinds.get(port[0])
+        found_port = PORTS[kind].inputs.get(port[1]) if kind is not None else None
+        return found_port is not None and found_port.teaching
 
     def teaching_ports_of(self, node: str) -> tuple[str, ...]:
         """The connected teaching ports of one node, in the order of the port table."""
@@ -148,6 +170,24 @@ class Facts:
     @cached_property
     def _algorithms(self) -> Mapping[str, Mapping[str, tuple[Algorithm, ...]]]:
         return {node: node_algorithms(self.spec, node) for node in self.nodes}
+
+    @cached_property
+    def rewards(self) -> tuple[tuple[str, ResolvedRewards], ...]:
+        """Learners from rewards, with their algorithms completed by the presets."""
+        return tuple(
+            (name, resolve_rewards_algorithm(one))
+            for name in self.learners
+            if (name, "rewards") in self.teaching_ports
+            for one in self.algorithms(name, "rewards")
+            if isinstance(one, RewardsAlgorithm)
+        )
+
+    def read_by(self, node: str, port: str) -> frozenset[str]:
+        """What the algorithms of a teaching port read besides: `reference`, `values`, `prior`."""
+        if (node, port) not in self._reads:
+            found_inputs = (reads(one) for one in self.algorithms(node, port))
+            self._reads[node, port] = frozenset[str]().union(*found_inputs)
+        return self._reads[node, port]
 
     @cached_property
     def groups(self) -> Mapping[str, WeightsGroup]:
@@ -233,6 +273,11 @@ class Facts:
     def hardware(self) -> HardwarePreset | None:
         """The machine in force, or nothing where its name is unknown."""
         return hardware_of(self.spec.hardware)
+
+
+def a(word: str) -> str:
+    """A word with its article."""
+    return f"an {word}" if word[0] in "aeiou" else f"a {word}"
 
 
 def found(

@@ -3,11 +3,6 @@
 from collections.abc import Iterator
 
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
-from coloop.spec.algorithm import (
-    ResolvedRewards,
-    RewardsAlgorithm,
-    resolve_rewards_algorithm,
-)
 from coloop.spec.nodes import FilterNode, RewardNode
 from coloop.validate.facts import Facts, found
 from coloop.validate.groups import smallest_groups
@@ -41,7 +36,7 @@ def own_rollouts_are_written(facts: Facts) -> Iterator[Diagnostic]:
 
 def greedy_baselines_have_greedy_rows(facts: Facts) -> Iterator[Diagnostic]:
     """A greedy baseline needs the greedy answer."""
-    for name, full in rewards_of(facts):
+    for name, full in facts.rewards:
         rollout = facts.rollout(name)
         if full.needs_greedy and rollout is not None and not rollout.greedy_extra:
             change = Change(op="set", path=f"nodes.{name}.rollout.greedy_extra", value=True)
@@ -57,7 +52,7 @@ def greedy_baselines_have_greedy_rows(facts: Facts) -> Iterator[Diagnostic]:
 
 def groups_are_large_enough(facts: Facts) -> Iterator[Diagnostic]:
     """An estimator that compares rows of a group gets more than one of them."""
-    for name, full in rewards_of(facts):
+    for name, full in facts.rewards:
         if not full.needs_group or full.allow_group_of_one or full.off_policy is not None:
             continue
         for phase in facts.phases:
@@ -103,7 +98,7 @@ def some_edge_counts(facts: Facts) -> Iterator[Diagnostic]:
     """A live teaching port has an edge whose weight is not 0."""
     for node, port in sorted(facts.teaching_ports):
         edges = facts.walk.into(node, port)
-        if all(facts.is_dead(edge) for edge in edges):
+        if edges and all(facts.is_dead(edge) for edge in edges):
             change = Change(op="set", path=f"{facts.place(edges[0])}.weight", value=1.0)
             yield found(
                 "learning.every_weight_zero",
@@ -115,7 +110,8 @@ def some_edge_counts(facts: Facts) -> Iterator[Diagnostic]:
             )
             continue
         for phase in facts.phases:
-            if (node, port) in phase.live and all(facts.is_dead(e, phase) for e in edges):
+            is_live = bool(edges) and (node, port) in phase.live
+            if is_live and all(facts.is_dead(edge, phase) for edge in edges):
                 yield found(
                     "learning.every_weight_zero",
                     f"{phase.label} learns `{node}.{port}`, but there every edge has weight 0",
@@ -126,7 +122,7 @@ def some_edge_counts(facts: Facts) -> Iterator[Diagnostic]:
 
 def companions_are_there(facts: Facts) -> Iterator[Diagnostic]:
     """Algorithms that are known together with a filter or a penalty have it."""
-    for name, full in rewards_of(facts):
+    for name, full in facts.rewards:
         if full.family != "dapo":
             continue
         above = facts.walk.upstream(*(e.source.node for e in facts.walk.into(name, "rewards")))
@@ -153,16 +149,6 @@ def companions_are_there(facts: Facts) -> Iterator[Diagnostic]:
                     node=name,
                     field="algorithm",
                 )
-
-
-def rewards_of(facts: Facts) -> Iterator[tuple[str, ResolvedRewards]]:
-    """Learners from rewards, with their algorithms completed by the presets."""
-    for name in facts.learners:
-        if (name, "rewards") not in facts.teaching_ports:
-            continue
-        for one in facts.algorithms(name, "rewards"):
-            if isinstance(one, RewardsAlgorithm):
-                yield name, resolve_rewards_algorithm(one)
 
 
 RULES = (

@@ -7,7 +7,7 @@ from typing import Final
 
 from coloop.diagnostics import Change, Diagnostic, Fix, closest, did_you_mean
 from coloop.spec.nodes import EvaluateNode
-from coloop.validate.facts import Facts, found
+from coloop.validate.facts import Facts, a, found
 
 PLAIN_METRICS: Final = frozenset(
     {
@@ -67,7 +67,7 @@ def split_metric(metric: str) -> tuple[str, int | None]:
 def probes_measure_what_is_known(facts: Facts) -> Iterator[Diagnostic]:
     """Metrics of a probe exist, and what they compare with is connected."""
     for name, node in facts.nodes.items():
-        if not isinstance(node, EvaluateNode):
+        if not isinstance(node, EvaluateNode) or facts.has_broken_input(name):
             continue
         for index, metric in enumerate(node.metrics):
             word, count = split_metric(metric)
@@ -91,7 +91,7 @@ def probes_measure_what_is_known(facts: Facts) -> Iterator[Diagnostic]:
 def probes_have_something_to_measure(facts: Facts) -> Iterator[Diagnostic]:
     """A probe has scores, rollouts or teaching ports, and the rows that it asks for."""
     for name, node in facts.nodes.items():
-        if not isinstance(node, EvaluateNode):
+        if not isinstance(node, EvaluateNode) or facts.has_broken_input(name):
             continue
         measured = any(facts.is_connected(name, p) for p in ("scores", "rollouts", "selectors"))
         if not measured and not node.of:
@@ -147,8 +147,10 @@ def probes_stand_behind_what_they_replace(facts: Facts) -> Iterator[Diagnostic]:
             continue
         if node.of or not facts.is_connected(name, "scores"):
             continue
-        measured = facts.walk.upstream(name) - {name}
-        if measured and node.instead_of not in measured:
+        scorers = [edge.source.node for edge in facts.walk.into(name, "scores", "selectors")]
+        above = facts.walk.upstream(*scorers)
+        is_whole = any(facts.walk.kinds[other] in ("dataset", "buffer") for other in above)
+        if is_whole and node.instead_of not in above:
             yield found(
                 "structure.probe_aside",
                 f"`{name}` puts its rows in the place of `{node.instead_of}`, but nothing that it "
@@ -176,7 +178,7 @@ def check_metric(facts: Facts, metric: str, field: str) -> Iterator[Diagnostic]:
         yield found(
             "structure.unknown_metric",
             f"`{node}` reports no metric `{rest}`",
-            hint=did_you_mean(rest, known) or f"a {section.kind} reports no metrics",
+            hint=did_you_mean(rest, known) or f"{a(section.kind)} reports no metrics",
             field=field,
         )
 

@@ -13,7 +13,6 @@ from coloop.spec.model import PretrainedModel, ScratchModel
 from coloop.spec.nodes import ActorNode, BufferNode, EvaluateNode, FilterNode, VerifierNode
 from coloop.spec.rollout import Rollout
 from coloop.validate.facts import Facts, found
-from coloop.validate.learning import rewards_of
 from coloop.validate.metrics import split_metric
 from coloop.validate.rows import RowCounts
 
@@ -210,7 +209,7 @@ def samples_are_enough(facts: Facts) -> Iterator[Diagnostic]:
 
 def groups_explore(facts: Facts) -> Iterator[Diagnostic]:
     """Completions that are compared are not all the same text."""
-    for name, full in rewards_of(facts):
+    for name, full in facts.rewards:
         rollout = facts.rollout(name)
         if rollout is None or rollout.temperature > 0 or not full.needs_group:
             continue

@@ -8,7 +8,7 @@ from coloop.spec.base import as_tuple
 from coloop.spec.paths import check_path
 from coloop.spec.ports import PORTS
 from coloop.spec.schedule import EpochsOf
-from coloop.validate.facts import Facts, PhaseFacts, found
+from coloop.validate.facts import Facts, PhaseFacts, a, found
 from coloop.validate.metrics import check_metric
 from coloop.validate.references import of_kinds, unknown_node, unknown_phase
 
@@ -119,7 +119,7 @@ def _check_learn(
         message = f"{phase.label} learns `{item}`, but there is no node `{node}`"
         code = "structure.unknown_node"
     elif port and port not in PORTS[facts.nodes[node].kind].inputs:
-        message = f"{phase.label} learns `{item}`, but a {facts.nodes[node].kind} has no such port"
+        message = f"{phase.label} learns `{item}`, but {a(facts.nodes[node].kind)} has no such port"
         code = "structure.unknown_port"
     elif port and not PORTS[facts.nodes[node].kind].inputs[port].teaching:
         message = f"{phase.label} learns `{item}`, which is no teaching port"
@@ -177,7 +177,7 @@ def _check_kind(facts: Facts, name: str, kinds: frozenset[str], field: str) -> I
     elif facts.walk.kinds[name] not in kinds:
         yield found(
             "structure.wrong_kind",
-            f"`{name}` is a {facts.walk.kinds[name]}; a {' or '.join(sorted(kinds))} is expected",
+            f"`{name}` is {a(facts.walk.kinds[name])}; {a(' or '.join(sorted(kinds)))} is expected",
             hint=did_you_mean(name, of_kinds(facts, kinds)),
             field=field,
         )

@@ -13,7 +13,7 @@ from coloop.spec.nodes import (
 )
 from coloop.spec.ports import PORTS, accepts
 from coloop.validate.edges import removal
-from coloop.validate.facts import Facts, found
+from coloop.validate.facts import Facts, a, found
 from coloop.validate.usage import used_nodes
 
 PAIRS_NEED: Final[Mapping[str, tuple[str, ...]]] = {
@@ -28,6 +28,8 @@ PAIRS_NEED: Final[Mapping[str, tuple[str, ...]]] = {
 def required_inputs_are_there(facts: Facts) -> Iterator[Diagnostic]:
     """Inputs that a node cannot do without have an edge."""
     for name in facts.nodes:
+        if facts.has_broken_input(name):
+            continue
         for port in _wanted_inputs(facts, name):
             if not facts.is_connected(name, port):
                 yield found(
@@ -132,10 +134,9 @@ def _wanted_inputs(facts: Facts, name: str) -> Iterator[str]:
     match node:
         case PairsNode():
             yield from PAIRS_NEED[node.method]
-        case VerifierNode(method="implicit_prm") if facts.is_used(name, "scores") or (
-            facts.is_used(name, "step_scores") or facts.is_connected(name, "labels")
-        ):
-            yield "prior"
+        case VerifierNode(method="implicit_prm") if not facts.is_connected(name, "labels"):
+            if facts.is_used(name, "scores") or facts.is_used(name, "step_scores"):
+                yield "prior"
         case ToolNode(type="search"):
             yield "documents"
         case ToolNode(type="model"):
@@ -160,7 +161,7 @@ def _why(facts: Facts, name: str, port: str) -> str:
         case ToolNode():
             return f"a {node.type} tool needs it"
         case _:
-            return f"a {node.kind} needs it"
+            return f"{a(node.kind)} needs it"
 
 
 def _candidates(facts: Facts, name: str, port: str) -> list[str]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from coloop.spec.lineage.names import Names
-from coloop.spec.lineage.written import template_columns
+from coloop.spec.lineage.written import returned_keys
 from coloop.spec.nodes import Node, RewardNode, TemplateNode, ToolNode, VerifierNode
 from coloop.validate.facts import Facts
 from coloop.validate.text_names import regex_groups
@@ -44,13 +44,17 @@ def offered_names(tables: Iterable[Table]) -> list[str]:
 
 
 def own_tables(facts: Facts, name: str) -> list[Table]:
+    if name in facts.walk.stuck:
+        return []
     return [Table(names=names) for names in facts.lineage.names.inputs(name).values()]
 
 
 def tables_of_texts(facts: Facts, name: str, node: Node) -> list[Table]:
     tables = own_tables(facts, name)
     if isinstance(node, TemplateNode):
-        extra = (template_columns(node) or frozenset()) | node.default.keys()
+        extra = frozenset({*node.parse, *node.default})
+        if node.code is not None:
+            extra |= returned_keys(node.code) or frozenset()
         return [Table(names=table.names, extra=extra) for table in tables]
     if not isinstance(node, VerifierNode | RewardNode):
         return tables

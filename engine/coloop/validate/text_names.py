@@ -11,11 +11,27 @@ from typing import Final
 
 from jinja2 import TemplateSyntaxError, meta, nodes
 from jinja2.sandbox import SandboxedEnvironment
+from jinja2.utils import Namespace
 
 TEXT_FUNCTIONS: Final = frozenset({"others", "past"})
 """Functions of the loop language in texts; their first argument names a column."""
 
-_ENVIRONMENT: Final = SandboxedEnvironment(keep_trailing_newline=True)
+REMOVED_FILTERS: Final = frozenset(
+    {"batch", "pprint", "random", "slice", "urlize", "wordwrap", "xmlattr"}
+)
+"""Filters of Jinja that texts of a loop do not have: not safe, or not repeatable."""
+
+
+def _build_environment() -> SandboxedEnvironment:
+    environment = SandboxedEnvironment(keep_trailing_newline=True)
+    environment.globals.clear()
+    environment.globals.update(range=range, dict=dict, namespace=Namespace)
+    for name in REMOVED_FILTERS:
+        environment.filters.pop(name, None)
+    return environment
+
+
+_ENVIRONMENT: Final = _build_environment()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +68,7 @@ def names_in_text(text: str) -> TextNames:
     """Names that a Jinja text reads."""
     try:
         tree = _ENVIRONMENT.parse(text)
+        _ENVIRONMENT.compile(text, raw=True)
         bare = frozenset(meta.find_undeclared_variables(tree))
     except TemplateSyntaxError as error:
         return TextNames(problem=error.message or "cannot be read", line=error.lineno)

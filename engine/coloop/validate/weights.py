@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.nodes import RewardNode, VerifierNode
-from coloop.validate.facts import Facts, found
+from coloop.validate.facts import Facts, a, found
 
 
 def groups_have_one_optimizer(facts: Facts) -> Iterator[Diagnostic]:
@@ -99,7 +99,7 @@ def learners_have_weights(facts: Facts) -> Iterator[Diagnostic]:
         )
         yield found(
             "learning.no_weights",
-            f"`{name}.{port}` is connected, but a {node.kind} with `{what}: {value}` has no "
+            f"`{name}.{port}` is connected, but {a(node.kind)} with `{what}: {value}` has no "
             "weights",
             hint=f"give it a model, or remove the edge into `{name}.{port}`",
             node=name,

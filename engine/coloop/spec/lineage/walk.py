@@ -127,6 +127,20 @@ class Walk:
         return (*sorted_nodes, *(name for name in self.kinds if name not in placed))
 
     @cached_property
+    def stuck(self) -> frozenset[str]:
+        """Nodes that wait for themselves, or for nodes that do."""
+        seen: set[str] = set()
+        stuck: set[str] = set()
+        before: defaultdict[str, list[str]] = defaultdict(list)
+        for edge in self.forward_edges:
+            before[edge.target.node].append(edge.source.node)
+        for name in self.order:
+            if any(source not in seen or source in stuck for source in before[name]):
+                stuck.add(name)
+            seen.add(name)
+        return frozenset(stuck)
+
+    @cached_property
     def regions(self) -> tuple[RoundsRegion, ...]:
         """The regions that run for several rounds; regions that overlap are one."""
         found: list[tuple[set[str], list[Edge]]] = []

@@ -1,0 +1,158 @@
+"""What a finding says: where, what was found, what is expected, and how one click mends it."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from coloop.diagnostics import Diagnostic, Report, Severity
+from coloop.estimate import estimate
+from coloop.spec.io import parse, patch
+from coloop.validate import validate
+
+Finding = Callable[..., Diagnostic]
+
+MENDED: list[tuple[str, list[tuple[Any, ...]]]] = [
+    ("judges", [("edge", "verifier.step_scores -> generator.rewards", {"aggregate": None})]),
+    ("grpo", [("edge", "exact.scores -> actor.rewards", {"from": "exakt.scores"})]),
+    ("grpo", [("edge", "exact.scores -> actor.rewards", {"from": "exact.score"})]),
+    ("grpo", [("add", "problems.rows -> probe.rows")]),
+    ("grpo", [("del", "nodes.actor.algorithm.demonstrations")]),
+    ("grpo", [("set", "nodes.actor.rollout.completions_per_prompt", 1)]),
+    ("grpo", [("set", "nodes.actor.training.mini_batch", 60)]),
+    ("grpo", [("set", "nodes.actor.rollout.max_new_tokens", 512)]),
+    ("grpo", [("edge", "exact.scores -> actor.rewards", {"weight": 0.0})]),
+    ("grpo", [("set", "nodes.actor.model.architecture", "tiny-qwen")]),
+    ("grpo", [("set", "hardware.pools", {"main": {"gpus": 1}})]),
+    ("self_play", [("set", "nodes.solver.training", {"optimizer": {"lr": 1.0e-6}})]),
+    ("tools", [("del", "schedule.phases.0.max_steps")]),
+    ("asynchronous", [("set", "nodes.actor.training.backend", "single")]),
+    ("spin", [("set", "nodes.iterations.rows_per_step", 2048)]),
+]
+
+
+@pytest.mark.parametrize(("base", "changes"), MENDED)
+def test_the_first_fix_mends_the_loop(
+    base: str, changes: list[tuple[Any, ...]], changed: Callable[..., Any], text: Any
+) -> None:
+    spoiled = text(changed(base, *changes))
+    before = parse(spoiled)
+    assert before.spec is not None
+    found = validate(before.spec).diagnostics[0]
+
+    mended = parse(patch(spoiled, found.fixes[0].changes))
+
+    assert mended.spec is not None
+    assert found.code not in [one.code for one in validate(mended.spec).diagnostics]
+
+
+def test_a_missing_aggregate_names_the_rows_on_both_sides(finding: Finding) -> None:
+    found = finding(
+        "judges", ("edge", "verifier.step_scores -> generator.rewards", {"aggregate": None})
+    )
+
+    assert found.field == "edges.3"
+    assert "rows of `verifier`, which descend from the rows of `generator`" in found.message
+    assert found.fixes[0].title == "Add `aggregate: mean`"
+
+
+def test_clashing_numbers_are_named_with_their_neighbours(finding: Finding) -> None:
+    found = finding(
+        "grpo",
+        ("set", "nodes.actor.training.mini_batch", 60),
+        ("del", 'schedule.phases.0.set."nodes.problems.rows_per_step"'),
+    )
+
+    assert "256 rows (32 rows of `problems` x 8 completions)" in found.message
+    assert "mini-batches of 60" in found.message
+    assert found.hint == "nearest valid values: 32 and 64"
+    assert (found.node, found.field) == ("actor", "training.mini_batch")
+
+
+def test_an_ambiguous_name_is_told_with_its_exact_names(finding: Finding) -> None:
+    found = finding("two_halves", ("set", "nodes.both.text", "{{ prompt }}"))
+
+    assert "`tens` or of `units`" in found.message
+    assert found.hint is not None
+    assert "`tens.prompt`" in found.hint
+
+
+def test_strict_makes_errors_of_warnings(check: Callable[..., Report]) -> None:
+    change = ("del", "schedule.phases.0.max_steps")
+
+    assert check("tools", change).ok
+    assert not check("tools", change, strict=True).ok
+
+
+def test_over_budget_is_a_warning(check: Callable[..., Report]) -> None:
+    report = check(
+        "asynchronous",
+        ("set", "nodes.actor.model.path", "llama-3.1-70b"),
+        (
+            "set",
+            "hardware",
+            {"preset": "2x4090", "pools": {"train": {"gpus": 1}, "generate": {"gpus": 1}}},
+        ),
+    )
+
+    assert report.ok
+    assert {one.severity for one in report.diagnostics} == {Severity.WARNING}
+
+
+def test_a_hundred_nodes_are_checked_in_time() -> None:
+    spec = parse(hundred_nodes()).spec
+    assert spec is not None
+    assert len(spec.nodes) >= 100
+    prediction = estimate(spec)
+    validate(spec, estimate=prediction)
+
+    best = min(_seconds(lambda: validate(spec, estimate=prediction)) for _ in range(5))
+
+    assert best < 0.04, f"{best * 1e3:.1f} ms; a quiet machine takes half of the limit"
+
+
+def hundred_nodes() -> str:
+    """Fifteen co-trained pairs of writer and judge over one dataset."""
+    nodes = [
+        "  problems: {kind: dataset, source: {type: task, task: arithmetic}, rows_per_step: 32}"
+    ]
+    edges = []
+    for index in range(15):
+        nodes += [
+            f"  ask_{index}: {{kind: template, text: '{{{{ prompt }}}} in {index} steps:'}}",
+            f"  actor_{index}: {{kind: actor, model: {{type: scratch, architecture: tiny-qwen3}}, "
+            "rollout: {completions_per_prompt: 4, max_new_tokens: 16}, "
+            "algorithm: {rewards: {name: grpo}}}",
+            f"  judge_{index}: {{kind: verifier, method: generative, "
+            "model: {type: scratch, architecture: tiny-qwen3}, "
+            "template: {text: '{{ prompt }}{{ completion }} right?'}, "
+            'read: {verdict: "(yes|no)"}, rollout: {completions_per_prompt: 4}, '
+            "algorithm: {rewards: {name: grpo}}}",
+            f"  exact_{index}: {{kind: reward, source: {{type: builtin, name: exact_match}}}}",
+            f"  agrees_{index}: {{kind: reward, source: {{type: builtin, name: agreement, "
+            f"columns: [judge_{index}, exact_{index}]}}}}",
+            f"  kept_{index}: {{kind: filter, keep: [{{rule: nonzero_variance}}]}}",
+            f"  meter_{index}: {{kind: evaluate, every: 1, metrics: [score]}}",
+        ]
+        edges += [
+            f"  - problems.rows -> ask_{index}.rows",
+            f"  - ask_{index}.rows -> actor_{index}.prompts",
+            f"  - actor_{index}.rollouts -> judge_{index}.rollouts",
+            f"  - actor_{index}.rollouts -> exact_{index}.rollouts",
+            f"  - judge_{index}.scores -> agrees_{index}.scores",
+            f"  - exact_{index}.scores -> agrees_{index}.scores",
+            f"  - agrees_{index}.scores -> judge_{index}.rewards",
+            f"  - exact_{index}.scores -> kept_{index}.scores",
+            f"  - kept_{index}.scores -> actor_{index}.rewards",
+            f"  - {{from: judge_{index}.scores, to: actor_{index}.rewards, aggregate: mean}}",
+            f"  - exact_{index}.scores -> meter_{index}.scores",
+        ]
+    head = "coloop: 1\nname: hundred\nnodes:\n"
+    return head + "\n".join(nodes) + "\nedges:\n" + "\n".join(edges) + "\nschedule: {steps: 10}\n"
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    run()
+    return time.perf_counter() - start

@@ -1,0 +1,125 @@
+"""The editor checks at every edit: no loop may be too broken to be told what is wrong with it."""
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from coloop.spec.io import parse
+from coloop.spec.ports import PORTS
+from coloop.validate import validate
+
+BASES = ("grpo", "spin", "judges", "ppo", "two_halves", "self_play", "tools", "asynchronous")
+
+
+def spoiled(document: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+    """A loop with a few edges, nodes, sections and names taken away or mixed up."""
+    nodes, edges = document["nodes"], document["edges"]
+    for _ in range(rng.randint(1, 6)):
+        names = list(nodes)
+        match rng.randrange(8):
+            case 0 if edges:
+                edges.pop(rng.randrange(len(edges)))
+            case 1 if len(names) > 1:
+                del nodes[rng.choice(names)]
+            case 2:
+                edges.append(f"{_output(nodes, rng)} -> {_input(nodes, rng)}")
+            case 3 if edges:
+                edges[rng.randrange(len(edges))] = {
+                    "from": _output(nodes, rng),
+                    "to": _input(nodes, rng),
+                    "rounds": rng.choice([None, 2]),
+                    "aggregate": rng.choice([None, "mean"]),
+                }
+            case 4:
+                node = nodes[rng.choice(names)]
+                removable = [k for k in node if k not in ("kind", "source", "method", "model")]
+                if removable:
+                    del node[rng.choice(removable)]
+            case 5:
+                nodes[f"n{rng.randrange(9)}"] = nodes.pop(rng.choice(names))
+            case 6:
+                node = nodes[rng.choice(names)]
+                if "model" in node:
+                    kind = rng.choice(["snapshot", "copy", "shared"])
+                    key = "with" if kind == "shared" else "of"
+                    node["model"] = {"type": kind, key: rng.choice(names)}
+            case 7:
+                document["schedule"] = rng.choice(
+                    [
+                        {"steps": 1},
+                        {"epochs": 2},
+                        {"phases": [{"name": "a", "steps": 1, "learn": [rng.choice(names)]}]},
+                        {
+                            "phases": [
+                                {"name": "a", "until": f"{rng.choice(names)}.full", "max_steps": 2}
+                            ]
+                        },
+                    ]
+                )
+    for edge in edges:
+        if isinstance(edge, dict):
+            for option in [key for key, value in edge.items() if value is None]:
+                del edge[option]
+    return document
+
+
+def _output(nodes: dict[str, Any], rng: random.Random) -> str:
+    name = rng.choice(list(nodes))
+    ports = list(PORTS[nodes[name]["kind"]].outputs) or ["rows"]
+    return f"{name}.{rng.choice(ports)}"
+
+
+def _input(nodes: dict[str, Any], rng: random.Random) -> str:
+    name = rng.choice(list(nodes))
+    ports = list(PORTS[nodes[name]["kind"]].inputs) or ["rows"]
+    return f"{name}.{rng.choice(ports)}"
+
+
+@pytest.mark.parametrize("base", BASES)
+def test_no_broken_loop_breaks_the_check(base: str, changed: Callable[..., Any], text: Any) -> None:
+    checked = 0
+
+    for seed in range(60):
+        rng = random.Random(f"{base} {seed}")
+        parsed = parse(text(spoiled(changed(base), rng)))
+        if parsed.spec is not None:
+            validate(parsed.spec)
+            checked += 1
+
+    assert checked > 20
+
+
+def test_an_empty_canvas_is_told_what_it_lacks() -> None:
+    parsed = parse("coloop: 1\nname: empty\nnodes: {}\nschedule: {steps: 1}\n")
+    assert parsed.spec is not None
+
+    report = validate(parsed.spec)
+
+    assert [one.code for one in report.diagnostics] == ["learning.no_goal"]
+
+
+def test_a_single_node_of_each_kind_can_be_checked() -> None:
+    nodes = {
+        "dataset": "{kind: dataset, source: {type: task, task: arithmetic}}",
+        "actor": "{kind: actor, model: {type: scratch, architecture: tiny-qwen3}}",
+        "critic": "{kind: critic, model: {type: scratch, architecture: tiny-qwen3}}",
+        "reference": "{kind: reference, model: {type: scratch, architecture: tiny-qwen3}}",
+        "reward": "{kind: reward, source: {type: builtin, name: exact_match}}",
+        "verifier": "{kind: verifier, method: vote}",
+        "template": "{kind: template, text: '{{ prompt }}'}",
+        "filter": "{kind: filter}",
+        "pairs": "{kind: pairs, method: all}",
+        "buffer": "{kind: buffer, capacity: 8}",
+        "tool": "{kind: tool, type: calculator}",
+        "search": "{kind: search, method: puct, budget: {tokens: 8}}",
+        "evaluate": "{kind: evaluate}",
+    }
+    assert nodes.keys() == PORTS.keys()
+
+    for kind, section in nodes.items():
+        parsed = parse(f"coloop: 1\nname: one\nnodes:\n  one: {section}\nschedule: {{steps: 1}}\n")
+        assert parsed.spec is not None, kind
+
+        assert not validate(parsed.spec).ok
