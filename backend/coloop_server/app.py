@@ -22,13 +22,14 @@ from coloop_server.loops.routes import router as loops
 from coloop_server.openapi import build_openapi
 from coloop_server.pages import Pages
 from coloop_server.presets.routes import router as presets
+from coloop_server.rewards.routes import router as rewards
 from coloop_server.runs.routes import router as runs
 from coloop_server.runs.supervisor import Supervisor
 from coloop_server.security import Guard, SecurityHeaders
 from coloop_server.session.routes import router as session
 from coloop_server.settings import Settings
 
-ROUTERS = (health, session, presets, checks, loops, runs)
+ROUTERS = (health, session, presets, checks, rewards, loops, runs)
 
 
 @asynccontextmanager

@@ -24,6 +24,7 @@ ROUTES = [
     ("POST", "/api/runs/none/edit"),
     ("POST", "/api/runs/none/fork"),
     ("POST", "/api/session"),
+    ("POST", "/api/rewards/preview"),
 ]
 BODIES = [
     b"",
@@ -107,7 +108,9 @@ plain = st.recursive(
     ),
     max_leaves=12,
 )
-names = st.sampled_from(["yaml", "spec", "changes", "name", "set", "path", "force", "loop_id"])
+names = st.sampled_from(
+    ["yaml", "spec", "changes", "name", "set", "path", "force", "rows", "code", "source"]
+)
 
 
 @hypothesis_settings(

@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+from dataclasses import asdict
 from functools import lru_cache
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Response
 
+from coloop import presets
 from coloop.spec.catalog import catalog
 from coloop_server.checks import service
 from coloop_server.checks.schemas import (
@@ -31,7 +33,11 @@ IfNoneMatch = Annotated[str | None, Header(max_length=500)]
 @lru_cache(maxsize=1)
 def catalog_text() -> tuple[bytes, str]:
     """The catalog as JSON with its ETag; it is the same as long as the program is."""
-    body = json.dumps(catalog(), ensure_ascii=False, separators=(",", ":")).encode()
+    whole = catalog(
+        architectures=[asdict(preset) for preset in map(presets.model, presets.list_models())],
+        hardware=[asdict(preset) for preset in map(presets.hardware, presets.list_hardware())],
+    )
+    body = json.dumps(whole, ensure_ascii=False, separators=(",", ":")).encode()
     return body, f'"{hashlib.sha256(body).hexdigest()[:20]}"'
 
 

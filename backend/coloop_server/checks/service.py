@@ -12,7 +12,7 @@ from coloop.estimate.fit import fit
 from coloop.plan.compile import compile_plan
 from coloop.plan.runnable import check_runs
 from coloop.plan.types import Plan
-from coloop.spec.diff import diff
+from coloop.spec.changes import diff
 from coloop.spec.emit import to_yaml
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import Parsed, dump, from_dict, parse
@@ -41,11 +41,12 @@ def check(body: CheckLoop, roots: Roots) -> CheckResult:
     if parsed.spec is None:
         return CheckResult(report=report_of(parsed, parsed.diagnostics), estimate=None, plan=None)
     root = root_of(parsed.spec, roots)
-    report = validate(parsed.spec, root=root)
+    cost = estimate_of(parsed.spec, root)
+    report = validate(parsed.spec, root=root, estimate=cost)
     plan, refusals = plan_of(parsed.spec) if report.ok else (None, [])
     return CheckResult(
         report=report_of(parsed, (*report.diagnostics, *refusals)),
-        estimate=estimate_of(parsed.spec, plan, root),
+        estimate=cost,
         plan=None if plan is None else summarise(plan),
     )
 
@@ -59,10 +60,10 @@ def root_of(spec: LoopSpec, roots: Roots) -> Path | None:
     return roots.base_for(spec)
 
 
-def estimate_of(spec: LoopSpec, plan: Plan | None, root: Path | None) -> Estimate | None:
+def estimate_of(spec: LoopSpec, root: Path | None) -> Estimate | None:
     """What is known of the cost; a half-drawn loop may name hardware that does not exist."""
     try:
-        return estimate(spec, plan, root=root)
+        return estimate(spec, root=root)
     except ColoopError:
         return None
 
