@@ -144,7 +144,7 @@ def print_explanation(out: Console, explanation: Explanation) -> None:
         total = f", {seconds(phase.seconds)} in all" if phase.seconds is not None else ""
         out.print(f"  {escape(phase.name)}: {steps}{seconds(phase.step_seconds)} each{total}")
     if explanation.total_seconds is not None:
-        out.print(f"  the whole run takes about {seconds(explanation.total_seconds)}")
+        out.print(f"  all phases together take up to {seconds(explanation.total_seconds)}")
     if explanation.decisions:
         _heading(out, "decided for you")
         for decision in explanation.decisions:

@@ -23,6 +23,7 @@ from coloop.estimate.survey import Survey
 from coloop.estimate.throughput import Clock, StageTime
 from coloop.estimate.timeline import step_seconds
 from coloop.estimate.unroll import PhaseStep
+from coloop.spec.base import as_tuple
 from coloop.spec.graph import LoopSpec
 
 PLACES_LISTED = 512
@@ -88,10 +89,18 @@ class _Estimator:
         self.phases = tuple(self._phases())
         self.main = max(
             self.phases,
-            key=lambda phase: phase.step_seconds * (phase.steps or UNKNOWN_STEPS),
+            key=lambda phase: phase.step_seconds * self._expected_steps(phase),
             default=None,
         )
         self.estimate = self._estimate()
+
+    def _expected_steps(self, phase: PhaseEstimate) -> int:
+        """Its steps; where a trigger may end it early, their number is only a bound."""
+        for trigger in self.spec.schedule.triggers:
+            watched = as_tuple(trigger.in_)
+            if trigger.do.next_phase and (not watched or phase.name in watched):
+                return min(phase.steps or UNKNOWN_STEPS, UNKNOWN_STEPS)
+        return phase.steps or UNKNOWN_STEPS
 
     def _phases(self) -> Iterator[PhaseEstimate]:
         pools = {

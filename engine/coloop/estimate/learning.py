@@ -20,13 +20,12 @@ TOKENS_AT_ONCE = 16_384
 """More tokens in one pass make nothing faster."""
 DENSE_TOKENS = 8192
 """From so many tokens at once on, a pass is as fast as in pre-training."""
-FALLBACKS = (
-    (False, None),
-    (True, None),
-    (True, 4096),
-    (True, 1024),
-)
-"""Gradient checkpointing and loss chunk, from fast to small."""
+CHUNKS = (4096, 1024)
+"""Tokens whose logits are held at once, where whole logits do not fit."""
+LOGITS_AT_ONCE = 1 << 24
+"""Logits that the `single` backend holds at once where no chunk is set."""
+FEW_ROWS = 4
+"""Rows at once below which saving memory elsewhere is faster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,61 +113,42 @@ def _load(tables: list[TableSize]) -> float:
 def _settle(
     survey: Survey, weights: Weights, rows: int, sides: int, longest: float, room: float
 ) -> tuple[LearnSettings, Instant]:
-    training = weights.training
-    fixed = training.micro_batch
-    wanted = fixed or min(rows, 4)
-    choices = [
-        (checkpointing, chunk)
-        for checkpointing, chunk in FALLBACKS
-        if training.gradient_checkpointing in (None, checkpointing)
-        and (training.loss_chunk is None or chunk is None)
-    ]
-    if training.gradient_checkpointing is False:
-        choices += [(False, chunk) for _, chunk in FALLBACKS[2:] if training.loss_chunk is None]
+    """The fastest settings that fit, or the smallest where none does."""
     room *= SPARE / (1 + FRAGMENTATION)
-    best: tuple[LearnSettings, Instant] | None = None
+    fixed = weights.training.micro_batch
+    most = fixed or max(min(rows, int(TOKENS_AT_ONCE // (sides * longest))), 1)
+    choices = _choices(weights)
     for index, (checkpointing, chunk) in enumerate(choices):
         is_last = index == len(choices) - 1
-        least = wanted if fixed or not is_last else 1
-        settings = LearnSettings(
-            micro_batch=least,
-            checkpointing=checkpointing,
-            loss_chunk=training.loss_chunk or chunk,
-        )
-        best = settings, _peak(weights, settings, sides, longest)
-        if best[1].total <= room:
-            break
-    assert best is not None
-    if fixed is None:
-        best = _grow(weights, best, rows, sides, longest, room)
-    _note_decisions(survey, weights, best[0])
-    return best
+        least = fixed or (1 if is_last else min(most, FEW_ROWS))
+        at_once = most
+        while True:
+            settings = LearnSettings(
+                micro_batch=at_once, checkpointing=checkpointing, loss_chunk=chunk
+            )
+            peak = _peak(weights, settings, sides, longest)
+            if peak.total <= room or (is_last and at_once <= least):
+                _note_decisions(survey, weights, settings)
+                return settings, peak
+            if at_once <= least:
+                break
+            at_once = max(at_once // 2, least)
+    raise AssertionError("the last choice is always taken")
 
 
-def _grow(
-    weights: Weights,
-    start: tuple[LearnSettings, Instant],
-    rows: int,
-    sides: int,
-    longest: float,
-    room: float,
-) -> tuple[LearnSettings, Instant]:
-    """More rows at once while they fit and make sense."""
-    best = start
-    while best[0].micro_batch < rows:
-        more = min(best[0].micro_batch * 2, rows)
-        if more * sides * longest > TOKENS_AT_ONCE:
-            break
-        settings = LearnSettings(
-            micro_batch=more,
-            checkpointing=best[0].checkpointing,
-            loss_chunk=best[0].loss_chunk,
-        )
-        peak = _peak(weights, settings, sides, longest)
-        if peak.total > room:
-            break
-        best = settings, peak
-    return best
+def _choices(weights: Weights) -> list[tuple[bool, int | None]]:
+    """Gradient checkpointing and loss chunk, as the loop says or from fast to small."""
+    training = weights.training
+    flags: tuple[bool, ...] = (False, True)
+    if training.gradient_checkpointing is not None:
+        flags = (training.gradient_checkpointing,)
+    if training.loss_chunk is not None:
+        return [(flag, training.loss_chunk) for flag in flags]
+    if weights.scheme == "single":
+        chunk = max(LOGITS_AT_ONCE // weights.arch.vocab_size, 1)
+        return [(flag, chunk) for flag in flags]
+    whole: list[tuple[bool, int | None]] = [(flag, None) for flag in flags]
+    return [*whole, *((flags[-1], chunk) for chunk in CHUNKS)]
 
 
 def _peak(weights: Weights, settings: LearnSettings, sides: int, longest: float) -> Instant:
@@ -213,4 +193,6 @@ def _note_decisions(survey: Survey, weights: Weights, settings: LearnSettings) -
         survey.decide(f"{path}.gradient_checkpointing", settings.checkpointing, reason)
     if training.loss_chunk is None:
         reason = "the logits fit" if settings.loss_chunk is None else "the logits would not fit"
+        if weights.scheme == "single":
+            reason = "64 MiB of logits at a time"
         survey.decide(f"{path}.loss_chunk", settings.loss_chunk, reason)

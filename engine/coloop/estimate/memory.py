@@ -222,10 +222,10 @@ class _Layout:
         needs = setup.weights + workspace + library_bytes(engine.tensor_parallel) + 1.02 * cache
         beside = rest if engine.is_colocated else rest - setup.weights
         usable = survey.machine.usable_bytes(engine.pool)
-        share = floor(100 * (usable - beside) / visible)
+        percent = floor(100 * (usable - beside) / visible)
         if engine.is_colocated:
-            share = min(share, ceil(100 * needs / visible))
-        share = max(share, 5) / 100
+            percent = min(percent, ceil(100 * needs / visible))
+        share = max(percent, 5) / 100
         reason = "what its rows need" if engine.is_colocated else "the pool writes and nothing else"
         survey.decide(f"nodes.{engine.writers[0]}.rollout.gpu_memory_utilization", share, reason)
         return share * visible

@@ -140,7 +140,7 @@ class PhaseEstimate(_Value):
     name: str
     """Its name."""
     steps: int | None
-    """Steps over the whole run, where they are known."""
+    """Steps over the whole run, where they are known; a trigger may end the phase earlier."""
     step_seconds: float
     """Time of one step."""
     seconds: float | None
@@ -157,7 +157,7 @@ class Explanation(_Value):
     phases: tuple[PhaseEstimate, ...]
     """Every phase."""
     total_seconds: float | None
-    """The whole run, where all steps are known."""
+    """The whole run, where all steps are known; a bound where triggers end phases."""
     decisions: tuple[DecisionEstimate, ...]
     """Values that the loop leaves open."""
     notes: tuple[NoteEstimate, ...]

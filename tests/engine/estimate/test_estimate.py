@@ -550,6 +550,38 @@ def test_phases_are_told_apart(tiny):
     assert found.estimate.step_seconds == found.phases[1].step_seconds
 
 
+def test_a_phase_that_a_trigger_ends_does_not_stand_for_the_run(tiny):
+    algorithm = {"rewards": {"name": "grpo"}, "demonstrations": {"name": "sft"}}
+    probe = {"kind": "evaluate", "every": 20, "metrics": ["score"]}
+    trigger = {
+        "in": "warm-up",
+        "when": {"metric": "probe.score", "above": 0.5},
+        "do": {"next_phase": True},
+    }
+    found = explain(
+        tiny(
+            nodes={"actor": {"algorithm": algorithm}, "probe": probe},
+            edges=[
+                "problems.rows -> actor.prompts",
+                "problems.rows -> actor.demonstrations",
+                "actor.rollouts -> exact.rollouts",
+                "exact.scores -> actor.rewards",
+                "exact.scores -> probe.scores",
+            ],
+            schedule={
+                "steps": None,
+                "phases": [
+                    {"name": "warm-up", "steps": 100_000, "learn": ["actor.demonstrations"]},
+                    {"name": "rl", "steps": 100, "learn": ["actor.rewards"]},
+                ],
+                "triggers": [trigger],
+            },
+        )
+    )
+
+    assert found.estimate.step_seconds == found.phases[1].step_seconds
+
+
 def test_a_reference_that_no_algorithm_reads_does_not_run(tiny):
     found = explain(tiny(nodes={"actor": {"algorithm": {"rewards": {"name": "grpo", "kl": None}}}}))
 
