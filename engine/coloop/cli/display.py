@@ -3,6 +3,7 @@ as anyone
 else does, so a run that is watched later looks the same as one that was just started."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -120,7 +121,7 @@ class RunDisplay:
         return table
 
 
-def _numbers(metrics: dict[str, float | None]) -> str:
+def _numbers(metrics: Mapping[str, float | None]) -> str:
     return "  ".join(f"{k} {v:.4g}" for k, v in metrics.items() if v is not None)
 
 

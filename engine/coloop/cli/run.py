@@ -6,6 +6,7 @@ Exit codes: 0 finished, 1 invalid, 3 failed, 130 stopped.
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -69,7 +70,7 @@ def run_command(
     try:
         loop = _loop(spec, settings or [], folder)
     except (SpecUnreadable, SpecProblem) as problem:
-        _refuse(console, str(problem), list(problem.diagnostics), as_json)
+        _refuse(console, str(problem), _findings(problem.diagnostics), as_json)
     checked, warnings = _checked(console, loop, root, force=force, as_json=as_json)
     if address is not None and address.startswith("http"):
         from coloop.cli.submit import submit
@@ -141,7 +142,7 @@ def _run(
         with display:
             result = run(request)
     except PlanRefused as refused:
-        _refuse(console, str(refused), list(refused.diagnostics), as_json)
+        _refuse(console, str(refused), _findings(refused.diagnostics), as_json)
     except ColoopError as error:
         _refuse(console, str(error), [], as_json)
     if not as_json:
@@ -227,6 +228,10 @@ def _refuse(
         console.print(f"[red]{escape(message)}[/]", highlight=False)
         print_diagnostics(diagnostics, stderr=True)
     raise typer.Exit(1)
+
+
+def _findings(carried: Sequence[object]) -> list[Diagnostic]:
+    return [one for one in carried if isinstance(one, Diagnostic)]
 
 
 def _print_event(what: str, text: str) -> None:

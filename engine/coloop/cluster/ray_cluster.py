@@ -91,7 +91,7 @@ class RayCluster:
             )
 
     def _check_capacity(self, pool: PoolPlan, bundles: list[dict[str, float]]) -> None:
-        whole = ray.cluster_resources()
+        whole: dict[str, float] = ray.cluster_resources()  # type: ignore[no-untyped-call]
         for resource in bundles[0]:
             wanted = sum(bundle[resource] for bundle in bundles)
             if wanted > whole.get(resource, 0.0):
@@ -173,5 +173,5 @@ def _amounts(bundles: list[dict[str, float]]) -> str:
 
 
 def _free() -> str:
-    free = ray.available_resources()
+    free: dict[str, float] = ray.available_resources()  # type: ignore[no-untyped-call]
     return ", ".join(f"{free.get(name, 0.0):g} {name}" for name in ("CPU", "GPU"))

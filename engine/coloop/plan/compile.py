@@ -25,7 +25,7 @@ from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.groups import weights_groups
 from coloop.spec.io import content_hash
 from coloop.spec.lineage import Lineage, compute_lineage
-from coloop.spec.nodes import EvaluateNode, model_of
+from coloop.spec.nodes import ActorNode, EvaluateNode, model_of
 
 
 def compile_plan(spec: LoopSpec, lineage: Lineage | None = None) -> Plan:
@@ -115,11 +115,8 @@ class Compiler:
         spec = self._spec
         plans = []
         for group in weights_groups(spec).values():
-            rollouts = [
-                spec.nodes[m].rollout  # type: ignore[union-attr]
-                for m in group.members
-                if getattr(spec.nodes[m], "rollout", None) is not None
-            ]
+            writers = [spec.nodes[member] for member in group.members]
+            rollouts = [w.rollout for w in writers if isinstance(w, ActorNode)]
             owner = spec.nodes[group.name]
             training = getattr(owner, "training", None)
             plans.append(
@@ -260,7 +257,7 @@ def _source(spec: LoopSpec, node: str) -> str:
             return f"snapshot of {model.of}"
         case "run":
             return f"run {model.run}, {model.node}"
-    return model.type
+    return str(model.type)
 
 
 def _ends(flat: FlatPhase, source: str | None) -> str:

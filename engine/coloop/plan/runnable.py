@@ -105,6 +105,10 @@ def _check_edges(spec: LoopSpec) -> Iterator[Diagnostic]:
 def _check_algorithms(spec: LoopSpec) -> Iterator[Diagnostic]:
     for node in spec.nodes:
         for port, entries in node_algorithms(spec, node).items():
+            if port == "rewards" and len(entries) > 1:
+                yield _refusal(
+                    "several algorithms at `rewards`", node=node, field="algorithm.rewards"
+                )
             for entry in entries:
                 name = str(entry.name)
                 if family_of(name) not in FAMILIES:

@@ -3,6 +3,7 @@ them;
 `credit` turns the scores at `rewards` into what its algorithm learns from, and trains nothing.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from coloop.errors import DataError
@@ -92,7 +93,7 @@ class ActorRole(Stateless):
         return context.hosts.generate(context.groups[self._node], self._node, requests, sampling)
 
     def _child(
-        self, row: Row, k: int, completion: Completion, version: int, extra: dict[str, object]
+        self, row: Row, k: int, completion: Completion, version: int, extra: Mapping[str, object]
     ) -> Row:
         columns = {
             "completion": completion.text,

@@ -15,7 +15,9 @@ from coloop.roles.inputs import deliver
 from coloop.roles.messages import LearnItem
 from coloop.roles.protocol import Call, Context, Input, Outcome
 from coloop.roles.texts import as_example
-from coloop.spec.algorithm import node_algorithms, resolve_rewards_algorithm
+from coloop.spec.algorithm import RewardsAlgorithm, node_algorithms, resolve_rewards_algorithm
+from coloop.spec.base import as_tuple
+from coloop.spec.nodes import ActorNode
 from coloop.tables import Row, concat_rows
 from coloop.tables.table import Table
 
@@ -59,11 +61,10 @@ def _credited(
     detail: dict[str, object],
 ) -> Outcome:
     section = context.spec.nodes[node]
+    assert isinstance(section, ActorNode)
     entry = node_algorithms(context.spec, node)[PORT][0]
-    settings = resolve_rewards_algorithm(
-        entry,
-        max_new_tokens=section.rollout.max_new_tokens,  # type: ignore[arg-type,union-attr]
-    )
+    assert isinstance(entry, RewardsAlgorithm)
+    settings = resolve_rewards_algorithm(entry, max_new_tokens=section.rollout.max_new_tokens)
     reference = _by_row(call.tables("reference"))
     missing_reference = 0
     if settings.needs_reference:
@@ -78,7 +79,7 @@ def _credited(
             for edge in edges
         ]
         kept = [row for row, has in zip(kept, with_reference, strict=True) if has]
-    groups = [group_key(row, section.credit.group_by) for row in kept]  # type: ignore[union-attr]
+    groups = [group_key(row, as_tuple(section.credit.group_by)) for row in kept]
     masks = [row.tokens.loss_mask if row.tokens else [] for row in kept]
     differences = None
     if settings.kl is not None and settings.kl.into == "reward":
@@ -92,7 +93,7 @@ def _credited(
             log_prob_differences=differences,
         ),
         settings,
-        section.credit,  # type: ignore[union-attr]
+        section.credit,
     )
     items = tuple(
         LearnItem(
@@ -179,7 +180,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, float | int | dict)
 
 
-def _or_none(value: object) -> float | None | dict[int, float]:
+def _or_none(value: object) -> float | dict[int, float] | None:
     return value if isinstance(value, float | int | dict) else None
 
 

@@ -118,13 +118,13 @@ class FilterRole(Stateless):
                 smaller = replace(smaller, rows=rows)
             outputs[port] = smaller
         spare = [row for table in call.tables("spare") for row in table.rows]
-        port = next((p for p in ("rows", "rollouts") if p in outputs), None)
-        if spare and port is not None:
+        filled = next((p for p in ("rows", "rollouts") if p in outputs), None)
+        if spare and filled is not None:
             known = set(ids)
-            received = len(tables[port].rows)
+            received = len(tables[filled].rows)
             wanted = spare_wanted(kept=len(ids), received=received, up_to=self._section.up_to)
             extra = [row for row in spare if row.id not in known][:wanted]
-            outputs[port] = replace(outputs[port], rows=(*outputs[port].rows, *extra))
+            outputs[filled] = replace(outputs[filled], rows=(*outputs[filled].rows, *extra))
         return outputs
 
     def _runners(self) -> list[Sandbox | None]:

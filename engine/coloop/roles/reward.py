@@ -104,7 +104,8 @@ class RewardRole(Stateless):
             alerts.append(
                 (
                     "reward.rows_failed",
-                    f"{len(result.failures)} of {len(rows)} rows failed; the first: {first.message}",
+                    f"{len(result.failures)} of {len(rows)} rows failed; "
+                    f"the first: {first.message}",
                 )
             )
         return [self._positions(row, score) for row, score in zip(rows, result.scores, strict=True)]

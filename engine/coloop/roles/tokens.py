@@ -49,7 +49,8 @@ class Encoder:
         if tokens is not None:
             prompt, completion, mask = tokens.prompt_ids, tokens.token_ids, tokens.loss_mask
         else:
-            assert example.prompt is not None and example.target is not None
+            assert example.prompt is not None
+            assert example.target is not None
             prompt, completion = self.prompt(example.prompt), self.target(example.target)
             mask = [True] * len(completion)
         before = [0.0] * len(prompt)

@@ -61,7 +61,8 @@ class Actions:
                 starts(entry.plan, steps)
         self._start_copies(entry.plan)
         self._follow_at(entry.plan)
-        return any([self._do(actions) for actions in entry.actions])
+        asked = [self._do(actions) for actions in entry.actions]
+        return any(asked)
 
     def step_done(self, moment: Moment) -> None:
         """Snapshots that follow every N updates of their source."""

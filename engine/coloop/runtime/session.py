@@ -256,7 +256,7 @@ class Session(Watcher):
         parts = self._parts
         whole = time.monotonic() - self._controller.step_began
         self.pace.step_finished(whole)
-        metrics = {
+        metrics: dict[str, float | None] = {
             "step/seconds": whole,
             "step/controller_share": 1.0 - min(1.0, self._controller.in_stages / whole),
         }

@@ -9,7 +9,7 @@ be taken
 for siblings.
 
     same rows        problems ── actor ─┬─ exact            columns of both, one row
-    above, below     problems ── actor                      the row below gets what the row above has
+    above, below     problems ── actor                      what is above comes down
     siblings         sums ─┬─ tens ──┐
                            └─ units ─┴─ both                one new row for each equal place k
 """
@@ -91,14 +91,14 @@ def _gathered(above: str, members: list[Row]) -> Row:
         else:
             columns[name] = [member.columns.get(name) for member in members]
     joined = joined_row(members)
-    scoped = {
+    scoped: dict[str, object] = {
         name: [member.scoped.get(name) for member in members]
         for name in dict.fromkeys(name for member in members for name in member.scoped)
     }
     for name, values in scoped.items():
         node, _, bare = name.partition(".")
         if columns.get(bare) is not values and node == above.partition(":")[0]:
-            scoped[name] = values[0]
+            scoped[name] = members[0].scoped.get(name)
     return Row(
         id=joined.id,
         parents=joined.parents,
@@ -168,7 +168,7 @@ def _cross(left: tuple[Row, ...], right: tuple[Row, ...]) -> tuple[Row, ...]:
         for ancestor, way in row.trail.items():
             if way:
                 under.setdefault(ancestor, []).append(row)
-    joined = []
+    joined: list[Row] = []
     for row in left:
         shared = [a for a, way in row.trail.items() if way and a in under]
         if shared:
