@@ -13,10 +13,11 @@ import { useNarrow } from "./useNarrow";
 /** Nodes on the left, graph in the middle, settings on the right, panels below. */
 export function EditorLayout() {
   const preferences = usePreferences();
-  const { isPaletteOpen, isInspectorOpen, isDockOpen, inspectorWidth, dockHeight, set } =
+  const { isPaletteOpen, isInspectorOpen, isDockOpen, inspectorWidth, dockHeights, dockTab, set } =
     preferences;
   const isNarrow = useNarrow();
-  const width = isNarrow ? Math.min(inspectorWidth, 296) : inspectorWidth;
+  const dockHeight = dockHeights[dockTab];
+  const width = isNarrow ? Math.min(inspectorWidth, 300) : inspectorWidth;
   return (
     <>
       <div className="flex min-h-0 flex-1">
@@ -71,7 +72,7 @@ export function EditorLayout() {
                 size={dockHeight}
                 min={120}
                 max={640}
-                onResize={(size) => set({ dockHeight: size })}
+                onResize={(size) => set({ dockHeights: { ...dockHeights, [dockTab]: size } })}
               />
               <EditorDock />
             </div>

@@ -40,7 +40,7 @@ export function formatBytes(bytes: number | null | undefined): string {
 /** 7615616512 → "7.62B". */
 export function formatCount(count: number | null | undefined): string {
   if (!isNumber(count)) return DASH;
-  if (Math.abs(count) < 1000 && Number.isInteger(count)) return String(count);
+  if (Math.abs(count) < 10_000 && Number.isInteger(count)) return String(count);
   return scaled(count, 1000, DECIMAL_UNITS, "");
 }
 
@@ -126,10 +126,37 @@ export function formatClock(stamp: string): string {
     : time.toLocaleTimeString(undefined, { hour12: false });
 }
 
-/** "completions_per_prompt" → "Completions per prompt". */
+/** Written in capitals wherever they stand. */
+const ACRONYMS = new Set([
+  "gpu",
+  "cpu",
+  "kl",
+  "lr",
+  "id",
+  "url",
+  "ema",
+  "kv",
+  "gae",
+  "api",
+  "json",
+  "dp",
+  "tp",
+  "sft",
+]);
+
+/** "completions_per_prompt" → "Completions per prompt"; "kv_cache" → "KV cache". */
 export function formatName(name: string): string {
-  const words = name.replaceAll(/[_-]+/g, " ").trim();
-  return words.charAt(0).toUpperCase() + words.slice(1);
+  const words = name
+    .split(/[_\-\s]+/)
+    .filter((word) => word !== "")
+    .map((word) => {
+      if (ACRONYMS.has(word)) return word.toUpperCase();
+      return word.endsWith("s") && ACRONYMS.has(word.slice(0, -1))
+        ? `${word.slice(0, -1).toUpperCase()}s`
+        : word;
+    });
+  const text = words.join(" ");
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** 1 → "1 problem", 2 → "2 problems". */

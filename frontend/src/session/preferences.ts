@@ -4,7 +4,7 @@ import { persist } from "zustand/middleware";
 
 export type Theme = "system" | "light" | "dark";
 export type DockTab = "schedule" | "problems" | "memory" | "yaml";
-export type RunTab = "charts" | "timeline" | "samples" | "log" | "yaml";
+export type RunTab = "charts" | "timeline" | "samples" | "log" | "schedule" | "yaml";
 
 export interface Preferences {
   theme: Theme;
@@ -13,7 +13,7 @@ export interface Preferences {
   isInspectorOpen: boolean;
   isDockOpen: boolean;
   dockTab: DockTab;
-  dockHeight: number;
+  dockHeights: Record<DockTab, number>;
   runTab: RunTab;
   runDockHeight: number;
   inspectorWidth: number;
@@ -33,16 +33,16 @@ export const usePreferences = create<Preferences>()(
       isInspectorOpen: true,
       isDockOpen: true,
       dockTab: "schedule",
-      dockHeight: 232,
+      dockHeights: { schedule: 204, problems: 204, memory: 248, yaml: 380 },
       runTab: "charts",
       runDockHeight: 360,
-      inspectorWidth: 344,
+      inspectorWidth: 360,
       hasMinimap: false,
       snapsToGrid: true,
       lastLoop: null,
       smoothing: 0,
       set: (change) => set(change),
     }),
-    { name: "coloop.preferences", version: 1 },
+    { name: "coloop.preferences", version: 2 },
   ),
 );

@@ -17,7 +17,7 @@ export function Segmented<V extends string>({
   return (
     <fieldset
       aria-label={label}
-      className="inline-flex h-7 items-center rounded-2 border border-line bg-sunken p-0.5"
+      className="inline-flex h-7 w-fit items-center rounded-2 border border-line bg-sunken p-0.5"
     >
       {options.map((option) => (
         <label

@@ -36,7 +36,7 @@ const SNAP: [number, number] = [GRID, GRID];
 export function Canvas() {
   const { catalog, store } = useOpenLoop();
   const { nodes, onNodesChange, onDragStop } = useFlowNodes();
-  const { edges, onEdgesChange } = useFlowEdges();
+  const { edges, onEdgesChange } = useFlowEdges(nodes);
   const connecting = useConnect();
   const snaps = usePreferences((state) => state.snapsToGrid);
   const hasMinimap = usePreferences((state) => state.hasMinimap);

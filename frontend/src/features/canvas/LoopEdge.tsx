@@ -6,35 +6,27 @@ import { edgeIndex, portRef } from "@/document/edges";
 import { useEdgeActivity } from "@/live/hooks";
 import { edgeLine } from "./edgePath";
 import { edgeText } from "./edgeText";
-import { kindOf, nodeHeight, portTop } from "./geometry";
+import { kindOf } from "./geometry";
 import { portColor } from "./PortMark";
 
-const LANE_GAP = 22;
 /** Edges into different ports run beside each other, not over each other. */
 const LANE_STEP = 8;
 
 /** An edge in the colour of its type, with its options and, in a run, its rate. */
 export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
-  const { id, sourceX, sourceY, targetX, targetY, selected, source, target } = props;
-  const { catalog, runId } = useOpenLoop();
+  const { id, selected, source, target } = props;
+  const { catalog } = useOpenLoop();
   const edge = useDocument((state) => state.document.edges[edgeIndex(state.document, id)]);
   const type = useDocument((state) =>
     edge ? outputPort(catalog, state.document, portRef(edge.from))?.type : undefined,
   );
-  const sourceKind = useDocument((state) => state.document.nodes[source]?.kind);
   const targetKind = useDocument((state) => state.document.nodes[target]?.kind);
-  const sourceRow = rowOf(kindOf(catalog, sourceKind)?.outputs, props.sourceHandleId);
   const targetRow = rowOf(kindOf(catalog, targetKind)?.inputs, props.targetHandleId);
-  const sourceHeight = nodeHeight(kindOf(catalog, sourceKind), runId !== null);
-  const targetHeight = nodeHeight(kindOf(catalog, targetKind), runId !== null);
   const live = useEdgeActivity(source);
   if (!edge) return null;
 
-  const isBackward = targetX < sourceX + 8;
-  const sourceBottom = sourceY - portTop(sourceRow) + sourceHeight;
-  const targetBottom = targetY - portTop(targetRow) + targetHeight;
-  const laneY = isBackward ? Math.max(sourceBottom, targetBottom) + LANE_GAP : null;
-  const line = edgeLine(props, laneY, isBackward ? (targetRow % 5) * LANE_STEP : 0);
+  const laneY = typeof props.data?.laneY === "number" ? props.data.laneY : null;
+  const line = edgeLine(props, laneY, laneY === null ? 0 : (targetRow % 5) * LANE_STEP);
   const text = edgeText(edge);
   const portType = catalog.port_types[type ?? ""];
   const label = [text, live?.label].filter(Boolean).join(" · ");

@@ -45,12 +45,12 @@ export const LoopNode = memo(function LoopNode({ id, selected }: NodeProps) {
         <NodeBadge node={id} />
       </header>
       <div className="loop-node-ports">
-        <div className="min-w-0 flex-1">
+        <div className="min-w-0">
           {kind?.inputs.map((port, row) => (
             <NodePort key={port.name} node={id} port={port} side="input" row={row} />
           ))}
         </div>
-        <div className="min-w-0 flex-1">
+        <div className="min-w-0">
           {kind?.outputs.map((port, row) => (
             <NodePort key={port.name} node={id} port={port} side="output" row={row} />
           ))}

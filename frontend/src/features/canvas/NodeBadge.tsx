@@ -2,6 +2,7 @@ import { useSync } from "@/document/context";
 import { indexProblems, worstSeverity } from "@/features/problems/group";
 import { SeverityIcon } from "@/features/problems/SeverityIcon";
 import { useSelection } from "@/session/selection";
+import { RichText } from "@/ui/RichText";
 import { Tooltip } from "@/ui/Tooltip";
 
 const NONE: readonly never[] = [];
@@ -28,7 +29,9 @@ export function NodeBadge({ node }: { node: string }) {
           {problems.slice(0, 4).map((problem, index) => (
             <li key={index} className="flex gap-1.5">
               <SeverityIcon severity={problem.severity} size={13} />
-              <span>{problem.message}</span>
+              <span>
+                <RichText text={problem.message} />
+              </span>
             </li>
           ))}
           {problems.length > 4 ? (

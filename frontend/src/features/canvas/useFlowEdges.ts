@@ -1,10 +1,11 @@
 /** The document's edges as React Flow wants them; the same object as long as nothing changes. */
-import { type EdgeChange, type Edge as FlowEdge, MarkerType } from "@xyflow/react";
+import { type EdgeChange, type Edge as FlowEdge, MarkerType, type Node } from "@xyflow/react";
 import { useMemo, useRef } from "react";
 import { inputPort, outputPort } from "@/document/canConnect";
 import { useCatalog, useDocument } from "@/document/context";
 import { edgeKeys, portRef } from "@/document/edges";
 import { useSelection } from "@/session/selection";
+import { laneBelow } from "./lane";
 import { portColor } from "./PortMark";
 
 interface FlowEdges {
@@ -12,7 +13,8 @@ interface FlowEdges {
   onEdgesChange: (changes: EdgeChange[]) => void;
 }
 
-export function useFlowEdges(): FlowEdges {
+/** Backward edges run below the boxes in between; their lane moves with those. */
+export function useFlowEdges(nodes: readonly Node[]): FlowEdges {
   const catalog = useCatalog();
   const document = useDocument((state) => state.document);
   const isReadonly = useDocument((state) => state.isReadonly);
@@ -24,6 +26,7 @@ export function useFlowEdges(): FlowEdges {
     const selected = new Set(chosen);
     const keys = edgeKeys(document.edges);
     const list: FlowEdge[] = [];
+    const boxes = new Map(nodes.map((node) => [node.id, node]));
     for (const [index, edge] of document.edges.entries()) {
       const key = keys[index] ?? "";
       const source = portRef(edge.from);
@@ -31,7 +34,8 @@ export function useFlowEdges(): FlowEdges {
       const output = outputPort(catalog, document, source);
       // An edge to a port that does not exist cannot be drawn; the problems list has it.
       if (!output || !inputPort(catalog, document, target)) continue;
-      const mark = `${selected.has(key)} ${output.type} ${isReadonly}`;
+      const laneY = laneBelow(boxes, source.node, target.node);
+      const mark = `${selected.has(key)} ${output.type} ${isReadonly} ${laneY}`;
       const old = cache.current.get(key);
       if (old?.mark === mark) {
         list.push(old.edge);
@@ -45,6 +49,7 @@ export function useFlowEdges(): FlowEdges {
         target: target.node,
         targetHandle: target.port,
         selected: selected.has(key),
+        data: { laneY },
         reconnectable: !isReadonly,
         markerEnd: {
           type: MarkerType.ArrowClosed,
@@ -62,7 +67,7 @@ export function useFlowEdges(): FlowEdges {
       before.length === list.length && list.every((edge, index) => edge === before[index]);
     if (!isSame) lastEdges.current = list;
     return lastEdges.current;
-  }, [document, chosen, catalog, isReadonly]);
+  }, [document, nodes, chosen, catalog, isReadonly]);
 
   const onEdgesChange = (changes: EdgeChange[]) => {
     const choice = new Set(useSelection.getState().edges);

@@ -11,6 +11,7 @@ import { joinPath } from "@/lib/paths";
 import { useRunEdits } from "@/session/runEdits";
 import { useSelection } from "@/session/selection";
 import { IconButton } from "@/ui/IconButton";
+import { RichText } from "@/ui/RichText";
 import { FieldProblems } from "./form/FieldProblems";
 import { FormContext } from "./form/FormContext";
 import { ObjectFields } from "./form/ObjectFields";
@@ -90,7 +91,11 @@ export function EdgeInspector({ edgeKey }: { edgeKey: string }) {
           <dt className="text-muted">To</dt>
           <dd className="truncate font-mono">{edge.to}</dd>
         </dl>
-        {portType?.help ? <p className="pb-1 text-muted text-xs">{portType.help}</p> : null}
+        {portType?.help ? (
+          <p className="pb-1 text-muted text-xs">
+            <RichText text={portType.help} />
+          </p>
+        ) : null}
         <FieldProblems problems={problemsAt(form.diagnostics, `edges.${index}`, true)} />
         <FormContext value={form}>
           {field?.shape === "object" ? (

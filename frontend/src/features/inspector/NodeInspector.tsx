@@ -7,6 +7,7 @@ import { indexProblems } from "@/features/problems/group";
 import { useSelection } from "@/session/selection";
 import { Badge } from "@/ui/Badge";
 import { IconButton } from "@/ui/IconButton";
+import { RichText } from "@/ui/RichText";
 import { Connections } from "./Connections";
 import { FieldProblems } from "./form/FieldProblems";
 import { FormContext } from "./form/FormContext";
@@ -73,7 +74,11 @@ export function NodeInspector({ id }: { id: string }) {
         }
       />
       <div className="min-h-0 flex-1 overflow-y-auto px-4 py-2">
-        {kind?.help ? <p className="pb-1 text-muted text-xs">{kind.help}</p> : null}
+        {kind?.help ? (
+          <p className="pb-1 text-muted text-xs">
+            <RichText text={kind.help} />
+          </p>
+        ) : null}
         {kind && !kind.runnable ? (
           <Badge tone="info" className="mb-1">
             Can be drawn and checked; not yet runnable

@@ -18,6 +18,8 @@ export interface FieldFacts {
   unit: string | null;
   fallback: Json | undefined;
   isNullable: boolean;
+  /** Name of the schema's own type. */
+  model: string;
   when: Record<string, Json[]> | null;
 }
 
@@ -150,6 +152,7 @@ function readFacts(
     unit: text(fact("x-unit")),
     fallback: raw.default ?? schema.default,
     isNullable,
+    model: text(schema.title) ?? "",
     when: isObject(when) ? (when as Record<string, Json[]>) : null,
   };
 }
@@ -262,17 +265,17 @@ function variantTitle(field: Field, name: string): string {
     case "object": {
       const properties = field.properties();
       const needed = properties.filter((property) => property.isRequired);
-      const names = (needed.length > 0 ? needed : properties).map((property) => property.name);
-      return (
-        names
-          .slice(0, 2)
-          .map((one) => one.replaceAll("_", " "))
-          .join(", ") || formatName(name)
-      );
+      const names = needed.map((property) => property.name.replaceAll("_", " "));
+      return names.slice(0, 2).join(", ") || spoken(field.model) || formatName(name);
     }
     default:
       return "other";
   }
+}
+
+/** "RewardsAlgorithm" → "rewards algorithm". */
+function spoken(model: string): string {
+  return model.replaceAll(/(?<=[a-z])(?=[A-Z])/g, " ").toLowerCase();
 }
 
 function asChoice(value: Json): Choice {

@@ -124,8 +124,20 @@ export function isLong(field: Field): boolean {
 export function defaultText(field: Field): string {
   const { fallback } = field;
   if (fallback === undefined) return "";
-  if (fallback === null) return field.isNullable ? "auto" : "";
-  if (typeof fallback === "object")
+  if (fallback === null)
+    return field.isNullable && field.widget !== "text" ? unsetText(field.help) : "";
+  if (typeof fallback === "object") {
     return Array.isArray(fallback) && fallback.length > 0 ? JSON.stringify(fallback) : "";
+  }
   return String(fallback);
+}
+
+const LONGEST = 28;
+
+/** Help says what `null` means: "…; null: as the source." A long meaning is left to the help. */
+function unsetText(help: string): string {
+  const meaning = /\bnull:\s*([^.;]+)/i.exec(help)?.[1]?.replaceAll("`", "").trim();
+  if (!meaning) return "not set";
+  if (meaning.startsWith("decided by the compiler")) return "auto";
+  return meaning.length <= LONGEST ? meaning : "auto";
 }

@@ -2,6 +2,7 @@ import { CircleCheckBig } from "lucide-react";
 import type { Diagnostic } from "@/api/types";
 import { useOpenLoop, useSync } from "@/document/context";
 import { Button } from "@/ui/Button";
+import { RichText } from "@/ui/RichText";
 import { Empty, Loading } from "@/ui/States";
 import { FixButtons } from "./FixButtons";
 import { SeverityIcon } from "./SeverityIcon";
@@ -58,8 +59,14 @@ function ProblemRow({ problem }: { problem: Diagnostic }) {
           className="w-full text-left"
           onClick={() => showProblem(problem, store.getState().document)}
         >
-          <span>{problem.message}</span>
-          {problem.hint ? <span className="block text-muted text-xs">{problem.hint}</span> : null}
+          <span>
+            <RichText text={problem.message} />
+          </span>
+          {problem.hint ? (
+            <span className="block text-muted text-xs">
+              <RichText text={problem.hint} />
+            </span>
+          ) : null}
         </button>
         <FixButtons problem={problem} />
       </div>

@@ -32,7 +32,7 @@ export function PhaseCard({ phase, at, isLast, progress }: PhaseCardProps) {
   const problems = useSync((state) => indexProblems(state.check?.report.diagnostics).loop);
   const worst = worstSeverity(problemsAt(problems, joinPath(phaseSpecPath(at)), false));
   const learn = Array.isArray(phase.learn) ? phase.learn.map(String) : [];
-  const overrides = isObject(phase.set) ? Object.keys(phase.set).length : 0;
+  const overrides = isObject(phase.set) ? Object.entries(phase.set) : [];
   const index = at.at(-1) ?? 0;
   const name = String(phase.name ?? `phase ${index + 1}`);
   const neighbour = (side: -1 | 1) => {
@@ -77,11 +77,15 @@ export function PhaseCard({ phase, at, isLast, progress }: PhaseCardProps) {
             <span className="text-2xs text-faint">fills {listText(phase.fill)}</span>
           )}
         </span>
-        {overrides > 0 ? (
-          <span className="text-2xs text-faint">
-            {overrides} {overrides === 1 ? "override" : "overrides"}
+        {overrides.map(([path, value]) => (
+          <span
+            key={path}
+            className="w-full truncate text-2xs text-faint"
+            title={`${path} = ${String(value)}`}
+          >
+            {path.split(".").at(-1)} = {String(value)}
           </span>
-        ) : null}
+        ))}
       </button>
       {progress === null ? null : (
         <span

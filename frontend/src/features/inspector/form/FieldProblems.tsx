@@ -1,6 +1,7 @@
 import type { Diagnostic } from "@/api/types";
 import { FixButtons } from "@/features/problems/FixButtons";
 import { SeverityIcon } from "@/features/problems/SeverityIcon";
+import { RichText } from "@/ui/RichText";
 
 /** Problems under the field they name. */
 export function FieldProblems({ problems }: { problems: readonly Diagnostic[] }) {
@@ -13,8 +14,13 @@ export function FieldProblems({ problems }: { problems: readonly Diagnostic[] })
             <SeverityIcon severity={problem.severity} size={13} />
           </span>
           <span className="min-w-0">
-            {problem.message}
-            {problem.hint ? <span className="text-muted"> {problem.hint}</span> : null}
+            <RichText text={problem.message} />
+            {problem.hint ? (
+              <span className="text-muted">
+                {" "}
+                <RichText text={problem.hint} />
+              </span>
+            ) : null}
             <FixButtons problem={problem} />
           </span>
         </li>

@@ -5,6 +5,7 @@ import { problemsAt } from "@/features/problems/group";
 import { joinPath, type Path } from "@/lib/paths";
 import { classes } from "@/ui/classes";
 import { IconButton } from "@/ui/IconButton";
+import { RichText } from "@/ui/RichText";
 import { Tooltip } from "@/ui/Tooltip";
 import type { Field } from "../schema";
 import { FieldProblems } from "./FieldProblems";
@@ -40,8 +41,13 @@ export function FieldRow({
       className={classes("field-row group/field py-1", isSet && "field-row-set")}
     >
       <div className={classes("flex min-h-7 gap-2", isWide ? "flex-col gap-1" : "items-center")}>
-        <div className={classes("flex min-w-0 items-center gap-1", !isWide && "w-[42%] shrink-0")}>
-          <label htmlFor={id} className="truncate text-xs" title={field.title}>
+        <div
+          className={classes(
+            "relative flex min-w-0 items-center gap-1",
+            !isWide && "w-1/2 shrink-0",
+          )}
+        >
+          <label htmlFor={id} className="line-clamp-2 text-xs leading-4" title={field.title}>
             {field.title}
             {isRequired && !isSet ? <span className="text-error"> *</span> : null}
           </label>
@@ -61,7 +67,7 @@ export function FieldRow({
             <IconButton
               label={`Reset ${field.title} to its default`}
               size="small"
-              className="size-5 opacity-0 focus-visible:opacity-100 group-hover/field:opacity-100"
+              className="absolute right-0 size-5 bg-surface opacity-0 focus-visible:opacity-100 group-hover/field:opacity-100"
               onClick={() => form.write(path, undefined)}
             >
               <RotateCcw size={12} />
@@ -78,7 +84,9 @@ export function FieldRow({
 function FieldHelp({ field }: { field: Field }) {
   return (
     <span className="flex flex-col gap-1">
-      <span>{field.help}</span>
+      <span>
+        <RichText text={field.help} />
+      </span>
       {field.isHot ? (
         <span className="flex items-center gap-1 text-warning">
           <Flame size={12} /> May change during a run.

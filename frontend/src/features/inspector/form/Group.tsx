@@ -7,6 +7,7 @@ import { SeverityIcon } from "@/features/problems/SeverityIcon";
 import { joinPath, type Path } from "@/lib/paths";
 import { useSelection } from "@/session/selection";
 import { IconButton } from "@/ui/IconButton";
+import { RichText } from "@/ui/RichText";
 import { Tooltip } from "@/ui/Tooltip";
 import type { Field } from "../schema";
 import { FieldProblems } from "./FieldProblems";
@@ -61,7 +62,7 @@ export function Group({
             size={14}
             className={`shrink-0 text-faint transition-transform ${isOpen ? "rotate-90" : ""}`}
           />
-          <Tooltip text={field.help} side="left">
+          <Tooltip text={field.help ? <RichText text={field.help} /> : null} side="left">
             <span className="truncate font-medium text-xs">
               {field.title}
               {isRequired && value === undefined ? <span className="text-error"> *</span> : null}

@@ -1,4 +1,10 @@
+import { RichText } from "@/ui/RichText";
+
 /** What the chosen type means, in its own words. */
 export function TypeNote({ text }: { text: string }) {
-  return text ? <p className="py-1 text-muted text-xs">{text}</p> : null;
+  return text ? (
+    <p className="py-1 text-muted text-xs">
+      <RichText text={text} />
+    </p>
+  ) : null;
 }

@@ -1,0 +1,128 @@
+/** uPlot behind a small surface: curves by step with a shared cursor and marks where phases change. */
+import uPlot from "uplot";
+import "uplot/dist/uPlot.min.css";
+import { formatMetric } from "@/lib/format";
+import type { ChartData } from "./chartData";
+import { resolveColor } from "./palette";
+
+export interface PhaseLine {
+  step: number;
+  name: string;
+}
+
+export interface PlotOptions {
+  width: number;
+  height: number;
+  colors: readonly string[];
+  onCursor: (values: (number | null)[] | null, step: number | null) => void;
+}
+
+export interface Plot {
+  setData: (data: ChartData, phases: readonly PhaseLine[]) => void;
+  setSize: (width: number, height: number) => void;
+  destroy: () => void;
+}
+
+const CURSOR = "coloop.run";
+
+export function createPlot(host: HTMLElement, options: PlotOptions): Plot {
+  let phases: readonly PhaseLine[] = [];
+  const ink = resolveColor("var(--muted)");
+  const grid = resolveColor("var(--line)");
+  const font = `11px ${getComputedStyle(document.body).fontFamily}`;
+
+  const plot = new uPlot(
+    {
+      width: options.width,
+      height: options.height,
+      legend: { show: false },
+      cursor: {
+        sync: { key: CURSOR, setSeries: false },
+        drag: { x: true, y: false },
+        points: { size: 6 },
+      },
+      scales: { x: { time: false } },
+      padding: [14, 8, 0, 0],
+      axes: [
+        {
+          stroke: ink,
+          grid: { show: false },
+          ticks: { stroke: grid, size: 4 },
+          font,
+          size: 26,
+          space: 64,
+        },
+        {
+          stroke: ink,
+          grid: { stroke: grid, width: 1 },
+          ticks: { show: false },
+          font,
+          size: 52,
+          space: 32,
+          values: (_, ticks) => ticks.map((tick) => formatMetric(tick)),
+        },
+      ],
+      series: [
+        {},
+        ...options.colors.map((color) => ({
+          stroke: resolveColor(color),
+          width: 1.75,
+          spanGaps: true,
+          points: { show: (self: uPlot) => (self.data[0]?.length ?? 0) < 40, size: 4 },
+        })),
+      ],
+      hooks: {
+        draw: [(self) => drawPhases(self, phases, ink, font)],
+        setCursor: [
+          (self) => {
+            const index = self.cursor.idx;
+            if (index === null || index === undefined) options.onCursor(null, null);
+            else {
+              const values = self.data
+                .slice(1)
+                .map((line) => (line as (number | null)[])[index] ?? null);
+              options.onCursor(values, self.data[0]?.[index] ?? null);
+            }
+          },
+        ],
+      },
+    },
+    [[], ...options.colors.map(() => [])],
+    host,
+  );
+
+  return {
+    setData: (data, marks) => {
+      phases = marks;
+      plot.setData([data.steps, ...data.values] as uPlot.AlignedData);
+    },
+    setSize: (width, height) => plot.setSize({ width, height }),
+    destroy: () => plot.destroy(),
+  };
+}
+
+function drawPhases(plot: uPlot, phases: readonly PhaseLine[], ink: string, font: string): void {
+  const { ctx, bbox } = plot;
+  ctx.save();
+  ctx.font = font.replace("11px", `${10 * devicePixelRatio}px`);
+  ctx.fillStyle = ink;
+  ctx.strokeStyle = ink;
+  ctx.lineWidth = devicePixelRatio;
+  ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
+  ctx.textBaseline = "bottom";
+  let free = Number.NEGATIVE_INFINITY;
+  for (const { step, name } of phases) {
+    const x = Math.round(plot.valToPos(step, "x", true));
+    if (x < bbox.left - 1 || x > bbox.left + bbox.width + 1) continue;
+    ctx.globalAlpha = 0.6;
+    ctx.beginPath();
+    ctx.moveTo(x, bbox.top);
+    ctx.lineTo(x, bbox.top + bbox.height);
+    ctx.stroke();
+    ctx.globalAlpha = 1;
+    if (x < free) continue;
+    ctx.fillText(name, x + 3, bbox.top);
+    free = x + ctx.measureText(name).width + 10 * devicePixelRatio;
+  }
+  ctx.restore();
+}

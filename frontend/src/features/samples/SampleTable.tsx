@@ -1,0 +1,110 @@
+import { ChevronRight } from "lucide-react";
+import { Fragment, useState } from "react";
+import type { SampleRow } from "@/api/types";
+import { formatMetric } from "@/lib/format";
+import { SampleDetail } from "./SampleDetail";
+import { sampleText } from "./sampleText";
+
+export type Sorting = "given" | "best" | "worst";
+
+interface SampleTableProps {
+  rows: readonly SampleRow[];
+  sorting: Sorting;
+}
+
+/** A line a sample; pressed, it opens to the whole text. */
+export function SampleTable({ rows, sorting }: SampleTableProps) {
+  const [open, setOpen] = useState<string | null>(null);
+  const scorers = [...new Set(rows.flatMap((row) => Object.keys(row.row.scores ?? {})))];
+  const reward = (row: SampleRow) => row.row.reward ?? Number.NEGATIVE_INFINITY;
+  const sorted =
+    sorting === "given"
+      ? rows
+      : rows.toSorted((a, b) => (reward(b) - reward(a)) * (sorting === "best" ? 1 : -1));
+  const hasAdvantage = rows.some((row) => typeof row.row.advantage === "number");
+
+  return (
+    <div className="min-h-0 flex-1 overflow-auto">
+      <table className="w-full border-separate border-spacing-0 text-xs">
+        <thead className="sticky top-0 z-10 bg-surface text-left text-muted">
+          <tr className="[&>th]:border-line [&>th]:border-b [&>th]:px-2 [&>th]:py-1.5 [&>th]:font-medium">
+            <th className="w-6">
+              <span className="sr-only">Open</span>
+            </th>
+            <th className="w-28">Writer</th>
+            <th className="w-[30%]">Prompt</th>
+            <th>Completion</th>
+            <th className="w-20 text-right">Reward</th>
+            {scorers.map((scorer) => (
+              <th
+                key={scorer}
+                className="w-20 max-w-28 truncate text-right"
+                title={`Score of ${scorer}`}
+              >
+                {scorer}
+              </th>
+            ))}
+            {hasAdvantage ? <th className="w-20 text-right">Advantage</th> : null}
+          </tr>
+        </thead>
+        <tbody>
+          {sorted.map((row, index) => {
+            const key = `${row.seq} ${row.row.id ?? index} ${index}`;
+            const isOpen = open === key;
+            return (
+              <Fragment key={key}>
+                <tr
+                  className="cursor-pointer hover:bg-hover [&>td]:border-line [&>td]:border-b [&>td]:px-2 [&>td]:py-1.5 [&>td]:align-top"
+                  onClick={() => setOpen(isOpen ? null : key)}
+                >
+                  <td>
+                    <button
+                      type="button"
+                      aria-expanded={isOpen}
+                      aria-label={`Sample ${index + 1}`}
+                      className="flex text-faint"
+                    >
+                      <ChevronRight size={14} className={isOpen ? "rotate-90" : ""} />
+                    </button>
+                  </td>
+                  <td className="max-w-28 truncate text-muted">
+                    {String(row.row.node ?? row.node ?? "")}
+                  </td>
+                  <td className="max-w-0 truncate font-mono">{sampleText(row.row.prompt)}</td>
+                  <td className="max-w-0 truncate font-mono">{sampleText(row.row.completion)}</td>
+                  <td className="tabular text-right font-medium">
+                    <RewardValue value={row.row.reward ?? null} />
+                  </td>
+                  {scorers.map((scorer) => (
+                    <td key={scorer} className="tabular text-right">
+                      {formatMetric(row.row.scores?.[scorer])}
+                    </td>
+                  ))}
+                  {hasAdvantage ? (
+                    <td className="tabular text-right">{formatMetric(row.row.advantage)}</td>
+                  ) : null}
+                </tr>
+                {isOpen ? (
+                  <tr>
+                    <td
+                      colSpan={5 + scorers.length + (hasAdvantage ? 1 : 0)}
+                      className="border-line border-b bg-sunken p-3"
+                    >
+                      <SampleDetail row={row} />
+                    </td>
+                  </tr>
+                ) : null}
+              </Fragment>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function RewardValue({ value }: { value: number | null }) {
+  if (value === null) return <span className="text-faint">–</span>;
+  const tone = value > 0 ? "text-success" : value < 0 ? "text-error" : "text-muted";
+  return <span className={tone}>{formatMetric(value)}</span>;
+}

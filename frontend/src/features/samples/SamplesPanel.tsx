@@ -1,0 +1,85 @@
+import { MessageSquareText } from "lucide-react";
+import { useState } from "react";
+import type { SampleRow } from "@/api/types";
+import { CONTROL } from "@/ui/control";
+import { Empty, Failed, Loading } from "@/ui/States";
+import { SampleTable, type Sorting } from "./SampleTable";
+import { useSampleRows } from "./useSampleRows";
+
+/** What the models wrote, with what it was worth. */
+export function SamplesPanel() {
+  const [chosen, setChosen] = useState<number | null>(null);
+  const [writer, setWriter] = useState("");
+  const [sorting, setSorting] = useState<Sorting>("given");
+  const { rows, steps, step, isLoading, error } = useSampleRows(chosen);
+
+  if (isLoading) return <Loading label="Loading samples" />;
+  if (error && rows.length === 0)
+    return <Failed title="The samples could not be read" error={error} />;
+  if (step === null) {
+    return (
+      <Empty icon={<MessageSquareText size={24} />} title="No samples yet">
+        Texts appear with the first step in which a model writes.
+      </Empty>
+    );
+  }
+  const writers = [...new Set(rows.map(writerOf))].filter((name) => name !== "");
+  const shown = rows.filter((row) => writer === "" || writerOf(row) === writer);
+  return (
+    <div className="flex h-full min-h-0 flex-col">
+      <div className="flex h-10 shrink-0 items-center gap-3 px-3 text-muted text-xs">
+        <label className="flex items-center gap-2">
+          Step
+          <select
+            className={`${CONTROL} w-32 pr-1`}
+            value={chosen ?? ""}
+            onChange={(event) =>
+              setChosen(event.target.value === "" ? null : Number(event.target.value))
+            }
+          >
+            <option value="">newest ({step})</option>
+            {steps.toReversed().map((one) => (
+              <option key={one} value={one}>
+                {one}
+              </option>
+            ))}
+          </select>
+        </label>
+        {writers.length > 1 ? (
+          <label className="flex items-center gap-2">
+            Writer
+            <select
+              className={`${CONTROL} w-32 pr-1`}
+              value={writer}
+              onChange={(event) => setWriter(event.target.value)}
+            >
+              <option value="">all</option>
+              {writers.map((name) => (
+                <option key={name}>{name}</option>
+              ))}
+            </select>
+          </label>
+        ) : null}
+        <label className="flex items-center gap-2">
+          Order
+          <select
+            className={`${CONTROL} w-36 pr-1`}
+            value={sorting}
+            onChange={(event) => setSorting(event.target.value as Sorting)}
+          >
+            <option value="given">as written</option>
+            <option value="best">best reward first</option>
+            <option value="worst">worst reward first</option>
+          </select>
+        </label>
+        <span className="flex-1" />
+        <span className="tabular">{shown.length} rows</span>
+      </div>
+      <SampleTable rows={shown} sorting={sorting} />
+    </div>
+  );
+}
+
+export function writerOf(row: SampleRow): string {
+  return String(row.row.node ?? row.node ?? "");
+}

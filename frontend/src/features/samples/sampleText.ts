@@ -1,0 +1,17 @@
+/** Prompts and completions as text: a chat is written out turn by turn. Pure. */
+import { isObject } from "@/lib/paths";
+
+export function sampleText(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (value === null || value === undefined) return "";
+  if (Array.isArray(value)) {
+    return value
+      .map((turn) =>
+        isObject(turn) && "content" in turn
+          ? `${String(turn.role ?? "")}: ${sampleText(turn.content)}`
+          : sampleText(turn),
+      )
+      .join("\n");
+  }
+  return JSON.stringify(value);
+}
