@@ -12,7 +12,10 @@ from coloop.estimate.architecture import Architecture
 Kernels = Literal["eager", "fused"]
 
 CROSS_ENTROPY_BYTES = 12.0
-"""Bytes per token and word of the vocabulary, all copies at the peak of loss and gradient."""
+"""Bytes per token and word of the vocabulary, all copies at the peak of Hugging Face's loss."""
+LOSS_BYTES = {2: 14.0, 4: 12.0}
+"""The same for coloop's own loss, by the bytes of a computed number: logits, their fp32 copy, and
+the gradients of the log-sum and of the chosen word."""
 SCORE_BYTES = 8.0
 """The same for a pass without gradient: 16-bit logits and one fp32 copy."""
 SCORE_TOKENS = 4096

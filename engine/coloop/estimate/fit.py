@@ -202,8 +202,10 @@ def _smaller_updates(
             "activations are computed again, about a tenth slower",
         )
     chunk = _value(spec, f"{path}.loss_chunk") or decided.get(f"{path}.loss_chunk")
-    if not isinstance(chunk, int) or chunk > 1024:
-        yield from change(f"{path}.loss_chunk", 1024, "logits of 1024 tokens at a time")
+    for fewer in (4096, 1024):
+        if not isinstance(chunk, int) or chunk > fewer:
+            reason = f"logits of {fewer} tokens at a time"
+            yield from change(f"{path}.loss_chunk", fewer, reason)
     if _value(spec, f"{path}.reshard_after_forward") is False:
         yield from change(
             f"{path}.reshard_after_forward", True, "gathered weights are freed after each layer"

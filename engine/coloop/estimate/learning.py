@@ -1,14 +1,15 @@
-"""How a group learns: rows and lengths of an update, and the memory settings that the loop leaves
-open.
+"""How a group learns: rows and lengths of an update, and the memory settings the loop leaves open.
 
 An open setting is decided so that the update fits into the room that its pool leaves, in the order
-of what it costs in time: rows at once, then gradient checkpointing, then a chunked loss. Knows one
+of what it costs in time: rows at once, then gradient checkpointing. Whole logits are counted where
+the loop asks for no chunked loss, but for the `single` backend, which chunks by itself. Knows one
 group at a time.
 """
 
 from dataclasses import dataclass
 from math import ceil
 
+from coloop.estimate.activations import LOSS_BYTES
 from coloop.estimate.flow import TableSize
 from coloop.estimate.overhead import FRAGMENTATION
 from coloop.estimate.survey import Survey, Weights
@@ -20,8 +21,6 @@ TOKENS_AT_ONCE = 16_384
 """More tokens in one pass make nothing faster."""
 DENSE_TOKENS = 8192
 """From so many tokens at once on, a pass is as fast as in pre-training."""
-CHUNKS = (4096, 1024)
-"""Tokens whose logits are held at once, where whole logits do not fit."""
 LOGITS_AT_ONCE = 1 << 24
 """Logits that the `single` backend holds at once where no chunk is set."""
 FEW_ROWS = 4
@@ -147,8 +146,7 @@ def _choices(weights: Weights) -> list[tuple[bool, int | None]]:
     if weights.scheme == "single":
         chunk = max(LOGITS_AT_ONCE // weights.arch.vocab_size, 1)
         return [(flag, chunk) for flag in flags]
-    whole: list[tuple[bool, int | None]] = [(flag, None) for flag in flags]
-    return [*whole, *((flags[-1], chunk) for chunk in CHUNKS)]
+    return [(flag, None) for flag in flags]
 
 
 def _peak(weights: Weights, settings: LearnSettings, sides: int, longest: float) -> Instant:
@@ -173,6 +171,7 @@ def training_step(
         compute_bytes=weights.precision.compute_bytes,
         has_logits=weights.has_logits,
         loss_chunk=settings.loss_chunk,
+        logits_bytes=LOSS_BYTES[weights.precision.compute_bytes],
         trains_all=weights.trains_all,
         reshard=training.reshard_after_forward is not False,
         tensor_parallel=weights.tensor_parallel,
@@ -192,7 +191,6 @@ def _note_decisions(survey: Survey, weights: Weights, settings: LearnSettings) -
             reason = "activations would not fit beside what rests in the pool"
         survey.decide(f"{path}.gradient_checkpointing", settings.checkpointing, reason)
     if training.loss_chunk is None:
-        reason = "the logits fit" if settings.loss_chunk is None else "the logits would not fit"
-        if weights.scheme == "single":
-            reason = "64 MiB of logits at a time"
+        is_single = weights.scheme == "single"
+        reason = "64 MiB of logits at a time" if is_single else "whole logits, the fastest way"
         survey.decide(f"{path}.loss_chunk", settings.loss_chunk, reason)
