@@ -35,6 +35,7 @@ NODE_PATTERN = r"^[a-z][a-z0-9_]*$"
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
 Whole = Annotated[int, Field(strict=True)]
+Count = Annotated[int, Field(strict=True, ge=1)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Flag = Annotated[bool, Field(strict=True)]
 NodeId = Annotated[str, StringConstraints(pattern=NODE_PATTERN, max_length=64)]

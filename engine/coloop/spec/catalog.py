@@ -168,10 +168,14 @@ def _defaults(name: str, section: type[Section]) -> dict[str, Any]:
     if section is PreferenceAlgorithm:
         return {**PREFERENCE_BASE, **PRESETS[name]}
     return {
-        info.alias or field: info.get_default()
+        info.alias or field: _plain(info.get_default())
         for field, info in section.model_fields.items()
         if not info.is_required()
     }
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _builtin(name: str, section: type[Section]) -> dict[str, Any]:

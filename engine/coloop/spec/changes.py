@@ -77,14 +77,23 @@ def apply_changes(document: dict[str, Any], changes: Sequence[Change]) -> dict[s
 def apply_change(document: dict[str, Any], change: Change) -> dict[str, Any]:
     """The document after one change."""
     op, parts = normal_change(document, change)
+    if op == "rename":
+        return _renamed(document, parts, str(change.value))
+    try:
+        return _applied(document, op, parts, change.value)
+    except SpecProblem:
+        raise _wrong(f"the path `{change.path}` has no place here", change.path) from None
+
+
+def _applied(document: dict[str, Any], op: str, parts: Parts, value: Any) -> dict[str, Any]:
     match op:
         case "set":
-            return set_in(document, parts, change.value)  # type: ignore[no-any-return]
+            return set_in(document, parts, value)  # type: ignore[no-any-return]
         case "insert":
-            return insert_in(document, parts, change.value)  # type: ignore[no-any-return]
+            return insert_in(document, parts, value)  # type: ignore[no-any-return]
         case "remove":
             return remove_in(document, parts)  # type: ignore[no-any-return]
-    return _renamed(document, parts, str(change.value))
+    raise AssertionError(op)
 
 
 def normal_change(document: dict[str, Any], change: Change) -> tuple[str, Parts]:
@@ -100,6 +109,10 @@ def normal_change(document: dict[str, Any], change: Change) -> tuple[str, Parts]
             return "remove", ("edges", _edge_position(document, change.value))
         return "remove", locate(document, change.path)
     parts = locate(document, change.path)
+    if not parts:
+        if change.op == "set" and isinstance(change.value, dict):
+            return "set", parts
+        raise _wrong("the whole loop can only be set, to a mapping", change.path)
     if change.op == "set" and isinstance(parts[-1], int):
         items = look_along(document, parts[:-1])
         if isinstance(items, list) and parts[-1] == len(items):
@@ -249,6 +262,18 @@ def same(old: Any, new: Any) -> bool:
     if isinstance(old, bool) or isinstance(new, bool):
         return old is new
     return bool(old == new) and (isinstance(old, str) == isinstance(new, str))
+
+
+def same_documents(old: Any, new: Any) -> bool:
+    """Whether two documents say the same; an edge may be text or mapping."""
+    return same(_edges_open(old), _edges_open(new))
+
+
+def _edges_open(document: Any) -> Any:
+    edges = document.get("edges") if isinstance(document, Mapping) else None
+    if not isinstance(edges, list):
+        return document
+    return {**document, "edges": [as_edge(edge) for edge in edges]}
 
 
 def _change(op: Any, path: Parts, value: Any = None) -> Change:

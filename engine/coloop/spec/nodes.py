@@ -364,12 +364,6 @@ class SearchNode(BaseNode):
     budget: Budget = setting()
     """Hard limits."""
 
-    @model_validator(mode="after")
-    def _asks_for_some(self) -> Self:
-        if isinstance(self.completions, int) and self.completions < 1:
-            raise problem("out_of_range", "must be at least 1", field="completions")
-        return self
-
 
 class EvaluateNode(BaseNode):
     """Metrics, on held-out rows or on the step's own."""

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Discriminator, Tag, model_validator
 
 from coloop.spec.base import (
+    Count,
     Flag,
     FullName,
     LearnName,
@@ -41,7 +42,7 @@ def _epochs_shape(value: Any) -> str:
 
 
 Epochs = Annotated[
-    Annotated[Whole, Tag("<count>")] | Annotated[EpochsOf, Tag("<of>")],
+    Annotated[Count, Tag("<count>")] | Annotated[EpochsOf, Tag("<of>")],
     Discriminator(_epochs_shape),
 ]
 """Passes over the one source, or `{of: node, count: n}`."""
@@ -122,8 +123,6 @@ class Phase(Section):
             )
         if self.max_steps is not None and self.steps is not None:
             raise problem("conflict", "does not go together with `steps`", field="max_steps")
-        if isinstance(self.epochs, int) and self.epochs < 1:
-            raise problem("out_of_range", "must be at least 1", field="epochs")
         return self
 
 
@@ -270,7 +269,8 @@ class Schedule(Section):
 
     @model_validator(mode="after")
     def _ends_one_way(self) -> Self:
-        given = [name for name in ("phases", "steps", "epochs") if getattr(self, name)]
+        given = [name for name in ("steps", "epochs") if getattr(self, name) is not None]
+        given = ["phases", *given] if self.phases else given
         if len(given) != 1:
             found = " and ".join(f"`{name}`" for name in given) or "none of them"
             raise problem(
@@ -278,8 +278,6 @@ class Schedule(Section):
                 f"a schedule wants one of `phases`, `steps`, `epochs`; found {found}",
                 field=given[1] if given else "steps",
             )
-        if isinstance(self.epochs, int) and self.epochs < 1:
-            raise problem("out_of_range", "must be at least 1", field="epochs")
         if self.phases and self.fill:
             raise problem("conflict", "belongs into the phases where there are any", field="fill")
         return self

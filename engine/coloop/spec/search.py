@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Tag, model_validator
 
-from coloop.spec.base import Number, Section, Whole, problem, setting
+from coloop.spec.base import Count, Number, Section, Whole, problem, setting
 
 
 class CompletionBand(Section):
@@ -91,7 +91,7 @@ def _completions_shape(value: Any) -> str:
 
 
 Completions = Annotated[
-    Annotated[Whole, Tag("<number>")] | Annotated[CompletionsByRate, Tag("<by_rate>")],
+    Annotated[Count, Tag("<number>")] | Annotated[CompletionsByRate, Tag("<by_rate>")],
     Discriminator(_completions_shape),
 ]
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from coloop.spec.base import (
+    Count,
     Flag,
     Name,
     NodeId,
@@ -201,7 +202,7 @@ def _groups_shape(value: Any) -> str:
 
 
 Groups = Annotated[
-    Annotated[Whole, Tag("<number>")] | Annotated[Literal["all"], Tag("<word>")],
+    Annotated[Count, Tag("<number>")] | Annotated[Literal["all"], Tag("<word>")],
     Discriminator(_groups_shape),
 ]
 
@@ -224,8 +225,6 @@ class Fill(Section):
     def _has_one(self) -> Self:
         if (self.groups is None) == (self.rows is None):
             raise problem("conflict", "wants `groups` or `rows`, one of the two", field="groups")
-        if isinstance(self.groups, int) and self.groups < 1:
-            raise problem("out_of_range", "must be at least 1", field="groups")
         return self
 
 

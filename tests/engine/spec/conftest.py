@@ -1,4 +1,4 @@
-"""Loops to test with: the language's examples where they are present, and a small one written here."""
+"""Loops to test with: the examples of the language where present, and a small one."""
 
 from __future__ import annotations
 

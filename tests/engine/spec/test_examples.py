@@ -76,7 +76,9 @@ def test_every_path_that_its_schedule_sets_is_known_and_hot(example: Path) -> No
         paths += values
         apply_overrides(spec, values)
 
-    assert [check_path(spec, path, hot=True) for path in paths if check_path(spec, path, hot=True)] == []
+    assert [
+        check_path(spec, path, hot=True) for path in paths if check_path(spec, path, hot=True)
+    ] == []
 
 
 def _items(phases: tuple[object, ...]) -> list[object]:

@@ -1,0 +1,191 @@
+"""Every field of the language: documented, levelled, with a default that validates."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Annotated, Any, Literal, get_args, get_origin
+
+import pytest
+from pydantic import TypeAdapter
+from pydantic.fields import FieldInfo
+
+from coloop.spec.base import LEVELS, Section
+from coloop.spec.fields import Type, field_type, fields_by_key, type_of
+from coloop.spec.graph import LoopSpec
+from coloop.spec.io import parse
+
+WIDGETS = {
+    "code",
+    "column",
+    "metrics",
+    "node",
+    "path",
+    "phase",
+    "port",
+    "regex",
+    "select",
+    "slider",
+    "text",
+}
+
+
+def sections() -> list[type[Section]]:
+    """Every section of the language, found by walking its types."""
+    seen: dict[type[Section], None] = {}
+    _visit(Type(LoopSpec), seen)
+    return list(seen)
+
+
+def _visit(found: Type, seen: dict[type[Section], None]) -> None:
+    if found.options:
+        assert found.discriminator is not None, found.base
+        for option in found.options:
+            _visit(type_of(option), seen)
+    elif found.section is not None:
+        if found.section not in seen:
+            seen[found.section] = None
+            for info in fields_by_key(found.section).values():
+                _visit(field_type(info), seen)
+    elif get_origin(found.base) is not Literal:
+        for argument in get_args(found.base):
+            if argument is not Ellipsis:
+                _visit(type_of(argument), seen)
+
+
+SECTIONS = sections()
+
+
+def test_every_union_of_sections_can_be_told_apart() -> None:
+    assert len(SECTIONS) > 100
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.__name__)
+def test_every_section_says_what_it_is(section: type[Section]) -> None:
+    doc = inspect.getdoc(section)
+
+    assert doc
+    assert doc != inspect.getdoc(Section)
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.__name__)
+def test_every_field_is_documented_and_levelled(section: type[Section]) -> None:
+    for key, info in fields_by_key(section).items():
+        assert info.description, key
+        is_tag = get_origin(info.annotation) is Literal and len(get_args(info.annotation)) == 1
+        extra: Any = info.json_schema_extra or {}
+        if is_tag and not extra:
+            continue
+        assert extra["x-level"] in LEVELS
+        assert isinstance(extra["x-hot"], bool)
+        assert extra.get("x-widget") in {None, *WIDGETS}, key
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.__name__)
+def test_every_default_is_a_value_that_may_be_written(section: type[Section]) -> None:
+    for key, info in fields_by_key(section).items():
+        if not info.is_required():
+            default = info.get_default(call_default_factory=True)
+            adapter: TypeAdapter[Any] = TypeAdapter(_annotated(info))
+
+            assert adapter.validate_python(default) == default, key
+
+
+def _annotated(info: FieldInfo) -> Any:
+    if info.discriminator is not None:
+        return info.annotation if _default_is_none(info) else Annotated[info.annotation, info]
+    return Annotated[info.annotation, *info.metadata] if info.metadata else info.annotation
+
+
+def _default_is_none(info: FieldInfo) -> bool:
+    """Whether silence means `null`."""
+    return info.get_default(call_default_factory=True) is None
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.__name__)
+def test_conditions_name_siblings_that_exist(section: type[Section]) -> None:
+    for _, wanted in section.conditions.values():
+        for path, values in wanted.items():
+            first, *deeper = path.split(".")
+            assert first in section.model_fields
+            info = section.model_fields[first]
+            if not deeper and get_origin(info.annotation) is Literal:
+                assert set(values) <= set(get_args(info.annotation))
+
+
+def node(text: str) -> Any:
+    """One node of a loop, or the codes of its findings."""
+    found = parse(f"coloop: 1\nname: x\nnodes:\n  a: {text}\nschedule: {{steps: 1}}\n")
+    return found.spec.nodes["a"] if found.spec else [d.code for d in found.diagnostics]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{kind: verifier, method: rule, model: {type: pretrained, path: x}}",
+        "{kind: verifier, method: vote, template: {text: x}}",
+        "{kind: verifier, method: generative, model: {type: pretrained, path: x}, "
+        "template: {text: x}, answer: y}",
+        "{kind: tool, type: calculator, code: x}",
+        "{kind: tool, type: environment}",
+        "{kind: tool, type: environment, name: proof, code: x}",
+        "{kind: buffer, capacity: 1, weight: w}",
+        "{kind: buffer, capacity: 1, unique: a, key: b}",
+        "{kind: pairs, method: all, margin: 1.0}",
+        "{kind: template, text: x, messages: [{role: user, content: x}]}",
+        "{kind: template, text: x, code: y}",
+        "{kind: filter, fill: {groups: 1, rows: 2}}",
+        "{kind: filter, fill: {max_rounds: 2}}",
+        "{kind: reward, source: {type: builtin, name: format}}",
+        "{kind: reward, source: {type: builtin, name: format, pattern: x, shape: sum}}",
+    ],
+)
+def test_impossible_combinations_are_refused(text: str) -> None:
+    assert node(text) == ["structure.conflict"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{kind: verifier, method: formal}",
+        "{kind: verifier, method: discriminative}",
+        "{kind: buffer, capacity: 1, sample: weighted}",
+        "{kind: pairs, method: margin}",
+        "{kind: search, method: puct, budget: {}}",
+        "{kind: tool, type: model}",
+        "{kind: reward, source: {type: builtin, name: gate, value: a, by: b}}",
+        "{kind: actor, model: {type: scratch}}",
+    ],
+)
+def test_what_a_choice_needs_must_be_there(text: str) -> None:
+    assert node(text) == ["structure.missing_field"]
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "value"),
+    [
+        (
+            "{kind: reward, source: {type: python, code: x}, on_error: {score: -1}}",
+            "on_error.score",
+            -1.0,
+        ),
+        ("{kind: reward, source: {type: python, code: x}, join: {gather: b}}", "join.gather", "b"),
+        ("{kind: template, parse: {q: {tag: question}}}", "parse.q.tag", "question"),
+        ("{kind: template, parse: {q: '(x)'}}", "parse.q", "(x)"),
+        ("{kind: filter, fill: {groups: all}}", "fill.groups", "all"),
+        ("{kind: pairs, method: all, soft: {scale: 5.0}}", "soft.scale", 5.0),
+        ("{kind: pairs, method: relabel, soft: true}", "soft", True),
+    ],
+)
+def test_values_of_several_forms_are_told_apart(text: str, path: str, value: object) -> None:
+    found = node(text)
+
+    for name in path.split("."):
+        found = found[name] if isinstance(found, dict) else getattr(found, name)
+    assert found == value
+
+
+def test_sections_cannot_be_changed() -> None:
+    found = node("{kind: filter, keep: [{rule: score, min: 1.0}]}")
+
+    with pytest.raises(ValueError, match="frozen"):
+        found.keep = ()
