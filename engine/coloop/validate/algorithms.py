@@ -33,6 +33,13 @@ DEFAULT_ALGORITHMS: Final[Mapping[tuple[str, str], str]] = {
 """What a fix proposes for a teaching port without an algorithm."""
 
 
+MISSING_CODES: Final[Mapping[str, str]] = {
+    "reference": "learning.missing_reference",
+    "values": "learning.missing_values",
+    "prior": "learning.missing_prior",
+}
+
+
 def teaching_ports_have_algorithms(facts: Facts) -> Iterator[Diagnostic]:
     """Every connected teaching port has an algorithm."""
     for name in facts.learners:
@@ -163,7 +170,7 @@ def _missing_input(
         case _:
             hint = f"connect `{name}.{wanted}`"
     return found(
-        f"learning.missing_{wanted}",
+        MISSING_CODES[wanted],
         f"{because} reads `{name}.{wanted}`, where nothing is connected",
         hint=hint,
         node=name,

@@ -27,7 +27,7 @@ def test_sound_loops_have_no_finding(name: str, check: Callable[..., Report]) ->
     assert [one.describe() for one in report.diagnostics] == []
 
 
-@pytest.mark.parametrize(("base", "changes", "codes"), _cases())
+@pytest.mark.parametrize(("base", "changes", "codes"), list(_cases()))
 def test_a_broken_rule_gets_exactly_its_finding(
     base: str, changes: list[list[Any]], codes: list[str], check: Callable[..., Report]
 ) -> None:
