@@ -1,12 +1,14 @@
 """Rollout engines: what writes completions and scores sequences, behind one seam.
 
-`ENGINES[name](model, tokenizer=..., version=..., max_num_seqs=..., device=...)` builds one.
+`build_engine(name, model, tokenizer, version=..., max_num_seqs=..., device=...)` builds one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+from coloop.errors import BackendMissing
 from coloop.rollout.protocol import (
     Generation,
     GenerationRequest,
@@ -16,8 +18,18 @@ from coloop.rollout.protocol import (
     ShouldStop,
 )
 from coloop.rollout.torch_engine import TorchEngine
+from coloop.spec.rollout import Engine
 
 ENGINES: dict[str, Callable[..., RolloutEngine]] = {"torch": TorchEngine}
+
+
+def build_engine(name: Engine, *arguments: Any, **options: Any) -> RolloutEngine:
+    """The engine of this name; one that cannot run yet is refused by it."""
+    if name not in ENGINES:
+        runnable = ", ".join(sorted(ENGINES))
+        raise BackendMissing(f"not yet runnable: rollout.engine {name}; runnable: {runnable}")
+    return ENGINES[name](*arguments, **options)
+
 
 __all__ = [
     "ENGINES",
@@ -28,4 +40,5 @@ __all__ = [
     "RolloutEngine",
     "ShouldStop",
     "TorchEngine",
+    "build_engine",
 ]

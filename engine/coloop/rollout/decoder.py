@@ -19,6 +19,8 @@ class Decoder(Protocol):
 
     joins_running: bool
     """Whether rows can come in while others run; else a batch ends before the next begins."""
+    bytes_per_token: int
+    """Memory that the cache takes for one token of one row; 0 where the decoder cannot tell."""
     max_length: int | None
     """Most tokens of one text, prompt included; None where the model has no limit."""
 

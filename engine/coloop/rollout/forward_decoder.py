@@ -31,6 +31,7 @@ class ForwardDecoder:
     """Implements `Decoder`."""
 
     joins_running = False
+    bytes_per_token = 0
 
     def __init__(self, model: PreTrainedModel, device: torch.device, dtype: torch.dtype) -> None:
         own = copy.deepcopy(model).train(False).requires_grad_(False)

@@ -59,15 +59,18 @@ class LeanCache:
         self.blocks = self._lines.flatten(2, 3)
         """Keys (0) and values (1) of each layer, (layers, 2, S * K, length, D)."""
         self.mask = zeros(slots, length)
-        starts = torch.arange(slots * s.kv_heads, device=self._device) * length
-        self.row_starts = starts.view(slots, s.kv_heads)
+        starts = torch.arange(2 * slots * s.kv_heads, device=self._device) * length
+        self.row_starts = starts.view(2, slots, s.kv_heads)
+        """First line of each slot and head among all lines of a layer's keys and values."""
         self._places = torch.arange(length, device=self._device)
 
     def reserve(self, slots: int, length: int) -> None:
         """Room for so many rows of so many tokens; grows, and is kept from call to call."""
         length = round_up(length)
         if slots > self._slots or length > self._length:
-            self._allocate(max(slots, self._slots), max(length, self._length))
+            slots, length = max(slots, self._slots), max(length, self._length)
+            self._allocate(0, 0)  # the old cache goes before the new one comes
+            self._allocate(slots, length)
 
     def put(self, layer: int, slots: slice, keys: Tensor, values: Tensor) -> None:
         """Writes the first tokens of some slots. (n, K, T, D) twice"""
@@ -111,8 +114,8 @@ class RunningRows:
         self._blocks = cache.blocks
         self._seen = seen
         self._rows = rows * kv
-        self._width = shape.head_width
-        self._lines = (cache.row_starts[:rows] + positions[:, None]).flatten()  # (N * K,)
+        lines = cache.row_starts[:, :rows] + positions[:, None]  # (2, N, K)
+        self._lines = lines.flatten()
         cache.mask[:rows].scatter_(1, positions[:, None], 0.0)
         mask = cache.mask[:rows, None, :seen].expand(rows, kv, seen)
         self.mask = mask.reshape(self._rows, 1, seen)
@@ -120,8 +123,8 @@ class RunningRows:
 
     def append(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Adds keys and values (N, K, D); gives all that the rows have, (N * K, L, D) twice."""
-        width = self._width
-        keys, values = self._blocks[layer].unbind(0)
-        keys.view(-1, width).index_copy_(0, self._lines, key.reshape(-1, width))
-        values.view(-1, width).index_copy_(0, self._lines, value.reshape(-1, width))
-        return keys[: self._rows, : self._seen], values[: self._rows, : self._seen]
+        block = self._blocks[layer]  # (2, S * K, length, D)
+        width = key.shape[-1]
+        new = torch.cat((key, value)).view(-1, width)  # (2 * N * K, D)
+        block.view(-1, width).index_copy_(0, self._lines, new)
+        return block[0, : self._rows, : self._seen], block[1, : self._rows, : self._seen]

@@ -39,6 +39,7 @@ class LeanDecoder:
 
     def __init__(self, weights: LeanWeights, rotary: Rotary) -> None:
         self.max_length: int | None = weights.shape.max_positions
+        self.bytes_per_token = weights.shape.cached_numbers * weights.embedding.element_size()
         self._weights = weights
         self._shape = weights.shape
         self._rotary = rotary

@@ -48,6 +48,11 @@ class Shape:
     has_qk_norm: bool
     max_positions: int
 
+    @property
+    def cached_numbers(self) -> int:
+        """Numbers that a cache keeps of one token."""
+        return 2 * self.layers * self.kv_heads * self.head_width
+
 
 def shape_of(config: PretrainedConfig) -> Shape | None:
     """The shape of a model that this layout holds exactly, else None."""

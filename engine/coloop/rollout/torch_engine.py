@@ -27,6 +27,10 @@ from coloop.rollout.stops import StopTexts
 
 ROWS_AT_ONCE = 256
 """Rows written at once where nothing else is said."""
+CACHE_BYTES = 2 * 2**30
+"""Most memory of the cache on a CPU; fixed, because what is free would differ from run to run."""
+GPU_CACHE_SHARE = 0.3
+"""Most memory of the cache on a GPU, as a share of all that it has."""
 STEPS_BETWEEN_LOOKS = {"cpu": 1, "cuda": 8}
 """Steps after which ended rows are looked for; on a GPU each look waits for the device."""
 
@@ -44,11 +48,13 @@ class TorchEngine:
         max_length: int | None = None,
         device: torch.device | str = "cpu",
         dtype: torch.dtype | None = None,
+        cache_bytes: int | None = None,
     ) -> None:
         """Copies the model's weights; the model itself is not kept.
 
-        `max_length`: most tokens of a text where the model could read more. `dtype`: null, as the
-        model.
+        `max_num_seqs`: rows written at once. `max_length`: most tokens of a text where the model could
+        read more. `dtype`: null, as the model. `cache_bytes`: most memory of the cache; fewer rows are
+        written at once where it is short.
         """
         self._device = torch.device(device)
         self._dtype = dtype or model.dtype
@@ -58,6 +64,7 @@ class TorchEngine:
         limits = [limit for limit in (self._decoder.max_length, max_length) if limit]
         self._max_length = min(limits, default=None)
         self._rows_at_once = max_num_seqs or ROWS_AT_ONCE
+        self._cache_bytes = cache_bytes or _cache_bytes(self._device)
         self._vocabulary = model.config.vocab_size
         self._is_end = self._end_tokens(model)
         self._version: int | None = version
@@ -89,11 +96,11 @@ class TorchEngine:
         check_requests(requests, self._max_length, self._vocabulary)
         if not requests:
             return []
-        capacity = min(self._rows_at_once, len(requests))
         looks = STEPS_BETWEEN_LOOKS.get(self._device.type, 1)
         with torch.inference_mode():
-            longest = max(len(r.prompt_ids) + r.max_new_tokens for r in requests)
-            self._decoder.reserve(capacity, longest + SLACK)
+            longest = max(len(r.prompt_ids) + r.max_new_tokens for r in requests) + SLACK
+            capacity = self._capacity(len(requests), longest)
+            self._decoder.reserve(capacity, longest)
             slots = Slots(requests, capacity, self._is_end, self._stops_of(requests), SLACK)
             schedule = Schedule(self._decoder, requests, slots, capacity, looks)
             ended = schedule.run(progress, should_stop)
@@ -119,6 +126,12 @@ class TorchEngine:
         """A number of all weights held."""
         with torch.inference_mode():
             return fingerprint(self._decoder.named_weights())
+
+    def _capacity(self, rows: int, longest: int) -> int:
+        """Rows that are written at once: as many as are wanted, allowed, and fit into the cache."""
+        rows = min(rows, self._rows_at_once)
+        row_bytes = self._decoder.bytes_per_token * longest
+        return max(min(rows, self._cache_bytes // row_bytes), 1) if row_bytes else rows
 
     def _loaded_version(self) -> int:
         if self._version is None:
@@ -146,6 +159,12 @@ class TorchEngine:
         if sets not in self._stops:
             self._stops[sets] = StopTexts(self._tokenizer, sets, self._vocabulary, self._device)
         return self._stops[sets]
+
+
+def _cache_bytes(device: torch.device) -> int:
+    if device.type != "cuda":
+        return CACHE_BYTES
+    return int(GPU_CACHE_SHARE * torch.cuda.get_device_properties(device).total_memory)
 
 
 def build_decoder(model: PreTrainedModel, device: torch.device, dtype: torch.dtype) -> Decoder:

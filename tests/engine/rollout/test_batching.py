@@ -45,6 +45,19 @@ def test_few_slots_write_the_same_as_many(
         assert one.log_probs == pytest.approx(other.log_probs, abs=1e-5)
 
 
+def test_a_small_cache_holds_fewer_rows_and_writes_the_same(
+    models: Models,
+    tokenizer: PreTrainedTokenizerFast,
+    requests: list[GenerationRequest],
+) -> None:
+    wide = TorchEngine(models("qwen3"), tokenizer).generate(requests)
+    row = 2 * 2 * 2 * 16 * 4 * (14 + 17 + 8)  # layers, both, heads, width, bytes, tokens
+
+    for size in (1, 2 * row, 5 * row):
+        narrow = TorchEngine(models("qwen3"), tokenizer, cache_bytes=size)
+        assert texts(narrow.generate(requests)) == texts(wide)
+
+
 def test_a_row_does_not_depend_on_its_company_or_its_place(
     engine: TorchEngine, requests: list[GenerationRequest]
 ) -> None:

@@ -2,15 +2,17 @@
 
 import copy
 from collections.abc import Callable, Iterator
+from typing import get_args
 
 import pytest
 import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from coloop.errors import WeightsNotUpdated
+from coloop.errors import BackendMissing, WeightsNotUpdated
 from coloop.models import fingerprint
-from coloop.rollout import ENGINES, GenerationRequest, TorchEngine
+from coloop.rollout import ENGINES, GenerationRequest, TorchEngine, build_engine
+from coloop.spec.rollout import Engine
 
 Models = Callable[[str], PreTrainedModel]
 Ask = Callable[..., GenerationRequest]
@@ -120,11 +122,17 @@ def test_half_precision_is_close_to_the_model_in_half_precision(
 def test_engines_are_built_by_name(
     models: Models, tokenizer: PreTrainedTokenizerFast, ask: Ask
 ) -> None:
-    engine = ENGINES["torch"](
-        models("qwen3"), tokenizer=tokenizer, max_num_seqs=None, device="cpu", version=1
+    engine = build_engine(
+        "torch", models("qwen3"), tokenizer=tokenizer, max_num_seqs=None, device="cpu", version=1
     )
 
     assert engine.generate([ask([5])])[0].version == 1
+
+
+@pytest.mark.parametrize("name", sorted(set(get_args(Engine)) - set(ENGINES)))
+def test_an_engine_that_cannot_run_yet_is_refused_by_name(name: Engine) -> None:
+    with pytest.raises(BackendMissing, match=f"not yet runnable: rollout.engine {name}"):
+        build_engine(name)
 
 
 @pytest.mark.gpu

@@ -1,0 +1,148 @@
+"""How fast texts are written: `python tests/bench/bench_rollout.py`.
+
+The preset tiny-qwen3 (2 layers, width 64), 256 rows (32 prompts of 6 to 8 tokens, 8 samples each),
+up to 16 new tokens, against `generate()` of transformers in the same process, turn by turn, with
+one thread and with two. The engine also gives log-probs, which `generate()` is not asked for.
+
+Two workloads: rows that end at different places, as answers do (each token ends its row once in
+six, so 6 tokens on average), and rows that all run to 16 tokens. Goal: 3 times `generate()` on the
+first.
+"""
+
+import os
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from transformers import GenerationConfig
+
+from coloop.models import LoadedModel, build_model
+from coloop.rollout import GenerationRequest, TorchEngine
+from coloop.spec.model import ScratchModel
+from coloop.sync import LocalChannel
+
+PROMPTS, SAMPLES, NEW_TOKENS = 32, 8, 16
+GOAL_RATIO = 3.0
+ROUNDS = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """One workload."""
+
+    name: str
+    ends: tuple[int, ...]
+    """Tokens that end a row."""
+
+
+WORKLOADS = (
+    Work(name="rows end at different places", ends=tuple(range(4, 25))),
+    Work(name="all rows run to 16 tokens", ends=()),
+)
+
+
+def tiny_model() -> LoadedModel:
+    section = ScratchModel(type="scratch", architecture="tiny-qwen3")
+    loaded = build_model(section, seed=0, root=Path())
+    loaded.model.eval()
+    loaded.tokenizer.eos_token = None  # the workload says what ends a row
+    return loaded
+
+
+def prompts() -> list[list[int]]:
+    generator = torch.Generator().manual_seed(0)
+    lengths = torch.randint(6, 9, (PROMPTS,), generator=generator).tolist()
+    return [torch.randint(4, 128, (n,), generator=generator).tolist() for n in lengths]
+
+
+def by_generate(loaded: LoadedModel, work: Work) -> Callable[[], int]:
+    """Writes all rows by `generate()`; gives the tokens up to each row's end."""
+    rows = [prompt for prompt in prompts() for _ in range(SAMPLES)]
+    longest = max(map(len, rows))
+    ids = torch.tensor([[0] * (longest - len(row)) + row for row in rows])
+    real = torch.tensor([[0] * (longest - len(row)) + [1] * len(row) for row in rows])
+    config = GenerationConfig(
+        max_new_tokens=NEW_TOKENS,
+        do_sample=True,
+        top_k=0,
+        pad_token_id=0,
+        eos_token_id=list(work.ends) or None,
+    )
+
+    def write() -> int:
+        with torch.inference_mode():
+            written = loaded.model.generate(ids, attention_mask=real, generation_config=config)
+        return int((written[:, longest:] != 0).sum())
+
+    return write
+
+
+def by_engine(loaded: LoadedModel, work: Work) -> Callable[[], int]:
+    loaded.model.generation_config.eos_token_id = list(work.ends)
+    engine = TorchEngine(loaded.model, loaded.tokenizer)
+    requests = [
+        GenerationRequest(
+            id=f"{number}/{sample}",
+            prompt_ids=prompt,
+            seed=number * SAMPLES + sample,
+            max_new_tokens=NEW_TOKENS,
+        )
+        for number, prompt in enumerate(prompts())
+        for sample in range(SAMPLES)
+    ]
+    return lambda: sum(len(row.token_ids) for row in engine.generate(requests))
+
+
+def turn_by_turn(*works: Callable[[], int]) -> list[tuple[list[float], int]]:
+    """Seconds of each round and the tokens of the last, for works that take turns."""
+    found: list[tuple[list[float], int]] = [([], 0) for _ in works]
+    for number in range(ROUNDS + 2):
+        for place, work in enumerate(works):
+            start = time.perf_counter()
+            tokens = work()
+            seconds = time.perf_counter() - start
+            if number >= 2:  # the first rounds warm up
+                found[place] = ([*found[place][0], seconds], tokens)
+    return found
+
+
+def report(name: str, seconds: list[float], tokens: int) -> None:
+    best, middle = min(seconds), statistics.median(seconds)
+    print(
+        f"  {name:<24}{1000 * best:8.1f} ms best{1000 * middle:8.1f} ms median"
+        f"{tokens / middle:10,.0f} tokens/s"
+    )
+
+
+def bench_sync(loaded: LoadedModel) -> None:
+    engine = TorchEngine(loaded.model, loaded.tokenizer)
+    channel = LocalChannel()
+    seconds = [channel.push(loaded.model, engine, version=n).seconds for n in range(1, 31)]
+    print(f"push of new weights with its proof: {1000 * statistics.median(seconds):.1f} ms median")
+
+
+def main() -> None:
+    for threads in (1, 2):
+        if threads > (os.cpu_count() or 1):
+            continue
+        torch.set_num_threads(threads)
+        for work in WORKLOADS:
+            loaded = tiny_model()
+            print(f"{work.name}, {threads} thread{'s' if threads > 1 else ''}")
+            (slow, slow_tokens), (fast, fast_tokens) = turn_by_turn(
+                by_generate(loaded, work), by_engine(loaded, work)
+            )
+            report("transformers generate()", slow, slow_tokens)
+            report("engine torch", fast, fast_tokens)
+            ratio = statistics.median(slow) / statistics.median(fast)
+            goal = f" (goal {GOAL_RATIO:.0f})" if work.ends else ""
+            print(f"  ratio of medians {ratio:.2f}, of best {min(slow) / min(fast):.2f}{goal}")
+    torch.set_num_threads(1)
+    bench_sync(tiny_model())
+
+
+if __name__ == "__main__":
+    main()
