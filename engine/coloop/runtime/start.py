@@ -197,13 +197,19 @@ def build_session(
         best_metric=spec.run.best,
     )
 
+    places = {id(edge): index for index, edge in enumerate(spec.edges)}
+
+    def current(edge: Edge) -> Edge:
+        """The edge with the weight it has at this moment; overrides never reorder edges."""
+        return context.spec.edges[places[id(edge)]]
+
     def executor(session: Session) -> Executor:
         return Executor(
             edges={edge.key: edge for edge in spec.edges},
             roles=roles,
             group_roles=group_roles,
             watcher=session,
-            current_edge=lambda edge: _current(context.spec, spec, edge),
+            current_edge=current,
         )
 
     session = Session(parts, executor)
@@ -214,13 +220,6 @@ def build_session(
             parts.actions.load(checkpoint.path)
             session.load_state(manifest)
     return session
-
-
-def _current(now: LoopSpec, given: LoopSpec, edge: Edge) -> Edge:
-    """The edge with the weight it has at this moment; overrides never reorder edges."""
-    if now is given:
-        return edge
-    return now.edges[given.edges.index(edge)]
 
 
 def _folder(request: RunRequest) -> Path:

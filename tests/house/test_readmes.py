@@ -1,0 +1,68 @@
+"""READMEs tell the truth: paths that they name exist, commands that they show work."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PATH = re.compile(r"\]\((?!https?://|#)([^)\s]+)\)|`((?:engine|backend|frontend|presets|tests|tools)/[\w./*-]+)`")
+COMMAND = re.compile(r"^(?:\$ )?(coloop .+)$", re.MULTILINE)
+FENCE = re.compile(r"```(?:sh|bash|console)\n(.*?)```", re.DOTALL)
+LIGHT_COMMANDS = {"validate", "estimate", "plan", "presets", "schema", "doctor", "runs"}
+
+
+def readmes() -> list[Path]:
+    skipped = {"node_modules", ".venv", "dist", "_static"}
+    return sorted(
+        path for path in ROOT.rglob("README.md") if not skipped & set(path.relative_to(ROOT).parts)
+    )
+
+
+@pytest.mark.parametrize("readme", readmes(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_paths_exist(readme: Path) -> None:
+    text = readme.read_text(encoding="utf-8")
+    missing = []
+    for link, code in PATH.findall(text):
+        name = (link or code).partition("#")[0]
+        base = readme.parent if link else ROOT
+        if name and "*" not in name and not (base / name).exists():
+            missing.append(name)
+
+    assert not missing
+
+
+def shown_commands() -> list[str]:
+    found = []
+    for readme in readmes():
+        for block in FENCE.findall(readme.read_text(encoding="utf-8")):
+            for command in COMMAND.findall(block):
+                words = shlex.split(command.partition("#")[0])
+                if len(words) > 1 and words[1] in LIGHT_COMMANDS and "<" not in command:
+                    found.append(shlex.join(words))
+    return sorted(set(found))
+
+
+@pytest.mark.parametrize("command", shown_commands())
+def test_commands_work(command: str, tmp_path: Path) -> None:
+    words = shlex.split(command)
+
+    done = subprocess.run(
+        [sys.executable, "-m", "coloop", *words[1:]],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_readme_shows_both_commands() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+
+    assert "make run" in text
+    assert "make test" in text

@@ -1,0 +1,45 @@
+"""What no tracked file may hold: names without meaning, unfinished places, paths of one machine."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EMPTY_NAMES = {"utils", "helpers", "common", "misc", "manager", "util", "helper"}
+UNFINISHED = re.compile(r"\bTODO\b|\bFIXME\b|\bXXX\b|NotImplementedError|except Exception: *pass")
+
+
+def tracked(*patterns: str) -> list[Path]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--", *patterns], cwd=ROOT, capture_output=True, text=True
+    )
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    return [ROOT / line for line in listed.stdout.splitlines() if (ROOT / line).exists()]
+
+
+def test_no_module_has_an_empty_name() -> None:
+    sources = tracked("engine/*.py", "backend/*.py", "frontend/src/*.ts", "frontend/src/*.tsx")
+
+    assert not [str(path) for path in sources if path.stem in EMPTY_NAMES]
+
+
+def test_nothing_is_left_unfinished() -> None:
+    sources = tracked("engine/*.py", "backend/*.py", "frontend/src/*.ts", "frontend/src/*.tsx")
+    found = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in sources
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if UNFINISHED.search(line)
+    ]
+
+    assert not found
+
+
+def test_the_lock_names_no_local_versions_and_no_hosts() -> None:
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+
+    assert "+cpu" not in lock
+    assert "://" not in lock
