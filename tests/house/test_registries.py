@@ -1,0 +1,93 @@
+"""Names of the language against the registries that carry them out: none missing, none unknown."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pytest
+
+from coloop.data.tasks import TASKS
+from coloop.rewards.builtin import BUILTINS as REWARD_FUNCTIONS
+from coloop.spec.algorithm import PREFERENCE_NAMES, PRESETS, REWARDS_NAMES, family_of
+from coloop.spec.algorithm_fields import PORTS_OF
+from coloop.spec.builtins import BUILTINS, SCORE_TO_SCORE
+from coloop.spec.catalog_texts import ALGORITHM_TEXTS, KIND_TEXTS, PORT_TEXTS, TASK_COLUMNS
+from coloop.spec.nodes import NODE_CLASSES
+from coloop.spec.ports import PORTS, PortType
+from coloop.spec.rollout import Engine
+from coloop.spec.runnable import (
+    RUNNABLE_ALGORITHMS,
+    RUNNABLE_BACKENDS,
+    RUNNABLE_ENGINES,
+    RUNNABLE_KINDS,
+)
+from coloop.spec.tasks import TaskSource
+from coloop.spec.training import Backend
+
+TASK_CLASSES: dict[str, Any] = {
+    get_args(section.model_fields["task"].annotation)[0]: section
+    for section in get_args(get_args(TaskSource)[0])
+}
+FAMILIES = {
+    family_of(name)
+    for section in PORTS_OF
+    for name in get_args(section.model_fields["name"].annotation)
+}
+
+
+def test_kinds_have_sections_ports_and_words() -> None:
+    assert set(NODE_CLASSES) == set(PORTS) == set(KIND_TEXTS)
+    assert set(NODE_CLASSES) >= RUNNABLE_KINDS
+    assert set(PORT_TEXTS) == {str(port) for port in PortType}
+
+
+def test_algorithms_have_presets_and_words() -> None:
+    assert set(PRESETS) == {*REWARDS_NAMES, *PREFERENCE_NAMES}
+    assert set(ALGORITHM_TEXTS) == FAMILIES
+    assert FAMILIES >= RUNNABLE_ALGORITHMS
+
+
+def test_every_algorithm_that_runs_has_a_recipe_and_every_recipe_a_name() -> None:
+    recipes = pytest.importorskip("coloop.recipes").RECIPES
+
+    assert set(recipes) >= RUNNABLE_ALGORITHMS
+    assert set(recipes) <= FAMILIES
+
+
+def test_every_built_in_reward_has_a_function() -> None:
+    assert set(REWARD_FUNCTIONS) == set(BUILTINS)
+    assert set(BUILTINS) >= SCORE_TO_SCORE
+
+
+def test_every_task_makes_rows_and_says_its_columns() -> None:
+    assert set(TASKS) == set(TASK_CLASSES)
+    for name, task in TASKS.items():
+        assert task.parameters is TASK_CLASSES[name]
+        parts = {None: task.main, **task.parts}
+        said = {part: columns for (owner, part), columns in TASK_COLUMNS.items() if owner == name}
+        assert said == {part: table.columns for part, table in parts.items()}
+
+
+def test_every_part_of_a_task_can_be_named() -> None:
+    for name, section in TASK_CLASSES.items():
+        info = section.model_fields.get("part")
+        named = _words(info.annotation) if info is not None else set()
+        assert named == set(TASKS[name].parts), name
+
+
+def _words(annotation: Any) -> set[str]:
+    """The words of a `Literal`, alone or with `None`."""
+    options = [option for option in get_args(annotation) if option is not type(None)]
+    if options and all(isinstance(option, str) for option in options):
+        return set(options)
+    return {word for option in options for word in get_args(option)}
+
+
+def test_engines_and_backends_are_named_in_the_language() -> None:
+    engines = pytest.importorskip("coloop.rollout").ENGINES
+    backends = pytest.importorskip("coloop.training").BACKENDS
+
+    assert set(engines) <= set(get_args(Engine))
+    assert set(backends) <= set(get_args(Backend))
+    assert set(engines) >= RUNNABLE_ENGINES
+    assert set(backends) >= RUNNABLE_BACKENDS
