@@ -22,7 +22,7 @@ from coloop.plan.types import PhasePlan, Plan, ProbePlan, Refill, Stage, Weights
 from coloop.spec.algorithm import node_algorithms, reads
 from coloop.spec.base import as_tuple
 from coloop.spec.graph import Edge, LoopSpec
-from coloop.spec.groups import weights_groups
+from coloop.spec.groups import owner_of, weights_groups
 from coloop.spec.io import content_hash
 from coloop.spec.lineage import Lineage, compute_lineage
 from coloop.spec.nodes import ActorNode, EvaluateNode, model_of
@@ -58,6 +58,7 @@ class Compiler:
     def __init__(self, spec: LoopSpec, lineage: Lineage) -> None:
         self._spec = spec
         self._lineage = lineage
+        self._groups = {node: owner_of(spec, node) or node for node in spec.nodes}
         self._serves = {
             (node, port): frozenset(name for entry in entries for name in reads(entry))
             for node in spec.nodes
@@ -141,6 +142,7 @@ class Compiler:
             serves=lambda node, port: self._serves.get((node, port), frozenset()),
             is_dead=is_dead,
             pool_of=self._pool_of_stage,
+            groups=self._groups,
         )
 
     def _pool_of_stage(self, node: str, verb: str) -> str | None:

@@ -21,7 +21,6 @@ from coloop.plan.needs import (
 )
 from coloop.plan.types import Stage
 from coloop.spec.graph import Edge, LoopSpec
-from coloop.spec.groups import owner_of
 from coloop.spec.lineage import Level, Levels, Lineage, Relation
 from coloop.spec.ports import PORTS
 
@@ -60,12 +59,14 @@ class Unrolling:
         serves: Callable[[str, str], frozenset[str]],
         is_dead: Callable[[Edge], bool],
         pool_of: Callable[[str, str], str | None],
+        groups: Mapping[str, str],
     ) -> None:
         """
         Args:
             serves: for a teaching port (node, port) the serving ports that its algorithm reads.
             is_dead: edges of weight 0 deliver nothing and nothing runs for them.
             pool_of: where a stage (node, verb) runs; None for the driver.
+            groups: the weights group of each node; a node without weights is its own.
         """
         self._spec = spec
         self._graph = spec.graph
@@ -73,7 +74,7 @@ class Unrolling:
         self._serves = serves
         self._is_dead = is_dead
         self._pool_of = pool_of
-        self._groups = {node: owner_of(spec, node) or node for node in spec.nodes}
+        self._groups = groups
         self._halt: str | None = None
         self._spec_order = {node: place for place, node in enumerate(spec.nodes)}
 
