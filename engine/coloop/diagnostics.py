@@ -203,6 +203,8 @@ CODES: dict[str, str] = {
     "structure.unread_input": "An input is connected that the node's method does not look at.",
     "structure.output_without_input": "A filter or buffer is read where nothing comes in.",
     "structure.silent_output": "An output is read that this node, as it is set, never gives.",
+    "structure.unused_setting": "A setting waits for something that is not there.",
+    "structure.unreadable_verdict": "Scores of a verdict are used that nothing says how to read.",
     "structure.unused_node": "A node has no part in what is learned, kept or measured.",
     "structure.cycle": "Nodes wait for one another within one step.",
     "structure.handle_cycle": "Nodes call one another without end.",
@@ -249,6 +251,8 @@ CODES: dict[str, str] = {
     "learning.no_own_rollouts": "Rewards are of own rollouts, and the learner writes none.",
     "learning.no_greedy_row": "A greedy baseline has no greedy answer to compare with.",
     "learning.group_of_one": "An estimator compares rows of a group, and every group has one row.",
+    "learning.no_pairs": "Completions of one prompt are to be paired, and there is one of each.",
+    "learning.reference_follows": "A reference shares the weights that are held to it.",
     "learning.class_weights_scorer": "Class weights name a scorer from which no reward comes.",
     "learning.every_weight_zero": "Every edge into a live teaching port has weight 0.",
     "learning.companion": "An algorithm lacks the filter or penalty that it is known with.",
@@ -263,6 +267,7 @@ CODES: dict[str, str] = {
     "learning.never_live": "No phase makes a connected teaching port live.",
     "learning.no_goal": "A phase learns, fills and measures nothing.",
     "learning.measures_only": "A phase learns and fills nothing; only evaluations run.",
+    "learning.bare_learner": "A phase names a learner without saying which of its ports.",
     "learning.epochs_source": "It is not clear of which source epochs are counted.",
     "learning.until_without_cap": "A phase waits for a buffer without a cap of steps.",
     "learning.buffer_never_fills": "A buffer that a phase fills can never be full, or gets no "
@@ -300,6 +305,7 @@ CODES: dict[str, str] = {
     "lineage.no_common_ancestor": "Rows are to be joined or scored that descend from nothing in "
     "common.",
     "lineage.aggregate_without_rows": "A score is to be aggregated where no rows receive it.",
+    "lineage.positions": "Numbers at steps go to rows whose text has other steps.",
     "lineage.gather_without_ancestor": "Rows are to be gathered by a node from whose rows they "
     "do not descend.",
     # What the compiler and a run say.

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
-from coloop.spec.nodes import FilterNode, RewardNode
+from coloop.spec.nodes import EvaluateNode, FilterNode, Node, PairsNode, RewardNode
 from coloop.validate.facts import Facts, found
 from coloop.validate.groups import smallest_groups
 
@@ -73,6 +73,59 @@ def groups_are_large_enough(facts: Facts) -> Iterator[Diagnostic]:
                 fixes=(fix,) if group.field == "rollout.completions_per_prompt" else (),
             )
             break
+
+
+def pairs_have_two_sides(facts: Facts) -> Iterator[Diagnostic]:
+    """Pairs are made of two completions of one prompt."""
+    for name, node in facts.nodes.items():
+        if not isinstance(node, PairsNode) or node.method in ("direct", "relabel"):
+            continue
+        for edge in facts.walk.into(name, "rollouts"):
+            levels = facts.lineage.edge_levels(edge)
+            writers = {writer for level in levels for writer in facts.lineage.writers(level)}
+            sections = [facts.rollout(writer) for writer in sorted(writers)]
+            if not sections or any(s is None or s.completions_per_prompt > 1 for s in sections):
+                continue
+            writer = sorted(writers)[0]
+            path = f"nodes.{writer}.rollout.completions_per_prompt"
+            moved = any(path in phase.overrides for phase in facts.phases)
+            if moved or path in facts.moved_paths or facts.lineage.region_of(writer) is not None:
+                continue
+            if any(_draws_samples(facts.nodes[n]) for n in facts.walk.downstream(name)):
+                continue
+            change = Change(op="set", path=path, value=2)
+            yield found(
+                "learning.no_pairs",
+                f"`{name}` pairs up completions of one prompt, but `{writer}` writes one",
+                hint="write at least 2 completions, or take `method: direct`",
+                node=name,
+                field="rollouts",
+                fixes=(Fix(title="Write 2 completions", changes=(change,)),),
+            )
+
+
+def references_stand_still(facts: Facts) -> Iterator[Diagnostic]:
+    """A reference is not the very weights that are held to it."""
+    for name in facts.learners:
+        for edge in facts.walk.into(name, "reference"):
+            group = facts.group_of.get(name)
+            if group is None or edge.source.node not in group.members or group.adapters:
+                continue
+            change = Change(
+                op="set",
+                path=f"nodes.{edge.source.node}.model",
+                value={"type": "snapshot", "of": group.name, "refresh": "never"},
+            )
+            yield found(
+                "learning.reference_follows",
+                f"`{edge.source.node}` shares the weights of `{name}`, so the two never differ and "
+                "the reference holds nothing",
+                severity=Severity.WARNING,
+                hint="make it a snapshot",
+                node=edge.source.node,
+                field="model",
+                fixes=(Fix(title="Make it a snapshot", changes=(change,)),),
+            )
 
 
 def class_weights_have_a_scorer(facts: Facts) -> Iterator[Diagnostic]:
@@ -151,10 +204,17 @@ def companions_are_there(facts: Facts) -> Iterator[Diagnostic]:
                 )
 
 
+def _draws_samples(node: Node) -> bool:
+    """Whether a probe lets writers write more than their rollout says."""
+    return isinstance(node, EvaluateNode) and (node.samples or 1) > 1
+
+
 RULES = (
     own_rollouts_are_written,
     greedy_baselines_have_greedy_rows,
     groups_are_large_enough,
+    pairs_have_two_sides,
+    references_stand_still,
     class_weights_have_a_scorer,
     some_edge_counts,
     companions_are_there,

@@ -67,6 +67,31 @@ def phases_have_goals(facts: Facts) -> Iterator[Diagnostic]:
         )
 
 
+def learners_of_two_kinds_are_listed_by_port(facts: Facts) -> Iterator[Diagnostic]:
+    """A bare node in `learn` has one teaching port, so that it is clear what is learned."""
+    for phase in facts.phases:
+        learn = phase.section.learn if phase.section is not None else ()
+        for index, name in enumerate(learn):
+            ports = facts.teaching_ports_of(name)
+            if len(ports) < 2:
+                continue
+            where = f"{phase.path}.learn.{index}"
+            yield found(
+                "learning.bare_learner",
+                f"{phase.label} learns `{name}`, which has {len(ports)} teaching ports: "
+                + ", ".join(f"`{port}`" for port in ports),
+                hint="list them port by port, e.g. " + f"`{name}.{ports[0]}`",
+                field=where,
+                fixes=tuple(
+                    Fix(
+                        title=f"Learn {name}.{port}",
+                        changes=(Change(op="set", path=where, value=f"{name}.{port}"),),
+                    )
+                    for port in ports
+                ),
+            )
+
+
 def epochs_have_one_source(facts: Facts) -> Iterator[Diagnostic]:
     """`epochs: n` counts passes of one dataset or buffer, or says of which."""
     for phase in facts.phases:
@@ -223,6 +248,7 @@ def _check_override(facts: Facts, path: str, value: object, place: str) -> Itera
 RULES = (
     teaching_ports_come_alive,
     phases_have_goals,
+    learners_of_two_kinds_are_listed_by_port,
     epochs_have_one_source,
     staleness_has_two_pools,
     early_learners_score,

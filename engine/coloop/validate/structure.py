@@ -1,28 +1,19 @@
 """The graph as a whole: required inputs, circles, regions of rounds and refills, what nothing
 uses."""
 
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Iterator
 
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.nodes import (
     PairsNode,
-    SearchNode,
     ToolNode,
     VerifierNode,
 )
 from coloop.spec.ports import PORTS, accepts
 from coloop.validate.edges import removal
-from coloop.validate.facts import Facts, a, found
+from coloop.validate.facts import Facts, found
 from coloop.validate.usage import used_nodes
-
-PAIRS_NEED: Final[Mapping[str, tuple[str, ...]]] = {
-    "best_worst": ("rollouts", "scores"),
-    "margin": ("rollouts", "scores"),
-    "all": ("rollouts",),
-    "direct": ("chosen", "rejected"),
-    "relabel": ("pairs", "preference"),
-}
+from coloop.validate.wanted import PAIRS_NEED, wanted_inputs
 
 
 def required_inputs_are_there(facts: Facts) -> Iterator[Diagnostic]:
@@ -30,16 +21,20 @@ def required_inputs_are_there(facts: Facts) -> Iterator[Diagnostic]:
     for name in facts.nodes:
         if facts.has_broken_input(name):
             continue
-        for port in _wanted_inputs(facts, name):
-            if not facts.is_connected(name, port):
-                yield found(
-                    "structure.missing_edge",
-                    f"`{name}.{port}` has no edge, and {_why(facts, name, port)}",
-                    hint=_source_hint(facts, name, port),
-                    node=name,
-                    field=port,
-                    fixes=_connection_fixes(facts, name, port),
-                )
+        missing = {
+            wanted.port: wanted.reason
+            for wanted in wanted_inputs(facts, name)
+            if not facts.is_connected(name, wanted.port)
+        }
+        for port, reason in missing.items():
+            yield found(
+                "structure.missing_edge",
+                f"`{name}.{port}` has no edge, and {reason}",
+                hint=_source_hint(facts, name, port),
+                node=name,
+                field=port,
+                fixes=_connection_fixes(facts, name, port),
+            )
 
 
 def outputs_have_their_inputs(facts: Facts) -> Iterator[Diagnostic]:
@@ -120,48 +115,6 @@ def nodes_are_used(facts: Facts) -> Iterator[Diagnostic]:
                 node=name,
                 fixes=(Fix(title=f"Remove {name}", changes=(change,)),),
             )
-
-
-def _wanted_inputs(facts: Facts, name: str) -> Iterator[str]:
-    node = facts.nodes[name]
-    for port, facts_of_port in PORTS[node.kind].inputs.items():
-        if facts_of_port.required is True:
-            yield port
-        elif any(facts.is_used(name, out) for out in facts_of_port.required_where_used):
-            if node.kind == "actor" and facts.walk.callers.get(name):
-                continue
-            yield port
-    match node:
-        case PairsNode():
-            yield from PAIRS_NEED[node.method]
-        case VerifierNode(method="implicit_prm") if not facts.is_connected(name, "labels"):
-            if facts.is_used(name, "scores") or facts.is_used(name, "step_scores"):
-                yield "prior"
-        case ToolNode(type="search"):
-            yield "documents"
-        case ToolNode(type="model"):
-            yield "policy"
-        case SearchNode(method="and_or"):
-            yield "tools"
-        case SearchNode():
-            yield "outcome"
-
-
-def _why(facts: Facts, name: str, port: str) -> str:
-    node = facts.nodes[name]
-    wanted = PORTS[node.kind].inputs[port]
-    if wanted.required_where_used:
-        outs = [out for out in wanted.required_where_used if facts.is_used(name, out)]
-        return f"`{name}.{outs[0]}` is used"
-    match node:
-        case PairsNode():
-            return f"`method: {node.method}` needs it"
-        case SearchNode() | VerifierNode() if wanted.required is not True:
-            return f"`method: {node.method}` needs it"
-        case ToolNode():
-            return f"a {node.type} tool needs it"
-        case _:
-            return f"{a(node.kind)} needs it"
 
 
 def _candidates(facts: Facts, name: str, port: str) -> list[str]:

@@ -32,13 +32,22 @@ MOST_PASSES: Final = 6
 
 
 class Columns:
-    """Names of every table; see the module. `known`: columns of sources that were looked into."""
+    """Names of every table; see the module. `known`: columns of sources that were looked into.
 
-    def __init__(self, lineage: Descent, known: Mapping[str, frozenset[str]] | None = None) -> None:
+    `stand_ins`: nodes in whose place a probe puts rows of its own, with the columns of these.
+    """
+
+    def __init__(
+        self,
+        lineage: Descent,
+        known: Mapping[str, frozenset[str]] | None = None,
+        stand_ins: Mapping[str, frozenset[str]] | None = None,
+    ) -> None:
         self.lineage = lineage
         self.spec: LoopSpec = lineage.spec
         self.walk = lineage.walk
         self._known = known or {}
+        self._stand_ins = stand_ins or {}
         self._outputs: dict[tuple[str, str], NamesOf] = {}
         self._inputs: dict[str, NamesOf] = {}
         self._buffers: dict[str, Names] = {
@@ -84,7 +93,10 @@ class Columns:
             node = self.spec.nodes[name]
             names = self._joined(name)
             self._inputs[name] = names
+            columns = self._stand_ins.get(name)
             for port, table in self._written(name, node, names):
+                if columns is not None:
+                    table = {level: NOTHING.own(name, columns, level) for level in table}
                 self._outputs[name, port] = table
 
     def _joined(self, name: str) -> NamesOf:

@@ -1,0 +1,93 @@
+"""Held-out rows in the place of a node's rows: do they bring the columns that are read after it.
+
+The rows of a probe stand under the replaced node's name and have no other ancestors. So the names
+of all tables are computed once more with these rows, and looked at by the same rules; what was
+wrong before is not told again.
+"""
+
+import copy
+from collections.abc import Iterator
+
+from coloop.diagnostics import Diagnostic
+from coloop.spec.lineage.columns import Columns
+from coloop.spec.lineage.names import shared
+from coloop.spec.nodes import DatasetNode, EvaluateNode
+from coloop.validate import columns
+from coloop.validate.facts import Facts
+from coloop.validate.references import ROW_GIVERS
+
+
+def probes_bring_what_is_read(facts: Facts) -> Iterator[Diagnostic]:
+    """Every column that the probed stages read is in the probe's rows."""
+    before: set[tuple[str, str | None, str | None]] | None = None
+    for name, node in facts.nodes.items():
+        replaced = node.instead_of if isinstance(node, EvaluateNode) else None
+        if replaced is None or facts.walk.kinds.get(replaced) not in ROW_GIVERS:
+            continue
+        given = _given_columns(facts, name)
+        if not given or _is_covered(facts, replaced, given):
+            continue
+        region = facts.walk.downstream(replaced) & facts.walk.upstream(name)
+        if before is None:
+            before = {_key(one) for one in _findings(facts)}
+        for finding in _findings(_with_rows(facts, replaced, given)):
+            place = _node_of(facts, finding)
+            if place in region and _key(finding) not in before:
+                message = f"in the run of `{name}`: {finding.message}"
+                rows = facts.walk.into(name, "rows")[0].source.node
+                hint = f"give the rows of `{rows}` what those of `{replaced}` have"
+                yield finding.model_copy(update={"message": message, "hint": hint, "fixes": ()})
+
+
+def _given_columns(facts: Facts, probe: str) -> frozenset[str] | None:
+    """Columns of a probe's rows; nothing where there are none, or they are not known."""
+    edges = facts.walk.into(probe, "rows")
+    tables = [part for edge in edges for part in facts.lineage.names.of_edge(edge).values()]
+    if not tables:
+        return None
+    names = shared(tables)
+    return None if names.is_open else frozenset(names.bare)
+
+
+def _is_covered(facts: Facts, replaced: str, given: frozenset[str]) -> bool:
+    """Whether nothing can be missing: a dataset in the place of one with no more columns."""
+    if not isinstance(facts.nodes[replaced], DatasetNode):
+        return False
+    tables = facts.lineage.names.at(replaced, "rows").values()
+    return all(names.bare.keys() <= given and not names.is_open for names in tables)
+
+
+def _with_rows(facts: Facts, replaced: str, given: frozenset[str]) -> Facts:
+    variant, lineage = copy.copy(facts), copy.copy(facts.lineage)
+    names = Columns(facts.lineage, facts.known_columns, {replaced: given})
+    lineage.__dict__["names"] = names
+    variant.lineage = lineage
+    return variant
+
+
+def _findings(facts: Facts) -> list[Diagnostic]:
+    rules = (
+        columns.texts_name_columns,
+        columns.functions_name_columns,
+        columns.fields_name_columns,
+        columns.texts_are_there_to_read,
+    )
+    return [finding for rule in rules for finding in rule(facts)]
+
+
+def _node_of(facts: Facts, finding: Diagnostic) -> str | None:
+    """The node that a finding is about; nothing for what is learned, which a probe does not run."""
+    if finding.node is not None or finding.field is None:
+        return finding.node
+    number = finding.field.removeprefix("edges.").partition(".")[0]
+    target = facts.spec.edges[int(number)].target if number.isdigit() else None
+    if target is None or (target.node, target.port) in facts.teaching_ports:
+        return None
+    return target.node
+
+
+def _key(finding: Diagnostic) -> tuple[str, str | None, str | None]:
+    return finding.code, finding.node, finding.field
+
+
+RULES = (probes_bring_what_is_read,)

@@ -1,0 +1,82 @@
+"""Settings that do nothing where they stand, and readings that can read nothing."""
+
+from collections.abc import Iterator
+
+from coloop.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.spec.nodes import FilterNode, VerifierNode
+from coloop.spec.training import Gather
+from coloop.validate.facts import Facts, found
+
+
+def settings_do_something(facts: Facts) -> Iterator[Diagnostic]:
+    """No setting waits for something that is not there."""
+    for name, node in facts.nodes.items():
+        has_up_to = isinstance(node, FilterNode) and node.up_to is not None
+        if has_up_to and not facts.is_connected(name, "spare"):
+            yield _idle(name, "up_to", "nothing is connected at `spare` to fill up with")
+        if getattr(node, "per", None) is not None and not isinstance(node.join, Gather):
+            yield _idle(name, "per", "the rows are not gathered (`join: {gather: ...}`)")
+        rounds = getattr(getattr(node, "credit", None), "rounds", None)
+        if rounds is not None and facts.lineage.region_of(name) is None:
+            yield _idle(name, "credit.rounds", f"`{name}` stands in no region of rounds")
+
+
+def verdicts_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
+    """A generative verifier whose scores are used says how its text becomes a number."""
+    for name, node in facts.nodes.items():
+        if not isinstance(node, VerifierNode) or node.method != "generative":
+            continue
+        ports = [port for port in ("scores", "step_scores") if facts.is_used(name, port)]
+        problem = _unreadable(node) if ports else None
+        if problem is not None:
+            field, message, hint = problem
+            yield found(
+                "structure.unreadable_verdict",
+                f"`{name}.{ports[0]}` is used, but {message}",
+                hint=hint,
+                node=name,
+                field=field,
+            )
+
+
+def _unreadable(node: VerifierNode) -> tuple[str, str, str] | None:
+    read = node.read
+    by_label = read.score == "probability" or node.rollout is None
+    if by_label and len(read.labels or ()) < 2:
+        return (
+            "read.labels",
+            "it reads the probability of label words, and there are none",
+            "name the words, the first one being the better: `labels: [yes, no]`",
+        )
+    if by_label:
+        return None
+    patterns = (read.verdict, read.step_verdicts, read.number, read.numbers)
+    if not any(patterns):
+        return (
+            "read",
+            "`read` does not say what of its text is the score",
+            "set `read.verdict` with `values`, or `read.number`",
+        )
+    if read.values is None and (read.verdict or read.step_verdicts):
+        return (
+            "read.values",
+            "its verdict words are worth nothing",
+            "say what each word is worth: `values: {right: 1, wrong: 0}`",
+        )
+    return None
+
+
+def _idle(node: str, field: str, reason: str) -> Diagnostic:
+    change = Change(op="remove", path=f"nodes.{node}.{field}")
+    return found(
+        "structure.unused_setting",
+        f"`{field}` does nothing: {reason}",
+        severity=Severity.WARNING,
+        hint=f"leave `{field}` out",
+        node=node,
+        field=field,
+        fixes=(Fix(title=f"Remove {field}", changes=(change,)),),
+    )
+
+
+RULES = (settings_do_something, verdicts_can_be_read)
