@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from coloop.errors import PlanRefused
-from coloop.plan.decisions import DEFAULT_ENGINE, decide
+from coloop.plan.decisions import backend_of, decide, engine_of
 from coloop.plan.explain import explain
 from coloop.plan.phases import (
     FlatPhase,
@@ -126,10 +126,8 @@ class Compiler:
                     members=group.members,
                     trains=group.trainable,
                     source=_source(spec, group.name),
-                    engine=(rollouts[0].engine or DEFAULT_ENGINE) if rollouts else None,
-                    backend=(training.backend if training else None) or "single"
-                    if group.trainable
-                    else None,
+                    engine=engine_of(spec, rollouts[0]) if rollouts else None,
+                    backend=backend_of(spec, training) if group.trainable else None,
                     pool=pool_of(spec, group.name),
                 )
             )

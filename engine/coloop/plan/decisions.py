@@ -2,12 +2,25 @@
 
 from collections.abc import Iterator
 
+from coloop.plan.placement import gpus_of
 from coloop.plan.types import Decision
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import weights_groups
 from coloop.spec.nodes import ActorNode
+from coloop.spec.rollout import Rollout
+from coloop.spec.training import Training
 
-DEFAULT_ENGINE = "torch"
+
+def engine_of(spec: LoopSpec, rollout: Rollout) -> str:
+    """The rollout engine in force."""
+    return rollout.engine or ("vllm" if gpus_of(spec) else "torch")
+
+
+def backend_of(spec: LoopSpec, training: Training | None) -> str:
+    """The training backend in force."""
+    if training is not None and training.backend is not None:
+        return training.backend
+    return "fsdp2" if gpus_of(spec) > 1 else "single"
 
 
 def decide(spec: LoopSpec) -> tuple[Decision, ...]:
@@ -16,14 +29,16 @@ def decide(spec: LoopSpec) -> tuple[Decision, ...]:
 
 
 def _decisions(spec: LoopSpec) -> Iterator[Decision]:
+    gpus = gpus_of(spec)
     for name, node in spec.nodes.items():
         if isinstance(node, ActorNode) and node.rollout.engine is None:
             yield Decision(
                 path=f"nodes.{name}.rollout.engine",
-                value=DEFAULT_ENGINE,
-                reason="exact log-probs and the fastest for small models; runs everywhere",
+                value=engine_of(spec, node.rollout),
+                reason="paged attention and CUDA graphs"
+                if gpus
+                else "the fastest for small models, and exact log-probs",
             )
-    on_cpu = spec.hardware.preset_name == "cpu"
     for group in weights_groups(spec).values():
         owner = spec.nodes[group.name]
         if not group.trainable or not isinstance(owner, ActorNode):
@@ -31,8 +46,11 @@ def _decisions(spec: LoopSpec) -> Iterator[Decision]:
         training = owner.training
         path = f"nodes.{group.name}.training"
         if training is None or training.backend is None:
-            reason = "one process" if on_cpu else "the simplest backend that runs everywhere"
-            yield Decision(path=f"{path}.backend", value="single", reason=reason)
+            yield Decision(
+                path=f"{path}.backend",
+                value=backend_of(spec, training),
+                reason="shards weights and optimizer over the GPUs" if gpus > 1 else "one process",
+            )
         if training is None or training.mini_batch is None:
             yield Decision(
                 path=f"{path}.mini_batch",

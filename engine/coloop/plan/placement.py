@@ -21,7 +21,7 @@ def pools_of(spec: LoopSpec) -> tuple[PoolPlan, ...]:
     """The pools, in the order in which they are written; without any, one over all the hardware."""
     groups = weights_groups(spec)
     if not spec.hardware.pools:
-        gpus = _gpus(spec)
+        gpus = gpus_of(spec)
         return (PoolPlan(name=DEFAULT_POOL, workers=max(1, gpus), gpus=gpus, groups=tuple(groups)),)
     return tuple(
         PoolPlan(
@@ -34,7 +34,8 @@ def pools_of(spec: LoopSpec) -> tuple[PoolPlan, ...]:
     )
 
 
-def _gpus(spec: LoopSpec) -> int:
+def gpus_of(spec: LoopSpec) -> int:
+    """GPUs of the whole hardware; 0 on a CPU."""
     name = spec.hardware.preset_name
     if name is not None:
         preset = hardware(name)

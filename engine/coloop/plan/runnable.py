@@ -8,8 +8,11 @@ have to do (only a run refuses it: such a loop still plans and estimates).
 from collections.abc import Iterator
 
 from coloop.diagnostics import Diagnostic, Severity
+from coloop.plan.decisions import backend_of, engine_of
+from coloop.plan.placement import pools_of
 from coloop.spec.algorithm import family_of, node_algorithms
 from coloop.spec.graph import LoopSpec
+from coloop.spec.groups import weights_groups
 from coloop.spec.nodes import model_of
 
 CODE = "run.not_yet_runnable"
@@ -24,8 +27,8 @@ REWARD_SOURCES = {"model": "reward models", "remote": "remote rewards"}
 FAMILIES = frozenset(
     {"grpo", "dr_grpo", "rloo", "reinforce", "reinforce_pp_baseline", "sft", "dpo", "spin"}
 )
-ENGINES = frozenset({None, "torch"})
-BACKENDS = frozenset({None, "single"})
+ENGINES = frozenset({"torch"})
+BACKENDS = frozenset({"single"})
 
 
 def _refusal(what: str, *, node: str | None = None, field: str | None = None) -> Diagnostic:
@@ -55,23 +58,21 @@ def check_runs(spec: LoopSpec) -> list[Diagnostic]:
     found = []
     for name, node in spec.nodes.items():
         rollout = getattr(node, "rollout", None)
-        if rollout is not None and rollout.engine not in ENGINES:
-            found.append(
-                _refusal(
-                    f"rollout engine `{rollout.engine}`; `torch` runs here",
-                    node=name,
-                    field="rollout.engine",
-                )
-            )
-        training = getattr(node, "training", None)
-        if training is not None and training.backend not in BACKENDS:
-            found.append(
-                _refusal(
-                    f"training backend `{training.backend}`; `single` runs here",
-                    node=name,
-                    field="training.backend",
-                )
-            )
+        if rollout is not None and engine_of(spec, rollout) not in ENGINES:
+            engine = engine_of(spec, rollout)
+            what = f"rollout engine `{engine}`; `torch` runs here"
+            found.append(_refusal(what, node=name, field="rollout.engine"))
+    for group in weights_groups(spec).values():
+        training = getattr(spec.nodes[group.name], "training", None)
+        if group.trainable and backend_of(spec, training) not in BACKENDS:
+            what = f"training backend `{backend_of(spec, training)}`; `single` runs here"
+            found.append(_refusal(what, node=group.name, field="training.backend"))
+    for pool in pools_of(spec):
+        if pool.workers > 1:
+            what = f"more than one process in a pool (`{pool.name}` has {pool.workers})"
+            found.append(_refusal(what, field="hardware"))
+    if spec.run.storage is not None and "://" in spec.run.storage:
+        found.append(_refusal("`run.storage` at an address", field="run.storage"))
     return found
 
 

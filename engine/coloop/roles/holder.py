@@ -142,7 +142,7 @@ def build_holder(
     backend = None
     if weights.trains:
         training = training_of(spec, weights.name)
-        backend = BACKENDS[training.backend or "single"](loaded.model, training, group=weights.name)
+        backend = BACKENDS[weights.backend or "single"](loaded.model, training, group=weights.name)
     else:
         loaded.model.requires_grad_(False)
     rollouts = [getattr(spec.nodes[member], "rollout", None) for member in weights.members]
