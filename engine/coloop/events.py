@@ -1,10 +1,9 @@
 """What a run says of itself: durable events, gauges, and the requests that reach it.
 
 One JSON object a line. Durable events, and only they, are kept in `events.jsonl`; `seq` is gapless
-over all
-attempts of a run, and where a step was done twice the later `attempt` counts. Gauges are the latest
-state
-and are never replayed. This module knows the shapes and nothing of who writes or reads them.
+over all attempts of a run, and where a step was done twice the later `attempt` counts. Gauges are
+the latest state and are never replayed. This module knows the shapes and nothing of who writes or
+reads them.
 """
 
 from datetime import UTC, datetime

@@ -112,8 +112,7 @@ def _run(
     threads: int | None,
     as_json: bool,
 ) -> None:
-    threads = threads or os.cpu_count() or 1
-    os.environ.setdefault("OMP_NUM_THREADS", str(threads) if cluster == "local" else "1")
+    os.environ.setdefault("OMP_NUM_THREADS", str(threads or 1) if cluster == "local" else "1")
     from coloop.runtime.recorder import CallbackSink, MarkedLinesSink, Sink
     from coloop.runtime.start import RunRequest, read_origin, run
 

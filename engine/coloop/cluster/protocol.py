@@ -2,11 +2,9 @@
 them.
 
 A cluster starts one host for each slot of each pool and carries calls to it. While it waits it
-ticks: the
-driver reads what is asked of the run, shows how far the stage is, and may ask the host to give up
-its work.
-Every wait has an end: a host that makes no progress for `stalled_after_seconds` is reported by
-name.
+ticks: the driver reads what is asked of the run, shows how far the stage is, and may ask the host
+to give up its work. Every wait has an end: a host that makes no progress for
+`stalled_after_seconds` is reported by name.
 """
 
 from collections.abc import Callable

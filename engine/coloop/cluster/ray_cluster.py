@@ -5,10 +5,8 @@
            ──interrupt──> host actor (thread 2)
 
 The host's threads are set in its environment before torch is imported there. An impossible
-placement group
-stays pending in Ray without an error, so capacity is compared first and the wait has a deadline.
-Nothing
-here calls `ray stop`; what was started is ended by its handle.
+placement group stays pending in Ray without an error, so capacity is compared first and the wait
+has a deadline. Nothing here calls `ray stop`; what was started is ended by its handle.
 """
 
 import logging

@@ -2,8 +2,7 @@
 follows.
 
 What runs in a phase is the closure of this table from the phase's goals; the order is a topological
-sort of
-the same table. No algorithm is named here.
+sort of the same table. No algorithm is named here.
 """
 
 from collections.abc import Mapping

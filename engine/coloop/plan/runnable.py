@@ -1,8 +1,7 @@
 """What this version can draw and check but not yet run: refused by name, never by a crash.
 
 `check_compiles` looks at the spec (the compiler refuses what it finds), `check_runs` at what a
-machine would
-have to do (only a run refuses it: such a loop still plans and estimates).
+machine would have to do (only a run refuses it: such a loop still plans and estimates).
 """
 
 from collections.abc import Iterator

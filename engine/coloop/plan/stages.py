@@ -2,8 +2,7 @@
 
 A step is one unrolling of the graph. Goals are live teaching ports, buffers being filled and due
 evaluations; a stage runs if a goal needs what it gives, and of a node that takes its inputs one
-after
-another only those inputs run whose rows can reach a goal.
+after another only those inputs run whose rows can reach a goal.
 """
 
 import graphlib

@@ -4,18 +4,18 @@ edits.
     spec  <  phase and group `set`  <  anneal  <  trigger `set`  <  edit
 
 They are rebuilt at each step from paths; nothing is patched in place, and the same values give the
-same
-spec object.
+same spec object.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from coloop.errors import SpecProblem
 from coloop.runtime.timeline import Entry, Moment
 from coloop.spec.base import as_tuple
 from coloop.spec.graph import LoopSpec
-from coloop.spec.paths import apply_overrides
+from coloop.spec.paths import apply_overrides, check_path
 from coloop.spec.schedule import Anneal
 
 
@@ -62,7 +62,11 @@ class Fields:
         self._triggered.update(values)
 
     def edit(self, values: Mapping[str, Any]) -> None:
-        """A person's change; refused (SpecProblem) where it does not fit the spec."""
+        """A person's change; refused (SpecProblem) where it does not fit the spec or is not hot."""
+        for path in values:
+            problem = check_path(self._spec, path, hot=True)
+            if problem is not None:
+                raise SpecProblem(problem.message, [problem])
         apply_overrides(self._spec, {**self._triggered, **self._edited, **values})
         self._edited.update(values)
 
@@ -95,8 +99,7 @@ def anneal_value(anneal: Anneal, step: int, span: int | None) -> float:
     steps.
 
     The first step has `from`, the last one `to`; `step` keeps `from` in the first half and `to` in
-    the
-    second.
+    the second.
     """
     length = anneal.cycle or span or 1
     place = step % length if anneal.cycle else min(step, length - 1)

@@ -7,6 +7,7 @@ import logging
 import os
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -129,7 +130,8 @@ def _run(request: RunRequest, plan: Plan, folder: Path, recorder: Recorder) -> R
     except BaseException as failure:
         state, error = RunStateName.FAILED, _error_of(failure)
         logger.exception("the run failed")
-        recorder.record(RunStateEvent(state=state, error=error, message=error.message))
+        with suppress(OSError):
+            recorder.record(RunStateEvent(state=state, error=error, message=error.message))
         if not isinstance(failure, Exception):
             raise
     finally:
@@ -250,8 +252,14 @@ def read_origin(folder: Path) -> Path:
     return Path(json.loads(origin.read_text(encoding="utf-8"))["root"])
 
 
+def default_threads() -> int:
+    """All cores but one: the driver, the service and the page stay quick beside the pools, and a
+    pool that shares its cores with them would be slower by far."""
+    return max(1, (os.cpu_count() or 1) - 1)
+
+
 def _cluster(request: RunRequest, plan: Plan, run_id: str) -> Cluster:
-    threads = request.threads or max(1, (os.cpu_count() or 1))
+    threads = request.threads or default_threads()
     settings: Mapping[str, HostSettings] = {
         pool.name: HostSettings(
             spec=request.spec,

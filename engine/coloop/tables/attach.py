@@ -2,11 +2,9 @@
 (language.md 2).
 
 Delivery has three values that must never be merged: a number, `None` ("does not apply") and
-`ABSENT` (not
-delivered). The caller says, from the spec, whether scores may rise (`aggregate`) and over which
-common
-ancestor they cross to another branch (`via`); nothing here is decided from which rows happen to be
-there.
+`ABSENT` (not delivered). The caller says, from the spec, whether scores may rise (`aggregate`) and
+over which common ancestor they cross to another branch (`via`); nothing here is decided from which
+rows happen to be there.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,12 +1,9 @@
 """Joins of tables by lineage: the rows that a node works on (language.md 2).
 
 Which way two tables are related is read off their rows' trails, for whole tables at a time. That is
-sound
-even where a filter emptied one side: rows of one level that are not the same row differ in a place
-`k` on
-their trails, and rows of levels above one another have trails of different length, so neither can
-be taken
-for siblings.
+sound even where a filter emptied one side: rows of one level that are not the same row differ in a
+place `k` on their trails, and rows of levels above one another have trails of different length, so
+neither can be taken for siblings.
 
     same rows        problems ── actor ─┬─ exact            columns of both, one row
     above, below     problems ── actor                      what is above comes down

@@ -1,8 +1,7 @@
 """One row of a table: who its ancestors are, which columns it has, and the tokens it was drawn as.
 
 A row is immutable. "More columns" is a copy with the same id; a new row is a child with a new id.
-The
-module knows nothing of nodes, edges or joins.
+The module knows nothing of nodes, edges or joins.
 
 Invariants:
 - `id` is `<node>:<key>`, where node is the one in which the row was born (`join` for joined rows),
@@ -171,8 +170,7 @@ def joined_row(parents: Sequence[Row], *, columns: Mapping[str, Any] | None = No
     """The child of several rows; the same parents in the same order give the same row.
 
     A bare column that two parents have at the same distance from different rows is ambiguous and is
-    left
-    out (validation reports a template that asks for it).
+    left out (validation reports a template that asks for it).
     """
     row_id = _short(f"{JOINED}:({'+'.join(parent.id for parent in parents)})")
     trail: dict[str, tuple[Step, ...]] = {}

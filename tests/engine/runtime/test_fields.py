@@ -99,6 +99,13 @@ def test_an_edit_that_does_not_fit_is_refused_and_changes_nothing() -> None:
     assert fields.at(moment(entries[1], 1)) == before
 
 
+def test_an_edit_of_a_field_that_is_not_hot_is_refused() -> None:
+    _, _, fields = setup()
+
+    with pytest.raises(SpecProblem, match="cannot change in a run"):
+        fields.edit({"nodes.policy.model.architecture": "tiny-llama"})
+
+
 def test_the_same_values_give_the_same_spec_object() -> None:
     _, entries, fields = setup()
 
