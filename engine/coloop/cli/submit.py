@@ -1,10 +1,9 @@
 """`coloop run --address http://...`: the run as a Ray job on a cluster, followed from here.
 
 The job runs `coloop run` over there with the loop and its small data files as uploaded files; its
-log stream
-carries every event as a marked line, from which the same run folder is written on this side. Ctrl-C
-asks the
-run to stop and waits for its checkpoint; a second one lets go of it, and it runs on.
+log stream carries every event as a marked line, from which the same run folder is written on this
+side. Ctrl-C asks the run to stop and waits for its checkpoint; a second one lets go of it, and it
+runs on.
 """
 
 import tempfile

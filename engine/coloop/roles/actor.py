@@ -1,6 +1,6 @@
 """Any policy that writes. `generate` asks the host of its weights for completions and makes rows of
-them;
-`credit` turns the scores at `rewards` into what its algorithm learns from, and trains nothing.
+them; `credit` turns the scores at `rewards` into what its algorithm learns from, and trains
+nothing.
 """
 
 from collections.abc import Mapping

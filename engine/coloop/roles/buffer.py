@@ -4,9 +4,8 @@ brought.
     write ──> entries (iterations of at most `capacity` rows) ──> read
 
 What is read are rows without parents, as of a dataset; they keep columns, scores, tokens, writer,
-version
-and group. A row that the buffer gave out is not taken back, unless `key` lets it replace the old
-one.
+version and group. A row that the buffer gave out is not taken back, unless `key` lets it replace
+the old one.
 """
 
 import random

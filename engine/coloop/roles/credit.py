@@ -1,10 +1,8 @@
 """Credit: the scores at `rewards` become what the learner's algorithm learns from.
 
 Edges meet on the learner's own rows. What an edge delivers to a row has three values: a number,
-`None`, or
-nothing at all; here both of the latter count as `None`, and a row with nothing but `None` is out.
-Nothing is
-trained and no weights are touched.
+`None`, or nothing at all; here both of the latter count as `None`, and a row with nothing but
+`None` is out. Nothing is trained and no weights are touched.
 """
 
 from collections.abc import Hashable, Mapping, Sequence

@@ -2,10 +2,8 @@
 it writes.
 
 Invariants: `version` counts the updates that changed the weights; the engine carries the version
-that it was
-last given. A frozen holder has no trainer; a refresh gives its weights a new version as well, so
-that its
-engine is brought up to date in the same way as a learner's.
+that it was last given. A frozen holder has no trainer; a refresh gives its weights a new version as
+well, so that its engine is brought up to date in the same way as a learner's.
 """
 
 import copy

@@ -1,10 +1,8 @@
 """A process of a pool: it holds the weights of the pool's groups and does what is asked of them,
-one thing at
-a time, while another thread may ask how far it is or tell it to give up.
+one thing at a time, while another thread may ask how far it is or tell it to give up.
 
 It knows token ids, models, optimizers and engines; it does not know rows, edges, phases or events.
-The spec
-reaches it once; overrides of the moment come with each update.
+The spec reaches it once; overrides of the moment come with each update.
 """
 
 import os

@@ -2,8 +2,7 @@
 tensors.
 
 The driver knows rows and lineage; a host knows token ids and weights. These are the words they
-share, and
-they are picklable, so that a host may be in this process or on another machine.
+share, and they are picklable, so that a host may be in this process or on another machine.
 """
 
 from collections.abc import Mapping

@@ -1,9 +1,8 @@
 """The seam between time and roles: what a stage is given, and what it gives back.
 
 A role is one node of the graph: tables in, tables out. It knows its own section of the spec and the
-rows it
-is handed; it does not know phases, events or machines. Roles with weights reach them through
-`Hosts`.
+rows it is handed; it does not know phases, events or machines. Roles with weights reach them
+through `Hosts`.
 """
 
 from collections.abc import Mapping, Sequence

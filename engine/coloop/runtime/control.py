@@ -1,10 +1,8 @@
 """What is asked of a run while it goes: stop, edit, checkpoint.
 
 Requests are lines of `control.jsonl` in the run folder, read between stages and while a stage is
-being
-waited for. A signal of the process (SIGINT, SIGTERM) is a request to stop. A request that cannot be
-read is
-told to the caller and skipped; it never stops a run.
+being waited for. A signal of the process (SIGINT, SIGTERM) is a request to stop. A request that
+cannot be read is told to the caller and skipped; it never stops a run.
 """
 
 import signal

@@ -4,8 +4,7 @@ it gives.
     tables: (node, port) ──edges──> Call ──role──> Outcome ──> tables
 
 It knows stages, tables and roles, and repeats a slice of them where a filter wants a refill. It
-knows
-nothing of phases, algorithms or machines.
+knows nothing of phases, algorithms or machines.
 """
 
 import time
@@ -47,7 +46,6 @@ class Unrolled:
     tables: Tables = field(default_factory=dict)
     items: dict[tuple[str, str], tuple[LearnItem, ...]] = field(default_factory=dict)
     """What credit stages prepared for the update, by (node, port)."""
-    has_learned: bool = False
 
 
 class Watcher:
@@ -60,9 +58,6 @@ class Watcher:
     ) -> None: ...
 
     def noticed(self, node: str, code: str, message: str) -> None: ...
-
-    def learning_begins(self) -> None:
-        """From here on the step cannot be taken back."""
 
 
 class Executor:
@@ -176,9 +171,6 @@ class Executor:
             else self._roles[stage.node]
         )
         call = self._call(stage, situation, unrolled)
-        if stage.verb == "learn":
-            self._watcher.learning_begins()
-            unrolled.has_learned = True
         self._watcher.stage_started(stage, situation)
         began = time.monotonic()
         outcome = role.run(call)

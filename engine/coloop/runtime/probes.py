@@ -4,8 +4,7 @@ are.
     probe's rows ──as rows of `instead_of`──> slice of stages, fresh tables ──> evaluate
 
 Nothing learns, no buffer is read or written, nothing refills. A probe is due at step 0, every N
-steps, and at
-the end.
+steps, and at the end.
 """
 
 from collections.abc import Mapping, Sequence

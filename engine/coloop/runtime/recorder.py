@@ -2,10 +2,8 @@
 sinks.
 
 Observers never stop a run: a sink that fails is dropped with one line in the log. The event file is
-the
-truth of a run; the recorder is its only writer while the run is alive, and continues the numbering
-of a
-file that an earlier attempt left, cutting a last line that was not written whole.
+the truth of a run; the recorder is its only writer while the run is alive, and continues the
+numbering of a file that an earlier attempt left, cutting a last line that was not written whole.
 """
 
 import json

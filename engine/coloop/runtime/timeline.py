@@ -1,10 +1,9 @@
 """Phases in time: which phase is on, when it ends, and what comes next.
 
 The schedule's groups are written out into a flat list of entries; the timeline is a cursor over it
-with
-three counters (entry, step in the entry, step of the run), all of which go into the manifest. It
-asks the
-sources how much they have left through `Sources`, and decides nothing about fields or stages.
+with three counters (entry, step in the entry, step of the run), all of which go into the manifest.
+It asks the sources how much they have left through `Sources`, and decides nothing about fields or
+stages.
 """
 
 import math

@@ -1,8 +1,8 @@
 """Triggers: readings of metrics that set something off.
 
 A trigger fires once when its condition becomes true (`for` readings in a row) and is armed again
-when it is
-false. The watch keeps what it has seen and says which actions are due; it carries none of them out.
+when it is false. The watch keeps what it has seen and says which actions are due; it carries none
+of them out.
 """
 
 from collections.abc import Mapping, Sequence
