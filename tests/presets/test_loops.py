@@ -1,0 +1,115 @@
+"""Every loop preset reads, validates and compiles; those for this machine run a few steps."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coloop import presets
+from coloop.diagnostics import Change
+from coloop.plan.compile import compile_plan
+from coloop.plan.runnable import check_runs
+from coloop.spec.graph import LoopSpec
+from coloop.spec.io import parse, patch
+from coloop.validate import validate
+
+LOOPS = presets.presets_root() / "loops"
+NAMES = [loop.name for loop in presets.list_loops()]
+
+NEEDS_GPUS = {"grpo-qwen2.5-7b-8xH100"}
+
+FEW_ROWS = {"nodes.held_out.rows_per_step": 8}
+TWO_PHASES = {"schedule.phases.0.steps": 3, "schedule.phases.1.steps": 2}
+SHORT: Mapping[str, Mapping[str, Any]] = {
+    "dpo-from-file": FEW_ROWS | TWO_PHASES | {"schedule.phases.1.epochs": None},
+    "grpo-arithmetic": FEW_ROWS | TWO_PHASES,
+    "grpo-from-file": TWO_PHASES | {"nodes.questions.rows_per_step": 8},
+    "grpo-two-rewards": FEW_ROWS | TWO_PHASES,
+    "rloo-countdown": FEW_ROWS | TWO_PHASES,
+    "sft-arithmetic": FEW_ROWS | {"schedule.steps": 5},
+    "spin": FEW_ROWS
+    | {
+        "nodes.gold.source.size": 64,
+        "nodes.iterations.capacity": 64,
+        "nodes.iterations.rows_per_step": 32,
+        "schedule.phases.0.steps": 2,
+        "schedule.phases.1.repeat": 2,
+    },
+    "two-halves": FEW_ROWS | TWO_PHASES,
+}
+"""What cuts each runnable preset to a handful of steps; None takes a field away."""
+
+
+def spec_of(text: str) -> LoopSpec:
+    parsed = parse(text)
+    assert parsed.spec is not None, [found.describe() for found in parsed.diagnostics]
+    return parsed.spec
+
+
+def shortened(name: str) -> str:
+    """The preset's text, cut to a handful of steps."""
+    changes = [
+        Change(op="remove" if value is None else "set", path=path, value=value)
+        for path, value in SHORT[name].items()
+    ]
+    return patch(presets.load_loop_text(name), changes)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_loop_preset_has_nothing_to_complain_about(name: str) -> None:
+    parsed = parse(presets.load_loop_text(name))
+
+    assert not parsed.diagnostics
+    assert parsed.spec is not None
+    assert not validate(parsed.spec, root=LOOPS).diagnostics
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_loop_preset_compiles_to_a_plan_that_learns(name: str) -> None:
+    plan = compile_plan(spec_of(presets.load_loop_text(name)))
+
+    assert plan.phases
+    assert any(phase.learn for phase in plan.phases)
+
+
+def test_a_loop_preset_is_called_as_its_file_and_has_a_title_and_a_description() -> None:
+    for loop in presets.list_loops():
+        assert spec_of(loop.path.read_text(encoding="utf-8")).name == loop.name
+        assert loop.title
+        assert loop.description
+
+
+def test_no_two_presets_have_one_name_or_one_title() -> None:
+    titles = [loop.title for loop in presets.list_loops()]
+
+    assert len(set(NAMES)) == len(NAMES)
+    assert len(set(titles)) == len(titles)
+
+
+def test_every_loop_preset_runs_here_or_needs_gpus() -> None:
+    runs = {name for name in NAMES if not check_runs(spec_of(presets.load_loop_text(name)))}
+
+    assert runs == set(NAMES) - NEEDS_GPUS
+    assert runs == set(SHORT)
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_a_loop_preset_runs_from_its_first_phase_to_its_last(name: str, tmp_path: Path) -> None:
+    start = pytest.importorskip("coloop.runtime.start")
+    text = shortened(name)
+    request = start.RunRequest(
+        spec=spec_of(text), text=text, root=LOOPS, runs_dir=tmp_path, cluster="local", threads=1
+    )
+
+    result = start.run(request)
+
+    assert result.error is None
+    assert result.state == "finished"
+    lines = (result.folder / "events.jsonl").read_text(encoding="utf-8").splitlines()
+    events = [json.loads(line) for line in lines]
+    entered = [e["phase"] for e in events if e["type"] == "phase" and e["state"] == "started"]
+    planned = [phase.name for phase in compile_plan(request.spec).phases]
+    assert set(planned) == set(entered)
+    assert any("loss" in e["metrics"] for e in events if e["type"] == "metrics")
