@@ -233,6 +233,7 @@ CODES: dict[str, str] = {
     "text.pattern_groups": "A regular expression lacks the groups that are read.",
     # Data.
     "data.missing_file": "A file or folder that is named does not exist.",
+    "data.outside": "A path leads out of the folder that loops may read.",
     "data.unknown_format": "It cannot be told how a file is written.",
     "data.unreadable": "A file cannot be read in its format.",
     "data.empty": "A source has no rows.",

@@ -72,6 +72,7 @@ def validate(
     *,
     strict: bool = False,
     root: Path | None = None,
+    is_confined: bool = False,
     estimate: Estimate | None = None,
 ) -> Report:
     """Everything that is wrong with a loop.
@@ -79,9 +80,11 @@ def validate(
     Args:
         strict: warnings count as errors.
         root: the loop's folder; files are looked at only where it is given.
+        is_confined: paths that lead out of `root` are errors, and not looked at (loops that come
+            over a network).
         estimate: the prediction, where the caller has it already; else it is made here.
     """
-    facts = Facts(spec, root)
+    facts = Facts(spec, root, is_confined=is_confined)
     findings = [finding for rule in RULES for finding in rule(facts)]
     findings += facts.lineage_findings
     if not any(finding.is_error for finding in findings):

@@ -1,14 +1,16 @@
 """Files that a loop names: are they there, and do they have what the loop reads."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from coloop.diagnostics import Change, Diagnostic, Fix, closest, did_you_mean
 from coloop.spec.data import FileSource, InlineSource
 from coloop.spec.nodes import DatasetNode, RewardNode, ToolNode
+from coloop.spec.reward import PythonSource
 from coloop.validate.facts import Facts, found
-from coloop.validate.sources import format_of, glance_at
+from coloop.validate.sources import format_of, glance_at, is_inside
 
 
 def sources_have_rows(facts: Facts) -> Iterator[Diagnostic]:
@@ -51,20 +53,52 @@ def other_files_exist(facts: Facts) -> Iterator[Diagnostic]:
     """Files of code and folders of models that are named by a path are there."""
     if facts.root is None:
         return
+    for path in _named_paths(facts):
+        if path.what == "data" or _is_outside(facts, path.path):
+            continue
+        place = facts.root / path.path
+        if path.what == "model" and _looks_local(path.path) and not _is_folder(place):
+            message = f"there is no model folder `{path.path}`"
+            yield _problem("data.missing_file", path.node, path.field, message)
+        elif path.what == "code" and not _is_file(place):
+            message = f"there is no file `{path.path}`"
+            yield _problem("data.missing_file", path.node, path.field, message)
+
+
+def paths_stay_inside(facts: Facts) -> Iterator[Diagnostic]:
+    """In a confined check no path leads out of the loop's folder."""
+    for path in _named_paths(facts):
+        if (path.what != "model" or _looks_local(path.path)) and _is_outside(facts, path.path):
+            message = f"`{path.path}` leads out of the folder that loops may read"
+            yield _problem("data.outside", path.node, path.field, message)
+
+
+@dataclass(frozen=True, slots=True)
+class _NamedPath:
+    node: str
+    field: str
+    path: str
+    what: Literal["data", "code", "model"]
+
+
+def _named_paths(facts: Facts) -> Iterator[_NamedPath]:
     for name, node in facts.nodes.items():
-        file = None
-        if isinstance(node, RewardNode) and node.source.type == "python":
-            file = ("source.file", node.source.file)
+        if isinstance(node, DatasetNode) and isinstance(node.source, FileSource):
+            yield _NamedPath(name, "source.path", node.source.path, "data")
+        code = None
+        if isinstance(node, RewardNode) and isinstance(node.source, PythonSource):
+            code = ("source.file", node.source.file)
         elif isinstance(node, ToolNode):
-            file = ("file", node.file)
-        if file is not None and file[1] is not None and not _is_file(facts.root / file[1]):
-            yield _problem("data.missing_file", name, file[0], f"there is no file `{file[1]}`")
+            code = ("file", node.file)
+        if code is not None and code[1] is not None:
+            yield _NamedPath(name, code[0], code[1], "code")
         model: Any = facts.model(name)
-        path = getattr(model, "path", None)
-        if path is not None and _looks_local(path) and not _is_folder(facts.root / path):
-            yield _problem(
-                "data.missing_file", name, "model.path", f"there is no model folder `{path}`"
-            )
+        if (path := getattr(model, "path", None)) is not None:
+            yield _NamedPath(name, "model.path", path, "model")
+
+
+def _is_outside(facts: Facts, path: str) -> bool:
+    return facts.is_confined and facts.root is not None and not is_inside(facts.root, path)
 
 
 def _check_file(
@@ -81,7 +115,7 @@ def _check_file(
         return
     if facts.root is None:
         return
-    glance = glance_at(source, facts.root)
+    glance = glance_at(source, facts.root, is_confined=facts.is_confined)
     if glance.is_missing:
         near = _files_beside(facts.root / source.path)
         yield found(
@@ -107,7 +141,7 @@ def _columns_there(facts: Facts, node: DatasetNode) -> frozenset[str] | None:
     if isinstance(source, InlineSource):
         return frozenset(key for row in source.rows for key in row) if source.rows else None
     if isinstance(source, FileSource) and facts.root is not None and format_of(source) is not None:
-        return glance_at(source, facts.root).columns
+        return glance_at(source, facts.root, is_confined=facts.is_confined).columns
     return None
 
 
@@ -115,13 +149,14 @@ def _problem(code: str, node: str, field: str, message: str) -> Diagnostic:
     hints = {
         "data.empty": "give it at least one row",
         "data.missing_file": "paths count from the loop's folder",
+        "data.outside": "put the file into the loop's folder and name it from there",
         "data.unreadable": "set `source.format` if the suffix misleads",
     }
     return found(code, message, hint=hints[code], node=node, field=field)
 
 
 def _looks_local(path: str) -> bool:
-    return path.startswith(("./", "../", "/", "~"))
+    return path.startswith(("./", "/", "~")) or ".." in Path(path).parts
 
 
 def _is_file(path: Path) -> bool:
@@ -145,4 +180,9 @@ def _files_beside(path: Path) -> list[str]:
         return []
 
 
-RULES = (sources_have_rows, sources_have_the_mapped_columns, other_files_exist)
+RULES = (
+    sources_have_rows,
+    sources_have_the_mapped_columns,
+    other_files_exist,
+    paths_stay_inside,
+)

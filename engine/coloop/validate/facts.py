@@ -4,8 +4,8 @@ once.
 Rules are small pure functions `(Facts) -> iterable of Diagnostic`. They must hold on a half-drawn
 loop: edges may name nodes that do not exist, nodes may stand alone, phases may name anything.
 
-Invariants: looking at facts never raises; `root` is the only folder in which files are looked at,
-and without it none is.
+Invariants: looking at facts never raises; paths count from `root`, without it no file is looked
+at, and a confined check looks at none outside of it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -66,12 +66,15 @@ class PhaseFacts:
 class Facts:
     """Everything that rules read; see the module."""
 
-    def __init__(self, spec: LoopSpec, root: Path | None = None) -> None:
+    def __init__(
+        self, spec: LoopSpec, root: Path | None = None, *, is_confined: bool = False
+    ) -> None:
         self.spec = spec
         self.root = root
+        self.is_confined = is_confined
         self.nodes: Mapping[str, Node] = spec.nodes
         self.numbers: Mapping[int, int] = {id(edge): i for i, edge in enumerate(spec.edges)}
-        self.known_columns = columns_of_sources(spec, root)
+        self.known_columns = columns_of_sources(spec, root, is_confined=is_confined)
         self.lineage: Lineage
         self.lineage, self.lineage_findings = compute_lineage(spec, self.known_columns)
         self.walk: Walk = self.lineage.walk

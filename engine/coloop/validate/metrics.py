@@ -1,48 +1,16 @@
 """Names of metrics: what a probe measures, what a learner reports, and what each needs to be
 measured."""
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from coloop.diagnostics import Change, Diagnostic, Fix, closest, did_you_mean
+from coloop.spec.metrics import METRICS, PROBE_METRICS, metric_of
 from coloop.spec.nodes import EvaluateNode
 from coloop.validate.facts import Facts, a, found
 
-PLAIN_METRICS: Final = frozenset(
-    {
-        "accuracy",
-        "score",
-        "loss",
-        "explained_variance",
-        "calibration",
-        "pair_accuracy",
-        "swap_consistency",
-        "class_recall",
-        "step_f1",
-        "rank_correlation",
-        "win_rate",
-        "elo",
-        "label_accuracy",
-        "majority_ratio",
-        "tokens",
-    }
-)
-COUNTED_METRICS: Final = frozenset({"pass", "majority", "best_of", "weighted_majority"})
-"""Metrics of k samples, written `name@k`."""
-
-LEARNER_METRICS: Final = frozenset(
-    {
-        "loss",
-        "kl",
-        "entropy",
-        "clip_share",
-        "grad_norm",
-        "lr",
-        "explained_variance",
-        "accuracy",
-    }
-)
+LEARNER_METRICS: Final = frozenset({*METRICS, "clip_share"})
+"""What learners report; `clip_share` is the language's word for `clip_fraction`."""
 
 NEEDED_INPUTS: Final[Mapping[str, str]] = {
     "step_f1": "labels",
@@ -55,14 +23,6 @@ NEEDED_INPUTS: Final[Mapping[str, str]] = {
 }
 """What must be connected so that a metric can be measured."""
 
-_COUNTED: Final = re.compile(r"^([a-z_]+)@([1-9][0-9]*)$")
-
-
-def split_metric(metric: str) -> tuple[str, int | None]:
-    """`pass@8` is (`pass`, 8); a metric without a number stands alone."""
-    match = _COUNTED.match(metric)
-    return (match[1], int(match[2])) if match else (metric, None)
-
 
 def probes_measure_what_is_known(facts: Facts) -> Iterator[Diagnostic]:
     """Metrics of a probe exist, and what they compare with is connected."""
@@ -70,13 +30,11 @@ def probes_measure_what_is_known(facts: Facts) -> Iterator[Diagnostic]:
         if not isinstance(node, EvaluateNode) or facts.has_broken_input(name):
             continue
         for index, metric in enumerate(node.metrics):
-            word, count = split_metric(metric)
             field = f"metrics.{index}"
-            known = word in (PLAIN_METRICS if count is None else COUNTED_METRICS)
-            if not known:
+            if metric_of(metric) is None or metric.endswith("@k"):
                 yield _unknown(name, field, metric)
                 continue
-            wanted = NEEDED_INPUTS.get(word)
+            wanted = NEEDED_INPUTS.get(metric.partition("@")[0])
             if wanted is not None and not facts.is_connected(name, wanted):
                 yield found(
                     "structure.missing_edge",
@@ -174,7 +132,7 @@ def check_metric(facts: Facts, metric: str, field: str) -> Iterator[Diagnostic]:
         )
         return
     known = _reported_by(facts, node)
-    if rest not in known and rest.replace("/", ".") not in known:
+    if rest not in known:
         yield found(
             "structure.unknown_metric",
             f"`{node}` reports no metric `{rest}`",
@@ -202,9 +160,9 @@ def _reported_by(facts: Facts, name: str) -> list[str]:
 
 
 def _unknown(name: str, field: str, metric: str) -> Diagnostic:
-    known = [*sorted(PLAIN_METRICS), *(f"{word}@8" for word in sorted(COUNTED_METRICS))]
+    known = [word.replace("@k", "@8") for word in PROBE_METRICS]
     hint = did_you_mean(metric, known)
-    if metric in COUNTED_METRICS:
+    if f"{metric}@k" in PROBE_METRICS:
         hint = f"say of how many samples: `{metric}@8`"
     fixes = tuple(
         Fix(

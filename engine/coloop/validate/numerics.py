@@ -9,12 +9,13 @@ from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.estimate.architecture import Architecture, UnknownArchitecture
 from coloop.estimate.facts import architecture_of, origin_of
 from coloop.spec.groups import training_of
+from coloop.spec.metrics import samples_of
 from coloop.spec.model import PretrainedModel, ScratchModel
 from coloop.spec.nodes import ActorNode, BufferNode, EvaluateNode, FilterNode, VerifierNode
 from coloop.spec.rollout import Rollout
 from coloop.validate.facts import Facts, found
-from coloop.validate.metrics import split_metric
 from coloop.validate.rows import RowCounts
+from coloop.validate.sources import is_inside
 
 SANE_RATES: Final[Mapping[str, tuple[float, float]]] = {
     "adamw": (1e-9, 3e-2),
@@ -194,7 +195,7 @@ def samples_are_enough(facts: Facts) -> Iterator[Diagnostic]:
         if not isinstance(node, EvaluateNode) or node.samples is None:
             continue
         for index, metric in enumerate(node.metrics):
-            _, k = split_metric(metric)
+            k = samples_of(metric)
             if k is not None and k > node.samples and not node.greedy:
                 change = Change(op="set", path=f"nodes.{name}.samples", value=k)
                 yield found(
@@ -233,7 +234,12 @@ def architecture(facts: Facts, node: str) -> Architecture | None:
     if model is None:
         return None
     name = getattr(model, "architecture", None) or getattr(model, "path", None)
-    return _known(model.type, str(name), facts.root) if name is not None else None
+    if name is None:
+        return None
+    root = facts.root
+    if facts.is_confined and root is not None and not is_inside(root, str(name)):
+        root = None
+    return _known(model.type, str(name), root)
 
 
 @lru_cache(maxsize=512)

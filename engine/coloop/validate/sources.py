@@ -1,8 +1,8 @@
 """A look into the files that datasets name: are they there, what columns do they have.
 
-Only the start of a file is read, and only under the folder that the caller gives. What was seen
-is kept until the file changes, because a loop is checked at every edit. Parquet is not opened
-here: its reader is no part of the light line.
+Only the start of a file is read. Paths count from the folder that the caller gives, and may be
+made to stay in it. What was seen is kept until the file changes, because a loop is checked at
+every edit. Parquet is not opened here: its reader is no part of the light line.
 
 Invariant: nothing here raises; what cannot be read is told in `Glance.problem`.
 """
@@ -37,6 +37,8 @@ class Glance:
     """Columns of its first rows, or `None` where they are not known."""
     is_whole: bool = False
     """Whether every row was seen, or the format has a header."""
+    is_outside: bool = False
+    """Whether the path leads out of the folder, where that is not allowed."""
     is_missing: bool = False
     is_empty: bool = False
     problem: str | None = None
@@ -48,8 +50,18 @@ def format_of(source: FileSource) -> str | None:
     return source.format or FORMATS.get(Path(source.path).suffix.lower())
 
 
-def glance_at(source: FileSource, root: Path) -> Glance:
+def is_inside(root: Path, path: str) -> bool:
+    """Whether a path, followed to its end, stays in the folder."""
+    try:
+        return (root / path).resolve().is_relative_to(root.resolve())
+    except (OSError, RuntimeError, ValueError):
+        return False
+
+
+def glance_at(source: FileSource, root: Path, *, is_confined: bool = False) -> Glance:
     """Look into a file, or remember what was seen when it was last looked into."""
+    if is_confined and not is_inside(root, source.path):
+        return Glance(is_outside=True)
     path = root / source.path
     try:
         facts = path.stat()
@@ -62,14 +74,16 @@ def glance_at(source: FileSource, root: Path) -> Glance:
     return _read(path, format_of(source) or "", facts.st_mtime_ns, facts.st_size)
 
 
-def columns_of_sources(spec: LoopSpec, root: Path | None) -> dict[str, frozenset[str]]:
+def columns_of_sources(
+    spec: LoopSpec, root: Path | None, *, is_confined: bool = False
+) -> dict[str, frozenset[str]]:
     """By dataset node: all columns of its file, where they can be known, mapped names included."""
     if root is None:
         return {}
     found: dict[str, frozenset[str]] = {}
     for name, node in spec.nodes.items():
         if isinstance(node, DatasetNode) and isinstance(node.source, FileSource):
-            glance = glance_at(node.source, root)
+            glance = glance_at(node.source, root, is_confined=is_confined)
             if glance.columns is not None and glance.is_whole:
                 found[name] = glance.columns | node.columns.keys()
     return found

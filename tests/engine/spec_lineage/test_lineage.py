@@ -370,7 +370,7 @@ def test_a_circle_and_an_unknown_node_break_nothing(drawn) -> None:
 
 
 def test_a_long_chain_is_walked_without_recursion(drawn, terms: Terms) -> None:
-    names = [f"n{index}" for index in range(3000)]
+    names = [f"n{index}" for index in range(1200)]
     nodes = "\n".join(["problems: dataset", *(f"{name}: template" for name in names)])
     links = zip(["problems", *names], names, strict=False)
     edges = "\n".join(f"{a}.rows -> {b}.rows" for a, b in links)

@@ -126,3 +126,23 @@ def test_vllm_on_a_cpu_wants_heads_that_its_kernels_have(finding: Finding, tmp_p
 
     assert found.code == "placement.engine"
     assert "16 dimensions" in found.message
+
+
+def test_a_confined_check_looks_at_nothing_outside(finding: Finding, tmp_path: Path) -> None:
+    (tmp_path / "secret.csv").write_text("prompt,target,answer\n1+1=,2,2\n")
+    (tmp_path / "loops").mkdir()
+    change = _from_file("../secret.csv")
+
+    found = finding("grpo", *change, root=tmp_path / "loops", is_confined=True)
+
+    assert (found.code, found.field) == ("data.outside", "source.path")
+
+
+def test_a_link_does_not_lead_out_of_a_confined_check(finding: Finding, tmp_path: Path) -> None:
+    (tmp_path / "secret.csv").write_text("prompt,target,answer\n1+1=,2,2\n")
+    (tmp_path / "loops").mkdir()
+    (tmp_path / "loops" / "rows.csv").symlink_to(tmp_path / "secret.csv")
+
+    found = finding("grpo", *_from_file("rows.csv"), root=tmp_path / "loops", is_confined=True)
+
+    assert found.code == "data.outside"

@@ -105,11 +105,11 @@ def test_a_hundred_nodes_are_checked_in_time() -> None:
     assert spec is not None
     assert len(spec.nodes) >= 100
     prediction = estimate(spec)
-    validate(spec, estimate=prediction)
+    assert validate(spec, estimate=prediction).ok
 
     best = min(_seconds(lambda: validate(spec, estimate=prediction)) for _ in range(5))
 
-    assert best < 0.04, f"{best * 1e3:.1f} ms; a quiet machine takes half of the limit"
+    assert best < 0.04, f"{best * 1e3:.1f} ms of processor time"
 
 
 def hundred_nodes() -> str:
@@ -127,7 +127,7 @@ def hundred_nodes() -> str:
             f"  judge_{index}: {{kind: verifier, method: generative, "
             "model: {type: scratch, architecture: tiny-qwen3}, "
             "template: {text: '{{ prompt }}{{ completion }} right?'}, "
-            'read: {verdict: "(yes|no)"}, rollout: {completions_per_prompt: 4}, '
+            'read: {verdict: "(yes|no)", values: {"yes": 1, "no": 0}}, rollout: {completions_per_prompt: 4}, '
             "algorithm: {rewards: {name: grpo}}}",
             f"  exact_{index}: {{kind: reward, source: {{type: builtin, name: exact_match}}}}",
             f"  agrees_{index}: {{kind: reward, source: {{type: builtin, name: agreement, "
@@ -153,6 +153,6 @@ def hundred_nodes() -> str:
 
 
 def _seconds(run: Callable[[], object]) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     run()
-    return time.perf_counter() - start
+    return time.process_time() - start

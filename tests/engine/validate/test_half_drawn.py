@@ -81,14 +81,14 @@ def _input(nodes: dict[str, Any], rng: random.Random) -> str:
 def test_no_broken_loop_breaks_the_check(base: str, changed: Callable[..., Any], text: Any) -> None:
     checked = 0
 
-    for seed in range(60):
+    for seed in range(25):
         rng = random.Random(f"{base} {seed}")
         parsed = parse(text(spoiled(changed(base), rng)))
         if parsed.spec is not None:
             validate(parsed.spec)
             checked += 1
 
-    assert checked > 20
+    assert checked > 10
 
 
 def test_an_empty_canvas_is_told_what_it_lacks() -> None:
