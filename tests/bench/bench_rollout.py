@@ -13,7 +13,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
@@ -96,25 +96,47 @@ def by_engine(loaded: LoadedModel, work: Work) -> Callable[[], int]:
     return lambda: sum(len(row.token_ids) for row in engine.generate(requests))
 
 
-def turn_by_turn(*works: Callable[[], int]) -> list[tuple[list[float], int]]:
-    """Seconds of each round and the tokens of the last, for works that take turns."""
-    found: list[tuple[list[float], int]] = [([], 0) for _ in works]
+@dataclass(slots=True)
+class Timing:
+    """What the rounds of one work took."""
+
+    seconds: list[float] = field(default_factory=list)
+    processor_seconds: list[float] = field(default_factory=list)
+    """Of all threads; what other processes take does not count."""
+    tokens: int = 0
+
+    @property
+    def middle(self) -> float:
+        return statistics.median(self.seconds)
+
+
+def turn_by_turn(*works: Callable[[], int]) -> list[Timing]:
+    """The timing of works that take turns."""
+    timings = [Timing() for _ in works]
     for number in range(ROUNDS + 2):
-        for place, work in enumerate(works):
-            start = time.perf_counter()
-            tokens = work()
-            seconds = time.perf_counter() - start
+        for timing, work in zip(timings, works, strict=True):
+            start, processor_start = time.perf_counter(), time.process_time()
+            timing.tokens = work()
             if number >= 2:  # the first rounds warm up
-                found[place] = ([*found[place][0], seconds], tokens)
-    return found
+                timing.seconds.append(time.perf_counter() - start)
+                timing.processor_seconds.append(time.process_time() - processor_start)
+    return timings
 
 
-def report(name: str, seconds: list[float], tokens: int) -> None:
-    best, middle = min(seconds), statistics.median(seconds)
+def report(name: str, timing: Timing) -> None:
+    best, middle = 1000 * min(timing.seconds), 1000 * timing.middle
+    processor = 1000 * statistics.median(timing.processor_seconds)
     print(
-        f"  {name:<24}{1000 * best:8.1f} ms best{1000 * middle:8.1f} ms median"
-        f"{tokens / middle:10,.0f} tokens/s"
+        f"  {name:<24}{best:8.1f} ms best{middle:8.1f} ms median{processor:8.1f} ms of processor"
+        f"{timing.tokens / timing.middle:10,.0f} tokens/s"
     )
+
+
+def ratios(slow: Timing, fast: Timing) -> str:
+    middle = slow.middle / fast.middle
+    best = min(slow.seconds) / min(fast.seconds)
+    processor = min(slow.processor_seconds) / min(fast.processor_seconds)
+    return f"{middle:.2f} of medians, {best:.2f} of best, {processor:.2f} of processor time"
 
 
 def bench_sync(loaded: LoadedModel) -> None:
@@ -132,14 +154,11 @@ def main() -> None:
         for work in WORKLOADS:
             loaded = tiny_model()
             print(f"{work.name}, {threads} thread{'s' if threads > 1 else ''}")
-            (slow, slow_tokens), (fast, fast_tokens) = turn_by_turn(
-                by_generate(loaded, work), by_engine(loaded, work)
-            )
-            report("transformers generate()", slow, slow_tokens)
-            report("engine torch", fast, fast_tokens)
-            ratio = statistics.median(slow) / statistics.median(fast)
+            slow, fast = turn_by_turn(by_generate(loaded, work), by_engine(loaded, work))
+            report("transformers generate()", slow)
+            report("engine torch", fast)
             goal = f" (goal {GOAL_RATIO:.0f})" if work.ends else ""
-            print(f"  ratio of medians {ratio:.2f}, of best {min(slow) / min(fast):.2f}{goal}")
+            print(f"  ratio {ratios(slow, fast)}{goal}")
     torch.set_num_threads(1)
     bench_sync(tiny_model())
 

@@ -52,9 +52,9 @@ class TorchEngine:
     ) -> None:
         """Copies the model's weights; the model itself is not kept.
 
-        `max_num_seqs`: rows written at once. `max_length`: most tokens of a text where the model could
-        read more. `dtype`: null, as the model. `cache_bytes`: most memory of the cache; fewer rows are
-        written at once where it is short.
+        `max_num_seqs`: rows written at once. `max_length`: most tokens of a text where the model
+        could read more. `dtype`: null, as the model. `cache_bytes`: most memory of the cache; fewer
+        rows are written at once where it is short.
         """
         self._device = torch.device(device)
         self._dtype = dtype or model.dtype
