@@ -1,0 +1,1 @@
+"""Runs: starting, watching, stopping and replaying them through their folders."""

@@ -1,0 +1,119 @@
+"""Reads `events.jsonl` while it grows, and gives any part of it again by `seq`.
+
+      file   |line|line|line| ... |line|half a li
+      marks  ^ every 128th                ^ end: after the last whole line
+      recent                  [the last 2048 lines, as text]
+
+A line that is not whole yet is left for later; one that is no event is skipped. Texts go to clients
+as they stand in the file. Safe to use from several threads.
+"""
+
+import json
+import threading
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from coloop_server.runs.folder import plain_json
+
+MARK_EVERY = 128
+RECENT = 2048
+MAX_LINE_BYTES = 8 * 1024 * 1024
+READ_BYTES = 4 * 1024 * 1024
+
+
+class EventLog:
+    """The events of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lock = threading.RLock()
+        self.reset()
+
+    def reset(self) -> None:
+        self.end = 0
+        """Bytes up to the end of the last whole line."""
+        self.last_seq = 0
+        self.lines = 0
+        self.marks: list[tuple[int, int]] = []
+        self.recent: deque[tuple[int, str]] = deque(maxlen=RECENT)
+
+    def refresh(self) -> list[dict[str, Any]]:
+        """Events that were written since the last call; at most a few MiB of them a call."""
+        with self.lock:
+            try:
+                size = self.path.stat().st_size
+            except OSError:
+                return []
+            if size < self.end:
+                self.reset()
+            return self.take_new(size) if size > self.end else []
+
+    def take_new(self, size: int) -> list[dict[str, Any]]:
+        with self.path.open("rb") as file:
+            file.seek(self.end)
+            block = file.read(min(READ_BYTES, size - self.end))
+            while b"\n" not in block and len(block) < min(MAX_LINE_BYTES, size - self.end):
+                block += file.read(READ_BYTES)
+        if len(block) >= MAX_LINE_BYTES and b"\n" not in block:
+            self.end += len(block)  # no event is so long: skip over it
+            return []
+        events = []
+        for line in block[: block.rfind(b"\n") + 1].splitlines(keepends=True):
+            start, self.end = self.end, self.end + len(line)
+            parsed = parse_event(line)
+            if parsed is None or parsed[0] <= self.last_seq:
+                continue
+            seq, text, event = parsed
+            if self.lines % MARK_EVERY == 0:
+                self.marks.append((seq, start))
+            self.lines += 1
+            self.last_seq = seq
+            self.recent.append((seq, text))
+            events.append(event)
+        return events
+
+    def read(self, after: int, limit: int) -> list[tuple[int, str]]:
+        """Up to `limit` events with a `seq` above `after`, as (seq, JSON text)."""
+        with self.lock:
+            if after >= self.last_seq or limit <= 0:
+                return []
+            if self.recent and self.recent[0][0] <= after + 1:
+                found = [item for item in self.recent if item[0] > after]
+                return found[:limit]
+            return list(self.read_file(after, limit))
+
+    def read_file(self, after: int, limit: int) -> Iterator[tuple[int, str]]:
+        index = bisect_right(self.marks, after, key=lambda mark: mark[0]) - 1
+        position = self.marks[max(index, 0)][1]
+        last = 0
+        with self.path.open("rb") as file:
+            file.seek(position)
+            while position < self.end and limit > 0:
+                line = file.readline()
+                position += len(line)
+                parsed = parse_event(line)
+                if not line or parsed is None or parsed[0] <= last:
+                    if not line:
+                        return
+                    continue
+                last = parsed[0]
+                if last > after:
+                    limit -= 1
+                    yield parsed[0], parsed[1]
+
+
+def parse_event(line: bytes) -> tuple[int, str, dict[str, Any]] | None:
+    """(seq, JSON text, event) of a line; None for what is no event."""
+    event = plain_json(line)
+    if not isinstance(event, dict) or not isinstance(event.get("type"), str):
+        return None
+    seq = event.get("seq")
+    if not isinstance(seq, int) or isinstance(seq, bool) or seq < 1:
+        return None
+    text = line.decode("utf-8", "replace").strip()
+    if "NaN" in text or "Infinity" in text:
+        text = json.dumps(event, ensure_ascii=False)
+    return seq, text, event

@@ -1,0 +1,91 @@
+"""A run on disk, as the server sees it: `runs/<run id>/`.
+
+The driver owns the folder while it lives; the server reads, and appends requests to `control.jsonl`.
+Only when a driver is dead does the server write the event that the driver can no longer write.
+"""
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from coloop.events import ControlRequest, Event, utc_now
+
+MAX_GAUGES_BYTES = 4 * 1024 * 1024
+MAX_TEXT_BYTES = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class RunFolder:
+    path: Path
+
+    @property
+    def events(self) -> Path:
+        return self.path / "events.jsonl"
+
+    @property
+    def gauges(self) -> Path:
+        return self.path / "gauges.json"
+
+    @property
+    def control(self) -> Path:
+        return self.path / "control.jsonl"
+
+    @property
+    def is_run(self) -> bool:
+        """Whether this is the folder of a run at all, not just any folder."""
+        return self.events.is_file() and (self.path / "spec.yaml").is_file()
+
+    def spec_text(self) -> str | None:
+        return read_text(self.path / "spec.yaml")
+
+    def report(self) -> Any:
+        text = read_text(self.path / "report.json")
+        return None if text is None else plain_json(text)
+
+    def ask(self, request: ControlRequest) -> bool:
+        """Append a request for the driver; False while there is no folder to put it into."""
+        if not self.path.is_dir():
+            return False
+        with self.control.open("a", encoding="utf-8") as file:
+            file.write(request.model_dump_json() + "\n")
+        return True
+
+    def append_event(self, event: Event, *, run: str, seq: int, attempt: int, end: int) -> None:
+        """Write an event in the dead driver's place, after its last whole line at byte `end`."""
+        whole = event.model_copy(
+            update={"seq": seq, "at": utc_now(), "run": run, "attempt": attempt}
+        )
+        with self.events.open("r+b") as file:
+            file.truncate(end)
+            file.seek(end)
+            file.write(whole.model_dump_json(exclude_none=True).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def inside(self, relative: str) -> Path | None:
+        """A file of this folder by the path that an event names; None for anything outside."""
+        try:
+            path = (self.path / relative).resolve()
+        except (OSError, ValueError):
+            return None
+        is_ours = path.is_relative_to(self.path.resolve()) and path.is_file()
+        return path if is_ours else None
+
+
+def read_text(path: Path, limit: int = MAX_TEXT_BYTES) -> str | None:
+    """The text of a file that a driver may replace or remove at any time."""
+    try:
+        with path.open("rb") as file:
+            return file.read(limit).decode("utf-8", "replace")
+    except OSError:
+        return None
+
+
+def plain_json(text: str | bytes) -> Any:
+    """Parse JSON in which NaN and infinities count as null; None for what is no JSON."""
+    try:
+        return json.loads(text, parse_constant=lambda _: None)
+    except (ValueError, RecursionError):
+        return None

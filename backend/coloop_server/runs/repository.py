@@ -1,0 +1,152 @@
+"""The SQL of runs."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+
+from sqlalchemy import CursorResult, Update, bindparam, func, null, select, update
+from sqlalchemy.orm import Session
+
+from coloop.events import RunStateName
+from coloop_server.database.tables import RunRow, UtcDateTime
+from coloop_server.errors import NotFound
+from coloop_server.runs.summary import Summary
+
+UNFINISHED = tuple(state.value for state in RunStateName if not state.is_final)
+
+
+def get_run(session: Session, run_id: str) -> RunRow:
+    row = session.get(RunRow, run_id)
+    if row is None:
+        raise NotFound("run.not_found", f"there is no run {run_id!r}")
+    return row
+
+
+def list_runs(
+    session: Session, *, limit: int, state: str | None = None, loop_id: str | None = None
+) -> Sequence[RunRow]:
+    query = select(RunRow).order_by(RunRow.created_at.desc(), RunRow.id.desc()).limit(limit)
+    if state is not None:
+        query = query.where(RunRow.state == state)
+    if loop_id is not None:
+        query = query.where(RunRow.loop_id == loop_id)
+    return session.scalars(query).all()
+
+
+def list_unfinished(session: Session) -> Sequence[RunRow]:
+    query = select(RunRow).where(RunRow.state.in_(UNFINISHED)).order_by(RunRow.created_at)
+    return session.scalars(query).all()
+
+
+def claim_queued(session: Session, count: int, launcher: str) -> list[RunRow]:
+    """Move the oldest queued runs to `starting`; a run that was stopped meanwhile is not claimed."""
+    queued = RunRow.state == RunStateName.QUEUED
+    query = select(RunRow.id).where(queued).order_by(RunRow.created_at).limit(count)
+    claimed = []
+    for run_id in session.scalars(query).all():
+        start = update(RunRow).where(RunRow.id == run_id, queued)
+        start = start.values(
+            state=RunStateName.STARTING.value,
+            launcher=func.coalesce(RunRow.launcher, launcher),
+            message=None,
+            error=None,
+            ended_at=None,
+        )
+        if changed(session, start) and (row := session.get(RunRow, run_id)) is not None:
+            claimed.append(row)
+    return claimed
+
+
+def unqueue(session: Session, run_id: str) -> bool:
+    """Stop a run that was never started; False when it is not queued any more."""
+    stop = update(RunRow).where(RunRow.id == run_id, RunRow.state == RunStateName.QUEUED)
+    return changed(
+        session,
+        stop.values(
+            state=RunStateName.STOPPED.value,
+            message="stopped before it was started",
+            ended_at=datetime.now(UTC),
+        ),
+    )
+
+
+def mark_stopping(session: Session, run_id: str) -> bool:
+    """Note that a run was asked to stop; False when it has ended."""
+    ask = update(RunRow).where(RunRow.id == run_id, RunRow.state.in_(UNFINISHED))
+    asked_at = func.coalesce(RunRow.stop_asked_at, bindparam(None, datetime.now(UTC), UtcDateTime))
+    return changed(
+        session, ask.values(state=RunStateName.STOPPING.value, stop_asked_at=asked_at)
+    )
+
+
+def requeue(session: Session, run_id: str, *, attempt: int, forced: bool) -> bool:
+    """Queue an ended run for another attempt; False when it is not ended any more."""
+    again = update(RunRow).where(RunRow.id == run_id, RunRow.state.not_in(UNFINISHED))
+    return changed(
+        session,
+        again.values(
+            state=RunStateName.QUEUED.value,
+            attempt=attempt,
+            resume_of=run_id,
+            forced=forced,
+            launcher=None,
+            handle=null(),
+            message=None,
+            error=null(),
+            ended_at=None,
+            stop_asked_at=None,
+        ),
+    )
+
+
+def changed(session: Session, statement: Update) -> bool:
+    """Whether an update that names the state it starts from found its row in it."""
+    result = session.execute(statement, execution_options={"synchronize_session": "fetch"})
+    return isinstance(result, CursorResult) and result.rowcount == 1
+
+
+def rows_in(session: Session, folders: Iterable[str]) -> Sequence[RunRow]:
+    return session.scalars(select(RunRow).where(RunRow.folder.in_(list(folders)))).all()
+
+
+def new_row(
+    *, id: str, name: str, folder: str, yaml: str, created_at: datetime | None = None
+) -> RunRow:
+    """A run that nothing is known of yet but its text."""
+    return RunRow(
+        id=id,
+        name=name,
+        state=RunStateName.QUEUED.value,
+        folder=folder,
+        yaml=yaml,
+        forced=False,
+        attempt=1,
+        metrics={},
+        created_at=created_at or datetime.now(UTC),
+    )
+
+
+def apply_summary(row: RunRow, summary: Summary, last_seq: int) -> None:
+    """Bring a row up to date with the run's own files."""
+    row.last_seq = last_seq or row.last_seq
+    row.heartbeat_at = summary.heartbeat_at or row.heartbeat_at
+    if summary.attempt < row.attempt:
+        return  # the files still tell of the attempt before
+    row.attempt = summary.attempt
+    row.step, row.steps_total = summary.step, summary.steps_total
+    if row.metrics != summary.metrics:
+        row.metrics = dict(summary.metrics)
+    row.started_at = summary.started_at or row.started_at
+    if summary.state is None:
+        return
+    is_asked = row.stop_asked_at is not None and not summary.state.is_final
+    row.state = (RunStateName.STOPPING if is_asked else summary.state).value
+    row.message, row.error = summary.message, summary.error
+    row.ended_at = summary.ended_at
+
+
+def end(row: RunRow, state: RunStateName, message: str, code: str | None = None) -> None:
+    """Close a run whose files cannot say how it ended."""
+    row.state = state.value
+    row.message = message
+    row.error = {"code": code, "message": message} if code else None
+    row.ended_at = datetime.now(UTC)

@@ -1,0 +1,95 @@
+"""What is left of a run's events for lists and badges: state, step, latest metrics."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from coloop.events import RunStateName
+
+MAX_METRICS = 400
+MAX_MESSAGE = 4000
+
+
+@dataclass(slots=True, kw_only=True)
+class Summary:
+    """Folded from events in order; the same events always give the same summary."""
+
+    state: RunStateName | None = None
+    attempt: int = 0
+    step: int | None = None
+    steps_total: int | None = None
+    metrics: dict[str, float | None] = field(default_factory=dict)
+    message: str | None = None
+    error: dict[str, Any] | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    heartbeat_at: datetime | None = None
+
+    def add(self, event: dict[str, Any]) -> None:
+        """Take in one event; parts of a wrong type are passed over."""
+        at = read_time(event.get("at"))
+        self.beat(at)
+        self.attempt = max(self.attempt, whole(event.get("attempt")) or 1)
+        self.step = self.step if (step := whole(event.get("step"))) is None else step
+        match event["type"]:
+            case "run.state":
+                self.enter(event, at)
+            case "metrics":
+                self.measure(event)
+
+    def enter(self, event: dict[str, Any], at: datetime | None) -> None:
+        try:
+            self.state = RunStateName(event.get("state", ""))
+        except ValueError:
+            return
+        message, error = event.get("message"), event.get("error")
+        self.message = message[:MAX_MESSAGE] if isinstance(message, str) else None
+        self.error = error if isinstance(error, dict) else None
+        self.started_at = self.started_at or at
+        self.ended_at = at if self.state.is_final else None
+
+    def measure(self, event: dict[str, Any]) -> None:
+        metrics = event.get("metrics")
+        node = event.get("node")
+        if not isinstance(metrics, dict):
+            return
+        for name, value in metrics.items():
+            path = f"{node}.{name}" if node else str(name)
+            if not (value is None or is_number(value)):
+                continue
+            if path in self.metrics or len(self.metrics) < MAX_METRICS:
+                self.metrics[path] = value
+
+    def gauge(self, gauges: dict[str, Any]) -> None:
+        """Gauges are fresher than events about how far the run is."""
+        self.beat(read_time(gauges.get("at")))
+        if (whole(gauges.get("attempt")) or 1) < self.attempt:
+            return
+        if (step := whole(gauges.get("step"))) is not None:
+            self.step = step
+        if (total := whole(gauges.get("steps_total"))) is not None:
+            self.steps_total = total
+
+    def beat(self, at: datetime | None) -> None:
+        if at is not None and (self.heartbeat_at is None or at > self.heartbeat_at):
+            self.heartbeat_at = at
+
+
+def read_time(text: Any) -> datetime | None:
+    if not isinstance(text, str):
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def whole(value: Any) -> int | None:
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31:
+        return value
+    return None

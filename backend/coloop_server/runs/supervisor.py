@@ -1,0 +1,276 @@
+"""Starts queued runs, keeps watch over the ones that go on, and closes those that died.
+
+    routes --ask_stop, wake--> +------------ supervisor thread ------------+
+                               | poll folders -> rows of the database      |--> hub -> WebSockets
+    launcher <--start, end---- | liveness, deadlines, queue, new folders   |
+      (threads of a pool)      +-------------------------------------------+
+
+A row of the database is written by this thread alone once its run is queued; routes only insert rows
+and ask. After a restart everything is known again from the rows and the folders.
+"""
+
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from coloop.events import ControlRequest, RunStateName
+from coloop.spec.io import parse
+from coloop_server.database.connect import Sessions
+from coloop_server.database.tables import RunRow
+from coloop_server.launchers.protocol import LaunchFailed, Launcher, Order
+from coloop_server.runs import repository
+from coloop_server.runs.hub import Hub
+from coloop_server.runs.live import LiveRun
+from coloop_server.runs.scan import Scanner
+from coloop_server.runs.watch import Watch
+from coloop_server.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+TICK_SECONDS = 0.1
+SAVE_SECONDS = 1.0
+OPEN_WATCHES = 64
+SUBMITTED = ".submitted"
+"""Folder beside the runs for specs on their way: a cluster that sees the runs sees it too."""
+
+
+class Supervisor:
+    """One thread that owns all runs of this server."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        sessions: Sessions,
+        launchers: Mapping[str, Launcher],
+        default_launcher: str,
+    ) -> None:
+        self.settings = settings
+        self.sessions = sessions
+        self.launchers = launchers
+        self.default_launcher = default_launcher
+        self.hub = Hub()
+        self.scanner = Scanner(settings, sessions)
+        self.live: dict[str, LiveRun] = {}
+        self.watches: OrderedDict[str, Watch] = OrderedDict()
+        self.lock = threading.RLock()
+        self.pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="launch")
+        self.news = threading.Event()
+        self.ended = threading.Event()
+        self.thread = threading.Thread(target=self.run, name="supervisor", daemon=True)
+
+    def start(self) -> None:
+        """Find the runs that go on, then keep watch."""
+        self.adopt()
+        self.thread.start()
+
+    def close(self) -> None:
+        """Stop watching. Runs go on without the server, or are ended with it, as set."""
+        self.ended.set()
+        self.news.set()
+        if self.thread.ident is not None:
+            self.thread.join(timeout=30)
+        self.pool.shutdown(wait=True, cancel_futures=True)
+        for launcher in self.launchers.values():
+            owned = [run for run in self.live.values() if run.launcher is launcher]
+            if owned and self.settings.keep_runs:
+                logger.info("%d runs go on; the next server finds them again", len(owned))
+            else:
+                for run in owned:
+                    run.end()
+            launcher.close(runs_go_on=bool(owned) and self.settings.keep_runs)
+
+    def adopt(self) -> None:
+        """After a restart: rows of unfinished runs become live runs again."""
+        with self.sessions.begin() as session:
+            for row in repository.list_unfinished(session):
+                if row.state == RunStateName.QUEUED:
+                    continue
+                if row.launcher is not None and row.handle is None:
+                    row.state = RunStateName.QUEUED.value  # the last server ended while starting it
+                    continue
+                run = self.add_live(row)
+                if run.launcher is not None and run.handle is not None:
+                    run.launcher.follow(run.handle, run.watch.folder)
+
+    def add_live(self, row: RunRow) -> LiveRun:
+        run = LiveRun(
+            id=row.id,
+            watch=self.watch(row.id, Path(row.folder)),
+            launcher=self.launchers.get(row.launcher or ""),
+            handle=row.handle,
+            attempt=row.attempt,
+            log=self.log_path(row.id),
+            stop_seconds=self.settings.stop_seconds,
+            stale_seconds=self.settings.stale_seconds,
+        )
+        if row.stop_asked_at is not None:
+            run.ask_stop()
+        with self.lock:
+            self.live[row.id] = run
+        return run
+
+    # What routes ask for
+
+    def wake(self) -> None:
+        """Something was queued or asked: look at once."""
+        self.news.set()
+
+    def watch(self, run_id: str, folder: Path) -> Watch:
+        """The files of a run, finished or not; the least recently used ones are closed."""
+        with self.lock:
+            watch = self.watches.pop(run_id, None) or Watch(folder)
+            self.watches[run_id] = watch
+            for other in list(self.watches):
+                if len(self.watches) <= OPEN_WATCHES:
+                    break
+                if other not in self.live and other != run_id:
+                    del self.watches[other]
+        return watch
+
+    def ask_stop(self, run_id: str, *, at_once: bool) -> None:
+        run = self.live.get(run_id)
+        if run is not None:
+            run.ask_stop(at_once=at_once)
+        self.wake()
+
+    def ask(self, run_id: str, request: ControlRequest) -> bool:
+        """Hand a request to a live run; False when it cannot take any now."""
+        run = self.live.get(run_id)
+        return run is not None and run.send(request)
+
+    def scan(self) -> None:
+        """Take up run folders that appeared, and external runs that go on again."""
+        for row in self.scanner.scan(known_live=set(self.live)):
+            self.add_live(row)
+
+    def take_up(self, row: RunRow) -> None:
+        """An imported run: bring its row up to date, and watch it if it goes on."""
+        if row.id not in self.live and self.scanner.goes_on(row):
+            self.add_live(row)
+
+    def folder_of(self, run_id: str) -> Path | None:
+        with self.sessions() as session:
+            row = session.get(RunRow, run_id)
+            return None if row is None else Path(row.folder)
+
+    # The thread
+
+    def run(self) -> None:
+        while not self.ended.is_set():
+            try:
+                self.tick()
+            except SQLAlchemyError:
+                logger.exception("the database did not take what the runs say; trying again")
+            self.news.wait(TICK_SECONDS)
+            self.news.clear()
+
+    def tick(self) -> None:
+        if self.scanner.is_due():
+            self.scan()
+        for run in list(self.live.values()):
+            self.look_after(run)
+        self.start_queued()
+
+    def look_after(self, run: LiveRun) -> None:
+        if run.launching is not None:
+            if not run.launching.done():
+                return
+            if not self.launched(run):
+                return
+        is_changed = run.look()
+        now = time.monotonic()
+        is_closed = run.is_over or run.verdict is not None
+        is_due = is_changed and (now - run.saved_at > SAVE_SECONDS or run.has_new_state())
+        if is_closed or is_due or run.is_unsaved_since(now - SAVE_SECONDS):
+            self.save(run)
+        if is_changed or is_closed:
+            self.hub.tell(run.id)
+
+    def save(self, run: LiveRun) -> None:
+        """Write the summary to the row, and close the run when it is over."""
+        with self.sessions.begin() as session:
+            row = session.get(RunRow, run.id)
+            if row is not None:
+                repository.apply_summary(row, run.watch.summary, run.watch.log.last_seq)
+                if run.verdict is not None:
+                    repository.end(row, run.verdict.state, run.verdict.message, run.verdict.code)
+                if run.is_over or run.verdict is not None:
+                    row.handle, row.stop_asked_at = None, None
+        run.saved()
+        if run.is_over or run.verdict is not None:
+            with self.lock:
+                self.live.pop(run.id, None)
+            self.hub.tell(run.id)
+
+    def start_queued(self) -> None:
+        busy = sum(run.launcher is not None for run in self.live.values())
+        if busy >= self.settings.max_running:
+            return
+        with self.sessions.begin() as session:
+            free = self.settings.max_running - busy
+            claimed = repository.claim_queued(session, free, self.default_launcher)
+        for row in claimed:
+            run = self.add_live(row)
+            run.launching = self.pool.submit(self.launch, run, self.order(row))
+            self.hub.tell(row.id)
+
+    def order(self, row: RunRow) -> Order:
+        spec = self.settings.runs_dir / SUBMITTED / f"{row.id}.yaml"
+        spec.parent.mkdir(parents=True, exist_ok=True)
+        spec.write_text(row.yaml, encoding="utf-8")
+        return Order(
+            run_id=row.id,
+            attempt=row.attempt,
+            spec=spec,
+            folder=Path(row.folder),
+            log=self.log_path(row.id),
+            root=self.root_of(row),
+            resume=row.resume_of,
+            force=row.forced,
+            tell=lambda message: self.tell_starting(row.id, message),
+        )
+
+    def root_of(self, row: RunRow) -> Path:
+        spec = parse(row.yaml).spec
+        return self.settings.allowed_roots[0] if spec is None else self.settings.roots.base_for(spec)
+
+    def log_path(self, run_id: str) -> Path:
+        return self.settings.data_dir / "logs" / f"{run_id}.log"
+
+    def launch(self, run: LiveRun, order: Order) -> None:
+        """In a thread of the pool, because starting a Ray takes seconds."""
+        assert run.launcher is not None
+        handle = run.launcher.start(order)
+        run.handle = handle
+        with self.sessions.begin() as session:
+            row = session.get(RunRow, run.id)
+            if row is not None:
+                row.handle = handle
+                row.message = None
+
+    def tell_starting(self, run_id: str, message: str) -> None:
+        with self.sessions.begin() as session:
+            row = session.get(RunRow, run_id)
+            if row is not None:
+                row.message = message
+        self.hub.tell(run_id)
+
+    def launched(self, run: LiveRun) -> bool:
+        """Take in how the launch went."""
+        assert run.launching is not None
+        launching: Future[None] = run.launching
+        run.launching = None
+        error = launching.exception()
+        if error is None:
+            return True
+        if not isinstance(error, LaunchFailed):
+            logger.error("run %s could not be started", run.id, exc_info=error)
+        run.fail("run.not_started", f"the run could not be started: {error}")
+        self.save(run)
+        return False

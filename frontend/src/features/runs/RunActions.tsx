@@ -1,0 +1,81 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { LoaderCircle, Pencil, RotateCw, Square } from "lucide-react";
+import { useState } from "react";
+import { toast } from "sonner";
+import { useLocation } from "wouter";
+import { errorMessage } from "@/api/client";
+import { createLoop, resumeRun, stopRun } from "@/api/routes";
+import { useOpenLoop } from "@/document/context";
+import { useLive, useLiveRun } from "@/live/hooks";
+import { isFinal } from "@/live/reducer";
+import { Button } from "@/ui/Button";
+
+/** Stop, resume, and back to the loop. */
+export function RunActions({ onResumed }: { onResumed: () => void }) {
+  const live = useLiveRun();
+  const { store } = useOpenLoop();
+  const state = useLive("status", (run) => run.run?.state ?? run.state.state, null);
+  const loopId = useLive("status", (run) => run.run?.loop_id ?? null, null);
+  const [isBusy, setBusy] = useState(false);
+  const [, navigate] = useLocation();
+  const client = useQueryClient();
+  if (!live) return null;
+
+  const attempt = async (work: () => Promise<unknown>) => {
+    setBusy(true);
+    try {
+      await work();
+      await client.invalidateQueries({ queryKey: ["runs"] });
+    } catch (error) {
+      toast.error(errorMessage(error));
+    } finally {
+      setBusy(false);
+    }
+  };
+  const edit = async () => {
+    if (loopId) {
+      navigate(`/loops/${loopId}`);
+      return;
+    }
+    const loop = await createLoop({ yaml: store.getState().text });
+    navigate(`/loops/${loop.id}`);
+  };
+  const isStopping = state === "stopping";
+  return (
+    <>
+      <Button icon={<Pencil size={14} />} onClick={() => void attempt(edit)}>
+        {loopId ? "Edit loop" : "Edit as a loop"}
+      </Button>
+      {isFinal(state) && state !== "finished" ? (
+        <Button
+          icon={<RotateCw size={14} />}
+          disabled={isBusy}
+          onClick={() =>
+            void attempt(async () => {
+              live.setRun(await resumeRun(live.id));
+              onResumed();
+            })
+          }
+        >
+          Resume
+        </Button>
+      ) : null}
+      {isFinal(state) ? null : (
+        <Button
+          look="danger"
+          disabled={isBusy || isStopping}
+          icon={
+            isStopping ? (
+              <LoaderCircle size={14} className="animate-spin" />
+            ) : (
+              <Square size={12} fill="currentColor" />
+            )
+          }
+          onClick={() => void attempt(async () => live.setRun(await stopRun(live.id)))}
+        >
+          {isStopping ? "Stopping" : "Stop"}
+        </Button>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,43 @@
+import { CircleX } from "lucide-react";
+import { useLive } from "@/live/hooks";
+import { useSelection } from "@/session/selection";
+import { Button } from "@/ui/Button";
+
+/** Why a run failed, in words for the one who started it. */
+export function RunBanner() {
+  const error = useLive("status", (live) => live.run?.error ?? live.state.error, null);
+  const state = useLive("status", (live) => live.run?.state ?? live.state.state, null);
+  const message = useLive("status", (live) => live.run?.message ?? live.state.message, null);
+  if (state !== "failed") return null;
+  return (
+    <div
+      role="alert"
+      className="flex max-h-48 shrink-0 gap-3 overflow-y-auto border-line border-b bg-error-soft px-4 py-2 text-sm"
+    >
+      <CircleX size={16} className="mt-0.5 shrink-0 text-error" aria-hidden="true" />
+      <div className="min-w-0 flex-1">
+        <p className="font-medium">{error?.message ?? message ?? "The run failed."}</p>
+        {error?.hint ? <p className="text-muted">{error.hint}</p> : null}
+        {error?.traceback ? (
+          <details className="mt-1 text-xs">
+            <summary className="cursor-pointer text-muted">Traceback</summary>
+            <pre className="mt-1 overflow-x-auto rounded-1 bg-surface p-2 font-mono">
+              {error.traceback}
+            </pre>
+          </details>
+        ) : null}
+      </div>
+      {error?.node ? (
+        <Button
+          size="small"
+          onClick={() => {
+            useSelection.getState().select({ nodes: [error.node ?? ""] });
+            useSelection.getState().focusField(error.node ?? null, null);
+          }}
+        >
+          Show {error.node}
+        </Button>
+      ) : null}
+    </div>
+  );
+}

@@ -1,0 +1,52 @@
+import { useState } from "react";
+import { toast } from "sonner";
+import { errorMessage } from "@/api/client";
+import { editRun } from "@/api/routes";
+import { useOpenLoop } from "@/document/context";
+import { formatPlural } from "@/lib/format";
+import { useRunEdits } from "@/session/runEdits";
+import { Button } from "@/ui/Button";
+
+/** Changes of hot fields that wait to be sent to the run. */
+export function RunEditBar() {
+  const { runId, store } = useOpenLoop();
+  const changes = useRunEdits((state) => state.changes);
+  const clear = useRunEdits((state) => state.clear);
+  const [isBusy, setBusy] = useState(false);
+  const paths = Object.keys(changes);
+  if (!runId || paths.length === 0) return null;
+
+  const apply = async () => {
+    setBusy(true);
+    try {
+      await editRun(runId, changes);
+      clear();
+      toast.success("The run takes the change with its next step.");
+    } catch (error) {
+      toast.error("The run did not take the change.", { description: errorMessage(error) });
+    } finally {
+      setBusy(false);
+    }
+  };
+  const discard = () => {
+    // Everything in this history is a hot edit: the loop of a run is locked otherwise.
+    store.setState({ isReadonly: false });
+    for (let left = store.getState().history.past.length; left > 0; left -= 1)
+      store.getState().undo();
+    store.setState({ isReadonly: true });
+    clear();
+  };
+  return (
+    <div className="absolute bottom-3 left-1/2 z-10 flex -translate-x-1/2 items-center gap-3 rounded-3 border border-line bg-raised px-4 py-2 text-sm shadow-3">
+      <span title={paths.join("\n")}>
+        {formatPlural(paths.length, "change")} not sent to the run
+      </span>
+      <Button size="small" disabled={isBusy} onClick={discard}>
+        Discard
+      </Button>
+      <Button size="small" look="primary" disabled={isBusy} onClick={() => void apply()}>
+        Apply to the run
+      </Button>
+    </div>
+  );
+}

@@ -1,0 +1,44 @@
+import { Download } from "lucide-react";
+import { useOpenLoop } from "@/document/context";
+import { download } from "@/features/loops/download";
+import { Brand } from "@/features/topbar/Brand";
+import { PageNav } from "@/features/topbar/PageNav";
+import { ThemeMenu } from "@/features/topbar/ThemeMenu";
+import { useLive } from "@/live/hooks";
+import { Button } from "@/ui/Button";
+import { ConnectionChip } from "./ConnectionChip";
+import { RunActions } from "./RunActions";
+import { RunStateChip } from "./RunStateChip";
+
+export function RunHeader({ name, onResumed }: { name: string; onResumed: () => void }) {
+  const { store } = useOpenLoop();
+  const state = useLive("status", (live) => live.run?.state ?? live.state.state, null);
+  const attempt = useLive(
+    "status",
+    (live) => Math.max(live.run?.attempt ?? 1, live.state.attempt),
+    1,
+  );
+  return (
+    <header className="flex h-12 shrink-0 items-center gap-2 border-line border-b bg-surface px-3">
+      <Brand />
+      <PageNav />
+      <span className="mx-1 h-5 w-px bg-line" />
+      <h1 className="min-w-0 max-w-80 truncate font-semibold text-sm" title={name}>
+        {name}
+      </h1>
+      <RunStateChip state={state} />
+      {attempt > 1 ? <span className="text-muted text-xs">attempt {attempt}</span> : null}
+      <ConnectionChip />
+      <span className="flex-1" />
+      <Button
+        icon={<Download size={14} />}
+        className="max-lg:hidden"
+        onClick={() => download(`${name}.yaml`, store.getState().text)}
+      >
+        Export
+      </Button>
+      <RunActions onResumed={onResumed} />
+      <ThemeMenu />
+    </header>
+  );
+}

@@ -1,0 +1,110 @@
+import { Flame } from "lucide-react";
+import { formatSeconds } from "@/lib/format";
+import { useLive } from "@/live/hooks";
+import { useSelection } from "@/session/selection";
+
+/** Where the run is: phase, step, running stage, time left, and what holds it back. */
+export function RunProgress() {
+  const phase = useLive(
+    "gauges",
+    (live) => live.state.gauges?.phase ?? live.state.phases.at(-1)?.name ?? null,
+    null,
+  );
+  const step = useLive(
+    "gauges",
+    (live) => live.state.gauges?.step ?? live.state.step ?? live.run?.step ?? null,
+    null,
+  );
+  const total = useLive(
+    "gauges",
+    (live) => live.state.gauges?.steps_total ?? live.run?.steps_total ?? null,
+    null,
+  );
+  const eta = useLive(
+    "gauges",
+    (live) => (live.connection === "ended" ? null : (live.state.gauges?.eta_seconds ?? null)),
+    null,
+  );
+  const pace = useLive("gauges", (live) => live.state.gauges?.step_seconds ?? null, null);
+  const stage = useLive(
+    "gauges",
+    (live) =>
+      live.connection === "ended"
+        ? null
+        : (([...live.state.running.keys()].join(", ") || live.state.gauges?.stage) ?? null),
+    null,
+  );
+  const bottleneck = useLive("gauges", (live) => live.state.gauges?.bottleneck ?? null, null);
+  const share = useLive(
+    "gauges",
+    (live) => {
+      const one = live.state.gauges?.stages?.[live.state.gauges.bottleneck ?? ""];
+      return one?.share ?? null;
+    },
+    null,
+  );
+  const whole = total && step !== null ? Math.min(1, step / total) : null;
+  const node = bottleneck?.split(".")[0] ?? null;
+
+  return (
+    <div
+      className="flex h-9 shrink-0 items-center gap-4 border-line border-b bg-surface px-3 text-xs"
+      aria-label="Progress"
+      role="group"
+    >
+      <span className="min-w-0 max-w-40 truncate" title="Phase">
+        <span className="text-muted">phase</span> <b data-testid="run-phase">{phase ?? "–"}</b>
+      </span>
+      <span className="tabular whitespace-nowrap">
+        <span className="text-muted">step</span> <b data-testid="run-step">{step ?? "–"}</b>
+        {total ? <span className="text-muted"> of {total}</span> : null}
+      </span>
+      <span
+        role="progressbar"
+        aria-label="Steps done"
+        aria-valuemin={0}
+        aria-valuemax={100}
+        aria-valuenow={whole === null ? undefined : Math.round(whole * 100)}
+        className="h-1.5 min-w-16 flex-1 overflow-hidden rounded-full bg-hover"
+      >
+        <span
+          className="block h-full rounded-full bg-accent transition-[width]"
+          style={{ width: `${(whole ?? 0) * 100}%` }}
+        />
+      </span>
+      {pace === null ? null : (
+        <span className="tabular whitespace-nowrap">
+          <span className="text-muted">step takes</span> {formatSeconds(pace)}
+        </span>
+      )}
+      {eta === null ? null : (
+        <span className="tabular whitespace-nowrap">
+          <span className="text-muted">left</span> {formatSeconds(eta)}
+        </span>
+      )}
+      {stage ? (
+        <span className="hidden max-w-52 truncate xl:block" title={stage}>
+          <span className="text-muted">now</span> {stage}
+        </span>
+      ) : null}
+      {bottleneck ? (
+        <button
+          type="button"
+          title="The stage that takes most of a step"
+          className="flex min-w-0 items-center gap-1 rounded-full bg-warning-soft px-2 py-0.5 text-warning"
+          onClick={() => {
+            if (!node) return;
+            useSelection.getState().select({ nodes: [node] });
+            useSelection.getState().focusField(node, null);
+          }}
+        >
+          <Flame size={12} className="shrink-0" aria-hidden="true" />
+          <span className="truncate">
+            {bottleneck}
+            {share === null ? "" : ` ${Math.round(share * 100)} %`}
+          </span>
+        </button>
+      ) : null}
+    </div>
+  );
+}

@@ -1,0 +1,270 @@
+"""Whole runs in the test's own process: tiny versions of the three loops, small enough for seconds."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from coloop.diagnostics import Change
+from coloop.events import RunError, RunStateName, StopRequest
+from coloop.runtime.checkpoint import list_checkpoints
+from coloop.runtime.control import request
+from coloop.runtime.recorder import CallbackSink, read_events
+from coloop.runtime.start import RunRequest, run
+from coloop.spec.graph import LoopSpec
+from coloop.spec.io import parse, patch
+
+ROOT = Path(__file__).resolve().parents[3]
+LOOPS = ROOT / "presets" / "loops"
+
+Event = dict[str, Any]
+
+LENGTH = {"type": "builtin", "name": "length", "max": 6}
+"""A reward that differs between the texts of a random model, so that there is something to learn."""
+
+DIGIT = {"type": "builtin", "name": "regex", "pattern": "([0-9])", "scale": [0, 9]}
+"""The same for rows without tokens of their own."""
+
+TINY: dict[str, dict[str, Any]] = {
+    "grpo-arithmetic": {
+        "nodes.problems.source.size": 32,
+        "nodes.problems.rows_per_step": 3,
+        "nodes.held_out.source.size": 8,
+        "nodes.held_out.rows_per_step": 4,
+        "nodes.actor.rollout": {"completions_per_prompt": 4, "max_new_tokens": 6},
+        "nodes.actor.training.mini_batch": 6,
+        "nodes.exact.source": LENGTH,
+        "nodes.probe.every": 2,
+        "nodes.probe.metrics": ["score"],
+        "schedule.phases.0.steps": 3,
+        "schedule.phases.0.set": {"nodes.problems.rows_per_step": 5},
+        "schedule.phases.1.steps": 4,
+        "schedule.triggers": [],
+        "run.best": None,
+        "run.checkpoint_every": None,
+    },
+    "spin": {
+        "nodes.gold.source.size": 16,
+        "nodes.gold.rows_per_step": 6,
+        "nodes.held_out.source.size": 8,
+        "nodes.held_out.rows_per_step": 4,
+        "nodes.opponent.rollout.max_new_tokens": 4,
+        "nodes.policy.rollout.max_new_tokens": 4,
+        "nodes.policy.training.optimizer.lr": 1.0e-3,
+        "nodes.iterations.capacity": 18,
+        "nodes.iterations.rows_per_step": 6,
+        "nodes.probe.every": 4,
+        "schedule.phases.0.steps": 2,
+        "schedule.phases.1.repeat": 2,
+        "schedule.triggers": [],
+        "run.best": None,
+        "run.checkpoint_every": None,
+    },
+    "two-halves": {
+        "nodes.sums.source.size": 32,
+        "nodes.sums.rows_per_step": 3,
+        "nodes.held_out.source.size": 8,
+        "nodes.held_out.rows_per_step": 4,
+        "nodes.tens.rollout": {"completions_per_prompt": 4, "max_new_tokens": 3},
+        "nodes.units.rollout": {"completions_per_prompt": 4, "max_new_tokens": 3},
+        "nodes.joint.source": DIGIT,
+        "nodes.probe.every": 2,
+        "nodes.probe.metrics": ["score"],
+        "schedule.phases.0.steps": 2,
+        "schedule.phases.1.steps": 4,
+        "schedule.triggers": [],
+        "run.best": None,
+        "run.checkpoint_every": None,
+    },
+}
+
+
+def load(text: str) -> LoopSpec:
+    """The spec of a text that must be right."""
+    parsed = parse(text)
+    assert parsed.spec is not None, [one.describe() for one in parsed.diagnostics]
+    return parsed.spec
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A run that is over."""
+
+    state: RunStateName
+    folder: Path
+    error: RunError | None
+
+    @property
+    def events(self) -> list[Event]:
+        """All durable events of the run."""
+        return read_events(self.folder / "events.jsonl")  # type: ignore[return-value]
+
+    def of(self, kind: str, **values: Any) -> list[Event]:
+        """Events of one type whose fields have these values."""
+        return [
+            event
+            for event in self.events
+            if event["type"] == kind and all(event.get(k) == v for k, v in values.items())
+        ]
+
+    def alerts(self) -> list[str]:
+        """Codes of all alerts."""
+        return [event["code"] for event in self.of("alert")]
+
+    def stages(self, step: int) -> list[str]:
+        """Stages of one step in their order, without those of probes."""
+        return [event["stage"] for event in self.of("stage.finished", step=step)]
+
+    def metrics(self, node: str, name: str) -> list[float]:
+        """All readings of one metric."""
+        found = (event["metrics"].get(name) for event in self.of("metrics", node=node))
+        return [value for value in found if value is not None]
+
+    def readings(self, after: int = 0) -> dict[tuple[Any, ...], Any]:
+        """Every metric of every step after the given one, as the last attempt has it; times apart."""
+        found: dict[tuple[Any, ...], Any] = {}
+        for event in self.of("metrics"):
+            if event["step"] > after:
+                for name, value in event["metrics"].items():
+                    if not name.startswith("step/"):
+                        key = (event["step"], event.get("node"), name)
+                        found.setdefault(key, []).append((event["attempt"], value))
+        return {
+            key: [value for attempt, value in seen if attempt == max(a for a, _ in seen)]
+            for key, seen in found.items()
+        }
+
+    def weights(self, step: int | None = None) -> dict[str, Tensor]:
+        """Every tensor of a checkpoint (the last one), by `group/name`."""
+        checkpoints = list_checkpoints(self.folder / "checkpoints")
+        chosen = checkpoints[-1] if step is None else next(c for c in checkpoints if c.step == step)
+        return {
+            f"{group.name}/{name}": tensor
+            for group in sorted(chosen.path.iterdir())
+            if group.is_dir()
+            for name, tensor in load_file(group / "model.safetensors").items()
+        }
+
+    def group(self, name: str, step: int | None = None) -> dict[str, Tensor]:
+        """Tensors of one weights group."""
+        return {
+            key.partition("/")[2]: tensor
+            for key, tensor in self.weights(step).items()
+            if key.startswith(f"{name}/")
+        }
+
+    def manifest(self) -> dict[str, Any]:
+        """The manifest of the last checkpoint."""
+        return list_checkpoints(self.folder / "checkpoints")[-1].manifest()
+
+
+def same(left: Mapping[str, Tensor], right: Mapping[str, Tensor]) -> bool:
+    """Whether two sets of tensors are equal bit for bit."""
+    assert left.keys() == right.keys()
+    return all(torch.equal(left[name], right[name]) for name in left)
+
+
+class StopAt:
+    """A sink that asks the run to stop when an event comes that it waits for."""
+
+    def __init__(self, is_here: Callable[[Event], bool]) -> None:
+        self._is_here = is_here
+        self.folder: Path | None = None
+        self.has_asked = False
+
+    def __call__(self, what: str, text: str) -> None:
+        if what == "event" and not self.has_asked and self._is_here(json.loads(text)):
+            assert self.folder is not None
+            self.has_asked = True
+            request(self.folder, StopRequest())
+
+
+class Runner:
+    """Runs loops in this process, each in a folder of its own."""
+
+    def __init__(self, runs_dir: Path) -> None:
+        self.runs_dir = runs_dir
+        self._number = 0
+
+    def __call__(
+        self,
+        text: str,
+        *,
+        resume: Ended | None = None,
+        stop_at: Callable[[Event], bool] | None = None,
+        on_event: Callable[[Event, Path], None] | None = None,
+        **options: Any,
+    ) -> Ended:
+        self._number += 1
+        name = options.pop("run_id", f"run-{self._number}")
+        folder = resume.folder if resume is not None else self.runs_dir / name
+        sinks: list[CallbackSink] = []
+        if stop_at is not None:
+            stopper = StopAt(stop_at)
+            stopper.folder = folder
+            sinks.append(CallbackSink(stopper))
+        if on_event is not None:
+            tell = on_event
+
+            def listen(what: str, line: str) -> None:
+                if what == "event":
+                    tell(json.loads(line), folder)
+
+            sinks.append(CallbackSink(listen))
+        result = run(
+            RunRequest(
+                spec=load(text),
+                text=text,
+                root=options.pop("root", self.runs_dir),
+                runs_dir=self.runs_dir,
+                run_id=None if resume is not None else name,
+                resume=None if resume is None else folder,
+                cluster=options.pop("cluster", "local"),
+                threads=1,
+                sinks=sinks,
+                **options,
+            )
+        )
+        return Ended(state=result.state, folder=result.folder, error=result.error)
+
+
+@pytest.fixture
+def runner(tmp_path: Path) -> Runner:
+    """Runs a loop given as text."""
+    return Runner(tmp_path)
+
+
+@pytest.fixture
+def tiny() -> Callable[..., str]:
+    """The text of a tiny version of a preset, with more values set by path."""
+
+    def make(name: str, values: Mapping[str, Any] | None = None) -> str:
+        text = (LOOPS / f"{name}.yaml").read_text(encoding="utf-8")
+        wanted = {**TINY[name], **(values or {})}
+        changes = [Change(op="set", path=path, value=value) for path, value in wanted.items()]
+        return patch(text, changes)
+
+    return make
+
+
+@pytest.fixture
+def finished() -> Callable[[Ended], Ended]:
+    """Asserts that a run finished, and gives it."""
+
+    def check(ended: Ended) -> Ended:
+        assert ended.state is RunStateName.FINISHED, ended.error
+        return ended
+
+    return check
+
+
+@pytest.fixture
+def equal() -> Callable[[Mapping[str, Tensor], Mapping[str, Tensor]], bool]:
+    """Compares tensors bit for bit."""
+    return same

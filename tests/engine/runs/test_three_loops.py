@@ -1,0 +1,16 @@
+"""The three loops of quite different shape run to their end on the same code."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+
+@pytest.mark.parametrize("name", ["grpo-arithmetic", "spin", "two-halves"])
+def test_a_loop_runs_to_its_end(
+    name: str, runner: Callable[..., Any], tiny: Callable[..., str], finished: Callable[..., Any]
+) -> None:
+    ended = finished(runner(tiny(name)))
+
+    assert [event["seq"] for event in ended.events] == list(range(1, len(ended.events) + 1))
+    assert ended.of("checkpoint")
