@@ -10,14 +10,15 @@ from coloop_server.runs.watch import Watch
 
 def read_samples(watch: Watch, *, step: int | None, node: str | None, limit: int) -> Samples:
     """Rows of the newest steps first; each step's rows in their own order."""
-    events = [event for event in sample_events(watch) if node is None or event.get("node") == node]
+    events = sample_events(watch)
     steps = sorted({event["step"] for event in events if isinstance(event.get("step"), int)})
     rows: list[SampleRow] = []
     for event in reversed(events):
         if len(rows) >= limit:
             break
         if step is None or event.get("step") == step:
-            rows += event_rows(watch, event, limit - len(rows))
+            found = event_rows(watch, event)
+            rows += [row for row in found if node is None or row.node == node][: limit - len(rows)]
     return Samples(rows=rows, steps=steps)
 
 
@@ -26,14 +27,16 @@ def sample_events(watch: Watch) -> list[dict[str, Any]]:
     return [plain_json(text) for text in found]
 
 
-def event_rows(watch: Watch, event: dict[str, Any], limit: int) -> list[SampleRow]:
+def event_rows(watch: Watch, event: dict[str, Any]) -> list[SampleRow]:
+    """A row names its own writer where one event tells of several."""
     path = watch.folder.inside(str(event.get("path", "")))
     rows = read_rows(path) if path is not None else event.get("rows")
     step = event["step"] if isinstance(event.get("step"), int) else None
-    node = event["node"] if isinstance(event.get("node"), str) else None
     return [
-        SampleRow.model_validate({**row, "seq": event["seq"], "step": step, "node": node})
-        for row in (rows if isinstance(rows, list) else [])[:limit]
+        SampleRow.model_validate(
+            {**row, "seq": event["seq"], "step": step, "node": event.get("node") or row.get("node")}
+        )
+        for row in (rows if isinstance(rows, list) else [])
         if isinstance(row, dict)
     ]
 
