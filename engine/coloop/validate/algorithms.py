@@ -175,11 +175,22 @@ def _missing_input(
         hint=hint,
         node=name,
         field=wanted,
-        fixes=_reference_fixes(facts, name, wanted),
+        fixes=(*_input_fixes(facts, name, wanted), *_kl_fixes(facts, name, port, wanted)),
     )
 
 
-def _reference_fixes(facts: Facts, name: str, wanted: str) -> tuple[Fix, ...]:
+def _kl_fixes(facts: Facts, name: str, port: str, wanted: str) -> tuple[Fix, ...]:
+    """Without a reference a policy may also do without `kl`."""
+    section: Any = getattr(facts.nodes[name], "algorithm", None)
+    entry = section if _is_short(section) else getattr(section, port, None)
+    if wanted != "reference" or not isinstance(entry, RewardsAlgorithm):
+        return ()
+    path = f"nodes.{name}.algorithm" + ("" if _is_short(section) else f".{port}")
+    change = Change(op="set", path=f"{path}.kl", value=None)
+    return (Fix(title="Do without `kl`", changes=(change,)),)
+
+
+def _input_fixes(facts: Facts, name: str, wanted: str) -> tuple[Fix, ...]:
     kinds = {"reference": ("reference", "log_probs"), "values": ("critic", "values")}
     kind, output = kinds.get(wanted, ("reference", "log_probs"))
     return tuple(

@@ -53,6 +53,8 @@ def buffers_can_fill(facts: Facts) -> Iterator[Diagnostic]:
 def buffers_that_are_read_are_written(facts: Facts) -> Iterator[Diagnostic]:
     """A buffer that feeds something live is written by some phase, or has a seed."""
     filled = {name for phase in facts.phases for name in phase.fills}
+    if any(facts.walk.kinds.get(name) != "buffer" for name in filled):
+        return
     for name, node in facts.nodes.items():
         if not isinstance(node, BufferNode) or name in filled or facts.is_connected(name, "seed"):
             continue

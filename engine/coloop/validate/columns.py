@@ -288,11 +288,10 @@ def _has(columns: frozenset[str] | None, column: str) -> bool:
 
 
 def _map_hint(word: str) -> str:
-    return f"map it in the dataset's `columns`, e.g. `columns: {{{word}: ...}}`, or write it in "
-    "a template"
+    return f"map it in the dataset: `columns: {{{word}: ...}}`, or write it in a template"
 
 
-# ---- which tables a node reads
+# ---- what is read by name
 
 
 def _score_fields(node: Node) -> Iterator[tuple[str, str]]:

@@ -72,7 +72,7 @@ def pools_exist(facts: Facts) -> Iterator[Diagnostic]:
             if MAIN_POOL not in pools:
                 yield _unknown_pool(facts, name, "pool", MAIN_POOL, pools)
     for pool in facts.spec.hardware.pools:
-        if pool not in used:
+        if pool not in used and used <= {*pools}:
             yield found(
                 "placement.unused_pool",
                 f"nothing runs in the pool `{pool}`",

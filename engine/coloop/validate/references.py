@@ -185,7 +185,7 @@ def unknown_node(
         hint=did_you_mean(name, names),
         node=node,
         field=field,
-        fixes=fixes if not path.endswith(".of") else (),
+        fixes=() if node is not None and field == "of" else fixes,
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from coloop.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.diagnostics import Change, Diagnostic, Fix, Severity, closest
 from coloop.errors import SpecProblem
 from coloop.spec.base import as_tuple
 from coloop.spec.nodes import EvaluateNode
@@ -16,7 +16,10 @@ def teaching_ports_come_alive(facts: Facts) -> Iterator[Diagnostic]:
     if not facts.spec.schedule.phases:
         return
     live = frozenset[tuple[str, str]]().union(*(phase.live for phase in facts.phases))
+    misspelt = _misspelt_ports(facts)
     for node, port in sorted(facts.teaching_ports - live):
+        if facts.model(node) is None or f"{node}.{port}" in misspelt:
+            continue
         fixes = []
         last = next((p for p in reversed(facts.phases) if p.live), facts.phases[-1])
         if last.section is not None:
@@ -200,6 +203,19 @@ def best_is_known(facts: Facts) -> Iterator[Diagnostic]:
                 hint="set `run.best`, e.g. to `probe.accuracy`",
                 field=f"{path}.refresh",
             )
+
+
+def _misspelt_ports(facts: Facts) -> set[str]:
+    """Teaching ports that were probably meant by names in `learn` that name nothing."""
+    connected = [f"{node}.{port}" for node, port in sorted(facts.teaching_ports)]
+    meant: set[str] = set()
+    for phase in facts.phases:
+        for item in phase.section.learn if phase.section is not None else ():
+            node, _, port = item.partition(".")
+            ports = facts.teaching_ports_of(node)
+            if not ports or (port and port not in ports):
+                meant.update(closest(item, connected, limit=1))
+    return meant
 
 
 def _sources_of(facts: Facts, phase: PhaseFacts) -> list[str]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from coloop.spec.lineage.names import Names
-from coloop.spec.lineage.written import returned_keys
+from coloop.spec.lineage.written import TASK_COLUMN, returned_keys
 from coloop.spec.nodes import Node, RewardNode, TemplateNode, ToolNode, VerifierNode
 from coloop.validate.facts import Facts
 from coloop.validate.text_names import regex_groups
@@ -40,7 +40,7 @@ def offered_names(tables: Iterable[Table]) -> list[str]:
     offered: set[str] = set()
     for table in tables:
         offered |= table.names.bare.keys() | table.names.scores | table.extra
-    return sorted(offered)
+    return sorted(offered - {TASK_COLUMN})
 
 
 def own_tables(facts: Facts, name: str) -> list[Table]:

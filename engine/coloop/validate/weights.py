@@ -131,7 +131,8 @@ def trainers_have_something_to_train(facts: Facts) -> Iterator[Diagnostic]:
 def order_is_of_one_group(facts: Facts) -> Iterator[Diagnostic]:
     """`order` puts roles of a weights group in a row; each learner stands in it once."""
     order = facts.spec.schedule.order
-    known = [name for name in order if name in facts.group_of]
+    if any(name not in facts.group_of for name in order):
+        return
     for index, name in enumerate(order):
         if name in order[:index]:
             yield found(
@@ -142,7 +143,7 @@ def order_is_of_one_group(facts: Facts) -> Iterator[Diagnostic]:
             )
     for group in facts.groups.values():
         learners = [name for name in group.members if name in facts.learners]
-        named = [name for name in known if name in group.members]
+        named = [name for name in order if name in group.members]
         if len(learners) < 2 and named:
             yield found(
                 "learning.order",
