@@ -151,6 +151,7 @@ class Graph:
         self.spec = spec
         self._into: dict[str, list[Edge]] = {}
         self._out: dict[str, list[Edge]] = {}
+        self._walks: dict[tuple[str, frozenset[str]], frozenset[str]] = {}
         for edge in spec.edges:
             self._into.setdefault(edge.target.node, []).append(edge)
             self._out.setdefault(edge.source.node, []).append(edge)
@@ -244,24 +245,31 @@ class Graph:
 
     def upstream(self, nodes: Iterable[str]) -> frozenset[str]:
         """These nodes and all from which an edge leads to them."""
-        return self._closure(nodes, self._into, lambda edge: edge.source.node)
+        return self._reached("up", frozenset(nodes))
 
     def downstream(self, nodes: Iterable[str]) -> frozenset[str]:
         """These nodes and all to which an edge leads from them."""
-        return self._closure(nodes, self._out, lambda edge: edge.target.node)
+        return self._reached("down", frozenset(nodes))
 
-    @staticmethod
-    def _closure(
-        nodes: Iterable[str], edges: Mapping[str, list[Edge]], other: Any
-    ) -> frozenset[str]:
-        seen = set(nodes)
-        waiting = list(seen)
-        while waiting:
-            for edge in edges.get(waiting.pop(), ()):
-                if other(edge) not in seen:
-                    seen.add(other(edge))
-                    waiting.append(other(edge))
-        return frozenset(seen)
+    def _reached(self, way: Literal["up", "down"], start: frozenset[str]) -> frozenset[str]:
+        """Walks from the same nodes are asked for again and again, so each is kept."""
+        known = self._walks.get((way, start))
+        if known is None:
+            seen, waiting = set(start), list(start)
+            while waiting:
+                fresh = self._neighbours[way].get(waiting.pop(), frozenset()) - seen
+                seen |= fresh
+                waiting += fresh
+            known = self._walks[way, start] = frozenset(seen)
+        return known
+
+    @cached_property
+    def _neighbours(self) -> dict[str, dict[str, set[str]]]:
+        """Nodes one edge away, against its direction (`up`) and along it (`down`)."""
+        return {
+            "up": {node: {e.source.node for e in edges} for node, edges in self._into.items()},
+            "down": {node: {e.target.node for e in edges} for node, edges in self._out.items()},
+        }
 
 
 def typed_node(spec: LoopSpec, node: str) -> BaseNode:

@@ -42,6 +42,8 @@ _OCTAL = re.compile(r"0o[0-7]+")
 _HEX = re.compile(r"0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_COLON = re.compile(r"\s*:")
+_DASH = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*-")
 _GREATEST = 2**63 - 1
 
 
@@ -200,14 +202,29 @@ class _Builder:
 
     def _scalar(self, event: Any) -> None:
         self._no_tag(event)
-        self.last_end = event.end_mark.index
         place = self._place(event, "scalar")
         place.end, place.style = event.end_mark.index, event.style
+        if place.start == place.end and not event.style:
+            place.start = place.end = self._empty_place(place.start)
+        self.last_end = place.end
         if self._wants_key():
             self._key(event, place)
         else:
             value = event.value if event.style else self._plain(event)
             self._deliver(event, value, place, 1)
+
+    def _empty_place(self, mark: int) -> int:
+        """Where an empty value belongs: right behind its colon or dash, not before what follows."""
+        if not self.stack:
+            return mark
+        top = self.stack[-1]
+        if isinstance(top.value, list):
+            found = _DASH.match(self.text, self.last_end if top.value else top.place.start)
+        elif top.key is not None and top.key_place is not None:
+            found = _COLON.match(self.text, top.key_place.end)
+        else:
+            found = None
+        return mark if found is None else found.end()
 
     def _alias(self, event: Any) -> None:
         self.last_end = event.end_mark.index

@@ -173,8 +173,21 @@ def test_a_key_is_renamed_in_place(small: str) -> None:
     assert new == small.replace("  exact: {", "  same_answer: {")
 
 
-def test_an_empty_value_gets_its_space() -> None:
-    assert patch("a:\nb: 1\n", [edit("set", "a", 3)]) == "a: 3\nb: 1\n"
+@pytest.mark.parametrize(
+    ("text", "change", "new"),
+    [
+        ("a:\nb: 1\n", edit("set", "a", 3), "a: 3\nb: 1\n"),
+        ("a:\n  b:   # why\n\nc: 2\n", edit("set", "a.b", 3), "a:\n  b: 3   # why\n\nc: 2\n"),
+        ("a:\n  b:\n\nc: 2\n", edit("set", "a.d", 3), "a:\n  b:\n  d: 3\n\nc: 2\n"),
+        ("a:\n  -\n  - 1\n", edit("set", "a.0", 2), "a:\n  - 2\n  - 1\n"),
+        ("a:\n  - 1\n  -   # x\nb: 1\n", edit("set", "a.1", 2), "a:\n  - 1\n  - 2   # x\nb: 1\n"),
+        ("{a, b: , c}\n", edit("set", "a", 1), "{a: 1, b: , c}\n"),
+        ("{a, b: , c}\n", edit("set", "b", 1), "{a, b: 1 , c}\n"),
+        ("{a, b: , c}\n", edit("set", "d", 1), "{a, b: , c, d: 1}\n"),
+    ],
+)
+def test_an_empty_value_is_filled_in_place(text: str, change: Change, new: str) -> None:
+    assert patch(text, [change]) == new
 
 
 def test_windows_line_ends_stay(small: str) -> None:

@@ -1,0 +1,257 @@
+"""One change of a loop as replacements of text, found by the places that the reader keeps.
+
+Flow collections are edited inside of their brackets, block collections by whole lines; comments
+between and behind stay. Values that aliases share are the business of `sharing`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from coloop.spec.changes import as_edge
+from coloop.spec.documents import Parts, look_along
+from coloop.spec.emit import block, block_entry, block_item, flow, is_literal, literal, scalar
+from coloop.spec.reader import Place, Reading
+from coloop.spec.stretches import Edit, chain_of, content_start
+
+
+class Editor:
+    """Turns one change into replacements of text."""
+
+    def __init__(self, text: str, reading: Reading, in_blocks: bool) -> None:
+        assert reading.place is not None
+        self.text = text
+        self.in_blocks = in_blocks
+        self.root = reading.place
+        self.data = reading.data
+
+    def edits(self, op: str, parts: Parts, value: Any) -> list[Edit]:
+        chain = list(chain_of(self.root, parts))
+        if op == "rename":
+            key = chain[-2].content.keys[str(parts[-1])]
+            return [Edit(key.start, key.end, scalar(value))]
+        if op == "remove":
+            return self._remove(chain, parts)
+        if op == "insert" and self._is_list(chain, parts):
+            return self._insert(chain[len(parts) - 1].content, int(parts[-1]), value)
+        if len(chain) == len(parts) + 1:
+            return self._replace(chain, parts, value)
+        return self._add(chain, parts, value)
+
+    def _is_list(self, chain: list[Place], parts: Parts) -> bool:
+        return len(chain) >= len(parts) and chain[len(parts) - 1].content.kind == "sequence"
+
+    def _add(self, chain: list[Place], parts: Parts, value: Any) -> list[Edit]:
+        """A value whose place is not there yet: into the nearest mapping on the way."""
+        depth = len(chain) - 1
+        holder = chain[depth].content
+        rest = parts[depth:]
+        if holder.kind != "mapping" and depth:
+            old = as_edge(look_along(self.data, parts[:depth]))
+            new = _nested(rest, value, old if isinstance(old, dict) else {})
+            return self._replace(chain, parts[:depth], new)
+        inner = _nested(rest[1:], value, {}) if len(rest) > 1 else value
+        return self._add_key(holder, str(rest[0]), inner)
+
+    def _add_key(self, holder: Place, key: str, value: Any) -> list[Edit]:
+        if holder.flow:
+            entry = f"{scalar(key)}: {flow(value)}"
+            if not holder.values:
+                return [Edit(holder.end - 1, holder.end - 1, entry)]
+            end = self._last(holder).end
+            return [Edit(end, end, f", {entry}")]
+        indent = min(place.column for place in holder.keys.values()) - 1
+        lines = self._entry(key, value, indent)
+        return self._after_line(self._last(holder).end, lines)
+
+    def _last(self, holder: Place) -> Place:
+        """The place that ends last inside of a collection."""
+        inner = [*holder.keys.values(), *holder.values.values(), *holder.items]
+        return max(inner, key=lambda place: place.end)
+
+    def _after_line(self, end: int, lines: str) -> list[Edit]:
+        at = self._line_end(end)
+        if at >= len(self.text):
+            lead = "" if not self.text or self.text.endswith("\n") else "\n"
+            return [Edit(len(self.text), len(self.text), lead + lines)]
+        return [Edit(at, at, lines)]
+
+    def _entry(self, key: str, value: Any, indent: int) -> str:
+        if self.in_blocks:
+            return block_entry(key, value, indent)
+        return f"{' ' * indent}{scalar(key)}: {flow(value)}\n"
+
+    def _item(self, value: Any, indent: int) -> str:
+        return block_item(value, indent) if self.in_blocks else f"{' ' * indent}- {flow(value)}\n"
+
+    def _line_start(self, offset: int) -> int:
+        return self.text.rfind("\n", 0, offset) + 1
+
+    def _line_end(self, offset: int) -> int:
+        """Behind the newline of the line in which a value ends."""
+        if offset > 0 and self.text[offset - 1] == "\n":
+            return offset
+        found = self.text.find("\n", offset)
+        return len(self.text) if found < 0 else found + 1
+
+    # Sequences
+
+    def _insert(self, holder: Place, index: int, value: Any) -> list[Edit]:
+        if holder.flow:
+            if not holder.items:
+                return [Edit(holder.end - 1, holder.end - 1, flow(value))]
+            if index < len(holder.items):
+                start = holder.items[index].start
+                return [Edit(start, start, f"{flow(value)}, ")]
+            end = holder.items[-1].end
+            return [Edit(end, end, f", {flow(value)}")]
+        lines = self._item(value, holder.column - 1)
+        if index > 0:
+            return self._after_line(holder.items[index - 1].end, lines)
+        start = self._line_start(holder.items[0].start)
+        if self.text[start : holder.start].strip():
+            return self._insert_on_dash(holder, value)
+        return [Edit(start, start, lines)]
+
+    def _insert_on_dash(self, holder: Place, value: Any) -> list[Edit]:
+        """A nested list whose first dash shares its line: the new item takes that line."""
+        indent = holder.column - 1
+        return [Edit(holder.start, holder.start, self._item(value, indent)[indent:] + " " * indent)]
+
+    # Replacing
+
+    def _replace(self, chain: list[Place], parts: Parts, value: Any) -> list[Edit]:
+        place = chain[len(parts)]
+        holder = chain[len(parts) - 1].content
+        if holder.flow or self._stays_on_its_line(place, value):
+            return [Edit(place.start, place.end, self._spaced(place, flow(value)))]
+        indent = self._indent(holder, parts[-1])
+        head, lines = self._head_and_lines(value, indent + 2, place)
+        return self._head_edit(place, holder, parts[-1], head, lines)
+
+    def _stays_on_its_line(self, place: Place, value: Any) -> bool:
+        """Whether old and new value both stand on one line behind their key."""
+        is_inline = place.kind == "alias" or place.flow or self._is_inline_scalar(place)
+        is_lines = isinstance(value, str) and is_literal(value) and self.in_blocks
+        return is_inline and not is_lines
+
+    def _is_inline_scalar(self, place: Place) -> bool:
+        return place.kind == "scalar" and place.style not in ("|", ">")
+
+    def _spaced(self, place: Place, new: str) -> str:
+        """What an empty value lacks in front: a space, in `{a, b}` the colon too."""
+        if place.start != place.end:
+            return new
+        before = self.text[place.start - 1 : place.start]
+        return f" {new}" if before in (":", "-") else f": {new}"
+
+    def _indent(self, holder: Place, part: str | int) -> int:
+        if holder.kind == "mapping":
+            return holder.keys[str(part)].column - 1
+        return holder.column - 1
+
+    def _head_and_lines(self, value: Any, indent: int, place: Place) -> tuple[str, str]:
+        """What stands behind the key, and the lines below it."""
+        if self.in_blocks and isinstance(value, str) and is_literal(value):
+            header, _, body = literal(value, indent).partition("\n")
+            return header, body
+        was_collection = place.kind in ("mapping", "sequence")
+        if self.in_blocks and was_collection and isinstance(value, (dict, list)) and value:
+            return "", block(value, indent)
+        return flow(value), ""
+
+    def _head_edit(
+        self, place: Place, holder: Place, part: str | int, head: str, lines: str
+    ) -> list[Edit]:
+        """Replace what stands behind the key and the lines below; a comment between them stays."""
+        mark = self._mark(place, holder, part)
+        if place.kind in ("mapping", "sequence") and not place.flow:
+            if self._line_start(place.start) == self._line_start(mark - 1):
+                return [Edit(mark, place.end, _joined(head, lines))]
+            below = self._line_end(mark)
+            end = self._line_end(place.end)
+            return [Edit(mark, mark, f" {head}" if head else ""), Edit(below, end, lines)]
+        if place.style in ("|", ">"):
+            start = content_start(self.text, place)
+            header_end = start + 1
+            while self.text[header_end : header_end + 1] in tuple("+-0123456789"):
+                header_end += 1
+            below = self._line_end(header_end)
+            end = max(below, self._literal_end(place))
+            return [Edit(place.start, header_end, head), Edit(below, end, lines)]
+        below = self._line_end(place.end)
+        tail = "" if self.text[:below].endswith("\n") else "\n"
+        inline = self._spaced(place, head)
+        return [Edit(place.start, place.end, inline), Edit(below, below, tail + lines)]
+
+    def _mark(self, place: Place, holder: Place, part: str | int) -> int:
+        """The offset behind the colon or dash of a value."""
+        if holder.kind == "mapping":
+            return self.text.index(":", holder.keys[str(part)].end) + 1
+        return self.text.rfind("-", self._line_start(place.start), place.start) + 1
+
+    def _literal_end(self, place: Place) -> int:
+        """Where the lines of a block scalar end, empty ones behind them left alone."""
+        end = place.end
+        body = self.text[:end].rstrip()
+        return self._line_end(len(body))
+
+    # Removing
+
+    def _remove(self, chain: list[Place], parts: Parts) -> list[Edit]:
+        holder = chain[len(parts) - 1].content
+        count = len(holder.values) or len(holder.items)
+        if count == 1 and not holder.flow:
+            empty: Any = {} if holder.kind == "mapping" else []
+            if len(parts) == 1:
+                return [Edit(holder.start, self._line_end(holder.end), "{}\n")]
+            return self._replace(chain[:-1], parts[:-1], empty)
+        spans = _spans(holder, self.text)
+        index = self._index(holder, parts[-1])
+        if holder.flow:
+            return [_flow_removal(spans, index)]
+        start, end = spans[index]
+        first = self._line_start(start)
+        if self.text[first:start].strip():
+            return [Edit(start, spans[index + 1][0], "")]
+        return [Edit(first, self._line_end(end), "")]
+
+    def _index(self, holder: Place, part: str | int) -> int:
+        return list(holder.keys).index(str(part)) if holder.kind == "mapping" else int(part)
+
+
+def _joined(head: str, lines: str) -> str:
+    """A new value behind its dash or key, lines below it, without the last newline."""
+    body = "\n" + lines.rstrip("\n") if lines else ""
+    return (f" {head}" if head else "") + body
+
+
+def _spans(holder: Place, text: str) -> list[tuple[int, int]]:
+    """From the key or dash to the end of the value, for each entry of a collection."""
+    if holder.kind == "mapping":
+        pairs = ((holder.keys[key], value) for key, value in holder.values.items())
+        return [(key.start, max(key.end, value.end)) for key, value in pairs]
+    if holder.flow:
+        return [(item.start, item.end) for item in holder.items]
+    dashes: list[tuple[int, int]] = []
+    for item in holder.items:
+        line = text.rfind("\n", 0, item.start) + 1
+        dash = line + holder.column - 1
+        dashes.append((dash, item.end))
+    return dashes
+
+
+def _flow_removal(spans: list[tuple[int, int]], index: int) -> Edit:
+    start, end = spans[index]
+    if index + 1 < len(spans):
+        return Edit(start, spans[index + 1][0], "")
+    if index > 0:
+        return Edit(spans[index - 1][1], end, "")
+    return Edit(start, end, "")
+
+
+def _nested(parts: Parts, value: Any, old: dict[str, Any]) -> Any:
+    """A value inside of new mappings."""
+    for part in reversed(parts[1:]):
+        value = {str(part): value}
+    return {**old, str(parts[0]): value} if parts else value
