@@ -257,7 +257,7 @@ class Graph:
         if known is None:
             seen, waiting = set(start), list(start)
             while waiting:
-                fresh = self._neighbours[way].get(waiting.pop(), frozenset()) - seen
+                fresh = self._neighbours[way].get(waiting.pop(), set()) - seen
                 seen |= fresh
                 waiting += fresh
             known = self._walks[way, start] = frozenset(seen)
