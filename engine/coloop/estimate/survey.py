@@ -132,6 +132,7 @@ class Survey:
         self.flow = Flow(spec, min(vocabularies, default=None))
         self.phases: tuple[PhaseStep, ...] = phase_steps(spec, self.owners)
         self.engines = tuple(self._engines())
+        self._probe_writers: dict[str, tuple[str, ...]] = {}
         self._engine_of = {node: engine for engine in self.engines for node in engine.writers}
 
     @cached_property
@@ -173,12 +174,18 @@ class Survey:
 
     def probe_writers(self, node: str) -> tuple[str, ...]:
         """Writers that run for an evaluation in place of a dataset."""
+        known = self._probe_writers.get(node)
+        if known is None:
+            known = self._probe_writers[node] = self._find_probe_writers(node)
+        return known
+
+    def _find_probe_writers(self, node: str) -> tuple[str, ...]:
         section: Any = self.spec.nodes[node]
         if section.instead_of is None or section.instead_of not in self.spec.nodes:
             return ()
-        above = self.spec.graph.upstream([node])
-        below = self.spec.graph.downstream([section.instead_of])
-        return tuple(n for n in self.spec.nodes if n in above & below and self.engine_of(n))
+        graph = self.spec.graph
+        between = graph.upstream([node]) & graph.downstream([section.instead_of])
+        return tuple(n for n in self.spec.nodes if n in between and self.engine_of(n))
 
     def decide(self, path: str, value: Any, reason: str) -> Any:
         """Notes a value that the loop left open, and gives it back."""
