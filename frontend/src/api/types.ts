@@ -335,7 +335,12 @@ export type StreamMessage =
   | { kind: "ping"; at: string }
   | { kind: "end"; run: RunSummary };
 
-export interface SampleText {
+/** What a model wrote, and what it was worth. */
+export interface SampleRow {
+  seq: number;
+  step?: number | null;
+  /** Who wrote it. */
+  node?: string | null;
   id?: string;
   prompt?: unknown;
   completion?: unknown;
@@ -344,13 +349,6 @@ export interface SampleText {
   scores?: Record<string, number | null>;
   group?: string | number | null;
   [key: string]: unknown;
-}
-
-export interface SampleRow {
-  seq: number;
-  step: number | null;
-  node: string | null;
-  row: SampleText;
 }
 
 export interface SamplePage {

@@ -101,6 +101,14 @@ export function formatMetric(value: number | null | undefined): string {
   return value.toFixed(3);
 }
 
+/** A number on an axis: as short as it can be. */
+export function formatTick(value: number): string {
+  const size = Math.abs(value);
+  if (size >= 10_000) return formatCount(value);
+  if (size !== 0 && size < 0.001) return value.toExponential(1).replace(".0e", "e");
+  return String(Number(value.toPrecision(3)));
+}
+
 /** "just now", "4 min ago", then a date. */
 export function formatAgo(stamp: string | null | undefined, now: number = Date.now()): string {
   if (!stamp) return DASH;

@@ -59,6 +59,10 @@ export class LiveRun {
       if (topic === "status") topics.add("lines");
       if (step !== this.state.step || topic === "spans") topics.add("gauges");
     }
+    if (topics.has("status") && this.run && this.state.state) {
+      const { state, message, error } = this.state;
+      this.run = { ...this.run, state, message, error };
+    }
     for (const topic of topics) this.tell(topic);
   }
 

@@ -4,7 +4,7 @@
  * Events come in order of `seq`; one that was seen is passed over, so a replay that overlaps does no harm.
  * Unknown types are passed over as well: an older page can watch a newer run.
  */
-import type { RunError, RunEvent, RunState, SampleText } from "@/api/types";
+import type { RunError, RunEvent, RunState, SampleRow } from "@/api/types";
 import { isObject } from "@/lib/paths";
 import { addPoint, createSeries } from "./series";
 import type { LiveState, LogLine, StageSpan } from "./state";
@@ -101,14 +101,10 @@ const HANDLERS: Record<string, Handler> = {
     const rows = Array.isArray(event.rows) ? event.rows : [];
     for (const row of rows) {
       if (!isObject(row)) continue;
+      const node = event.node ?? (typeof row.node === "string" ? row.node : null);
       keep(
         state.samples,
-        {
-          seq: event.seq,
-          step: event.step ?? null,
-          node: event.node ?? null,
-          row: row as unknown as SampleText,
-        },
+        { ...row, seq: event.seq, step: event.step ?? null, node } as SampleRow,
         MAX_SAMPLES,
       );
     }

@@ -6,7 +6,7 @@ import {
   SelectionMode,
   useReactFlow,
 } from "@xyflow/react";
-import { lazy, Suspense, useEffect, useRef } from "react";
+import { lazy, type RefObject, Suspense, useCallback, useEffect, useRef } from "react";
 import { useOpenLoop } from "@/document/context";
 import { useAddSearch } from "@/features/palette/addSearch";
 import { DRAG_TYPE } from "@/features/palette/PaletteItem";
@@ -44,6 +44,7 @@ export function Canvas() {
   const showSearch = useAddSearch((state) => state.show);
   const { screenToFlowPosition } = useReactFlow();
   const add = useAddNode();
+  const { frame, onMoveStart } = useFitOnResize();
   useCenterOnFocus();
 
   const openSearch = (event: React.MouseEvent) => {
@@ -64,6 +65,7 @@ export function Canvas() {
 
   return (
     <section
+      ref={frame}
       aria-label="Graph"
       className="relative h-full w-full"
       onDoubleClick={openSearch}
@@ -90,6 +92,7 @@ export function Canvas() {
         snapToGrid={snaps}
         snapGrid={SNAP}
         fitView
+        onMoveStart={onMoveStart}
         fitViewOptions={FIT}
         minZoom={0.1}
         maxZoom={2}
@@ -129,6 +132,31 @@ export function Canvas() {
       ) : null}
     </section>
   );
+}
+
+/** Keeps the whole graph in view while the panels around it settle, until the user moves the view. */
+function useFitOnResize(): {
+  frame: RefObject<HTMLElement | null>;
+  onMoveStart: (event: unknown) => void;
+} {
+  const frame = useRef<HTMLElement>(null);
+  const isMoved = useRef(false);
+  const { fitView } = useReactFlow();
+  useEffect(() => {
+    if (!frame.current) return;
+    const observer = new ResizeObserver(() => {
+      if (!isMoved.current) void fitView(FIT);
+    });
+    observer.observe(frame.current);
+    return () => observer.disconnect();
+  }, [fitView]);
+  return {
+    frame,
+    onMoveStart: useCallback((event: unknown) => {
+      // Moves by the program come without an event.
+      if (event) isMoved.current = true;
+    }, []),
+  };
 }
 
 /** A click on a problem brings its node into view. */

@@ -30,21 +30,21 @@ export function LiveNodeFooter({ node }: { node: string }) {
 
   return (
     <footer className="loop-node-live tabular">
-      {hasNumbers ? (
-        <span className="truncate" title="Rows and tokens a second over the last steps">
-          {samples === null ? null : formatRate(samples, "rows")}
-          {samples !== null && tokens !== null ? " · " : null}
-          {tokens === null ? null : formatRate(tokens, "tok")}
+      <span className="truncate" title="Rows and tokens a second over the last steps">
+        {hasNumbers ? null : <span className="text-faint">no rate yet</span>}
+        {samples === null ? null : formatRate(samples, "rows")}
+        {samples !== null && tokens !== null ? " · " : null}
+        {tokens === null ? null : formatRate(tokens, "tok")}
+      </span>
+      <span className="flex h-4 items-center gap-2">
+        <span className="loop-node-busy" title="Share of the step's time">
+          <span style={{ transform: `scaleX(${Math.min(1, busy ?? 0)})` }} />
         </span>
-      ) : (
-        <span className="text-faint">no rate yet</span>
-      )}
-      <span className="ml-auto flex items-center gap-1">
-        {busy === null ? null : <span title="Share of the step's time">{formatShare(busy)}</span>}
+        <span className="whitespace-nowrap">{busy === null ? "" : formatShare(busy)}</span>
         {isBottleneck ? (
           <Tooltip text="Bottleneck: most of the step's time goes here" side="top">
             <span className="loop-node-bottleneck">
-              <Flame size={12} aria-hidden="true" /> bottleneck
+              <Flame size={11} aria-hidden="true" /> bottleneck
             </span>
           </Tooltip>
         ) : null}

@@ -23,13 +23,20 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
   const targetKind = useDocument((state) => state.document.nodes[target]?.kind);
   const targetRow = rowOf(kindOf(catalog, targetKind)?.inputs, props.targetHandleId);
   const live = useEdgeActivity(source);
+  // One rate is enough for edges that run side by side.
+  const isFirst = useDocument((state) => {
+    const index = edgeIndex(state.document, id);
+    return !state.document.edges
+      .slice(0, index)
+      .some((one) => portRef(one.from).node === source && portRef(one.to).node === target);
+  });
   if (!edge) return null;
 
   const laneY = typeof props.data?.laneY === "number" ? props.data.laneY : null;
   const line = edgeLine(props, laneY, laneY === null ? 0 : (targetRow % 5) * LANE_STEP);
   const text = edgeText(edge);
   const portType = catalog.port_types[type ?? ""];
-  const label = [text, live?.label].filter(Boolean).join(" · ");
+  const label = [text, isFirst ? live?.label : null].filter(Boolean).join(" · ");
 
   return (
     <>

@@ -5,7 +5,7 @@ export const NODE_WIDTH = 240;
 export const HEADER_HEIGHT = 52;
 export const PORT_HEIGHT = 22;
 export const BODY_PADDING = 8;
-export const LIVE_HEIGHT = 34;
+export const LIVE_HEIGHT = 46;
 export const GRID = 16;
 
 export function nodeHeight(kind: KindInfo | undefined, isLive: boolean): number {

@@ -53,8 +53,9 @@ export function useFlowEdges(nodes: readonly Node[]): FlowEdges {
         reconnectable: !isReadonly,
         markerEnd: {
           type: MarkerType.ArrowClosed,
-          width: 14,
-          height: 14,
+          markerUnits: "userSpaceOnUse",
+          width: 18,
+          height: 18,
           color: portColor(catalog.port_types[output.type]?.color),
         },
         ariaLabel: `${edge.from} to ${edge.to}`,

@@ -41,8 +41,7 @@ export function ChartsPanel() {
       return [part.slice(0, at), part.slice(at + 1).split(",")] as const;
     }),
   );
-  const reporting = new Set([...nodesOf.values()].flat());
-  const allNodes = [...Object.keys(loopNodes).filter((node) => reporting.has(node)), ...reporting];
+  const allNodes = Object.keys(loopNodes);
   const names = orderMetrics(nodesOf.keys());
   const found = names.filter((name) =>
     `${name} ${metricInfo(catalog, name).title}`.toLowerCase().includes(filter.toLowerCase()),

@@ -1,7 +1,9 @@
+const COLORS = 8;
+
 /** One colour for a node in every chart of a run, by its place in the loop. Pure. */
 export function nodeColor(nodes: readonly string[], node: string): string {
-  const index = Math.max(0, nodes.indexOf(node));
-  return `var(--series-${(index % 8) + 1})`;
+  const index = nodes.indexOf(node);
+  return `var(--series-${index < 0 ? COLORS : (index % COLORS) + 1})`;
 }
 
 /** A CSS variable as a value that a canvas understands. */

@@ -1,7 +1,7 @@
 /** uPlot behind a small surface: curves by step with a shared cursor and marks where phases change. */
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
-import { formatMetric } from "@/lib/format";
+import { formatTick } from "@/lib/format";
 import type { ChartData } from "./chartData";
 import { resolveColor } from "./palette";
 
@@ -41,7 +41,7 @@ export function createPlot(host: HTMLElement, options: PlotOptions): Plot {
         drag: { x: true, y: false },
         points: { size: 6 },
       },
-      scales: { x: { time: false } },
+      scales: { x: { time: false }, y: { range: (_, min, max) => roomy(min, max) } },
       padding: [14, 8, 0, 0],
       axes: [
         {
@@ -59,7 +59,7 @@ export function createPlot(host: HTMLElement, options: PlotOptions): Plot {
           font,
           size: 52,
           space: 32,
-          values: (_, ticks) => ticks.map((tick) => formatMetric(tick)),
+          values: (_, ticks) => ticks.map((tick) => formatTick(tick)),
         },
       ],
       series: [
@@ -101,6 +101,15 @@ export function createPlot(host: HTMLElement, options: PlotOptions): Plot {
   };
 }
 
+/** A little air above and below; a flat line lies in the middle, zero at the foot. */
+function roomy(min: number | null, max: number | null): [number, number] {
+  if (min === null || max === null || !Number.isFinite(min) || !Number.isFinite(max)) return [0, 1];
+  if (min === max)
+    return min === 0 ? [0, 1] : [min - Math.abs(min) * 0.2, max + Math.abs(max) * 0.2];
+  const air = (max - min) * 0.06;
+  return [min >= 0 && min < air ? 0 : min - air, max + air];
+}
+
 function drawPhases(plot: uPlot, phases: readonly PhaseLine[], ink: string, font: string): void {
   const { ctx, bbox } = plot;
   ctx.save();
@@ -109,6 +118,7 @@ function drawPhases(plot: uPlot, phases: readonly PhaseLine[], ink: string, font
   ctx.strokeStyle = ink;
   ctx.lineWidth = devicePixelRatio;
   ctx.setLineDash([3 * devicePixelRatio, 3 * devicePixelRatio]);
+  ctx.textAlign = "left";
   ctx.textBaseline = "bottom";
   let free = Number.NEGATIVE_INFINITY;
   for (const { step, name } of phases) {

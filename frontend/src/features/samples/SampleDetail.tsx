@@ -6,15 +6,13 @@ import { Button } from "@/ui/Button";
 import { sampleText } from "./sampleText";
 
 const TEXTS = ["prompt", "completion", "target"];
-const IN_TABLE = new Set([...TEXTS, "reward", "scores", "advantage", "node"]);
+const IN_TABLE = new Set([...TEXTS, "reward", "scores", "advantage", "node", "seq", "step"]);
 
 /** A sample in full. */
 export function SampleDetail({ row }: { row: SampleRow }) {
-  const rest = Object.entries(row.row).filter(
-    ([name, value]) => !IN_TABLE.has(name) && value !== null,
-  );
+  const rest = Object.entries(row).filter(([name, value]) => !IN_TABLE.has(name) && value !== null);
   const copy = () => {
-    navigator.clipboard.writeText(JSON.stringify(row.row, null, 2)).then(
+    navigator.clipboard.writeText(JSON.stringify(row, null, 2)).then(
       () => toast("Copied the sample"),
       () => toast.error("The browser does not let the page write to the clipboard."),
     );
@@ -22,16 +20,14 @@ export function SampleDetail({ row }: { row: SampleRow }) {
   return (
     <div className="flex flex-col gap-3">
       <div className="grid gap-3 lg:grid-cols-2">
-        {TEXTS.filter((name) => row.row[name] !== undefined && row.row[name] !== null).map(
-          (name) => (
-            <section key={name} className="min-w-0">
-              <h4 className="pb-1 text-muted text-xs">{formatName(name)}</h4>
-              <pre className="max-h-72 overflow-auto whitespace-pre-wrap break-words rounded-2 border border-line bg-surface p-2 font-mono text-xs">
-                {sampleText(row.row[name])}
-              </pre>
-            </section>
-          ),
-        )}
+        {TEXTS.filter((name) => row[name] !== undefined && row[name] !== null).map((name) => (
+          <section key={name} className="min-w-0">
+            <h4 className="pb-1 text-muted text-xs">{formatName(name)}</h4>
+            <pre className="max-h-72 overflow-auto whitespace-pre-wrap break-words rounded-2 border border-line bg-surface p-2 font-mono text-xs">
+              {sampleText(row[name])}
+            </pre>
+          </section>
+        ))}
       </div>
       <div className="flex flex-wrap items-center gap-x-4 gap-y-1 text-muted text-xs">
         {rest.map(([name, value]) => (

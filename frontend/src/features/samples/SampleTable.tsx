@@ -2,10 +2,13 @@ import { ChevronRight } from "lucide-react";
 import { Fragment, useState } from "react";
 import type { SampleRow } from "@/api/types";
 import { formatMetric } from "@/lib/format";
+import { Button } from "@/ui/Button";
 import { SampleDetail } from "./SampleDetail";
 import { sampleText } from "./sampleText";
 
 export type Sorting = "given" | "best" | "worst";
+
+const PAGE = 100;
 
 interface SampleTableProps {
   rows: readonly SampleRow[];
@@ -15,13 +18,14 @@ interface SampleTableProps {
 /** A line a sample; pressed, it opens to the whole text. */
 export function SampleTable({ rows, sorting }: SampleTableProps) {
   const [open, setOpen] = useState<string | null>(null);
-  const scorers = [...new Set(rows.flatMap((row) => Object.keys(row.row.scores ?? {})))];
-  const reward = (row: SampleRow) => row.row.reward ?? Number.NEGATIVE_INFINITY;
+  const [count, setCount] = useState(PAGE);
+  const scorers = [...new Set(rows.flatMap((row) => Object.keys(row.scores ?? {})))];
+  const reward = (row: SampleRow) => row.reward ?? Number.NEGATIVE_INFINITY;
   const sorted =
     sorting === "given"
       ? rows
       : rows.toSorted((a, b) => (reward(b) - reward(a)) * (sorting === "best" ? 1 : -1));
-  const hasAdvantage = rows.some((row) => typeof row.row.advantage === "number");
+  const hasAdvantage = rows.some((row) => typeof row.advantage === "number");
 
   return (
     <div className="min-h-0 flex-1 overflow-auto">
@@ -48,8 +52,8 @@ export function SampleTable({ rows, sorting }: SampleTableProps) {
           </tr>
         </thead>
         <tbody>
-          {sorted.map((row, index) => {
-            const key = `${row.seq} ${row.row.id ?? index} ${index}`;
+          {sorted.slice(0, count).map((row, index) => {
+            const key = `${row.seq} ${row.id ?? index} ${index}`;
             const isOpen = open === key;
             return (
               <Fragment key={key}>
@@ -67,21 +71,19 @@ export function SampleTable({ rows, sorting }: SampleTableProps) {
                       <ChevronRight size={14} className={isOpen ? "rotate-90" : ""} />
                     </button>
                   </td>
-                  <td className="max-w-28 truncate text-muted">
-                    {String(row.row.node ?? row.node ?? "")}
-                  </td>
-                  <td className="max-w-0 truncate font-mono">{sampleText(row.row.prompt)}</td>
-                  <td className="max-w-0 truncate font-mono">{sampleText(row.row.completion)}</td>
+                  <td className="max-w-28 truncate text-muted">{row.node ?? ""}</td>
+                  <td className="max-w-0 truncate font-mono">{sampleText(row.prompt)}</td>
+                  <td className="max-w-0 truncate font-mono">{sampleText(row.completion)}</td>
                   <td className="tabular text-right font-medium">
-                    <RewardValue value={row.row.reward ?? null} />
+                    <RewardValue value={row.reward ?? null} />
                   </td>
                   {scorers.map((scorer) => (
                     <td key={scorer} className="tabular text-right">
-                      {formatMetric(row.row.scores?.[scorer])}
+                      {formatMetric(row.scores?.[scorer])}
                     </td>
                   ))}
                   {hasAdvantage ? (
-                    <td className="tabular text-right">{formatMetric(row.row.advantage)}</td>
+                    <td className="tabular text-right">{formatMetric(row.advantage)}</td>
                   ) : null}
                 </tr>
                 {isOpen ? (
@@ -99,6 +101,13 @@ export function SampleTable({ rows, sorting }: SampleTableProps) {
           })}
         </tbody>
       </table>
+      {sorted.length > count ? (
+        <div className="p-3 text-center">
+          <Button size="small" onClick={() => setCount(count + PAGE)}>
+            Show more, {sorted.length - count} left
+          </Button>
+        </div>
+      ) : null}
     </div>
   );
 }

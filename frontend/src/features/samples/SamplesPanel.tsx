@@ -80,6 +80,6 @@ export function SamplesPanel() {
   );
 }
 
-export function writerOf(row: SampleRow): string {
-  return String(row.row.node ?? row.node ?? "");
+function writerOf(row: SampleRow): string {
+  return row.node ?? "";
 }

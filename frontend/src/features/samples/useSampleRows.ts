@@ -4,7 +4,7 @@ import { fetchSamples } from "@/api/routes";
 import type { SampleRow } from "@/api/types";
 import { useLiveRun, useLiveVersion } from "@/live/hooks";
 
-const LIMIT = 200;
+const LIMIT = 1000;
 
 interface SampleRows {
   rows: SampleRow[];
