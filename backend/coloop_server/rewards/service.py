@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from coloop.errors import ColoopError
-from coloop.spec.builtins import Builtin
+from coloop.spec.builtins import Builtin, BuiltinSource
 from coloop_server.errors import Invalid
 from coloop_server.rewards.schemas import RowProblem, TriedReward, TryReward
 
@@ -44,9 +44,7 @@ def try_builtin(body: TryReward) -> TriedReward:
     from coloop.rewards.builtin import score_builtin
     from coloop.rewards.scoring import ScoringRow
 
-    source = read_source(
-        {key: value for key, value in (body.source or {}).items() if key != "type"}
-    )
+    source = read_source({**(body.source or {}), "type": "builtin"})
     start = time.monotonic()
     scores: list[Any] = [None] * len(body.rows)
     error = None
@@ -72,7 +70,7 @@ def try_builtin(body: TryReward) -> TriedReward:
 
 def read_source(given: dict[str, Any]) -> Builtin:
     try:
-        source: Builtin = TypeAdapter(Builtin).validate_python(given)
+        source: Builtin = TypeAdapter(BuiltinSource).validate_python(given)
     except ValidationError as error:
         problem = error.errors(include_input=False)[0]
         field = ".".join(str(part) for part in problem["loc"][1:])

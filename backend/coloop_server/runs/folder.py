@@ -1,7 +1,8 @@
 """A run on disk, as the server sees it: `runs/<run id>/`.
 
-The driver owns the folder while it lives; the server reads, and appends requests to `control.jsonl`.
-Only when a driver is dead does the server write the event that the driver can no longer write.
+The driver owns the folder while it lives; the server reads, and appends requests to
+`control.jsonl`. Only when a driver is dead does the server write the event that the driver can no
+longer write.
 """
 
 import json

@@ -1,8 +1,8 @@
 """One run that goes on: its files, its process, and what is asked of it.
 
-The driver's own word is final: a run is over when its event file says so. Only a driver that is gone
-without a last word, or that does not stop in time, is judged by the server, which then writes the
-missing event itself, so that every reader of the folder sees the same end.
+The driver's own word is final: a run is over when its event file says so. Only a driver that is
+gone without a last word, or that does not stop in time, is judged by the server, which then writes
+the missing event itself, so that every reader of the folder sees the same end.
 """
 
 import logging

@@ -38,7 +38,7 @@ def list_unfinished(session: Session) -> Sequence[RunRow]:
 
 
 def claim_queued(session: Session, count: int, launcher: str) -> list[RunRow]:
-    """Move the oldest queued runs to `starting`; a run that was stopped meanwhile is not claimed."""
+    """Move the oldest queued runs to `starting`; one that was stopped meanwhile is not claimed."""
     queued = RunRow.state == RunStateName.QUEUED
     query = select(RunRow.id).where(queued).order_by(RunRow.created_at).limit(count)
     claimed = []
@@ -73,9 +73,7 @@ def mark_stopping(session: Session, run_id: str) -> bool:
     """Note that a run was asked to stop; False when it has ended."""
     ask = update(RunRow).where(RunRow.id == run_id, RunRow.state.in_(UNFINISHED))
     asked_at = func.coalesce(RunRow.stop_asked_at, bindparam(None, datetime.now(UTC), UtcDateTime))
-    return changed(
-        session, ask.values(state=RunStateName.STOPPING.value, stop_asked_at=asked_at)
-    )
+    return changed(session, ask.values(state=RunStateName.STOPPING.value, stop_asked_at=asked_at))
 
 
 def requeue(session: Session, run_id: str, *, attempt: int, forced: bool) -> bool:

@@ -15,9 +15,7 @@ class Input(BaseModel):
 
 
 class Output(BaseModel):
-    model_config = ConfigDict(
-        extra="forbid", from_attributes=True, use_attribute_docstrings=True
-    )
+    model_config = ConfigDict(extra="forbid", from_attributes=True, use_attribute_docstrings=True)
 
 
 class NewRun(Input):

@@ -4,9 +4,9 @@
       gauges.json ---------> | version of gauges sent    | --> hello, events, gauges, ping, end
       hub: "there is news" -> wake up                    |
 
-A client has no queue that could grow: it has a cursor, and what it has not read yet lies in the file.
-Gauges that came between two messages are left out. A client that does not take a message in time is
-closed with 4008 and resumes with `after=`.
+A client has no queue that could grow: it has a cursor, and what it has not read yet lies in the
+file. Gauges that came between two messages are left out. A client that does not take a message in
+time is closed with 4008 and resumes with `after=`.
 """
 
 import asyncio
@@ -136,7 +136,7 @@ class Stream:
         await asyncio.wait_for(sending, self.send_seconds)
 
     async def cut_off(self) -> None:
-        """The close waits behind what was sent already; a client that takes nothing never sees it."""
+        """The close waits behind what was sent; a client that takes nothing never sees it."""
         with suppress(TimeoutError, WebSocketDisconnect, RuntimeError):
             await asyncio.wait_for(self.socket.close(TOO_SLOW, "resume"), CLOSE_SECONDS)
 

@@ -5,8 +5,8 @@
     launcher <--start, end---- | liveness, deadlines, queue, new folders   |
       (threads of a pool)      +-------------------------------------------+
 
-A row of the database is written by this thread alone once its run is queued; routes only insert rows
-and ask. After a restart everything is known again from the rows and the folders.
+A row of the database is written by this thread alone once its run is queued; routes only insert
+rows and ask. After a restart everything is known again from the rows and the folders.
 """
 
 import logging
@@ -23,7 +23,7 @@ from coloop.events import ControlRequest, RunStateName
 from coloop.spec.io import parse
 from coloop_server.database.connect import Sessions
 from coloop_server.database.tables import RunRow
-from coloop_server.launchers.protocol import LaunchFailed, Launcher, Order
+from coloop_server.launchers.protocol import Launcher, LaunchFailed, Order
 from coloop_server.runs import repository
 from coloop_server.runs.hub import Hub
 from coloop_server.runs.live import LiveRun
@@ -238,7 +238,9 @@ class Supervisor:
 
     def root_of(self, row: RunRow) -> Path:
         spec = parse(row.yaml).spec
-        return self.settings.allowed_roots[0] if spec is None else self.settings.roots.base_for(spec)
+        return (
+            self.settings.allowed_roots[0] if spec is None else self.settings.roots.base_for(spec)
+        )
 
     def log_path(self, run_id: str) -> Path:
         return self.settings.data_dir / "logs" / f"{run_id}.log"

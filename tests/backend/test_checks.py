@@ -1,0 +1,281 @@
+"""What the editor asks while a loop is drawn."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from coloop_server.settings import Settings
+
+
+def codes(answer: dict[str, Any]) -> list[str]:
+    return [found["code"] for found in answer["report"]["diagnostics"]]
+
+
+def test_the_catalog_has_a_version_to_ask_by(client: TestClient) -> None:
+    first = client.get("/api/catalog")
+    again = client.get("/api/catalog", headers={"If-None-Match": first.headers["etag"]})
+
+    assert set(first.json()) >= {"version", "kinds", "port_types", "algorithms", "schema", "levels"}
+    assert "actor" in first.json()["kinds"]
+    assert any(one["name"] == "tiny-qwen3" for one in first.json()["architectures"])
+    assert again.status_code == 304
+    assert again.content == b""
+
+
+def test_a_check_gives_report_estimate_and_plan_in_one_answer(
+    client: TestClient, loop: str
+) -> None:
+    by_text = client.post("/api/check", json={"yaml": loop}).json()
+    spec = client.post("/api/spec/parse", json={"yaml": loop}).json()["spec"]
+    by_spec = client.post("/api/check", json={"spec": spec}).json()
+
+    assert by_text["report"]["ok"] is True
+    assert by_text["estimate"]["parameters"]["actor"] > 0
+    assert by_text["estimate"]["gpus"][0]["fits"] is True
+    phase = by_text["plan"]["phases"][0]
+    assert phase["learn"] == ["actor.rewards"]
+    assert phase["stages"][0] == "problems.load"
+    assert "actor.learn" in phase["stages"]
+    assert by_spec["plan"] == by_text["plan"]
+
+
+def test_errors_of_a_loop_are_findings_with_a_place(client: TestClient, loop: str) -> None:
+    broken = loop.replace("exact.scores -> actor.rewards", "exact.scores -> actor.reward")
+
+    answer = client.post("/api/check", json={"yaml": broken})
+
+    assert answer.status_code == 200
+    report = answer.json()["report"]
+    assert report["ok"] is False
+    finding = report["diagnostics"][0]
+    assert finding["line"] == broken[: broken.index("actor.reward\n")].count("\n") + 1
+    assert answer.json()["plan"] is None
+
+
+def test_text_that_is_no_yaml_is_a_finding_too(client: TestClient) -> None:
+    answer = client.post("/api/check", json={"yaml": "nodes: {a: [1, 2"}).json()
+
+    assert answer["report"]["ok"] is False
+    assert codes(answer)[0].startswith("yaml.")
+    assert answer["estimate"] is None
+
+
+def test_what_does_not_run_yet_is_said_before_run_is_pressed(client: TestClient, loop: str) -> None:
+    later = loop.replace("engine: torch", "engine: vllm")
+
+    checked = client.post("/api/check", json={"yaml": later}).json()
+    started = client.post("/api/runs", json={"yaml": later})
+
+    assert checked["report"]["ok"] is True
+    assert "run.not_yet_runnable" in codes(checked)
+    assert started.status_code == 422
+    assert started.json()["code"] == "spec.invalid"
+    found = started.json()["detail"]["diagnostics"]
+    assert [one["code"] for one in found] == ["run.not_yet_runnable"]
+
+
+def test_a_loop_with_errors_is_not_run(client: TestClient, loop: str) -> None:
+    broken = loop.replace("  - exact.scores -> actor.rewards\n", "")
+
+    answer = client.post("/api/runs", json={"yaml": broken})
+
+    assert answer.status_code == 422
+    assert answer.json()["detail"]["ok"] is False
+    assert client.get("/api/runs").json() == []
+
+
+def test_a_loop_over_its_budget_wants_to_be_forced(
+    client: TestClient, loop: str, run_until: Any
+) -> None:
+    big = loop.replace("hardware: {preset: cpu}", "hardware: {preset: cpu, memory_budget: 0.0001}")
+
+    asked = client.post("/api/runs", json={"yaml": big})
+    forced = client.post("/api/runs", json={"yaml": big, "force": True})
+
+    assert asked.status_code == 409
+    assert asked.json()["code"] == "memory.over_budget"
+    assert "force" in asked.json()["message"]
+    assert forced.status_code == 201
+    run_until(forced.json()["id"], "finished")
+
+
+def test_parsing_gives_the_data_as_it_is_written(client: TestClient, loop: str) -> None:
+    text = loop + "layout: {actor: [1, 2]}\n"
+
+    answer = client.post("/api/spec/parse", json={"yaml": text}).json()
+
+    assert answer["diagnostics"] == []
+    assert answer["layout"] == {"actor": [1, 2]}
+    assert answer["spec"]["edges"][0] == "problems.rows -> actor.prompts"
+    assert "run" not in answer["spec"]
+
+
+def test_patching_keeps_comments_and_number_formats(client: TestClient, loop: str) -> None:
+    change = {"op": "set", "path": "nodes.actor.rollout.temperature", "value": 0.7}
+
+    by_change = client.post("/api/spec/patch", json={"yaml": loop, "changes": [change]}).json()
+    spec = client.post("/api/spec/parse", json={"yaml": loop}).json()["spec"]
+    spec["nodes"]["actor"]["rollout"]["temperature"] = 0.7
+    by_spec = client.post("/api/spec/patch", json={"yaml": loop, "spec": spec}).json()
+
+    assert by_change["yaml"] == by_spec["yaml"]
+    assert by_change["spec"]["nodes"]["actor"]["rollout"]["temperature"] == 0.7
+    assert "# A loop that a person wrote." in by_change["yaml"]
+    assert "lr: 3.0e-4" in by_change["yaml"]
+    assert "# kept as it is written" in by_change["yaml"]
+
+
+def test_patching_to_a_draft_with_errors_still_writes_it(client: TestClient, loop: str) -> None:
+    spec = client.post("/api/spec/parse", json={"yaml": loop}).json()["spec"]
+    spec["nodes"]["judge"] = {"kind": "reward"}
+
+    answer = client.post("/api/spec/patch", json={"yaml": loop, "spec": spec})
+
+    assert answer.status_code == 200
+    assert answer.json()["spec"] is None
+    assert answer.json()["diagnostics"]
+    assert "judge" in answer.json()["yaml"]
+    assert "# A loop that a person wrote." in answer.json()["yaml"]
+
+
+def test_a_patch_of_nothing_is_refused_with_its_path(client: TestClient, loop: str) -> None:
+    change = {"op": "remove", "path": "nodes.nobody"}
+
+    answer = client.post("/api/spec/patch", json={"yaml": loop, "changes": [change]})
+
+    assert answer.status_code == 422
+    assert answer.json()["detail"]["diagnostics"][0]["code"] == "structure.unknown_path"
+
+
+def test_a_dump_reads_back_as_the_same_loop(client: TestClient, loop: str) -> None:
+    spec = client.post("/api/spec/parse", json={"yaml": loop}).json()["spec"]
+
+    text = client.post("/api/spec/dump", json={"spec": spec}).json()["yaml"]
+
+    again = client.post("/api/check", json={"yaml": text}).json()
+    assert again["report"]["ok"] is True
+    assert "#" not in text
+
+
+def test_fitting_changes_the_text_and_says_why(client: TestClient) -> None:
+    preset = client.get("/api/presets/loops/grpo-qwen2.5-7b-8xH100").json()["yaml"]
+
+    answer = client.post("/api/fit", json={"yaml": preset, "budget_gib": 60})
+
+    assert answer.status_code == 200
+    body = answer.json()
+    assert body["changes"]
+    assert all(change["reason"] for change in body["changes"])
+    assert body["spec"]["hardware"]["memory_budget"] < 1
+    first = body["changes"][0]
+    assert str(first["new"]) in body["yaml"]
+
+
+def test_presets_are_listed_with_what_runs_here(client: TestClient) -> None:
+    loops = {one["name"]: one for one in client.get("/api/presets/loops").json()}
+    hardware = client.get("/api/presets/hardware").json()
+    models = client.get("/api/presets/models").json()
+
+    assert loops["grpo-arithmetic"]["runnable_here"] is True
+    assert loops["grpo-arithmetic"]["title"]
+    text = client.get("/api/presets/loops/grpo-arithmetic").json()
+    assert text["spec"]["name"] == "grpo-arithmetic"
+    assert {"cpu", "8xH100"} <= {one["name"] for one in hardware}
+    assert "tiny-qwen3" in {one["name"] for one in models}
+    missing = client.get("/api/presets/loops/grpo-arithmetik")
+    assert missing.status_code == 404
+    assert missing.json()["code"] == "preset.not_found"
+    assert "grpo-arithmetic" in missing.json()["message"]
+
+
+def test_a_preset_finds_its_own_data_wherever_the_server_stands(
+    client: TestClient, settings: Settings
+) -> None:
+    text = client.get("/api/presets/loops/grpo-from-file").json()["yaml"]
+
+    answer = client.post("/api/check", json={"yaml": text}).json()
+
+    assert answer["report"]["ok"] is True, answer["report"]
+
+
+def test_a_check_looks_at_no_file_outside_of_the_roots(
+    client: TestClient, settings: Settings, loop: str, tmp_path: Path
+) -> None:
+    (tmp_path / "secret.jsonl").write_text('{"prompt": "1", "answer": "2"}\n')
+    task = "{type: task, task: arithmetic, split: train}"
+    inside = loop.replace(task, "{type: file, path: none.jsonl}")
+    outside = loop.replace(task, f"{{type: file, path: {tmp_path}/none.jsonl}}")
+    settings.allowed_roots[0].mkdir()
+
+    seen = client.post("/api/check", json={"yaml": inside}).json()
+    unseen = client.post("/api/check", json={"yaml": outside}).json()
+
+    assert seen["report"]["ok"] is False
+    assert "none.jsonl" in str(seen["report"])
+    assert "none.jsonl" not in str(unseen["report"])
+
+
+def test_the_servers_own_data_lies_in_no_root(settings: Settings, tmp_path: Path) -> None:
+    roots = settings.model_copy(update={"allowed_roots": (tmp_path,)}).roots
+
+    assert roots.admits(tmp_path / "mine.jsonl")
+    assert roots.admits(settings.runs_dir / "r" / "samples" / "step-1.jsonl")
+    assert not roots.admits(settings.data_dir / "ray" / "token")
+    assert not roots.admits(settings.data_dir / "coloop.db")
+
+
+@pytest.mark.parametrize("count", [5])
+def test_a_check_is_quick(client: TestClient, loop: str, count: int) -> None:
+    client.post("/api/check", json={"yaml": loop})
+
+    seconds = []
+    for _ in range(count):
+        start = time.process_time()
+        client.post("/api/check", json={"yaml": loop})
+        seconds.append(time.process_time() - start)
+
+    assert min(seconds) < 0.1
+
+
+def test_a_python_reward_is_tried_in_a_process_of_its_own(client: TestClient) -> None:
+    rows = [
+        {"prompt": "1+1=", "completion": "2", "answer": "2"},
+        {"completion": "3", "answer": "4"},
+    ]
+    code = "def reward(prompts, completions, answer, **columns):\n    print('hello')\n"
+    good = code + "    return [float(c == a) for c, a in zip(completions, answer)]\n"
+    sly = "def reward(prompts, **columns):\n    return [len(open('/etc/passwd').read())]\n"
+    endless = "def reward(prompts, completions, **columns):\n    while True: pass\n"
+
+    def tried(code: str) -> dict[str, Any]:
+        body = {"code": code, "rows": rows, "timeout_seconds": 1}
+        answer = client.post("/api/rewards/preview", json=body)
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+    assert tried(good)["scores"] == [1.0, 0.0]
+    assert "hello" in tried(good)["printed"]
+    for bad in (sly, endless, "def rew", ""):
+        assert tried(bad)["error"], bad
+
+
+def test_a_built_in_reward_is_tried_on_the_same_rows(client: TestClient) -> None:
+    rows = [{"completion": "2", "answer": "2"}, {"completion": "3", "answer": "4"}]
+
+    good = client.post(
+        "/api/rewards/preview", json={"source": {"name": "exact_match"}, "rows": rows}
+    )
+    none = client.post(
+        "/api/rewards/preview", json={"source": {"name": "exact_much"}, "rows": rows}
+    )
+    both = client.post(
+        "/api/rewards/preview", json={"source": {"name": "exact_match"}, "code": "", "rows": rows}
+    )
+
+    assert good.json()["scores"] == [1.0, 0.0]
+    assert none.json()["code"] == "reward.invalid"
+    assert both.json()["code"] == "request.invalid"

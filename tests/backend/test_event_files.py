@@ -1,0 +1,169 @@
+"""Reading run folders: growing files, broken lines, and logs of jobs that run elsewhere."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from coloop.events import MARK, EditRequest, StopRequest
+from coloop_server.launchers.follow import MarkedLog
+from coloop_server.runs.eventlog import EventLog
+from coloop_server.runs.folder import RunFolder
+from coloop_server.runs.summary import Summary
+from coloop_server.runs.watch import Watch
+
+
+def line(seq: int, type: str = "log", **fields: Any) -> str:
+    event = {"seq": seq, "at": "2026-01-01T00:00:00Z", "run": "r", "attempt": 1, "type": type}
+    return json.dumps(event | fields) + "\n"
+
+
+def seqs(log: EventLog, after: int = 0, limit: int = 10**6) -> list[int]:
+    return [seq for seq, _ in log.read(after, limit)]
+
+
+def test_a_log_grows_and_a_half_written_line_waits(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    log = EventLog(path)
+    assert log.refresh() == []
+    whole, half = line(1) + line(2), line(3)
+    path.write_text(whole + half[:20])
+
+    assert [event["seq"] for event in log.refresh()] == [1, 2]
+    assert log.refresh() == []
+    path.write_text(whole + half)
+
+    assert [event["seq"] for event in log.refresh()] == [3]
+    assert seqs(log) == [1, 2, 3]
+
+
+def test_any_part_of_a_long_log_is_found_again(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_text("".join(line(seq, message="x" * (seq % 50)) for seq in range(1, 5001)))
+    log = EventLog(path)
+    while log.refresh():
+        pass
+
+    for after in (0, 1, 127, 128, 129, 1000, 2951, 2952, 4999, 5000, 9999):
+        assert seqs(log, after, 3) == [seq for seq in range(after + 1, after + 4) if seq <= 5000]
+
+
+def test_what_is_no_event_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    broken = [
+        "\n",
+        "{\n",
+        "[]\n",
+        '{"seq": "1", "type": "log"}\n',
+        '{"seq": true, "type": "log"}\n',
+    ]
+    text = line(1) + "".join(broken) + line(2) + line(2, message="again") + line(3)
+    path.write_bytes(text.encode() + b"\xff\xfe\n" + line(4).encode())
+    log = EventLog(path)
+    log.refresh()
+
+    assert seqs(log) == [1, 2, 3, 4]
+    assert "again" not in dict(log.read(0, 9))[2]
+
+
+def test_numbers_that_are_no_json_leave_as_null(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    text = line(1, "metrics", metrics={"loss": 1}).replace(": 1}", ": NaN}")
+    path.write_text(text)
+    log = EventLog(path)
+    log.refresh()
+
+    assert json.loads(log.read(0, 1)[0][1])["metrics"] == {"loss": None}
+
+
+def test_a_log_that_was_begun_anew_is_read_anew(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_text("".join(line(seq) for seq in range(1, 20)))
+    log = EventLog(path)
+    log.refresh()
+    path.write_text(line(1))
+
+    assert [event["seq"] for event in log.refresh()] == [1]
+    assert seqs(log) == [1]
+
+
+def test_a_summary_keeps_the_last_word_and_survives_odd_events() -> None:
+    summary = Summary()
+    odd: list[dict[str, Any]] = [
+        {"type": "run.state", "state": "dancing"},
+        {"type": "run.state", "state": "failed", "message": 7, "error": "x", "at": "yesterday"},
+        {"type": "metrics", "metrics": [1], "node": 3},
+        {"type": "metrics", "metrics": {"a": "x", "b": True, "c": 1.5, "d": None}, "node": "n"},
+        {"type": "log", "step": "three", "attempt": -1},
+        {"type": "log", "step": 10**30, "at": "2026-01-01T00:00:00+05:00"},
+    ]
+    for event in odd:
+        summary.add({"seq": 1, **event})
+
+    assert summary.state == "failed"
+    assert summary.message is None
+    assert summary.error is None
+    assert summary.metrics == {"n.c": 1.5, "n.d": None}
+    assert summary.step is None
+
+
+def test_gauges_of_an_earlier_attempt_do_not_count(tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").write_text(line(1, "log", attempt=2, step=4))
+    gauges = {"at": "2026-01-01T00:00:01Z", "attempt": 1, "step": 9, "steps_total": 10}
+    (tmp_path / "gauges.json").write_text(json.dumps(gauges))
+    watch = Watch(tmp_path)
+
+    assert watch.poll()
+    assert watch.summary.step == 4
+    assert watch.gauges is not None
+    (tmp_path / "gauges.json").write_text("{")
+    watch.poll()
+    assert json.loads(watch.gauges)["step"] == 9
+
+
+def test_requests_are_lines_that_the_driver_reads(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    assert folder.ask(StopRequest()) is False
+    folder.path.mkdir()
+
+    folder.ask(EditRequest(changes={"nodes.a.training.optimizer.lr": 1e-4}))
+    folder.ask(StopRequest(by="page"))
+
+    lines = [json.loads(text) for text in folder.control.read_text().splitlines()]
+    assert [one["type"] for one in lines] == ["edit", "stop"]
+
+
+def test_marked_lines_become_the_same_files_however_they_are_cut(tmp_path: Path) -> None:
+    text = "".join(
+        [
+            "Ray says hello\n",
+            MARK + line(1),
+            MARK + '{"type":"gauges","gauges":{"step":1}}\n',
+            "a line of the driver\n",
+            MARK + line(2),
+            MARK + line(2),
+            MARK + "{broken\n",
+        ]
+    )
+    for size in (1, 7, 1000):
+        folder = RunFolder(tmp_path / f"by-{size}")
+        log = MarkedLog(folder)
+        for start in range(0, len(text), size):
+            log.take(text[start : start + size])
+
+        assert folder.events.read_text() == line(1) + line(2)
+        assert json.loads(folder.gauges.read_text()) == {"step": 1}
+        engine = (folder.path / "engine.log").read_text()
+        assert engine == "Ray says hello\na line of the driver\n"
+
+
+def test_a_log_that_comes_again_from_its_start_adds_only_what_is_new(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    first = "one\n" + MARK + line(1)
+    MarkedLog(folder).take(first)
+
+    later = MarkedLog(folder)
+    later.restart()
+    later.take(first + "two\n" + MARK + line(2))
+
+    assert folder.events.read_text() == line(1) + line(2)
+    assert (folder.path / "engine.log").read_text() == "one\ntwo\n"
