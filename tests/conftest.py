@@ -1,0 +1,38 @@
+"""What all tests share: golden files that can be rewritten, and the one Ray of the session."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+RAY_CPUS = 8
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden",
+        action="store_true",
+        help="write golden files anew instead of comparing with them; review the diff",
+    )
+
+
+@pytest.fixture
+def update_golden(request: pytest.FixtureRequest) -> bool:
+    """Whether golden files are to be written instead of compared."""
+    return bool(request.config.getoption("--update-golden"))
+
+
+@pytest.fixture(scope="session")
+def local_ray() -> Iterator[None]:
+    """The one Ray of the test session; what a test starts on it, the test ends."""
+    ray = pytest.importorskip("ray")
+    before = os.environ.get("PYTHONPATH", "")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "engine"), before]))
+    ray.init(
+        num_cpus=RAY_CPUS, include_dashboard=False, log_to_driver=False, configure_logging=False
+    )
+    yield
+    ray.shutdown()
+    os.environ["PYTHONPATH"] = before
