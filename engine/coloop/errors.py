@@ -19,6 +19,7 @@ tree ends an operation: a file that cannot be read, a worker that died, user cod
       BackendMissing          a library that the spec asks for is not installed
       DataError               a dataset cannot be read as the spec says
       UserCodeError           a reward, filter, template or environment of the user failed
+      NothingLearned          for many steps in a row no goal of the phase came any nearer
       StorageFull             a checkpoint or sample file could not be written
       CheckpointError         a checkpoint is missing, damaged or of another loop
       StopRequested           the run was asked to stop (control flow, not a failure)
@@ -157,6 +158,12 @@ class UserCodeError(ColoopError):
         self.node = node
         self.row = row
         self.traceback = traceback
+
+
+class NothingLearned(ColoopError):
+    """For many steps in a row nothing was learned and no buffer got a row; the message says why."""
+
+    code = "run.nothing_learned"
 
 
 class StorageFull(ColoopError):

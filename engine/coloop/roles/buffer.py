@@ -74,10 +74,10 @@ class BufferRole:
         """Whether `capacity` rows were taken since the phase started."""
         return self._memory.written >= self._section.capacity
 
-    def phase_starts(self, phase: PhasePlan, steps: int | None) -> None:
+    def phase_starts(self, phase: PhasePlan, updates: Mapping[str, int]) -> None:
         """A phase that fills the buffer opens an iteration; one that passes over it counts
         passes."""
-        del steps
+        del updates
         memory = self._memory
         memory.written = 0
         self._counts_passes = phase.epochs_of == self._node
@@ -240,6 +240,7 @@ class BufferRole:
         return Outcome(
             samples=memory.serial - before,
             metrics={"rows": len(memory.entries), "written": memory.serial - before},
+            is_idle=memory.serial == before,
         )
 
     def _take(

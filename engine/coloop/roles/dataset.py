@@ -46,9 +46,9 @@ class DatasetRole:
             outputs["pairs"] = table
         return Outcome(outputs=outputs, samples=len(rows))
 
-    def phase_starts(self, phase: PhasePlan, steps: int | None) -> None:
+    def phase_starts(self, phase: PhasePlan, updates: Mapping[str, int]) -> None:
         """A phase that counts passes over this dataset begins with a new pass."""
-        del steps
+        del updates
         if phase.epochs_of == self._node and self._cursor.position:
             self._cursor.drawn = (self._cursor.epoch + 1) * self._cursor.rows
 

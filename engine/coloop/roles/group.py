@@ -26,11 +26,15 @@ class GroupRole:
         self._is_new_phase = False
         self._phase_updates: int | None = None
 
-    def phase_starts(self, phase: PhasePlan, updates: int | None) -> None:
+    def phase_starts(self, phase: PhasePlan, updates: Mapping[str, int]) -> None:
         """A phase's entry begins: schedules of the learning rate start anew."""
-        if any(self._context.groups.get(port.split(".")[0]) == self._group for port in phase.learn):
+        learners = {port.split(".")[0] for port in phase.learn}
+        members = sorted(node for node in learners if self._is_member(node))
+        if members:
+            turns = len(members) if self._order else 1
+            known = [updates[node] for node in members if node in updates]
             self._is_new_phase = True
-            self._phase_updates = updates
+            self._phase_updates = turns * max(known) if known else None
 
     def run(self, call: Call) -> Outcome:
         if call.verb == "sync":
@@ -38,10 +42,10 @@ class GroupRole:
         return self._learn(call)
 
     def _learn(self, call: Call) -> Outcome:
+        before = self._waiting
         loads, details = self._loads(call)
         if not any(load.items for load in loads):
-            message = f"{self._group}: nothing to learn from in step {call.step}"
-            return Outcome(detail={"ports": details}, alerts=[("learn.no_rows", message)])
+            return self._nothing_to_learn(call, before, details)
         rules = self._context.spec.schedule.learn
         rule = next(
             (rules[n] for n in (self._group, *(lo.node for lo in loads)) if n in rules), None
@@ -52,7 +56,7 @@ class GroupRole:
                 loads=tuple(load for load in loads if load.items),
                 seed=derive_seed(self._context.seed, self._group, call.step, "learn"),
                 updates=rule.updates if rule else 1,
-                order=tuple(n for n in self._context.spec.schedule.order if self._is_member(n)),
+                order=self._order,
                 is_new_phase=self._is_new_phase,
                 phase_updates=self._phase_updates,
             )
@@ -64,6 +68,24 @@ class GroupRole:
             tokens=reply.tokens,
             detail={"ports": details, "version": reply.version},
         )
+
+    def _nothing_to_learn(
+        self, call: Call, waiting_before: int, details: list[dict[str, Any]]
+    ) -> Outcome:
+        """Rows may be waiting until there are enough of them; else a person is told."""
+        detail = {"ports": details, "waiting": self._waiting}
+        if self._waiting > waiting_before:
+            return Outcome(detail=detail)
+        message = f"{self._group}: nothing to learn from in step {call.step}"
+        return Outcome(detail=detail, alerts=[("learn.no_rows", message)], is_idle=True)
+
+    @property
+    def _waiting(self) -> int:
+        return sum(map(len, self._kept.values()))
+
+    @property
+    def _order(self) -> tuple[str, ...]:
+        return tuple(n for n in self._context.spec.schedule.order if self._is_member(n))
 
     def _is_member(self, node: str) -> bool:
         return self._context.groups.get(node) == self._group

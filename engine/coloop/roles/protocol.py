@@ -82,6 +82,8 @@ class Outcome:
     """For the step's line in the log: rows, groups, what each edge delivered."""
     alerts: Sequence[tuple[str, str]] = ()
     """(code, message) of what a person should look at."""
+    is_idle: bool = False
+    """Learn and write: the stage brought its goal no nearer."""
 
 
 class Hosts(Protocol):

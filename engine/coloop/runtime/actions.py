@@ -53,12 +53,16 @@ class Actions:
         self._copied: list[str] = []
         self._refreshed_at: dict[str, int] = {}
 
-    def phase_starts(self, entry: Entry, steps: int | None) -> bool:
-        """Do what refers to the start of this phase; true where a checkpoint is asked for."""
+    def phase_starts(self, entry: Entry, updates: Mapping[str, int]) -> bool:
+        """Do what refers to the start of this phase; true where a checkpoint is asked for.
+
+        Args:
+            updates: by learner, how many the phase will bring; missing where that is not known.
+        """
         for role in self._roles.values():
             starts = getattr(role, "phase_starts", None)
             if starts is not None:
-                starts(entry.plan, steps)
+                starts(entry.plan, updates)
         self._start_copies(entry.plan)
         self._follow_at(entry.plan)
         asked = [self._do(actions) for actions in entry.actions]

@@ -7,10 +7,9 @@
         start/
 
 A checkpoint is written into a folder aside and renamed when it is whole; older ones are removed
-only after
-that. A checkpoint without a manifest does not exist. Where the disk is full the aside folder is
-removed and
-the last whole checkpoint stays.
+only after that. A checkpoint without a manifest does not exist. Where the disk is full the aside
+folder is removed and the last whole checkpoint stays. A writer that was killed leaves folders
+whose names begin with a dot; who opens the checkpoints next clears them up.
 """
 
 import json
@@ -50,19 +49,26 @@ class Checkpoints:
 
     def __init__(self, folder: Path, keep: int) -> None:
         self._folder = folder
-        self._keep = keep
+        self.keep = keep
+        """Newest ones that stay."""
+        self._clear_up()
 
     def write(
         self, step: int, state: Mapping[str, Any], saver: Saver, *, best: bool = False
     ) -> Path:
-        """Write a checkpoint of this step; the last whole one survives whatever goes wrong."""
+        """Write a checkpoint of this step; the last whole one survives whatever goes wrong.
+
+        Raises:
+            StorageFull, CheckpointError: nothing was written.
+        """
         final = self._folder / f"step-{step}"
         aside = self._folder / f".step-{step}.new"
         try:
             shutil.rmtree(aside, ignore_errors=True)
             aside.mkdir(parents=True)
             saver.save(aside)
-            manifest = {"version": MANIFEST_VERSION, "step": step, "best": best, **state}
+            is_best = best or self._is_best(final)
+            manifest = {"version": MANIFEST_VERSION, "step": step, "best": is_best, **state}
             (aside / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
             if final.exists():
                 old = self._folder / f".step-{step}.old"
@@ -71,9 +77,10 @@ class Checkpoints:
                 shutil.rmtree(old, ignore_errors=True)
             else:
                 aside.rename(final)
-        except OSError as error:
+        except (OSError, StorageFull, CheckpointError) as error:
             shutil.rmtree(aside, ignore_errors=True)
-            raise StorageFull(
+            kind = CheckpointError if isinstance(error, CheckpointError) else StorageFull
+            raise kind(
                 f"checkpoint of step {step} could not be written to {self._folder}: {error}; "
                 "the checkpoint before it is untouched"
             ) from error
@@ -92,10 +99,25 @@ class Checkpoints:
         found = [checkpoint for checkpoint in self.all() if checkpoint.best]
         return found[-1] if found else None
 
+    @staticmethod
+    def _is_best(path: Path) -> bool:
+        """A step that is written again stays the best."""
+        return (path / MANIFEST).exists() and bool(_read_manifest(path).get("best"))
+
+    def _clear_up(self) -> None:
+        for old in self._folder.glob(".step-*.old"):
+            final = self._folder / old.name.removeprefix(".").removesuffix(".old")
+            if (final / MANIFEST).exists():
+                shutil.rmtree(old, ignore_errors=True)
+            else:
+                old.rename(final)
+        for aside in self._folder.glob(".step-*.new"):
+            shutil.rmtree(aside, ignore_errors=True)
+
     def _remove_old(self, just_written: int) -> None:
         found = self.all()
         best = next((c for c in reversed(found) if c.best), None)
-        for checkpoint in found[: -self._keep] if self._keep else []:
+        for checkpoint in found[: -self.keep] if self.keep else []:
             if checkpoint.step != just_written and checkpoint is not best:
                 shutil.rmtree(checkpoint.path, ignore_errors=True)
 

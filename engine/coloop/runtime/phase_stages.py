@@ -1,14 +1,14 @@
 """Which stages this step has: the phase's, less the learners that pause in it (`learn.X.every`,
 `.after`)."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from coloop.plan.compile import Compiler
-from coloop.plan.types import Refill, Stage
+from coloop.plan.types import PhasePlan, Refill, Stage
 from coloop.runtime.timeline import Moment
-from coloop.spec.graph import LoopSpec
+from coloop.spec.schedule import LearnRule
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +23,12 @@ class Due:
 class PhaseStages:
     """Counts each learner's live steps; the same live ports give the same stages."""
 
-    def __init__(self, spec: LoopSpec, compiler: Compiler) -> None:
-        self._spec = spec
+    def __init__(self, rules: Callable[[], Mapping[str, LearnRule]], compiler: Compiler) -> None:
+        """
+        Args:
+            rules: `schedule.learn` as it is at this moment.
+        """
+        self._rules = rules
         self._compiler = compiler
         self._live_steps: dict[str, int] = {}
         self._known: dict[tuple[int, frozenset[tuple[str, str]]], Due] = {}
@@ -33,7 +37,9 @@ class PhaseStages:
         """What this step runs."""
         phase = moment.phase
         ports = [tuple(name.split(".")) for name in phase.learn]
-        live = frozenset((node, port) for node, port in ports if self._is_due(node))
+        live = frozenset(
+            (node, port) for node, port in ports if self._is_due(node, self._steps_of(node))
+        )
         key = (phase.index, live)
         if key not in self._known:
             if len(live) == len(ports):
@@ -45,18 +51,37 @@ class PhaseStages:
 
     def done(self, moment: Moment) -> None:
         """Count the step for every learner that was live in it."""
-        for node in {name.partition(".")[0] for name in moment.phase.learn}:
-            self._live_steps[node] = self._live_steps.get(node, 0) + 1
+        for node in _learners(moment.phase):
+            self._live_steps[node] = self._steps_of(node) + 1
 
-    def _is_due(self, node: str) -> bool:
-        rule = self._spec.schedule.learn.get(node)
+    def updates_ahead(self, phase: PhasePlan, steps: int | None) -> dict[str, int]:
+        """By learner, how many updates so many steps of a phase bring; empty where not known."""
+        if steps is None:
+            return {}
+        updates = {}
+        for node in _learners(phase):
+            rule = self._rules().get(node)
+            begin = self._steps_of(node)
+            due = sum(self._is_due(node, step) for step in range(begin, begin + steps))
+            updates[node] = due * (rule.updates if rule is not None else 1)
+        return updates
+
+    def _steps_of(self, node: str) -> int:
+        """Steps in which the learner was live, over the whole run."""
+        return self._live_steps.get(node, 0)
+
+    def _is_due(self, node: str, step: int) -> bool:
+        rule = self._rules().get(node)
         if rule is None:
             return True
-        steps = self._live_steps.get(node, 0)
-        return steps >= rule.after and (steps - rule.after) % rule.every == 0
+        return step >= rule.after and (step - rule.after) % rule.every == 0
 
     def state(self) -> dict[str, Any]:
         return {"live_steps": self._live_steps}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self._live_steps = dict(state["live_steps"])
+
+
+def _learners(phase: PhasePlan) -> set[str]:
+    return {name.partition(".")[0] for name in phase.learn}

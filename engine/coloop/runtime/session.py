@@ -1,8 +1,8 @@
 """A run at work: everything that `run_loop` speaks of, and the state that a resume brings back.
 
 The session owns no weights and knows no algorithm: it moves the timeline, asks the executor for
-stages, the
-checkpoints for folders and the recorder for events, and passes readings to the triggers.
+stages, the checkpoints for folders and the recorder for events, and passes readings to the
+triggers.
 """
 
 import logging
@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from coloop.cluster import Cluster
-from coloop.errors import SpecProblem, StopRequested, StorageFull
+from coloop.errors import CheckpointError, ColoopError, SpecProblem, StopRequested, StorageFull
 from coloop.events import (
     AlertEvent,
-    CheckpointEvent,
     CheckpointRequest,
+    ControlRequest,
     EditEvent,
     EditRequest,
     Gauges,
@@ -39,6 +39,8 @@ from coloop.runtime.checkpoint import Checkpoints
 from coloop.runtime.control import Control
 from coloop.runtime.executor import Executor, Situation, Unrolled, Watcher
 from coloop.runtime.fields import Fields
+from coloop.runtime.idleness import Idleness
+from coloop.runtime.keeper import Keeper
 from coloop.runtime.pace import Pace
 from coloop.runtime.phase_stages import PhaseStages
 from coloop.runtime.probes import Probes
@@ -49,6 +51,9 @@ from coloop.runtime.triggers import TriggerWatch
 from coloop.spec.schedule import Trigger
 
 logger = logging.getLogger(__name__)
+
+GOALS = ("learn", "write")
+"""Verbs of the stages for whose sake a step runs."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -69,8 +74,6 @@ class Parts:
     control: Control
     samples: Samples
     actions: Actions
-    checkpoint_every: int | None
-    best_metric: str | None
 
 
 @dataclass(slots=True)
@@ -94,9 +97,12 @@ class Session(Watcher):
         self._step_has_learned = False
         self._controller = _Controller()
         self._fired: list[Trigger] = []
+        self._requests: list[ControlRequest] = []
         self._best: float | None = None
         self.readings: dict[str, float] = {}
-        self._checkpointed_at: int | None = None
+        self._idleness = Idleness()
+        self._keeper = Keeper(parts.checkpoints, parts.actions, parts.recorder, self.state)
+        self._is_whole = True
         parts.cluster.on_tick(self._tick)
 
     # --- the loop's words
@@ -109,8 +115,12 @@ class Session(Watcher):
         """Begin a phase: what refers to its start happens, then its `do`."""
         parts = self._parts
         parts.context.spec = parts.fields.at(self.timeline.entering())
+        self._is_whole = False
         entry = self.timeline.enter()
-        wants_checkpoint = parts.actions.phase_starts(entry, self.timeline.steps_of_phase)
+        updates = parts.phase_stages.updates_ahead(entry.plan, self.timeline.steps_of_phase)
+        wants_checkpoint = parts.actions.phase_starts(entry, updates)
+        self._is_whole = True
+        self._keeper.note_change()
         parts.recorder.record(
             PhaseEvent(
                 phase=entry.plan.name,
@@ -122,6 +132,9 @@ class Session(Watcher):
                 step=self.timeline.step,
             )
         )
+        if self.timeline.steps_of_phase == 0:
+            message = f"phase {entry.plan.name} has no steps: {entry.plan.epochs_of} has no rows"
+            self._alert("warning", "phase.empty", message, node=entry.plan.epochs_of)
         if wants_checkpoint:
             self._checkpoint()
 
@@ -129,7 +142,11 @@ class Session(Watcher):
         """End a phase."""
         entry = self.timeline.current
         assert entry is not None
+        for buffer in self.timeline.not_full():
+            message = f"{buffer} is not full after {entry.plan.max_steps} steps; the run goes on"
+            self._alert("warning", "buffer.not_full", message, node=buffer)
         self.timeline.leave()
+        self._keeper.note_change()
         self._parts.recorder.record(
             PhaseEvent(
                 phase=entry.plan.name,
@@ -142,25 +159,51 @@ class Session(Watcher):
         )
 
     def step(self, moment: Moment) -> None:
-        """One unrolling of the graph. A stop before anything was learned takes the step back
-        whole."""
+        """One unrolling of the graph. Where it ends before anything was learned, by a stop or a
+        failure, the step is taken back whole."""
         parts = self._parts
-        self._step_has_learned = False
+        self._step_has_learned = self._is_whole = False
         parts.context.spec = parts.fields.at(moment)
-        memory = {node: role.remember() for node, role in parts.roles.items()}
+        take_back = self._memory()
         self._controller = _Controller(step_began=time.monotonic())
+        self._idleness.step_begins()
         due = parts.phase_stages.due(moment)
         situation = Situation(step=moment.step, phase=moment.phase.name, live=due.live)
         try:
             unrolled = self._executor.run(due.stages, situation, due.refills)
         except StopRequested:
-            for node, role in parts.roles.items():
-                role.recall(memory[node])
-            self.timeline.take_back_step()
+            take_back()
             self._stop()
+        except ColoopError:
+            if not self._step_has_learned and not self._is_changing_weights:
+                take_back()
+            raise
         parts.phase_stages.done(moment)
         parts.fields.step_done(moment)
         self._after_step(moment, unrolled)
+        self._is_whole = True
+        self._keeper.note_change()
+        self._idleness.step_finished(moment.step, moment.phase.name)
+
+    def _memory(self) -> Callable[[], None]:
+        """What undoes the step that begins now."""
+        parts = self._parts
+        memory = {node: role.remember() for node, role in parts.roles.items()}
+        readings, fired = parts.triggers.state(), list(self._fired)
+
+        def take_back() -> None:
+            for node, role in parts.roles.items():
+                role.recall(memory[node])
+            parts.triggers.load_state(readings)
+            self._fired = fired
+            self.timeline.take_back_step()
+            self._is_whole = True
+
+        return take_back
+
+    @property
+    def _is_changing_weights(self) -> bool:
+        return self._stage is not None and self._stage.verb in ("learn", "sync")
 
     def evaluate_due(self) -> None:
         """Probes that are due at this step and have not been read yet."""
@@ -177,29 +220,51 @@ class Session(Watcher):
         wants_stop = False
         for trigger in fired:
             self._alert("info", "trigger.fired", f"{trigger.when.metric} set off a trigger")
+            self._is_whole = False
             stops, wants_checkpoint = parts.actions.obey(trigger.do, self.timeline)
+            self._is_whole = True
+            self._keeper.note_change()
             wants_stop |= stops
             if wants_checkpoint:
                 self._checkpoint()
-        self._take_requests()
-        every = parts.checkpoint_every
+        self._obey_requests()
+        every = parts.context.spec.run.checkpoint_every
         if every and self.timeline.step and self.timeline.step % every == 0:
-            self._checkpoint()
+            self._try(self._keeper.write_once)
         if wants_stop or parts.control.stop_is_wanted:
             self._stop()
 
     def finish(self) -> None:
-        self._checkpoint()
+        self._keeper.write_once(self.timeline.step)
         self._become(RunStateName.FINISHED)
+
+    def rescue(self, failure: BaseException) -> None:
+        """Save what a failed run has, where it stands between two steps."""
+        if not self._is_whole or isinstance(failure, StorageFull | CheckpointError):
+            return
+        try:
+            self._keeper.write_changes(self.timeline.step)
+        except (ColoopError, OSError) as error:
+            logger.warning("the state before the failure was not saved: %s", error)
+
+    def close(self) -> None:
+        """End what roles have started."""
+        for role in self._parts.roles.values():
+            close = getattr(role, "close", None)
+            if close is not None:
+                close()
+
+    @property
+    def node_at_work(self) -> str | None:
+        """The node whose stage is running."""
+        return self._stage.node if self._stage is not None else None
 
     # --- what the executor tells
     # --------------------------------------------------------------------
 
     def noticed(self, node: str, code: str, message: str) -> None:
         self._alert("warning", code, message, node=node)
-
-    def learning_begins(self) -> None:
-        self._step_has_learned = True
+        self._idleness.noticed(code, message)
 
     def stage_started(self, stage: Stage, situation: Situation) -> None:
         self._stage = stage
@@ -233,7 +298,7 @@ class Session(Watcher):
             ):
                 self._report(node, metrics, situation)
         for code, message in outcome.alerts:
-            self._alert("warning", code, message, node=stage.node)
+            self.noticed(stage.node, code, message)
         if outcome.detail:
             parts.recorder.record(
                 LogEvent(
@@ -245,6 +310,10 @@ class Session(Watcher):
                 )
             )
         self._stage = None
+        self._step_has_learned |= stage.verb == "learn"
+        if stage.verb in GOALS:
+            self._idleness.goal_finished(stage.name, is_idle=outcome.is_idle)
+        self._collect_requests()
         self._show_if_due()
         if parts.control.stop_is_wanted and not self._step_has_learned:
             raise StopRequested("between stages")
@@ -288,6 +357,7 @@ class Session(Watcher):
             except StopRequested:
                 self._stop()
             parts.probes.mark_read(probe, step)
+            self._keeper.note_change()
             situation = Situation(step=step, phase=phase)
             self._report(probe.node, metrics, situation)
             self._note_best(probe.node, metrics)
@@ -303,18 +373,25 @@ class Session(Watcher):
                 self._fired += self._parts.triggers.read(f"{node}.{name}", value, situation.phase)
 
     def _note_best(self, node: str, metrics: Mapping[str, float]) -> None:
-        metric = self._parts.best_metric
+        metric = self._parts.context.spec.run.best
         if metric is None or not metric.startswith(f"{node}."):
             return
         value = metrics.get(metric.partition(".")[2])
         if value is not None and (self._best is None or value > self._best):
             self._best = value
+            best = {metric: value}
             if self.timeline.step:
-                self._checkpoint(best=True)
+                self._try(lambda step: self._keeper.write(step, best=best))
 
-    def _take_requests(self) -> None:
+    def _collect_requests(self) -> None:
+        """Read what is asked; a stop counts at once, the rest waits for the end of the step."""
+        self._requests += self._parts.control.take()
+
+    def _obey_requests(self) -> None:
         parts = self._parts
-        for request in parts.control.take():
+        self._collect_requests()
+        requests, self._requests = self._requests, []
+        for request in requests:
             if isinstance(request, EditRequest):
                 self._edit(request)
             elif isinstance(request, CheckpointRequest):
@@ -329,35 +406,26 @@ class Session(Watcher):
         except SpecProblem as problem:
             self._alert("warning", "control.edit_refused", str(problem))
             return
+        self._keeper.note_change()
         self._parts.recorder.record(
             EditEvent(changes=dict(request.changes), by=request.by, step=self.timeline.step)
         )
 
-    def _checkpoint(self, *, best: bool = False) -> None:
-        parts = self._parts
-        step = self.timeline.step
-        if self._checkpointed_at == step and not best:
-            return
+    def _checkpoint(self) -> None:
+        self._try(self._keeper.write_changes)
+
+    def _try(self, write: Callable[[int], None]) -> None:
+        """A checkpoint on the way may fail: the run goes on, and a person is told."""
+        self._parts.checkpoints.keep = self._parts.context.spec.run.keep
         try:
-            path = parts.checkpoints.write(step, self.state(), parts.actions, best=best)
-        except StorageFull as error:
+            write(self.timeline.step)
+        except (StorageFull, CheckpointError) as error:
             self._alert("error", "checkpoint.failed", str(error))
-            return
-        self._checkpointed_at = step
-        parts.recorder.record(
-            CheckpointEvent(
-                path=str(path.relative_to(parts.recorder.folder)),
-                best=best,
-                step=step,
-                metrics={self._parts.best_metric: self._best}
-                if best and self._parts.best_metric
-                else {},
-            )
-        )
 
     def _stop(self) -> None:
+        self._stage = None
         self._become(RunStateName.STOPPING)
-        self._checkpoint()
+        self._keeper.write_changes(self.timeline.step)
         self._become(RunStateName.STOPPED)
         raise StopRequested("the run was asked to stop")
 
@@ -386,7 +454,7 @@ class Session(Watcher):
         self._show(None)
 
     def _tick(self, poll: Poll | None) -> bool:
-        self._take_requests()
+        self._collect_requests()
         if self._parts.recorder.gauges_are_due():
             self._show(poll)
         return self._parts.control.stop_is_wanted and not self._step_has_learned
@@ -449,6 +517,7 @@ class Session(Watcher):
         parts = self._parts
         self.timeline.load_state(state["timeline"])
         parts.fields.load_state(state["fields"])
+        parts.context.spec = parts.fields.at(self.timeline.now())
         parts.triggers.load_state(state["triggers"])
         parts.probes.load_state(state["probes"])
         parts.phase_stages.load_state(state["phase_stages"])
@@ -457,4 +526,4 @@ class Session(Watcher):
             role.load_state(state["roles"][node])
         self._best = state["best"]
         self._fired = [parts.triggers.triggers[index] for index in state["fired"]]
-        self._checkpointed_at = self.timeline.step
+        self._keeper.note_resumed(self.timeline.step)

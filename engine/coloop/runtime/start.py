@@ -50,6 +50,7 @@ SPEC_FILE = "spec.yaml"
 PLAN_FILE = "plan.json"
 LOG_FILE = "engine.log"
 ORIGIN_FILE = "origin.json"
+CHECKPOINTS = "checkpoints"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,8 +129,10 @@ def _run(request: RunRequest, plan: Plan, folder: Path, recorder: Recorder) -> R
         if session is None:
             recorder.record(RunStateEvent(state=state))
     except BaseException as failure:
-        state, error = RunStateName.FAILED, _error_of(failure)
+        state, error = RunStateName.FAILED, _error_of(failure, session)
         logger.exception("the run failed")
+        if session is not None and isinstance(failure, Exception):
+            session.rescue(failure)
         with suppress(OSError):
             recorder.record(RunStateEvent(state=state, error=error, message=error.message))
         if not isinstance(failure, Exception):
@@ -138,11 +141,20 @@ def _run(request: RunRequest, plan: Plan, folder: Path, recorder: Recorder) -> R
         if cluster is not None:
             cluster.close()
         if session is not None:
-            session.show_last(state)
-            write_report(folder, request.spec, session, state)
+            _close(session, request.spec, folder, state)
         logging.getLogger("coloop").removeHandler(log)
         log.close()
     return RunResult(state=state, folder=folder, error=error)
+
+
+def _close(session: Session, spec: LoopSpec, folder: Path, state: RunStateName) -> None:
+    """The last words of a run; none of them can change how it ended."""
+    session.close()
+    session.show_last(state)
+    try:
+        write_report(folder, spec, session, state)
+    except OSError as error:
+        logger.warning("the report was not written: %s", error)
 
 
 def build_session(
@@ -177,8 +189,7 @@ def build_session(
         **roles,
         **{f"weights:{name}": role for name, role in group_roles.items()},
     }
-    storage = Path(spec.run.storage).expanduser() if spec.run.storage else folder
-    checkpoints = Checkpoints(storage / "checkpoints", spec.run.keep)
+    checkpoints = Checkpoints(folder / CHECKPOINTS, spec.run.keep)
     probe_roles = {n: role for n, role in roles.items() if isinstance(role, EvaluateRole)}
     parts = Parts(
         plan=plan,
@@ -188,15 +199,13 @@ def build_session(
         timeline=timeline,
         fields=fields,
         triggers=TriggerWatch(triggers=spec.schedule.triggers),
-        phase_stages=PhaseStages(spec, Compiler(spec, lineage)),
+        phase_stages=PhaseStages(lambda: context.spec.schedule.learn, Compiler(spec, lineage)),
         probes=Probes(plan, context, probe_roles),
         checkpoints=checkpoints,
         recorder=recorder,
         control=control,
         samples=Samples(folder),
         actions=Actions(context, weights, everyone, fields, checkpoints),
-        checkpoint_every=spec.run.checkpoint_every,
-        best_metric=spec.run.best,
     )
 
     places = {id(edge): index for index, edge in enumerate(spec.edges)}
@@ -230,7 +239,7 @@ def _folder(request: RunRequest) -> Path:
             raise RunNotFound(f"{request.resume} is no run folder: it has no {SPEC_FILE}")
         return request.resume
     folder = request.runs_dir / (request.run_id or new_run_id(request.spec.name))
-    if folder.exists() and any(folder.iterdir()):
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise RunFolderExists(
             f"{folder} exists and is not empty; choose another run id, or go on with "
             f"`--resume {folder.name}`"
@@ -241,7 +250,16 @@ def _folder(request: RunRequest) -> Path:
     (folder / ORIGIN_FILE).write_text(json.dumps(origin), encoding="utf-8")
     plan = compile_plan(request.spec)
     (folder / PLAN_FILE).write_text(plan.model_dump_json(indent=1), encoding="utf-8")
+    if request.spec.run.storage is not None:
+        _store_elsewhere(folder, request.root / Path(request.spec.run.storage).expanduser())
     return folder
+
+
+def _store_elsewhere(folder: Path, storage: Path) -> None:
+    """Checkpoints lie in the storage, in a folder of this run; the run folder leads there."""
+    target = (storage / folder.name / CHECKPOINTS).resolve()
+    target.mkdir(parents=True, exist_ok=True)
+    (folder / CHECKPOINTS).symlink_to(target, target_is_directory=True)
 
 
 def read_origin(folder: Path) -> Path:
@@ -287,13 +305,13 @@ def _log_into(folder: Path) -> logging.Handler:
     return handler
 
 
-def _error_of(failure: BaseException) -> RunError:
+def _error_of(failure: BaseException, session: Session | None) -> RunError:
     lines = traceback.format_exception(failure)
     return RunError(
         code=getattr(failure, "code", "run.failed")
         if isinstance(failure, ColoopError)
         else "run.failed",
         message=str(failure) or type(failure).__name__,
-        node=getattr(failure, "node", None),
+        node=getattr(failure, "node", None) or (session.node_at_work if session else None),
         traceback="".join(lines)[-8000:],
     )

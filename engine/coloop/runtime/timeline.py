@@ -163,12 +163,17 @@ class Timeline:
             total += steps if entry.index >= self.entry else 0
         return total + self.step - self.step_in_phase if self._is_entered else total + self.step
 
+    def not_full(self) -> tuple[str, ...]:
+        """Buffers that the current entry waits for."""
+        until = self.entries[self.entry].plan.until
+        return tuple(buffer for buffer in until if not self._sources.is_full(buffer))
+
     def _entry_is_over(self, plan: PhasePlan) -> bool:
         if self._must_leave:
             return True
         if self.steps_of_phase is not None and self.step_in_phase >= self.steps_of_phase:
             return True
-        return bool(plan.until) and all(self._sources.is_full(buffer) for buffer in plan.until)
+        return bool(plan.until) and not self.not_full()
 
     def _steps_of(self, plan: PhasePlan) -> int | None:
         if plan.epochs is not None and plan.epochs_of is not None:
@@ -186,12 +191,16 @@ class Timeline:
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
+        """Go on where `state` was taken; a fork may have another number of steps."""
         self.entry = state["entry"]
         self.step = state["step"]
         self.step_in_phase = state["step_in_phase"]
         self.steps_of_phase = state["steps_of_phase"]
         self._must_leave = state["must_leave"]
         self._is_entered = state["is_entered"]
+        current = self.current
+        if current is not None and self._is_entered and current.plan.steps is not None:
+            self.steps_of_phase = current.plan.steps
 
 
 def steps_for_epochs(rows: int, rows_per_step: int, epochs: float) -> int:

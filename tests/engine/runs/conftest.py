@@ -1,4 +1,4 @@
-"""Whole runs in the test's own process: tiny versions of the three loops, small enough for seconds."""
+"""Whole runs in the test's own process: tiny versions of the three loops."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ LOOPS = ROOT / "presets" / "loops"
 Event = dict[str, Any]
 
 LENGTH = {"type": "builtin", "name": "length", "max": 6}
-"""A reward that differs between the texts of a random model, so that there is something to learn."""
+"""A reward that differs between the texts of a random model: there is something to learn."""
 
 DIGIT = {"type": "builtin", "name": "regex", "pattern": "([0-9])", "scale": [0, 9]}
 """The same for rows without tokens of their own."""
@@ -127,12 +127,16 @@ class Ended:
         return [value for value in found if value is not None]
 
     def readings(self, after: int = 0) -> dict[tuple[Any, ...], Any]:
-        """Every metric of every step after the given one, as the last attempt has it; times apart."""
+        """Every metric of every step after the given one, as the last attempt has it.
+
+        Times are left out, and what a sync says of a rollout engine, which a resumed run builds
+        only when something is written.
+        """
         found: dict[tuple[Any, ...], Any] = {}
         for event in self.of("metrics"):
             if event["step"] > after:
                 for name, value in event["metrics"].items():
-                    if not name.startswith("step/"):
+                    if not name.startswith(("step/", "sync/")):
                         key = (event["step"], event.get("node"), name)
                         found.setdefault(key, []).append((event["attempt"], value))
         return {
@@ -268,3 +272,18 @@ def finished() -> Callable[[Ended], Ended]:
 def equal() -> Callable[[Mapping[str, Tensor], Mapping[str, Tensor]], bool]:
     """Compares tensors bit for bit."""
     return same
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Ended]:
+    """The uninterrupted run of a text, done once however many tests compare with it."""
+    runner = Runner(tmp_path_factory.mktemp("whole"))
+    known: dict[str, Ended] = {}
+
+    def run_whole(text: str) -> Ended:
+        if text not in known:
+            known[text] = runner(text)
+            assert known[text].state is RunStateName.FINISHED, known[text].error
+        return known[text]
+
+    return run_whole

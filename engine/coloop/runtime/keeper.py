@@ -1,0 +1,67 @@
+"""When the state of a run goes to disk, and that nothing of it is written twice or lost.
+
+A checkpoint belongs to a step. What changes at a step after its checkpoint was written (a phase
+that began, a trigger that was obeyed, an edit) is noted, so that a stop writes it again whole.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from coloop.events import CheckpointEvent
+from coloop.runtime.checkpoint import Checkpoints, Saver
+from coloop.runtime.recorder import Recorder
+
+State = Callable[[], Mapping[str, Any]]
+
+
+class Keeper:
+    """The checkpoints of a run at work."""
+
+    def __init__(
+        self, checkpoints: Checkpoints, saver: Saver, recorder: Recorder, state: State
+    ) -> None:
+        """
+        Args:
+            state: all that a resume needs besides the weights, as it is at this moment.
+        """
+        self._checkpoints = checkpoints
+        self._saver = saver
+        self._recorder = recorder
+        self._state = state
+        self._written_step: int | None = None
+        self._is_changed = True
+
+    def note_change(self) -> None:
+        """Something that a resume needs is no longer as the last checkpoint has it."""
+        self._is_changed = True
+
+    def note_resumed(self, step: int) -> None:
+        """The run stands where the checkpoint of this step stands."""
+        self._written_step, self._is_changed = step, False
+
+    def write_once(self, step: int) -> None:
+        """A checkpoint of this step, unless there is one."""
+        if self._written_step != step:
+            self.write(step)
+
+    def write_changes(self, step: int) -> None:
+        """A checkpoint with everything that a resume needs, unless the last one has it."""
+        if self._written_step != step or self._is_changed:
+            self.write(step)
+
+    def write(self, step: int, *, best: Mapping[str, float | None] | None = None) -> None:
+        """Write a checkpoint of this step; raises `StorageFull` or `CheckpointError`.
+
+        Args:
+            best: the readings by which it is the best so far.
+        """
+        path = self._checkpoints.write(step, self._state(), self._saver, best=best is not None)
+        self._written_step, self._is_changed = step, False
+        self._recorder.record(
+            CheckpointEvent(
+                path=str(path.relative_to(self._recorder.folder)),
+                best=best is not None,
+                step=step,
+                metrics=dict(best or {}),
+            )
+        )

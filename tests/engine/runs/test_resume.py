@@ -1,0 +1,155 @@
+"""Exact resume: k steps, a stop, and N - k steps more give what N steps give, bit for bit."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from coloop.events import RunStateName
+
+Event = Mapping[str, Any]
+Place = Callable[[Event], bool]
+
+
+def at_stage(stage: str, step: int, *, done: bool = True) -> Place:
+    """The moment when a stage of a step begins or ends."""
+    kind = "stage.finished" if done else "stage.started"
+    return lambda event: event["type"] == kind and event["stage"] == stage and event["step"] == step
+
+
+def at_phase(name: str, state: str, turn: int = 1) -> Place:
+    """The moment when a phase begins or ends."""
+    return lambda event: (
+        event["type"] == "phase"
+        and event["phase"] == name
+        and event["state"] == state
+        and event["round"] == turn
+    )
+
+
+def at_metrics(node: str, step: int) -> Place:
+    """The moment when a node's readings of a step are told."""
+    return lambda event: (
+        event["type"] == "metrics" and event.get("node") == node and event["step"] == step
+    )
+
+
+PLACES: dict[str, tuple[str, Place]] = {
+    "before the first step": ("grpo-arithmetic", lambda event: event["type"] == "run.state"),
+    "between phases": ("grpo-arithmetic", at_phase("warm-up", "finished")),
+    "when a phase begins": ("grpo-arithmetic", at_phase("rl", "started")),
+    "after generation": ("grpo-arithmetic", at_stage("actor.generate", 5)),
+    "after credit": ("grpo-arithmetic", at_stage("actor.credit", 6)),
+    "while learning": ("grpo-arithmetic", at_stage("actor.learn", 5, done=False)),
+    "after learning": ("grpo-arithmetic", at_stage("actor.learn", 6)),
+    "in a probe": ("grpo-arithmetic", at_stage("held_out.load", 4)),
+    "at the last step": ("grpo-arithmetic", at_stage("actor.sync", 7)),
+    "with a buffer half full": ("spin", at_stage("iterations.write", 4)),
+    "while a buffer is written": ("spin", at_stage("real_or_own.prepare", 5)),
+    "in the first pass over a buffer": ("spin", at_stage("previous.score", 7)),
+    "between the iterations": ("spin", at_phase("train", "finished")),
+    "in the second iteration": ("spin", at_stage("policy.learn", 13)),
+    "while one of two learns": ("two-halves", at_stage("tens.learn", 4, done=False)),
+    "between two learners": ("two-halves", at_stage("tens.learn", 4)),
+    "before a joint reward": ("two-halves", at_stage("units.generate", 5)),
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_stopped_run_goes_on_as_if_it_had_never_stopped(
+    place: str,
+    runner: Callable[..., Any],
+    tiny: Callable[..., str],
+    whole: Callable[..., Any],
+    equal: Callable[..., bool],
+) -> None:
+    name, is_here = PLACES[place]
+    text = tiny(name)
+
+    stopped = runner(text, stop_at=is_here)
+    assert stopped.state is RunStateName.STOPPED
+    step = stopped.manifest()["timeline"]["step"]
+    resumed = runner(text, resume=stopped)
+
+    uninterrupted = whole(text)
+    assert resumed.state is RunStateName.FINISHED, resumed.error
+    assert equal(resumed.weights(), uninterrupted.weights())
+    assert resumed.readings(after=step) == uninterrupted.readings(after=step)
+    events = resumed.events
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    assert {event["attempt"] for event in events} == {1, 2}
+
+
+def test_rows_that_wait_for_an_update_survive_a_stop(
+    runner: Callable[..., Any],
+    tiny: Callable[..., str],
+    whole: Callable[..., Any],
+    equal: Callable[..., bool],
+) -> None:
+    text = tiny("grpo-arithmetic", {"schedule.learn": {"actor": {"rows": 20}}})
+
+    stopped = runner(text, stop_at=at_metrics("exact", 6))
+    resumed = runner(text, resume=stopped)
+
+    kept = stopped.manifest()["roles"]["weights:actor"]["kept"]
+    assert sum(len(port["items"]) for port in kept) > 0
+    assert equal(resumed.weights(), whole(text).weights())
+
+
+def test_a_run_may_stop_many_times(
+    runner: Callable[..., Any],
+    tiny: Callable[..., str],
+    whole: Callable[..., Any],
+    equal: Callable[..., bool],
+) -> None:
+    text = tiny("spin")
+    run = runner(text, stop_at=at_metrics("policy", 1))
+    for step in (3, 6, 9, 12):
+        run = runner(text, resume=run, stop_at=at_stage("gold.load", step))
+    run = runner(text, resume=run)
+
+    assert run.state is RunStateName.FINISHED
+    assert equal(run.weights(), whole(text).weights())
+
+
+def test_readings_of_a_step_that_was_taken_back_count_once_for_triggers(
+    runner: Callable[..., Any], tiny: Callable[..., str]
+) -> None:
+    trigger = {
+        "when": {"metric": "exact.score/mean", "above": -1.0, "for": 3},
+        "do": {"stop": True},
+    }
+    text = tiny("grpo-arithmetic", {"schedule.triggers": [trigger]})
+
+    stopped = runner(text, stop_at=at_stage("actor.credit", 5))
+    assert stopped.manifest()["timeline"]["step"] == 4
+    resumed = runner(text, resume=stopped)
+
+    assert resumed.state is RunStateName.STOPPED
+    assert resumed.manifest()["timeline"]["step"] == 6
+
+
+def test_a_run_that_a_trigger_stopped_can_go_on(
+    runner: Callable[..., Any], tiny: Callable[..., str]
+) -> None:
+    trigger = {"when": {"metric": "probe.score", "above": -1.0}, "do": {"stop": True}}
+    values = {"schedule.triggers": [trigger], "run.best": "probe.score"}
+    text = tiny("grpo-arithmetic", values)
+
+    stopped = runner(text)
+    assert stopped.state is RunStateName.STOPPED
+    resumed = runner(text, resume=stopped)
+
+    assert resumed.state is RunStateName.FINISHED
+
+
+def test_a_fork_with_more_steps_takes_them(
+    runner: Callable[..., Any], tiny: Callable[..., str]
+) -> None:
+    text = tiny("grpo-arithmetic")
+    stopped = runner(text, stop_at=at_metrics("actor", 5))
+
+    resumed = runner(tiny("grpo-arithmetic", {"schedule.phases.1.steps": 5}), resume=stopped)
+
+    assert resumed.state is RunStateName.FINISHED
+    assert resumed.manifest()["timeline"]["step"] == 8
