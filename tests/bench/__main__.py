@@ -1,0 +1,77 @@
+"""`python -m tests.bench`: run the benches one after the other, print what they find.
+
+    --only NAME    this bench alone; may be repeated
+    --list         names and what they measure
+    --write-notes  put all kept figures into tests/bench/README.md
+
+Each bench keeps its figures as JSON under .coloop/bench; the page is made of those that are there.
+"""
+
+import argparse
+import importlib
+import sys
+import time
+from collections.abc import Callable
+from types import ModuleType
+
+from tests.bench.machine import ROOT, describe_machine
+from tests.bench.results import Result, keep, show, write_notes
+
+BENCHES = {
+    "rollout": "bench_scripts.rollout",
+    "training": "bench_scripts.training",
+    "checks": "bench_checks.run",
+    "overhead": "bench_overhead.run",
+    "front-end": "bench_scripts.front_end",
+    "quick-start": "bench_quick_start.run",
+    "spin": "bench_spin.run",
+    "two-halves": "bench_two_halves.run",
+    "presets": "bench_presets.run",
+}
+"""In the order in which they run: short ones first."""
+
+
+def main() -> int:
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--only", action="append", choices=tuple(BENCHES))
+    arguments.add_argument("--list", action="store_true")
+    arguments.add_argument("--write-notes", action="store_true")
+    given = arguments.parse_args()
+    if given.list:
+        for name, place in BENCHES.items():
+            told = _bench(place).__doc__ or _module(place).__doc__ or ""
+            print(f"{name:<12} {told.splitlines()[0]}")
+        return 0
+    missed = [name for name in given.only or BENCHES if not _is_reached(name)]
+    if given.write_notes:
+        write_notes(tuple(BENCHES))
+    if missed:
+        print(f"goals missed in: {', '.join(missed)}")
+    return 1 if missed else 0
+
+
+def _is_reached(name: str) -> bool:
+    """Run one bench, print and keep its figures; whether all its goals were reached."""
+    machine = describe_machine()
+    print(f"\n{name}: {machine.describe()}\n", flush=True)
+    began = time.monotonic()
+    result = _bench(BENCHES[name])()
+    keep(name, result, machine.as_dict(), machine.describe())
+    print(show(result), flush=True)
+    print(f"\n{name} took {time.monotonic() - began:.0f} s", flush=True)
+    return all(goal.is_reached for goal in result.goals)
+
+
+def _bench(place: str) -> Callable[[], Result]:
+    bench: Callable[[], Result] = getattr(_module(place), place.partition(".")[2])
+    return bench
+
+
+def _module(place: str) -> ModuleType:
+    return importlib.import_module(f"tests.bench.{place.partition('.')[0]}")
+
+
+if __name__ == "__main__":
+    for folder in ("engine", "backend"):
+        sys.path.insert(0, str(ROOT / folder))
+    sys.exit(main())

@@ -1,0 +1,222 @@
+"""What the page waits for at each edit: checks, estimate and plan of a loop of a hundred nodes.
+
+In one process on a loop that was just read, and over HTTP on loopback from a server of its own.
+"""
+
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+from tests.bench.machine import ROOT
+from tests.bench.results import Goal, Result, Table
+
+from coloop.estimate import estimate
+from coloop.plan.compile import compile_plan
+from coloop.spec.emit import to_yaml
+from coloop.spec.graph import LoopSpec
+from coloop.spec.io import from_dict
+from coloop.validate import validate
+
+LEARNERS = 24
+ROUNDS = 30
+MOST_CHECK_MILLISECONDS = 50
+MOST_ROUTE_MILLISECONDS = 100
+
+
+def hundred_nodes() -> dict[str, Any]:
+    """Learners beside each other on shared data, each with its reward, reference and probe."""
+    task = {"type": "task", "task": "arithmetic"}
+    nodes: dict[str, Any] = {
+        name: {"kind": "dataset", "source": {**task, "split": split}, "rows_per_step": 32}
+        for name, split in (
+            ("problems", "train"),
+            ("gold", "train"),
+            ("held_out", "test"),
+            ("harder", "test"),
+        )
+    }
+    edges: list[str] = []
+    for number in range(LEARNERS):
+        actor, exact, start, probe = (
+            f"{kind}_{number}" for kind in ("actor", "exact", "start", "probe")
+        )
+        nodes[actor] = {
+            "kind": "actor",
+            "model": {"type": "scratch", "architecture": "tiny-qwen3"},
+            "rollout": {"completions_per_prompt": 8, "max_new_tokens": 8},
+            "algorithm": {
+                "rewards": {"name": "grpo", "kl": {"coefficient": 0.001}},
+                "demonstrations": {"name": "sft"},
+            },
+        }
+        nodes[exact] = {"kind": "reward", "source": {"type": "builtin", "name": "exact_match"}}
+        nodes[start] = {"kind": "reference", "model": {"type": "snapshot", "of": actor}}
+        nodes[probe] = {
+            "kind": "evaluate",
+            "instead_of": "problems",
+            "every": 20,
+            "metrics": ["accuracy"],
+        }
+        edges += [
+            f"problems.rows -> {actor}.prompts",
+            f"gold.rows -> {actor}.demonstrations",
+            f"{actor}.rollouts -> {exact}.rollouts",
+            f"{actor}.rollouts -> {start}.rollouts",
+            f"{exact}.scores -> {actor}.rewards",
+            f"{start}.log_probs -> {actor}.reference",
+            f"{'held_out' if number % 2 else 'harder'}.rows -> {probe}.rows",
+            f"{exact}.scores -> {probe}.scores",
+        ]
+    learn = [f"actor_{number}" for number in range(LEARNERS)]
+    phases = [
+        {"name": "warm-up", "steps": 100, "learn": [f"{actor}.demonstrations" for actor in learn]},
+        {"name": "rl", "steps": 300, "learn": [f"{actor}.rewards" for actor in learn]},
+    ]
+    return {
+        "coloop": 1,
+        "name": "hundred-nodes",
+        "nodes": nodes,
+        "edges": edges,
+        "schedule": {"phases": phases},
+        "hardware": {"preset": "cpu"},
+    }
+
+
+def run() -> Result:
+    document = hundred_nodes()
+    in_process = _measure_checks(document)
+    over_http = _measure_route(document)
+    together = statistics.median(in_process["all three"])
+    route = max(statistics.median(times) for times in over_http.values())
+    return Result(
+        title="Checks of a hundred nodes",
+        tables=(
+            _table(f"In one process, {ROUNDS} freshly read loops.", in_process),
+            _table(f"`POST /api/check` on loopback, {ROUNDS} requests.", over_http),
+        ),
+        goals=(
+            Goal(
+                wanted=f"validate + estimate + plan below {MOST_CHECK_MILLISECONDS} ms",
+                found=f"{together:.1f} ms",
+                is_reached=together < MOST_CHECK_MILLISECONDS,
+            ),
+            Goal(
+                wanted=f"POST /check below {MOST_ROUTE_MILLISECONDS} ms",
+                found=f"{route:.1f} ms",
+                is_reached=route < MOST_ROUTE_MILLISECONDS,
+            ),
+        ),
+        data={"in_process": in_process, "over_http": over_http},
+    )
+
+
+def _measure_checks(document: Mapping[str, Any]) -> dict[str, list[float]]:
+    times: dict[str, list[float]] = {"estimate": [], "validate": [], "plan": [], "all three": []}
+    for turn in range(ROUNDS + 3):
+        spec = _read(document)
+        began = time.perf_counter()
+        cost = estimate(spec)
+        estimated = time.perf_counter()
+        report = validate(spec, estimate=cost)
+        validated = time.perf_counter()
+        plan = compile_plan(spec)
+        planned = time.perf_counter()
+        assert report.ok, report.diagnostics[0].describe()
+        assert len(plan.phases) == 2
+        if turn >= 3:  # the first ones warm up
+            times["estimate"].append(1000 * (estimated - began))
+            times["validate"].append(1000 * (validated - estimated))
+            times["plan"].append(1000 * (planned - validated))
+            times["all three"].append(1000 * (planned - began))
+    return times
+
+
+def _read(document: Mapping[str, Any]) -> LoopSpec:
+    spec = from_dict(dict(document)).spec
+    assert spec is not None
+    assert len(spec.nodes) == 100
+    return spec
+
+
+def _measure_route(document: dict[str, Any]) -> dict[str, list[float]]:
+    text = to_yaml(document)
+    with _server() as url, httpx.Client(base_url=url, timeout=30, trust_env=False) as client:
+
+        def ask(body: dict[str, Any]) -> None:
+            answer = client.post("/api/check", json=body)
+            answer.raise_for_status()
+            told = answer.json()
+            assert told["report"]["ok"]
+            assert told["plan"]
+
+        return {
+            "loop as JSON": _timed(lambda: ask({"spec": document})),
+            "loop as YAML": _timed(lambda: ask({"yaml": text})),
+        }
+
+
+def _timed(work: Callable[[], None]) -> list[float]:
+    times = []
+    for turn in range(ROUNDS + 3):
+        began = time.perf_counter()
+        work()
+        if turn >= 3:
+            times.append(1000 * (time.perf_counter() - began))
+    return times
+
+
+@contextmanager
+def _server() -> Iterator[str]:
+    """A server on a free port with folders of its own."""
+    with tempfile.TemporaryDirectory(prefix="coloop-bench-server-") as folder:
+        paths = [str(ROOT / "engine"), str(ROOT / "backend"), os.environ.get("PYTHONPATH", "")]
+        environment = {
+            **{name: v for name, v in os.environ.items() if not name.startswith("COLOOP_")},
+            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+            "PYTHONUNBUFFERED": "1",
+            "COLOOP_DATA_DIR": f"{folder}/data",
+            "COLOOP_RUNS_DIR": f"{folder}/runs",
+            "COLOOP_LAUNCHER": "process",
+        }
+        process = subprocess.Popen(
+            [sys.executable, "-m", "coloop_server", "--no-browser", "--port", "0"],
+            env=environment,
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        try:
+            yield _address(process)
+        finally:
+            process.terminate()
+            process.communicate(timeout=60)
+
+
+def _address(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout is not None
+    seen = ""
+    for line in process.stdout:
+        seen += line
+        if found := re.search(r"coloop is at (http://\S+)", line):
+            return found[1]
+    raise RuntimeError(f"the server did not start:\n{seen}")
+
+
+def _table(title: str, times: Mapping[str, list[float]]) -> Table:
+    return Table(
+        title=title,
+        head=("what", "best", "median", "slowest"),
+        rows=tuple(
+            (name, *(f"{value:.1f} ms" for value in (min(t), statistics.median(t), max(t))))
+            for name, t in times.items()
+        ),
+    )

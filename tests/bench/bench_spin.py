@@ -1,0 +1,96 @@
+"""SPIN on three seeds: the loss of each iteration begins at ln 2, and accuracy ends higher."""
+
+import math
+
+from tests.bench.results import Goal, Result, Table
+from tests.bench.runs import Run, train
+
+LOOP = "spin"
+SEEDS = (1, 2, 3)
+TOLERANCE = 1e-4
+
+
+def run() -> Result:
+    runs = {seed: train(LOOP, settings={"run.seed": seed}) for seed in SEEDS}
+    firsts = {seed: first_losses(found) for seed, found in runs.items()}
+    farthest = max(abs(loss - math.log(2)) for losses in firsts.values() for loss in losses)
+    rises = [_end(found) - _start(found) for found in runs.values()]
+    return Result(
+        title="SPIN (spin)",
+        tables=(
+            Table(
+                title="Greedy accuracy on 256 held-out sums.",
+                head=("seed", "start of self-play", *_iterations(runs), "seconds", "CPU seconds"),
+                rows=tuple(
+                    (
+                        str(seed),
+                        f"{_start(found):.3f}",
+                        *(f"{value:.3f}" for value in _ends(found)),
+                        f"{found.seconds:.0f}",
+                        f"{found.processor_seconds:.0f}",
+                    )
+                    for seed, found in runs.items()
+                ),
+            ),
+            Table(
+                title="Loss of an iteration's first and last update.",
+                head=("seed", *_iterations(runs)),
+                rows=tuple(
+                    (
+                        str(seed),
+                        *(f"{losses[0]:.4f} to {losses[-1]:.4f}" for losses in _losses(found)),
+                    )
+                    for seed, found in runs.items()
+                ),
+            ),
+        ),
+        goals=(
+            Goal(
+                wanted=f"first loss of each iteration ln 2 within {TOLERANCE:g}",
+                found=f"{farthest:.1e} away at most",
+                is_reached=farthest <= TOLERANCE,
+            ),
+            Goal(
+                wanted="ends above its start",
+                found=", ".join(f"{rise:+.3f}" for rise in rises),
+                is_reached=min(rises) > 0,
+            ),
+        ),
+        data={
+            seed: [(point.step, point.value) for point in found.curve("probe", "accuracy")]
+            for seed, found in runs.items()
+        },
+    )
+
+
+def first_losses(found: Run) -> list[float]:
+    return [losses[0] for losses in _losses(found)]
+
+
+def _losses(found: Run) -> list[list[float]]:
+    """Of each iteration in turn."""
+    points = found.curve("policy", "loss", phase="train")
+    numbers = dict.fromkeys(point.number for point in points)
+    return [[p.value for p in points if p.number == number] for number in numbers]
+
+
+def _start(found: Run) -> float:
+    return found.at_start_of("collect", "probe", "accuracy")
+
+
+def _end(found: Run) -> float:
+    return found.last("probe", "accuracy")
+
+
+def _ends(found: Run) -> list[float]:
+    """The last reading within each iteration; of the last one, that of the run's end."""
+    points = found.curve("probe", "accuracy", phase="train")
+    return [
+        [p.value for p in points if p.number == number][-1]
+        for number in dict.fromkeys(point.number for point in points)
+    ]
+
+
+def _iterations(runs: dict[int, Run]) -> list[str]:
+    count = max(len(_losses(found)) for found in runs.values())
+    return [f"iteration {number + 1}" for number in range(count)]
