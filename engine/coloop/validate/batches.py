@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from coloop.diagnostics import Change, Diagnostic, Fix
-from coloop.spec.groups import training_of
 from coloop.spec.ports import PORTS
 from coloop.validate.facts import Facts, PhaseFacts, found
 from coloop.validate.rows import Count, RowCounts
@@ -18,7 +17,7 @@ def batches_divide(facts: Facts) -> Iterator[Diagnostic]:
             live = sorted(port for port in phase.live if port[0] in group.members)
             if len(live) != 1 or group.name in reported:
                 continue
-            training = training_of(facts.spec, group.name)
+            training = facts.training(group.name)
             path = f"nodes.{group.name}.training.mini_batch"
             batch = phase.overrides.get(path, training.mini_batch)
             if not isinstance(batch, int) or batch < 1:
@@ -35,7 +34,7 @@ def batches_divide(facts: Facts) -> Iterator[Diagnostic]:
 def micro_batches_fit(facts: Facts) -> Iterator[Diagnostic]:
     """A micro-batch is a part of a mini-batch."""
     for group in facts.groups.values():
-        training = training_of(facts.spec, group.name)
+        training = facts.training(group.name)
         if not group.trainable or training.micro_batch is None or training.mini_batch is None:
             continue
         if training.micro_batch > training.mini_batch:
@@ -61,7 +60,7 @@ def streams_hold_whole_groups(facts: Facts) -> Iterator[Diagnostic]:
         return
     for name, full in facts.rewards:
         rollout = facts.rollout(name)
-        batch = training_of(facts.spec, name).mini_batch
+        batch = facts.training(name).mini_batch
         if rollout is None or batch is None or not full.needs_group:
             continue
         group = rollout.completions_per_prompt

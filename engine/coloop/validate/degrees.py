@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
-from coloop.spec.groups import training_of
 from coloop.spec.training import Training
 from coloop.validate.facts import Facts, found
 from coloop.validate.machine import MAIN_POOL
@@ -13,7 +12,7 @@ from coloop.validate.numerics import architecture
 def backends_use_their_pool(facts: Facts) -> Iterator[Diagnostic]:
     """A backend for one process stands in a pool of one."""
     for group in facts.groups.values():
-        training = training_of(facts.spec, group.name)
+        training = facts.training(group.name)
         places = _places(facts, facts.nodes[group.name].pool)
         if not group.trainable or training.backend != "single" or places is None or places < 2:
             continue
@@ -34,7 +33,7 @@ def degrees_divide(facts: Facts) -> Iterator[Diagnostic]:
     for group in facts.groups.values():
         if not group.trainable:
             continue
-        training = training_of(facts.spec, group.name)
+        training = facts.training(group.name)
         places = _places(facts, facts.nodes[group.name].pool)
         yield from _check_training_degrees(facts, group.name, training, places)
     for name in facts.nodes:

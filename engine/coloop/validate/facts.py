@@ -26,13 +26,14 @@ from coloop.spec.algorithm import (
 )
 from coloop.spec.base import as_tuple
 from coloop.spec.graph import Edge, LoopSpec
-from coloop.spec.groups import WeightsGroup, weights_groups
+from coloop.spec.groups import WeightsGroup, training_of, weights_groups
 from coloop.spec.lineage import Lineage, compute_lineage
 from coloop.spec.lineage.walk import Walk
-from coloop.spec.nodes import Node, model_of
+from coloop.spec.nodes import ActorNode, Node, VerifierNode, model_of
 from coloop.spec.ports import PORTS
 from coloop.spec.rollout import Rollout
 from coloop.spec.schedule import Phase, PhaseActions, PhaseGroup
+from coloop.spec.training import Training
 from coloop.validate.machine import hardware_of
 from coloop.validate.sources import columns_of_sources
 
@@ -79,6 +80,7 @@ class Facts:
         self.lineage, self.lineage_findings = compute_lineage(spec, self.known_columns)
         self.walk: Walk = self.lineage.walk
         self._reads: dict[Port, frozenset[str]] = {}
+        self._trainings: dict[str, Training] = {}
 
     # ---- edges
 
@@ -204,13 +206,31 @@ class Facts:
 
     def model(self, node: str) -> Any:
         """The `model` section of a node, or nothing."""
-        section = self.nodes.get(node)
-        return None if section is None else model_of(section)
+        return self._models.get(node)
+
+    @cached_property
+    def _models(self) -> Mapping[str, Any]:
+        found_models = ((name, model_of(node)) for name, node in self.nodes.items())
+        return {name: model for name, model in found_models if model is not None}
 
     def rollout(self, node: str) -> Rollout | None:
         """The `rollout` section of a node, or nothing."""
-        found: Rollout | None = getattr(self.nodes.get(node), "rollout", None)
-        return found
+        return self._rollouts.get(node)
+
+    @cached_property
+    def _rollouts(self) -> Mapping[str, Rollout]:
+        writers = (ActorNode, VerifierNode)
+        return {
+            name: node.rollout
+            for name, node in self.nodes.items()
+            if isinstance(node, writers) and node.rollout is not None
+        }
+
+    def training(self, node: str) -> Training:
+        """How the weights of a node are updated."""
+        if node not in self._trainings:
+            self._trainings[node] = training_of(self.spec, node)
+        return self._trainings[node]
 
     # ---- time
 

@@ -8,7 +8,6 @@ from typing import Any, Final
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.estimate.architecture import Architecture, UnknownArchitecture
 from coloop.estimate.facts import architecture_of, origin_of
-from coloop.spec.groups import training_of
 from coloop.spec.metrics import samples_of
 from coloop.spec.model import PretrainedModel, ScratchModel
 from coloop.spec.nodes import ActorNode, BufferNode, EvaluateNode, FilterNode, VerifierNode
@@ -65,7 +64,7 @@ def rates_are_sane(facts: Facts) -> Iterator[Diagnostic]:
     for group in facts.groups.values():
         if not group.trainable:
             continue
-        optimizer = training_of(facts.spec, group.name).optimizer
+        optimizer = facts.training(group.name).optimizer
         path = f"nodes.{group.name}.training.optimizer.lr"
         low, high = SANE_RATES[optimizer.name]
         values = {f"nodes.{group.name}": optimizer.lr}
@@ -99,7 +98,7 @@ def rates_are_sane(facts: Facts) -> Iterator[Diagnostic]:
 def warm_ups_end(facts: Facts) -> Iterator[Diagnostic]:
     """A warm-up is shorter than the phase that it is in."""
     for group in facts.groups.values():
-        warmup = training_of(facts.spec, group.name).optimizer.warmup
+        warmup = facts.training(group.name).optimizer.warmup
         if warmup < 1 or not group.trainable:
             continue
         for phase in facts.phases:

@@ -7,7 +7,6 @@ from typing import Any, Final
 from coloop import presets
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity, closest, did_you_mean
 from coloop.errors import PresetNotFound
-from coloop.spec.groups import training_of
 from coloop.spec.model import ScratchModel
 from coloop.spec.nodes import ToolNode
 from coloop.validate.facts import Facts, found
@@ -143,9 +142,11 @@ def engines_can_run(facts: Facts) -> Iterator[Diagnostic]:
         if quantization is not None:
             yield _wants_gpu(name, "model.quantization", quantization)
     for group in facts.groups.values():
-        training = training_of(facts.spec, group.name)
+        training = facts.training(group.name)
         if group.trainable and training.optimizer.name == "adamw8bit":
             yield _wants_gpu(group.name, "training.optimizer.name", "adamw8bit")
+        if group.trainable and training.backend == "megatron":
+            yield _wants_gpu(group.name, "training.backend", "megatron")
 
 
 def _is_architecture(name: str) -> bool:

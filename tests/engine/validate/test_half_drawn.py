@@ -91,6 +91,11 @@ def test_no_broken_loop_breaks_the_check(base: str, changed: Callable[..., Any],
     assert checked > 10
 
 
+@pytest.mark.parametrize("text", ["- 1\n- 2\n", "loop\n", "3.5\n"])
+def test_a_text_that_is_no_loop_is_told_so(text: str) -> None:
+    assert [one.code for one in parse(text).diagnostics] == ["yaml.not_a_mapping"]
+
+
 def test_an_empty_canvas_is_told_what_it_lacks() -> None:
     parsed = parse("coloop: 1\nname: empty\nnodes: {}\nschedule: {steps: 1}\n")
     assert parsed.spec is not None

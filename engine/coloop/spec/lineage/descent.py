@@ -187,7 +187,9 @@ class Descent:
     def _graded(self, name: str, edge: Edge) -> Levels:
         """What an `evaluate` without rollouts grades: its `scores` tables, or for an edge with
         `aggregate` whatever else is there without one."""
-        others = [e for e in self.walk.score_edges(name) if e.aggregate is None and e is not edge]
+        ends = (edge.source, edge.target)
+        others = [e for e in self.walk.score_edges(name) if (e.source, e.target) != ends]
+        others = [e for e in others if e.aggregate is None]
         grading = [e for e in others if e.target.port == "scores"] or others
         if edge.aggregate is None and (edge.target.port == "scores" or not grading):
             return self.edge_levels(edge)
