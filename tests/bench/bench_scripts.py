@@ -44,7 +44,7 @@ def front_end() -> Result:
         return Result(title="Front end", text="the page is not built; `make web` builds it")
     said = _said(["npm", "run", "--silent", "size"], folder=ROOT / "frontend")
     found = re.search(r"([\d.]+) ?kB", said)
-    goals = ()
+    goals: tuple[Goal, ...] = ()
     if found is not None:
         kilobytes = float(found[1])
         goals = (

@@ -55,11 +55,8 @@ def _processor() -> str:
     name, detail = platform.processor() or platform.machine(), ""
     info = Path("/proc/cpuinfo")
     if info.exists():
-        facts = dict(
-            (part.strip() for part in line.split(":", 1))
-            for line in info.read_text(encoding="utf-8").split("\n\n")[0].splitlines()
-            if ":" in line
-        )
+        first = info.read_text(encoding="utf-8").split("\n\n")[0].splitlines()
+        facts = {line.partition(":")[0].strip(): line.partition(":")[2].strip() for line in first}
         name = facts.get("model name", name)
         if "amx_tile" in facts.get("flags", ""):
             detail = " with AMX"

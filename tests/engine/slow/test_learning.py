@@ -1,0 +1,72 @@
+"""Loops learn what they are there to learn, and only from what should teach them."""
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.engine.slow.conftest import Train
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+
+SEED: Mapping[str, Any] = {"op": "set", "path": "run.seed", "value": 1}
+
+SHUFFLED = """\
+import random
+
+
+def reward(prompts, completions, exact, **columns):
+    scores = list(exact)
+    random.shuffle(scores)
+    return scores
+"""
+SHUFFLE: tuple[Mapping[str, Any], ...] = (
+    {
+        "op": "set",
+        "path": "nodes.luck",
+        "value": {"kind": "reward", "source": {"type": "python", "code": SHUFFLED}},
+    },
+    {"op": "remove_edge", "path": "edges", "value": "exact.scores -> actor.rewards"},
+    {"op": "add_edge", "path": "edges", "value": "actor.rollouts -> luck.rollouts"},
+    {"op": "add_edge", "path": "edges", "value": "exact.scores -> luck.scores"},
+    {"op": "add_edge", "path": "edges", "value": "luck.scores -> actor.rewards"},
+)
+"""Between the reward and the learner, a node that hands each row the score of another one."""
+
+
+def test_the_quick_start_rises_by_reinforcement_alone(train: "Train") -> None:
+    run = train("grpo-arithmetic", [SEED])
+
+    start, end = run.before("rl", "probe.accuracy"), run.last("probe.accuracy")
+    assert start < 0.5
+    assert end >= start + 0.3
+    assert end > 0.75
+
+
+def test_the_quick_start_does_not_rise_by_shuffled_rewards(train: "Train") -> None:
+    run = train("grpo-arithmetic", [SEED, *SHUFFLE])
+
+    assert run.last("probe.accuracy") < run.before("rl", "probe.accuracy") + 0.1
+
+
+def test_self_play_begins_each_iteration_at_ln_2_and_lifts_its_start(train: "Train") -> None:
+    run = train("spin", [SEED])
+
+    losses = run.curve("policy.loss", phase="train")
+    rounds = dict.fromkeys(reading.round for reading in losses)
+    firsts = [next(r.value for r in losses if r.round == number) for number in rounds]
+    assert len(firsts) == 4
+    assert firsts == pytest.approx([math.log(2)] * 4, abs=1e-4)
+    assert run.last("probe.accuracy") > run.before("collect", "probe.accuracy")
+
+
+def test_two_learners_rise_above_one_whose_partner_is_frozen(train: "Train") -> None:
+    frozen = {"op": "set", "path": "schedule.phases.1.learn", "value": ["tens.rewards"]}
+
+    both, one = train("two-halves", [SEED]), train("two-halves", [SEED, frozen])
+
+    assert both.before("together", "probe.score") == one.before("together", "probe.score")
+    assert both.last("probe.score") > both.before("together", "probe.score")
+    assert both.last("probe.score") > one.last("probe.score")
