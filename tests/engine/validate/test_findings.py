@@ -127,7 +127,8 @@ def hundred_nodes() -> str:
             f"  judge_{index}: {{kind: verifier, method: generative, "
             "model: {type: scratch, architecture: tiny-qwen3}, "
             "template: {text: '{{ prompt }}{{ completion }} right?'}, "
-            'read: {verdict: "(yes|no)", values: {"yes": 1, "no": 0}}, rollout: {completions_per_prompt: 4}, '
+            'read: {verdict: "(yes|no)", values: {"yes": 1, "no": 0}}, '
+            "rollout: {completions_per_prompt: 4}, "
             "algorithm: {rewards: {name: grpo}}}",
             f"  exact_{index}: {{kind: reward, source: {{type: builtin, name: exact_match}}}}",
             f"  agrees_{index}: {{kind: reward, source: {{type: builtin, name: agreement, "
