@@ -166,6 +166,7 @@ CODES: dict[str, str] = {
     "yaml.too_deep": "Values are nested deeper than a loop can be.",
     "yaml.too_many_values": "The text, aliases written out, holds more values than a loop can.",
     "yaml.duplicate_key": "A key stands twice in one mapping.",
+    "yaml.character": "A text holds half of a character (a lone surrogate).",
     "yaml.key": "A key is no plain text.",
     "yaml.tab": "A tab stands where YAML wants spaces.",
     "yaml.tag": "A YAML tag (`!name`) is used; the loop language has none.",

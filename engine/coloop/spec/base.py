@@ -34,7 +34,7 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 NODE_PATTERN = r"^[a-z][a-z0-9_]*$"
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
-Whole = Annotated[int, Field(strict=True)]
+Whole = Annotated[int, Field(strict=True, le=2**53 - 1)]
 Count = Annotated[int, Field(strict=True, ge=1)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Flag = Annotated[bool, Field(strict=True)]

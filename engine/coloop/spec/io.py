@@ -28,6 +28,7 @@ from coloop.spec.emit import to_yaml
 from coloop.spec.graph import Edge, LoopSpec, PortRef
 from coloop.spec.migrate import migrate
 from coloop.spec.patch import patch
+from coloop.spec.plain import find_unfit
 from coloop.spec.problems import at, translate
 from coloop.spec.reader import Reading, read
 
@@ -91,6 +92,9 @@ def parse(text: str) -> Parsed:
 
 def from_dict(data: Any) -> Parsed:
     """Read a loop from plain data, e.g. the body of a request."""
+    unfit = find_unfit(data)
+    if unfit is not None:
+        return Parsed(spec=None, diagnostics=(at(*unfit),))
     return _from_data(data, None)
 
 
@@ -130,9 +134,6 @@ def _from_data(data: Any, reading: Reading | None) -> Parsed:
     except ValidationError as error:
         found_all = translate(error, LoopSpec, document, locate=locate)
         return Parsed(spec=None, diagnostics=found_all, document=document)
-    except RecursionError:
-        found = at((), "yaml.too_deep", "values are nested too deep", None, locate)
-        return Parsed(spec=None, diagnostics=(found,))
 
 
 def _positions(path: str, document: Any) -> tuple[str | int, ...]:

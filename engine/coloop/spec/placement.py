@@ -67,7 +67,7 @@ class Hardware(Section):
 class Run(Section):
     """What a run starts from and keeps."""
 
-    seed: Whole = setting(0, ge=0, le=2**63 - 1)
+    seed: Whole = setting(0, ge=0)
     """Every random number derives from it, the node, the step and the row."""
     checkpoint_every: Whole | None = setting(None, ge=1, hot=True, unit="steps")
     """Steps between checkpoints; null: at the end and when stopped."""

@@ -42,6 +42,7 @@ _OCTAL = re.compile(r"0o[0-7]+")
 _HEX = re.compile(r"0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _COLON = re.compile(r"\s*:")
 _DASH = re.compile(r"(?:[ \t\r\n]|#[^\n]*)*-")
 _GREATEST = 2**63 - 1
@@ -202,6 +203,8 @@ class _Builder:
 
     def _scalar(self, event: Any) -> None:
         self._no_tag(event)
+        if _SURROGATE.search(event.value):
+            self._refuse(event, "yaml.character", "the text holds half of a character")
         place = self._place(event, "scalar")
         place.end, place.style = event.end_mark.index, event.style
         if place.start == place.end and not event.style:

@@ -24,7 +24,7 @@ TEXTS = [path.read_text("utf-8") for path in (HERE.parent / "versions/1.yaml", *
 DOCUMENTS = [json.loads(json.dumps(read(text).data)) for text in TEXTS]
 
 GENTLY = settings(
-    max_examples=150,
+    max_examples=60,
     derandomize=True,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
