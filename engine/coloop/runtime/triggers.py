@@ -13,6 +13,10 @@ from coloop.spec.base import as_tuple
 from coloop.spec.schedule import Trigger
 
 
+EVENT_NAMES = {"clip_share": "clip_fraction"}
+"""Words of the language for metrics that events call otherwise."""
+
+
 @dataclass(slots=True, kw_only=True)
 class _Memory:
     lowest: float | None = None
@@ -35,7 +39,7 @@ class TriggerWatch:
         """Triggers that this reading sets off, in the order of the spec."""
         fired = []
         for trigger, memory in zip(self.triggers, self._memories, strict=True):
-            if trigger.when.metric != metric:
+            if _event_name(trigger.when.metric) != metric:
                 continue
             holds = _holds(trigger, memory, value)
             memory.best = value if memory.best is None else max(memory.best, value)
@@ -59,6 +63,11 @@ class TriggerWatch:
 
     def load_state(self, state: Sequence[Mapping[str, Any]]) -> None:
         self._memories = [_Memory(**memory) for memory in state]
+
+
+def _event_name(metric: str) -> str:
+    node, _, name = metric.partition(".")
+    return f"{node}.{EVENT_NAMES.get(name, name)}"
 
 
 def _holds(trigger: Trigger, memory: _Memory, value: float) -> bool:

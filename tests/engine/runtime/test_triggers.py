@@ -55,3 +55,10 @@ def test_state_survives_a_resume() -> None:
     second.load_state(first.state())
 
     assert fired(second, [0.6]) == [0]
+
+
+def test_the_languages_word_for_a_metric_reads_the_events() -> None:
+    body = {"when": {"metric": "actor.clip_share", "above": 0.5}, "do": {"stop": True}}
+    watcher = TriggerWatch(triggers=[Trigger.model_validate(body)])
+
+    assert len(watcher.read("actor.clip_fraction", 0.6, "rl")) == 1
