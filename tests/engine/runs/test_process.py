@@ -1,0 +1,138 @@
+"""A run as a process of its own: killed in the middle, interrupted by a signal."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coloop.events import RunStateName
+from coloop.runtime.checkpoint import list_checkpoints
+
+ROOT = Path(__file__).resolve().parents[3]
+START_SECONDS = 120
+STOP_SECONDS = 20
+
+
+class Driver:
+    """`coloop run` in a process; its events come as lines of its standard output."""
+
+    def __init__(self, loop: Path, runs_dir: Path) -> None:
+        self.folder = runs_dir / "run"
+        command = [sys.executable, "-m", "coloop", "run", str(loop), "--local", "--json"]
+        options = ["--runs-dir", str(runs_dir), "--run-id", "run", "--threads", "1"]
+        self.process = subprocess.Popen(
+            [*command, *options],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "engine"), "OMP_NUM_THREADS": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self._late = threading.Timer(START_SECONDS, self.process.kill)
+        self._late.start()
+
+    def wait_for(self, is_here: Callable[[dict[str, Any]], bool]) -> None:
+        """Read events until the wanted one comes."""
+        assert self.process.stdout is not None
+        seen = []
+        for line in self.process.stdout:
+            seen.append(line)
+            if line.startswith("{") and is_here(json.loads(line)):
+                return
+        pytest.fail(f"the event never came:\n{''.join(seen[-20:])}")
+
+    def end(self) -> int:
+        """Read what is left, and the exit code."""
+        assert self.process.stdout is not None
+        self.process.stdout.read()
+        return self.process.wait(STOP_SECONDS)
+
+    def close(self) -> None:
+        self._late.cancel()
+        if self.process.poll() is None:
+            self.process.kill()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        self.process.wait()
+
+
+@pytest.fixture
+def drive(tmp_path: Path) -> Iterator[Callable[[str], Driver]]:
+    """Starts a loop as a process, which is ended with the test."""
+    drivers: list[Driver] = []
+
+    def start(text: str) -> Driver:
+        loop = tmp_path / "loop.yaml"
+        loop.write_text(text, encoding="utf-8")
+        drivers.append(Driver(loop, tmp_path))
+        return drivers[-1]
+
+    yield start
+    for driver in drivers:
+        driver.close()
+
+
+def metrics_of(step: int) -> Callable[[dict[str, Any]], bool]:
+    return lambda event: event["type"] == "metrics" and event["step"] == step
+
+
+def resumed(runner: Callable[..., Any], text: str, folder: Path) -> Any:
+    """Go on with a run in this process."""
+
+    class Before:
+        pass
+
+    before = Before()
+    before.folder = folder  # type: ignore[attr-defined]
+    return runner(text, resume=before)
+
+
+def test_a_killed_run_goes_on_from_its_last_checkpoint(
+    drive: Callable[..., Driver],
+    runner: Callable[..., Any],
+    tiny: Callable[..., str],
+    whole: Callable[..., Any],
+    equal: Callable[..., bool],
+) -> None:
+    text = tiny("spin", {"run.checkpoint_every": 3})
+    driver = drive(text)
+    driver.wait_for(metrics_of(8))
+
+    driver.process.send_signal(signal.SIGKILL)
+    assert driver.end() == -signal.SIGKILL
+    assert [c.step for c in list_checkpoints(driver.folder / "checkpoints")][-1] >= 6
+    ended = resumed(runner, text, driver.folder)
+
+    assert ended.state is RunStateName.FINISHED, ended.error
+    assert equal(ended.weights(), whole(text).weights())
+    events = ended.events
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    assert events[0]["attempt"] == 1
+    assert events[-1]["attempt"] == 2
+
+
+def test_an_interrupted_run_stops_with_a_checkpoint_and_its_own_exit_code(
+    drive: Callable[..., Driver],
+    runner: Callable[..., Any],
+    tiny: Callable[..., str],
+    whole: Callable[..., Any],
+    equal: Callable[..., bool],
+) -> None:
+    text = tiny("two-halves", {"schedule.phases.1.steps": 20})
+    driver = drive(text)
+    driver.wait_for(metrics_of(4))
+
+    driver.process.send_signal(signal.SIGINT)
+
+    assert driver.end() == 130
+    [checkpoint] = list_checkpoints(driver.folder / "checkpoints")
+    assert 3 <= checkpoint.step < 22
+    ended = resumed(runner, text, driver.folder)
+    assert equal(ended.weights(), whole(text).weights())
