@@ -158,7 +158,7 @@ class LocalRay:
         if self.child is not None and self.child.pid == head.pid:
             self.child.wait()
             self.child = None
-        shutil.rmtree(head.temp_dir, ignore_errors=True)
+        remove_folder(Path(head.temp_dir))
         self.note.unlink(missing_ok=True)
 
     def leave(self) -> None:
@@ -194,6 +194,15 @@ def free_ports(count: int) -> list[int]:
     finally:
         for held in sockets:
             held.close()
+
+
+def remove_folder(folder: Path) -> None:
+    """Ray's last processes may still write a log line while the folder goes."""
+    for _ in range(10):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(0.2)
 
 
 def write_aside(path: Path, text: str) -> None:

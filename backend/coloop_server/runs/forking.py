@@ -1,8 +1,8 @@
 """A fork: a run folder of its own that begins with a checkpoint of another run.
 
 The checkpoint's files are linked, not copied, where the file system can do that; a checkpoint is
-never changed once it is whole, so both runs may share its bytes. The new run then goes on from it as
-a resumed run does, with a spec, events and numbering of its own.
+never changed once it is whole, so both runs may share its bytes. The new run then goes on from it
+as a resumed run does, with a spec, events and numbering of its own.
 """
 
 import os

@@ -125,7 +125,8 @@ class RunSpec(Output):
 
 
 class StreamHello(Output):
-    """The first message: how the run stands, and up to where there are events."""
+    """The first message: how the run stands, and up to where there are events. Sent again when the
+    state changes."""
 
     kind: Literal["hello"] = "hello"
     run: Run

@@ -19,6 +19,7 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
+from coloop.events import RunStateName
 from coloop_server.database.connect import Sessions
 from coloop_server.runs import repository
 from coloop_server.runs.hub import Hub
@@ -52,6 +53,7 @@ class Stream:
         self.sessions = sessions
         self.cursor = after
         self.send_seconds = send_seconds
+        self.told: tuple[RunStateName, str | None] | None = None
         self.gauges_version = 0
         self.gauges_at = 0.0
 
@@ -69,13 +71,12 @@ class Stream:
                 leaving.cancel()
 
     async def send_all(self, news: asyncio.Event, leaving: "asyncio.Task[None]") -> None:
-        run = await run_in_threadpool(self.read_run)
         await run_in_threadpool(self.watch.poll)
-        await self.send(StreamHello(run=run, seq=self.watch.log.last_seq).model_dump_json())
         while not leaving.done():
             news.clear()
             # The state is read before the events: an end is told only after all of them.
             run = await run_in_threadpool(self.read_run)
+            await self.greet(run)
             await self.send_events()
             due = await self.send_gauges()
             if run.state.is_final and self.cursor >= self.watch.log.last_seq:
@@ -84,6 +85,13 @@ class Stream:
                 await self.within(self.socket.close(1000))
                 return
             await self.wait(news, leaving, due)
+
+    async def greet(self, run: Run) -> None:
+        """Once at first, and again when the server knows what no event tells: why a run waits."""
+        told = (run.state, run.message)
+        if told != self.told and not (self.told and run.state.is_final):
+            self.told = told
+            await self.send(StreamHello(run=run, seq=self.watch.log.last_seq).model_dump_json())
 
     async def send_events(self) -> None:
         while events := await run_in_threadpool(self.watch.log.read, self.cursor, BATCH):

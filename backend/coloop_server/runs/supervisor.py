@@ -254,7 +254,6 @@ class Supervisor:
             row = session.get(RunRow, run.id)
             if row is not None:
                 row.handle = handle
-                row.message = None
 
     def tell_starting(self, run_id: str, message: str) -> None:
         with self.sessions.begin() as session:

@@ -1,0 +1,75 @@
+"""The API's description: complete, stable, and with the messages of the live stream in it."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from coloop.events import EVENT_TYPES
+from coloop_server.openapi import dump
+
+
+@pytest.fixture(scope="module")
+def document() -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(dump())
+    return read
+
+
+def operations(document: dict[str, Any]) -> list[dict[str, Any]]:
+    return [one for path in document["paths"].values() for one in path.values()]
+
+
+def test_every_operation_has_a_name_of_its_own(document: dict[str, Any]) -> None:
+    names = [one["operationId"] for one in operations(document)]
+
+    assert len(names) == len(set(names))
+    assert {"createRun", "checkLoop", "saveLoop", "getCatalog", "previewReward"} <= set(names)
+    assert all(name.isidentifier() for name in names)
+
+
+def test_every_operation_declares_the_one_error_shape(document: dict[str, Any]) -> None:
+    for one in operations(document):
+        for status in ("401", "404", "409", "422"):
+            schema = one["responses"][status]["content"]["application/json"]["schema"]
+            assert schema["$ref"].endswith("/ErrorBody"), one["operationId"]
+
+
+def test_events_and_stream_messages_are_tagged_unions(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+
+    events = schemas["RunEvent"]["discriminator"]["mapping"]
+    assert set(events) == set(EVENT_TYPES)
+    messages = schemas["StreamMessage"]["discriminator"]["mapping"]
+    assert set(messages) == {"hello", "events", "gauges", "ping", "end"}
+    for reference in (*events.values(), *messages.values()):
+        assert reference.removeprefix("#/components/schemas/") in schemas
+
+
+def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
+    def references(value: Any) -> list[str]:
+        match value:
+            case dict():
+                own = [value["$ref"]] if isinstance(value.get("$ref"), str) else []
+                return own + [one for item in value.values() for one in references(item)]
+            case list():
+                return [one for item in value for one in references(item)]
+        return []
+
+    for reference in references(document):
+        assert reference.removeprefix("#/components/schemas/") in document["components"]["schemas"]
+
+
+def test_the_dump_is_the_same_each_time_and_what_is_served(
+    client: TestClient, document: dict[str, Any]
+) -> None:
+    again = subprocess.run(
+        [sys.executable, "-m", "coloop_server.openapi"], capture_output=True, text=True, check=True
+    ).stdout
+    served = client.get("/api/openapi.json").json()
+
+    assert again == dump()
+    served["info"]["version"] = document["info"]["version"]
+    assert served == document
