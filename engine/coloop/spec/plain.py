@@ -20,6 +20,32 @@ Place = tuple[str | int, ...]
 
 def find_unfit(data: Any) -> tuple[Place, str, str] | None:
     """The first value that cannot be read: its place, a code, a message."""
+    return None if _is_fit(data) else _first_unfit(data)
+
+
+def _is_fit(data: Any) -> bool:
+    """Whether nothing is wrong, level by level, without places: what is right is read often."""
+    level: list[Any] = [data]
+    seen = 0
+    for _ in range(MAX_DEPTH + 1):
+        below: list[Any] = []
+        for value in level:
+            if isinstance(value, dict):
+                if not all(isinstance(key, str) and key.isprintable() for key in value):
+                    return False
+                below += value.values()
+            elif isinstance(value, (list, tuple)):
+                below += value
+            elif _unfit(value) is not None:
+                return False
+        seen += len(level)
+        if not below or seen > MAX_VALUES:
+            return seen <= MAX_VALUES
+        level = below
+    return False
+
+
+def _first_unfit(data: Any) -> tuple[Place, str, str] | None:
     waiting: list[tuple[Any, Place]] = [(data, ())]
     seen = 0
     while waiting:

@@ -47,12 +47,12 @@ def large(nodes: int = 100) -> dict[str, Any]:
 
 
 def best_of(times: int, work: Any) -> float:
-    """The shortest of several runs, in milliseconds."""
+    """The shortest of several runs, in milliseconds of this process."""
     taken = []
     for _ in range(times):
-        start = time.perf_counter()
+        start = time.process_time()
         work()
-        taken.append((time.perf_counter() - start) * 1000)
+        taken.append((time.process_time() - start) * 1000)
     return min(taken)
 
 
@@ -60,8 +60,8 @@ def test_a_loaded_document_of_a_hundred_nodes_validates_in_under_ten_millisecond
     document = large()
     assert from_dict(document).diagnostics == ()
 
-    assert best_of(5, lambda: LoopSpec.model_validate(document)) < 10
-    assert best_of(5, lambda: from_dict(document)) < 10
+    assert best_of(15, lambda: LoopSpec.model_validate(document)) < 10
+    assert best_of(15, lambda: from_dict(document)) < 10
 
 
 def test_an_override_costs_little_more_than_its_node() -> None:
@@ -69,7 +69,7 @@ def test_an_override_costs_little_more_than_its_node() -> None:
 
     overrides = {"nodes.actor_3.training.optimizer.lr": 2e-4, "edges.outcome_7.weight": 0.5}
 
-    assert best_of(5, lambda: apply_overrides(spec, overrides)) < 5
+    assert best_of(15, lambda: apply_overrides(spec, overrides)) < 5
 
 
 def test_text_of_a_hundred_nodes_reads_in_a_fraction_of_a_second() -> None:
