@@ -26,6 +26,9 @@ export class LiveRun {
   connection: Connection = "loading";
   /** Local time of the newest message. */
   heardAt: number = Date.now();
+  /** Last event before the gauges that are on screen; stages that finished since then have just worked. */
+  shownSeq = 0;
+  private toldSeq = 0;
 
   private readonly versions: Record<Topic, number> = {
     status: 0,
@@ -80,6 +83,7 @@ export class LiveRun {
     if (this.connection === connection) return;
     this.connection = connection;
     this.tell("status");
+    this.tell("gauges");
   }
 
   readonly version = (topic: Topic): number => this.versions[topic];
@@ -105,6 +109,10 @@ export class LiveRun {
     delete this.timers[topic];
     this.toldAt[topic] = Date.now();
     this.versions[topic] += 1;
+    if (topic === "gauges") {
+      this.shownSeq = this.toldSeq;
+      this.toldSeq = this.state.lastSeq;
+    }
     for (const watcher of this.watchers[topic]) watcher();
   }
 }

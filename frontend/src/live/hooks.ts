@@ -36,8 +36,17 @@ export function useNodeActivity(node: string): Activity {
 }
 
 function isNodeRunning(live: LiveRun, node: string): boolean {
+  return isAnyRunning(live, (stage) => stage.startsWith(`${node}.`));
+}
+
+/** A stage that runs, or that ran since the last time the screen was told: short ones light up as well. */
+function isAnyRunning(live: LiveRun, isMeant: (stage: string) => boolean): boolean {
   if (live.connection === "ended") return false;
-  for (const span of live.state.running.values()) if (span.node === node) return true;
+  for (const stage of live.state.running.keys()) if (isMeant(stage)) return true;
+  // What is read of the past is no news.
+  if (live.connection === "loading") return false;
+  for (const [stage, seq] of live.state.finished)
+    if (seq > live.shownSeq && isMeant(stage)) return true;
   return false;
 }
 
@@ -57,16 +66,20 @@ export interface EdgeActivity {
   isActive: boolean;
 }
 
-/** The rate at which an edge's source gives rows, and whether it is giving now. */
-export function useEdgeActivity(source: string): EdgeActivity | null {
+/** The rate of the stage that gives an edge its rows, and whether it is giving now. */
+export function useEdgeActivity(stage: string): EdgeActivity | null {
   const label = useLive(
     "gauges",
     (live) => {
-      const rate = live.state.gauges?.nodes?.[source]?.samples_per_second;
+      const rate = live.state.gauges?.stages?.[stage]?.samples_per_second;
       return rate === null || rate === undefined ? "" : formatRate(rate, "rows");
     },
     "",
   );
-  const activity = useNodeActivity(source);
-  return activity === undefined ? null : { label, isActive: activity === "running" };
+  const isActive = useLive<boolean | null>(
+    "gauges",
+    (live) => isAnyRunning(live, (one) => one === stage),
+    null,
+  );
+  return isActive === null ? null : { label, isActive };
 }

@@ -65,6 +65,7 @@ const HANDLERS: Record<string, Handler> = {
     const stage = String(event.stage);
     let span = state.running.get(stage);
     state.running.delete(stage);
+    state.finished.set(stage, event.seq);
     const end = Date.parse(event.at);
     if (!span) {
       span = { ...newSpan(event), start: end - (number(event.seconds) ?? 0) * 1000 };
@@ -171,6 +172,7 @@ function startAttempt(state: LiveState, event: RunEvent): void {
 function endRunning(state: LiveState, at: string): void {
   for (const span of state.running.values()) span.end = Date.parse(at);
   state.running.clear();
+  state.finished.clear();
 }
 
 function newSpan(event: RunEvent): StageSpan {

@@ -50,6 +50,8 @@ export interface LiveState {
   series: Map<string, Map<string, Series>>;
   spans: StageSpan[];
   running: Map<string, StageSpan>;
+  /** By stage, the `seq` of the event that it finished with last. */
+  finished: Map<string, number>;
   samples: SampleRow[];
   lines: LogLine[];
   alerts: number;
@@ -68,6 +70,7 @@ export function createLiveState(): LiveState {
     series: new Map(),
     spans: [],
     running: new Map(),
+    finished: new Map(),
     samples: [],
     lines: [],
     alerts: 0,

@@ -22,7 +22,9 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
   );
   const targetKind = useDocument((state) => state.document.nodes[target]?.kind);
   const targetRow = rowOf(kindOf(catalog, targetKind)?.inputs, props.targetHandleId);
-  const live = useEdgeActivity(source);
+  const sourceKind = useDocument((state) => state.document.nodes[source]?.kind);
+  // The first stage of a node is the one that its outputs come from.
+  const live = useEdgeActivity(`${source}.${kindOf(catalog, sourceKind)?.stages[0] ?? ""}`);
   // One rate is enough for edges that run side by side.
   const isFirst = useDocument((state) => {
     const index = edgeIndex(state.document, id);
