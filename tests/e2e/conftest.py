@@ -1,0 +1,269 @@
+"""The page as a user meets it: one server, one Ray and one Chromium for the whole session.
+
+    Chromium --http, WebSocket--> coloop serve --jobs--> Ray --> coloop run
+
+Each test has browser windows of its own (nothing stored), and fails when the page wrote an error to
+the console. A server that a test kills is started again in its place, with the same port and data.
+Knows nothing of how the page is written: tests speak of labels, roles and what can be read.
+"""
+
+import os
+import queue
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+
+playwright_api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+
+from playwright.sync_api import (  # noqa: E402
+    Browser,
+    ConsoleMessage,
+    Locator,
+    Page,
+    expect,
+    sync_playwright,
+)
+
+Answer = TypeVar("Answer")
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = Path(os.environ.get("COLOOP_STATIC_DIR", ROOT / "backend" / "coloop_server" / "_static"))
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+CHROMIUM_OPTIONS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+START_SECONDS = 90.0
+FINAL = ("finished", "stopped", "failed")
+EXPECTED_NOISE = ("Failed to load resource", "WebSocket connection to", "net::ERR_")
+"""What Chromium itself writes when a server is away or says no; tests bring both about."""
+
+
+@dataclass
+class Server:
+    """`coloop serve` in a process of its own, on one port and one data folder for good."""
+
+    data: Path
+    port: int = 0
+    process: "subprocess.Popen[str] | None" = None
+    said: "queue.Queue[str]" = field(default_factory=queue.Queue)
+    environment: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def runs(self) -> Path:
+        return self.data / "runs"
+
+    @property
+    def http(self) -> httpx.Client:
+        return httpx.Client(base_url=f"{self.url}/api", timeout=60, trust_env=False)
+
+    def start(self) -> None:
+        """Start, or start again where it was."""
+        command = [sys.executable, "-m", "coloop_server", "--no-browser"]
+        self.process = subprocess.Popen(
+            [*command, "--port", str(self.port), "--data", str(self.data)],
+            cwd=ROOT,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        threading.Thread(target=self._listen, args=(self.process,), daemon=True).start()
+        seen = ""
+        while line := self.said.get(timeout=START_SECONDS):
+            seen += line
+            if found := re.search(r"coloop is at http://127\.0\.0\.1:(\d+)", line):
+                self.port = int(found[1])
+                return
+        pytest.fail(f"the server did not start:\n{seen}")
+
+    def kill(self) -> None:
+        """End it as a crash does."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait(30)
+
+    def stop(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(90)
+
+    def get(self, path: str) -> Any:
+        """The answer's JSON; its shape is the API's."""
+        with self.http as http:
+            return http.get(path).raise_for_status().json()
+
+    def post(self, path: str, body: object = None) -> Any:
+        with self.http as http:
+            return http.post(path, json=body or {}).raise_for_status().json()
+
+    def open_loop(self, yaml: str) -> str:
+        """A loop of the user's own; its address on the page."""
+        return f"/loops/{self.post('/loops', {'yaml': yaml})['id']}"
+
+    def forget_loops(self) -> None:
+        with self.http as http:
+            for loop in http.get("/loops").json():
+                http.delete(f"/loops/{loop['id']}").raise_for_status()
+
+    def events(self, run_id: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        while True:
+            after = found[-1]["seq"] if found else 0
+            page = self.get(f"/runs/{run_id}/events?after={after}&limit=10000")
+            found += page["events"]
+            if not page["has_more"]:
+                return found
+
+    def end_runs(self) -> None:
+        """Nothing that one test began takes time from the next."""
+        if self.process is None or self.process.poll() is not None:
+            return
+        with self.http as http:
+            for run in http.get("/runs").json():
+                if run["state"] not in FINAL:
+                    http.post(f"/runs/{run['id']}/stop", json={"force": True})
+            wait_until(
+                lambda: all(run["state"] in FINAL for run in http.get("/runs").json()), seconds=90
+            )
+
+    def _listen(self, process: "subprocess.Popen[str]") -> None:
+        assert process.stdout is not None
+        for line in process.stdout:
+            self.said.put(line)
+        self.said.put("")
+
+
+def wait_until(ask: Callable[[], Answer], *, seconds: float = 60.0) -> Answer:
+    """Ask again until the answer is true; fails with the last answer after the deadline."""
+    deadline = time.monotonic() + seconds
+    while not (answer := ask()):
+        if time.monotonic() > deadline:
+            pytest.fail(f"not within {seconds:.0f} s; the last answer was {answer!r}")
+        time.sleep(0.05)
+    return answer
+
+
+@pytest.fixture(scope="session")
+def eventually() -> Callable[..., Any]:
+    return wait_until
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The service with its default launcher: the first run starts a Ray that later runs share."""
+    if not (PAGE / "index.html").exists():
+        pytest.skip("the page is not built; `make web` builds it")
+    folder = tmp_path_factory.mktemp("e2e")
+    # A page that is built anew in the middle of the session does not disturb it.
+    shutil.copytree(PAGE, folder / "page")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("COLOOP_")}
+    paths = (str(ROOT / "engine"), str(ROOT / "backend"), os.environ.get("PYTHONPATH", ""))
+    server = Server(
+        data=folder / "data",
+        environment={
+            **kept,
+            "OMP_NUM_THREADS": "1",
+            "PYTHONUNBUFFERED": "1",
+            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+            "COLOOP_STATIC_DIR": str(folder / "page"),
+            "COLOOP_KEEP_RUNS": "false",
+        },
+    )
+    server.start()
+    yield server
+    server.end_runs()
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        pytest.skip("no Chromium; `make chromium` installs it where it can")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=found, headless=True, args=[*CHROMIUM_OPTIONS]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(
+    server: Server, chromium: Browser, request: pytest.FixtureRequest
+) -> Iterator[Callable[..., Page]]:
+    """Open an address of the server in a window of its own. Options are those of the browser's
+    context; `beside=page` opens a further tab of the same window."""
+    pages: list[Page] = []
+    errors: list[str] = []
+
+    def hear(message: ConsoleMessage) -> None:
+        if message.type == "error" and not any(one in message.text for one in EXPECTED_NOISE):
+            errors.append(message.text)
+
+    def open_page(path: str = "/", *, beside: Page | None = None, **options: Any) -> Page:
+        defaults = {"viewport": {"width": 1440, "height": 900}, "color_scheme": "light"}
+        context = (
+            chromium.new_context(base_url=server.url, reduced_motion="reduce", **defaults | options)
+            if beside is None
+            else beside.context
+        )
+        page = context.new_page()
+        page.set_default_timeout(20_000)
+        page.on("console", hear)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        pages.append(page)
+        page.goto(path)
+        return page
+
+    yield open_page
+    failed = request.session.testsfailed
+    folder = os.environ.get("COLOOP_SHOTS")
+    for number, page in enumerate(pages):
+        if folder and failed and not page.is_closed():
+            page.screenshot(path=Path(folder) / f"failed-{request.node.name}-{number}.png")
+        page.context.close()
+    assert errors == []
+
+
+@pytest.fixture
+def saved_yaml(server: Server) -> Callable[[Page], str]:
+    """The loop that a page shows, as the server has it once the page says that it is saved."""
+
+    def read(page: Page) -> str:
+        expect(page.locator("[data-save]")).to_have_attribute("data-save", "saved")
+        with server.http as http:
+            return http.get(f"{urlsplit(page.url).path}/yaml").raise_for_status().text
+
+    return read
+
+
+@pytest.fixture
+def port() -> Callable[[Page, str], Locator]:
+    """The dot of a port, by its name in a loop: `actor.rollouts`."""
+
+    def find(page: Page, name: str) -> Locator:
+        return page.get_by_label(re.compile(rf"^(input|output) {re.escape(name)}$"))
+
+    return find
