@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -150,6 +151,15 @@ def test_every_setting_of_the_server_is_one() -> None:
     assert named <= known
 
 
+def test_the_image_installs_extras_that_exist() -> None:
+    text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+    extras = re.findall(r"\.\[([\w,]+)\]", text)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert extras
+
+    assert set(extras[0].split(",")) <= set(project["optional-dependencies"])
+
+
 def test_the_image_copies_what_is_there() -> None:
     text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     copies = re.findall(r"^COPY (?!--from)(.+) \S+$", text, re.MULTILINE)
@@ -157,8 +167,4 @@ def test_the_image_copies_what_is_there() -> None:
 
     for sources in copies:
         for source in sources.split():
-            assert (ROOT / source).exists() or source in LATER, source
-
-
-LATER = frozenset({"README.md", "LICENSE", "frontend/package-lock.json"})
-"""Files of the repository's root that other parts of it bring."""
+            assert (ROOT / source).exists(), source
