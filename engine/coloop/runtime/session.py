@@ -264,7 +264,7 @@ class Session(Watcher):
 
     def noticed(self, node: str, code: str, message: str) -> None:
         self._alert("warning", code, message, node=node)
-        self._idleness.noticed(code, message)
+        self._idleness.noticed(message)
 
     def stage_started(self, stage: Stage, situation: Situation) -> None:
         self._stage = stage

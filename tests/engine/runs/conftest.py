@@ -250,7 +250,8 @@ def tiny() -> Callable[..., str]:
 
     def make(name: str, values: Mapping[str, Any] | None = None) -> str:
         text = (LOOPS / f"{name}.yaml").read_text(encoding="utf-8")
-        wanted = {**TINY[name], **(values or {})}
+        own = values or {}
+        wanted = {**{p: v for p, v in TINY[name].items() if p not in own}, **own}
         changes = [Change(op="set", path=path, value=value) for path, value in wanted.items()]
         return patch(text, changes)
 
