@@ -134,6 +134,7 @@ def setting(
     bounds a `Range`.
     """
     extra: dict[str, Any] = {"x-level": level, "x-hot": hot}
+    widget = unit if widget is None and unit in ("seconds", "bytes") else widget
     if widget is not None:
         extra["x-widget"] = widget
     if unit is not None:

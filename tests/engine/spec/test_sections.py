@@ -15,6 +15,8 @@ from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
 
 WIDGETS = {
+    "bytes",
+    "seconds",
     "code",
     "column",
     "metrics",
