@@ -1,4 +1,5 @@
-import { Flame } from "lucide-react";
+import { Flame, LoaderCircle } from "lucide-react";
+import type { RunSummary } from "@/api/types";
 import { formatSeconds } from "@/lib/format";
 import { useLive } from "@/live/hooks";
 import { useSelection } from "@/session/selection";
@@ -43,6 +44,7 @@ export function RunProgress() {
     },
     null,
   );
+  const waiting = useLive("status", (live) => waitingFor(live.run), null);
   const whole = total && step !== null ? Math.min(1, step / total) : null;
   const node = bottleneck?.split(".")[0] ?? null;
 
@@ -52,6 +54,12 @@ export function RunProgress() {
       aria-label="Progress"
       role="group"
     >
+      {waiting ? (
+        <span role="status" className="flex items-center gap-1.5 whitespace-nowrap text-muted">
+          <LoaderCircle size={13} className="animate-spin" aria-hidden="true" />
+          {waiting}
+        </span>
+      ) : null}
       <span className="min-w-0 max-w-40 truncate" title="Phase">
         <span className="text-muted">phase</span> <b data-testid="run-phase">{phase ?? "–"}</b>
       </span>
@@ -107,4 +115,12 @@ export function RunProgress() {
       ) : null}
     </div>
   );
+}
+
+/** What a run that has not begun waits for. */
+function waitingFor(run: RunSummary | null): string | null {
+  if (run?.state === "queued") return "Waits until another run has ended";
+  if (run?.state !== "starting") return null;
+  const message = run.message ?? "its workers are starting";
+  return `Starting: ${message}`;
 }
