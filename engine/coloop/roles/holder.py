@@ -10,12 +10,13 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
 
 from coloop.batch import Sequence as TokenSequence
-from coloop.errors import CheckpointError, ColoopError
+from coloop.errors import CheckpointError, ColoopError, StorageFull
 from coloop.models import LoadedModel, build_model, read_weights, save_hf
 from coloop.plan.types import WeightsPlan
 from coloop.roles.seeds import derive_seed
@@ -102,14 +103,21 @@ class Holder:
         state: dict[str, Any] = {"version": self.version}
         if self.backend is not None:
             state["trainer"] = self.backend.state_dict()
-        torch.save(state, folder / TRAINER_FILE)
+        try:
+            torch.save(state, folder / TRAINER_FILE)
+        except (OSError, RuntimeError) as error:
+            raise StorageFull(
+                f"the trainer state of {self.name} was not written: {error}"
+            ) from error
 
     def load(self, folder: Path) -> None:
         """What `save` wrote."""
         try:
             state = torch.load(folder / TRAINER_FILE, weights_only=True, map_location="cpu")
-        except (OSError, RuntimeError) as error:
-            raise CheckpointError(f"{folder}: its trainer state cannot be read: {error}") from error
+        except (OSError, RuntimeError, EOFError, UnpicklingError) as error:
+            raise CheckpointError(
+                f"{folder}: the trainer state of {self.name} cannot be read: {error}"
+            ) from error
         if self.backend is not None:
             self.backend.load_state_dict(state["trainer"])
         else:

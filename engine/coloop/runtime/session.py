@@ -335,11 +335,18 @@ class Session(Watcher):
             parts.probes.mark_read(probe, moment.step)
             situation = Situation(step=moment.step, phase=moment.phase.name)
             self._report(probe.node, readings, situation)
-        event = parts.samples.of_step(moment.step, unrolled)
-        if event is not None:
-            parts.recorder.record(event)
+        self._show_samples(moment.step, unrolled)
         parts.actions.step_done(moment)
         self._show_if_due()
+
+    def _show_samples(self, step: int, unrolled: Unrolled) -> None:
+        try:
+            event = self._parts.samples.of_step(step, unrolled)
+        except OSError as error:
+            logger.warning("samples of step %d were not written: %s", step, error)
+            return
+        if event is not None:
+            self._parts.recorder.record(event)
 
     def _evaluate(self, *, is_last: bool) -> None:
         parts = self._parts
