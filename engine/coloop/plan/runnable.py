@@ -9,25 +9,25 @@ from collections.abc import Iterator
 from coloop.diagnostics import Diagnostic, Severity
 from coloop.plan.decisions import backend_of, engine_of
 from coloop.plan.placement import pools_of
-from coloop.spec.algorithm import family_of, node_algorithms
+from coloop.spec.algorithm import node_algorithms, resolve_algorithm
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import weights_groups
 from coloop.spec.nodes import model_of
+from coloop.spec.runnable import (
+    LATER_ADVANTAGES,
+    LATER_LOSSES,
+    RUNNABLE_BACKENDS,
+    RUNNABLE_ENGINES,
+    RUNNABLE_KINDS,
+    RUNNABLE_MODELS,
+    RUNNABLE_REWARD_SOURCES,
+    is_runnable_algorithm,
+)
 
 CODE = "run.not_yet_runnable"
 
-KINDS = {
-    "critic": "critics",
-    "verifier": "verifiers",
-    "tool": "tools",
-    "search": "search",
-}
-REWARD_SOURCES = {"model": "reward models", "remote": "remote rewards"}
-FAMILIES = frozenset(
-    {"grpo", "dr_grpo", "rloo", "reinforce", "reinforce_pp_baseline", "sft", "dpo", "spin"}
-)
-ENGINES = frozenset({"torch"})
-BACKENDS = frozenset({"single"})
+KIND_WORDS = {"critic": "critics", "verifier": "verifiers", "tool": "tools", "search": "search"}
+SOURCE_WORDS = {"model": "reward models", "remote": "remote rewards"}
 
 
 def _refusal(what: str, *, node: str | None = None, field: str | None = None) -> Diagnostic:
@@ -57,13 +57,13 @@ def check_runs(spec: LoopSpec) -> list[Diagnostic]:
     found = []
     for name, node in spec.nodes.items():
         rollout = getattr(node, "rollout", None)
-        if rollout is not None and engine_of(spec, rollout) not in ENGINES:
+        if rollout is not None and engine_of(spec, rollout) not in RUNNABLE_ENGINES:
             engine = engine_of(spec, rollout)
             what = f"rollout engine `{engine}`; `torch` runs here"
             found.append(_refusal(what, node=name, field="rollout.engine"))
     for group in weights_groups(spec).values():
         training = getattr(spec.nodes[group.name], "training", None)
-        if group.trainable and backend_of(spec, training) not in BACKENDS:
+        if group.trainable and backend_of(spec, training) not in RUNNABLE_BACKENDS:
             what = f"training backend `{backend_of(spec, training)}`; `single` runs here"
             found.append(_refusal(what, node=group.name, field="training.backend"))
     for pool in pools_of(spec):
@@ -77,11 +77,16 @@ def check_runs(spec: LoopSpec) -> list[Diagnostic]:
 
 def _check_nodes(spec: LoopSpec) -> Iterator[Diagnostic]:
     for name, node in spec.nodes.items():
-        if node.kind in KINDS:
-            yield _refusal(f"{KINDS[node.kind]} (node `{name}`)", node=name, field="kind")
-        source = getattr(getattr(node, "source", None), "type", None)
-        if node.kind == "reward" and source in REWARD_SOURCES:
-            yield _refusal(f"{REWARD_SOURCES[source]} (node `{name}`)", node=name, field="source")
+        source = getattr(node, "source", None)
+        if getattr(source, "task", None) == "images":
+            yield _refusal("tasks with images", node=name, field="source.task")
+        if node.kind not in RUNNABLE_KINDS:
+            what = KIND_WORDS.get(node.kind, f"nodes of kind {node.kind}")
+            yield _refusal(f"{what} (node `{name}`)", node=name, field="kind")
+        kind = getattr(source, "type", None)
+        if node.kind == "reward" and kind not in RUNNABLE_REWARD_SOURCES:
+            what = SOURCE_WORDS.get(str(kind), f"rewards of type {kind}")
+            yield _refusal(f"{what} (node `{name}`)", node=name, field="source")
         if node.kind == "reward" and getattr(node, "per", None):
             yield _refusal("a score for each row gathered", node=name, field="per")
         rollout = getattr(node, "rollout", None)
@@ -111,8 +116,16 @@ def _check_algorithms(spec: LoopSpec) -> Iterator[Diagnostic]:
                 )
             for entry in entries:
                 name = str(entry.name)
-                if family_of(name) not in FAMILIES:
-                    yield _refusal(f"algorithm `{name}`", node=node, field=f"algorithm.{port}.name")
+                field = f"algorithm.{port}"
+                if not is_runnable_algorithm(name):
+                    yield _refusal(f"algorithm `{name}`", node=node, field=f"{field}.name")
+                    continue
+                full = resolve_algorithm(entry)
+                if getattr(full, "advantage", None) in LATER_ADVANTAGES:
+                    what = f"the advantage `{full.advantage}`"
+                    yield _refusal(what, node=node, field=f"{field}.advantage")
+                if getattr(full, "loss", None) in LATER_LOSSES:
+                    yield _refusal(f"the loss `{full.loss}`", node=node, field=f"{field}.loss")
                 if getattr(entry, "off_policy", None) is not None:
                     yield _refusal("`off_policy`", node=node, field=f"algorithm.{port}.off_policy")
 
@@ -122,7 +135,7 @@ def _check_models(spec: LoopSpec) -> Iterator[Diagnostic]:
         model = model_of(node)
         if model is None:
             continue
-        if model.type == "run":
+        if model.type not in RUNNABLE_MODELS:
             yield _refusal("weights of an earlier run", node=name, field="model.type")
         for field in ("lora", "quantization"):
             if getattr(model, field, None) is not None:

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from coloop.batch import Batch, Pair, Sequence, collate, collate_pairs
-from coloop.plan.runnable import FAMILIES
+from coloop.spec.runnable import RUNNABLE_ALGORITHMS
 from coloop.recipes import RECIPES, PolicyOutputs, recipe_of
 from coloop.recipes.kl_control import KlController
 from coloop.spec.algorithm import (
@@ -214,7 +214,7 @@ def test_every_recipe_is_of_the_language_and_what_a_plan_lets_run_has_one() -> N
     families = {family_of(name) for name in (*REWARDS_NAMES, *PREFERENCE_NAMES, "sft")}
 
     assert set(RECIPES) <= families
-    assert set(FAMILIES) <= set(RECIPES)
+    assert set(RUNNABLE_ALGORITHMS) <= set(RECIPES)
     assert all(recipe.name == name for name, recipe in RECIPES.items())
 
 

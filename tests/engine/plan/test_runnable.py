@@ -1,0 +1,107 @@
+"""What is drawn and checked only: refused by name, each with its place, never by a crash."""
+
+import pytest
+
+from coloop.errors import PlanRefused
+from coloop.plan.compile import compile_plan
+from coloop.plan.runnable import check_compiles, check_runs
+from coloop.spec.io import parse
+
+LOOP = """
+coloop: 1
+name: small
+nodes:
+  problems: {kind: dataset, source: {type: task, task: arithmetic}, rows_per_step: 4}
+  actor:
+    kind: actor
+    model: {type: scratch, architecture: tiny-qwen3}
+    rollout: {completions_per_prompt: 4, max_new_tokens: 4}
+    algorithm: {name: grpo}
+    training: {optimizer: {name: adamw, lr: 1.0e-4}}
+  exact: {kind: reward, source: {type: builtin, name: exact_match}}
+edges:
+  - problems.rows -> actor.prompts
+  - actor.rollouts -> exact.rollouts
+  - exact.scores -> actor.rewards
+schedule: {steps: 3}
+hardware: {preset: cpu}
+"""
+
+REFUSALS = [
+    ("{name: grpo}", "{name: gspo}", "algorithm `gspo`", "algorithm.rewards.name"),
+    ("{name: grpo}", "{name: grpo, advantage: greedy}", "`greedy`", "algorithm.rewards.advantage"),
+    ("{name: grpo}", "{name: grpo, loss: kl_cov}", "`kl_cov`", "algorithm.rewards.loss"),
+    ("{name: grpo}", "{name: grpo, off_policy: {shaping: 0.1}}", "off_policy", None),
+    ("{steps: 3}", "{steps: 3, max_staleness: 1}", "max_staleness", "schedule.max_staleness"),
+    ("{steps: 3}", "{steps: 3, stream: true}", "stream", "schedule.stream"),
+    ("max_new_tokens: 4}", "max_new_tokens: 4, turns: {max: 2}}", "turns", "rollout.turns"),
+    (
+        "{preset: cpu}",
+        "{preset: cpu, pools: {a: {workers: 1}, b: {workers: 1}}}",
+        "more than one pool",
+        "hardware.pools",
+    ),
+    (
+        "{type: scratch, architecture: tiny-qwen3}",
+        "{type: run, run: x, node: actor}",
+        "an earlier run",
+        "model.type",
+    ),
+    (
+        "{type: builtin, name: exact_match}",
+        '{type: remote, url: "http://127.0.0.1:1"}',
+        "remote rewards",
+        "source",
+    ),
+    ("exact.scores -> actor.rewards", "exact.check -> actor.tools", "handles", "edges.2"),
+    (
+        "{type: task, task: arithmetic}",
+        "{type: task, task: images}",
+        "images",
+        "source.task",
+    ),
+]
+
+
+def test_the_small_loop_runs() -> None:
+    spec = parse(LOOP).spec
+    assert spec is not None
+
+    assert check_compiles(spec) == []
+    assert check_runs(spec) == []
+
+
+@pytest.mark.parametrize(("old", "new", "what", "field"), REFUSALS)
+def test_each_thing_for_later_is_refused_by_name(
+    old: str, new: str, what: str, field: str | None
+) -> None:
+    parsed = parse(LOOP.replace(old, new))
+    assert parsed.spec is not None, parsed.diagnostics
+
+    with pytest.raises(PlanRefused) as refused:
+        compile_plan(parsed.spec)
+
+    first = refused.value.diagnostics[0]
+    assert first.code == "run.not_yet_runnable"  # type: ignore[attr-defined]
+    assert what in str(refused.value)
+    assert field is None or first.field == field  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ("max_new_tokens: 4}", "max_new_tokens: 4, engine: vllm}", "rollout engine `vllm`"),
+        ("training: {", "training: {backend: fsdp2, ", "training backend `fsdp2`"),
+        ("{preset: cpu}", "{preset: 8xH100}", "rollout engine `vllm`"),
+        ("{preset: cpu}", "{preset: cpu, pools: {main: {workers: 2}}}", "more than one process"),
+    ],
+)
+def test_what_plans_but_does_not_run_here_is_refused_by_the_run(
+    old: str, new: str, what: str
+) -> None:
+    spec = parse(LOOP.replace(old, new)).spec
+    assert spec is not None
+
+    compile_plan(spec)
+
+    assert what in check_runs(spec)[0].message
