@@ -18,8 +18,9 @@ export default defineConfig({
   },
   server: { proxy: { "/api": { target: server, ws: true, changeOrigin: true } } },
   test: {
-    environment: "jsdom",
+    environment: "node",
     include: ["src/**/*.test.{ts,tsx}", "tests/**/*.test.{ts,tsx}"],
     setupFiles: ["tests/setup.ts"],
+    testTimeout: 20_000,
   },
 });

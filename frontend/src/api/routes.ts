@@ -5,13 +5,16 @@ import type {
   Change,
   CheckAnswer,
   EventPage,
+  HardwarePreset,
   Json,
   JsonObject,
   Loop,
   LoopPreset,
+  LoopPresetText,
   LoopSummary,
   ParseAnswer,
   PatchAnswer,
+  RunSpec,
   RunSummary,
   SamplePage,
 } from "./types";
@@ -23,13 +26,9 @@ export const fetchCatalog = () => request<Catalog>("GET", "/catalog");
 export const fetchLoopPresets = () => request<LoopPreset[]>("GET", "/presets/loops");
 
 export const fetchLoopPreset = (name: string) =>
-  request<{ name: string; yaml: string; spec: JsonObject | null }>(
-    "GET",
-    `/presets/loops/${encodeURIComponent(name)}`,
-  );
+  request<LoopPresetText>("GET", `/presets/loops/${encodeURIComponent(name)}`);
 
-export const fetchHardwarePresets = () =>
-  request<{ name: string; title?: string; description?: string }[]>("GET", "/presets/hardware");
+export const fetchHardwarePresets = () => request<HardwarePreset[]>("GET", "/presets/hardware");
 
 export const check = (body: { spec: JsonObject } | { yaml: string }, signal?: AbortSignal) =>
   request<CheckAnswer>("POST", "/check", { body, signal });
@@ -85,8 +84,7 @@ export const fetchRuns = () => request<RunSummary[]>("GET", "/runs");
 
 export const fetchRun = (id: string) => request<RunSummary>("GET", `/runs/${id}`);
 
-export const fetchRunSpec = (id: string) =>
-  request<{ yaml: string; spec: JsonObject | null }>("GET", `/runs/${id}/spec`);
+export const fetchRunSpec = (id: string) => request<RunSpec>("GET", `/runs/${id}/spec`);
 
 export const stopRun = (id: string) =>
   request<RunSummary>("POST", `/runs/${id}/stop`, { body: {} });

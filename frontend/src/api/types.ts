@@ -1,7 +1,9 @@
 /**
- * Shapes of the REST answers and stream messages, as the service sends them.
+ * Shapes of the REST answers and stream messages. What the API describes is generated from it; what it
+ * sends as plain JSON (specs, events, the catalog) has its shape here.
  * Knows no node kind: everything that depends on one is data of the catalog.
  */
+import type { components } from "./schema.gen";
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json | undefined };
 export type JsonObject = { [key: string]: Json | undefined };
@@ -27,30 +29,12 @@ export interface JsonSchema {
   discriminator?: { propertyName: string; mapping?: Record<string, string> };
 }
 
-export type Severity = "error" | "warning" | "hint";
+type Schemas = components["schemas"];
 
-export interface Change {
-  op: "set" | "remove" | "insert" | "rename" | "add_edge" | "remove_edge";
-  path: string;
-  value?: Json;
-}
-
-export interface Fix {
-  title: string;
-  changes: Change[];
-}
-
-export interface Diagnostic {
-  code: string;
-  severity: Severity;
-  message: string;
-  hint?: string | null;
-  node?: string | null;
-  field?: string | null;
-  line?: number | null;
-  column?: number | null;
-  fixes?: Fix[];
-}
+export type Severity = Schemas["Severity"];
+export type Change = Omit<Schemas["Change"], "value"> & { value?: Json };
+export type Fix = Omit<Schemas["Fix"], "changes"> & { changes: Change[] };
+export type Diagnostic = Omit<Schemas["Diagnostic"], "fixes"> & { fixes: Fix[] };
 
 export interface InputPort {
   name: string;
@@ -132,150 +116,37 @@ export interface Catalog {
   probe_metrics?: Record<string, MetricInfo>;
 }
 
-export interface Report {
-  ok: boolean;
-  diagnostics: Diagnostic[];
-}
+export type Estimate = Schemas["Estimate"];
+export type GpuEstimate = Schemas["GpuEstimate"];
+export type MemoryPart = Schemas["PartEstimate"];
+export type StageEstimate = Schemas["StageEstimate"];
+export type PlanSummary = Schemas["PlanSummary"];
+export type CheckAnswer = Omit<Schemas["CheckResult"], "report"> & {
+  report: { ok: boolean; diagnostics: Diagnostic[] };
+};
 
-export interface MemoryPart {
-  node: string;
-  part: string;
-  bytes: number;
-  stages: string[];
-}
-
-export interface GpuEstimate {
-  pool: string;
-  index: number;
-  capacity_bytes: number;
-  usable_bytes: number;
-  peak_bytes: number;
-  peak_stage: string | null;
-  fits: boolean;
-  parts: MemoryPart[];
-}
-
-export interface StageEstimate {
-  stage: string;
-  node: string;
-  seconds: number;
-  samples_per_second?: number | null;
-  tokens_per_second?: number | null;
-  bound?: string | null;
-}
-
-export interface Estimate {
-  step_seconds: number | null;
-  bottleneck: string | null;
-  parameters: Record<string, number>;
-  gpus: GpuEstimate[];
-  stages: StageEstimate[];
-  rollout?: Record<
-    string,
-    { kv_cache_bytes: number; kv_cache_tokens: number; max_concurrent_sequences: number }
-  >;
-}
-
-export interface PlanPhase {
-  name: string;
-  index: number;
-  rounds: number;
-  steps: number | null;
-  ends: string;
-  stages: string[];
-  learn: string[];
-  dead_edges: string[];
-}
-
-export interface PlanDecision {
-  path?: string;
-  value?: Json;
-  reason?: string;
-}
-
-export interface PlanSummary {
-  phases: PlanPhase[];
-  decisions: PlanDecision[];
-  explain: string[];
-}
-
-export interface CheckAnswer {
-  report: Report;
-  estimate: Estimate | null;
-  plan: PlanSummary | null;
-}
+/** Specs travel as plain JSON; the document gives them shape. */
+type WithSpec<T> = Omit<T, "spec"> & { spec: JsonObject | null };
 
 export interface ParseAnswer {
   spec: JsonObject | null;
   diagnostics: Diagnostic[];
-  layout?: JsonObject | null;
+  layout: JsonObject | null;
 }
+export type PatchAnswer = WithSpec<Schemas["PatchResult"]>;
+export type LoopSummary = Schemas["LoopSummary"];
+export type Loop = WithSpec<Schemas["Loop"]>;
+export type LoopPreset = Schemas["LoopPresetEntry"];
+export type LoopPresetText = WithSpec<Schemas["LoopPresetText"]>;
+export type HardwarePreset = Schemas["HardwareEntry"];
 
-export interface PatchAnswer {
-  yaml: string;
-  spec?: JsonObject | null;
-  diagnostics?: Diagnostic[];
-}
+export type RunState = Schemas["RunStateName"];
+export type RunSummary = Schemas["Run"];
+export type RunError = Schemas["RunError"];
+export type RunSpec = WithSpec<Schemas["RunSpec"]>;
+export type Gauges = Schemas["Gauges"];
 
-export interface LoopSummary {
-  id: string;
-  name: string;
-  version: number;
-  revision: string;
-  created_at: string;
-  updated_at: string;
-}
-
-export interface Loop extends LoopSummary {
-  yaml: string;
-  spec: JsonObject | null;
-}
-
-export interface LoopPreset {
-  name: string;
-  title?: string;
-  description?: string;
-  tags?: string[];
-  runnable_here?: boolean;
-}
-
-export interface RunSummary {
-  id: string;
-  name: string;
-  state: RunState;
-  loop_id?: string | null;
-  parent_id?: string | null;
-  spec_hash?: string | null;
-  launcher?: string | null;
-  attempt?: number;
-  created_at: string;
-  started_at?: string | null;
-  ended_at?: string | null;
-  step?: number | null;
-  steps_total?: number | null;
-  metrics?: Record<string, number | null> | null;
-  message?: string | null;
-  error?: RunError | null;
-}
-
-export type RunState =
-  | "queued"
-  | "starting"
-  | "running"
-  | "stopping"
-  | "stopped"
-  | "finished"
-  | "failed";
-
-export interface RunError {
-  code?: string;
-  message: string;
-  node?: string | null;
-  hint?: string | null;
-  traceback?: string | null;
-}
-
-/** One durable event; fields beyond the envelope depend on `type`. */
+/** One durable event. An older page may watch a newer run, so fields beyond the envelope are not trusted. */
 export interface RunEvent {
   seq: number;
   at: string;
@@ -291,41 +162,6 @@ export interface EventPage {
   events: RunEvent[];
   last_seq: number;
   has_more: boolean;
-}
-
-export interface NodeGauge {
-  samples_per_second?: number | null;
-  tokens_per_second?: number | null;
-  busy?: number | null;
-  queue?: number | null;
-  staleness?: number | null;
-}
-
-export interface StageGauge {
-  seconds?: number | null;
-  share?: number | null;
-  samples_per_second?: number | null;
-  tokens_per_second?: number | null;
-}
-
-export interface Gauges {
-  at: string;
-  run: string;
-  attempt?: number;
-  state?: RunState;
-  step?: number | null;
-  steps_total?: number | null;
-  phase?: string | null;
-  phase_step?: number | null;
-  phase_steps?: number | null;
-  stage?: string | null;
-  eta_seconds?: number | null;
-  step_seconds?: number | null;
-  progress?: { stage: string; done: number; total: number | null; unit?: string | null } | null;
-  nodes?: Record<string, NodeGauge>;
-  stages?: Record<string, StageGauge>;
-  bottleneck?: string | null;
-  memory?: Record<string, number>;
 }
 
 export type StreamMessage =

@@ -309,10 +309,13 @@ export class LoopSync {
     this.mendText();
     this.savedText = theirs.yaml;
     this.savedName = theirs.name;
-    this.store.setState({ revision: theirs.revision, conflict: null, save: "saved" });
     const document = { ...fromSpec(theirs.spec), name: theirs.name };
     this.document.getState().dispatch(replaceDocument, { document }, { label });
     this.document.getState().setText(theirs.yaml, null);
+    // After the change was noticed as one: what is shown now is what is saved.
+    this.store.setState({ revision: theirs.revision, conflict: null, save: "saved" });
+    clearTimeout(this.draftTimer);
+    void this.drafts.remove(this.loop.id);
     this.schedule(0);
   }
 

@@ -6,11 +6,15 @@ import { Button } from "@/ui/Button";
 import { sampleText } from "./sampleText";
 
 const TEXTS = ["prompt", "completion", "target"];
-const IN_TABLE = new Set([...TEXTS, "reward", "scores", "advantage", "node", "seq", "step"]);
+
+/** Told by the table already. */
+const IN_TABLE = { seq: true, step: true, node: true, reward: true, advantage: true, scores: true };
 
 /** A sample in full. */
 export function SampleDetail({ row }: { row: SampleRow }) {
-  const rest = Object.entries(row).filter(([name, value]) => !IN_TABLE.has(name) && value !== null);
+  const rest = Object.entries(row).filter(
+    ([name, value]) => !(name in IN_TABLE) && !TEXTS.includes(name) && value !== null,
+  );
   const copy = () => {
     navigator.clipboard.writeText(JSON.stringify(row, null, 2)).then(
       () => toast("Copied the sample"),

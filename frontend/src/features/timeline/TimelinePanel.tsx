@@ -12,14 +12,14 @@ import { Empty } from "@/ui/States";
 import { AXIS, drawTimeline, ROW, spanAt } from "./draw";
 import { lastSeconds, type Range, stageShares, timelineRows, zoomRange } from "./rows";
 
-const WINDOWS = [
+type Window = "15" | "60" | "600" | "all";
+
+const WINDOWS: readonly { value: Window; label: string }[] = [
   { value: "15", label: "15 s" },
   { value: "60", label: "1 min" },
   { value: "600", label: "10 min" },
   { value: "all", label: "All" },
-] as const;
-
-type Window = (typeof WINDOWS)[number]["value"];
+];
 
 const SHARE_STEPS = 20;
 

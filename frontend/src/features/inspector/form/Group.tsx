@@ -41,7 +41,9 @@ export function Group({
   const inside = problemsAt(form.diagnostics, full, false);
   const own = inside.filter((problem) => problem.field === full);
   const worst = worstSeverity(inside);
-  const [isOpen, setOpen] = useState(startsOpen ?? (value !== undefined && path.length <= 1));
+  const [isOpen, setOpen] = useState(
+    worst === "error" || (startsOpen ?? (value !== undefined && path.length <= 1)),
+  );
   const focus = useSelection((state) => state.focus);
   const isWanted = focus?.field === full || (focus?.field?.startsWith(`${full}.`) ?? false);
 

@@ -25,7 +25,7 @@ export function JsonWidget({ id, label, value, isDisabled, onChange }: JsonWidge
       aria-label={label}
       className={`${CONTROL} font-mono text-xs`}
       value={typed ?? shown}
-      placeholder="value"
+      placeholder="text, number, JSON"
       disabled={isDisabled}
       spellCheck={false}
       onChange={(event) => setTyped(event.target.value)}

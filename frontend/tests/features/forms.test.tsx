@@ -1,0 +1,175 @@
+// @vitest-environment jsdom
+import { cleanup, fireEvent, render, screen } from "@testing-library/react";
+import { ReactFlowProvider } from "@xyflow/react";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { Diagnostic } from "@/api/types";
+import { OpenLoopProvider } from "@/document/context";
+import { createDocumentStore } from "@/document/store";
+import { createSyncStore } from "@/document/sync/state";
+import { EdgeInspector } from "@/features/inspector/EdgeInspector";
+import { LoopInspector } from "@/features/inspector/LoopInspector";
+import { NodeInspector } from "@/features/inspector/NodeInspector";
+import { PhaseInspector } from "@/features/inspector/PhaseInspector";
+import { usePreferences } from "@/session/preferences";
+import { TooltipProvider } from "@/ui/Tooltip";
+import { catalog, smallLoop } from "../fixtures/loops";
+import { aProblem } from "../fixtures/runs";
+
+function show(panel: React.ReactNode, diagnostics: Diagnostic[] = [], loop = smallLoop()) {
+  const store = createDocumentStore({ document: loop, text: "" });
+  const syncStore = createSyncStore("r1");
+  syncStore.setState({ check: { report: { ok: false, diagnostics }, estimate: null, plan: null } });
+  render(
+    <TooltipProvider>
+      <OpenLoopProvider value={{ loopId: "l", runId: null, store, syncStore, sync: null, catalog }}>
+        <ReactFlowProvider>{panel}</ReactFlowProvider>
+      </OpenLoopProvider>
+    </TooltipProvider>,
+  );
+  return store;
+}
+
+describe("forms from the catalog", () => {
+  beforeEach(() => usePreferences.getState().set({ level: "simple" }));
+  afterEach(cleanup);
+
+  it.each(Object.values(catalog.kinds).map((kind) => [kind.kind, kind] as const))(
+    "%s has a form with every field",
+    (_, kind) => {
+      const loop = smallLoop();
+      loop.nodes.probe = { ...structuredClone(kind.template), kind: kind.kind };
+      usePreferences.getState().set({ level: catalog.levels.at(-1) ?? "" });
+      show(<NodeInspector id="probe" />, [], loop);
+      expect(screen.getByLabelText("Name of the node")).toHaveProperty("value", "probe");
+    },
+  );
+
+  it("a number that is typed is set, an emptied one goes back to its default", () => {
+    const store = show(<NodeInspector id="problems" />);
+    const input = screen.getByLabelText("Rows per step");
+
+    fireEvent.change(input, { target: { value: "64" } });
+    expect(store.getState().document.nodes.problems?.rows_per_step).toBe(64);
+
+    fireEvent.change(input, { target: { value: "" } });
+    expect(store.getState().document.nodes.problems).not.toHaveProperty("rows_per_step");
+  });
+
+  it("a number that is none is marked and not set", () => {
+    const store = show(<NodeInspector id="problems" />);
+    const input = screen.getByLabelText("Rows per step");
+
+    fireEvent.change(input, { target: { value: "3.5" } });
+
+    expect(input.getAttribute("aria-invalid")).toBe("true");
+    expect(store.getState().document.nodes.problems?.rows_per_step).toBe(8);
+  });
+
+  it("typing in one field is one undo entry", () => {
+    const store = show(<NodeInspector id="problems" />);
+    const input = screen.getByLabelText("Rows per step");
+
+    for (const value of ["1", "12", "128"]) fireEvent.change(input, { target: { value } });
+
+    expect(store.getState().history.past).toHaveLength(1);
+  });
+
+  it("a problem stands under the field that it names, even above the chosen level", () => {
+    show(<NodeInspector id="actor" />, [
+      aProblem({ node: "actor", field: "training.optimizer.epsilon", message: "too large" }),
+    ]);
+
+    expect(screen.getByText("too large")).toBeTruthy();
+  });
+
+  it("a one-click fix changes the loop", () => {
+    const store = show(<NodeInspector id="problems" />, [
+      aProblem({
+        node: "problems",
+        field: "rows_per_step",
+        fixes: [
+          {
+            title: "Set 16",
+            changes: [{ op: "set", path: "nodes.problems.rows_per_step", value: 16 }],
+          },
+        ],
+      }),
+    ]);
+
+    fireEvent.click(screen.getByRole("button", { name: "Set 16" }));
+
+    expect(store.getState().document.nodes.problems?.rows_per_step).toBe(16);
+    expect(store.getState().history.past.at(-1)?.label).toBe("Set 16");
+  });
+
+  it("a field that the catalog does not know is shown and can be removed", () => {
+    const loop = smallLoop();
+    loop.nodes.problems = { ...loop.nodes.problems, kind: "dataset", rows_per_stpe: 3 };
+    const store = show(<NodeInspector id="problems" />, [], loop);
+
+    fireEvent.click(screen.getByRole("button", { name: "Remove Rows per stpe" }));
+
+    expect(store.getState().document.nodes.problems).not.toHaveProperty("rows_per_stpe");
+  });
+
+  it("a kind that the server does not know is kept and said", () => {
+    const loop = smallLoop();
+    loop.nodes.strange = { kind: "from_the_future", x: 1 };
+    show(<NodeInspector id="strange" />, [], loop);
+
+    expect(screen.getByText(/does not know the kind/)).toBeTruthy();
+  });
+
+  it("a node is renamed in place, and a bad name is refused with a reason", () => {
+    const store = show(<NodeInspector id="actor" />);
+    const input = screen.getByLabelText("Name of the node");
+
+    fireEvent.change(input, { target: { value: "exact" } });
+    expect(screen.getByText(/already in use/)).toBeTruthy();
+
+    fireEvent.change(input, { target: { value: "policy" } });
+    fireEvent.blur(input);
+    expect(Object.keys(store.getState().document.nodes)).toContain("policy");
+  });
+
+  it("a node is connected without the mouse", () => {
+    const store = show(<NodeInspector id="start" />);
+    const select = screen.getByLabelText("Connect to");
+    const option = [...select.querySelectorAll("option")].find((one) =>
+      one.textContent?.includes("actor.reference"),
+    );
+
+    fireEvent.change(select, { target: { value: option?.value } });
+
+    expect(store.getState().document.edges.at(-1)).toEqual({
+      from: "start.log_probs",
+      to: "actor.reference",
+    });
+  });
+
+  it("an edge's options are set", () => {
+    const store = show(<EdgeInspector edgeKey="exact.scores->actor.rewards" />);
+
+    fireEvent.change(screen.getByLabelText("Weight"), { target: { value: "2" } });
+
+    expect(store.getState().document.edges[3]?.weight).toBe(2);
+  });
+
+  it("a phase learns from the ports that are chosen", () => {
+    const store = show(<PhaseInspector at={[1, 0]} />);
+
+    fireEvent.click(screen.getByRole("checkbox", { name: "actor.rewards" }));
+
+    expect(store.getState().document.rest.schedule).toMatchObject({
+      phases: [{ name: "warm-up" }, { phases: [{ name: "rl", learn: [] }] }],
+    });
+  });
+
+  it("the loop has its hardware and run settings", () => {
+    const store = show(<LoopInspector />);
+
+    fireEvent.change(screen.getByLabelText("Seed"), { target: { value: "7" } });
+
+    expect(store.getState().document.rest.run).toMatchObject({ seed: 7 });
+  });
+});

@@ -1,0 +1,226 @@
+import { describe, expect, it } from "vitest";
+import type { Estimate, GpuEstimate } from "@/api/types";
+import { chartData, MAX_POINTS, smoothed } from "@/features/charts/chartData";
+import { orderMetrics } from "@/features/charts/order";
+import { presetDefaults } from "@/features/inspector/form/presetDefaults";
+import { bytesIn, groupGpus, groupName, partsIn } from "@/features/memory/parts";
+import { countProblems, indexProblems, problemsAt, worstSeverity } from "@/features/problems/group";
+import { sampleText } from "@/features/samples/sampleText";
+import { entryText, phaseLength } from "@/features/schedule/phaseText";
+import {
+  lastSeconds,
+  stageShares,
+  tickStep,
+  timelineRows,
+  zoomRange,
+} from "@/features/timeline/rows";
+import { yamlPlace } from "@/features/yaml/place";
+import { smallestChange } from "@/features/yaml/smallestChange";
+import type { StageSpan } from "@/live/state";
+import { catalog } from "../fixtures/loops";
+import { aProblem } from "../fixtures/runs";
+
+const gpu = (index: number, bytes: number): GpuEstimate => ({
+  pool: "main",
+  index,
+  capacity_bytes: 100,
+  usable_bytes: 90,
+  peak_bytes: bytes,
+  peak_stage: "a.learn",
+  fits: bytes <= 90,
+  parts: [
+    { node: "a", part: "weights", bytes: bytes - 10, stages: ["a.learn", "a.generate"] },
+    { node: "a", part: "gradients", bytes: 10, stages: ["a.learn"] },
+  ],
+});
+
+describe("memory", () => {
+  it("equal GPUs share a line", () => {
+    const estimate = { gpus: [gpu(0, 50), gpu(1, 50), gpu(2, 60)] } as Estimate;
+
+    expect(groupGpus(estimate).map(groupName)).toEqual(["main 0–1", "main 2"]);
+  });
+
+  it("a moment has only what is resident then", () => {
+    expect(bytesIn(gpu(0, 50), "a.generate")).toBe(40);
+    expect(partsIn(gpu(0, 50), "a.learn").map((part) => part.part)).toEqual([
+      "weights",
+      "gradients",
+    ]);
+  });
+});
+
+describe("problems", () => {
+  const list = [
+    aProblem({ node: "a", field: "rollout.top_p" }),
+    aProblem({ node: "a", field: "rollout", severity: "warning" }),
+    aProblem({ field: "schedule.phases.0", severity: "hint" }),
+  ];
+
+  it("are found by node and counted", () => {
+    const index = indexProblems(list);
+
+    expect(index.byNode.get("a")).toHaveLength(2);
+    expect(index.loop).toHaveLength(1);
+    expect(index.total).toEqual({ error: 1, warning: 1, hint: 1 });
+    expect(indexProblems(list)).toBe(index);
+  });
+
+  it("are found at a field, or below it", () => {
+    expect(problemsAt(list, "rollout", true)).toHaveLength(1);
+    expect(problemsAt(list, "rollout", false)).toHaveLength(2);
+  });
+
+  it("the worst one stands for all", () => {
+    expect(worstSeverity(list)).toBe("error");
+    expect(worstSeverity([])).toBeNull();
+    expect(countProblems([])).toEqual({ error: 0, warning: 0, hint: 0 });
+  });
+});
+
+describe("schedule", () => {
+  it.each([
+    [{ steps: 1 }, "1 step"],
+    [{ steps: 2000 }, "2000 steps"],
+    [{ epochs: 3 }, "3 epochs"],
+    [{ epochs: { of: "gold", count: 2 } }, "2 epochs of gold"],
+    [{ until: ["pool.full", "other.full"] }, "until pool.full, other.full"],
+    [{}, "no end yet"],
+  ])("%j lasts %s", (phase, text) => {
+    expect(phaseLength(phase)).toBe(text);
+  });
+
+  it("a trigger is a sentence", () => {
+    const entry = {
+      when: { metric: "probe.accuracy", falls_by: 0.1, for: 3 },
+      do: { next_phase: true },
+    };
+
+    expect(entryText(entry)).toBe("probe.accuracy falls by 0.1 for 3 → next phase");
+    expect(entryText({ path: "edges.x.weight", from: 1, to: 0 })).toBe("edges.x.weight: 1 → 0");
+  });
+});
+
+describe("charts", () => {
+  const series = (steps: number[], values: number[]) => ({ steps, values, attempt: 1 });
+
+  it("curves of several nodes share the steps", () => {
+    const data = chartData([series([1, 2], [10, 20]), series([2, 3], [5, Number.NaN])], 0);
+
+    expect(data).toEqual({
+      steps: [1, 2, 3],
+      values: [
+        [10, 20, null],
+        [null, 5, null],
+      ],
+    });
+  });
+
+  it("long curves are thinned without losing a peak", () => {
+    const steps = Array.from({ length: 50_000 }, (_, index) => index);
+    const values = steps.map((step) => (step === 31_415 ? 99 : Math.sin(step)));
+
+    const data = chartData([series(steps, values)], 0);
+
+    expect(data.steps.length).toBeLessThanOrEqual(MAX_POINTS);
+    expect(Math.max(...(data.values[0] as number[]))).toBe(99);
+    expect(data.steps.at(-1)).toBe(49_999);
+  });
+
+  it("smoothing has no bias at the start", () => {
+    expect(smoothed([4, 4, 4], 0.9)).toEqual([4, 4, 4].map((value) => expect.closeTo(value, 9)));
+  });
+
+  it("what one looks at first comes first", () => {
+    expect(orderMetrics(["grad_norm", "zzz", "loss", "reward/mean"])).toEqual([
+      "reward/mean",
+      "loss",
+      "grad_norm",
+      "zzz",
+    ]);
+  });
+});
+
+describe("timeline", () => {
+  const span = (stage: string, step: number, start: number, end: number | null): StageSpan => ({
+    stage,
+    node: stage.split(".")[0] ?? "",
+    phase: "p",
+    step,
+    start,
+    end,
+    samples: 0,
+    tokens: 0,
+    waited: 0,
+  });
+  const spans = [
+    span("b.learn", 1, 0, 1000),
+    span("a.generate", 1, 1000, 4000),
+    span("b.learn", 2, 4000, null),
+  ];
+
+  it("a row a stage, in the order of the loop", () => {
+    expect(timelineRows(spans, ["a", "b"]).map((row) => [row.stage, row.spans.length])).toEqual([
+      ["a.generate", 1],
+      ["b.learn", 2],
+    ]);
+  });
+
+  it("shares are means over finished steps", () => {
+    expect(stageShares(spans, 10)).toEqual([
+      { stage: "a.generate", seconds: 3 },
+      { stage: "b.learn", seconds: 1 },
+    ]);
+  });
+
+  it("the window ends now and begins where the run began at the earliest", () => {
+    expect(lastSeconds(spans, 2, 5000)).toEqual({ start: 3000, end: 5000 });
+    expect(lastSeconds(spans, Number.POSITIVE_INFINITY, 5000)).toEqual({ start: 0, end: 5000 });
+  });
+
+  it("zooming keeps the point under the pointer", () => {
+    expect(zoomRange({ start: 0, end: 100 }, 25, 0.5)).toEqual({ start: 12.5, end: 62.5 });
+    expect(tickStep({ start: 0, end: 60_000 }, 6)).toBe(10_000);
+  });
+});
+
+describe("text", () => {
+  it("two texts differ in one piece", () => {
+    expect(smallestChange("lr: 1.0\nx: 2\n", "lr: 3.0\nx: 2\n")).toEqual({
+      from: 4,
+      to: 5,
+      insert: "3",
+    });
+    expect(smallestChange("aa", "aaa")).toEqual({ from: 2, to: 2, insert: "a" });
+    expect(smallestChange("same", "same")).toBeNull();
+  });
+
+  it("a node is found in the text by its indentation", () => {
+    const text = "nodes:\n  a:\n    kind: x\n  b:\n    rollout:\n      top_p: 1\nedges: []\n";
+
+    expect(yamlPlace(text, "b", "rollout.top_p")).toEqual({ line: 6, column: 7 });
+    expect(yamlPlace(text, "b", "missing")).toEqual({ line: 4, column: 3 });
+    expect(yamlPlace(text, null, "edges.3")).toEqual({ line: 7, column: 1 });
+    expect(yamlPlace("", "b", null)).toBeNull();
+  });
+
+  it("chats are written out", () => {
+    expect(
+      sampleText([
+        { role: "user", content: "hi" },
+        { role: "assistant", content: "yes" },
+      ]),
+    ).toBe("user: hi\nassistant: yes");
+    expect(sampleText(null)).toBe("");
+  });
+
+  it("a preset's defaults stand for fields that are not set", () => {
+    const [port, list] = Object.entries(catalog.algorithms)[0] ?? ["", []];
+    const [preset] = list;
+
+    expect(presetDefaults(catalog, ["algorithm", port], { name: preset?.name ?? "" })).toEqual(
+      preset?.defaults,
+    );
+    expect(presetDefaults(catalog, ["training"], { name: preset?.name ?? "" })).toBeNull();
+  });
+});

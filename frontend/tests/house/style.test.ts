@@ -1,0 +1,54 @@
+/** Rules of the front end that a compiler does not know. */
+import { readdirSync, readFileSync } from "node:fs";
+import { basename, join, relative } from "node:path";
+import { describe, expect, it } from "vitest";
+
+const SOURCE = join(process.cwd(), "src");
+const VAGUE = /^(utils?|helpers?|common|misc|manager)\.tsx?$/i;
+
+function files(folder: string): string[] {
+  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(folder, entry.name);
+    return entry.isDirectory() ? files(path) : [path];
+  });
+}
+
+const all = files(SOURCE).map((path) => ({
+  path: relative(SOURCE, path),
+  text: readFileSync(path, "utf-8"),
+}));
+const code = all.filter(({ path }) => /\.tsx?$/.test(path) && !path.endsWith(".gen.ts"));
+
+describe("house rules", () => {
+  it("no file has a name that says nothing", () => {
+    expect(all.filter(({ path }) => VAGUE.test(basename(path)))).toEqual([]);
+  });
+
+  it("no file only passes on what others export", () => {
+    const barrels = code.filter(({ text }) => /^export \* from/m.test(text));
+    expect(barrels.map(({ path }) => path)).toEqual([]);
+  });
+
+  it("colours stand in tokens.css only", () => {
+    const colour = /#[0-9a-f]{6}\b|rgba?\(|hsl\(/i;
+    const found = all.filter(
+      ({ path, text }) =>
+        path !== "styles/tokens.css" && colour.test(text.replaceAll(/"#fff"/g, "")),
+    );
+    expect(found.map(({ path }) => path)).toEqual([]);
+  });
+
+  it("YAML is never printed here", () => {
+    const found = code.filter(({ text }) => /from "(yaml|js-yaml)"/.test(text));
+    expect(found.map(({ path }) => path)).toEqual([]);
+  });
+
+  it("React Flow stays behind the canvas", () => {
+    const allowed =
+      /^(features\/canvas\/|features\/palette\/Palette\.tsx|app\/|features\/runs\/RunPage\.tsx)/;
+    const found = code.filter(
+      ({ path, text }) => text.includes('"@xyflow/react"') && !allowed.test(path),
+    );
+    expect(found.map(({ path }) => path)).toEqual([]);
+  });
+});
