@@ -7,6 +7,7 @@ the console. A server that a test kills is started again in its place, with the 
 Knows nothing of how the page is written: tests speak of labels, roles and what can be read.
 """
 
+import json
 import os
 import queue
 import re
@@ -53,6 +54,31 @@ START_SECONDS = 90.0
 FINAL = ("finished", "stopped", "failed")
 EXPECTED_NOISE = ("Failed to load resource", "WebSocket connection to", "net::ERR_")
 """What Chromium itself writes when a server is away or says no; tests bring both about."""
+
+
+WATCH = """() => {
+    const seen = { lit: [], together: [], rates: [], charts: {}, phases: [] };
+    const note = (list, value) => value && !list.includes(value) && list.push(value);
+    const look = () => {
+        const now = [];
+        for (const node of document.querySelectorAll("article[data-activity=running]")) {
+            const name = node.getAttribute("aria-label").split(",")[0];
+            now.push(name);
+            note(seen.lit, name);
+            if (/rows\\/s/.test(node.innerText)) note(seen.rates, name);
+        }
+        note(seen.together, now.sort().join(" "));
+        for (const chart of document.querySelectorAll("figure[aria-label]")) {
+            const title = chart.getAttribute("aria-label").split(":")[0];
+            note(seen.charts[title] ??= [], chart.innerText.match(/step (\\d+)/)?.[1]);
+        }
+        note(seen.phases, document.querySelector("[data-testid=run-phase]")?.innerText);
+    };
+    new MutationObserver(look).observe(document.body, {
+        subtree: true, childList: true, characterData: true, attributes: true,
+    });
+    window.seen = seen;
+}"""
 
 
 @dataclass
@@ -257,6 +283,61 @@ def saved_yaml(server: Server) -> Callable[[Page], str]:
             return http.get(f"{urlsplit(page.url).path}/yaml").raise_for_status().text
 
     return read
+
+
+@pytest.fixture
+def watch() -> Callable[[Page], Callable[[], dict[str, Any]]]:
+    """From now on note what is on screen: nodes that are lit (and which of them at one moment),
+    those that show a rate, the steps that each chart reached. A short run is over before one could
+    look in turn."""
+
+    def begin(page: Page) -> Callable[[], dict[str, Any]]:
+        page.evaluate(WATCH)
+        return lambda: page.evaluate("() => window.seen")
+
+    return begin
+
+
+@pytest.fixture
+def ink() -> Callable[[Page, str], int]:
+    """Painted pixels of a chart."""
+
+    def count(page: Page, chart: str) -> int:
+        canvas = page.get_by_role("figure", name=chart).locator("canvas")
+        return int(
+            canvas.evaluate(
+                """canvas => {
+                    const { data } = canvas.getContext("2d")
+                        .getImageData(0, 0, canvas.width, canvas.height);
+                    return data.filter((value, index) => index % 4 === 3 && value > 128).length;
+                }"""
+            )
+        )
+
+    return count
+
+
+@pytest.fixture
+def headless(server: Server) -> Callable[..., dict[str, Any]]:
+    """`coloop run SPEC`, as it is typed, into the server's folder of runs; gives the last event."""
+
+    def run(spec: Path, *options: str, run_id: str) -> dict[str, Any]:
+        command = [sys.executable, "-m", "coloop", "run", str(spec), "--json", *options]
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("COLOOP_")}
+        ended = subprocess.run(
+            [*command, "--runs-dir", str(server.runs), "--run-id", run_id],
+            cwd=ROOT,
+            env={**kept, "PYTHONPATH": str(ROOT / "engine"), "OMP_NUM_THREADS": "2"},
+            capture_output=True,
+            text=True,
+            timeout=200,
+            check=False,
+        )
+        assert ended.returncode == 0, ended.stderr[-2000:]
+        last: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
+        return last
+
+    return run
 
 
 @pytest.fixture

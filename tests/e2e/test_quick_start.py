@@ -1,9 +1,5 @@
-"""The main job, as the README promises it: open, run, watch, export, train headless, open that too."""
+"""The main job, as the README promises it: open, run, watch, export, train headless, open that."""
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,29 +10,9 @@ from playwright.sync_api import Page, expect
 if TYPE_CHECKING:
     from tests.e2e.conftest import Server
 
-pytestmark = [pytest.mark.e2e, pytest.mark.ray]
+pytestmark = pytest.mark.e2e
 
-ROOT = Path(__file__).resolve().parents[2]
 WARM_UP, RL, EVERY = 16, 8, 4
-WATCH = """() => {
-    const seen = { lit: [], rates: [], accuracy: [] };
-    const note = (list, value) => value && !list.includes(value) && list.push(value);
-    const look = () => {
-        for (const node of document.querySelectorAll("article[data-activity=running]")) {
-            const name = node.getAttribute("aria-label").split(",")[0];
-            note(seen.lit, name);
-            if (/rows\\/s/.test(node.innerText)) note(seen.rates, name);
-        }
-        const chart = document.querySelector("figure[aria-label^=Accuracy]");
-        note(seen.accuracy, chart?.innerText.match(/step (\\d+)/)?.[1]);
-    };
-    new MutationObserver(look).observe(document.body, {
-        subtree: true, childList: true, characterData: true, attributes: true,
-    });
-    window.seen = seen;
-}"""
-"""Notes what is on screen while it changes: nodes that are lit, those that show a rate, the steps
-up to which the probe's chart reached. A short run is over before one could look in turn."""
 
 
 def shorten(page: Page) -> None:
@@ -68,7 +44,9 @@ def test_the_quick_start_trains_in_the_browser_and_headless_from_its_export(
     server: "Server",
     open_page: Callable[..., Page],
     saved_yaml: Callable[[Page], str],
-    eventually: Callable[..., Any],
+    watch: Callable[[Page], Callable[[], dict[str, Any]]],
+    ink: Callable[[Page, str], int],
+    headless: Callable[..., dict[str, Any]],
     tmp_path: Path,
 ) -> None:
     server.forget_loops()
@@ -80,18 +58,18 @@ def test_the_quick_start_trains_in_the_browser_and_headless_from_its_export(
     assert f"steps: {WARM_UP}" in text
     assert "# The step of the transition depends on the seed" in text
 
-    page.evaluate(WATCH)
+    seen = watch(page)
     page.get_by_role("button", name="Run", exact=True).click()
     page.wait_for_url("**/runs/*")
     run_id = page.url.rsplit("/", 1)[1]
     expect(page.get_by_test_id("run-phase")).to_have_text("rl", timeout=200_000)
     expect(page.get_by_text("bottleneck").first).to_be_visible()
     expect(page.get_by_text("finished", exact=True)).to_be_visible(timeout=90_000)
-    seen = page.evaluate("() => window.seen")
-    assert "actor" in seen["lit"]
-    assert len(seen["lit"]) > 1
-    assert "actor" in seen["rates"]
-    assert len(seen["accuracy"]) > 2, "the curve grows while the run goes on"
+    saw = seen()
+    assert "actor" in saw["lit"]
+    assert len(saw["lit"]) > 1
+    assert "actor" in saw["rates"]
+    assert len(saw["charts"]["Accuracy"]) > 2, "the curve grows while the run goes on"
     chart = page.get_by_role("figure", name="Accuracy")
     expect(chart).to_contain_text(f"step {WARM_UP + RL}")
     assert ink(page, "Accuracy") > 100
@@ -103,7 +81,7 @@ def test_the_quick_start_trains_in_the_browser_and_headless_from_its_export(
     assert exported.name == "grpo-arithmetic.yaml"
     assert exported.read_text(encoding="utf-8") == text
 
-    train_headless(exported, server.runs, "typed")
+    assert headless(exported, "--local", run_id="typed")["state"] == "finished"
 
     page.get_by_role("link", name="Runs").click()
     page.get_by_role("row", name="typed").get_by_role("link").click()
@@ -116,34 +94,3 @@ def test_the_quick_start_trains_in_the_browser_and_headless_from_its_export(
     typed = curves(server.events("typed"), "loss", "accuracy", "reward/mean")
     assert [one[:3] for one in watched] == [one[:3] for one in typed]
     assert [one[3] for one in watched] == pytest.approx([one[3] for one in typed], abs=1e-3)
-
-
-def ink(page: Page, chart: str) -> int:
-    """Painted pixels of a chart."""
-    canvas = page.get_by_role("figure", name=chart).locator("canvas")
-    return int(
-        canvas.evaluate(
-            """canvas => {
-                const { data } = canvas.getContext("2d")
-                    .getImageData(0, 0, canvas.width, canvas.height);
-                return data.filter((value, index) => index % 4 === 3 && value > 128).length;
-            }"""
-        )
-    )
-
-
-def train_headless(spec: Path, runs: Path, run_id: str) -> None:
-    """`coloop run that.yaml --local`, as it is typed."""
-    command = [sys.executable, "-m", "coloop", "run", str(spec), "--local", "--json"]
-    ended = subprocess.run(
-        [*command, "--runs-dir", str(runs), "--run-id", run_id],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "engine"), "OMP_NUM_THREADS": "2"},
-        capture_output=True,
-        text=True,
-        timeout=200,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stderr[-2000:]
-    last = json.loads(ended.stdout.splitlines()[-1])
-    assert (last["type"], last["state"]) == ("run.state", "finished")
