@@ -63,7 +63,13 @@ export function App() {
           </Suspense>
         </CrashBoundary>
         <SignInDialog />
-        <Toaster theme={theme} position="bottom-center" visibleToasts={3} offset={48} />
+        <Toaster
+          theme={theme}
+          position="bottom-center"
+          visibleToasts={3}
+          offset={44}
+          duration={2500}
+        />
       </TooltipProvider>
     </QueryClientProvider>
   );

@@ -49,7 +49,7 @@ export function useEditorActions(): Action[] {
         label: "Show everything",
         keys: ["1"],
         section: "View",
-        run: () => void fitView({ padding: 0.14, maxZoom: 1, duration: 200 }),
+        run: () => void fitView({ padding: 0.08, maxZoom: 1, duration: 200 }),
       },
       {
         id: "zoomIn",

@@ -1,6 +1,6 @@
 import { X } from "lucide-react";
 import { Dialog as RadixDialog } from "radix-ui";
-import type { ReactNode } from "react";
+import { type ReactNode, useRef } from "react";
 import { classes } from "./classes";
 import { IconButton } from "./IconButton";
 
@@ -26,6 +26,15 @@ export function Dialog({
   footer,
   children,
 }: DialogProps) {
+  const panel = useRef<HTMLDivElement>(null);
+  // The first field of the content, not the cross in the corner.
+  const focusFirst = (event: Event) => {
+    event.preventDefault();
+    const first = panel.current?.querySelector<HTMLElement>(
+      "[data-body] :is(input, textarea, select)",
+    );
+    (first ?? panel.current)?.focus();
+  };
   const keepOpen = (event: Event) => {
     if (isBlocking) event.preventDefault();
   };
@@ -34,11 +43,14 @@ export function Dialog({
       <RadixDialog.Portal>
         <RadixDialog.Overlay className="fixed inset-0 z-40 animate-[overlay-in_120ms_ease-out] bg-scrim" />
         <RadixDialog.Content
+          ref={panel}
+          tabIndex={-1}
+          onOpenAutoFocus={focusFirst}
           onEscapeKeyDown={keepOpen}
           onPointerDownOutside={keepOpen}
           {...(description ? {} : { "aria-describedby": undefined })}
           className={classes(
-            "fixed top-1/2 left-1/2 z-40 flex max-h-[86vh] w-[calc(100vw-32px)] -translate-x-1/2 -translate-y-1/2 flex-col rounded-3 border border-line bg-surface shadow-3 animate-[overlay-in_140ms_ease-out]",
+            "fixed top-1/2 left-1/2 z-40 flex max-h-[86vh] w-[calc(100vw-32px)] -translate-x-1/2 -translate-y-1/2 flex-col rounded-3 border border-line bg-surface shadow-3 outline-none animate-[overlay-in_140ms_ease-out]",
             width,
           )}
         >
@@ -60,7 +72,9 @@ export function Dialog({
             )}
           </header>
           {children ? (
-            <div className="min-h-0 flex-1 overflow-y-auto px-6 pb-5">{children}</div>
+            <div data-body className="min-h-0 flex-1 overflow-y-auto px-6 pb-5">
+              {children}
+            </div>
           ) : null}
           {footer ? (
             <footer className="flex flex-wrap items-center justify-end gap-2 border-line border-t px-6 py-3">

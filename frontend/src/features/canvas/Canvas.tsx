@@ -1,11 +1,4 @@
-import {
-  Background,
-  BackgroundVariant,
-  MiniMap,
-  ReactFlow,
-  SelectionMode,
-  useReactFlow,
-} from "@xyflow/react";
+import { MiniMap, ReactFlow, SelectionMode, useReactFlow } from "@xyflow/react";
 import { lazy, type RefObject, Suspense, useCallback, useEffect, useRef } from "react";
 import { useOpenLoop } from "@/document/context";
 import { useAddSearch } from "@/features/palette/addSearch";
@@ -15,6 +8,7 @@ import { usePreferences } from "@/session/preferences";
 import { useSelection } from "@/session/selection";
 import { CanvasControls } from "./CanvasControls";
 import { CanvasEmpty } from "./CanvasEmpty";
+import { CanvasGrid } from "./CanvasGrid";
 import { ConnectionLine } from "./ConnectionLine";
 import { GRID, kindOf, NODE_WIDTH } from "./geometry";
 import { LoopEdge } from "./LoopEdge";
@@ -29,7 +23,7 @@ const AddSearch = lazy(() =>
 
 const NODE_TYPES = { loop: LoopNode };
 const EDGE_TYPES = { loop: LoopEdge };
-const FIT = { padding: 0.14, maxZoom: 1 };
+const FIT = { padding: 0.08, maxZoom: 1 };
 const SNAP: [number, number] = [GRID, GRID];
 
 /** The graph. It shows the document and turns gestures into commands; it holds nothing itself. */
@@ -104,12 +98,7 @@ export function Canvas() {
         elevateEdgesOnSelect
         attributionPosition="bottom-right"
       >
-        <Background
-          variant={BackgroundVariant.Dots}
-          gap={GRID}
-          size={1.2}
-          color="var(--canvas-dot)"
-        />
+        <CanvasGrid />
         {hasMinimap ? (
           <MiniMap
             pannable

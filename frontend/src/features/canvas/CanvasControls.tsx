@@ -43,7 +43,7 @@ export function CanvasControls() {
         size="small"
         label="Show everything"
         keys="1"
-        onClick={() => void fitView({ padding: 0.14, maxZoom: 1, duration: 200 })}
+        onClick={() => void fitView({ padding: 0.08, maxZoom: 1, duration: 200 })}
       >
         <Maximize size={15} />
       </IconButton>

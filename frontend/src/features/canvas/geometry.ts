@@ -1,7 +1,7 @@
 /** Sizes of a drawn node. The layout and the edges count on them, so they stand in one place. */
 import type { Catalog, KindInfo } from "@/api/types";
 
-export const NODE_WIDTH = 240;
+export const NODE_WIDTH = 224;
 export const HEADER_HEIGHT = 52;
 export const PORT_HEIGHT = 22;
 export const BODY_PADDING = 8;

@@ -9,7 +9,7 @@ import { portRef } from "@/document/edges";
 import type { Edge, LoopDocument, Point } from "@/document/types";
 import { GRID, kindOf, NODE_WIDTH, nodeHeight } from "./geometry";
 
-const SPACE = { nodesep: 40, ranksep: 96, edgesep: 24 } as const;
+const SPACE = { nodesep: 32, ranksep: 80, edgesep: 24 } as const;
 
 /** New places for `ids` (all nodes by default); their common corner stays where it was. */
 export function arrange(

@@ -21,6 +21,6 @@ export function useArrange(): () => void {
     );
     dispatch(moveNodes, { positions }, { label: "Arrange" });
     if (!isPart)
-      requestAnimationFrame(() => void fitView({ padding: 0.14, maxZoom: 1, duration: 200 }));
+      requestAnimationFrame(() => void fitView({ padding: 0.08, maxZoom: 1, duration: 200 }));
   }, [catalog, store, runId, fitView]);
 }

@@ -132,7 +132,7 @@ export function defaultText(field: Field): string {
   return String(fallback);
 }
 
-const LONGEST = 28;
+const LONGEST = 18;
 
 /** Help says what `null` means: "…; null: as the source." A long meaning is left to the help. */
 function unsetText(help: string): string {

@@ -24,7 +24,7 @@ export function LoopName() {
       aria-label="Name of the loop"
       aria-invalid={isWrong || undefined}
       title={isWrong ? "Letters, digits, dots, dashes and underscores" : name}
-      className="h-7 min-w-24 max-w-72 truncate rounded-1 border border-transparent bg-transparent px-1.5 font-semibold text-sm field-sizing-content hover:border-line focus:border-focus aria-invalid:text-error"
+      className="h-7 min-w-12 max-w-72 truncate rounded-1 border border-transparent bg-transparent px-1.5 font-semibold text-sm field-sizing-content hover:border-line focus:border-focus aria-invalid:text-error"
       value={typed}
       disabled={isReadonly}
       spellCheck={false}

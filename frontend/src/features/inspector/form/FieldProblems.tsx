@@ -16,8 +16,7 @@ export function FieldProblems({ problems }: { problems: readonly Diagnostic[] })
           <span className="min-w-0">
             <RichText text={problem.message} />
             {problem.hint ? (
-              <span className="text-muted">
-                {" "}
+              <span className="block text-muted">
                 <RichText text={problem.hint} />
               </span>
             ) : null}

@@ -79,7 +79,7 @@ export function UnionField({ field, path, value, isRequired }: UnionFieldProps) 
       value={value}
       isRequired={isRequired}
       startsOpen={value !== undefined && path.length <= 2}
-      aside={<span className="w-[54%] shrink-0">{select}</span>}
+      aside={<span className="w-[calc(50%-4px)] shrink-0">{select}</span>}
     >
       {chosen ? <TypeNote text={chosen.field.help} /> : null}
       {chosen?.field.shape === "object" ? (
