@@ -7,6 +7,7 @@ from typing import Any
 from coloop.errors import PlanRefused
 from coloop.plan.decisions import backend_of, decide, engine_of
 from coloop.plan.explain import explain
+from coloop.plan.needs import GIVES
 from coloop.plan.phases import (
     FlatPhase,
     buffers_until_full,
@@ -59,6 +60,8 @@ class Compiler:
         self._spec = spec
         self._lineage = lineage
         self._groups = {node: owner_of(spec, node) or node for node in spec.nodes}
+        self._givers = {edge.key: _giver(spec, edge) for edge in spec.edges}
+        self._sources = {edge.key: edge.source.node for edge in spec.edges}
         self._serves = {
             (node, port): frozenset(name for entry in entries for name in reads(entry))
             for node in spec.nodes
@@ -151,20 +154,20 @@ class Compiler:
 
     def _with_readings(self, stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
         """Evaluations that only read the step's own tables come last; scorers without weights that
-        are
-        missing for them are added."""
+        are missing for them are added where their rows are there."""
         added = list(stages)
         for name, node in self._spec.nodes.items():
             if not isinstance(node, EvaluateNode) or node.instead_of or node.of:
                 continue
-            given = {stage.node for stage in added}
+            given = {stage.name for stage in added}
             unrolling = self._unrolling(lambda edge: self._spec.graph.is_dead(edge))
             for edge in self._spec.graph.edges_into(name):
                 for stage in unrolling.sources_of([(edge.source.node, edge.source.port)]):
                     is_light = stage.pool is None and stage.verb in ("score", "prepare")
-                    if stage.node not in given and is_light:
+                    has_rows = given.issuperset(self._givers[key] for key in stage.edges)
+                    if stage.name not in given and is_light and has_rows:
                         added.append(stage)
-                        given.add(stage.node)
+                        given.add(stage.name)
         return tuple(added)
 
     def _probe(self, name: str, node: EvaluateNode) -> ProbePlan:
@@ -197,9 +200,17 @@ class Compiler:
             taught += [
                 (edge.source.node, edge.source.port) for edge in graph.edges_into(learner, teaching)
             ]
-        stages = unrolling.slice_after(node.instead_of, [*wanted, *taught])
+        needed = [*wanted, *taught]
         stages = tuple(
-            s for s in stages if s.verb in ("generate", "score", "prepare") and s.kind != "buffer"
+            stage
+            for stage in unrolling.slice_after(node.instead_of, needed)
+            if stage.verb in ("generate", "score", "prepare")
+        )
+        known = {stage.name for stage in sources}
+        sources += tuple(
+            stage
+            for stage in unrolling.slice_beside(node.instead_of, needed)
+            if stage.verb != "read" and stage.name not in known
         )
         return ProbePlan(
             node=name,
@@ -207,10 +218,19 @@ class Compiler:
             instead_of=node.instead_of,
             of=tuple(node.of or ()),
             stages=stages,
-            writers=_first_writers(self._spec, stages),
+            writers=self._first_writers(stages),
             sources=sources,
             of_stages=self._stages_of_ports(node, unrolling) if node.of else (),
         )
+
+    def _first_writers(self, stages: tuple[Stage, ...]) -> tuple[str, ...]:
+        """Writers above which no other writer of the slice stands."""
+        above: dict[str, set[str]] = {}
+        for stage in stages:
+            sources = {self._sources[key] for key in stage.edges}
+            above[stage.node] = sources.union(*(above.get(source, set()) for source in sources))
+        writers = [stage.node for stage in stages if stage.verb == "generate"]
+        return tuple(node for node in writers if above[node].isdisjoint(writers))
 
     def _stages_of_ports(self, node: EvaluateNode, unrolling: Unrolling) -> tuple[Stage, ...]:
         """Reference stages that the teaching ports named in `of` read."""
@@ -227,15 +247,11 @@ class Compiler:
         return tuple(s for s in unrolling.sources_of(serving) if s.verb == "score")
 
 
-def _first_writers(spec: LoopSpec, stages: tuple[Stage, ...]) -> tuple[str, ...]:
-    """Writers above which no other writer of the slice stands."""
-    edges = {edge.key: edge for edge in spec.edges}
-    above: dict[str, set[str]] = {}
-    for stage in stages:
-        sources = {edges[key].source.node for key in stage.edges}
-        above[stage.node] = sources.union(*(above.get(source, set()) for source in sources))
-    writers = [stage.node for stage in stages if stage.verb == "generate"]
-    return tuple(node for node in writers if above[node].isdisjoint(writers))
+def _giver(spec: LoopSpec, edge: Edge) -> str | None:
+    """The stage that fills the port from which an edge leads."""
+    source = edge.source
+    verb = GIVES[spec.nodes[source.node].kind].get(source.port)
+    return None if verb is None else f"{source.node}.{verb}"
 
 
 def _only_source(stages: tuple[Stage, ...]) -> str | None:

@@ -89,6 +89,13 @@ class Unrolling:
         kept = {key: entry for key, entry in found.items() if key[0] in below and key[0] != node}
         return self._ordered(kept)
 
+    def slice_beside(self, node: str, ports: Iterable[tuple[str, str]]) -> tuple[Stage, ...]:
+        """What these output ports need besides that slice: stages that nothing of the node
+        reaches."""
+        found = self._closure(Goals(wanted=frozenset(ports)), halt=node)
+        below = self._graph.downstream([node])
+        return self._ordered({k: entry for k, entry in found.items() if k[0] not in below})
+
     def sources_of(self, ports: Iterable[tuple[str, str]]) -> tuple[Stage, ...]:
         """Everything that these output ports need."""
         return self.stages(Goals(wanted=frozenset(ports)))
@@ -129,7 +136,8 @@ class Unrolling:
             }
         for edge in edges:
             credit.edges[edge.key] = edge
-            self._follow(found, edge, None)
+            wanted = self._scored_for(node, edge) if port in CREDITED else None
+            self._follow(found, edge, wanted)
         for serving in sorted(served & SERVING):
             for edge in self._live_edges(node, serving):
                 credit.edges[edge.key] = edge
@@ -137,6 +145,27 @@ class Unrolling:
         sync = PORTS[self._kind(node)].stages
         if "sync" in sync and self._writes(group):
             self._record(found, (group, "sync"), None)
+
+    def _scored_for(self, node: str, edge: Edge) -> set[Level] | None:
+        """Levels whose scores this edge can bring to the learner's rows, or to rows that a buffer
+        keeps of it; None for all."""
+        own = self._lineage.levels(node, "rollouts")
+        related = {Relation.SAME, Relation.DOWN, Relation.UP}
+        if edge.aggregate is not None:
+            related.add(Relation.SIDE)
+        scored = self._lineage.levels(edge.source.node, edge.source.port)
+        wanted = {
+            level
+            for level in scored
+            if self._is_kept(level) or self._lineage.relate(own, frozenset({level})) in related
+        }
+        return wanted or None
+
+    def _is_kept(self, level: Level) -> bool:
+        """Whether rows of this level come out of a buffer."""
+        born = self._spec.nodes.get(level.node)
+        is_kept = born is not None and born.kind == "buffer"
+        return is_kept or any(self._is_kept(parent) for parent in level.parents)
 
     def _writes(self, group: str) -> bool:
         """Whether a member of the group has an engine that wants new weights."""

@@ -19,6 +19,7 @@ from coloop.spec.graph import Edge
 from coloop.spec.nodes import EvaluateNode
 from coloop.tables import Row, Table
 from coloop.tables.row import root_row
+from coloop.tables.table import concat_tables
 
 
 class Probes:
@@ -93,6 +94,8 @@ class Probes:
             metrics |= self._measure(probe, unrolled, step, phase, of_k=of_k)
             last = unrolled
         if probe.of:
+            if probe.instead_of is None:
+                self._stand_in_as_taught(probe, last)
             unrolled = executor.run(probe.of_stages, situation, unrolled=_copy(last))
             metrics |= self._roles[probe.node].measure_ports(
                 self._port_inputs(probe, unrolled), step
@@ -160,6 +163,22 @@ class Probes:
             start.tables[probe.instead_of, "rows"] = Table(rows=rows)
             if rows and "chosen" in rows[0].columns:
                 start.tables[probe.instead_of, "pairs"] = Table(rows=rows)
+
+    def _stand_in_as_taught(self, probe: ProbePlan, start: Unrolled) -> None:
+        """References see the probe's rows where they would see those of the teaching port."""
+        graph = self._context.spec.graph
+        own = [
+            start.tables[edge.source.node, edge.source.port]
+            for edge in graph.edges_into(probe.node)
+            if edge.target.port in ("rows", "pairs")
+            and (edge.source.node, edge.source.port) in start.tables
+        ]
+        for name in probe.of:
+            learner, _, port = name.partition(".")
+            for edge in graph.edges_into(learner, port):
+                if own:
+                    key = (edge.source.node, edge.source.port)
+                    start.tables.setdefault(key, concat_tables(own))
 
     def state(self) -> dict[str, Any]:
         return {"read_at": self._read_at}
