@@ -1,0 +1,106 @@
+"""Each kind of node and each option whose engine comes later is refused by its own name."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from coloop.plan.runnable import check_compiles, check_runs
+from coloop.spec.graph import LoopSpec
+
+Loop = Callable[..., LoopSpec]
+
+MODEL = {"type": "scratch", "architecture": "tiny-qwen3"}
+GRPO = [
+    "problems.rows -> actor.prompts",
+    "actor.rollouts -> exact.rollouts",
+    "exact.scores -> actor.rewards",
+]
+
+CASES: dict[str, tuple[list[Any], dict[str, Any]]] = {
+    "critics (node `critic`)": (
+        ["actor.rollouts -> critic.rollouts", "critic.values -> actor.values"],
+        {"critic": {"kind": "critic", "model": MODEL}},
+    ),
+    "verifiers (node `judge`)": (
+        ["actor.rollouts -> judge.rollouts", "judge.scores -> actor.rewards"],
+        {"judge": {"kind": "verifier", "method": "rule"}},
+    ),
+    "tools (node `calc`)": (
+        ["calc.tool -> actor.tools"],
+        {"calc": {"kind": "tool", "type": "calculator"}},
+    ),
+    "search (node `tree`)": (
+        ["problems.rows -> tree.rows", "actor.policy -> tree.policy"],
+        {"tree": {"kind": "search", "method": "monte_carlo", "budget": {"tokens": 10}}},
+    ),
+    "reward models (node `taste`)": (
+        ["actor.rollouts -> taste.rollouts", "taste.scores -> actor.rewards"],
+        {"taste": {"kind": "reward", "source": {"type": "model"}, "model": MODEL}},
+    ),
+    "a score for each row gathered": (
+        ["actor.rollouts -> each.rows", "each.scores -> actor.rewards"],
+        {
+            "each": {
+                "kind": "reward",
+                "source": {"type": "builtin", "name": "length", "max": 4},
+                "join": {"gather": "problems"},
+                "per": "row",
+            }
+        },
+    ),
+    "`rounds` (edge actor.rollouts -> again.rows)": (
+        [
+            {"from": "actor.rollouts", "to": "again.rows", "rounds": 2},
+            "again.rows -> actor.prompts",
+        ],
+        {"again": {"kind": "template", "text": "{{ completion }}"}},
+    ),
+    "`model.lora`": ([], {"actor": {"model": {**MODEL, "type": "pretrained", "lora": {}}}}),
+    "`model.quantization`": ([], {"actor": {"model": {"quantization": "nf4"}}}),
+    "`rollout.mask`": ([], {"actor": {"rollout": {"mask": ["tool"]}}}),
+    "`rollout.images`": ([], {"actor": {"rollout": {"images": True}}}),
+    "`credit.rounds`": ([], {"actor": {"credit": {"rounds": {"discount": 0.9}}}}),
+    "`credit.balance`": ([], {"actor": {"credit": {"balance": {"per": "role", "to": 4}}}}),
+    "`credit.class_weights`": ([], {"actor": {"credit": {"class_weights": {"by": "exact"}}}}),
+}
+PRETRAINED = {"type": "pretrained", "path": "somewhere"}
+
+
+@pytest.mark.parametrize("what", CASES)
+def test_what_comes_later_is_refused_by_name(what: str, loop: Loop) -> None:
+    edges, nodes = CASES[what]
+    model = nodes.get("actor", {}).get("model")
+    if model is not None:
+        extra = {k: v for k, v in model.items() if k in ("lora", "quantization")}
+        nodes = {"actor": {"model": {**PRETRAINED, **extra}}}
+    actor = {"algorithm": {"name": "grpo"}, **nodes.get("actor", {})}
+
+    found = check_compiles(loop([*GRPO, *edges], **{**nodes, "actor": actor}))
+
+    assert f"not yet runnable: {what}" in [one.message for one in found]
+    assert all(one.code == "run.not_yet_runnable" for one in found)
+
+
+@pytest.mark.parametrize("name", ["ppo", "gspo", "dapo", "opo", "remax", "vapo", "cispo"])
+def test_algorithms_that_come_later_are_refused_with_their_field(name: str, loop: Loop) -> None:
+    found = check_compiles(loop(GRPO, actor={"algorithm": {"name": name}}))
+
+    assert f"not yet runnable: algorithm `{name}`" in [one.message for one in found]
+    assert found[0].node == "actor"
+
+
+@pytest.mark.parametrize(
+    "name", ["grpo", "dr_grpo", "rloo", "reinforce_pp_baseline", "reinforce", "trl-grpo"]
+)
+def test_algorithms_of_this_version_compile(name: str, loop: Loop) -> None:
+    assert check_compiles(loop(GRPO, actor={"algorithm": {"name": name}})) == []
+
+
+def test_storage_at_an_address_plans_but_does_not_run(loop: Loop) -> None:
+    spec = loop(GRPO, actor={"algorithm": {"name": "grpo"}})
+    run = spec.run.model_copy(update={"storage": "s3://bucket/runs"})
+    stored = spec.model_copy(update={"run": run})
+
+    assert check_compiles(stored) == []
+    assert [one.field for one in check_runs(stored)] == ["run.storage"]
