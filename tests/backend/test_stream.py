@@ -66,6 +66,24 @@ def test_a_client_gets_hello_all_events_gauges_and_the_end(
     assert stream.close_code == 1000
 
 
+def test_a_client_is_told_what_a_run_waits_for(
+    start_server: StartServer, loop_that: LoopThat
+) -> None:
+    server = start_server()
+    first = new_run(server, loop_that("steps=1 hold=1"))
+    second = new_run(server, loop_that("steps=1"))
+
+    with open_stream(server, second) as stream:
+        received = list(messages(stream))
+    with server.http as http:
+        assert http.get(f"/api/runs/{first}").json()["state"] == "finished"
+
+    told = [m["run"] for m in received if m["kind"] == "hello"]
+    assert told[0]["state"] == "queued"
+    assert any(run["message"] == "its process is loading the engine" for run in told)
+    assert received[-1]["run"]["message"] is None
+
+
 def test_a_client_that_comes_back_gets_what_it_missed_and_nothing_twice(
     start_server: StartServer, loop_that: LoopThat
 ) -> None:

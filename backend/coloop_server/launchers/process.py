@@ -30,6 +30,7 @@ class ProcessLauncher:
         self.children: dict[int, subprocess.Popen[bytes]] = {}
 
     def start(self, order: Order) -> Handle:
+        order.tell("its process is loading the engine")
         command = [*self.driver, str(order.spec), *order.options(), "--local"]
         order.log.parent.mkdir(parents=True, exist_ok=True)
         try:

@@ -17,8 +17,6 @@ from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
-from sqlalchemy.exc import SQLAlchemyError
-
 from coloop.events import ControlRequest, RunStateName
 from coloop.spec.io import parse
 from coloop_server.database.connect import Sessions
@@ -165,8 +163,10 @@ class Supervisor:
         while not self.ended.is_set():
             try:
                 self.tick()
-            except SQLAlchemyError:
-                logger.exception("the database did not take what the runs say; trying again")
+            except Exception:
+                # The boundary to drivers, disks and clusters: one that misbehaves must not end the
+                # watch over all the others.
+                logger.exception("a look at the runs failed; trying again")
             self.news.wait(TICK_SECONDS)
             self.news.clear()
 
@@ -174,7 +174,10 @@ class Supervisor:
         if self.scanner.is_due():
             self.scan()
         for run in list(self.live.values()):
-            self.look_after(run)
+            try:
+                self.look_after(run)
+            except Exception:
+                logger.exception("a look at run %s failed; trying again", run.id)
         self.start_queued()
 
     def look_after(self, run: LiveRun) -> None:
