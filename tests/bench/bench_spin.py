@@ -83,11 +83,13 @@ def _end(found: Run) -> float:
 
 
 def _ends(found: Run) -> list[float]:
-    """The last reading within each iteration; of the last one, that of the run's end."""
-    points = found.curve("probe", "accuracy", phase="train")
+    """The last reading of what each iteration left, before the next one changes it."""
+    points = found.curve("probe", "accuracy")
+    begun = list(dict.fromkeys(p.number for p in found.curve("policy", "loss", phase="train")))
+    spans = zip(begun, [*begun[1:], points[-1].number + 1], strict=True)
     return [
-        [p.value for p in points if p.number == number][-1]
-        for number in dict.fromkeys(point.number for point in points)
+        [point.value for point in points if first <= point.number < following][-1]
+        for first, following in spans
     ]
 
 
