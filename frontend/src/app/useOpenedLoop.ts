@@ -1,14 +1,15 @@
 /** Opens a loop: from the server, with unsaved work of this browser on top, and keeps it in step. */
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
-import { fetchCatalog, fetchLoop } from "@/api/routes";
+import * as routes from "@/api/routes";
 import type { Catalog, Loop } from "@/api/types";
 import type { OpenLoop } from "@/document/context";
 import { fromSpec } from "@/document/convert";
 import { createDocumentStore } from "@/document/store";
 import { browserDrafts, type Draft } from "@/document/sync/drafts";
-import { LoopSync } from "@/document/sync/LoopSync";
+import { DELAYS, LoopSync, type PlaceNodes } from "@/document/sync/LoopSync";
 import { EMPTY_DOCUMENT } from "@/document/types";
+import { withPlaces } from "@/features/canvas/layout";
 import { usePreferences } from "@/session/preferences";
 import { useSelection } from "@/session/selection";
 
@@ -21,14 +22,14 @@ interface OpenedLoop {
 export function useOpenedLoop(id: string): OpenedLoop {
   const catalog = useQuery({
     queryKey: ["catalog"],
-    queryFn: fetchCatalog,
+    queryFn: routes.fetchCatalog,
     staleTime: Number.POSITIVE_INFINITY,
   });
   // Read once: from then on the document is the truth, not the cache.
   const loaded = useQuery({
     queryKey: ["open", id],
     queryFn: async () => ({
-      loop: await fetchLoop(id),
+      loop: await routes.fetchLoop(id),
       draft: (await browserDrafts.read(id)) ?? null,
     }),
     staleTime: Number.POSITIVE_INFINITY,
@@ -59,10 +60,12 @@ export function useOpenedLoop(id: string): OpenedLoop {
 }
 
 function openLoop(catalog: Catalog, loop: Loop, draft: Draft | null): OpenLoop {
+  const place: PlaceNodes = (document, before) =>
+    withPlaces(catalog, document, false, before.layout);
   const saved = loop.spec ? fromSpec(loop.spec) : { ...EMPTY_DOCUMENT, name: loop.name };
-  const document = draft?.document ?? saved;
+  const document = place(draft?.document ?? saved, EMPTY_DOCUMENT);
   const store = createDocumentStore({ document, text: draft?.text ?? loop.yaml });
-  const sync = new LoopSync(loop, store);
+  const sync = new LoopSync(loop, store, routes, browserDrafts, DELAYS, place);
   if (draft) sync.restore(draft);
   return { loopId: loop.id, runId: null, store, syncStore: sync.store, sync, catalog };
 }

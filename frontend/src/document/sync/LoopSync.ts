@@ -15,6 +15,7 @@ import type { Loop } from "@/api/types";
 import { replaceDocument } from "../commands/replaceDocument";
 import { fromSpec, toSpec } from "../convert";
 import type { DocumentStore } from "../store";
+import type { LoopDocument } from "../types";
 import { browserDrafts, type Draft, type DraftStore } from "./drafts";
 import { createSyncStore, type SyncStore } from "./state";
 
@@ -29,7 +30,10 @@ export interface Delays {
   retry: number;
 }
 
-const DELAYS: Delays = { ask: 160, draft: 400, retry: 3000 };
+/** Gives nodes that came without a place one, and leaves the others where they were. */
+export type PlaceNodes = (document: LoopDocument, before: LoopDocument) => LoopDocument;
+
+export const DELAYS: Delays = { ask: 160, draft: 400, retry: 3000 };
 
 const CHANNEL = "coloop.loops";
 
@@ -54,6 +58,7 @@ export class LoopSync {
     private readonly api: SyncApi = routes,
     private readonly drafts: DraftStore = browserDrafts,
     private readonly delays: Delays = DELAYS,
+    private readonly place: PlaceNodes = (document) => document,
   ) {
     this.store = createSyncStore(loop.revision);
     this.savedText = loop.yaml;
@@ -117,7 +122,7 @@ export class LoopSync {
         return;
       }
       this.mendText();
-      const document = fromSpec(spec, layout);
+      const document = this.place(fromSpec(spec, layout), this.document.getState().document);
       this.document
         .getState()
         .dispatch(replaceDocument, { document }, { label: "Edit text", group: "text" });
@@ -309,7 +314,8 @@ export class LoopSync {
     this.mendText();
     this.savedText = theirs.yaml;
     this.savedName = theirs.name;
-    const document = { ...fromSpec(theirs.spec), name: theirs.name };
+    const before = this.document.getState().document;
+    const document = this.place({ ...fromSpec(theirs.spec), name: theirs.name }, before);
     this.document.getState().dispatch(replaceDocument, { document }, { label });
     this.document.getState().setText(theirs.yaml, null);
     // After the change was noticed as one: what is shown now is what is saved.

@@ -94,6 +94,23 @@ export function placeNodes(
   return found;
 }
 
+/** The loop with a place for every node; what stood somewhere before stays there. */
+export function withPlaces(
+  catalog: Catalog,
+  document: LoopDocument,
+  isLive: boolean,
+  before: Record<string, Point> = {},
+): LoopDocument {
+  const ids = Object.keys(document.nodes);
+  const known = ids.filter((id) => document.layout[id] || before[id]);
+  if (known.length === ids.length && ids.every((id) => document.layout[id])) return document;
+  const kept = Object.fromEntries(
+    known.map((id) => [id, document.layout[id] ?? before[id]]),
+  ) as Record<string, Point>;
+  const merged = { ...document, layout: kept };
+  return { ...merged, layout: { ...placeNodes(catalog, merged, isLive) } };
+}
+
 function corner(layout: Record<string, Point>, ids: readonly string[]): Point | null {
   const points = ids.map((id) => layout[id]).filter((point): point is Point => point !== undefined);
   if (points.length === 0) return null;

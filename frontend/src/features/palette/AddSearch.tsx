@@ -8,6 +8,15 @@ import { type AddRequest, useAddSearch } from "./addSearch";
 import { fittingPort, groupKinds } from "./groups";
 import { useAddNode } from "./useAddNode";
 
+/** The name counts first, its beginning most; then words of the help. */
+function scoreKind(value: string, search: string, keywords: string[] = []): number {
+  const wish = search.trim().toLowerCase();
+  const name = value.toLowerCase();
+  if (name.startsWith(wish)) return 1;
+  if (name.includes(wish)) return 0.8;
+  return keywords.some((words) => words.toLowerCase().includes(wish)) ? 0.2 : 0;
+}
+
 const WIDTH = 288;
 const HEIGHT = 340;
 
@@ -51,6 +60,7 @@ export function AddSearch({ request }: { request: AddRequest }) {
       <Command
         label="Add a node"
         loop
+        filter={scoreKind}
         onKeyDown={(event) => {
           if (event.key === "Escape") {
             event.preventDefault();

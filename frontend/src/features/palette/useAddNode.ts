@@ -5,7 +5,6 @@ import { useOpenLoop } from "@/document/context";
 import { portText } from "@/document/edges";
 import { freeName } from "@/document/names";
 import type { NodeData, PortRef } from "@/document/types";
-import { placeNodes } from "@/features/canvas/layout";
 import { useSelection } from "@/session/selection";
 import { fittingPort } from "./groups";
 
@@ -17,7 +16,7 @@ interface AddOptions {
 
 /** Adds a node from its kind's template, connects it where it came from a port, and selects it. */
 export function useAddNode(): (options: AddOptions) => string {
-  const { catalog, store, runId } = useOpenLoop();
+  const { catalog, store } = useOpenLoop();
   return useCallback(
     ({ kind, at, from }) => {
       const { document, dispatch } = store.getState();
@@ -37,13 +36,12 @@ export function useAddNode(): (options: AddOptions) => string {
           data,
           position: [Math.round(at.x), Math.round(at.y)],
           edges,
-          shown: placeNodes(catalog, document, runId !== null),
         },
         { label: `Add ${kind.title.toLowerCase()}` },
       );
       useSelection.getState().select({ nodes: [id] });
       return id;
     },
-    [catalog, store, runId],
+    [catalog, store],
   );
 }

@@ -7,6 +7,7 @@ import { fromSpec } from "@/document/convert";
 import { createDocumentStore } from "@/document/store";
 import { createSyncStore } from "@/document/sync/state";
 import { EMPTY_DOCUMENT } from "@/document/types";
+import { withPlaces } from "@/features/canvas/layout";
 import { LiveRun } from "@/live/LiveRun";
 import { RunConnection } from "@/live/RunConnection";
 import { useRunEdits } from "@/session/runEdits";
@@ -39,7 +40,7 @@ export function useWatchedRun(id: string): {
     if (!catalog.data || !spec.data) return;
     const { yaml, spec: loop } = spec.data;
     const store = createDocumentStore({
-      document: loop ? fromSpec(loop) : EMPTY_DOCUMENT,
+      document: withPlaces(catalog.data, loop ? fromSpec(loop) : EMPTY_DOCUMENT, true),
       text: yaml,
       isReadonly: true,
     });
