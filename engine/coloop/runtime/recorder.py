@@ -70,11 +70,8 @@ class MarkedLinesSink:
     """
 
     def event(self, line: str) -> None:
-        if len(line) > LONGEST_MARKED_BYTES:
-            payload = json.loads(line)
-            payload.pop("rows", None)
-            payload.pop("detail", None)
-            line = json.dumps(payload)[:LONGEST_MARKED_BYTES]
+        if len(line.encode()) > LONGEST_MARKED_BYTES:
+            line = _shortened(line)
         sys.stdout.write(f"{MARK}{line}\n")
         sys.stdout.flush()
 
@@ -83,6 +80,21 @@ class MarkedLinesSink:
         sys.stdout.flush()
 
     def close(self) -> None: ...
+
+
+def _shortened(line: str) -> str:
+    """A long event without what lies in files of the run, and then without its long texts."""
+    event = json.loads(line)
+    for name in ("rows", "detail", "metrics", "changes"):
+        if len(json.dumps(event)) > LONGEST_MARKED_BYTES and name in event:
+            event[name] = [] if name == "rows" else {}
+    if len(json.dumps(event)) > LONGEST_MARKED_BYTES:
+        error = event.get("error")
+        if error is not None:
+            event["error"] = {name: str(text)[-1000:] for name, text in error.items()}
+        if "message" in event:
+            event["message"] = str(event["message"])[:1000]
+    return json.dumps(event)
 
 
 class CallbackSink:

@@ -3,8 +3,10 @@
 import json
 from pathlib import Path
 
-from coloop.events import Gauges, LogEvent, RunStateEvent, RunStateName
-from coloop.runtime.recorder import NullSink, Recorder, read_events
+import pytest
+
+from coloop.events import MARK, Gauges, LogEvent, RunStateEvent, RunStateName
+from coloop.runtime.recorder import MarkedLinesSink, NullSink, Recorder, read_events
 
 
 def test_seq_is_gapless_over_attempts(tmp_path: Path) -> None:
@@ -67,3 +69,23 @@ def test_gauges_are_replaced_whole(tmp_path: Path) -> None:
     recorder.close()
 
     assert json.loads((tmp_path / "gauges.json").read_text())["step"] == 2
+
+
+def test_a_long_event_is_still_whole_json_on_its_marked_line(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    event = {
+        "type": "sample",
+        "seq": 3,
+        "path": "samples/step-1.jsonl",
+        "rows": [{"t": "x" * 9000}],
+    }
+    failed = {"type": "run.state", "seq": 4, "error": {"code": "c", "message": "m" * 9000}}
+
+    for one in (event, failed):
+        MarkedLinesSink().event(json.dumps(one))
+
+    lines = [json.loads(line.removeprefix(MARK)) for line in capsys.readouterr().out.splitlines()]
+    assert [line["seq"] for line in lines] == [3, 4]
+    assert lines[0]["rows"] == []
+    assert len(lines[1]["error"]["message"]) == 1000
