@@ -1,7 +1,9 @@
 """Make the virtual environment and install coloop into it, with every version from the lock.
 
-torch comes first, because an open range would bring gigabytes of CUDA packages to a machine without a GPU:
-from `COLOOP_TORCH_INDEX` when it is set; else, where there is no NVIDIA GPU and no folder of local wheels, from
+torch comes first, because an open range would bring gigabytes of CUDA packages to a machine without
+a GPU:
+from `COLOOP_TORCH_INDEX` when it is set; else, where there is no NVIDIA GPU and no folder of local
+wheels, from
 PyTorch's public CPU index if it answers; else from where pip looks by default.
 """
 
@@ -28,7 +30,9 @@ def main() -> None:
     given = arguments.parse_args()
     if sys.version_info < LEAST_PYTHON:
         found = ".".join(map(str, sys.version_info[:3]))
-        sys.exit(f"coloop wants Python 3.11 or newer, found {found}; set PYTHON=/path/to/python3.11")
+        sys.exit(
+            f"coloop wants Python 3.11 or newer, found {found}; set PYTHON=/path/to/python3.11"
+        )
     python = ensure_venv(given.venv)
     pip = [str(python), "-m", "pip"]
     say(f"Python packages ({given.extras}); the first time takes a few minutes")

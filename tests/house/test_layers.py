@@ -9,7 +9,17 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 ENGINE = ROOT / "engine" / "coloop"
 
-LIGHT = {"errors", "diagnostics", "events", "run_ids", "spec", "presets", "estimate", "validate", "plan"}
+LIGHT = {
+    "errors",
+    "diagnostics",
+    "events",
+    "run_ids",
+    "spec",
+    "presets",
+    "estimate",
+    "validate",
+    "plan",
+}
 
 OURS: dict[str, set[str]] = {
     "errors": set(),
@@ -43,7 +53,16 @@ OURS: dict[str, set[str]] = {
 }
 """By package, the packages of ours that it may import. `cli` may import anything."""
 
-HEAVY = {"torch", "ray", "transformers", "vllm", "deepspeed", "tokenizers", "safetensors", "datasets"}
+HEAVY = {
+    "torch",
+    "ray",
+    "transformers",
+    "vllm",
+    "deepspeed",
+    "tokenizers",
+    "safetensors",
+    "datasets",
+}
 
 OUTSIDE: dict[str, set[str]] = {
     "errors": set(),

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PATH = re.compile(r"\]\((?!https?://|#)([^)\s]+)\)|`((?:engine|backend|frontend|presets|tests|tools)/[\w./*-]+)`")
+PATH = re.compile(
+    r"\]\((?!https?://|#)([^)\s]+)\)|`((?:engine|backend|frontend|presets|tests|tools)/[\w./*-]+)`"
+)
 COMMAND = re.compile(r"^(?:\$ )?(coloop .+)$", re.MULTILINE)
 FENCE = re.compile(r"```(?:sh|bash|console)\n(.*?)```", re.DOTALL)
 LIGHT_COMMANDS = {"validate", "estimate", "plan", "presets", "schema", "doctor", "runs"}

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from coloop.batch import Batch, Pair, Sequence, collate, collate_pairs
-from coloop.spec.runnable import RUNNABLE_ALGORITHMS
 from coloop.recipes import RECIPES, PolicyOutputs, recipe_of
 from coloop.recipes.kl_control import KlController
 from coloop.spec.algorithm import (
@@ -21,6 +20,7 @@ from coloop.spec.algorithm import (
     resolve_pairs_algorithm,
     resolve_rewards_algorithm,
 )
+from coloop.spec.runnable import RUNNABLE_ALGORITHMS
 
 OLD = [[-1.0, -2.0, -0.5], [-0.7, -1.5, -3.0, -0.2]]
 NEW = [[-0.6, -2.5, -0.5], [-0.2, -1.4, -4.5, -0.3]]
