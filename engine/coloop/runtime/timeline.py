@@ -198,6 +198,9 @@ class Timeline:
         self.steps_of_phase = state["steps_of_phase"]
         self._must_leave = state["must_leave"]
         self._is_entered = state["is_entered"]
+        last = self.entries[-1].plan if self.entries else None
+        if self.is_over and last is not None and (last.steps or 0) > self.step_in_phase:
+            self.entry, self._is_entered = len(self.entries) - 1, True
         current = self.current
         if current is not None and self._is_entered and current.plan.steps is not None:
             self.steps_of_phase = current.plan.steps

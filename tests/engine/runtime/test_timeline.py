@@ -43,9 +43,13 @@ class Sources:
 
 
 def timeline(sources: Sources) -> Timeline:
-    spec = parse(LOOP).spec
+    return timeline_of(LOOP, sources)
+
+
+def timeline_of(text: str, sources: Sources | None = None) -> Timeline:
+    spec = parse(text).spec
     assert spec is not None
-    return Timeline(entries_of(spec, compile_plan(spec)), sources)
+    return Timeline(entries_of(spec, compile_plan(spec)), sources or Sources())
 
 
 def walk(line: Timeline) -> Iterator[Moment]:
@@ -143,3 +147,14 @@ def test_a_step_that_was_taken_back_comes_again() -> None:
 
     assert moment is not None
     assert (moment.step, moment.step_in_phase) == (1, 1)
+
+
+def test_a_finished_run_goes_on_where_a_fork_gives_its_last_phase_more_steps() -> None:
+    text = LOOP[: LOOP.index("schedule:")] + "schedule: {steps: %d}\n"
+    finished = timeline_of(text % 3)
+    assert [m.step for m in walk(finished)] == [1, 2, 3]
+
+    longer = timeline_of(text % 5)
+    longer.load_state(finished.state())
+
+    assert [m.step for m in walk(longer)] == [4, 5]
