@@ -9,7 +9,7 @@ export function AppSkeleton() {
         <div className="skeleton h-7 w-20" />
       </div>
       <div className="flex min-h-0 flex-1">
-        <div className="w-[208px] border-line border-r bg-surface p-3">
+        <div className="w-[208px] border-line max-xl:w-12 border-r bg-surface p-3">
           {Array.from({ length: 8 }, (_, row) => (
             <div key={row} className="skeleton mb-3 h-5" />
           ))}

@@ -3,6 +3,7 @@ import { Canvas } from "@/features/canvas/Canvas";
 import { Inspector } from "@/features/inspector/Inspector";
 import { StatusBar } from "@/features/memory/StatusBar";
 import { Palette } from "@/features/palette/Palette";
+import { PaletteRail } from "@/features/palette/PaletteRail";
 import { BrokenTextBanner } from "@/features/yaml/BrokenTextBanner";
 import { usePreferences } from "@/session/preferences";
 import { IconButton } from "@/ui/IconButton";
@@ -21,7 +22,7 @@ export function EditorLayout() {
   return (
     <>
       <div className="flex min-h-0 flex-1">
-        {isPaletteOpen ? <Palette /> : null}
+        {isPaletteOpen ? isNarrow ? <PaletteRail /> : <Palette /> : null}
         <div className="flex min-w-0 flex-1 flex-col">
           <main className="relative min-h-0 flex-1">
             <Canvas />

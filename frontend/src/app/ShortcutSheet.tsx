@@ -50,8 +50,8 @@ export function ShortcutSheet({ actions }: { actions: readonly Action[] }) {
           <dl>
             {BY_MOUSE.map(([gesture, effect]) => (
               <div key={gesture} className="flex gap-4 border-line border-b py-1 text-sm">
-                <dt className="flex-1">{gesture}</dt>
-                <dd className="text-right text-muted">{effect}</dd>
+                <dt className="shrink-0">{gesture}</dt>
+                <dd className="flex-1 text-right text-muted">{effect}</dd>
               </div>
             ))}
           </dl>

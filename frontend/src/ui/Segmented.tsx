@@ -15,16 +15,17 @@ export function Segmented<V extends string>({
   onChange,
 }: SegmentedProps<V>) {
   return (
-    <fieldset
+    <div
+      role="radiogroup"
       aria-label={label}
-      className="inline-flex h-7 w-fit items-center rounded-2 border border-line bg-sunken p-0.5"
+      className="inline-flex h-7 w-fit items-stretch rounded-2 border border-line bg-sunken p-0.5"
     >
       {options.map((option) => (
         <label
           key={option.value}
           title={option.title}
           className={classes(
-            "flex h-full cursor-pointer items-center rounded-1 px-2 text-xs has-focus-visible:outline-2 has-focus-visible:outline-focus",
+            "flex cursor-pointer items-center rounded-1 px-2 text-xs has-focus-visible:outline-2 has-focus-visible:outline-focus",
             option.value === value
               ? "bg-raised font-medium text-text shadow-1"
               : "text-muted hover:text-text",
@@ -41,6 +42,6 @@ export function Segmented<V extends string>({
           {option.label}
         </label>
       ))}
-    </fieldset>
+    </div>
   );
 }

@@ -4,7 +4,7 @@ import { useCatalog, useDocument } from "@/document/context";
 import { useLive, useLiveRun } from "@/live/hooks";
 import { usePreferences } from "@/session/preferences";
 import { Button } from "@/ui/Button";
-import { CONTROL } from "@/ui/control";
+import { WIDE_CONTROL } from "@/ui/control";
 import { Empty } from "@/ui/States";
 import { ChartPanel } from "./ChartPanel";
 import { metricInfo, orderMetrics, SHOWN_AT_FIRST } from "./order";
@@ -55,7 +55,7 @@ export function ChartsPanel() {
           role="searchbox"
           aria-label="Filter metrics"
           placeholder="Filter metrics"
-          className={`${CONTROL} max-w-56`}
+          className={`${WIDE_CONTROL} max-w-56`}
           value={filter}
           onChange={(event) => setFilter(event.target.value)}
         />

@@ -8,7 +8,7 @@ import { edgeKeys, portRef, portText } from "@/document/edges";
 import type { Edge } from "@/document/types";
 import { edgeText } from "@/features/canvas/edgeText";
 import { useSelection } from "@/session/selection";
-import { CONTROL } from "@/ui/control";
+import { WIDE_CONTROL } from "@/ui/control";
 import { IconButton } from "@/ui/IconButton";
 
 /** What a node is connected to, and a way to connect it without the mouse. */
@@ -77,7 +77,7 @@ export function Connections({ node }: { node: string }) {
       {isReadonly ? null : (
         <select
           aria-label="Connect to"
-          className={`${CONTROL} mt-1 pr-1 text-muted`}
+          className={`${WIDE_CONTROL} mt-1 pr-1 text-muted`}
           value=""
           disabled={options.length === 0}
           onChange={(event) => {

@@ -1,36 +1,19 @@
-import { useReactFlow, useStoreApi } from "@xyflow/react";
 import { Search, X } from "lucide-react";
 import { useMemo, useState } from "react";
-import type { KindInfo } from "@/api/types";
-import { useCatalog, useDocument, useOpenLoop } from "@/document/context";
-import { freePlace } from "@/features/canvas/freePlace";
-import { NODE_WIDTH } from "@/features/canvas/geometry";
-import { CONTROL } from "@/ui/control";
+import { useCatalog, useDocument } from "@/document/context";
+import { WIDE_CONTROL } from "@/ui/control";
 import { IconButton } from "@/ui/IconButton";
 import { groupKinds, matchesSearch } from "./groups";
 import { PaletteItem } from "./PaletteItem";
-import { useAddNode } from "./useAddNode";
+import { useAddInMiddle } from "./useAddInMiddle";
 
 /** All kinds of nodes by group: drag one onto the canvas, or press it to add it in the middle. */
 export function Palette() {
   const catalog = useCatalog();
-  const { store } = useOpenLoop();
   const isReadonly = useDocument((state) => state.isReadonly);
   const [search, setSearch] = useState("");
-  const { screenToFlowPosition } = useReactFlow();
-  const flowStore = useStoreApi();
-  const add = useAddNode();
+  const addInMiddle = useAddInMiddle();
   const groups = useMemo(() => groupKinds(catalog), [catalog]);
-
-  const addInMiddle = (kind: KindInfo) => {
-    const box = flowStore.getState().domNode?.getBoundingClientRect();
-    const middle = screenToFlowPosition({
-      x: (box?.left ?? 0) + (box?.width ?? 0) / 2,
-      y: (box?.top ?? 0) + (box?.height ?? 0) / 2,
-    });
-    const wish = { x: middle.x - NODE_WIDTH / 2, y: middle.y - 80 };
-    add({ kind, at: freePlace(store.getState().document, wish) });
-  };
 
   const shown = groups
     .map((group) => ({
@@ -61,7 +44,7 @@ export function Palette() {
             if (event.key === "Enter" && first) addInMiddle(first);
             if (event.key === "Escape") setSearch("");
           }}
-          className={`${CONTROL} pl-7`}
+          className={`${WIDE_CONTROL} pl-7`}
         />
         {search ? (
           <IconButton

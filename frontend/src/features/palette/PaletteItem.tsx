@@ -1,5 +1,7 @@
 import type { KindInfo } from "@/api/types";
 import { KindIcon } from "@/features/canvas/KindIcon";
+import { classes } from "@/ui/classes";
+import { RichText } from "@/ui/RichText";
 import { Tooltip } from "@/ui/Tooltip";
 
 export const DRAG_TYPE = "application/x-coloop-node";
@@ -7,15 +9,25 @@ export const DRAG_TYPE = "application/x-coloop-node";
 interface PaletteItemProps {
   kind: KindInfo;
   isDisabled: boolean;
+  /** The icon alone; the name is its label. */
+  isCompact?: boolean;
   onAdd: () => void;
 }
 
-export function PaletteItem({ kind, isDisabled, onAdd }: PaletteItemProps) {
+export function PaletteItem({ kind, isDisabled, isCompact = false, onAdd }: PaletteItemProps) {
   const help = kind.runnable
     ? kind.help
     : `${kind.help} Can be drawn and checked; not yet runnable.`;
   return (
-    <Tooltip text={help} side="right">
+    <Tooltip
+      side="right"
+      text={
+        <>
+          {isCompact ? <b className="block">{kind.title}</b> : null}
+          <RichText text={help} />
+        </>
+      }
+    >
       <button
         type="button"
         draggable={!isDisabled}
@@ -28,13 +40,21 @@ export function PaletteItem({ kind, isDisabled, onAdd }: PaletteItemProps) {
         style={
           { "--node-color": `var(--group-${kind.group}, var(--muted))` } as React.CSSProperties
         }
-        className="flex h-8 w-full cursor-grab items-center gap-2 rounded-2 px-1.5 text-left text-sm hover:bg-hover active:cursor-grabbing disabled:cursor-not-allowed disabled:opacity-50"
+        aria-label={isCompact ? kind.title : undefined}
+        className={classes(
+          "flex h-8 w-full cursor-grab items-center gap-2 rounded-2 text-left text-sm hover:bg-hover active:cursor-grabbing disabled:cursor-not-allowed disabled:opacity-50",
+          isCompact ? "justify-center" : "px-1.5",
+        )}
       >
         <span className="loop-node-icon size-6">
           <KindIcon name={kind.icon} size={14} />
         </span>
-        <span className="min-w-0 flex-1 truncate">{kind.title}</span>
-        {kind.runnable ? null : <span className="text-2xs text-faint">later</span>}
+        {isCompact ? null : (
+          <>
+            <span className="min-w-0 flex-1 truncate">{kind.title}</span>
+            {kind.runnable ? null : <span className="text-2xs text-faint">later</span>}
+          </>
+        )}
       </button>
     </Tooltip>
   );

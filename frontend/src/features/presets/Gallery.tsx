@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { fetchLoopPresets } from "@/api/routes";
-import { CONTROL } from "@/ui/control";
+import { WIDE_CONTROL } from "@/ui/control";
 import { Failed } from "@/ui/States";
 import { PresetCard } from "./PresetCard";
 import { useOpenPreset } from "./useOpenPreset";
@@ -35,7 +35,7 @@ export function Gallery({ onOpened }: { onOpened?: () => void }) {
         role="searchbox"
         aria-label="Filter presets"
         placeholder="Filter by name or tag"
-        className={`${CONTROL} mb-4 max-w-80`}
+        className={`${WIDE_CONTROL} mb-4 max-w-80`}
         value={filter}
         onChange={(event) => setFilter(event.target.value)}
       />

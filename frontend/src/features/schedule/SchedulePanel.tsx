@@ -62,7 +62,7 @@ export function SchedulePanel() {
           </Button>
         )}
       </div>
-      <div className="w-72 shrink-0 overflow-y-auto border-line border-l p-3">
+      <div className="w-52 shrink-0 xl:w-72 overflow-y-auto border-line border-l p-3">
         <EntryList list="triggers" title="Triggers" hint="Act when a metric says so." />
         <EntryList list="anneal" title="Annealing" hint="Move a value over the steps." />
       </div>

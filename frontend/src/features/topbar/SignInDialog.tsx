@@ -4,7 +4,7 @@ import { errorMessage } from "@/api/client";
 import { signIn } from "@/api/routes";
 import { useDialogs } from "@/session/dialogs";
 import { Button } from "@/ui/Button";
-import { CONTROL } from "@/ui/control";
+import { WIDE_CONTROL } from "@/ui/control";
 import { Dialog } from "@/ui/Dialog";
 
 /** Asks for the server's token, once a browser. */
@@ -41,7 +41,7 @@ export function SignInDialog() {
           <input
             type="password"
             autoComplete="current-password"
-            className={CONTROL}
+            className={WIDE_CONTROL}
             value={token}
             aria-invalid={problem !== null || undefined}
             onChange={(event) => setToken(event.target.value)}

@@ -1,5 +1,5 @@
 import type { Json } from "@/api/types";
-import { CONTROL } from "@/ui/control";
+import { WIDE_CONTROL } from "@/ui/control";
 import type { Field } from "../schema";
 import { defaultText } from "../shapes";
 
@@ -29,7 +29,7 @@ export function ChoiceWidget({
     <select
       id={id}
       aria-label={label}
-      className={`${CONTROL} ${value === undefined ? "text-faint" : ""} pr-1`}
+      className={`${WIDE_CONTROL} ${value === undefined ? "text-faint" : ""} pr-1`}
       value={isForeign ? "foreign" : index < 0 ? "" : String(index)}
       disabled={isDisabled}
       onChange={(event) => {

@@ -1,6 +1,6 @@
 import { useState } from "react";
 import type { Json } from "@/api/types";
-import { CONTROL } from "@/ui/control";
+import { WIDE_CONTROL } from "@/ui/control";
 
 interface JsonWidgetProps {
   id: string;
@@ -23,7 +23,7 @@ export function JsonWidget({ id, label, value, isDisabled, onChange }: JsonWidge
     <input
       id={id}
       aria-label={label}
-      className={`${CONTROL} font-mono text-xs`}
+      className={`${WIDE_CONTROL} font-mono text-xs`}
       value={typed ?? shown}
       placeholder="text, number, JSON"
       disabled={isDisabled}

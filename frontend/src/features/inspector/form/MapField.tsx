@@ -1,7 +1,7 @@
 import { Plus, X } from "lucide-react";
 import { useState } from "react";
 import { isObject } from "@/lib/paths";
-import { CONTROL } from "@/ui/control";
+import { WIDE_CONTROL } from "@/ui/control";
 import { IconButton } from "@/ui/IconButton";
 import type { Field } from "../schema";
 import { emptyValue, isSimple } from "../shapes";
@@ -83,7 +83,7 @@ export function MapField({ field, path, value, isRequired }: MapFieldProps) {
         <div className="flex items-center gap-1 py-1">
           <input
             aria-label={`New name in ${field.title}`}
-            className={`${CONTROL} font-mono text-xs`}
+            className={`${WIDE_CONTROL} font-mono text-xs`}
             placeholder="new name"
             value={name}
             onChange={(event) => setName(event.target.value)}

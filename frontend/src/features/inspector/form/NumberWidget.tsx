@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "react";
 import type { Json } from "@/api/types";
-import { CONTROL } from "@/ui/control";
+import { WIDE_CONTROL } from "@/ui/control";
 import type { Field } from "../schema";
 import { defaultText } from "../shapes";
 
@@ -53,7 +53,7 @@ export function NumberWidget({ id, label, field, value, isDisabled, onChange }: 
       aria-invalid={isWrong || undefined}
       inputMode={field.isWhole ? "numeric" : "decimal"}
       autoComplete="off"
-      className={`${CONTROL} tabular ${field.unit ? "pr-14" : ""}`}
+      className={`${WIDE_CONTROL} tabular ${field.unit ? "pr-14" : ""}`}
       value={text}
       placeholder={defaultText(field)}
       disabled={isDisabled}

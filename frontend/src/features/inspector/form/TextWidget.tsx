@@ -1,6 +1,6 @@
 import { useId } from "react";
 import type { Json } from "@/api/types";
-import { CONTROL } from "@/ui/control";
+import { WIDE_CONTROL } from "@/ui/control";
 import type { Field } from "../schema";
 import { defaultText } from "../shapes";
 import { useSuggestions } from "./useSuggestions";
@@ -32,7 +32,7 @@ export function TextWidget({ id, label, field, value, isDisabled, onChange }: Te
         id={id}
         aria-label={label}
         rows={Math.min(8, Math.max(2, shown.split("\n").length))}
-        className={`${CONTROL} h-auto resize-y py-1`}
+        className={`${WIDE_CONTROL} h-auto resize-y py-1`}
         value={shown}
         placeholder={placeholder}
         disabled={isDisabled}
@@ -45,7 +45,7 @@ export function TextWidget({ id, label, field, value, isDisabled, onChange }: Te
       <input
         id={id}
         aria-label={label}
-        className={CONTROL}
+        className={WIDE_CONTROL}
         value={shown}
         placeholder={placeholder}
         title={shown}

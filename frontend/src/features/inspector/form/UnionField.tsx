@@ -1,5 +1,5 @@
 import { isObject } from "@/lib/paths";
-import { CONTROL } from "@/ui/control";
+import { WIDE_CONTROL } from "@/ui/control";
 import type { Field } from "../schema";
 import { changeVariant, chosenVariant, defaultText, isLong, isSimple } from "../shapes";
 import { AnyField, type AnyFieldProps } from "./AnyField";
@@ -26,7 +26,7 @@ export function UnionField({ field, path, value, isRequired }: UnionFieldProps) 
     <select
       id={fieldId(form.base, path)}
       aria-label={`${field.title}, type`}
-      className={`${CONTROL} ${chosen ? "" : "text-faint"} pr-1`}
+      className={`${WIDE_CONTROL} ${chosen ? "" : "text-faint"} pr-1`}
       value={chosen?.key ?? ""}
       disabled={form.isLocked(field)}
       onChange={(event) => {

@@ -1,0 +1,27 @@
+import { useReactFlow, useStoreApi } from "@xyflow/react";
+import { useCallback } from "react";
+import type { KindInfo } from "@/api/types";
+import { useOpenLoop } from "@/document/context";
+import { freePlace } from "@/features/canvas/freePlace";
+import { NODE_WIDTH } from "@/features/canvas/geometry";
+import { useAddNode } from "./useAddNode";
+
+/** Adds a node in the middle of what is seen of the graph. */
+export function useAddInMiddle(): (kind: KindInfo) => void {
+  const { store } = useOpenLoop();
+  const { screenToFlowPosition } = useReactFlow();
+  const flowStore = useStoreApi();
+  const add = useAddNode();
+  return useCallback(
+    (kind) => {
+      const box = flowStore.getState().domNode?.getBoundingClientRect();
+      const middle = screenToFlowPosition({
+        x: (box?.left ?? 0) + (box?.width ?? 0) / 2,
+        y: (box?.top ?? 0) + (box?.height ?? 0) / 2,
+      });
+      const wish = { x: middle.x - NODE_WIDTH / 2, y: middle.y - 80 };
+      add({ kind, at: freePlace(store.getState().document, wish) });
+    },
+    [store, screenToFlowPosition, flowStore, add],
+  );
+}
