@@ -88,7 +88,6 @@ class Server:
     data: Path
     port: int = 0
     process: "subprocess.Popen[str] | None" = None
-    said: "queue.Queue[str]" = field(default_factory=queue.Queue)
     environment: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -114,9 +113,10 @@ class Server:
             stderr=subprocess.STDOUT,
             text=True,
         )
-        threading.Thread(target=self._listen, args=(self.process,), daemon=True).start()
+        said: queue.Queue[str] = queue.Queue()
+        threading.Thread(target=listen, args=(self.process, said), daemon=True).start()
         seen = ""
-        while line := self.said.get(timeout=START_SECONDS):
+        while line := said.get(timeout=START_SECONDS):
             seen += line
             if found := re.search(r"coloop is at http://127\.0\.0\.1:(\d+)", line):
                 self.port = int(found[1])
@@ -130,9 +130,12 @@ class Server:
         self.process.wait(30)
 
     def stop(self) -> None:
-        if self.process is not None and self.process.poll() is None:
-            self.process.terminate()
-            self.process.wait(90)
+        """End it in good order, and with it its runs and its Ray."""
+        if self.process is None or self.process.poll() is not None:
+            self.start()  # one that was killed left a Ray behind, which the next one takes over
+        assert self.process is not None
+        self.process.terminate()
+        self.process.wait(90)
 
     def get(self, path: str) -> Any:
         """The answer's JSON; its shape is the API's."""
@@ -173,11 +176,13 @@ class Server:
                 lambda: all(run["state"] in FINAL for run in http.get("/runs").json()), seconds=90
             )
 
-    def _listen(self, process: "subprocess.Popen[str]") -> None:
-        assert process.stdout is not None
-        for line in process.stdout:
-            self.said.put(line)
-        self.said.put("")
+
+def listen(process: "subprocess.Popen[str]", said: "queue.Queue[str]") -> None:
+    """Take what a server says, so that it never waits to be heard; ends with an empty line."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        said.put(line)
+    said.put("")
 
 
 def wait_until(ask: Callable[[], Answer], *, seconds: float = 60.0) -> Answer:
@@ -217,9 +222,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         },
     )
     server.start()
-    yield server
-    server.end_runs()
-    server.stop()
+    try:
+        yield server
+    finally:
+        server.stop()
 
 
 @pytest.fixture(scope="session")
