@@ -8,18 +8,21 @@ version and group. A row that the buffer gave out is not taken back, unless `key
 the old one.
 """
 
+import json
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from coloop.errors import DataError
 from coloop.plan.types import PhasePlan
+from coloop.roles.inputs import deliver
 from coloop.roles.protocol import Call, Context, Outcome
 from coloop.roles.seeds import derive_seed
 from coloop.spec.nodes import BufferNode
 from coloop.tables import Row, Score, Table
-from coloop.tables.row import born_at, root_row
-from coloop.tables.serialize import row_from_json, row_to_json
+from coloop.tables.row import born_at, merge_columns, root_row
+from coloop.tables.serialize import row_from_json, row_to_json, score_from_json, score_to_json
 
 ROW_PORTS = ("rows", "rollouts", "pairs")
 
@@ -48,10 +51,12 @@ class _Memory:
     """Serials still to be served in this pass, where passes are counted."""
     passes: int = 0
     seeded: bool = False
+    seeds: set[str] = field(default_factory=set)
+    """Rows of the seed that were taken since the buffer was last empty, without their pass."""
 
     def copy(self) -> "_Memory":
         order = None if self.order is None else list(self.order)
-        return replace(self, entries=list(self.entries), order=order)
+        return replace(self, entries=list(self.entries), order=order, seeds=set(self.seeds))
 
 
 class BufferRole:
@@ -91,16 +96,16 @@ class BufferRole:
                 memory.entries = [e for e in memory.entries if e.iteration > oldest]
 
     def steps_for_epochs(self, epochs: float) -> int:
-        """Steps that serve every row so often."""
+        """Steps that serve every row so often; no step goes over the end of a pass."""
         rows = len(self._memory.entries)
         per_step = self._section.rows_per_step or max(1, rows)
-        return -(-int(epochs) * rows // per_step)
+        return int(epochs) * -(-rows // per_step)
 
     def clear(self) -> None:
         """Let go of every row."""
-        self._memory.entries = []
-        self._memory.order = None
-        self._memory.seeded = False
+        memory = self._memory
+        memory.entries, memory.order = [], None
+        memory.seeded, memory.seeds = False, set()
 
     def run(self, call: Call) -> Outcome:
         return self._read(call) if call.verb == "read" else self._write(call)
@@ -130,7 +135,7 @@ class BufferRole:
         return Outcome(outputs=outputs, samples=len(drawn))
 
     def _given(self, entry: Entry, call: Call) -> Row:
-        fresh = root_row(self._node, f"{entry.serial}.{self._memory.passes}", entry.row.columns)
+        fresh = root_row(self._node, f"{entry.serial}.{call.step}", entry.row.columns)
         return replace(
             fresh,
             scoped={**entry.row.scoped, **fresh.scoped},
@@ -143,7 +148,8 @@ class BufferRole:
     def _draw(self, call: Call) -> list[Entry]:
         entries, section = self._memory.entries, self._section
         count = section.rows_per_step or len(entries)
-        chance = random.Random(derive_seed(self._context.seed, self._node, call.step, "read"))
+        seed = derive_seed(self._context.seed, self._node, call.salt, call.step, "read")
+        chance = random.Random(seed)
         if self._counts_passes:
             return self._next_of_pass(count)
         if section.balance is not None:
@@ -175,15 +181,14 @@ class BufferRole:
         memory = self._memory
         by_serial = {entry.serial: entry for entry in memory.entries}
         drawn: list[Entry] = []
-        while len(drawn) < count and by_serial:
-            if not memory.order:
-                seed = derive_seed(self._context.seed, self._node, memory.iteration, memory.passes)
-                memory.order = sorted(by_serial)
-                random.Random(seed).shuffle(memory.order)
-                memory.passes += 1
+        memory.order = [serial for serial in memory.order or () if serial in by_serial]
+        if not memory.order:
+            seed = derive_seed(self._context.seed, self._node, memory.iteration, memory.passes)
+            memory.order = sorted(by_serial)
+            random.Random(seed).shuffle(memory.order)
+            memory.passes += 1
+        while len(drawn) < count and memory.order:
             drawn.append(by_serial[memory.order.pop()])
-            if not memory.order:
-                break
         return drawn
 
     def _by_weight(self, units: list[list[Entry]], chance: random.Random) -> Iterable[list[Entry]]:
@@ -191,17 +196,29 @@ class BufferRole:
         column = self._section.weight or ""
 
         def key(unit: list[Entry]) -> float:
-            weight = max(float(entry.row.columns.get(column) or 0.0) for entry in unit)
+            weight = max(self._weight(entry, column) for entry in unit)
             return chance.random() ** (1.0 / weight) if weight > 0 else -chance.random()
 
         return [unit for _, unit in sorted(((key(u), u) for u in units), key=_first, reverse=True)]
+
+    def _weight(self, entry: Entry, column: str) -> float:
+        value = entry.row.columns.get(column)
+        if value is None or isinstance(value, float | int):
+            return float(value or 0.0)
+        raise DataError(
+            f"{self._node}: weight: column `{column}` wants a number, found {repr(value)[:80]}",
+            self._node,
+            "weight",
+        )
 
     def _balanced(
         self, entries: Sequence[Entry], count: int, by: str, chance: random.Random
     ) -> list[Entry]:
         classes: dict[Any, list[Entry]] = {}
         for entry in entries:
-            classes.setdefault(entry.row.columns.get(by), []).append(entry)
+            label = entry.row.columns.get(by)
+            if label is not None:
+                classes.setdefault(label, []).append(entry)
         if not classes:
             return []
         each = max(1, count // len(classes))
@@ -212,29 +229,23 @@ class BufferRole:
         tables = call.tables("seed")
         if not tables or self._memory.seeded:
             return
-        for table in tables:
-            self._take(table.rows, "rows", {}, None)
-        self._memory.seeded = self.is_full or len(self._memory.entries) >= self._section.capacity
+        memory = self._memory
+        rows = [row for table in tables for row in table.rows]
+        fresh = [row for row in rows if _seed_of(row) not in memory.seeds]
+        memory.seeds.update(map(_seed_of, fresh))
+        self._take(fresh, "rows", {})
+        is_full = len(memory.entries) >= self._section.capacity
+        memory.seeded = is_full or len(fresh) < len(rows)
 
     # --- write
     # --------------------------------------------------------------------------------------
 
     def _write(self, call: Call) -> Outcome:
         section, memory = self._section, self._memory
-        scores: dict[str, Score] = {}
-        scorer = None
-        for table in call.tables("scores"):
-            scores.update(table.scores or {})
-            scorer = table.scorer or scorer
         before = memory.serial
-        given = False
-        for port in ROW_PORTS:
-            for table in call.tables(port):
-                given = True
-                self._take(table.rows, port, scores, scorer)
-        if not given:
-            for table in call.tables("scores"):
-                self._take(table.rows, "rows", scores, scorer)
+        given = {port: self._rows_at(call, port) for port in ROW_PORTS if call.tables(port)}
+        for port, rows in (given or {"rows": self._rows_at(call, "scores")}).items():
+            self._take(rows, port, self._scores_of(rows, call))
         if section.clear is not None and call.step % section.clear.every == 0:
             self.clear()
         return Outcome(
@@ -243,37 +254,53 @@ class BufferRole:
             is_idle=memory.serial == before,
         )
 
+    def _rows_at(self, call: Call, port: str) -> tuple[Row, ...]:
+        """The rows of a port with all that scorers know of them."""
+        scored = {row.id: row for table in call.tables("scores") for row in table.rows}
+        return tuple(
+            merge_columns(row, [scored[row.id]]) if row.id in scored else row
+            for table in call.tables(port)
+            for row in table.rows
+        )
+
+    def _scores_of(self, rows: Sequence[Row], call: Call) -> dict[str, tuple[str, Score]]:
+        """By row id, the scorer that says something of the row, and what it says."""
+        found: dict[str, tuple[str, Score]] = {}
+        for given in call.inputs.get("scores", ()):
+            scorer = given.table.scorer or given.edge.source.node
+            for row_id, score in deliver(self._context, rows, given).values.items():
+                found.setdefault(row_id, (scorer, score))
+        return found
+
     def _take(
-        self,
-        rows: Sequence[Row],
-        port: str,
-        scores: Mapping[str, Score],
-        scorer: str | None,
+        self, rows: Sequence[Row], port: str, scores: Mapping[str, tuple[str, Score]]
     ) -> None:
         section, memory = self._section, self._memory
-        known = self._known(section.unique)
-        places = self._places(section.key)
+        known = {_value(entry.row, section.unique) for entry in memory.entries}
+        places = {_value(e.row, section.key): place for place, e in enumerate(memory.entries)}
         for row in rows:
             if born_at(row.id) == self._node and section.key is None:
                 continue
-            if section.unique is not None and row.columns.get(section.unique) in known:
+            value = _value(row, section.unique)
+            if value is not None and value in known:
                 continue
+            known.add(value)
+            scorer, score = scores.get(row.id, (None, None))
             entry = Entry(
                 serial=memory.serial,
                 port=port,
                 iteration=memory.iteration,
                 row=row,
-                score=scores.get(row.id),
-                scorer=scorer if row.id in scores else None,
+                score=score,
+                scorer=scorer,
             )
             memory.serial += 1
             memory.written += 1
-            known.add(row.columns.get(section.unique)) if section.unique else None
-            value = row.columns.get(section.key) if section.key else None
-            if section.key is not None and value in places:
-                memory.entries[places[value]] = entry
+            key = _value(row, section.key)
+            if key is not None and key in places:
+                memory.entries[places[key]] = entry
                 continue
-            places[value] = len(memory.entries)
+            places[key] = len(memory.entries)
             memory.entries.append(entry)
         self._keep_capacity()
 
@@ -291,16 +318,6 @@ class BufferRole:
             if held[place] <= section.capacity:
                 kept.append(entry)
         memory.entries = kept[::-1]
-
-    def _known(self, column: str | None) -> set[Any]:
-        if column is None:
-            return set()
-        return {entry.row.columns.get(column) for entry in self._memory.entries}
-
-    def _places(self, column: str | None) -> dict[Any, int]:
-        if column is None:
-            return {}
-        return {e.row.columns.get(column): i for i, e in enumerate(self._memory.entries)}
 
     # --- resume
     # -------------------------------------------------------------------------------------
@@ -320,13 +337,14 @@ class BufferRole:
             "order": memory.order,
             "passes": memory.passes,
             "seeded": memory.seeded,
+            "seeds": sorted(memory.seeds),
             "counts_passes": self._counts_passes,
             "entries": [
                 {
                     "serial": entry.serial,
                     "port": entry.port,
                     "iteration": entry.iteration,
-                    "score": entry.score,
+                    "score": score_to_json(entry.score),
                     "scorer": entry.scorer,
                     "row": row_to_json(entry.row),
                 }
@@ -338,9 +356,8 @@ class BufferRole:
         self._counts_passes = state["counts_passes"]
         names = ("serial", "iteration", "written", "order", "passes", "seeded")
         self._memory = _Memory(
-            entries=[
-                Entry(**{**plain, "row": row_from_json(plain["row"])}) for plain in state["entries"]
-            ],
+            entries=[_entry_from_json(plain) for plain in state["entries"]],
+            seeds=set(state["seeds"]),
             **{name: state[name] for name in names},
         )
 
@@ -353,6 +370,25 @@ def _until(units: Iterable[list[Entry]], count: int) -> list[Entry]:
             break
         drawn.extend(unit)
     return drawn
+
+
+def _entry_from_json(plain: Mapping[str, Any]) -> Entry:
+    row, score = row_from_json(plain["row"]), score_from_json(plain["score"])
+    return Entry(**{**plain, "row": row, "score": score})
+
+
+def _value(row: Row, column: str | None) -> str | None:
+    """What a column says of a row, in a form that can be compared; None where it says nothing."""
+    value = None if column is None else row.columns.get(column)
+    return None if value is None else json.dumps(value, sort_keys=True, default=str)
+
+
+def _seed_of(row: Row) -> str:
+    """The row of the source from which a row of the seed comes, whatever the pass."""
+    root = max(row.trail, key=lambda ancestor: len(row.trail[ancestor]))
+    node, _, key = root.partition(":")
+    others = tuple(k for _, k in row.trail[root])
+    return f"{node}:{key.partition('.')[2]}:{others}"
 
 
 def _first(pair: tuple[float, list[Entry]]) -> float:

@@ -1,0 +1,220 @@
+"""Roles over tables: loops written as data, run stage by stage, with writers of a script."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coloop.plan.compile import compile_plan
+from coloop.plan.stages import Unrolling
+from coloop.plan.types import Stage
+from coloop.roles import build_group_roles, build_roles
+from coloop.roles.messages import (
+    Completion,
+    Example,
+    LearnItem,
+    LearnOrder,
+    LearnReply,
+    PairExample,
+    PromptRequest,
+    Sampling,
+)
+from coloop.roles.protocol import Context, Outcome
+from coloop.runtime.executor import Executor, Situation, Unrolled, Watcher
+from coloop.runtime.probes import Probes
+from coloop.spec.graph import LoopSpec
+from coloop.spec.io import from_dict
+from coloop.spec.lineage import compute_lineage
+from coloop.tables import Row, Table, Tokens
+
+MODEL = {"type": "scratch", "architecture": "tiny-qwen3"}
+ACTOR = {"kind": "actor", "model": MODEL, "rollout": {"completions_per_prompt": 2}}
+
+
+class ScriptedHosts:
+    """Stands where the weights would be: texts by a script, log-probs by a rule."""
+
+    def __init__(self) -> None:
+        self.write: Callable[[str, int], str] = lambda prompt, k: f"{prompt}{'abcdefgh'[k]}"
+        self.orders: list[LearnOrder] = []
+        self.samplings: list[Sampling] = []
+        self.seeds: list[tuple[int, ...]] = []
+
+    def generate(
+        self, group: str, node: str, requests: Sequence[PromptRequest], sampling: Sampling
+    ) -> tuple[list[list[Completion]], int]:
+        self.samplings.append(sampling)
+        self.seeds += [request.seeds for request in requests]
+        return [
+            [self._completion(str(request.prompt), k) for k in range(len(request.seeds))]
+            for request in requests
+        ], len(self.orders)
+
+    def _completion(self, prompt: str, k: int) -> Completion:
+        text = self.write(prompt, k)
+        tokens = Tokens(
+            prompt_ids=[ord(sign) for sign in prompt],
+            token_ids=[ord(sign) for sign in text],
+            loss_mask=[True] * len(text),
+            log_probs=[-0.5] * len(text),
+        )
+        return Completion(text=text, tokens=tokens, finished=True)
+
+    def score(
+        self, group: str, node: str, examples: Sequence[Example], temperature: float
+    ) -> list[list[float]]:
+        return [[-0.25] * len(example.tokens.token_ids) for example in examples if example.tokens]
+
+    def score_pairs(
+        self, group: str, node: str, pairs: Sequence[PairExample]
+    ) -> list[dict[str, list[float]]]:
+        return [{"chosen": [-0.1], "rejected": [-0.2]} for _ in pairs]
+
+    def learn(self, order: LearnOrder) -> LearnReply:
+        self.orders.append(order)
+        return self._reply(order)
+
+    def evaluate(self, order: LearnOrder) -> LearnReply:
+        return self._reply(order)
+
+    def sync(self, group: str) -> Mapping[str, float]:
+        return {}
+
+    def _reply(self, order: LearnOrder) -> LearnReply:
+        items = sum(len(load.items) for load in order.loads)
+        metrics = {load.node: {"loss": float(len(load.items))} for load in order.loads}
+        return LearnReply(metrics=metrics, version=len(self.orders), samples=items, tokens=0)
+
+
+class Bench(Watcher):
+    """One loop whose stages are run by hand."""
+
+    def __init__(self, spec: LoopSpec, root: Path) -> None:
+        self.spec = spec
+        self.lineage = compute_lineage(spec)[0]
+        self.plan = compile_plan(spec, self.lineage)
+        self.hosts = ScriptedHosts()
+        self.context = Context(
+            spec=spec,
+            lineage=self.lineage,
+            groups={node: group.name for group in self.plan.weights for node in group.members},
+            hosts=self.hosts,
+            root=root,
+            seed=spec.run.seed,
+        )
+        self.roles = build_roles(self.context)
+        self.groups = build_group_roles(self.context, self.plan)
+        self.outcomes: dict[str, Outcome] = {}
+        self.alerts: list[tuple[str, str]] = []
+        self.executor = Executor(
+            {edge.key: edge for edge in spec.edges}, self.roles, self.groups, self, lambda e: e
+        )
+
+    def stage_finished(
+        self, stage: Stage, situation: Situation, seconds: float, outcome: Outcome
+    ) -> None:
+        self.outcomes[stage.name] = outcome
+        self.alerts += list(outcome.alerts)
+
+    def noticed(self, node: str, code: str, message: str) -> None:
+        self.alerts.append((code, message))
+
+    def step(self, number: int = 1, phase: str | None = None, **options: Any) -> Unrolled:
+        """One step of a phase: the first, or the one named."""
+        planned = self.plan.phases[0] if phase is None else self.plan.phase(phase)
+        live = frozenset(tuple(port.split(".")) for port in planned.learn)
+        situation = Situation(step=number, phase=planned.name, live=live, **options)
+        return self.executor.run(planned.stages, situation, planned.refills)
+
+    def give(self, port: str, number: int = 1, **options: Any) -> Table:
+        """What one output port gives, with all that it needs."""
+        node, _, name = port.partition(".")
+        unrolling = Unrolling(
+            self.spec,
+            self.lineage,
+            serves=lambda node, port: frozenset(),
+            is_dead=self.spec.graph.is_dead,
+            pool_of=lambda node, verb: None,
+            groups=self.context.groups,
+        )
+        stages = unrolling.sources_of([(node, name)])
+        situation = Situation(step=number, phase="test", **options)
+        return self.executor.run(stages, situation).tables[node, name]
+
+    def probe(self, name: str, number: int = 0) -> dict[str, float]:
+        """One reading of an evaluation with rows of its own."""
+        probes = Probes(self.plan, self.context, {name: self.roles[name]})  # type: ignore[dict-item]
+        [plan] = [one for one in self.plan.probes if one.node == name]
+        return probes.read(plan, self.executor, number, "test")
+
+    def items(self, port: str = "rewards") -> tuple[LearnItem, ...]:
+        """What the last update brought at a teaching port."""
+        [load] = [load for load in self.hosts.orders[-1].loads if load.port == port]
+        return load.items
+
+    def close(self) -> None:
+        for role in self.roles.values():
+            close = getattr(role, "close", None)
+            if close is not None:
+                close()
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
+    """A loop of nodes and edges; what it started is ended with the test."""
+    benches: list[Bench] = []
+
+    def build(
+        nodes: Mapping[str, Any], edges: Sequence[Any], schedule: Mapping[str, Any] | None = None
+    ) -> Bench:
+        parsed = from_dict(
+            {
+                "coloop": 1,
+                "name": "small",
+                "nodes": dict(nodes),
+                "edges": list(edges),
+                "schedule": schedule or {"steps": 9},
+                "hardware": {"preset": "cpu"},
+            }
+        )
+        assert parsed.spec is not None, [one.describe() for one in parsed.diagnostics]
+        benches.append(Bench(parsed.spec, tmp_path))
+        return benches[-1]
+
+    yield build
+    for one in benches:
+        one.close()
+
+
+@pytest.fixture
+def rows_of() -> Callable[..., dict[str, Any]]:
+    """A dataset of given rows in their order."""
+
+    def make(*rows: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+        source = {"type": "inline", "rows": [dict(row) for row in rows]}
+        return {"kind": "dataset", "source": source, "shuffle": False, **fields}
+
+    return make
+
+
+@pytest.fixture
+def actor() -> Callable[..., dict[str, Any]]:
+    """A writer of two completions a prompt."""
+    return lambda **fields: {**ACTOR, **fields}
+
+
+@pytest.fixture
+def column() -> Callable[..., list[Any]]:
+    """One column of a table's rows."""
+
+    def values(rows: Table | Sequence[Row], name: str) -> list[Any]:
+        return [row.column(name) for row in (rows.rows if isinstance(rows, Table) else rows)]
+
+    return values
+
+
+@pytest.fixture
+def scores() -> Callable[[Table], list[Any]]:
+    """Scores of a table in the order of its rows."""
+    return lambda table: [(table.scores or {}).get(row.id, "absent") for row in table.rows]

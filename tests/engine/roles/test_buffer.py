@@ -1,0 +1,399 @@
+"""Rows that outlive a step: what is taken, what is given out, what a resume brings back."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from coloop.errors import DataError
+
+Bench = Callable[..., Any]
+
+LETTERS = [
+    {"prompt": sign, "target": sign, "weight": n, "note": ["x", n]}
+    for n, sign in enumerate("abcdefgh")
+]
+LEARNER = {
+    "kind": "actor",
+    "model": {"type": "scratch", "architecture": "tiny-qwen3"},
+    "algorithm": {"name": "sft"},
+}
+
+
+def pooled(bench: Bench, rows_of: Any, per_step: int = 3, rows: Any = None, **fields: Any) -> Any:
+    """Letters that flow through a buffer, so many a step."""
+    nodes = {
+        "letters": rows_of(*(rows or LETTERS), rows_per_step=per_step),
+        "pool": {"kind": "buffer", "capacity": 5, **fields},
+        "policy": LEARNER,
+    }
+    edges = ["letters.rows -> pool.rows", "pool.rows -> policy.demonstrations"]
+    phases = [
+        {"name": "both", "steps": 99, "learn": ["policy"], "fill": ["pool"]},
+        {"name": "write", "steps": 99, "fill": ["pool"]},
+        {"name": "read", "epochs": {"of": "pool", "count": 2}, "learn": ["policy"]},
+    ]
+    loop = bench(nodes, edges, {"phases": phases})
+    for role in loop.roles.values():
+        enter = getattr(role, "phase_starts", None)
+        if enter is not None:
+            enter(loop.plan.phase("both"), {})
+    return loop
+
+
+def given(loop: Any, step: int) -> list[str]:
+    """Letters that one step reads."""
+    return [row.columns["prompt"] for row in loop.give("pool.rows", step).rows]
+
+
+def held(loop: Any) -> list[str]:
+    """Letters that the buffer has."""
+    return [entry["row"]["columns"]["prompt"] for entry in loop.roles["pool"].state()["entries"]]
+
+
+def test_an_empty_buffer_gives_nothing_and_the_learner_says_so(bench: Bench, rows_of: Any) -> None:
+    loop = pooled(bench, rows_of)
+
+    loop.step(1)
+
+    assert [code for code, _ in loop.alerts] == ["learn.no_rows"]
+    assert loop.outcomes["policy.learn"].is_idle
+    assert held(loop) == ["a", "b", "c"]
+
+
+def test_the_newest_stay_when_it_is_full(bench: Bench, rows_of: Any) -> None:
+    loop = pooled(bench, rows_of)
+
+    for step in (1, 2, 3):
+        loop.step(step, "write")
+
+    assert held(loop) == ["e", "f", "g", "h", "a"]
+
+
+@pytest.mark.parametrize(("sample", "expected"), [("newest", ["e", "d"]), ("oldest", ["a", "b"])])
+def test_newest_and_oldest(sample: str, expected: list[str], bench: Bench, rows_of: Any) -> None:
+    loop = pooled(bench, rows_of, 5, sample=sample, rows_per_step=2)
+    loop.step(1, "write")
+
+    assert given(loop, 2) == given(loop, 3) == expected
+
+
+def test_uniform_draws_differ_by_step_and_not_by_run(bench: Bench, rows_of: Any) -> None:
+    draws = []
+    for _ in range(2):
+        loop = pooled(bench, rows_of, 5, sample="uniform", rows_per_step=3)
+        loop.step(1, "write")
+        draws.append([given(loop, step) for step in range(2, 10)])
+
+    assert draws[0] == draws[1]
+    assert len({tuple(draw) for draw in draws[0]}) > 3
+    assert all(len(set(draw)) == 3 for draw in draws[0])
+
+
+def test_weighted_draws_follow_the_column(bench: Bench, rows_of: Any) -> None:
+    loop = pooled(bench, rows_of, 5, sample="weighted", weight="weight", rows_per_step=1)
+    loop.step(1, "write")
+
+    drawn = [given(loop, step)[0] for step in range(2, 202)]
+
+    assert "a" not in drawn  # weight 0
+    assert drawn.count("e") > drawn.count("b")
+
+
+def test_a_weight_that_is_no_number_is_named(bench: Bench, rows_of: Any) -> None:
+    loop = pooled(bench, rows_of, 5, sample="weighted", weight="prompt")
+    loop.step(1, "write")
+
+    with pytest.raises(DataError, match="column `prompt` wants a number, found 'a'"):
+        given(loop, 2)
+
+
+def test_what_is_read_are_new_rows_that_keep_what_they_had(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    nodes = {
+        "letters": rows_of({"prompt": "a", "answer": "aa"}),
+        "actor": {**actor(), "algorithm": {"name": "grpo"}},
+        "exact": {"kind": "reward", "source": {"type": "builtin", "name": "exact_match"}},
+        "pool": {"kind": "buffer", "capacity": 9},
+    }
+    edges = [
+        "letters.rows -> actor.prompts",
+        "actor.rollouts -> exact.rollouts",
+        "actor.rollouts -> pool.rollouts",
+        "exact.scores -> pool.scores",
+        "pool.scores -> actor.rewards",
+    ]
+    loop = bench(nodes, edges, {"steps": 9, "fill": ["pool"]})
+    loop.step(1)
+
+    table = loop.give("pool.scores", 2)
+
+    assert [row.id for row in table.rows] == ["pool:0.2", "pool:1.2"]
+    assert all(row.parents == () for row in table.rows)
+    assert [row.writer for row in table.rows] == ["actor", "actor"]
+    assert [row.group for row in table.rows] == ["letters:0.0"] * 2
+    assert [row.column("exact") for row in table.rows] == [1.0, 0.0]
+    assert list((table.scores or {}).values()) == [1.0, 0.0]
+    assert table.scorer == "exact"
+    assert [row.tokens.token_ids for row in table.rows] == [[97, 97], [97, 98]]
+
+
+def test_groups_are_drawn_whole_where_their_scores_feed_rewards(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    nodes = {
+        "letters": rows_of(*LETTERS[:4], rows_per_step=2),
+        "actor": {**actor(), "algorithm": {"name": "grpo"}},
+        "brief": {"kind": "reward", "source": {"type": "builtin", "name": "length", "max": 4}},
+        "pool": {"kind": "buffer", "capacity": 99, "rows_per_step": 3, "sample": "uniform"},
+    }
+    edges = [
+        "letters.rows -> actor.prompts",
+        "actor.rollouts -> brief.rollouts",
+        "brief.scores -> pool.scores",
+        "pool.scores -> actor.rewards",
+    ]
+    loop = bench(nodes, edges, {"steps": 9, "fill": ["pool"]})
+    loop.step(1)
+    loop.step(2)
+
+    groups = [row.group for row in loop.give("pool.scores", 3).rows]
+
+    assert len(groups) == 4
+    assert all(groups.count(group) == 2 for group in groups)
+
+
+def test_its_own_rows_are_not_taken_back(bench: Bench, rows_of: Any) -> None:
+    nodes = {
+        "letters": rows_of(*LETTERS[:2]),
+        "pool": {"kind": "buffer", "capacity": 9},
+        "turn": {"kind": "template", "text": "{{ prompt }}!"},
+        "policy": LEARNER,
+    }
+    edges = [
+        "letters.rows -> pool.rows",
+        "pool.rows -> turn.rows",
+        "turn.rows -> pool.rows",
+        "turn.rows -> policy.demonstrations",
+    ]
+    phases = [{"name": "both", "steps": 9, "learn": ["policy"], "fill": ["pool"]}]
+    loop = bench(nodes, edges, {"phases": phases})
+    loop.step(1)
+    loop.step(2)
+
+    assert held(loop) == ["a", "b", "a", "b"]
+
+
+def test_a_known_value_is_not_taken_again(bench: Bench, rows_of: Any) -> None:
+    loop = pooled(bench, rows_of, 8, unique="note", capacity=99)
+
+    loop.step(1, "write")
+    loop.step(2, "write")
+
+    assert len(held(loop)) == 8
+    assert loop.outcomes["pool.write"].is_idle
+
+
+def test_rows_without_the_column_are_not_alike(bench: Bench, rows_of: Any) -> None:
+    rows = [{"prompt": "a", "note": None}, {"prompt": "b", "note": None}]
+
+    loop = pooled(bench, rows_of, 2, rows, unique="note")
+    loop.step(1, "write")
+
+    assert held(loop) == ["a", "b"]
+
+
+def test_a_known_key_replaces_its_row(bench: Bench, rows_of: Any) -> None:
+    rows = [{"prompt": p, "id": n} for p, n in (("a", 1), ("b", 2), ("c", 1), ("d", 3))]
+    loop = pooled(bench, rows_of, 2, rows, key="id")
+
+    loop.step(1, "write")
+    loop.step(2, "write")
+
+    assert held(loop) == ["c", "b", "d"]
+
+
+def test_as_many_rows_of_each_class(bench: Bench, rows_of: Any, actor: Any) -> None:
+    nodes = {
+        "letters": rows_of(*LETTERS),
+        "mark": {
+            "kind": "reward",
+            "source": {
+                "type": "python",
+                "code": "def reward(prompts, completions, weight, **columns):\n"
+                "    return [None if w == 7 else float(w > 1) for w in weight]\n",
+            },
+        },
+        "pool": {
+            "kind": "buffer",
+            "capacity": 99,
+            "rows_per_step": 6,
+            "balance": {"by": "mark"},
+        },
+        "policy": LEARNER,
+    }
+    edges = [
+        "letters.rows -> mark.rows",
+        "letters.rows -> pool.rows",
+        "mark.scores -> pool.scores",
+        "pool.rows -> policy.demonstrations",
+    ]
+    phases = [{"name": "both", "steps": 9, "learn": ["policy"], "fill": ["pool"]}]
+    loop = bench(nodes, edges, {"phases": phases})
+    loop.step(1)
+
+    drawn = given(loop, 2)
+
+    assert sorted(drawn)[:2] == ["a", "b"]
+    assert len(drawn) == 4
+
+
+def test_it_is_cleared_from_time_to_time(bench: Bench, rows_of: Any) -> None:
+    loop = pooled(bench, rows_of, 2, clear={"every": 2})
+
+    sizes = []
+    for step in range(1, 5):
+        loop.step(step, "write")
+        sizes.append(len(held(loop)))
+
+    assert sizes == [2, 0, 2, 0]
+
+
+def test_each_phase_that_fills_it_opens_an_iteration(bench: Bench, rows_of: Any) -> None:
+    loop = pooled(bench, rows_of, 4, capacity=3, keep_iterations=2)
+    seen = []
+    for step in range(1, 4):
+        loop.roles["pool"].phase_starts(loop.plan.phase("write"), {})
+        loop.step(step, "write")
+        seen.append(held(loop))
+
+    assert seen == [["b", "c", "d"], ["b", "c", "d", "f", "g", "h"], ["f", "g", "h", "b", "c", "d"]]
+
+
+def test_full_counts_rows_since_the_phase_started(bench: Bench, rows_of: Any) -> None:
+    loop = pooled(bench, rows_of, 3)
+    pool = loop.roles["pool"]
+
+    loop.step(1, "write")
+    assert not pool.is_full
+    loop.step(2, "write")
+    assert pool.is_full
+    pool.phase_starts(loop.plan.phase("write"), {})
+    assert not pool.is_full
+
+
+def test_a_phase_of_passes_serves_each_row_once_a_pass(bench: Bench, rows_of: Any) -> None:
+    loop = pooled(bench, rows_of, 5, rows_per_step=2)
+    loop.step(1, "write")
+    pool = loop.roles["pool"]
+    pool.phase_starts(loop.plan.phase("read"), {})
+
+    steps = pool.steps_for_epochs(2)
+    drawn = [given(loop, step) for step in range(2, 2 + steps)]
+
+    assert [len(step) for step in drawn] == [2, 2, 1, 2, 2, 1]
+    first, second = ([one for step in drawn[at : at + 3] for one in step] for at in (0, 3))
+    assert sorted(first) == sorted(second) == list("abcde")
+    assert drawn[:3] != drawn[3:]
+
+
+def test_a_pass_survives_rows_that_go_while_it_lasts(bench: Bench, rows_of: Any) -> None:
+    loop = pooled(bench, rows_of, 5, rows_per_step=2)
+    loop.step(1, "write")
+    pool = loop.roles["pool"]
+    pool.phase_starts(loop.plan.phase("read"), {})
+    given(loop, 2)
+
+    loop.step(3, "write")  # five other rows push out all the old ones
+
+    assert set(given(loop, 4)) <= set(held(loop))
+
+
+def seeded(bench: Bench, rows_of: Any, capacity: int) -> Any:
+    nodes = {
+        "letters": rows_of(*LETTERS[:4], rows_per_step=3),
+        "pool": {"kind": "buffer", "capacity": capacity},
+        "policy": LEARNER,
+    }
+    edges = ["letters.rows -> pool.seed", "pool.rows -> policy.demonstrations"]
+    return bench(nodes, edges)
+
+
+def test_a_seed_is_read_until_the_buffer_is_full(bench: Bench, rows_of: Any) -> None:
+    loop = seeded(bench, rows_of, 3)
+
+    for step in (1, 2, 3):
+        loop.step(step)
+
+    assert held(loop) == ["a", "b", "c"]
+
+
+def test_a_seed_is_read_until_its_dataset_is_through(bench: Bench, rows_of: Any) -> None:
+    loop = seeded(bench, rows_of, 99)
+
+    for step in range(1, 6):
+        loop.step(step)
+
+    assert held(loop) == ["a", "b", "c", "d"]
+
+
+def test_a_cleared_buffer_is_seeded_again(bench: Bench, rows_of: Any) -> None:
+    loop = seeded(bench, rows_of, 99)
+    for step in range(1, 4):
+        loop.step(step)
+
+    loop.roles["pool"].clear()
+    assert held(loop) == []
+    for step in range(4, 8):
+        loop.step(step)
+
+    assert sorted(held(loop)) == ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("sample", ["uniform", "newest"])
+def test_a_resumed_buffer_gives_what_the_old_one_would(
+    sample: str, bench: Bench, rows_of: Any
+) -> None:
+    old, new = (
+        pooled(bench, rows_of, 3, sample=sample, rows_per_step=2, unique="prompt") for _ in "ab"
+    )
+    old.step(1, "write")
+    old.roles["pool"].phase_starts(old.plan.phase("read"), {})
+    given(old, 2)
+
+    new.roles["pool"].load_state(json.loads(json.dumps(old.roles["pool"].state())))
+
+    assert [given(new, step) for step in (3, 4, 5)] == [given(old, step) for step in (3, 4, 5)]
+
+
+def test_numbers_at_positions_survive_a_checkpoint(bench: Bench, rows_of: Any, actor: Any) -> None:
+    nodes = {
+        "letters": rows_of({"prompt": "a"}),
+        "actor": {**actor(), "algorithm": {"name": "grpo"}},
+        "each": {
+            "kind": "reward",
+            "source": {
+                "type": "python",
+                "code": "def reward(prompts, completions, **columns):\n"
+                "    return [[0.5, None] for _ in prompts]\n",
+            },
+        },
+        "pool": {"kind": "buffer", "capacity": 9},
+    }
+    edges = [
+        "letters.rows -> actor.prompts",
+        "actor.rollouts -> each.rollouts",
+        "each.scores -> pool.scores",
+        "pool.scores -> actor.rewards",
+    ]
+    old, new = (bench(nodes, edges, {"steps": 9, "fill": ["pool"]}) for _ in "ab")
+    old.step(1)
+
+    new.roles["pool"].load_state(json.loads(json.dumps(old.roles["pool"].state())))
+
+    table = new.give("pool.scores", 2)
+    assert list((table.scores or {}).values()) == [{0: 0.5}] * 2
+    assert [row.column("each") for row in table.rows] == [{0: 0.5}] * 2
+    assert table.rows == old.give("pool.scores", 2).rows
