@@ -73,8 +73,20 @@ class MappedSource:
     """A source whose columns have the loop's names."""
 
     def __init__(
-        self, raw: RawRows, *, node: str, where: str, field: str, columns: Mapping[str, str]
+        self,
+        raw: RawRows,
+        *,
+        node: str,
+        where: str,
+        field: str,
+        columns: Mapping[str, str],
+        unfold: str | None = None,
     ) -> None:
+        """
+        Args:
+            unfold: a column whose entries become rows; it holds lists, whatever its name.
+        """
+        self._unfold = unfold
         self._raw = raw
         self._node = node
         self._where = where
@@ -105,7 +117,7 @@ class MappedSource:
                 raise self._missing(name, source, list(raw), line)
             row[name] = raw[source]
         for name in (*TEXTS, *NUMBERS):
-            if name in row:
+            if name in row and name != self._unfold:
                 self._check_type(row, name, line)
         return row
 
@@ -171,7 +183,9 @@ def _as_number(value: Any) -> Any:
 def open_source(node: DatasetNode, *, node_id: str, root: Path) -> Source:
     """The rows of a dataset node; relative paths begin at `root`, the folder of the loop."""
     raw, where, field = _open_raw(node, node_id, root)
-    return MappedSource(raw, node=node_id, where=where, field=field, columns=node.columns)
+    return MappedSource(
+        raw, node=node_id, where=where, field=field, columns=node.columns, unfold=node.unfold
+    )
 
 
 def _open_raw(node: DatasetNode, node_id: str, root: Path) -> tuple[RawRows, str, str]:

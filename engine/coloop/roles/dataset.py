@@ -19,7 +19,8 @@ class DatasetRole:
     def __init__(self, node: str, context: Context) -> None:
         self._node = node
         self._context = context
-        self._source, self._opened_as = self._open(), self._section.source
+        self._as_written = self._section.source
+        self._source, self._opened_as = self._open(self._section), self._section.source
         self._cursor = DataCursor(
             rows=len(self._source),
             seed=derive_seed(context.seed, node, "order"),
@@ -75,14 +76,14 @@ class DatasetRole:
         parts = unfolded(row.columns, column, node=self._node)
         return [child_row(self._node, row, k, columns) for k, columns in enumerate(parts)]
 
-    def _open(self) -> Source:
-        return open_source(self._section, node_id=self._node, root=self._context.root)
+    def _open(self, section: DatasetNode) -> Source:
+        return open_source(section, node_id=self._node, root=self._context.root)
 
     def _follow_changes(self) -> None:
         """A phase may `set` source parameters: the source is opened anew, passes keep their
         count."""
         if self._section.source != self._opened_as:
-            self._source, self._opened_as = self._open(), self._section.source
+            self._source, self._opened_as = self._open(self._section), self._section.source
             self._cursor = self._cursor.resized(len(self._source))
 
     def remember(self) -> int:
@@ -92,9 +93,16 @@ class DatasetRole:
         self._cursor.drawn = memory
 
     def state(self) -> dict[str, Any]:
-        return self._cursor.state()
+        changed = None if self._opened_as == self._as_written else self._opened_as
+        source = None if changed is None else changed.model_dump(mode="json", by_alias=True)
+        return {**self._cursor.state(), "source": source}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        if state["rows"] != self._cursor.rows:
-            self._follow_changes()
+        """Go on in the source that was open, which may be another one than the spec's."""
+        if state["source"] is not None:
+            section = DatasetNode.model_validate(
+                {**self._section.model_dump(by_alias=True), "source": state["source"]}
+            )
+            self._source, self._opened_as = self._open(section), section.source
+            self._cursor = self._cursor.resized(len(self._source))
         self._cursor.load(state)

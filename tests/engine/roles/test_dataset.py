@@ -1,0 +1,170 @@
+"""Rows from outside: passes, order, unfolding, parameters that a phase changes."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from coloop.errors import DataError
+from coloop.plan.types import PhasePlan
+from coloop.spec.paths import apply_overrides
+
+ROWS = [{"prompt": f"p{n}", "target": "t"} for n in range(5)]
+LEARNER = {
+    "kind": "actor",
+    "model": {"type": "scratch", "architecture": "tiny-qwen3"},
+    "algorithm": {"name": "sft"},
+}
+TO_LEARNER = ["gold.rows -> policy.demonstrations"]
+
+Bench = Callable[..., Any]
+
+
+def prompts(bench: Any, steps: int, **options: Any) -> list[list[str]]:
+    """Prompts of the rows of each step."""
+    return [
+        [row.columns["prompt"] for row in bench.give("gold.rows", step, **options).rows]
+        for step in range(1, steps + 1)
+    ]
+
+
+def test_a_pass_goes_over_every_row_and_on_into_the_next(bench: Bench, rows_of: Any) -> None:
+    loop = bench({"gold": rows_of(*ROWS, rows_per_step=3), "policy": LEARNER}, TO_LEARNER)
+
+    assert prompts(loop, 4) == [
+        ["p0", "p1", "p2"],
+        ["p3", "p4", "p0"],
+        ["p1", "p2", "p3"],
+        ["p4", "p0", "p1"],
+    ]
+
+
+def test_ids_tell_passes_apart(bench: Bench, rows_of: Any) -> None:
+    loop = bench({"gold": rows_of(*ROWS, rows_per_step=5), "policy": LEARNER}, TO_LEARNER)
+
+    ids = [row.id for step in (1, 2) for row in loop.give("gold.rows", step).rows]
+
+    assert len(set(ids)) == 10
+    assert ids[0] == "gold:0.0"
+    assert ids[5] == "gold:1.0"
+
+
+def test_without_rows_per_step_a_step_has_all(bench: Bench, rows_of: Any) -> None:
+    loop = bench({"gold": rows_of(*ROWS), "policy": LEARNER}, TO_LEARNER)
+
+    assert [len(step) for step in prompts(loop, 2)] == [5, 5]
+
+
+def test_a_shuffled_pass_has_every_row_once_and_another_order(bench: Bench, rows_of: Any) -> None:
+    gold = {**rows_of(*ROWS, rows_per_step=5), "shuffle": True}
+    loop = bench({"gold": gold, "policy": LEARNER}, TO_LEARNER)
+
+    first, second, third = prompts(loop, 3)
+
+    assert sorted(first) == sorted(second) == sorted(third)
+    assert len({tuple(first), tuple(second), tuple(third)}) > 1
+
+
+def test_a_probe_reads_the_same_rows_every_time_and_moves_nothing(
+    bench: Bench, rows_of: Any
+) -> None:
+    loop = bench({"gold": rows_of(*ROWS, rows_per_step=2), "policy": LEARNER}, TO_LEARNER)
+    prompts(loop, 1)
+
+    assert prompts(loop, 2, is_probe=True) == [["p0", "p1"]] * 2
+    assert prompts(loop, 1) == [["p2", "p3"]]
+
+
+def test_a_probe_on_few_rows_reads_each_once(bench: Bench, rows_of: Any) -> None:
+    loop = bench({"gold": rows_of(*ROWS, rows_per_step=99), "policy": LEARNER}, TO_LEARNER)
+
+    assert [len(step) for step in prompts(loop, 1, is_probe=True)] == [5]
+
+
+def test_entries_of_a_list_become_children_of_their_row(bench: Bench, rows_of: Any) -> None:
+    rows = [{"prompt": "a", "target": ["x", "y"]}, {"prompt": "b", "target": ["z"]}]
+    loop = bench({"gold": rows_of(*rows, unfold="target"), "policy": LEARNER}, TO_LEARNER)
+
+    table = loop.give("gold.rows")
+
+    assert [row.columns["target"] for row in table.rows] == ["x", "y", "z"]
+    assert [row.columns["prompt"] for row in table.rows] == ["a", "a", "b"]
+    assert [row.k for row in table.rows] == [0, 1, 0]
+    assert table.rows[0].parents == table.rows[1].parents == ("gold:0.0",)
+
+
+def test_a_column_that_is_no_list_cannot_be_unfolded(bench: Bench, rows_of: Any) -> None:
+    loop = bench({"gold": rows_of(*ROWS, unfold="target"), "policy": LEARNER}, TO_LEARNER)
+
+    with pytest.raises(DataError, match="wants a list in every row"):
+        loop.give("gold.rows")
+
+
+def test_rows_with_both_sides_are_pairs_too(bench: Bench, rows_of: Any) -> None:
+    gold = rows_of({"prompt": "p", "chosen": "c", "rejected": "r"})
+    policy = {**LEARNER, "algorithm": {"name": "dpo"}}
+    loop = bench({"gold": gold, "policy": policy}, ["gold.pairs -> policy.pairs"])
+
+    assert [row.columns["chosen"] for row in loop.give("gold.pairs").rows] == ["c"]
+
+
+def task(**parameters: Any) -> dict[str, Any]:
+    source = {"type": "task", "task": "arithmetic", "size": 8, **parameters}
+    return {"kind": "dataset", "source": source, "rows_per_step": 3}
+
+
+def test_source_parameters_may_change_and_passes_keep_their_count(bench: Bench) -> None:
+    loop = bench({"gold": task(digits=1), "policy": LEARNER}, TO_LEARNER)
+    prompts(loop, 4)
+    easy = loop.context.spec
+
+    loop.context.spec = apply_overrides(easy, {"nodes.gold.source.digits": 3})
+    [hard] = prompts(loop, 1)
+
+    assert all(len(prompt) > len("9+9=") for prompt in hard)
+    assert loop.give("gold.rows").rows[0].id.startswith("gold:1.")
+
+
+def test_a_resume_goes_on_in_the_source_that_was_set(bench: Bench) -> None:
+    values = {"nodes.gold.source.digits": 3, "nodes.gold.source.size": 12}
+    first, second = (
+        bench({"gold": task(digits=1), "policy": LEARNER}, TO_LEARNER) for _ in range(2)
+    )
+    first.context.spec = apply_overrides(first.spec, values)
+    prompts(first, 2)
+
+    second.context.spec = apply_overrides(second.spec, values)
+    second.roles["gold"].load_state(first.roles["gold"].state())
+
+    assert prompts(second, 3) == prompts(first, 3)
+
+
+def test_a_resume_goes_on_where_the_source_has_as_many_rows_as_the_written_one(
+    bench: Bench,
+) -> None:
+    values = {"nodes.gold.source.digits": 3}
+    first, second = (
+        bench({"gold": task(digits=1), "policy": LEARNER}, TO_LEARNER) for _ in range(2)
+    )
+    first.context.spec = apply_overrides(first.spec, values)
+    prompts(first, 2)
+
+    second.context.spec = apply_overrides(second.spec, values)
+    second.roles["gold"].load_state(first.roles["gold"].state())
+
+    assert prompts(second, 3) == prompts(first, 3)
+
+
+def test_a_phase_that_counts_passes_begins_with_a_new_one(bench: Bench, rows_of: Any) -> None:
+    loop = bench(
+        {"gold": rows_of(*ROWS, rows_per_step=3), "policy": LEARNER},
+        TO_LEARNER,
+        {"epochs": 1},
+    )
+    phase: PhasePlan = loop.plan.phases[0]
+    prompts(loop, 1)
+
+    loop.roles["gold"].phase_starts(phase, {})
+
+    assert prompts(loop, 1) == [["p0", "p1", "p2"]]
+    assert loop.roles["gold"].steps_for_epochs(2) == 4
