@@ -6,14 +6,14 @@ nothing.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from coloop.errors import DataError
 from coloop.roles.credit import credit_rewards
 from coloop.roles.messages import Completion, PromptRequest, Sampling
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.seeds import derive_seed
+from coloop.roles.texts import prompt_of
 from coloop.spec.base import as_tuple
 from coloop.spec.nodes import ActorNode
-from coloop.tables import ABSENT, Row, Table, concat_rows
+from coloop.tables import Row, Table, concat_rows
 from coloop.tables.row import child_row
 
 
@@ -47,13 +47,14 @@ class ActorRole(Stateless):
         count = 1 if call.greedy else (call.samples or rollout.completions_per_prompt)
         drawn, version = self._draw(rows, call, count, 0.0 if call.greedy else call.temperature)
         best = self._draw(rows, call, 1, 0.0)[0] if greedy_extra else [[] for _ in rows]
+        first = (call.turn - 1) * (count + greedy_extra)
         children: list[Row] = []
         for row, texts, extra in zip(rows, drawn, best, strict=True):
-            for k, completion in enumerate(texts):
+            for k, completion in enumerate(texts, first):
                 columns = {"greedy": False} if greedy_extra else {}
                 children.append(self._child(row, k, completion, version, columns))
             for completion in extra:
-                child = self._child(row, count, completion, version, {"greedy": True})
+                child = self._child(row, first + count, completion, version, {"greedy": True})
                 children.append(replace(child, group=None))
         tokens = sum(len(child.tokens.token_ids) for child in children if child.tokens)
         finished = sum(bool(child.columns["finished"]) for child in children)
@@ -75,7 +76,7 @@ class ActorRole(Stateless):
         requests = [
             PromptRequest(
                 id=row.id,
-                prompt=self._prompt_of(row),
+                prompt=prompt_of(row, self._node),
                 seeds=tuple(
                     derive_seed(context.seed, self._node, call.salt, call.step, row.id, k)
                     for k in range(count)
@@ -104,16 +105,3 @@ class ActorRole(Stateless):
         child = child_row(self._node, row, k, columns, tokens=completion.tokens, version=version)
         prompt = f"{self._node}.prompt"
         return replace(child, scoped={**child.scoped, prompt: row.columns["prompt"]})
-
-    def _prompt_of(self, row: Row) -> str | list[dict[str, object]]:
-        prompt = row.column("prompt")
-        if isinstance(prompt, str | list):
-            return prompt
-        found = "no column `prompt`" if prompt is ABSENT else f"a {type(prompt).__name__}"
-        raise DataError(
-            f"{self._node}: row {row.id} has {found} where a prompt is expected; "
-            f"its columns are {', '.join(sorted(row.columns)) or 'none'}; map it with "
-            "`columns: {prompt: ...}` at the dataset, or write it in a template",
-            self._node,
-            "columns.prompt",
-        )

@@ -81,7 +81,7 @@ class FilterRole(Stateless):
         return decide(
             seen,
             self._section.keep,
-            self._section.per_group,
+            None if call.is_probe else self._section.per_group,
             rng=random.Random(seed),
             node=self._node,
             group_of=shared,
@@ -92,9 +92,9 @@ class FilterRole(Stateless):
     def _counts(
         self, kept: Sequence[Row], seen: Sequence[FilterRow], call: Call
     ) -> dict[str, int] | None:
-        """With `resample`: how often each kept row was drawn."""
+        """With `resample`: how often each kept row was drawn; a probe draws none."""
         section = self._section.resample
-        if section is None:
+        if section is None or call.is_probe:
             return None
         seed = derive_seed(self._context.seed, self._node, call.step, "resample")
         drawn = resampled(seen, section, rng=random.Random(seed))

@@ -5,6 +5,7 @@ from typing import Any
 from coloop.data.pairing import PairRow, pair_directly, pair_rows, relabel, side_text
 from coloop.roles.inputs import deliver, joined_rows
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.roles.texts import prompt_of
 from coloop.spec.nodes import PairsNode
 from coloop.tables import ABSENT, Row, Table, concat_rows, matched_rows
 from coloop.tables.row import joined_row
@@ -123,7 +124,7 @@ class PairsRole(Stateless):
     ) -> Row:
         names = self._section.columns
         columns: dict[str, Any] = {
-            "prompt": chosen.columns["prompt"],
+            "prompt": prompt_of(chosen, self._node),
             "chosen": side_text(chosen.columns, names.chosen),
             "rejected": side_text(rejected.columns, names.rejected),
         }

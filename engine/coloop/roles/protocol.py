@@ -52,7 +52,9 @@ class Call:
     items: Mapping[tuple[str, str], tuple[LearnItem, ...]] = field(default_factory=dict)
     """Learn: what the members' credit stages prepared."""
     salt: str = ""
-    """Tells the draws of a probe from those of the step."""
+    """Tells the draws of a probe, and of each pass of a refill, from those of the step."""
+    turn: int = 1
+    """Which pass of a refill this is; rows that are written anew get places after the old ones."""
     greedy: bool = False
     samples: int | None = None
     """Probes: completions per prompt instead of the node's own number."""

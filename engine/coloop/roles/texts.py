@@ -1,15 +1,15 @@
 """Which text of a row is scored or learned: a rollout's own tokens, or `target` after `prompt`."""
 
 from coloop.errors import DataError
-from coloop.roles.messages import Example, PairExample
-from coloop.tables import Row, Tokens
+from coloop.roles.messages import Example, PairExample, Prompt
+from coloop.tables import ABSENT, Row, Tokens
 
 
 def as_example(row: Row, *, target: str = "target") -> Example:
     """A rollout keeps its tokens; any other row imitates its target column after its prompt."""
     if row.tokens is not None:
         return Example(id=row.id, tokens=row.tokens)
-    return Example(id=row.id, prompt=row.columns["prompt"], target=_text(row, target))
+    return Example(id=row.id, prompt=prompt_of(row), target=_text(row, target))
 
 
 def as_pair(row: Row) -> PairExample:
@@ -21,16 +21,32 @@ def _side(row: Row, side: str) -> Example:
     tokens = row.columns.get(f"{side}_tokens")
     if isinstance(tokens, Tokens):
         return Example(id=row.id, tokens=tokens)
-    prompt = row.columns.get(f"{side}_prompt") or row.columns["prompt"]
+    prompt = row.columns.get(f"{side}_prompt") or prompt_of(row)
     return Example(id=row.id, prompt=prompt, target=_text(row, side))
+
+
+def prompt_of(row: Row, node: str | None = None) -> Prompt:
+    """The text or chat to which a row answers."""
+    prompt = row.column("prompt")
+    if isinstance(prompt, str | list):
+        return prompt
+    raise _missing(row, "prompt", prompt, node)
 
 
 def _text(row: Row, column: str) -> str:
     value = row.column(column)
     if isinstance(value, str):
         return value
-    raise DataError(
-        f"row {row.id} has no text in column `{column}`; its columns are "
+    raise _missing(row, column, value, None)
+
+
+def _missing(row: Row, column: str, found: object, node: str | None) -> DataError:
+    where = "" if node is None else f"{node}: "
+    what = "is not there" if found is ABSENT else f"is a {type(found).__name__}"
+    return DataError(
+        f"{where}row {row.id} has no text in column `{column}`: it {what}; its columns are "
         f"{', '.join(sorted(row.columns)) or 'none'}; map it with `columns: {{{column}: ...}}` at "
-        "the dataset, or write it in a template"
+        "the dataset, or write it in a template",
+        node,
+        f"columns.{column}",
     )

@@ -31,6 +31,8 @@ class Situation:
     live: frozenset[tuple[str, str]] = frozenset()
     """Live (node, port)."""
     salt: str = ""
+    turn: int = 1
+    """Which pass of a refill this is."""
     is_probe: bool = False
     greedy: frozenset[str] = frozenset()
     """Writers that a probe sets to greedy."""
@@ -121,7 +123,7 @@ class Executor:
             fresh = Unrolled(tables=given)
             salt = f"{situation.salt}refill-{turn}" if turn > 1 else situation.salt
             for stage in stages:
-                self._one(stage, replace(situation, salt=salt), fresh)
+                self._one(stage, replace(situation, salt=salt, turn=turn), fresh)
             if turn == 1:
                 first_pass = self._input_rows(refill, fresh)
             for key, table in fresh.tables.items():
@@ -201,6 +203,7 @@ class Executor:
             own=unrolled.tables.get((stage.node, "rollouts")),
             items={key: items for key, items in unrolled.items.items() if key[0] in nodes},
             salt=situation.salt,
+            turn=situation.turn,
             greedy=stage.node in situation.greedy,
             samples=situation.samples.get(stage.node),
             temperature=situation.temperatures.get(stage.node),

@@ -1,0 +1,156 @@
+"""Filters keep rows by rules, in their own outputs and nowhere else."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Bench = Callable[..., Any]
+
+EXACT = {"kind": "reward", "source": {"type": "builtin", "name": "exact_match"}}
+LENGTH = {"kind": "reward", "source": {"type": "builtin", "name": "length", "max": 6}}
+
+
+def rows(*completions: str) -> list[dict[str, str]]:
+    return [{"prompt": "p", "answer": "a", "completion": text} for text in completions]
+
+
+def keep(*rules: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"kind": "filter", "keep": list(rules), **fields}
+
+
+def test_a_row_stays_where_every_rule_keeps_it(bench: Bench, rows_of: Any, column: Any) -> None:
+    node = keep(
+        {"rule": "regex", "column": "completion", "pattern": "^[a-z]+$"},
+        {"rule": "length", "column": "completion", "max": 2},
+    )
+    nodes = {"texts": rows_of(*rows("ab", "a1", "abc", "c")), "few": node}
+    loop = bench(nodes, ["texts.rows -> few.rows"])
+
+    assert column(loop.give("few.rows"), "completion") == ["ab", "c"]
+    outcome = loop.outcomes["few.prepare"]
+    assert outcome.detail["cut_by"] == {"regex": 1, "length": 1}
+    assert outcome.metrics["kept"] == 0.5
+
+
+def writers(node: dict[str, Any], actor: Any, rows_of: Any, **more: Any) -> tuple[Any, Any]:
+    """A writer whose scored rows pass a filter."""
+    nodes = {
+        "sums": rows_of({"prompt": "a", "answer": "aa"}, {"prompt": "b", "answer": "none"}),
+        "actor": actor(),
+        "exact": EXACT,
+        "few": node,
+        **more,
+    }
+    edges = [
+        "sums.rows -> actor.prompts",
+        "actor.rollouts -> exact.rollouts",
+        "actor.rollouts -> few.rollouts",
+        "exact.scores -> few.scores",
+    ]
+    return nodes, edges
+
+
+def test_scores_and_rollouts_are_cut_alike(
+    bench: Bench, rows_of: Any, actor: Any, column: Any, scores: Any
+) -> None:
+    loop = bench(*writers(keep({"rule": "score", "min": 1.0}), actor, rows_of))
+
+    assert column(loop.give("few.rollouts"), "completion") == ["aa"]
+    table = loop.give("few.scores")
+    assert column(table, "completion") == ["aa"]
+    assert scores(table) == [1.0]
+    assert len(loop.give("actor.rollouts").rows) == 4
+
+
+def test_group_rules_keep_or_cut_whole_groups(
+    bench: Bench, rows_of: Any, actor: Any, column: Any
+) -> None:
+    loop = bench(*writers(keep({"rule": "nonzero_variance"}), actor, rows_of))
+
+    assert column(loop.give("few.rollouts"), "completion") == ["aa", "ab"]
+
+
+@pytest.mark.parametrize(
+    ("by", "kept"), [("prompt", ["aa", "ab"]), ("role", ["aa", "ab", "ba", "bb"])]
+)
+def test_groups_may_be_wider(
+    by: str, kept: list[str], bench: Bench, rows_of: Any, actor: Any, column: Any
+) -> None:
+    loop = bench(*writers(keep({"rule": "nonzero_variance", "by": by}), actor, rows_of))
+
+    assert column(loop.give("few.rollouts"), "completion") == kept
+
+
+def test_a_rule_may_look_at_another_scorer(
+    bench: Bench, rows_of: Any, actor: Any, column: Any
+) -> None:
+    nodes, edges = writers(
+        keep({"rule": "score", "of": "brief", "max": 0.5}), actor, rows_of, brief=LENGTH
+    )
+    edges += ["actor.rollouts -> brief.rollouts", "brief.scores -> few.by"]
+    loop = bench(nodes, edges)
+    loop.hosts.write = lambda prompt, k: prompt * (2 + 3 * k)
+
+    assert column(loop.give("few.rollouts"), "completion") == ["aaaaa", "bbbbb"]
+
+
+def test_at_most_so_many_rows_of_a_group_stay(
+    bench: Bench, rows_of: Any, actor: Any, column: Any
+) -> None:
+    node = keep(per_group={"max": 1, "pick": "best"})
+    loop = bench(*writers(node, actor, rows_of))
+
+    assert column(loop.give("few.rollouts"), "completion") == ["aa", "ba"]
+
+
+def test_a_probe_is_not_cut_to_a_number(
+    bench: Bench, rows_of: Any, actor: Any, column: Any
+) -> None:
+    node = keep({"rule": "regex", "column": "completion", "pattern": "b"}, per_group={"max": 1})
+    loop = bench(*writers(node, actor, rows_of))
+
+    table = loop.give("few.rollouts", is_probe=True)
+
+    assert column(table, "completion") == ["ab", "ba", "bb"]
+
+
+def test_rows_at_spare_fill_up_what_was_cut(bench: Bench, rows_of: Any, column: Any) -> None:
+    nodes = {
+        "texts": rows_of(*rows("a", "bb", "cc")),
+        "more": rows_of(*rows("x", "y", "z")),
+        "few": keep({"rule": "length", "column": "completion", "max": 1}),
+    }
+    edges = ["texts.rows -> few.rows", "more.rows -> few.spare"]
+
+    assert column(bench(nodes, edges).give("few.rows"), "completion") == ["a", "x", "y"]
+    nodes["few"]["up_to"] = 2
+    assert column(bench(nodes, edges).give("few.rows"), "completion") == ["a", "x"]
+
+
+def test_drawn_rows_keep_their_ids_and_say_how_often(
+    bench: Bench, rows_of: Any, actor: Any, column: Any
+) -> None:
+    node = keep(resample={"weight": "power", "rows": 6})
+    loop = bench(*writers(node, actor, rows_of))
+
+    table = loop.give("few.rollouts")
+
+    assert column(table, "completion") == ["aa"]
+    assert column(table, "drawn") == [6]
+
+
+def test_a_filter_that_keeps_nothing_says_which_rule_cut(bench: Bench, rows_of: Any) -> None:
+    node = keep({"rule": "length", "column": "completion", "min": 9})
+    loop = bench({"texts": rows_of(*rows("a", "b")), "few": node}, ["texts.rows -> few.rows"])
+
+    assert len(loop.give("few.rows")) == 0
+    assert loop.alerts == [("filter.kept_nothing", "few kept none of 2 rows (length cut 2)")]
+
+
+def test_python_rules_run_in_their_own_process(bench: Bench, rows_of: Any, column: Any) -> None:
+    code = "def keep(completion, **columns):\n    return completion > 'a'\n"
+    node = keep({"rule": "python", "code": code})
+    loop = bench({"texts": rows_of(*rows("a", "b")), "few": node}, ["texts.rows -> few.rows"])
+
+    assert column(loop.give("few.rows"), "completion") == ["b"]

@@ -1,0 +1,163 @@
+"""Texts between writers: joined rows, new columns, cut rows, children for each element."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from coloop.errors import UserCodeError
+
+Bench = Callable[..., Any]
+
+SUMS = [{"prompt": "1+1=", "answer": "2"}, {"prompt": "2+2=", "answer": "4"}]
+
+
+def template(**fields: Any) -> dict[str, Any]:
+    return {"kind": "template", **fields}
+
+
+def test_a_text_becomes_the_prompt_of_the_same_row(bench: Bench, rows_of: Any, column: Any) -> None:
+    nodes = {
+        "sums": rows_of(*SUMS),
+        "ask": template(text="Say {{ prompt }}", target="{{ answer }}"),
+    }
+    loop = bench(nodes, ["sums.rows -> ask.rows"])
+
+    table = loop.give("ask.rows")
+
+    assert column(table, "prompt") == ["Say 1+1=", "Say 2+2="]
+    assert column(table, "target") == ["2", "4"]
+    assert column(table, "sums.prompt") == ["1+1=", "2+2="]
+    assert [row.id for row in table.rows] == ["sums:0.0", "sums:0.1"]
+
+
+def test_siblings_of_two_writers_meet_by_their_place(
+    bench: Bench, rows_of: Any, actor: Any, column: Any
+) -> None:
+    nodes = {
+        "sums": rows_of(*SUMS),
+        "tens": actor(),
+        "units": actor(),
+        "both": template(columns={"completion": "{{ tens.completion }}|{{ units.completion }}"}),
+    }
+    edges = [
+        "sums.rows -> tens.prompts",
+        "sums.rows -> units.prompts",
+        "tens.rollouts -> both.rows",
+        "units.rollouts -> both.rows",
+    ]
+    loop = bench(nodes, edges)
+
+    texts = column(loop.give("both.rows"), "completion")
+
+    assert texts == ["1+1=a|1+1=a", "1+1=b|1+1=b", "2+2=a|2+2=a", "2+2=b|2+2=b"]
+
+
+def test_gathered_rows_become_lists(bench: Bench, rows_of: Any, actor: Any, column: Any) -> None:
+    nodes = {
+        "sums": rows_of(*SUMS),
+        "actor": actor(),
+        "all": template(
+            text="{{ sums.prompt }}{{ completion | join('/') }}", join={"gather": "sums"}
+        ),
+    }
+    loop = bench(nodes, ["sums.rows -> actor.prompts", "actor.rollouts -> all.rows"])
+
+    table = loop.give("all.rows")
+
+    assert column(table, "prompt") == ["1+1=1+1=a/1+1=b", "2+2=2+2=a/2+2=b"]
+    assert [len(row.parents) for row in table.rows] == [2, 2]
+
+
+def test_each_makes_a_child_of_every_element(bench: Bench, rows_of: Any, column: Any) -> None:
+    rows = [{"prompt": "ab", "answer": "x"}, {"prompt": "c", "answer": "y"}]
+    nodes = {
+        "texts": rows_of(*rows),
+        "letters": template(parse={"letter": {"regex": "([a-z])", "all": True}}, each="letter"),
+    }
+    nodes["letters"]["parse"]["letter"]["regex"] = "([a-z])"
+    nodes["shape"] = template(columns={"completion": "{{ prompt }}"})
+    edges = ["texts.rows -> shape.rows", "shape.rows -> letters.rows"]
+    loop = bench(nodes, edges)
+
+    table = loop.give("letters.rows")
+
+    assert column(table, "letter") == ["a", "b", "c"]
+    assert [row.parents for row in table.rows] == [("texts:0.0",)] * 2 + [("texts:0.1",)]
+    assert [row.k for row in table.rows] == [0, 1, 0]
+
+
+def test_what_is_not_found_is_absent_and_dropped_columns_end(
+    bench: Bench, rows_of: Any, column: Any
+) -> None:
+    nodes = {
+        "sums": rows_of({"prompt": "p", "completion": "no number", "note": "n"}),
+        "read": template(
+            parse={"number": "([0-9]+)", "word": "(num)"}, drop=["note"], default={"extra": 7}
+        ),
+    }
+    loop = bench(nodes, ["sums.rows -> read.rows"])
+
+    [row] = loop.give("read.rows").rows
+
+    assert not row.column("number")
+    assert row.column("word") == "num"
+    assert not row.column("note")
+    assert row.column("sums.note") == "n"
+
+
+def test_code_writes_columns_and_cuts_rows(bench: Bench, rows_of: Any, column: Any) -> None:
+    code = """
+def write(prompt, answer, **columns):
+    return None if answer == "2" else {"prompt": prompt[::-1], "target": answer}
+"""
+    nodes = {"sums": rows_of(*SUMS), "turn": template(code=code)}
+    loop = bench(nodes, ["sums.rows -> turn.rows"])
+
+    table = loop.give("turn.rows")
+
+    assert column(table, "prompt") == ["=2+2"]
+    assert column(table, "target") == ["4"]
+
+
+def test_code_that_fails_names_node_and_row(bench: Bench, rows_of: Any) -> None:
+    code = "def write(answer, **columns):\n    return {'prompt': 1 // (int(answer) - 4)}\n"
+    nodes = {"sums": rows_of(*SUMS), "turn": template(code=code)}
+    loop = bench(nodes, ["sums.rows -> turn.rows"])
+
+    with pytest.raises(UserCodeError) as failed:
+        loop.give("turn.rows")
+
+    assert failed.value.node == "turn"
+    assert "turn" in str(failed.value)
+
+
+def test_scores_are_numbers_under_their_node(bench: Bench, rows_of: Any, column: Any) -> None:
+    rows = [{"prompt": "p", "completion": "2", "answer": "2"}]
+    rows.append({"prompt": "q", "completion": "3", "answer": "2"})
+    nodes = {
+        "sums": rows_of(*rows),
+        "exact": {"kind": "reward", "source": {"type": "builtin", "name": "exact_match"}},
+        "told": template(text="{% if exact > 0.5 %}right{% else %}wrong{% endif %}"),
+    }
+    edges = ["sums.rows -> exact.rows", "sums.rows -> told.rows", "exact.scores -> told.scores"]
+    loop = bench(nodes, edges)
+
+    assert column(loop.give("told.rows"), "prompt") == ["right", "wrong"]
+
+
+def test_others_come_from_the_library_and_the_same_way_each_time(
+    bench: Bench, rows_of: Any, column: Any
+) -> None:
+    nodes = {
+        "sums": rows_of(*SUMS),
+        "shots": rows_of(*({"prompt": f"shot{n}"} for n in range(9))),
+        "ask": template(text="{{ others('prompt', 2) | join(',') }};{{ prompt }}"),
+    }
+    edges = ["sums.rows -> ask.rows", "shots.rows -> ask.library"]
+
+    first, again = (column(bench(nodes, edges).give("ask.rows"), "prompt") for _ in range(2))
+
+    assert first == again
+    assert all(text.startswith("shot") for text in first)
+    assert first != column(bench(nodes, edges).give("ask.rows", 2), "prompt")
