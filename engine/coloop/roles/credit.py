@@ -16,7 +16,8 @@ from coloop.roles.texts import as_example
 from coloop.spec.algorithm import RewardsAlgorithm, node_algorithms, resolve_rewards_algorithm
 from coloop.spec.base import as_tuple
 from coloop.spec.nodes import ActorNode
-from coloop.tables import Row, concat_rows
+from coloop.tables import Row
+from coloop.tables.row import merge_columns
 from coloop.tables.table import Table
 
 PORT = "rewards"
@@ -154,13 +155,18 @@ def _shared(row: Row, name: str) -> Hashable:
 
 
 def _own_rows(node: str, call: Call, inputs: Sequence[Input]) -> tuple[Row, ...]:
-    """What the learner wrote in this step, and its own rows that a buffer brings."""
-    tables = [call.own] if call.own is not None else []
-    tables += [
-        Table(rows=tuple(row for row in given.table.rows if row.writer == node)) for given in inputs
-    ]
-    rows = concat_rows([table for table in tables if table.rows])
-    return tuple(row for row in rows if row.tokens is not None and not row.columns.get("greedy"))
+    """What the learner wrote in this step, and its own rows that a buffer brings; with what the
+    nodes on the way (a filter that draws again) know of them."""
+    rows: dict[str, Row] = {row.id: row for row in (call.own.rows if call.own else ())}
+    for given in inputs:
+        for row in given.table.rows:
+            if row.id in rows:
+                rows[row.id] = merge_columns(rows[row.id], [row])
+            elif row.writer == node:
+                rows[row.id] = row
+    return tuple(
+        row for row in rows.values() if row.tokens is not None and not row.columns.get("greedy")
+    )
 
 
 def _by_row(tables: Sequence[Table]) -> Mapping[str, list[float]]:

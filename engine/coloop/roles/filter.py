@@ -58,7 +58,7 @@ class FilterRole(Stateless):
         counts = self._counts(kept, [seen[place] for place in decision.kept], call)
         outputs = self._outputs({p: one.table for p, one in given.items()}, kept, counts, call)
         alerts = []
-        if rows and not kept:
+        if rows and not kept and self._section.fill is None:
             cut = ", ".join(f"{rule} cut {count}" for rule, count in decision.cut_by.items())
             alerts.append(
                 ("filter.kept_nothing", f"{self._node} kept none of {len(rows)} rows ({cut})")

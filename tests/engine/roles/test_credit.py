@@ -1,0 +1,370 @@
+"""Scores at `rewards` become what a learner learns from; None and "not delivered" stay apart."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Bench = Callable[..., Any]
+
+GRPO = {"name": "grpo"}
+SUM = {"name": "rloo"}
+
+
+def builtin(name: str, **options: Any) -> dict[str, Any]:
+    return {"kind": "reward", "source": {"type": "builtin", "name": name, **options}}
+
+
+def python(body: str, **fields: Any) -> dict[str, Any]:
+    code = f"def reward(prompts, completions, **columns):\n    return {body}\n"
+    return {"kind": "reward", "source": {"type": "python", "code": code}, **fields}
+
+
+ENDS = python("[float('abcd'.index(c[-1])) for c in completions]")
+"""0 for the first completion of a prompt, 1 for the second, and so on."""
+
+
+def writer(actor: Any, algorithm: Any = GRPO, **fields: Any) -> dict[str, Any]:
+    return {**actor(), "algorithm": algorithm, **fields}
+
+
+def learned(loop: Any) -> dict[str, Any]:
+    """Advantages of the rows of the last update, by the ids of their rows."""
+    return {item.id.removeprefix("actor:"): item.advantages for item in loop.items()}
+
+
+def simple(rows_of: Any, node: dict[str, Any], scorer: dict[str, Any] = ENDS) -> tuple[Any, Any]:
+    nodes = {"sums": rows_of({"prompt": "p"}, {"prompt": "q"}), "actor": node, "mark": scorer}
+    edges = [
+        "sums.rows -> actor.prompts",
+        "actor.rollouts -> mark.rollouts",
+        "mark.scores -> actor.rewards",
+    ]
+    return nodes, edges
+
+
+def test_a_group_is_what_was_written_for_one_prompt(bench: Bench, rows_of: Any, actor: Any) -> None:
+    loop = bench(*simple(rows_of, writer(actor, SUM)))
+
+    loop.step()
+
+    # leave one out: the other of the two is the baseline
+    assert learned(loop) == {
+        "sums:0.0.0": -1.0,
+        "sums:0.0.1": 1.0,
+        "sums:0.1.0": -1.0,
+        "sums:0.1.1": 1.0,
+    }
+    detail = loop.outcomes["actor.credit"].detail
+    assert detail["groups"] == 2
+    assert detail["group_size"] == 2
+    assert detail["edges"] == {"mark.scores->actor.rewards": {"delivered": 4, "none": 0}}
+    assert detail["versions"] == [0]
+
+
+@pytest.mark.parametrize(
+    ("names", "groups"),
+    [(["prompt"], 2), (["role"], 1), (["round"], 1), (["sums"], 2), (["role", "prompt"], 2)],
+)
+def test_groups_may_be_named(
+    names: list[str], groups: int, bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    loop = bench(*simple(rows_of, writer(actor, SUM, credit={"group_by": names})))
+
+    loop.step()
+
+    assert loop.outcomes["actor.credit"].detail["groups"] == groups
+
+
+def test_a_group_by_a_node_above_holds_all_that_descends_from_its_row(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    nodes = {
+        "sums": rows_of({"prompt": "p"}),
+        "first": actor(),
+        "ask": {"kind": "template", "text": "{{ completion }}"},
+        "actor": writer(actor, SUM, credit={"group_by": ["sums"]}),
+        "mark": ENDS,
+    }
+    edges = [
+        "sums.rows -> first.prompts",
+        "first.rollouts -> ask.rows",
+        "ask.rows -> actor.prompts",
+        "actor.rollouts -> mark.rollouts",
+        "mark.scores -> actor.rewards",
+    ]
+    loop = bench(nodes, edges)
+
+    loop.step()
+
+    assert loop.outcomes["actor.credit"].detail["group_size"] == 4
+
+
+def two(rows_of: Any, actor: Any, second: str, weight: float = 1.0, **fields: Any) -> Any:
+    nodes = {
+        "sums": rows_of({"prompt": "p"}),
+        "actor": writer(actor, SUM, **fields),
+        "mark": ENDS,
+        "more": python(second),
+    }
+    edges = [
+        "sums.rows -> actor.prompts",
+        "actor.rollouts -> mark.rollouts",
+        "actor.rollouts -> more.rollouts",
+        "mark.scores -> actor.rewards",
+        {"from": "more.scores", "to": "actor.rewards", "weight": weight},
+    ]
+    return nodes, edges
+
+
+def test_several_scores_are_weighed_and_summed(bench: Bench, rows_of: Any, actor: Any) -> None:
+    loop = bench(*two(rows_of, actor, "[10.0, 20.0]", weight=0.5))
+
+    loop.step()
+
+    assert learned(loop) == {"sums:0.0.0": -6.0, "sums:0.0.1": 6.0}
+
+
+@pytest.mark.parametrize(
+    ("missing", "expected"),
+    [
+        ("sum_of_available", {"sums:0.0.0": -11.0, "sums:0.0.1": 11.0}),
+        ("mean_of_available", {"sums:0.0.0": -5.5, "sums:0.0.1": 5.5}),
+        ("skip_row", {"sums:0.0.1": 0.0}),
+    ],
+)
+def test_what_none_means_is_said(
+    missing: str, expected: dict[str, float], bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    loop = bench(*two(rows_of, actor, "[None, 10.0]", credit={"missing": missing}))
+
+    loop.step()
+
+    # the second row has 1 + 10; the first only its 0
+    assert learned(loop) == pytest.approx(expected)
+
+
+def test_a_row_with_none_everywhere_is_out(bench: Bench, rows_of: Any, actor: Any) -> None:
+    loop = bench(*simple(rows_of, writer(actor, SUM), python("[None, 2, 3, 4]")))
+
+    loop.step()
+
+    assert learned(loop) == {"sums:0.0.1": 0.0, "sums:0.1.0": -1.0, "sums:0.1.1": 1.0}
+    detail = loop.outcomes["actor.credit"].detail
+    assert (detail["rows"], detail["kept"]) == (4, 3)
+    assert detail["edges"]["mark.scores->actor.rewards"] == {"delivered": 4, "none": 1}
+    assert "credit.group_of_one" in [code for code, _ in loop.alerts]
+
+
+def test_nothing_but_none_is_told_and_nothing_is_learned(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    loop = bench(*simple(rows_of, writer(actor), python("[None] * 4")))
+
+    loop.step()
+
+    assert loop.hosts.orders == []
+    assert [code for code, _ in loop.alerts] == ["learn.no_rows", "learn.no_rows"]
+    assert "no row of this step has a score" in loop.alerts[0][1]
+
+
+def test_rows_that_a_filter_cut_are_not_delivered_which_is_not_none(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    nodes, edges = simple(rows_of, writer(actor, SUM))
+    nodes["few"] = {
+        "kind": "filter",
+        "keep": [{"rule": "length", "max": 9}],
+        "per_group": {"max": 1},
+    }
+    nodes["few"]["per_group"]["pick"] = "best"
+    edges = [*edges[:2], "actor.rollouts -> few.rollouts", "mark.scores -> few.scores"]
+    loop = bench(nodes, [*edges, "few.scores -> actor.rewards"])
+
+    loop.step()
+
+    assert set(learned(loop)) == {"sums:0.0.1", "sums:0.1.1"}
+    detail = loop.outcomes["actor.credit"].detail
+    assert detail["edges"]["few.scores->actor.rewards"] == {"delivered": 2, "none": 0}
+    assert detail["rows"] == 4
+
+
+def test_a_score_of_an_ancestor_counts_for_all_below(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    nodes, edges = simple(rows_of, writer(actor, {"name": "reinforce", "advantage": "none"}))
+    nodes["hard"] = python("[float(p == 'q') for p in prompts]")
+    edges += ["sums.rows -> hard.rows", "hard.scores -> actor.rewards"]
+    loop = bench(nodes, edges)
+
+    loop.step()
+
+    assert learned(loop) == {
+        "sums:0.0.0": 0.0,
+        "sums:0.0.1": 1.0,
+        "sums:0.1.0": 1.0,
+        "sums:0.1.1": 2.0,
+    }
+
+
+@pytest.mark.parametrize(
+    ("aggregate", "expected"),
+    [("mean", 0.5), ("min", 0.0), ("max", 1.0), ("sum", 1.0), ("last", 1.0)],
+)
+def test_scores_of_descendants_rise_as_the_edge_says(
+    aggregate: str, expected: float, bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    nodes = {
+        "sums": rows_of({"prompt": "p"}),
+        "actor": writer(actor, {"name": "reinforce", "advantage": "none"}),
+        "ask": {"kind": "template", "text": "{{ completion }}"},
+        "reader": actor(),
+        "mark": ENDS,
+    }
+    edges = [
+        "sums.rows -> actor.prompts",
+        "actor.rollouts -> ask.rows",
+        "ask.rows -> reader.prompts",
+        "reader.rollouts -> mark.rollouts",
+        {"from": "mark.scores", "to": "actor.rewards", "aggregate": aggregate},
+    ]
+    loop = bench(nodes, edges)
+
+    loop.step()
+
+    assert learned(loop) == {"sums:0.0.0": expected, "sums:0.0.1": expected}
+
+
+def test_a_joint_score_reaches_both_writers(bench: Bench, rows_of: Any, actor: Any) -> None:
+    plain = {"name": "reinforce", "advantage": "none"}
+    nodes = {
+        "sums": rows_of({"prompt": "p"}),
+        "actor": writer(actor, plain),
+        "other": writer(actor, plain),
+        "both": {
+            "kind": "template",
+            "columns": {"completion": "{{ actor.completion }}{{ other.completion }}"},
+        },
+        "mark": ENDS,
+    }
+    edges = [
+        "sums.rows -> actor.prompts",
+        "sums.rows -> other.prompts",
+        "actor.rollouts -> both.rows",
+        "other.rollouts -> both.rows",
+        "both.rows -> mark.rows",
+        {"from": "mark.scores", "to": "actor.rewards", "aggregate": "mean"},
+        {"from": "mark.scores", "to": "other.rewards", "aggregate": "mean"},
+    ]
+    loop = bench(nodes, edges)
+
+    loop.step()
+
+    loads = [load for order in loop.hosts.orders for load in order.loads]
+    assert [load.node for load in loads] == ["actor", "other"]
+    assert [[item.advantages for item in load.items] for load in loads] == [[0.0, 1.0]] * 2
+
+
+def with_reference(rows_of: Any, actor: Any, source: str) -> Any:
+    algorithm = {"name": "grpo", "kl": {"coefficient": 0.1}}
+    nodes, edges = simple(rows_of, writer(actor, algorithm))
+    nodes |= {
+        "start": {"kind": "reference", "model": {"type": "snapshot", "of": "actor"}},
+        "few": {"kind": "filter", "keep": [{"rule": "regex", "pattern": "^p"}]},
+    }
+    edges += [
+        "actor.rollouts -> few.rollouts",
+        f"{source}.rollouts -> start.rollouts",
+        "start.log_probs -> actor.reference",
+    ]
+    return nodes, edges
+
+
+def test_a_reference_comes_with_every_row(bench: Bench, rows_of: Any, actor: Any) -> None:
+    loop = bench(*with_reference(rows_of, actor, "actor"))
+
+    loop.step()
+
+    assert [item.reference for item in loop.items()] == [[-0.25, -0.25]] * 4
+    assert loop.outcomes["actor.credit"].detail["without_reference"] == 0
+
+
+def test_rows_without_the_reference_that_is_read_leave_the_update(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    loop = bench(*with_reference(rows_of, actor, "few"))
+
+    loop.step()
+
+    assert set(learned(loop)) == {"sums:0.0.0", "sums:0.0.1"}
+    assert loop.outcomes["actor.credit"].detail["without_reference"] == 2
+
+
+def test_kl_may_lie_in_the_reward(bench: Bench, rows_of: Any, actor: Any) -> None:
+    nodes, edges = with_reference(rows_of, actor, "actor")
+    kl = {"coefficient": 1.0, "estimator": "k1", "into": "reward"}
+    nodes["actor"]["algorithm"] = {"name": "reinforce", "advantage": "none", "kl": kl}
+    loop = bench(nodes, edges)
+
+    loop.step()
+
+    # own -0.5, reference -0.25: k1 = -0.25 a token, so +0.25 of reward at each; a token looks
+    # ahead to what comes after it
+    assert learned(loop)["sums:0.0.1"] == pytest.approx([1.5, 1.25])
+
+
+def test_rows_of_a_buffer_count_for_their_writer_only(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    nodes = {
+        "sums": rows_of({"prompt": "p"}, {"prompt": "q"}, rows_per_step=1),
+        "actor": writer(actor, {"name": "reinforce", "advantage": "none"}),
+        "other": actor(),
+        "mark": {**ENDS, "join": "concat"},
+        "pool": {"kind": "buffer", "capacity": 99},
+    }
+    edges = [
+        "sums.rows -> actor.prompts",
+        "sums.rows -> other.prompts",
+        "actor.rollouts -> mark.rollouts",
+        "other.rollouts -> mark.rollouts",
+        "mark.scores -> pool.scores",
+        "pool.scores -> actor.rewards",
+    ]
+    loop = bench(nodes, edges, {"steps": 9, "fill": ["pool"]})
+    loop.step(1)
+
+    loop.step(2)
+
+    items = loop.items()
+    assert [item.advantages for item in items] == [0.0, 1.0]
+    assert [item.group for item in items] == ["sums:0.0"] * 2
+    assert [item.version for item in items] == [0, 0]
+
+
+def test_a_greedy_extra_is_scored_and_never_learned(
+    bench: Bench, rows_of: Any, actor: Any, column: Any
+) -> None:
+    node = writer(actor)
+    node["rollout"] = {"completions_per_prompt": 2, "greedy_extra": True}
+    loop = bench(*simple(rows_of, node, python("[1.0 for c in completions]")))
+
+    unrolled = loop.step()
+
+    table = unrolled.tables["mark", "scores"]
+    assert column(table, "greedy") == [False, False, True] * 2
+    assert len(loop.items()) == 4
+    assert [sampling.temperature for sampling in loop.hosts.samplings] == [1.0, 0.0]
+
+
+def test_how_often_a_row_was_drawn_counts(bench: Bench, rows_of: Any, actor: Any) -> None:
+    nodes, edges = simple(rows_of, writer(actor, {"name": "reinforce", "advantage": "none"}))
+    nodes["drawn"] = {"kind": "filter", "resample": {"weight": "power", "rows": 8}}
+    edges = [*edges[:2], "mark.scores -> drawn.scores", "drawn.scores -> actor.rewards"]
+    loop = bench(nodes, edges)
+
+    loop.step()
+
+    counts = {item.id: item.count for item in loop.items()}
+    assert set(counts) == {"actor:sums:0.0.1", "actor:sums:0.1.1"}  # the others have weight 0
+    assert sum(counts.values()) == 8

@@ -1,0 +1,170 @@
+"""Metrics of rows: on held-out rows, on the step's own, of teaching ports; nothing learns."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Bench = Callable[..., Any]
+
+ENDS = {
+    "kind": "reward",
+    "source": {
+        "type": "python",
+        "code": "def reward(prompts, completions, **columns):\n"
+        "    return [float(c[-1] == 'a') for c in completions]\n",
+    },
+}
+
+
+def probed(rows_of: Any, actor: Any, **fields: Any) -> Any:
+    """A probe on two held-out rows; the first completion of a prompt is right, others are not."""
+    nodes = {
+        "sums": rows_of({"prompt": "p"}),
+        "held_out": rows_of({"prompt": "x"}, {"prompt": "y"}),
+        "actor": {**actor(), "algorithm": {"name": "grpo"}},
+        "mark": ENDS,
+        "probe": {"kind": "evaluate", "instead_of": "sums", **fields},
+    }
+    edges = [
+        "sums.rows -> actor.prompts",
+        "actor.rollouts -> mark.rollouts",
+        "mark.scores -> actor.rewards",
+        "held_out.rows -> probe.rows",
+        "mark.scores -> probe.scores",
+    ]
+    return nodes, edges
+
+
+def test_greedy_text_is_one_and_at_temperature_zero(bench: Bench, rows_of: Any, actor: Any) -> None:
+    loop = bench(*probed(rows_of, actor, greedy=True, metrics=["accuracy", "score", "tokens"]))
+
+    assert loop.probe("probe") == {"accuracy": 1.0, "score": 1.0, "tokens": 2.0}
+    assert [sampling.temperature for sampling in loop.hosts.samplings] == [0.0]
+    assert loop.hosts.orders == []
+
+
+def test_k_samples_are_drawn_besides_the_greedy_text(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    loop = bench(*probed(rows_of, actor, greedy=True, metrics=["accuracy", "pass@2", "pass@4"]))
+
+    # one of four is right: pass@2 = 1 - C(3,2)/C(4,2) = 1/2
+    assert loop.probe("probe") == {"accuracy": 1.0, "pass@2": 0.5, "pass@4": 1.0}
+    assert [len(seeds) for seeds in loop.hosts.seeds] == [1, 1, 4, 4]
+
+
+def test_without_greedy_everything_is_of_the_samples(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    fields = {"samples": 4, "temperature": 0.7, "metrics": ["accuracy", "pass@2"]}
+    loop = bench(*probed(rows_of, actor, **fields))
+
+    assert loop.probe("probe") == {"accuracy": 0.25, "pass@2": 0.5}
+    assert [sampling.temperature for sampling in loop.hosts.samplings] == [0.7]
+
+
+def test_several_scorers_have_metrics_of_their_own(bench: Bench, rows_of: Any, actor: Any) -> None:
+    nodes, edges = probed(rows_of, actor, greedy=True, metrics=["score"])
+    nodes["brief"] = {"kind": "reward", "source": {"type": "builtin", "name": "length", "max": 4}}
+    edges += ["actor.rollouts -> brief.rollouts", "brief.scores -> probe.scores"]
+
+    assert bench(nodes, edges).probe("probe") == {"mark.score": 1.0, "brief.score": 0.5}
+
+
+def test_selectors_choose_among_the_samples(bench: Bench, rows_of: Any, actor: Any) -> None:
+    nodes, edges = probed(rows_of, actor, samples=4, metrics=["best_of@4", "majority@4"])
+    nodes["brief"] = {"kind": "reward", "source": {"type": "builtin", "name": "length", "max": 9}}
+    edges += ["actor.rollouts -> brief.rollouts", "brief.scores -> probe.selectors"]
+    loop = bench(nodes, edges)
+    loop.hosts.write = lambda prompt, k: ("bbb", "a", "bbb", "bbb")[k]
+
+    assert loop.probe("probe") == {"best_of@4": 1.0, "majority@4": 0.0}
+
+
+def test_the_probes_rows_stand_under_the_name_of_those_they_replace(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    nodes, edges = probed(rows_of, actor, greedy=True, metrics=["score"])
+    nodes["ask"] = {"kind": "template", "text": "{{ sums.prompt }}?"}
+    edges = ["sums.rows -> ask.rows", "ask.rows -> actor.prompts", *edges[1:]]
+    seen = []
+    loop = bench(nodes, edges)
+    loop.hosts.write = lambda prompt, k: seen.append(prompt) or "a"  # type: ignore[func-returns-value]
+
+    loop.probe("probe")
+
+    assert seen == ["x?", "y?"]
+
+
+def test_a_probe_moves_no_cursor_and_draws_the_same_again(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    loop = bench(*probed(rows_of, actor, samples=2, metrics=["score"]))
+    before = {name: role.state() for name, role in loop.roles.items()}
+
+    loop.probe("probe", 3)
+    loop.probe("probe", 3)
+
+    assert {name: role.state() for name, role in loop.roles.items()} == before
+    assert loop.hosts.seeds[:2] == loop.hosts.seeds[2:]
+    loop.step(3)
+    assert not set(loop.hosts.seeds[0]) & set(loop.hosts.seeds[-1])
+
+
+def test_the_steps_own_tables_are_read_without_running_anything(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    nodes, edges = probed(rows_of, actor)
+    nodes["probe"] = {"kind": "evaluate", "metrics": ["accuracy", "pass@2"]}
+    edges = [edge for edge in edges if "held_out" not in edge]
+    del nodes["held_out"]
+    loop = bench(nodes, edges)
+    from coloop.runtime.probes import Probes
+
+    unrolled = loop.step()
+    probes = Probes(loop.plan, loop.context, {"probe": loop.roles["probe"]})
+    [plan] = probes.of_tables(20)
+
+    assert probes.read_tables(plan, unrolled, 20, "main") == {"accuracy": 0.5, "pass@2": 1.0}
+    assert probes.of_tables(21) == []
+
+
+def test_losses_of_a_teaching_port_are_measured_without_learning(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    nodes = {
+        "gold": rows_of({"prompt": "p", "target": "t"}),
+        "held_out": rows_of(*({"prompt": "p", "target": "t"} for _ in range(3))),
+        "actor": {**actor(), "algorithm": {"name": "sft"}},
+        "fit": {"kind": "evaluate", "of": ["actor.demonstrations"], "metrics": ["loss"]},
+    }
+    edges = ["gold.rows -> actor.demonstrations", "held_out.rows -> fit.rows"]
+    loop = bench(nodes, edges)
+
+    assert loop.probe("fit") == {"loss": 3.0}  # the script's loss is the number of its rows
+    assert loop.hosts.orders == []
+
+
+@pytest.mark.parametrize("is_drawn", [True, False])
+def test_a_reference_scores_the_probes_rows_too(
+    is_drawn: bool, bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    pair = {"prompt": "p", "chosen": "c", "rejected": "r"}
+    nodes = {
+        "gold": rows_of(pair),
+        "held_out": rows_of(pair, pair),
+        "actor": {**actor(), "algorithm": {"name": "dpo"}},
+        "start": {"kind": "reference", "model": {"type": "snapshot", "of": "actor"}},
+        "fit": {"kind": "evaluate", "of": ["actor.pairs"], "metrics": ["loss"]},
+    }
+    edges = [
+        "gold.pairs -> actor.pairs",
+        "gold.pairs -> start.pairs",
+        "start.log_probs -> actor.reference",
+        "held_out.pairs -> fit.pairs",
+    ]
+    if is_drawn:
+        edges.append("held_out.pairs -> start.pairs")
+
+    assert bench(nodes, edges).probe("fit") == {"loss": 2.0}

@@ -1,0 +1,181 @@
+"""A filter with `fill` re-runs the stages before it until it has enough, or its rounds are over."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Bench = Callable[..., Any]
+
+SUMS = [{"prompt": sign} for sign in "abcdefghij"]
+MARK = {
+    "kind": "reward",
+    "source": {
+        "type": "python",
+        "code": "def reward(prompts, completions, **columns):\n"
+        "    return [float('ABCDEFGH'.find(c[-1])) for c in completions]\n",
+    },
+}
+
+
+def sampled(
+    rows_of: Any, actor: Any, fill: dict[str, Any], per_step: int = 2, **more: Any
+) -> tuple[Any, Any]:
+    """Dynamic sampling: a prompt's group is kept when its scores differ."""
+    nodes = {
+        "sums": rows_of(*SUMS, rows_per_step=per_step),
+        "actor": {**actor(), "algorithm": {"name": "reinforce", "advantage": "none"}},
+        "mark": MARK,
+        "keep": {"kind": "filter", "keep": [{"rule": "nonzero_variance"}], "fill": fill},
+        **more,
+    }
+    edges = [
+        "sums.rows -> actor.prompts",
+        "actor.rollouts -> mark.rollouts",
+        "actor.rollouts -> keep.rollouts",
+        "mark.scores -> keep.scores",
+        "keep.scores -> actor.rewards",
+    ]
+    return nodes, edges
+
+
+def only(*prompts: str) -> Callable[[str, int], str]:
+    """A writer that differs between its samples for these prompts only."""
+    return lambda prompt, k: "AB"[k] if prompt in prompts else "Z"
+
+
+def kept(unrolled: Any) -> list[str]:
+    """Prompts of the groups that came through."""
+    rows = unrolled.tables["keep", "rollouts"].rows
+    return list(dict.fromkeys(row.columns["prompt"] for row in rows))
+
+
+def test_passes_go_on_until_there_are_enough_groups(bench: Bench, rows_of: Any, actor: Any) -> None:
+    loop = bench(*sampled(rows_of, actor, {"groups": 2}))
+    loop.hosts.write = only("c", "f", "h")
+
+    unrolled = loop.step()
+
+    assert kept(unrolled) == ["c", "f"]
+    assert len(loop.items()) == 4
+    assert loop.alerts == []
+    assert loop.roles["sums"].state()["drawn"] == 6
+
+
+def test_a_surplus_is_dropped_or_kept_as_said(bench: Bench, rows_of: Any, actor: Any) -> None:
+    for surplus, expected in (("drop", ["a"]), ("keep", ["a", "b", "c"])):
+        loop = bench(*sampled(rows_of, actor, {"groups": 1, "surplus": surplus}, per_step=3))
+        loop.hosts.write = only("a", "b", "c")
+
+        assert kept(loop.step()) == expected
+
+
+def test_rows_may_be_asked_for_in_place_of_groups(bench: Bench, rows_of: Any, actor: Any) -> None:
+    loop = bench(*sampled(rows_of, actor, {"rows": 3, "surplus": "drop"}))
+    loop.hosts.write = only("b", "c")
+
+    unrolled = loop.step()
+
+    assert len(unrolled.tables["keep", "rollouts"].rows) == 3
+
+
+def test_after_the_last_round_it_goes_on_with_what_it_has(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    loop = bench(*sampled(rows_of, actor, {"groups": 4, "max_rounds": 3}))
+    loop.hosts.write = only("d")
+
+    unrolled = loop.step()
+
+    assert kept(unrolled) == ["d"]
+    assert len(loop.items()) == 2
+    codes = [code for code, _ in loop.alerts]
+    assert codes.count("filter.not_filled") == 1
+    assert "not enough rows after 3 rounds" in dict(loop.alerts)["filter.not_filled"]
+
+
+def test_tables_of_all_passes_stand_one_after_another(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    loop = bench(*sampled(rows_of, actor, {"groups": 2}))
+    loop.hosts.write = only("c", "f")
+
+    unrolled = loop.step()
+
+    assert [row.columns["prompt"] for row in unrolled.tables["sums", "rows"].rows] == list("abcdef")
+    assert len(unrolled.tables["actor", "rollouts"].rows) == 12
+
+
+class Trying:
+    """A writer whose samples differ only from a certain try on."""
+
+    def __init__(self, tries: dict[str, int]) -> None:
+        self.tries = tries
+        self.seen: list[str] = []
+
+    def __call__(self, prompt: str, k: int) -> str:
+        if k == 0:
+            self.seen.append(prompt)
+        turn = self.seen.count(prompt)
+        return f"{turn}{'AB'[k]}" if turn >= self.tries.get(prompt, 1) else f"{turn}Z"
+
+
+@pytest.mark.parametrize("groups", ["all", 2])
+def test_a_pass_from_the_writer_on_makes_new_rows_with_their_own_scores(
+    groups: Any, bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    loop = bench(*sampled(rows_of, actor, {"groups": groups, "from": "actor", "max_rounds": 5}))
+    writer = loop.hosts.write = Trying({"a": 3, "b": 1} if groups == "all" else {"a": 2, "b": 2})
+
+    unrolled = loop.step()
+
+    assert set(kept(unrolled)) == {"a", "b"}
+    if groups == "all":
+        assert writer.seen == ["a", "b", "a", "a"]  # only rows that still lack a group go again
+    rows = unrolled.tables["actor", "rollouts"].rows
+    assert len({row.id for row in rows}) == len(rows)
+    texts = {row.id: row.columns["completion"] for row in rows}
+    learned = {item.id: item for item in loop.items()}
+    assert all(
+        item.advantages == float("ABCDEFGH".find(texts[name][-1])) for name, item in learned.items()
+    )
+    assert [chr(item.example.tokens.token_ids[0]) for item in learned.values()] == [
+        texts[name][0] for name in learned
+    ]
+
+
+def test_places_of_later_rows_come_after_those_of_the_first(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    fill = {"groups": "all", "from": "actor", "max_rounds": 2}
+    loop = bench(*sampled(rows_of, actor, fill, per_step=1))
+    loop.hosts.write = Trying({"a": 2})
+
+    unrolled = loop.step()
+
+    rows = unrolled.tables["actor", "rollouts"].rows
+    assert [row.k for row in rows] == [0, 1, 2, 3]
+    assert {row.group for row in rows} == {"sums:0.0"}
+
+
+def test_draws_differ_from_pass_to_pass(bench: Bench, rows_of: Any, actor: Any) -> None:
+    fill = {"groups": "all", "from": "actor", "max_rounds": 3}
+    loop = bench(*sampled(rows_of, actor, fill, per_step=1))
+    loop.hosts.write = only()
+
+    loop.step()
+
+    assert len(loop.hosts.seeds) == 3
+    assert len({seed for seeds in loop.hosts.seeds for seed in seeds}) == 6
+
+
+def test_a_probe_refills_nothing(bench: Bench, rows_of: Any, actor: Any) -> None:
+    nodes, edges = sampled(rows_of, actor, {"groups": 9})
+    nodes["held_out"] = rows_of({"prompt": "x"}, {"prompt": "y"})
+    nodes["probe"] = {"kind": "evaluate", "instead_of": "sums", "metrics": ["score"]}
+    edges += ["held_out.rows -> probe.rows", "keep.scores -> probe.scores"]
+    loop = bench(nodes, edges)
+    loop.hosts.write = only("x")
+
+    assert loop.probe("probe") == {"score": 0.5}
+    assert len(loop.hosts.seeds) == 2

@@ -1,0 +1,200 @@
+"""Rows at teaching ports: demonstrations and pairs, weighed by their edges, kept until there are
+enough, applied together or one role after another."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from coloop.errors import DataError
+
+Bench = Callable[..., Any]
+
+GOLD = [{"prompt": f"p{n}", "target": f"t{n}"} for n in range(4)]
+PAIR = {"prompt": "p", "chosen": "c", "rejected": "r", "margin": 0.5, "probability": 0.8}
+SFT = {"name": "sft"}
+
+
+def test_rows_imitate_their_target_and_rollouts_their_own_tokens(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    nodes = {
+        "gold": rows_of(GOLD[0]),
+        "writer": actor(),
+        "actor": {**actor(), "algorithm": SFT},
+    }
+    edges = [
+        "gold.rows -> writer.prompts",
+        "gold.rows -> actor.demonstrations",
+        {"from": "writer.rollouts", "to": "actor.demonstrations", "weight": 0.25},
+    ]
+    loop = bench(nodes, edges)
+
+    loop.step()
+
+    items = loop.items("demonstrations")
+    assert [(i.example.prompt, i.example.target) for i in items[:1]] == [("p0", "t0")]
+    assert [item.example.tokens.token_ids[-1] for item in items[1:]] == [ord("a"), ord("b")]
+    assert [item.weight for item in items] == [1.0, 0.25, 0.25]
+
+
+def test_a_row_without_a_target_is_named(bench: Bench, rows_of: Any, actor: Any) -> None:
+    nodes = {"gold": rows_of({"prompt": "p"}), "actor": {**actor(), "algorithm": SFT}}
+    loop = bench(nodes, ["gold.rows -> actor.demonstrations"])
+
+    with pytest.raises(DataError, match=r"gold:0\.0 has no text in column `target`"):
+        loop.step()
+
+
+def test_a_row_without_a_prompt_is_named(bench: Bench, rows_of: Any, actor: Any) -> None:
+    nodes = {"gold": rows_of({"target": "p"}), "actor": {**actor(), "algorithm": SFT}}
+    loop = bench(nodes, ["gold.rows -> actor.demonstrations"])
+
+    with pytest.raises(DataError, match="column `prompt`: it is not there; its columns are target"):
+        loop.step()
+
+
+def test_pairs_bring_margin_probability_and_reference(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    nodes = {
+        "given": rows_of(PAIR),
+        "actor": {**actor(), "algorithm": {"name": "dpo"}},
+        "start": {"kind": "reference", "model": {"type": "snapshot", "of": "actor"}},
+    }
+    edges = [
+        "given.pairs -> actor.pairs",
+        "given.pairs -> start.pairs",
+        "start.log_probs -> actor.reference",
+    ]
+    loop = bench(nodes, edges)
+
+    loop.step()
+
+    [item] = loop.items("pairs")
+    assert (item.margin, item.probability) == (0.5, 0.8)
+    assert item.pair.chosen.target == "c"
+    assert item.reference == {"chosen": [-0.1], "rejected": [-0.2]}
+
+
+def test_pairs_without_the_reference_that_is_read_are_counted(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    nodes = {
+        "given": rows_of(PAIR),
+        "others": rows_of(PAIR),
+        "actor": {**actor(), "algorithm": {"name": "dpo"}},
+        "start": {"kind": "reference", "model": {"type": "snapshot", "of": "actor"}},
+    }
+    edges = [
+        "given.pairs -> actor.pairs",
+        "others.pairs -> actor.pairs",
+        "given.pairs -> start.pairs",
+        "start.log_probs -> actor.reference",
+    ]
+    loop = bench(nodes, edges)
+
+    loop.step()
+
+    assert len(loop.items("pairs")) == 1
+    [port] = loop.outcomes["actor.learn"].detail["ports"]
+    assert port["without_reference"] == 1
+    assert port["edges"]["others.pairs->actor.pairs"] == {"delivered": 1, "none": 0}
+
+
+def waiting(bench: Bench, rows_of: Any, actor: Any) -> Any:
+    nodes = {"gold": rows_of(*GOLD, rows_per_step=2), "actor": {**actor(), "algorithm": SFT}}
+    schedule = {"steps": 9, "learn": {"actor": {"rows": 5, "updates": 3}}}
+    return bench(nodes, ["gold.rows -> actor.demonstrations"], schedule)
+
+
+def test_rows_wait_until_there_are_enough(bench: Bench, rows_of: Any, actor: Any) -> None:
+    loop = waiting(bench, rows_of, actor)
+
+    orders = []
+    for step in range(1, 7):
+        loop.step(step)
+        orders.append(len(loop.hosts.orders))
+
+    assert orders == [0, 0, 1, 1, 1, 2]
+    assert [len(load.items) for order in loop.hosts.orders for load in order.loads] == [6, 6]
+    assert [order.updates for order in loop.hosts.orders] == [3, 3]
+    assert loop.alerts == []
+    assert not loop.outcomes["actor.learn"].is_idle
+
+
+def test_waiting_rows_survive_a_resume(bench: Bench, rows_of: Any, actor: Any) -> None:
+    old, new = (waiting(bench, rows_of, actor) for _ in "ab")
+    for step in (1, 2):
+        old.step(step)
+
+    new.groups["actor"].load_state(json.loads(json.dumps(old.groups["actor"].state())))
+    new.roles["gold"].load_state(old.roles["gold"].state())
+    old.step(3)
+    new.step(3)
+
+    assert new.hosts.orders == old.hosts.orders
+
+
+def test_a_step_that_is_taken_back_leaves_waiting_rows_as_they_were(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    loop = waiting(bench, rows_of, actor)
+    loop.step(1)
+    before, memory = loop.groups["actor"].state(), loop.groups["actor"].remember()
+
+    loop.step(2)
+    loop.groups["actor"].recall(memory)
+
+    assert loop.groups["actor"].state() == before
+
+
+def shared(bench: Bench, rows_of: Any, actor: Any, **schedule: Any) -> Any:
+    """Two roles on one set of weights."""
+    nodes = {
+        "gold": rows_of(*GOLD),
+        "actor": {**actor(), "algorithm": SFT},
+        "twin": {
+            **actor(),
+            "model": {"type": "shared", "with": "actor"},
+            "algorithm": {"name": "sft", "weight": 0.5},
+        },
+    }
+    edges = ["gold.rows -> actor.demonstrations", "gold.rows -> twin.demonstrations"]
+    return bench(nodes, edges, {"steps": 9, **schedule})
+
+
+def test_roles_that_share_weights_learn_in_one_update(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    loop = shared(bench, rows_of, actor)
+
+    loop.step()
+
+    [order] = loop.hosts.orders
+    assert order.group == "actor"
+    assert [load.node for load in order.loads] == ["actor", "twin"]
+    assert order.order == ()
+
+
+def test_an_order_is_handed_on(bench: Bench, rows_of: Any, actor: Any) -> None:
+    loop = shared(bench, rows_of, actor, order=["twin", "actor"])
+
+    loop.step()
+
+    assert loop.hosts.orders[0].order == ("twin", "actor")
+
+
+@pytest.mark.parametrize(("schedule", "updates"), [({}, 9), ({"order": ["twin", "actor"]}, 18)])
+def test_rates_decay_over_the_updates_of_a_phase(
+    schedule: dict[str, Any], updates: int, bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    loop = shared(bench, rows_of, actor, **schedule)
+
+    loop.groups["actor"].phase_starts(loop.plan.phases[0], {"actor": 9, "twin": 9})
+    loop.step(1)
+    loop.step(2)
+
+    assert [order.phase_updates for order in loop.hosts.orders] == [updates] * 2
+    assert [order.is_new_phase for order in loop.hosts.orders] == [True, False]
