@@ -12,7 +12,6 @@ from typing import Any
 from coloop.spec.base import as_tuple
 from coloop.spec.schedule import Trigger
 
-
 EVENT_NAMES = {"clip_share": "clip_fraction"}
 """Words of the language for metrics that events call otherwise."""
 
