@@ -1,4 +1,5 @@
 /** Edges: their ends, keys and text form. Pure. */
+import { isDraft } from "immer";
 import type { Json } from "@/api/types";
 import { isObject } from "@/lib/paths";
 import type { Edge, LoopDocument, PortRef } from "./types";
@@ -14,19 +15,61 @@ export function portText(ref: PortRef): string {
   return `${ref.node}.${ref.port}`;
 }
 
-/** What tells an edge from all others: its ends; a second edge between the same ports has a number. */
-export function edgeKeys(edges: readonly Edge[]): string[] {
+/** What follows from a list of edges, worked out once for each list. */
+export interface EdgeFacts {
+  keys: readonly string[];
+  index: ReadonlyMap<string, number>;
+  /** Ports with an edge: outputs and inputs by their text. */
+  outputs: ReadonlySet<string>;
+  inputs: ReadonlySet<string>;
+  /** Keys of edges that are the first between their two nodes. */
+  first: ReadonlySet<string>;
+}
+
+const known = new WeakMap<readonly Edge[], EdgeFacts>();
+
+export function edgeFacts(edges: readonly Edge[]): EdgeFacts {
+  // A draft changes under its name, so nothing is remembered of it.
+  if (isDraft(edges)) return readFacts(edges);
+  let facts = known.get(edges);
+  if (!facts) {
+    facts = readFacts(edges);
+    known.set(edges, facts);
+  }
+  return facts;
+}
+
+function readFacts(edges: readonly Edge[]): EdgeFacts {
+  const keys: string[] = [];
   const seen = new Map<string, number>();
-  return edges.map((edge) => {
-    const key = `${edge.from}->${edge.to}`;
-    const count = seen.get(key) ?? 0;
-    seen.set(key, count + 1);
-    return count === 0 ? key : `${key}#${count}`;
-  });
+  const index = new Map<string, number>();
+  const outputs = new Set<string>();
+  const inputs = new Set<string>();
+  const first = new Set<string>();
+  const pairs = new Set<string>();
+  for (const [place, edge] of edges.entries()) {
+    const ends = `${edge.from}->${edge.to}`;
+    const count = seen.get(ends) ?? 0;
+    seen.set(ends, count + 1);
+    const key = count === 0 ? ends : `${ends}#${count}`;
+    keys.push(key);
+    index.set(key, place);
+    outputs.add(edge.from);
+    inputs.add(edge.to);
+    const pair = `${portRef(edge.from).node} ${portRef(edge.to).node}`;
+    if (!pairs.has(pair)) first.add(key);
+    pairs.add(pair);
+  }
+  return { keys, index, outputs, inputs, first };
+}
+
+/** What tells an edge from all others: its ends; a second edge between the same ports has a number. */
+export function edgeKeys(edges: readonly Edge[]): readonly string[] {
+  return edgeFacts(edges).keys;
 }
 
 export function edgeIndex(document: LoopDocument, key: string): number {
-  return edgeKeys(document.edges).indexOf(key);
+  return edgeFacts(document.edges).index.get(key) ?? -1;
 }
 
 /** "a.x -> b.y", or an object with options, as YAML has them. */

@@ -4,7 +4,7 @@ import { edgeLine } from "@/features/canvas/edgePath";
 import { edgeText } from "@/features/canvas/edgeText";
 import { freePlace } from "@/features/canvas/freePlace";
 import { NODE_WIDTH } from "@/features/canvas/geometry";
-import { laneBelow } from "@/features/canvas/lane";
+import { createLanes } from "@/features/canvas/lane";
 import { arrange, forwardEdges, placeNodes } from "@/features/canvas/layout";
 import { summarise } from "@/features/canvas/summary";
 import { fittingPort, groupKinds, matchesSearch } from "@/features/palette/groups";
@@ -16,7 +16,6 @@ const box = (id: string, x: number, y: number, height = 100): Node => ({
   height,
   data: {},
 });
-const boxes = (...list: Node[]) => new Map(list.map((one) => [one.id, one]));
 
 describe("layout", () => {
   it("data flows from left to right", () => {
@@ -61,18 +60,13 @@ describe("layout", () => {
 
 describe("edges", () => {
   it("a forward edge has no lane", () => {
-    expect(laneBelow(boxes(box("a", 0, 0), box("b", 400, 0)), "a", "b")).toBeNull();
+    expect(createLanes([box("a", 0, 0), box("b", 400, 0)]).below("a", "b")).toBeNull();
   });
 
   it("a backward edge runs below everything in between", () => {
-    const all = boxes(
-      box("a", 800, 0),
-      box("b", 0, 0),
-      box("tall", 400, 50, 300),
-      box("far", 400, 900),
-    );
+    const all = [box("a", 800, 0), box("b", 0, 0), box("tall", 400, 50, 300), box("far", 400, 900)];
 
-    expect(laneBelow(all, "a", "b")).toBe(50 + 300 + 22);
+    expect(createLanes(all).below("a", "b")).toBe(50 + 300 + 22);
   });
 
   it("a lane turns corners, a forward line does not", () => {

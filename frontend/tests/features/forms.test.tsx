@@ -135,6 +135,7 @@ describe("forms from the catalog", () => {
   it("a node is connected without the mouse", () => {
     const store = show(<NodeInspector id="start" />);
     const select = screen.getByLabelText("Connect to");
+    fireEvent.focus(select);
     const option = [...select.querySelectorAll("option")].find((one) =>
       one.textContent?.includes("actor.reference"),
     );

@@ -83,6 +83,7 @@ export class LoopSync {
     }
     globalThis.addEventListener?.("online", this.onOnline);
     globalThis.document?.addEventListener("visibilitychange", this.onVisible);
+    globalThis.addEventListener?.("pagehide", this.onLeave);
     if (this.restored?.brokenText) void this.applyText(this.restored.brokenText);
     else if (this.isUnsaved()) this.onEdit();
     else this.schedule(0);
@@ -98,6 +99,7 @@ export class LoopSync {
     clearTimeout(this.retryTimer);
     globalThis.removeEventListener?.("online", this.onOnline);
     globalThis.document?.removeEventListener("visibilitychange", this.onVisible);
+    globalThis.removeEventListener?.("pagehide", this.onLeave);
     if (this.isUnsaved()) void this.writeDraft();
   }
 
@@ -176,6 +178,9 @@ export class LoopSync {
     if (globalThis.document.visibilityState === "visible") void this.lookForNews();
   };
 
+  /** A page that is closed or loaded again right after an edit does not lose it. */
+  private readonly onLeave = () => void this.writeDraft();
+
   private onEdit(): void {
     const { save } = this.store.getState();
     if (save !== "conflict") this.store.setState({ save: "unsaved" });
@@ -202,7 +207,9 @@ export class LoopSync {
       await saving;
     } catch (error) {
       if (isAbort(error)) return;
-      this.onFailure(error);
+      // "Kept in this browser" is said when it is true.
+      await this.writeDraft();
+      if (this.asking === asking) this.onFailure(error);
     }
   }
 

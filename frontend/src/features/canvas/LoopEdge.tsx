@@ -2,7 +2,7 @@ import { BaseEdge, EdgeLabelRenderer, type EdgeProps } from "@xyflow/react";
 import { memo } from "react";
 import { outputPort } from "@/document/canConnect";
 import { useDocument, useOpenLoop } from "@/document/context";
-import { edgeIndex, portRef } from "@/document/edges";
+import { edgeFacts, edgeIndex, portRef } from "@/document/edges";
 import { useEdgeActivity } from "@/live/hooks";
 import { edgeLine } from "./edgePath";
 import { edgeText } from "./edgeText";
@@ -26,12 +26,7 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
   // The first stage of a node is the one that its outputs come from.
   const live = useEdgeActivity(`${source}.${kindOf(catalog, sourceKind)?.stages[0] ?? ""}`);
   // One rate is enough for edges that run side by side.
-  const isFirst = useDocument((state) => {
-    const index = edgeIndex(state.document, id);
-    return !state.document.edges
-      .slice(0, index)
-      .some((one) => portRef(one.from).node === source && portRef(one.to).node === target);
-  });
+  const isFirst = useDocument((state) => edgeFacts(state.document.edges).first.has(id));
   if (!edge) return null;
 
   const laneY = typeof props.data?.laneY === "number" ? props.data.laneY : null;

@@ -1,6 +1,7 @@
 import { useSync } from "@/document/context";
 import { indexProblems, worstSeverity } from "@/features/problems/group";
 import { SeverityIcon } from "@/features/problems/SeverityIcon";
+import { formatPlural } from "@/lib/format";
 import { useSelection } from "@/session/selection";
 import { RichText } from "@/ui/RichText";
 import { Tooltip } from "@/ui/Tooltip";
@@ -44,7 +45,7 @@ export function NodeBadge({ node }: { node: string }) {
         type="button"
         className="node-badge nodrag"
         data-severity={worst}
-        aria-label={`${problems.length} problems of ${node}`}
+        aria-label={`${formatPlural(problems.length, "problem")} of ${node}`}
         onClick={open}
       >
         <SeverityIcon severity={worst} size={13} />

@@ -4,7 +4,7 @@ import { memo } from "react";
 import type { InputPort, OutputPort } from "@/api/types";
 import { canConnect } from "@/document/canConnect";
 import { useDocument, useOpenLoop } from "@/document/context";
-import { portText } from "@/document/edges";
+import { edgeFacts, portText } from "@/document/edges";
 import { classes } from "@/ui/classes";
 import { portTop } from "./geometry";
 import { PortMark } from "./PortMark";
@@ -21,9 +21,10 @@ export const NodePort = memo(function NodePort({ node, port, side, row }: NodePo
   const { catalog, store } = useOpenLoop();
   const name = portText({ node, port: port.name });
   const isInput = side === "input";
-  const isConnected = useDocument((state) =>
-    state.document.edges.some((edge) => (isInput ? edge.to : edge.from) === name),
-  );
+  const isConnected = useDocument((state) => {
+    const facts = edgeFacts(state.document.edges);
+    return (isInput ? facts.inputs : facts.outputs).has(name);
+  });
   const isReadonly = useDocument((state) => state.isReadonly);
   const drawnFrom = useConnection((connection) =>
     connection.inProgress && connection.fromHandle

@@ -2,11 +2,12 @@
 import { type EdgeChange, type Edge as FlowEdge, MarkerType, type Node } from "@xyflow/react";
 import { useMemo, useRef } from "react";
 import { inputPort, outputPort } from "@/document/canConnect";
-import { useCatalog, useDocument } from "@/document/context";
+import { useCatalog, useDocument, useOpenLoop } from "@/document/context";
 import { edgeKeys, portRef } from "@/document/edges";
 import { useSelection } from "@/session/selection";
-import { laneBelow } from "./lane";
+import { createLanes } from "./lane";
 import { portColor } from "./PortMark";
+import { nodeShape } from "./useFlowNodes";
 
 interface FlowEdges {
   edges: FlowEdge[];
@@ -16,25 +17,29 @@ interface FlowEdges {
 /** Backward edges run below the boxes in between; their lane moves with those. */
 export function useFlowEdges(nodes: readonly Node[]): FlowEdges {
   const catalog = useCatalog();
-  const document = useDocument((state) => state.document);
+  const { store } = useOpenLoop();
+  const loopEdges = useDocument((state) => state.document.edges);
+  const shape = useDocument((state) => nodeShape(state.document));
   const isReadonly = useDocument((state) => state.isReadonly);
   const chosen = useSelection((state) => state.edges);
   const cache = useRef(new Map<string, { mark: string; edge: FlowEdge }>());
   const lastEdges = useRef<FlowEdge[]>([]);
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `shape` stands for the nodes and their ports
   const edges = useMemo(() => {
+    const { document } = store.getState();
     const selected = new Set(chosen);
-    const keys = edgeKeys(document.edges);
+    const keys = edgeKeys(loopEdges);
     const list: FlowEdge[] = [];
-    const boxes = new Map(nodes.map((node) => [node.id, node]));
-    for (const [index, edge] of document.edges.entries()) {
+    const lanes = createLanes(nodes);
+    for (const [index, edge] of loopEdges.entries()) {
       const key = keys[index] ?? "";
       const source = portRef(edge.from);
       const target = portRef(edge.to);
       const output = outputPort(catalog, document, source);
       // An edge to a port that does not exist cannot be drawn; the problems list has it.
       if (!output || !inputPort(catalog, document, target)) continue;
-      const laneY = laneBelow(boxes, source.node, target.node);
+      const laneY = lanes.below(source.node, target.node);
       const mark = `${selected.has(key)} ${output.type} ${isReadonly} ${laneY}`;
       const old = cache.current.get(key);
       if (old?.mark === mark) {
@@ -68,7 +73,7 @@ export function useFlowEdges(nodes: readonly Node[]): FlowEdges {
       before.length === list.length && list.every((edge, index) => edge === before[index]);
     if (!isSame) lastEdges.current = list;
     return lastEdges.current;
-  }, [document, nodes, chosen, catalog, isReadonly]);
+  }, [store, loopEdges, shape, nodes, chosen, catalog, isReadonly]);
 
   const onEdgesChange = (changes: EdgeChange[]) => {
     const choice = new Set(useSelection.getState().edges);

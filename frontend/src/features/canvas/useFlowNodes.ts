@@ -6,7 +6,7 @@ import type { Node, NodeChange } from "@xyflow/react";
 import { useMemo, useRef, useState } from "react";
 import { moveNodes } from "@/document/commands/moveNodes";
 import { useDocument, useOpenLoop } from "@/document/context";
-import type { Point } from "@/document/types";
+import type { LoopDocument, Point } from "@/document/types";
 import { useSelection } from "@/session/selection";
 import { kindOf, NODE_WIDTH, nodeHeight } from "./geometry";
 import { placeNodes } from "./layout";
@@ -20,7 +20,10 @@ interface FlowNodes {
 
 export function useFlowNodes(): FlowNodes {
   const { catalog, store, runId } = useOpenLoop();
-  const document = useDocument((state) => state.document);
+  const layout = useDocument((state) => state.document.layout);
+  const edges = useDocument((state) => state.document.edges);
+  // Values inside nodes do not move boxes; only which nodes, edges and places there are.
+  const shape = useDocument((state) => nodeShape(state.document));
   const isReadonly = useDocument((state) => state.isReadonly);
   const dispatch = useDocument((state) => state.dispatch);
   const chosen = useSelection((state) => state.nodes);
@@ -29,11 +32,6 @@ export function useFlowNodes(): FlowNodes {
   const measured = useRef(new Map<string, { width: number; height: number }>());
   const cache = useRef(new Map<string, Node>());
 
-  const { nodes: nodeRecord, layout, edges } = document;
-  // Values inside nodes do not move boxes; only which nodes, edges and places there are.
-  const shape = Object.entries(nodeRecord)
-    .map(([id, node]) => `${id}:${node.kind}`)
-    .join();
   // biome-ignore lint/correctness/useExhaustiveDependencies: `shape` stands for the nodes
   const places = useMemo(
     () => placeNodes(catalog, store.getState().document, runId !== null),
@@ -120,4 +118,12 @@ export function useFlowNodes(): FlowNodes {
   };
 
   return { nodes, places, onNodesChange, onDragStop };
+}
+
+/** Which nodes there are and of which kinds, as one comparable text. */
+export function nodeShape(document: LoopDocument): string {
+  let shape = "";
+  for (const [id, node] of Object.entries(document.nodes))
+    shape += `${shape === "" ? "" : ","}${id}:${node.kind}`;
+  return shape;
 }

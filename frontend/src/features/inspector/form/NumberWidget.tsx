@@ -18,24 +18,31 @@ export function NumberWidget({ id, label, field, value, isDisabled, onChange }: 
   const shown = typeof value === "number" ? String(value) : "";
   const [text, setText] = useState(shown);
   const [isWrong, setWrong] = useState(false);
-  const isTyping = useRef(false);
+  const written = useRef(value);
 
+  // What was typed here stays as typed ("3e-4"); what comes from elsewhere replaces it.
   useEffect(() => {
-    if (!isTyping.current) setText(shown);
-  }, [shown]);
+    if (value === written.current) return;
+    written.current = value;
+    setText(shown);
+    setWrong(false);
+  }, [value, shown]);
 
   const write = (typed: string) => {
     setText(typed);
     const trimmed = typed.trim();
     if (trimmed === "") {
       setWrong(false);
+      written.current = undefined;
       onChange(undefined);
       return;
     }
     const number = Number(trimmed);
     const isBad = !Number.isFinite(number) || (field.isWhole && !Number.isInteger(number));
     setWrong(isBad);
-    if (!isBad) onChange(number);
+    if (isBad) return;
+    written.current = number;
+    onChange(number);
   };
 
   const step = (event: React.KeyboardEvent) => {
@@ -57,11 +64,7 @@ export function NumberWidget({ id, label, field, value, isDisabled, onChange }: 
       value={text}
       placeholder={defaultText(field)}
       disabled={isDisabled}
-      onFocus={() => {
-        isTyping.current = true;
-      }}
       onBlur={() => {
-        isTyping.current = false;
         if (!isWrong) setText(shown);
       }}
       onChange={(event) => write(event.target.value)}
