@@ -36,6 +36,12 @@ SHUFFLE: tuple[Mapping[str, Any], ...] = (
 """Between the reward and the learner, a node that hands each row the score of another one."""
 
 
+UNITS_FROZEN: tuple[Mapping[str, Any], ...] = (
+    {"op": "remove_edge", "path": "edges", "value": "joint.scores -> units.rewards"},
+    {"op": "set", "path": "schedule.phases.1.learn", "value": ["tens.rewards"]},
+)
+
+
 def test_the_quick_start_rises_by_reinforcement_alone(train: "Train") -> None:
     run = train("grpo-arithmetic", [SEED])
 
@@ -63,9 +69,7 @@ def test_self_play_begins_each_iteration_at_ln_2_and_lifts_its_start(train: "Tra
 
 
 def test_two_learners_rise_above_one_whose_partner_is_frozen(train: "Train") -> None:
-    frozen = {"op": "set", "path": "schedule.phases.1.learn", "value": ["tens.rewards"]}
-
-    both, one = train("two-halves", [SEED]), train("two-halves", [SEED, frozen])
+    both, one = train("two-halves", [SEED]), train("two-halves", [SEED, *UNITS_FROZEN])
 
     assert both.before("together", "probe.score") == one.before("together", "probe.score")
     assert both.last("probe.score") > both.before("together", "probe.score")
