@@ -335,8 +335,8 @@ export class LoopSync {
   private breakText(text: string, diagnostics: SyncBroken["diagnostics"]): void {
     this.store.setState({ brokenText: { text, diagnostics } });
     this.document.setState({ isReadonly: true });
-    clearTimeout(this.draftTimer);
-    this.draftTimer = setTimeout(() => void this.writeDraft(), this.delays.draft);
+    // Nobody else has it.
+    void this.writeDraft();
   }
 
   private mendText(): void {
