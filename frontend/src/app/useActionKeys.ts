@@ -1,12 +1,13 @@
 import { useEffect } from "react";
+import { useAddSearch } from "@/features/palette/addSearch";
+import { useDialogs } from "@/session/dialogs";
 import { type Action, isTyping, matchesKeys } from "./actions";
 
 /** Runs the action whose keys are pressed, unless the user types or a dialog is open. */
 export function useActionKeys(actions: readonly Action[]): void {
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
-      if (event.defaultPrevented || document.querySelector('[role="dialog"], [role="menu"]'))
-        return;
+      if (event.defaultPrevented || isAsked()) return;
       const typing = isTyping(event.target);
       for (const action of actions) {
         const keys = action.keys.find((one) => matchesKeys(event, one));
@@ -24,6 +25,12 @@ export function useActionKeys(actions: readonly Action[]): void {
     window.addEventListener("keydown", press);
     return () => window.removeEventListener("keydown", press);
   }, [actions]);
+}
+
+/** A list or dialog is open, or on its way: what is typed is meant for it. */
+function isAsked(): boolean {
+  if (useDialogs.getState().open !== null || useAddSearch.getState().request !== null) return true;
+  return document.querySelector('[role="dialog"], [role="menu"]') !== null;
 }
 
 const WHILE_TYPING = new Set(["commands", "save"]);

@@ -3,6 +3,7 @@ import { useEffect } from "react";
 import { Link } from "wouter";
 import { ApiError } from "@/api/client";
 import { AppSkeleton } from "@/app/AppSkeleton";
+import { Commands } from "@/app/Commands";
 import { PageShell } from "@/app/PageShell";
 import { ShortcutSheet } from "@/app/ShortcutSheet";
 import { useActionKeys } from "@/app/useActionKeys";
@@ -114,6 +115,7 @@ function Run({ onResumed }: { onResumed: () => void }) {
         <RunDock />
       </div>
       <ShortcutSheet actions={actions} />
+      <Commands actions={actions} />
     </div>
   );
 }
