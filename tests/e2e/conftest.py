@@ -30,7 +30,6 @@ playwright_api = pytest.importorskip("playwright.sync_api", reason="Playwright i
 from playwright.sync_api import (  # noqa: E402
     Browser,
     ConsoleMessage,
-    Locator,
     Page,
     expect,
     sync_playwright,
@@ -344,13 +343,3 @@ def headless(server: Server) -> Callable[..., dict[str, Any]]:
         return last
 
     return run
-
-
-@pytest.fixture
-def port() -> Callable[[Page, str], Locator]:
-    """The dot of a port, by its name in a loop: `actor.rollouts`."""
-
-    def find(page: Page, name: str) -> Locator:
-        return page.get_by_label(re.compile(rf"^(input|output) {re.escape(name)}$"))
-
-    return find
