@@ -9,7 +9,7 @@ import { someGauges } from "../fixtures/runs";
 function NodeProbe({ node }: { node: string }) {
   const activity = useNodeActivity(node);
   const isBottleneck = useIsBottleneck(node);
-  const edge = useEdgeActivity(node);
+  const edge = useEdgeActivity(`${node}.generate`);
   return <span>{`${node} ${activity} ${isBottleneck} ${edge?.label}`}</span>;
 }
 
@@ -45,13 +45,12 @@ describe("what a tick of the gauges repaints", () => {
 
   const rate = (node: string, samples: number) =>
     someGauges({
-      nodes: {
-        [node]: {
+      stages: {
+        [`${node}.generate`]: {
+          seconds: 1,
+          share: 0.5,
           samples_per_second: samples,
           tokens_per_second: null,
-          busy: null,
-          queue: null,
-          staleness: null,
         },
       },
     });

@@ -71,6 +71,7 @@ export const NodePort = memo(function NodePort({ node, port, side, row }: NodePo
         position={isInput ? Position.Left : Position.Right}
         isConnectable={!isReadonly}
         style={{ top: portTop(row) }}
+        role="img"
         aria-label={`${side} ${name}`}
       >
         <PortMark
@@ -82,7 +83,12 @@ export const NodePort = memo(function NodePort({ node, port, side, row }: NodePo
       </Handle>
       <span className="truncate">{port.name}</span>
       {isTeaching ? (
-        <GraduationCap size={12} className="node-port-teaching" aria-label="teaching port" />
+        <GraduationCap
+          size={12}
+          className="node-port-teaching"
+          role="img"
+          aria-label="teaching port"
+        />
       ) : null}
     </div>
   );

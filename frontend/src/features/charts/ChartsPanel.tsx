@@ -78,7 +78,12 @@ export function ChartsPanel() {
           </Button>
         ) : null}
       </div>
-      <div className="grid min-h-0 flex-1 auto-rows-min grid-cols-[repeat(auto-fill,minmax(288px,1fr))] gap-2 overflow-y-auto px-3 pb-3">
+      <div
+        tabIndex={0}
+        role="group"
+        aria-label="Charts"
+        className="grid min-h-0 flex-1 auto-rows-min grid-cols-[repeat(auto-fill,minmax(288px,1fr))] gap-2 overflow-y-auto px-3 pb-3"
+      >
         {shown.map((name) => (
           <ChartPanel
             key={name}

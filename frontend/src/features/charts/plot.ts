@@ -94,6 +94,7 @@ export function createPlot(host: HTMLElement, options: PlotOptions): Plot {
   return {
     setData: (data, marks) => {
       phases = marks;
+      dashDoubles(plot, data.values);
       plot.setData([data.steps, ...data.values] as uPlot.AlignedData);
     },
     setSize: (width, height) => plot.setSize({ width, height }),
@@ -108,6 +109,28 @@ function roomy(min: number | null, max: number | null): [number, number] {
     return min === 0 ? [0, 1] : [min - Math.abs(min) * 0.2, max + Math.abs(max) * 0.2];
   const air = (max - min) * 0.06;
   return [min >= 0 && min < air ? 0 : min - air, max + air];
+}
+
+const DASH = [7, 7];
+
+/** A curve that lies on an earlier one is dashed, so that both are seen. */
+function dashDoubles(plot: uPlot, lines: readonly (number | null)[][]): void {
+  for (const [index, line] of lines.entries()) {
+    const isDouble = lines.slice(0, index).some((other) => liesOn(line, other));
+    const series = plot.series[index + 1];
+    if (series) series.dash = isDouble ? DASH : [];
+  }
+}
+
+function liesOn(line: readonly (number | null)[], other: readonly (number | null)[]): boolean {
+  let shared = 0;
+  for (const [index, value] of line.entries()) {
+    const beside = other[index];
+    if (value === null || beside === null || beside === undefined) continue;
+    if (Math.abs(value - beside) > 1e-9 * Math.max(1, Math.abs(value))) return false;
+    shared += 1;
+  }
+  return shared > 1;
 }
 
 function drawPhases(plot: uPlot, phases: readonly PhaseLine[], ink: string, font: string): void {

@@ -38,7 +38,12 @@ export function EstimateTable({ estimate }: { estimate: Estimate }) {
                     {stage.stage}
                   </span>
                   {stage.stage === estimate.bottleneck ? (
-                    <Flame size={12} className="shrink-0 text-warning" aria-label="bottleneck" />
+                    <Flame
+                      size={12}
+                      className="shrink-0 text-warning"
+                      role="img"
+                      aria-label="bottleneck"
+                    />
                   ) : null}
                 </span>
               </td>

@@ -32,6 +32,7 @@ function Costs({ estimate }: { estimate: Estimate }) {
     <div className="flex h-full min-h-0 flex-col gap-4 overflow-y-auto p-4 lg:flex-row lg:overflow-hidden">
       <section
         aria-label="Memory"
+        tabIndex={0}
         className="flex min-w-0 flex-1 flex-col gap-3 lg:overflow-y-auto"
       >
         {groups.map((group) => (
@@ -46,7 +47,11 @@ function Costs({ estimate }: { estimate: Estimate }) {
           ))}
         </ul>
       </section>
-      <section aria-label="Time" className="min-w-0 lg:w-[400px] lg:shrink-0 lg:overflow-y-auto">
+      <section
+        aria-label="Time"
+        tabIndex={0}
+        className="min-w-0 lg:w-[400px] lg:shrink-0 lg:overflow-y-auto"
+      >
         <EstimateTable estimate={estimate} />
       </section>
     </div>

@@ -9,5 +9,5 @@ const LOOK = {
 
 export function SeverityIcon({ severity, size = 14 }: { severity: Severity; size?: number }) {
   const { Icon, className } = LOOK[severity];
-  return <Icon size={size} className={`shrink-0 ${className}`} aria-label={severity} />;
+  return <Icon size={size} className={`shrink-0 ${className}`} role="img" aria-label={severity} />;
 }

@@ -34,7 +34,6 @@ export function SaveState() {
     <Tooltip text={help}>
       <span
         role="status"
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: the reason is in its tooltip
         tabIndex={0}
         data-save={save}
         className={`flex items-center gap-1 whitespace-nowrap rounded-1 px-1 text-xs ${className}`}

@@ -121,7 +121,7 @@ export function createEditor(parent: HTMLElement, options: EditorOptions): Edito
         LANGUAGES[options.language](),
         syntaxHighlighting(COLORS),
         THEME,
-        EditorView.contentAttributes.of({ "aria-label": options.label }),
+        EditorView.contentAttributes.of({ "aria-label": options.label, tabindex: "0" }),
         locked.of(lock(options.isReadonly)),
         EditorView.updateListener.of((update) => {
           const isTyped = update.transactions.some(
