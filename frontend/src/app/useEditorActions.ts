@@ -5,6 +5,7 @@ import { useLocation } from "wouter";
 import { removeItems } from "@/document/commands/removeItems";
 import { useOpenLoop } from "@/document/context";
 import { edgeKeys } from "@/document/edges";
+import { FIT_SOFTLY } from "@/features/canvas/fit";
 import { useArrange } from "@/features/canvas/useArrange";
 import { useClipboard } from "@/features/canvas/useClipboard";
 import { useExport } from "@/features/loops/useExport";
@@ -49,7 +50,7 @@ export function useEditorActions(): Action[] {
         label: "Show everything",
         keys: ["1"],
         section: "View",
-        run: () => void fitView({ padding: 0.08, maxZoom: 1, duration: 200 }),
+        run: () => void fitView(FIT_SOFTLY),
       },
       {
         id: "zoomIn",

@@ -1,5 +1,5 @@
 import { MiniMap, ReactFlow, SelectionMode, useReactFlow } from "@xyflow/react";
-import { lazy, type RefObject, Suspense, useCallback, useEffect, useRef } from "react";
+import { lazy, Suspense, useEffect, useRef } from "react";
 import { useOpenLoop } from "@/document/context";
 import { useAddSearch } from "@/features/palette/addSearch";
 import { DRAG_TYPE } from "@/features/palette/PaletteItem";
@@ -10,10 +10,12 @@ import { CanvasControls } from "./CanvasControls";
 import { CanvasEmpty } from "./CanvasEmpty";
 import { CanvasGrid } from "./CanvasGrid";
 import { ConnectionLine } from "./ConnectionLine";
+import { FIT } from "./fit";
 import { GRID, kindOf, NODE_WIDTH } from "./geometry";
 import { LoopEdge } from "./LoopEdge";
 import { LoopNode } from "./LoopNode";
 import { useConnect } from "./useConnect";
+import { useFitOnResize } from "./useFitOnResize";
 import { useFlowEdges } from "./useFlowEdges";
 import { useFlowNodes } from "./useFlowNodes";
 
@@ -23,7 +25,6 @@ const AddSearch = lazy(() =>
 
 const NODE_TYPES = { loop: LoopNode };
 const EDGE_TYPES = { loop: LoopEdge };
-const FIT = { padding: 0.08, maxZoom: 1 };
 const SNAP: [number, number] = [GRID, GRID];
 
 /** The graph. It shows the document and turns gestures into commands; it holds nothing itself. */
@@ -38,7 +39,7 @@ export function Canvas() {
   const showSearch = useAddSearch((state) => state.show);
   const { screenToFlowPosition } = useReactFlow();
   const add = useAddNode();
-  const { frame, onMoveStart } = useFitOnResize();
+  const { frame, onTouch } = useFitOnResize();
   useCenterOnFocus();
 
   const openSearch = (event: React.MouseEvent) => {
@@ -60,6 +61,8 @@ export function Canvas() {
   return (
     <section
       ref={frame}
+      onPointerDownCapture={onTouch}
+      onWheelCapture={onTouch}
       aria-label="Graph"
       className="relative h-full w-full"
       onDoubleClick={openSearch}
@@ -86,7 +89,6 @@ export function Canvas() {
         snapToGrid={snaps}
         snapGrid={SNAP}
         fitView
-        onMoveStart={onMoveStart}
         fitViewOptions={FIT}
         minZoom={0.1}
         maxZoom={2}
@@ -121,31 +123,6 @@ export function Canvas() {
       ) : null}
     </section>
   );
-}
-
-/** Keeps the whole graph in view while the panels around it settle, until the user moves the view. */
-function useFitOnResize(): {
-  frame: RefObject<HTMLElement | null>;
-  onMoveStart: (event: unknown) => void;
-} {
-  const frame = useRef<HTMLElement>(null);
-  const isMoved = useRef(false);
-  const { fitView } = useReactFlow();
-  useEffect(() => {
-    if (!frame.current) return;
-    const observer = new ResizeObserver(() => {
-      if (!isMoved.current) void fitView(FIT);
-    });
-    observer.observe(frame.current);
-    return () => observer.disconnect();
-  }, [fitView]);
-  return {
-    frame,
-    onMoveStart: useCallback((event: unknown) => {
-      // Moves by the program come without an event.
-      if (event) isMoved.current = true;
-    }, []),
-  };
 }
 
 /** A click on a problem brings its node into view. */

@@ -3,6 +3,7 @@ import { Grid3x3, Map as MapIcon, Maximize, Minus, Network, Plus } from "lucide-
 import { useDocument } from "@/document/context";
 import { usePreferences } from "@/session/preferences";
 import { IconButton } from "@/ui/IconButton";
+import { FIT_SOFTLY } from "./fit";
 import { useArrange } from "./useArrange";
 
 /** Zoom, fit, layout, snap, overview. */
@@ -43,7 +44,7 @@ export function CanvasControls() {
         size="small"
         label="Show everything"
         keys="1"
-        onClick={() => void fitView({ padding: 0.08, maxZoom: 1, duration: 200 })}
+        onClick={() => void fitView(FIT_SOFTLY)}
       >
         <Maximize size={15} />
       </IconButton>

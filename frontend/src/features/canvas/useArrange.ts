@@ -3,6 +3,7 @@ import { useCallback } from "react";
 import { moveNodes } from "@/document/commands/moveNodes";
 import { useOpenLoop } from "@/document/context";
 import { useSelection } from "@/session/selection";
+import { FIT_SOFTLY } from "./fit";
 import { arrange } from "./layout";
 
 /** Lays out the selection, or everything where fewer than two nodes are selected; one undo step. */
@@ -20,7 +21,6 @@ export function useArrange(): () => void {
       isPart ? chosen : Object.keys(document.nodes),
     );
     dispatch(moveNodes, { positions }, { label: "Arrange" });
-    if (!isPart)
-      requestAnimationFrame(() => void fitView({ padding: 0.08, maxZoom: 1, duration: 200 }));
+    if (!isPart) requestAnimationFrame(() => void fitView(FIT_SOFTLY));
   }, [catalog, store, runId, fitView]);
 }
