@@ -16,7 +16,14 @@ from coloop.cluster import Cluster, Deadlines
 from coloop.cluster.hosts import ClusterHosts
 from coloop.cluster.local import LocalCluster
 from coloop.diagnostics import Diagnostic
-from coloop.errors import ColoopError, PlanRefused, RunFolderExists, RunNotFound, StopRequested
+from coloop.errors import (
+    ColoopError,
+    PlanRefused,
+    RunFolderExists,
+    RunNotFound,
+    StopRequested,
+    UserCodeError,
+)
 from coloop.events import DiagnosticEvent, RunError, RunStateEvent, RunStateName
 from coloop.plan.compile import Compiler, compile_plan
 from coloop.plan.runnable import check_runs
@@ -306,7 +313,10 @@ def _log_into(folder: Path) -> logging.Handler:
 
 
 def _error_of(failure: BaseException, session: Session | None) -> RunError:
-    lines = traceback.format_exception(failure)
+    """Of a failure in the user's code the traceback is that of the user's code; the engine's own
+    stands in the log."""
+    own = failure.traceback if isinstance(failure, UserCodeError) else None
+    lines = [own] if own else traceback.format_exception(failure)
     return RunError(
         code=getattr(failure, "code", "run.failed")
         if isinstance(failure, ColoopError)
