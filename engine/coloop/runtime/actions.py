@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from coloop.errors import CheckpointError
-from coloop.plan.types import PhasePlan
+from coloop.plan.types import PhasePlan, Plan
 from coloop.roles.protocol import Context, Role
 from coloop.runtime.checkpoint import Checkpoints
 from coloop.runtime.fields import Fields
@@ -44,6 +44,7 @@ class Actions:
         roles: Mapping[str, Role],
         fields: Fields,
         checkpoints: Checkpoints,
+        plan: Plan,
     ) -> None:
         self._context = context
         self._weights = weights
@@ -52,6 +53,10 @@ class Actions:
         self._checkpoints = checkpoints
         self._copied: list[str] = []
         self._refreshed_at: dict[str, int] = {}
+        self._early = _early_copies(context, plan)
+        self._followed: dict[str, int] = {}
+        self.notes: list[tuple[str, str]] = []
+        """(node, message) of what a person should know of the last actions."""
 
     def phase_starts(self, entry: Entry, updates: Mapping[str, int]) -> bool:
         """Do what refers to the start of this phase; true where a checkpoint is asked for.
@@ -69,8 +74,12 @@ class Actions:
         return any(asked)
 
     def step_done(self, moment: Moment) -> None:
-        """Snapshots that follow every N updates of their source."""
+        """Snapshots that follow every N updates of their source; copies that have not begun yet
+        are their source."""
         del moment
+        for node in self._early:
+            if node not in self._copied:
+                self._be_source(node)
         for node, model in self._snapshots():
             if not isinstance(model.refresh, RefreshEvery):
                 continue
@@ -126,6 +135,15 @@ class Actions:
                 self._weights.refresh(node, self._context.groups[model.of])
                 self._copied.append(node)
 
+    def _be_source(self, node: str) -> None:
+        model = model_of(self._context.spec.nodes[node])
+        assert isinstance(model, CopyModel)
+        source = self._context.groups[model.of]
+        version = self._weights.version(source)
+        if version != self._followed.get(node, 0):
+            self._weights.refresh(self._context.groups[node], source)
+            self._followed[node] = version
+
     def _refresh(self, node: str, order: RefreshOrder | None = None) -> None:
         model = model_of(self._context.spec.nodes[node])
         assert isinstance(model, SnapshotModel | CopyModel)
@@ -133,22 +151,53 @@ class Actions:
         ema = model.ema if isinstance(model, SnapshotModel) else 0.0
         folder = None
         if order is not None and order.from_ != "current":
-            folder = str(self._folder_of(order, source))
+            folder = self._folder_of(order, source)
         self._weights.refresh(self._context.groups[node], source, ema=ema, folder=folder)
 
-    def _folder_of(self, order: RefreshOrder, source: str) -> Path:
-        best = order.from_ == "best"
-        checkpoint = self._checkpoints.best() if best else self._checkpoints.latest()
-        if checkpoint is None:
+    def _folder_of(self, order: RefreshOrder, source: str) -> str | None:
+        """Where the weights lie that are asked for; None where the present ones are all there is.
+
+        Nothing has been read yet before the first evaluation, so the weights as they are stand for
+        the best ones.
+        """
+        wants_best = order.from_ == "best"
+        if wants_best and self._context.spec.run.best is None:
             raise CheckpointError(
-                f"refresh of {order.node} from {order.from_}: there is no such checkpoint yet; "
-                "set `run.checkpoint_every`" + (" and `run.best`" if best else "")
+                f"refresh of {order.node} from best: nothing says what is best; name a metric in "
+                "`run.best`"
             )
-        return checkpoint.path / source
+        checkpoint = self._checkpoints.best() if wants_best else self._checkpoints.latest()
+        if checkpoint is None:
+            message = (
+                f"{order.node}: no checkpoint yet for `from: {order.from_}`; {source} as it is"
+            )
+            self.notes.append((order.node, message))
+            return None
+        return str(checkpoint.path / source)
 
     def state(self) -> dict[str, Any]:
-        return {"copied": self._copied, "refreshed_at": self._refreshed_at}
+        return {
+            "copied": self._copied,
+            "refreshed_at": self._refreshed_at,
+            "followed": self._followed,
+        }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self._copied = list(state["copied"])
         self._refreshed_at = dict(state["refreshed_at"])
+        self._followed = dict(state["followed"])
+
+
+def _early_copies(context: Context, plan: Plan) -> list[str]:
+    """Copies that start at a phase, and whose weights something uses before it."""
+    found = []
+    for node, section in context.spec.nodes.items():
+        model = model_of(section)
+        if not isinstance(model, CopyModel) or model.at is None:
+            continue
+        first = next((i for i, phase in enumerate(plan.phases) if phase.name == model.at), 0)
+        stages = [stage for phase in plan.phases[:first] for stage in phase.stages]
+        stages += [stage for probe in plan.probes for stage in probe.stages]
+        if any(context.groups.get(stage.node) == context.groups[node] for stage in stages):
+            found.append(node)
+    return found

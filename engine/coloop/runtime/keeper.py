@@ -30,6 +30,16 @@ class Keeper:
         self._state = state
         self._written_step: int | None = None
         self._is_changed = True
+        self._best: dict[str, float | None] | None = None
+
+    @property
+    def has_best(self) -> bool:
+        """Whether the run is at its best and no checkpoint says so yet."""
+        return self._best is not None
+
+    def note_best(self, readings: Mapping[str, float]) -> None:
+        """By these readings the run is at its best: the next checkpoint says so."""
+        self._best = dict(readings)
 
     def note_change(self) -> None:
         """Something that a resume needs is no longer as the last checkpoint has it."""
@@ -41,22 +51,19 @@ class Keeper:
 
     def write_once(self, step: int) -> None:
         """A checkpoint of this step, unless there is one."""
-        if self._written_step != step:
-            self.write(step)
+        if self._written_step != step or self.has_best:
+            self._write(step)
 
     def write_changes(self, step: int) -> None:
         """A checkpoint with everything that a resume needs, unless the last one has it."""
-        if self._written_step != step or self._is_changed:
-            self.write(step)
+        if self._written_step != step or self._is_changed or self.has_best:
+            self._write(step)
 
-    def write(self, step: int, *, best: Mapping[str, float | None] | None = None) -> None:
-        """Write a checkpoint of this step; raises `StorageFull` or `CheckpointError`.
-
-        Args:
-            best: the readings by which it is the best so far.
-        """
+    def _write(self, step: int) -> None:
+        """Write a checkpoint of this step; raises `StorageFull` or `CheckpointError`."""
+        best = self._best
         path = self._checkpoints.write(step, self._state(), self._saver, best=best is not None)
-        self._written_step, self._is_changed = step, False
+        self._written_step, self._is_changed, self._best = step, False, None
         self._recorder.record(
             CheckpointEvent(
                 path=str(path.relative_to(self._recorder.folder)),

@@ -121,6 +121,7 @@ class Session(Watcher):
         wants_checkpoint = parts.actions.phase_starts(entry, updates)
         self._is_whole = True
         self._keeper.note_change()
+        self._tell_notes()
         parts.recorder.record(
             PhaseEvent(
                 phase=entry.plan.name,
@@ -137,6 +138,11 @@ class Session(Watcher):
             self._alert("warning", "phase.empty", message, node=entry.plan.epochs_of)
         if wants_checkpoint:
             self._checkpoint()
+
+    def _tell_notes(self) -> None:
+        notes, self._parts.actions.notes = self._parts.actions.notes, []
+        for node, message in notes:
+            self._alert("info", "snapshot.from_current", message, node=node)
 
     def leave_phase(self) -> None:
         """End a phase."""
@@ -216,6 +222,8 @@ class Session(Watcher):
     def obey(self) -> None:
         """Triggers that fired, requests that came, the checkpoint that is due."""
         parts = self._parts
+        if self._keeper.has_best:
+            self._checkpoint()
         fired, self._fired = self._fired, []
         wants_stop = False
         for trigger in fired:
@@ -223,6 +231,7 @@ class Session(Watcher):
             self._is_whole = False
             stops, wants_checkpoint = parts.actions.obey(trigger.do, self.timeline)
             self._is_whole = True
+            self._tell_notes()
             self._keeper.note_change()
             wants_stop |= stops
             if wants_checkpoint:
@@ -367,7 +376,6 @@ class Session(Watcher):
             self._keeper.note_change()
             situation = Situation(step=step, phase=phase)
             self._report(probe.node, metrics, situation)
-            self._note_best(probe.node, metrics)
 
     def _report(self, node: str, metrics: Mapping[str, float], situation: Situation) -> None:
         finite = {name: v if math.isfinite(v) else None for name, v in metrics.items()}
@@ -377,18 +385,14 @@ class Session(Watcher):
         for name, value in finite.items():
             if value is not None:
                 self.readings[f"{node}.{name}"] = value
+                self._note_best(f"{node}.{name}", value)
                 self._fired += self._parts.triggers.read(f"{node}.{name}", value, situation.phase)
 
-    def _note_best(self, node: str, metrics: Mapping[str, float]) -> None:
-        metric = self._parts.context.spec.run.best
-        if metric is None or not metric.startswith(f"{node}."):
-            return
-        value = metrics.get(metric.partition(".")[2])
-        if value is not None and (self._best is None or value > self._best):
+    def _note_best(self, metric: str, value: float) -> None:
+        is_best = metric == self._parts.context.spec.run.best
+        if is_best and (self._best is None or value > self._best):
             self._best = value
-            best = {metric: value}
-            if self.timeline.step:
-                self._try(lambda step: self._keeper.write(step, best=best))
+            self._keeper.note_best({metric: value})
 
     def _collect_requests(self) -> None:
         """Read what is asked; a stop counts at once, the rest waits for the end of the step."""

@@ -212,7 +212,7 @@ def build_session(
         recorder=recorder,
         control=control,
         samples=Samples(folder),
-        actions=Actions(context, weights, everyone, fields, checkpoints),
+        actions=Actions(context, weights, everyone, fields, checkpoints, plan),
     )
 
     places = {id(edge): index for index, edge in enumerate(spec.edges)}

@@ -25,11 +25,8 @@ LOOPS = ROOT / "presets" / "loops"
 
 Event = dict[str, Any]
 
-LENGTH = {"type": "builtin", "name": "length", "max": 6}
-"""A reward that differs between the texts of a random model: there is something to learn."""
-
 DIGIT = {"type": "builtin", "name": "regex", "pattern": "([0-9])", "scale": [0, 9]}
-"""The same for rows without tokens of their own."""
+"""A reward that differs between the texts of a random model: there is something to learn."""
 
 TINY: dict[str, dict[str, Any]] = {
     "grpo-arithmetic": {
@@ -39,7 +36,8 @@ TINY: dict[str, dict[str, Any]] = {
         "nodes.held_out.rows_per_step": 4,
         "nodes.actor.rollout": {"completions_per_prompt": 4, "max_new_tokens": 6},
         "nodes.actor.training.mini_batch": 6,
-        "nodes.exact.source": LENGTH,
+        "nodes.exact.source": DIGIT,
+        "nodes.actor.training.optimizer.lr": 1.0e-3,
         "nodes.probe.every": 2,
         "nodes.probe.metrics": ["score"],
         "schedule.phases.0.steps": 3,
@@ -74,6 +72,8 @@ TINY: dict[str, dict[str, Any]] = {
         "nodes.tens.rollout": {"completions_per_prompt": 4, "max_new_tokens": 3},
         "nodes.units.rollout": {"completions_per_prompt": 4, "max_new_tokens": 3},
         "nodes.joint.source": DIGIT,
+        "nodes.tens.training.optimizer.lr": 1.0e-3,
+        "nodes.units.training.optimizer.lr": 1.0e-3,
         "nodes.probe.every": 2,
         "nodes.probe.metrics": ["score"],
         "schedule.phases.0.steps": 2,

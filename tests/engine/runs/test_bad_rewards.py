@@ -36,7 +36,7 @@ WRONG = {
     "wrong length": ("[1.0]", "1 scores for"),
     "not a number": ("[float('nan')] * len(completions)", "nan"),
     "a text": ("['good'] * len(completions)", "'good'"),
-    "endless": ("[0.0 for _ in iter(int, 1)]", "1 seconds|CPU"),
+    "endless": ("[zero for zero in iter(int, 1) if zero]", "1 seconds|CPU"),
     "memory": ("[len(bytearray(10**9))] * len(completions)", "MemoryError|memory"),
     "opens files": ("[open('/etc/hostname')] * len(completions)", "open"),
 }

@@ -14,3 +14,6 @@ def test_a_loop_runs_to_its_end(
 
     assert [event["seq"] for event in ended.events] == list(range(1, len(ended.events) + 1))
     assert ended.of("checkpoint")
+    learner = {"grpo-arithmetic": "actor", "spin": "policy", "two-halves": "tens"}[name]
+    norms = ended.metrics(learner, "grad_norm")
+    assert sum(norm > 0 for norm in norms) > len(norms) / 2
