@@ -48,10 +48,17 @@ CHROMIUM_OPTIONS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--host-resolver-rules=MAP elsewhere.example 127.0.0.1",
 )
 START_SECONDS = 90.0
 FINAL = ("finished", "stopped", "failed")
-EXPECTED_NOISE = ("Failed to load resource", "WebSocket connection to", "net::ERR_")
+EXPECTED_NOISE = (
+    "Failed to load resource",
+    "WebSocket connection to",
+    "net::ERR_",
+    "blocked by CORS policy",
+    "Cross-Origin-Opener-Policy header has been ignored",
+)
 """What Chromium itself writes when a server is away or says no; tests bring both about."""
 
 
