@@ -57,6 +57,7 @@ EXPECTED_NOISE = (
     "WebSocket connection to",
     "net::ERR_",
     "blocked by CORS policy",
+    "Failed to fetch dynamically imported module",
     "Cross-Origin-Opener-Policy header has been ignored",
 )
 """What Chromium itself writes when a server is away or says no; tests bring both about."""
@@ -256,9 +257,13 @@ def open_page(
     pages: list[Page] = []
     errors: list[str] = []
 
+    def note(text: str) -> None:
+        if not any(one in text for one in EXPECTED_NOISE):
+            errors.append(text)
+
     def hear(message: ConsoleMessage) -> None:
-        if message.type == "error" and not any(one in message.text for one in EXPECTED_NOISE):
-            errors.append(message.text)
+        if message.type == "error":
+            note(message.text)
 
     def open_page(path: str = "/", *, beside: Page | None = None, **options: Any) -> Page:
         defaults = {"viewport": {"width": 1440, "height": 900}, "color_scheme": "light"}
@@ -270,7 +275,7 @@ def open_page(
         page = context.new_page()
         page.set_default_timeout(20_000)
         page.on("console", hear)
-        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.on("pageerror", lambda error: note(str(error)))
         pages.append(page)
         page.goto(path)
         return page
