@@ -68,7 +68,7 @@ class Checkpoints:
             aside.mkdir(parents=True)
             saver.save(aside)
             is_best = best or self._is_best(final)
-            manifest = {"version": MANIFEST_VERSION, "step": step, "best": is_best, **state}
+            manifest = {**state, "version": MANIFEST_VERSION, "step": step, "best": is_best}
             (aside / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
             if final.exists():
                 old = self._folder / f".step-{step}.old"

@@ -519,7 +519,7 @@ class Session(Watcher):
             "phase_stages": parts.phase_stages.state(),
             "actions": parts.actions.state(),
             "roles": {node: role.state() for node, role in parts.roles.items()},
-            "best": self._best,
+            "best_reading": self._best,
             "fired": [parts.triggers.triggers.index(trigger) for trigger in self._fired],
         }
 
@@ -535,6 +535,6 @@ class Session(Watcher):
         parts.actions.load_state(state["actions"])
         for node, role in parts.roles.items():
             role.load_state(state["roles"][node])
-        self._best = state["best"]
+        self._best = state["best_reading"]
         self._fired = [parts.triggers.triggers[index] for index in state["fired"]]
         self._keeper.note_resumed(self.timeline.step)

@@ -28,24 +28,36 @@ Event = dict[str, Any]
 DIGIT = {"type": "builtin", "name": "regex", "pattern": "([0-9])", "scale": [0, 9]}
 """A reward that differs between the texts of a random model: there is something to learn."""
 
+PLAIN = {"optimizer": {"name": "adamw", "lr": 1.0e-3}}
+WRITING = {"completions_per_prompt": 4, "max_new_tokens": 6}
+REST = {"schedule.triggers": [], "run.best": None, "run.checkpoint_every": None}
+
 TINY: dict[str, dict[str, Any]] = {
     "grpo-arithmetic": {
         "nodes.problems.source.size": 32,
         "nodes.problems.rows_per_step": 3,
         "nodes.held_out.source.size": 8,
         "nodes.held_out.rows_per_step": 4,
-        "nodes.actor.rollout": {"completions_per_prompt": 4, "max_new_tokens": 6},
-        "nodes.actor.training.mini_batch": 6,
+        "nodes.actor.rollout": WRITING,
+        "nodes.actor.training": {**PLAIN, "mini_batch": 6},
         "nodes.exact.source": DIGIT,
-        "nodes.actor.training.optimizer.lr": 1.0e-3,
         "nodes.probe.every": 2,
         "nodes.probe.metrics": ["score"],
-        "schedule.phases.0.steps": 3,
-        "schedule.phases.0.set": {"nodes.problems.rows_per_step": 5},
-        "schedule.phases.1.steps": 4,
-        "schedule.triggers": [],
-        "run.best": None,
-        "run.checkpoint_every": None,
+        "schedule.phases": [
+            {
+                "name": "warm-up",
+                "steps": 3,
+                "learn": ["actor.demonstrations"],
+                "set": {"nodes.problems.rows_per_step": 5},
+            },
+            {
+                "name": "rl",
+                "steps": 4,
+                "learn": ["actor.rewards"],
+                "do": {"reset_optimizer": "actor"},
+            },
+        ],
+        **REST,
     },
     "spin": {
         "nodes.gold.source.size": 16,
@@ -54,33 +66,53 @@ TINY: dict[str, dict[str, Any]] = {
         "nodes.held_out.rows_per_step": 4,
         "nodes.opponent.rollout.max_new_tokens": 4,
         "nodes.policy.rollout.max_new_tokens": 4,
-        "nodes.policy.training.optimizer.lr": 1.0e-3,
+        "nodes.policy.training": {"optimizer": {"name": "rmsprop", "lr": 1.0e-3}},
         "nodes.iterations.capacity": 18,
         "nodes.iterations.rows_per_step": 6,
         "nodes.probe.every": 4,
-        "schedule.phases.0.steps": 2,
-        "schedule.phases.1.repeat": 2,
-        "schedule.triggers": [],
-        "run.best": None,
-        "run.checkpoint_every": None,
+        "schedule.phases": [
+            {"name": "warm-up", "steps": 2, "learn": ["policy.demonstrations"]},
+            {
+                "repeat": 2,
+                "phases": [
+                    {"name": "collect", "epochs": 1, "fill": ["iterations"]},
+                    {
+                        "name": "train",
+                        "epochs": 1,
+                        "learn": ["policy.pairs"],
+                        "do": {"reset_optimizer": "policy"},
+                    },
+                ],
+            },
+        ],
+        **REST,
     },
     "two-halves": {
         "nodes.sums.source.size": 32,
         "nodes.sums.rows_per_step": 3,
         "nodes.held_out.source.size": 8,
         "nodes.held_out.rows_per_step": 4,
-        "nodes.tens.rollout": {"completions_per_prompt": 4, "max_new_tokens": 3},
-        "nodes.units.rollout": {"completions_per_prompt": 4, "max_new_tokens": 3},
+        "nodes.tens.rollout": {**WRITING, "max_new_tokens": 3},
+        "nodes.units.rollout": {**WRITING, "max_new_tokens": 3},
+        "nodes.tens.training": PLAIN,
+        "nodes.units.training": PLAIN,
         "nodes.joint.source": DIGIT,
-        "nodes.tens.training.optimizer.lr": 1.0e-3,
-        "nodes.units.training.optimizer.lr": 1.0e-3,
         "nodes.probe.every": 2,
         "nodes.probe.metrics": ["score"],
-        "schedule.phases.0.steps": 2,
-        "schedule.phases.1.steps": 4,
-        "schedule.triggers": [],
-        "run.best": None,
-        "run.checkpoint_every": None,
+        "schedule.phases": [
+            {
+                "name": "warm-up",
+                "steps": 2,
+                "learn": ["tens.demonstrations", "units.demonstrations"],
+            },
+            {
+                "name": "together",
+                "steps": 4,
+                "learn": ["tens.rewards", "units.rewards"],
+                "do": {"reset_optimizer": ["tens", "units"]},
+            },
+        ],
+        **REST,
     },
 }
 

@@ -82,3 +82,29 @@ def test_a_damaged_manifest_is_named(tmp_path: Path) -> None:
 
     with pytest.raises(CheckpointError, match="manifest cannot be read"):
         checkpoints.latest()
+
+
+def test_what_a_run_remembers_never_hides_what_the_checkpoint_is(tmp_path: Path) -> None:
+    path = Checkpoints(tmp_path, keep=2).write(3, {"best": 0.9, "step": 7, "version": 9}, Saver())
+
+    [checkpoint] = Checkpoints(tmp_path, keep=2).all()
+    assert (checkpoint.step, checkpoint.best, checkpoint.path) == (3, False, path)
+
+
+def test_what_a_killed_writer_left_is_cleared_up(tmp_path: Path) -> None:
+    written = Checkpoints(tmp_path, keep=2).write(3, {"n": 1}, Saver())
+    written.rename(tmp_path / ".step-3.old")  # killed between its two renames
+    (tmp_path / ".step-9.new").mkdir()
+
+    [checkpoint] = Checkpoints(tmp_path, keep=2).all()
+
+    assert checkpoint.manifest()["n"] == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["step-3"]
+
+
+def test_a_best_step_that_is_written_again_stays_the_best(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, keep=2)
+    checkpoints.write(3, {}, Saver(), best=True)
+    checkpoints.write(3, {}, Saver())
+
+    assert [c.best for c in checkpoints.all()] == [True]
