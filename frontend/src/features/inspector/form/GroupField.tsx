@@ -26,7 +26,7 @@ export function GroupField({ field, path, value, isRequired }: GroupFieldProps) 
       value={value}
       isRequired={isRequired}
       note={isOff ? "off" : ""}
-      startsOpen={!isOff && path.length <= 1}
+      startsOpen={!isOff && (path.length <= 1 || (value !== undefined && path.length <= 3))}
       aside={
         isOff && !form.isLocked(field) ? (
           <Button

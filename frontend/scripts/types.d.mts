@@ -1,0 +1,1 @@
+export declare function typesOf(openapi: string): Promise<string>;
