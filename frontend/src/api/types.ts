@@ -108,7 +108,8 @@ export interface Catalog {
   algorithms: Record<string, AlgorithmInfo[]>;
   rewards?: NamedSchema[];
   tasks?: NamedSchema[];
-  architectures?: (string | NamedSchema)[];
+  architectures?: { name: string; title: string; description?: string }[];
+  hardware?: { name: string; title: string; description?: string }[];
   levels: string[];
   schema: Record<string, JsonSchema>;
   codes?: Record<string, string>;

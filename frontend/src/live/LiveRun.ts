@@ -62,7 +62,8 @@ export class LiveRun {
       if (topic === "status") topics.add("lines");
       if (step !== this.state.step || topic === "spans") topics.add("gauges");
     }
-    if (topics.has("status") && this.run && this.state.state) {
+    // While the past is read, the run as the server told it is newer.
+    if (topics.has("status") && this.run && this.state.state && this.connection === "live") {
       const { state, message, error } = this.state;
       this.run = { ...this.run, state, message, error };
     }

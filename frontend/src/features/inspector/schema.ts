@@ -9,6 +9,8 @@ import { formatName } from "@/lib/format";
 import { deepEqual, isObject } from "@/lib/paths";
 
 export interface FieldFacts {
+  /** Its key in the object around it; "" for the whole. */
+  name: string;
   title: string;
   help: string;
   level: string;
@@ -143,6 +145,7 @@ function readFacts(
   const fact = (key: string) => raw[key] ?? schema[key];
   const when = fact("x-when");
   return {
+    name,
     title: name === "" ? (text(schema.title) ?? "") : formatName(name),
     help: text(raw.description) ?? text(schema.description) ?? "",
     level: text(fact("x-level")) ?? "simple",

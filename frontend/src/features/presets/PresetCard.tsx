@@ -4,17 +4,6 @@ import { formatName } from "@/lib/format";
 import { Badge } from "@/ui/Badge";
 import { RichText } from "@/ui/RichText";
 
-/** A long title says after its colon what the text should say. */
-function presetWords({ name, title, description }: LoopPreset): { title: string; text: string } {
-  const [head = "", ...rest] = (title || formatName(name)).split(": ");
-  const tail = rest.join(": ");
-  const sentence = tail === "" ? "" : `${tail.charAt(0).toUpperCase()}${tail.slice(1)}`;
-  return {
-    title: head,
-    text: [sentence.replace(/\.?$/, sentence ? "." : ""), description].filter(Boolean).join(" "),
-  };
-}
-
 interface PresetCardProps {
   preset: LoopPreset;
   isOpening: boolean;
@@ -22,38 +11,44 @@ interface PresetCardProps {
   onOpen: () => void;
 }
 
-/** What a preset is, what one learns from it, and whether this machine can run it. */
+/** What a preset is, what one learns from it, and whether this machine can run it. All of it is its button. */
 export function PresetCard({ preset, isOpening, isDisabled, onOpen }: PresetCardProps) {
-  const { title, text } = presetWords(preset);
+  const { name, title, description, tags, runnable_here: runsHere } = preset;
   return (
-    <button
-      type="button"
-      disabled={isDisabled}
-      onClick={onOpen}
-      aria-label={`Open ${title}`}
-      className="flex h-full min-h-40 w-full flex-col gap-2 rounded-3 border border-line bg-surface p-4 text-left transition-shadow hover:border-line-strong hover:shadow-2 disabled:opacity-60"
+    <article
+      aria-label={name}
+      data-disabled={isDisabled || undefined}
+      className="relative flex h-full min-h-40 flex-col rounded-3 border border-line bg-surface p-4 transition-shadow has-focus-visible:border-focus hover:border-line-strong hover:shadow-2 data-disabled:opacity-60"
     >
-      <span className="flex w-full items-center gap-2">
-        <span className="min-w-0 flex-1 truncate font-semibold text-base" title={title}>
-          {title}
-        </span>
-        {isOpening ? <LoaderCircle size={14} className="animate-spin text-muted" /> : null}
-      </span>
-      <span className="line-clamp-4 flex-1 text-muted text-sm">
-        <RichText text={text} />
-      </span>
-      <span className="flex flex-wrap items-center gap-1">
-        {preset.runnable_here === undefined ? null : preset.runnable_here ? (
+      <h3 className="flex items-start gap-2 font-semibold text-base leading-5">
+        <button
+          type="button"
+          disabled={isDisabled}
+          onClick={onOpen}
+          className="min-w-0 flex-1 text-left after:absolute after:inset-0 after:rounded-3"
+        >
+          {title || formatName(name)}
+        </button>
+        {isOpening ? (
+          <LoaderCircle size={14} className="mt-0.5 animate-spin text-muted" aria-hidden="true" />
+        ) : null}
+      </h3>
+      <p className="truncate font-mono text-faint text-xs">{name}</p>
+      <p className="my-2 line-clamp-4 flex-1 text-muted text-sm wrap-anywhere">
+        <RichText text={description} />
+      </p>
+      <p className="flex flex-wrap items-center gap-1">
+        {runsHere === undefined ? null : runsHere ? (
           <Badge tone="success">runs here</Badge>
         ) : (
           <Badge tone="neutral" title="It can be drawn, checked and estimated on this machine">
             not on this machine
           </Badge>
         )}
-        {preset.tags?.map((tag) => (
+        {tags?.map((tag) => (
           <Badge key={tag}>{tag}</Badge>
         ))}
-      </span>
-    </button>
+      </p>
+    </article>
   );
 }

@@ -3,6 +3,7 @@ import type { Diagnostic } from "@/api/types";
 import { applyChanges } from "@/document/commands/applyChanges";
 import { useDocument } from "@/document/context";
 import { Button } from "@/ui/Button";
+import { RichText } from "@/ui/RichText";
 
 /** The repairs that one click applies; each is one undo step. */
 export function FixButtons({ problem }: { problem: Diagnostic }) {
@@ -22,7 +23,7 @@ export function FixButtons({ problem }: { problem: Diagnostic }) {
             dispatch(applyChanges, { changes: fix.changes }, { label: fix.title });
           }}
         >
-          {fix.title}
+          <RichText text={fix.title} />
         </Button>
       ))}
     </span>

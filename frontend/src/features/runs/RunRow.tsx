@@ -42,9 +42,9 @@ export function RunRow({ run }: { run: RunSummary }) {
           </span>
         )}
       </td>
-      <td className="max-w-64 truncate text-xs">
+      <td className="max-w-64 text-xs">
         {metrics.map(([name, value]) => (
-          <span key={name} className="mr-3 whitespace-nowrap">
+          <span key={name} className="block truncate">
             <span className="text-muted">{name}</span>{" "}
             <span className="tabular">{formatMetric(value)}</span>
           </span>

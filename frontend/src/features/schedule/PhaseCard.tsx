@@ -13,7 +13,7 @@ import { useSelection } from "@/session/selection";
 import { classes } from "@/ui/classes";
 import { IconButton } from "@/ui/IconButton";
 import { PortChip } from "./PortChip";
-import { listText, phaseLength } from "./phaseText";
+import { listText, phaseLength, settingName } from "./phaseText";
 
 interface PhaseCardProps {
   phase: JsonObject;
@@ -83,7 +83,7 @@ export function PhaseCard({ phase, at, isLast, progress }: PhaseCardProps) {
             className="w-full truncate text-2xs text-faint"
             title={`${path} = ${String(value)}`}
           >
-            {path.split(".").at(-1)} = {String(value)}
+            {settingName(path, overrides.map(([other]) => other))} = {String(value)}
           </span>
         ))}
       </button>

@@ -19,6 +19,14 @@ export function listText(value: Json | undefined): string {
   return value === undefined || value === null ? "" : String(value);
 }
 
+/** The last word of a path, with its node where another of the paths ends alike. */
+export function settingName(path: string, all: readonly string[]): string {
+  const words = path.split(".");
+  const last = words.at(-1) ?? path;
+  const isAlone = all.filter((other) => other.split(".").at(-1) === last).length < 2;
+  return isAlone || words[0] !== "nodes" ? last : `${words[1]} ${last}`;
+}
+
 /** A trigger or annealing in one line. */
 export function entryText(entry: JsonObject): string {
   const { when, do: action, path, from, to } = entry;

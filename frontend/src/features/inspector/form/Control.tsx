@@ -56,7 +56,7 @@ export function Control({ field, path, value, label, isRequired, onChange }: Con
     case "constant":
       return <span className="text-muted text-xs">{String(field.value)}</span>;
     case "text":
-      return <TextWidget {...shared} field={field} />;
+      return <TextWidget {...shared} field={field} isRequired={isRequired} />;
     default:
       return <JsonWidget {...shared} />;
   }

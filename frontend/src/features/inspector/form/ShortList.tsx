@@ -18,8 +18,11 @@ interface ShortListProps {
 export function ShortList({ field, item, items, isLocked, onChange }: ShortListProps) {
   const [text, setText] = useState("");
   const listId = useId();
-  const names = useSuggestions(field.widget ?? item.widget);
-  const choices = item.shape === "choice" ? item.choices.map((choice) => choice.label) : names;
+  const names = useSuggestions(field.widget ? field : item);
+  const choices =
+    item.shape === "choice"
+      ? item.choices.map((choice) => choice.label)
+      : names.map((one) => one.value);
   const open = choices.filter((choice) => !items.includes(choice));
 
   const add = (typed: string) => {

@@ -3,6 +3,7 @@ import type { Json } from "@/api/types";
 import { WIDE_CONTROL } from "@/ui/control";
 import type { Field } from "../schema";
 import { defaultText } from "../shapes";
+import { SelectWidget } from "./SelectWidget";
 import { useSuggestions } from "./useSuggestions";
 
 interface TextWidgetProps {
@@ -10,14 +11,16 @@ interface TextWidgetProps {
   label: string;
   field: Field;
   value: Json | undefined;
+  isRequired: boolean;
   isDisabled: boolean;
   onChange: (value: string | undefined) => void;
 }
 
 /** A line of text, or several; names of nodes, ports, phases and the like are suggested. */
-export function TextWidget({ id, label, field, value, isDisabled, onChange }: TextWidgetProps) {
+export function TextWidget(props: TextWidgetProps) {
+  const { id, label, field, value, isDisabled, onChange } = props;
   const listId = useId();
-  const suggestions = useSuggestions(field.widget);
+  const suggestions = useSuggestions(field);
   const shown =
     typeof value === "string"
       ? value
@@ -26,6 +29,9 @@ export function TextWidget({ id, label, field, value, isDisabled, onChange }: Te
         : JSON.stringify(value);
   const placeholder = defaultText(field);
   const write = (typed: string) => onChange(typed === "" ? undefined : typed);
+  if (field.widget === "select" && suggestions.length > 0) {
+    return <SelectWidget {...props} options={suggestions} />;
+  }
   if (field.widget === "text") {
     return (
       <textarea
@@ -58,7 +64,9 @@ export function TextWidget({ id, label, field, value, isDisabled, onChange }: Te
       {suggestions.length > 0 ? (
         <datalist id={listId}>
           {suggestions.map((one) => (
-            <option key={one} value={one} />
+            <option key={one.value} value={one.value}>
+              {one.title}
+            </option>
           ))}
         </datalist>
       ) : null}

@@ -5,37 +5,60 @@ import { phaseNames } from "@/document/phases";
 import { teachingPorts } from "@/document/teaching";
 import type { LoopDocument } from "@/document/types";
 import { isObject } from "@/lib/paths";
+import type { Field } from "../schema";
 
-const NONE: string[] = [];
+export interface Suggestion {
+  value: string;
+  /** What to call it, where its value does not say enough. */
+  title?: string;
+}
 
-/** Names that exist already and that a field with this widget may want. */
-export function useSuggestions(widget: string | null): string[] {
+const NONE: Suggestion[] = [];
+
+/** By what a field names: things that exist in the loop, or that the catalog has. */
+type Source = (catalog: Catalog, document: LoopDocument) => Suggestion[];
+
+const BY_WIDGET: Record<string, Source> = {
+  node: (_, document) => plain(Object.keys(document.nodes)),
+  port: (catalog, document) => plain(teachingPorts(catalog, document).map((port) => port.name)),
+  phase: (_, document) => plain(phaseNames(document)),
+  metrics: (catalog) =>
+    plain(Object.keys(catalog.probe_metrics ?? {}).map((name) => name.replace("@k", "@8"))),
+};
+
+/** A choice whose options are no part of the schema is told by the field's own name. */
+const BY_NAME: Record<string, Source> = {
+  pool: (_, document) => plain(poolNames(document)),
+  preset: (catalog) => (catalog.hardware ?? []).map(({ name, title }) => ({ value: name, title })),
+  architecture: (catalog) =>
+    (catalog.architectures ?? []).map(({ name, title }) => ({ value: name, title })),
+  metric: (_, document) => plain(reportedMetrics(document)),
+  best: (_, document) => plain(reportedMetrics(document)),
+};
+
+export function useSuggestions(field: Pick<Field, "widget" | "name">): Suggestion[] {
   const catalog = useCatalog();
-  const document = useDocument((state) => (widget === null ? null : state.document));
+  const source = BY_WIDGET[field.widget ?? ""] ?? BY_NAME[field.name];
+  const document = useDocument((state) => (source ? state.document : null));
   return useMemo(
-    () => (document === null || widget === null ? NONE : suggest(catalog, document, widget)),
-    [catalog, document, widget],
+    () => (source && document ? source(catalog, document) : NONE),
+    [catalog, document, source],
   );
 }
 
-function suggest(catalog: Catalog, document: LoopDocument, widget: string): string[] {
-  switch (widget) {
-    case "node":
-      return Object.keys(document.nodes);
-    case "port":
-      return teachingPorts(catalog, document).map((one) => one.name);
-    case "phase":
-      return phaseNames(document);
-    case "pool": {
-      const hardware = document.rest.hardware;
-      const pools =
-        isObject(hardware) && isObject(hardware.pools) ? Object.keys(hardware.pools) : [];
-      return pools.length > 0 ? pools : ["main"];
-    }
-    case "architecture":
-    case "model":
-      return (catalog.architectures ?? []).map((one) => (typeof one === "string" ? one : one.name));
-    default:
-      return NONE;
-  }
+function plain(values: readonly string[]): Suggestion[] {
+  return values.map((value) => ({ value }));
+}
+
+function poolNames(document: LoopDocument): string[] {
+  const { hardware } = document.rest;
+  const names = isObject(hardware) && isObject(hardware.pools) ? Object.keys(hardware.pools) : [];
+  return names.length > 0 ? names : ["main"];
+}
+
+/** "probe.accuracy": what nodes say that they measure. */
+function reportedMetrics(document: LoopDocument): string[] {
+  return Object.entries(document.nodes).flatMap(([id, node]) =>
+    Array.isArray(node.metrics) ? node.metrics.map((metric) => `${id}.${String(metric)}`) : [],
+  );
 }
