@@ -130,8 +130,9 @@ def _read_loop(name: str, path: Path) -> LoopPreset:
     comment = _leading_comment(text)
     tags = [line for line in comment if line.lower().startswith("tags:")]
     prose = [line for line in comment if line not in tags]
-    title = prose[0].rstrip(".") if prose else name.replace("-", " ").capitalize()
-    description = " ".join(prose[1:]) or _description_field(text)
+    head, _, rest = " ".join(prose).partition(": ")
+    title = head.rstrip(".") or name.replace("-", " ").capitalize()
+    description = _description_field(text) or rest
     return LoopPreset(
         name=name,
         title=title,

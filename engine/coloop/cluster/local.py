@@ -8,8 +8,9 @@ from typing import Any
 
 from coloop.cluster.protocol import TICK_SECONDS, Deadlines, Tick
 from coloop.cluster.watchdog import Watchdog
-from coloop.plan.types import Plan
-from coloop.roles.host import HostSettings, PoolHost
+from coloop.errors import PlacementTimeout
+from coloop.plan.types import Plan, PoolPlan
+from coloop.roles.host import HostSettings, PoolHost, gpus_here
 
 logger = logging.getLogger(__name__)
 
@@ -29,10 +30,18 @@ class LocalCluster:
 
     def start(self) -> None:
         for pool in self._plan.pools:
-            self._threads[pool.name] = ThreadPoolExecutor(1, thread_name_prefix=f"pool-{pool.name}")
-            self._hosts[pool.name] = PoolHost(self._settings[pool.name])
-        for pool in self._plan.pools:
-            self.call(pool.name, "build")
+            _check_capacity(pool)
+        try:
+            for pool in self._plan.pools:
+                self._threads[pool.name] = ThreadPoolExecutor(
+                    1, thread_name_prefix=f"pool-{pool.name}"
+                )
+                self._hosts[pool.name] = PoolHost(self._settings[pool.name])
+            for pool in self._plan.pools:
+                self.call(pool.name, "build")
+        except BaseException:
+            self.close()
+            raise
 
     def call(self, pool: str, method: str, *arguments: Any) -> Any:
         host = self._hosts[pool]
@@ -62,3 +71,12 @@ class LocalCluster:
             threads.shutdown(wait=True, cancel_futures=True)
         self._hosts.clear()
         self._threads.clear()
+
+
+def _check_capacity(pool: PoolPlan) -> None:
+    there = gpus_here()
+    if pool.gpus > there:
+        raise PlacementTimeout(
+            f"pool {pool.name} wants {pool.gpus} GPU, this machine has {there}; choose another "
+            "`hardware.preset`, or run on a cluster"
+        )

@@ -12,6 +12,7 @@ has a deadline. Nothing here calls `ray stop`; what was started is ended by its 
 import logging
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import ray
@@ -133,7 +134,12 @@ class RayCluster:
             polled, poll = self._poll(pool, host, polled)
             watchdog.seen(poll)
             if self._tick is not None and self._tick(poll):
-                host.interrupt.remote()
+                self._interrupt(host)
+
+    def _interrupt(self, host: Any) -> None:
+        """Waits until the host knows, so that what is called next is not hit by an old wish."""
+        with suppress(RayActorError):
+            ray.get(host.interrupt.remote(), timeout=self._deadlines.start_seconds)
 
     def _poll(self, pool: str, host: Any, pending: Any) -> tuple[Any, Any]:
         pending = pending if pending is not None else host.poll.remote()

@@ -57,6 +57,11 @@ class HostSettings:
     device: str = "cpu"
 
 
+def gpus_here() -> int:
+    """GPUs that this process can use."""
+    return torch.cuda.device_count()
+
+
 class PoolHost:
     """See the module."""
 

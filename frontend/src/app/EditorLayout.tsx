@@ -63,7 +63,8 @@ export function EditorLayout() {
             </div>
           </main>
           {isDockOpen ? (
-            <div
+            <section
+              aria-label="Lower panel"
               className="relative shrink-0 border-line border-t bg-surface"
               style={{ height: dockHeight }}
             >
@@ -76,11 +77,15 @@ export function EditorLayout() {
                 onResize={(size) => set({ dockHeights: { ...dockHeights, [dockTab]: size } })}
               />
               <EditorDock />
-            </div>
+            </section>
           ) : null}
         </div>
         {isInspectorOpen ? (
-          <div className="relative shrink-0 border-line border-l" style={{ width }}>
+          <aside
+            aria-label="Settings"
+            className="relative shrink-0 border-line border-l"
+            style={{ width }}
+          >
             <Resizer
               label="Width of the settings"
               grows="left"
@@ -90,7 +95,7 @@ export function EditorLayout() {
               onResize={(size) => set({ inspectorWidth: size })}
             />
             <Inspector />
-          </div>
+          </aside>
         ) : null}
       </div>
       <StatusBar />

@@ -55,6 +55,7 @@ describe("a watched run", () => {
   it("the state of the run follows its events at once", () => {
     const live = new LiveRun("r");
     live.setRun(aRun({ state: "starting" }));
+    live.setConnection("live");
 
     live.applyEvents([
       {

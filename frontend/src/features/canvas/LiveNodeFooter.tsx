@@ -26,12 +26,15 @@ export function LiveNodeFooter({ node }: { node: string }) {
     null,
   );
   const isBottleneck = useIsBottleneck(node);
+  const isOver = useLive("status", (live) => live.connection === "ended", false);
   const hasNumbers = samples !== null || tokens !== null;
 
   return (
     <footer className="loop-node-live tabular">
       <span className="truncate" title="Rows and tokens a second over the last steps">
-        {hasNumbers ? null : <span className="text-faint">no rate yet</span>}
+        {hasNumbers ? null : (
+          <span className="text-faint">{isOver ? "no rate" : "no rate yet"}</span>
+        )}
         {samples === null ? null : formatRate(samples, "rows")}
         {samples !== null && tokens !== null ? " · " : null}
         {tokens === null ? null : formatRate(tokens, "tok")}

@@ -5,7 +5,7 @@ import { useLive, useLiveRun } from "@/live/hooks";
 import { usePreferences } from "@/session/preferences";
 import { Button } from "@/ui/Button";
 import { WIDE_CONTROL } from "@/ui/control";
-import { Empty } from "@/ui/States";
+import { Empty, Loading } from "@/ui/States";
 import { ChartPanel } from "./ChartPanel";
 import { metricInfo, orderMetrics, SHOWN_AT_FIRST } from "./order";
 
@@ -27,8 +27,10 @@ export function ChartsPanel() {
         .join(";"),
     "",
   );
+  const isLoading = useLive("status", (run) => run.connection === "loading", false);
   if (!live) return null;
   if (known === "") {
+    if (isLoading) return <Loading label="Loading the curves" rows={4} />;
     return (
       <Empty icon={<ChartLine size={24} />} title="No numbers yet">
         Curves appear with the first step that learns or the first evaluation.

@@ -31,7 +31,7 @@ export function Connections({ node }: { node: string }) {
 
   return (
     <section aria-label="Connections" className="mt-2 border-line border-t pt-2">
-      <h3 className="py-1 font-medium text-xs">Connections</h3>
+      <h2 className="py-1 font-medium text-xs">Connections</h2>
       {own.length === 0 ? <p className="text-muted text-xs">Not connected yet.</p> : null}
       <ul>
         {own.map(({ edge, key }) => (

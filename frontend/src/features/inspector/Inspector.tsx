@@ -11,12 +11,12 @@ import { useFieldFocus } from "./useFieldFocus";
 
 /** The settings of what is selected; of the loop where nothing is. */
 export function Inspector() {
-  const panel = useRef<HTMLElement>(null);
+  const panel = useRef<HTMLDivElement>(null);
   useFieldFocus(panel);
   return (
-    <aside ref={panel} aria-label="Settings" className="flex h-full min-h-0 flex-col bg-surface">
+    <div ref={panel} className="flex h-full min-h-0 flex-col bg-surface">
       <Chosen />
-    </aside>
+    </div>
   );
 }
 

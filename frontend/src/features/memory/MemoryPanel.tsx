@@ -66,17 +66,17 @@ function GpuRow({ group, colorOf }: { group: GpuGroup; colorOf: (part: string) =
   return (
     <div>
       <div className="mb-1 flex items-baseline gap-2 text-xs">
-        <b className="truncate">{groupName(group)}</b>
+        <b className="whitespace-nowrap">{groupName(group)}</b>
         <span className="truncate text-muted">
           {shown ? `worst in ${shown}` : "nothing runs here"}
         </span>
         <span className="flex-1" />
         {gpu.fits ? null : (
-          <span className="flex items-center gap-1 font-medium text-error">
+          <span className="flex items-center gap-1 whitespace-nowrap font-medium text-error">
             <TriangleAlert size={13} /> over by {formatBytes(gpu.peak_bytes - gpu.usable_bytes)}
           </span>
         )}
-        <span className="tabular">
+        <span className="tabular whitespace-nowrap">
           {formatBytes(used)}{" "}
           <span className="text-muted">of {formatBytes(gpu.usable_bytes)} usable</span>
         </span>

@@ -63,7 +63,7 @@ export function Palette() {
         ) : null}
         {shown.map((group) => (
           <section key={group.name} className="mb-3">
-            <h3 className="px-1 pb-1 font-medium text-faint text-xs">{group.title}</h3>
+            <h2 className="px-1 pb-1 font-medium text-faint text-xs">{group.title}</h2>
             <ul className="flex flex-col gap-0.5">
               {group.kinds.map((kind) => (
                 <li key={kind.kind}>

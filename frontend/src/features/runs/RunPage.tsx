@@ -84,7 +84,8 @@ function Run({ onResumed }: { onResumed: () => void }) {
           <RunEditBar />
         </main>
         {hasSelection ? (
-          <div
+          <aside
+            aria-label="Settings"
             className="relative shrink-0 border-line border-l"
             style={{ width: isNarrow ? 300 : inspectorWidth }}
           >
@@ -97,10 +98,11 @@ function Run({ onResumed }: { onResumed: () => void }) {
               onResize={(size) => set({ inspectorWidth: size })}
             />
             <Inspector />
-          </div>
+          </aside>
         ) : null}
       </div>
-      <div
+      <section
+        aria-label="Lower panel"
         className="relative max-h-[70vh] shrink-0 border-line border-t bg-surface"
         style={{ height: dockHeight }}
       >
@@ -113,7 +115,7 @@ function Run({ onResumed }: { onResumed: () => void }) {
           onResize={(size) => set({ runDockHeight: size })}
         />
         <RunDock />
-      </div>
+      </section>
       <ShortcutSheet actions={actions} />
       <Commands actions={actions} />
     </div>

@@ -49,10 +49,9 @@ export function RunProgress() {
   const node = bottleneck?.split(".")[0] ?? null;
 
   return (
-    <div
+    <section
       className="flex h-9 shrink-0 items-center gap-4 border-line border-b bg-surface px-3 text-xs"
       aria-label="Progress"
-      role="group"
     >
       {waiting ? (
         <span role="status" className="flex items-center gap-1.5 whitespace-nowrap text-muted">
@@ -113,7 +112,7 @@ export function RunProgress() {
           </span>
         </button>
       ) : null}
-    </div>
+    </section>
   );
 }
 

@@ -26,7 +26,7 @@ export function SampleDetail({ row }: { row: SampleRow }) {
       <div className="grid gap-3 lg:grid-cols-2">
         {TEXTS.filter((name) => row[name] !== undefined && row[name] !== null).map((name) => (
           <section key={name} className="min-w-0">
-            <h4 className="pb-1 text-muted text-xs">{formatName(name)}</h4>
+            <h2 className="pb-1 text-muted text-xs">{formatName(name)}</h2>
             <pre className="max-h-72 overflow-auto whitespace-pre-wrap break-words rounded-2 border border-line bg-surface p-2 font-mono text-xs">
               {sampleText(row[name])}
             </pre>

@@ -44,7 +44,7 @@ export function EntryList({ list, title, hint }: EntryListProps) {
   return (
     <section aria-label={title} className="mb-3">
       <header className="flex h-6 items-center">
-        <h3 className="flex-1 font-medium text-xs">{title}</h3>
+        <h2 className="flex-1 font-medium text-xs">{title}</h2>
         {isReadonly ? null : (
           <IconButton label={`Add to ${title.toLowerCase()}`} size="small" onClick={add}>
             <Plus size={14} />

@@ -83,7 +83,11 @@ export function PhaseCard({ phase, at, isLast, progress }: PhaseCardProps) {
             className="w-full truncate text-2xs text-faint"
             title={`${path} = ${String(value)}`}
           >
-            {settingName(path, overrides.map(([other]) => other))} = {String(value)}
+            {settingName(
+              path,
+              overrides.map(([other]) => other),
+            )}{" "}
+            = {String(value)}
           </span>
         ))}
       </button>

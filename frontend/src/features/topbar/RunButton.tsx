@@ -8,6 +8,9 @@ import { formatPlural } from "@/lib/format";
 import { Button } from "@/ui/Button";
 import { Tooltip } from "@/ui/Tooltip";
 
+/** What can be drawn, checked and estimated, but not run by this version. */
+const REFUSED = "run.not_yet_runnable";
+
 /** Starts the loop. Where it cannot, it says why. */
 export function RunButton() {
   const reason = useReason();
@@ -42,9 +45,14 @@ function useReason(): string | null {
   const isBroken = useSync((state) => state.brokenText !== null);
   const isOffline = useSync((state) => state.checkStatus === "offline");
   const isEmpty = useDocument((state) => Object.keys(state.document.nodes).length === 0);
+  const refusal = useSync(
+    (state) => state.check?.report.diagnostics.find((one) => one.code === REFUSED)?.message ?? null,
+  );
   if (isBroken) return "The text does not read. Mend or discard it first.";
   if (isEmpty) return "There is nothing to run yet.";
   if (isOffline) return "The server does not answer.";
   if (errors > 0) return `${formatPlural(errors, "error")} to mend first.`;
+  if (refusal !== null)
+    return refusal.charAt(0).toUpperCase() + refusal.slice(1).replaceAll("`", "");
   return null;
 }

@@ -1,0 +1,236 @@
+"""What every cluster promises: the same roles, in this process or on Ray."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from coloop.cluster import Cluster, Deadlines
+from coloop.cluster.local import LocalCluster
+from coloop.errors import (
+    CheckpointError,
+    ModelUnavailable,
+    PlacementTimeout,
+    RequestRefused,
+    StageStalled,
+    StopRequested,
+    WorkerDied,
+)
+from coloop.plan.compile import compile_plan
+from coloop.plan.types import Plan
+from coloop.roles.host import HostSettings, PoolHost
+from coloop.roles.messages import Poll, PromptRequest, Sampling
+from coloop.spec.io import parse
+
+LOOP = """
+coloop: 1
+name: small
+nodes:
+  problems: {kind: dataset, source: {type: task, task: arithmetic, size: 4}, rows_per_step: 2}
+  actor:
+    kind: actor
+    model: {type: scratch, architecture: tiny-qwen3}
+    rollout: {completions_per_prompt: 2, max_new_tokens: 4}
+    algorithm: {name: grpo}
+  exact: {kind: reward, source: {type: builtin, name: exact_match}}
+edges:
+  - problems.rows -> actor.prompts
+  - actor.rollouts -> exact.rollouts
+  - exact.scores -> actor.rewards
+schedule: {steps: 1}
+hardware: {preset: cpu}
+"""
+PRETRAINED = LOOP.replace(
+    "type: scratch, architecture: tiny-qwen3", "type: pretrained, path: ./nowhere"
+)
+BOTH = ["local", pytest.param("ray", marks=pytest.mark.ray)]
+ONE = PromptRequest(id="a", prompt="1+1=", seeds=(1, 2))
+SHORT = Sampling(max_new_tokens=4)
+LONG = Sampling(max_new_tokens=400)
+
+
+def build(kind: str, root: Path, text: str = LOOP, **changes: Any) -> Cluster:
+    """A cluster that has not started yet."""
+    spec = parse(text).spec
+    assert spec is not None
+    plan: Plan = compile_plan(spec)
+    deadlines = changes.pop("deadlines", Deadlines(placement_seconds=20.0))
+    plan = plan.model_copy(
+        update={"pools": tuple(pool.model_copy(update=changes) for pool in plan.pools)}
+    )
+    settings = {
+        pool.name: HostSettings(spec=spec, weights=plan.weights, root=root, seed=0, threads=1)
+        for pool in plan.pools
+    }
+    if kind == "local":
+        return LocalCluster(plan, settings, deadlines)
+    from coloop.cluster.ray_cluster import RayCluster
+
+    return RayCluster(plan, settings, run_id=f"test-{root.name}", deadlines=deadlines)
+
+
+@pytest.fixture(scope="module", params=BOTH)
+def cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
+    """A started cluster, one for all tests of a kind."""
+    if request.param == "ray":
+        request.getfixturevalue("local_ray")
+    built = build(request.param, tmp_path_factory.mktemp("cluster"))
+    built.start()
+    yield built
+    built.close()
+
+
+@pytest.fixture(autouse=True)
+def no_tick(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Nobody listens when a test begins."""
+    yield
+    if "cluster" in request.fixturenames:
+        request.getfixturevalue("cluster").on_tick(None)
+
+
+def long_work() -> tuple[Any, ...]:
+    """Arguments of a call that takes seconds."""
+    requests = [
+        PromptRequest(id=f"r{n}", prompt=f"{n}+1=", seeds=tuple(range(n, n + 40)))
+        for n in range(100, 110)
+    ]
+    return ("main", "generate", "actor", "actor", requests, LONG)
+
+
+def test_a_call_gives_what_the_host_gives(cluster: Cluster) -> None:
+    completions, version = cluster.call("main", "generate", "actor", "actor", [ONE], SHORT)
+
+    assert version == 0
+    assert [len(texts) for texts in completions] == [2]
+    assert all(1 <= len(one.tokens.token_ids) <= 4 for one in completions[0])
+    assert cluster.call("main", "generate", "actor", "actor", [ONE], SHORT)[0] == completions
+
+
+def test_an_error_crosses_the_boundary_with_its_type(cluster: Cluster, tmp_path: Path) -> None:
+    too_long = PromptRequest(id="row-7", prompt="1+" * 400, seeds=(1,))
+
+    with pytest.raises(RequestRefused, match="row-7"):
+        cluster.call("main", "generate", "actor", "actor", [too_long], SHORT)
+    with pytest.raises(CheckpointError, match="actor"):
+        cluster.call("main", "load", str(tmp_path))
+    with pytest.raises(KeyError):
+        cluster.call("main", "version", "nobody")
+    assert cluster.call("main", "version", "actor") == 0
+
+
+def test_who_waits_sees_how_far_it_is_and_may_ask_to_give_up(cluster: Cluster) -> None:
+    seen: list[Poll] = []
+
+    def tick(poll: Poll | None) -> bool:
+        if poll is not None and poll.total:
+            seen.append(poll)
+        return len(seen) >= 2
+
+    cluster.on_tick(tick)
+    began = time.monotonic()
+
+    with pytest.raises(StopRequested):
+        cluster.call(*long_work())
+
+    assert time.monotonic() - began < 20
+    assert seen[-1].total == 400
+    assert seen[-1].unit == "rows"
+    assert seen[-1].rss_bytes > 0
+
+
+def test_an_old_wish_does_not_hit_the_next_call(cluster: Cluster) -> None:
+    wishes = iter([True, True, False])
+    cluster.on_tick(lambda poll: next(wishes, False))
+
+    with pytest.raises(StopRequested):
+        cluster.call(*long_work())
+    completions, _ = cluster.call("main", "generate", "actor", "actor", [ONE], SHORT)
+
+    assert len(completions[0]) == 2
+
+
+def test_what_was_saved_is_loaded_again(cluster: Cluster, tmp_path: Path) -> None:
+    cluster.call("main", "save", str(tmp_path))
+
+    cluster.call("main", "load", str(tmp_path))
+
+    assert (tmp_path / "actor" / "model.safetensors").exists()
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_a_pool_that_is_too_large_is_refused_at_once(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if kind == "ray":
+        request.getfixturevalue("local_ray")
+    built = build(kind, tmp_path, gpus=4)
+    began = time.monotonic()
+
+    with pytest.raises(PlacementTimeout, match=r"pool main wants .* GPU, .* has 0"):
+        built.start()
+
+    assert time.monotonic() - began < 5
+    built.close()
+
+
+@pytest.mark.parametrize("kind", BOTH)
+def test_a_start_that_fails_leaves_nothing_behind(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if kind == "ray":
+        request.getfixturevalue("local_ray")
+    built = build(kind, tmp_path, PRETRAINED)
+
+    with pytest.raises(ModelUnavailable, match="nowhere"):
+        built.start()
+
+    with pytest.raises(KeyError):
+        built.call("main", "version", "actor")
+    built.close()
+
+
+def test_a_call_without_progress_is_named_after_its_deadline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(PoolHost, "version", lambda host, member: time.sleep(3))
+    built = build("local", tmp_path, deadlines=Deadlines(stalled_after_seconds=0.3))
+    built.start()
+    built.on_tick(lambda poll: False)
+
+    with pytest.raises(StageStalled, match="main: version: no progress for 0 s"):
+        built.call("main", "version", "actor")
+
+    built.close()
+
+
+@pytest.mark.ray
+def test_a_worker_that_dies_is_named(tmp_path: Path, local_ray: None) -> None:
+    built = build("ray", tmp_path)
+    before = set(workers())
+    built.start()
+    [worker] = [process for process in workers() if process not in before]
+    has_killed = []
+
+    def kill(poll: Poll | None) -> bool:
+        if not has_killed:
+            has_killed.append(True)
+            worker.kill()
+        return False
+
+    built.on_tick(kill)
+
+    with pytest.raises(WorkerDied, match="pool main: its worker process ended"):
+        built.call(*long_work())
+
+    built.close()
+
+
+def workers() -> list[psutil.Process]:
+    """Ray's processes that hold a pool."""
+    family = psutil.Process().children(recursive=True)
+    return [process for process in family if "PoolHost" in " ".join(process.cmdline())]
