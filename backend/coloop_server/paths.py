@@ -51,9 +51,18 @@ class Roots:
 
     def check_spec(self, spec: BaseModel) -> None:
         """Refuse a spec of which any path leads outside."""
+        for _, refusal in self.outside(spec):
+            raise refusal
+
+    def outside(self, spec: BaseModel) -> Iterator[tuple[str, NotAllowed]]:
+        """Every (field, refusal) of a path that leads outside."""
         for field, text in spec_paths(spec):
-            if URL_MARK not in text or text.startswith("file:"):
+            if URL_MARK in text and not text.startswith("file:"):
+                continue
+            try:
                 self.check(text.removeprefix("file://"), field)
+            except NotAllowed as refusal:
+                yield field, refusal
 
     def base_for(self, spec: BaseModel) -> Path:
         """The root below which most of the relative paths of a spec exist."""

@@ -201,7 +201,7 @@ def test_a_preset_finds_its_own_data_wherever_the_server_stands(
     assert answer["report"]["ok"] is True, answer["report"]
 
 
-def test_a_check_looks_at_no_file_outside_of_the_roots(
+def test_a_check_names_what_lies_outside_of_the_roots_and_does_not_look_at_it(
     client: TestClient, settings: Settings, loop: str, tmp_path: Path
 ) -> None:
     (tmp_path / "secret.jsonl").write_text('{"prompt": "1", "answer": "2"}\n')
@@ -212,10 +212,15 @@ def test_a_check_looks_at_no_file_outside_of_the_roots(
 
     seen = client.post("/api/check", json={"yaml": inside}).json()
     unseen = client.post("/api/check", json={"yaml": outside}).json()
+    secret = client.post(
+        "/api/check", json={"yaml": outside.replace("none.jsonl", "secret.jsonl")}
+    ).json()
 
-    assert seen["report"]["ok"] is False
-    assert "none.jsonl" in str(seen["report"])
-    assert "none.jsonl" not in str(unseen["report"])
+    assert [found["code"] for found in seen["report"]["diagnostics"]] == ["data.missing_file"]
+    [finding] = unseen["report"]["diagnostics"]
+    assert (finding["code"], finding["field"]) == ("data.outside", "source.path")
+    assert finding["message"].startswith(f"'{tmp_path}/none.jsonl' lies outside of the folders")
+    assert [found["code"] for found in secret["report"]["diagnostics"]] == ["data.outside"]
 
 
 def test_the_servers_own_data_lies_in_no_root(settings: Settings, tmp_path: Path) -> None:

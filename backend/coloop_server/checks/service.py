@@ -40,12 +40,13 @@ def check(body: CheckLoop, roots: Roots) -> CheckResult:
     parsed = parse(body.yaml) if body.yaml is not None else from_dict(body.spec)
     if parsed.spec is None:
         return CheckResult(report=report_of(parsed, parsed.diagnostics), estimate=None, plan=None)
-    root = root_of(parsed.spec, roots)
+    outside = [_leads_outside(*found) for found in roots.outside(parsed.spec)]
+    root = None if outside else roots.base_for(parsed.spec)
     cost = estimate_of(parsed.spec, root)
     report = validate(parsed.spec, root=root, estimate=cost)
     plan, refusals = plan_of(parsed.spec) if report.ok else (None, [])
     return CheckResult(
-        report=report_of(parsed, (*report.diagnostics, *refusals)),
+        report=report_of(parsed, (*outside, *report.diagnostics, *refusals)),
         estimate=cost,
         plan=None if plan is None else summarise(plan),
     )
@@ -53,11 +54,19 @@ def check(body: CheckLoop, roots: Roots) -> CheckResult:
 
 def root_of(spec: LoopSpec, roots: Roots) -> Path | None:
     """Where files of the loop are looked at; nowhere when any of its paths leads outside."""
-    try:
-        roots.check_spec(spec)
-    except NotAllowed:
-        return None
-    return roots.base_for(spec)
+    return None if any(roots.outside(spec)) else roots.base_for(spec)
+
+
+def _leads_outside(path: str, refusal: NotAllowed) -> Diagnostic:
+    node, _, field = path.removeprefix("nodes.").partition(".")
+    is_of_node = path.startswith("nodes.")
+    return Diagnostic(
+        code="data.outside",
+        message=str(refusal).partition(": ")[2],
+        hint="put the file into a folder that this server may use",
+        node=node if is_of_node else None,
+        field=field if is_of_node else path,
+    )
 
 
 def estimate_of(spec: LoopSpec, root: Path | None) -> Estimate | None:

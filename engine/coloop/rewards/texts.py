@@ -111,7 +111,7 @@ def _fits(row: ScoringRow, given: options.JsonSchema) -> Score:
     text = text_of(row)
     if text is None:
         return None
-    schema = given.required if given.column is None else _schema_of(row, given.column)
+    schema = given.shape if given.column is None else _schema_of(row, given.column)
     try:
         check_schema(True if schema is None else schema)
     except SchemaProblem as problem:

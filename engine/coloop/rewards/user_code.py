@@ -51,7 +51,8 @@ def score_rows(
     Args:
         columns: lists of `count` values: prompts, completions, and every column by its name.
         on_error: `stop` raises the UserCodeError of the first row that fails; `skip_row` gives a
-            failed row None, ScoreAs its score. Code that does not load always raises.
+            failed row None, ScoreAs its score. Code that does not load always raises, and so
+            does a failure that belongs to no row: a wrong number of scores, too slow for all.
     """
     if count == 0:
         return ScoredRows(scores=[])
@@ -88,7 +89,7 @@ def _one_by_one(
                 raise UserCodeError(message, sandbox.node, row, error.traceback) from None
             failures.append(RowFailure(row=row, message=message, traceback=error.traceback))
             scores.append(on_error.score if isinstance(on_error, ScoreAs) else None)
-    if not failures and on_error == "stop":
+    if not failures:
         raise whole
     return ScoredRows(scores=scores, failures=tuple(failures), printed=sandbox.printed)
 

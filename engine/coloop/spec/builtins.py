@@ -123,8 +123,8 @@ class JsonSchema(Builtin):
     name: Literal["json_schema"]
     """The completion is JSON of a form."""
     column: Text | None = setting(None, widget="column", level="advanced")
-    """Column with the schema; null: `schema`."""
-    required: dict[str, Any] | None = setting(None, widget="text")
+    """Column with the schema; null: `shape`."""
+    shape: dict[str, Any] | None = setting(None, widget="text")
     """The schema; null: any JSON, or that of the column."""
 
 
@@ -184,7 +184,7 @@ class OneMinus(Builtin):
 
 
 class Band(Builtin):
-    """4 (s - low)(high - s) / (high - low)^2 between the bounds, else 0: most in the middle."""
+    """4 (s - low)(high - s) between the bounds, else 0: most in the middle."""
 
     name: Literal["band"]
     """Scores in the middle pay."""
@@ -254,11 +254,11 @@ class TurnAllocation(Builtin):
     name: Literal["turn_allocation"]
     """Pay a turn by what it added."""
     method: Literal["margin", "quality"] = setting("margin")
-    """`margin`: the gain over the best before; `quality`: own quality mixed with the last one's."""
+    """`margin`: the lead over the mean before; `quality`: agreement with it, in both directions."""
     alpha: Number = setting(0.5, ge=0)
     """Weight of the added term."""
-    beta: Number = setting(0.5, ge=0, level="advanced")
-    """Weight of the last turn's score (`quality`)."""
+    beta: Number = setting(0.0, ge=0, level="advanced")
+    """Weight of the writer's own last score in the conversation."""
     earlier: Literal["ancestors", "all_roles"] = setting("ancestors", level="advanced")
     """What went before: in the row's own line, or of all roles in earlier rounds."""
 

@@ -320,7 +320,7 @@ SCHEMA = {
     ],
 )
 def test_json_schema(completion: str, score: Score) -> None:
-    assert text_score("json_schema", completion, required=SCHEMA) == score
+    assert text_score("json_schema", completion, shape=SCHEMA) == score
 
 
 def test_json_schema_of_the_row_and_none_at_all() -> None:
@@ -333,7 +333,7 @@ def test_json_schema_of_the_row_and_none_at_all() -> None:
 
 def test_a_schema_that_says_what_is_not_known_is_refused() -> None:
     with pytest.raises(DataError, match=r"json_schema: schema\.\$ref is not known"):
-        text_score("json_schema", "{}", required={"$ref": "#/x"})
+        text_score("json_schema", "{}", shape={"$ref": "#/x"})
 
 
 def test_the_schema_checks_agree_with_the_reference_implementation() -> None:

@@ -366,6 +366,14 @@ def test_a_failure_of_the_whole_batch_alone_is_told_without_a_row() -> None:
         assert caught.value.row is None
 
 
+def test_a_wrong_number_of_scores_is_never_skipped() -> None:
+    with (
+        sandbox(body("return [1.0]")) as child,
+        pytest.raises(UserCodeError, match="mine: returned 1 scores for 3 rows"),
+    ):
+        score_rows(child, COLUMNS, 3, on_error="skip_row")
+
+
 def test_code_that_does_not_load_is_never_skipped() -> None:
     with sandbox("def reward(") as child, pytest.raises(UserCodeError, match="mine: SyntaxError"):
         score_rows(child, COLUMNS, 3, on_error="skip_row")
