@@ -6,6 +6,7 @@ Edges meet on the learner's own rows. What an edge delivers to a row has three v
 """
 
 from collections.abc import Hashable, Mapping, Sequence
+from itertools import compress
 
 from coloop.recipes import recipe_of
 from coloop.recipes.protocol import CreditInput, CreditOutput, EdgeScores
@@ -65,19 +66,9 @@ def _credited(
     assert isinstance(entry, RewardsAlgorithm)
     settings = resolve_rewards_algorithm(entry, max_new_tokens=section.rollout.max_new_tokens)
     reference = _by_row(call.tables("reference"))
-    missing_reference = 0
+    scored = len(kept)
     if settings.needs_reference:
-        with_reference = [row.id in reference for row in kept]
-        missing_reference = with_reference.count(False)
-        edges = [
-            EdgeScores(
-                name=edge.name,
-                weight=edge.weight,
-                scores=[s for s, has in zip(edge.scores, with_reference, strict=True) if has],
-            )
-            for edge in edges
-        ]
-        kept = [row for row, has in zip(kept, with_reference, strict=True) if has]
+        kept, edges = _with_reference(kept, edges, reference)
     groups = [group_key(row, as_tuple(section.credit.group_by)) for row in kept]
     masks = [row.tokens.loss_mask if row.tokens else [] for row in kept]
     differences = None
@@ -88,31 +79,19 @@ def _credited(
             edges=edges,
             groups=groups,
             loss_masks=masks,
-            counts=[float(row.columns.get("drawn", 1.0)) for row in kept],
+            counts=[_drawn(row) for row in kept],
             log_prob_differences=differences,
         ),
         settings,
         section.credit,
     )
-    items = tuple(
-        LearnItem(
-            id=row.id,
-            example=as_example(row),
-            group=str(group),
-            count=float(row.columns.get("drawn", 1.0)),
-            advantages=advantages,
-            reference=reference.get(row.id),
-            version=row.version,
-        )
-        for row, group, advantages in zip(kept, groups, output.advantages, strict=True)
-        if advantages is not None
-    )
+    items = _items(kept, groups, output, reference)
     sizes = [groups.count(group) for group in dict.fromkeys(groups)]
     detail |= {
         "learned": len(items),
         "groups": len(sizes),
         "group_size": max(sizes, default=0),
-        "without_reference": missing_reference,
+        "without_reference": scored - len(kept),
         "versions": sorted({row.version for row in kept}),
     }
     return Outcome(
@@ -122,6 +101,44 @@ def _credited(
         alerts=list(output.alerts),
         outputs={"credited": Table(rows=_credited_rows(node, kept, output))},
     )
+
+
+def _with_reference(
+    rows: list[Row], edges: list[EdgeScores], reference: Mapping[str, list[float]]
+) -> tuple[list[Row], list[EdgeScores]]:
+    """The rows of which the reference knows the log-probs, and their scores."""
+    has = [row.id in reference for row in rows]
+    return list(compress(rows, has)), [
+        EdgeScores(name=edge.name, weight=edge.weight, scores=list(compress(edge.scores, has)))
+        for edge in edges
+    ]
+
+
+def _items(
+    rows: Sequence[Row],
+    groups: Sequence[Hashable],
+    output: CreditOutput,
+    reference: Mapping[str, list[float]],
+) -> tuple[LearnItem, ...]:
+    """What the learner gets; rows without an advantage teach nothing."""
+    return tuple(
+        LearnItem(
+            id=row.id,
+            example=as_example(row),
+            group=str(group),
+            count=_drawn(row),
+            advantages=advantages,
+            reference=reference.get(row.id),
+            version=row.version,
+        )
+        for row, group, advantages in zip(rows, groups, output.advantages, strict=True)
+        if advantages is not None
+    )
+
+
+def _drawn(row: Row) -> float:
+    """How often a filter that draws again has drawn the row."""
+    return float(row.columns.get("drawn", 1.0))
 
 
 def _credited_rows(node: str, rows: Sequence[Row], output: CreditOutput) -> tuple[Row, ...]:

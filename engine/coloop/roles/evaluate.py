@@ -1,6 +1,5 @@
 """Metrics of rows: scores grade, selectors choose among k, labels are the truth to compare with;
-with `of`, the
-loss and accuracy of teaching ports without learning."""
+with `of`, the loss and accuracy of teaching ports without learning."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
