@@ -9,6 +9,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := .make
+WORKERS ?= -n logical --maxprocesses 4 --dist loadgroup
 STATIC := backend/coloop_server/_static
 WEB_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/tsconfig.json -type f 2>/dev/null)
 
@@ -25,7 +26,7 @@ setup: $(STAMPS)/dev $(STAMPS)/web ## Set up everything and start nothing
 test: $(STAMPS)/dev $(STAMPS)/web chromium lint test-web test-python test-e2e ## Set up everything and run all tests
 
 test-python: $(STAMPS)/dev ## Python tests, without browser and slow ones
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "not slow and not e2e and not network" $(PYTEST)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(WORKERS) -m "not slow and not e2e and not network" $(PYTEST)
 
 test-web: $(STAMPS)/web-deps ## Front-end types, lint, unit tests
 	@cd frontend && npm run --silent lint && npm run --silent test

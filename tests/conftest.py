@@ -18,6 +18,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With several workers (`-n`) a file stays in one of them; so do all files that want Ray."""
+    with_ray = {item.path for item in items if item.get_closest_marker("ray")}
+    for item in items:
+        group = "ray" if item.path in with_ray else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 @pytest.fixture
 def update_golden(request: pytest.FixtureRequest) -> bool:
     """Whether golden files are to be written instead of compared."""

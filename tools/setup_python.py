@@ -1,10 +1,8 @@
 """Make the virtual environment and install coloop into it, with every version from the lock.
 
 torch comes first, because an open range would bring gigabytes of CUDA packages to a machine without
-a GPU:
-from `COLOOP_TORCH_INDEX` when it is set; else, where there is no NVIDIA GPU and no folder of local
-wheels, from
-PyTorch's public CPU index if it answers; else from where pip looks by default.
+a GPU: from `COLOOP_TORCH_INDEX` when it is set; else, where there is no NVIDIA GPU and no folder of
+local wheels, from PyTorch's public CPU index if it answers; else from where pip looks by default.
 """
 
 import argparse

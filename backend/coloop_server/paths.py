@@ -16,6 +16,9 @@ from pydantic import BaseModel
 from coloop_server.errors import NotAllowed
 
 URL_MARK = "://"
+REMOTE = frozenset({"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "adl", "hdfs", "oss", "hf"})
+"""Addresses that lead to another machine. Others (`local:`, chains such as `zip::`) may lead to
+files of this one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +42,9 @@ class Roots:
 
     def check(self, text: str, what: str) -> Path:
         """The path that a client named, as long as it lies inside the roots."""
-        path = self.allowed[0] / (Path.home() / text[2:] if text.startswith("~/") else text)
-        if "\0" in text or not self.admits(path):
+        local = text.removeprefix("file://")
+        path = self.allowed[0] / (Path.home() / local[2:] if local.startswith("~/") else local)
+        if "\0" in text or URL_MARK in local or not self.admits(path):
             raise NotAllowed(
                 "path.outside",
                 f"{what}: {text!r} lies outside of the folders that this server may use "
@@ -57,10 +61,11 @@ class Roots:
     def outside(self, spec: BaseModel) -> Iterator[tuple[str, NotAllowed]]:
         """Every (field, refusal) of a path that leads outside."""
         for field, text in spec_paths(spec):
-            if URL_MARK in text and not text.startswith("file:"):
+            scheme, mark, _ = text.partition(URL_MARK)
+            if mark and scheme in REMOTE:
                 continue
             try:
-                self.check(text.removeprefix("file://"), field)
+                self.check(text, field)
             except NotAllowed as refusal:
                 yield field, refusal
 

@@ -130,9 +130,9 @@ def _read_loop(name: str, path: Path) -> LoopPreset:
     comment = _leading_comment(text)
     tags = [line for line in comment if line.lower().startswith("tags:")]
     prose = [line for line in comment if line not in tags]
-    head, _, rest = " ".join(prose).partition(": ")
-    title = head.rstrip(".") or name.replace("-", " ").capitalize()
-    description = _description_field(text) or rest
+    head, *rest = re.split(r": |\.(?:\s|$)", " ".join(prose), maxsplit=1)
+    title = head or name.replace("-", " ").capitalize()
+    description = _description_field(text) or "".join(rest)
     return LoopPreset(
         name=name,
         title=title,

@@ -223,6 +223,26 @@ def test_a_check_names_what_lies_outside_of_the_roots_and_does_not_look_at_it(
     assert [found["code"] for found in secret["report"]["diagnostics"]] == ["data.outside"]
 
 
+@pytest.mark.parametrize(
+    ("storage", "codes"),
+    [
+        ("s3://bucket/runs", []),
+        ("file:///etc", ["data.outside"]),
+        ("local:///etc", ["data.outside"]),
+        ("simplecache::file:///etc", ["data.outside"]),
+        ("../elsewhere", ["data.outside"]),
+    ],
+)
+def test_storage_leads_to_another_machine_or_stays_inside(
+    storage: str, codes: list[str], client: TestClient, loop: str
+) -> None:
+    text = f"{loop}\nrun: {{storage: '{storage}'}}\n"
+
+    report = client.post("/api/check", json={"yaml": text}).json()["report"]
+
+    assert [found["code"] for found in report["diagnostics"]] == codes
+
+
 def test_the_servers_own_data_lies_in_no_root(settings: Settings, tmp_path: Path) -> None:
     roots = settings.model_copy(update={"allowed_roots": (tmp_path,)}).roots
 

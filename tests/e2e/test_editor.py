@@ -341,7 +341,7 @@ def test_a_preset_of_the_gallery_opens_as_a_loop_of_its_own(
     expect(gallery.get_by_role("listitem")).to_have_count(len(list(PRESETS.glob("*.yaml"))))
     gallery.get_by_label("Filter presets").fill("two-halves")
     expect(gallery.get_by_role("listitem")).to_have_count(1)
-    gallery.get_by_role("button", name=re.compile("^Open")).click()
+    gallery.get_by_role("article", name="two-halves").get_by_role("button").click()
 
     expect(page.get_by_label("Name of the loop")).to_have_value("two-halves")
     expect(gallery).to_be_hidden()

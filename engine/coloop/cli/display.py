@@ -1,6 +1,5 @@
 """A run in the terminal: phase, steps, rates, the last metrics, alerts. It reads events and gauges
-as anyone
-else does, so a run that is watched later looks the same as one that was just started."""
+as anyone else does, so a run that is watched later looks the same as one that was just started."""
 
 import json
 from collections.abc import Mapping

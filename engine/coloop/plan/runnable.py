@@ -70,8 +70,6 @@ def check_runs(spec: LoopSpec) -> list[Diagnostic]:
         if pool.workers > 1:
             what = f"more than one process in a pool (`{pool.name}` has {pool.workers})"
             found.append(_refusal(what, field="hardware"))
-    if spec.run.storage is not None and "://" in spec.run.storage:
-        found.append(_refusal("`run.storage` at an address", field="run.storage"))
     return found
 
 

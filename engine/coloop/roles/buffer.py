@@ -111,7 +111,6 @@ class BufferRole:
         return self._read(call) if call.verb == "read" else self._write(call)
 
     # --- read
-    # ---------------------------------------------------------------------------------------
 
     def _read(self, call: Call) -> Outcome:
         self._seed(call)
@@ -238,7 +237,6 @@ class BufferRole:
         memory.seeded = is_full or len(fresh) < len(rows)
 
     # --- write
-    # --------------------------------------------------------------------------------------
 
     def _write(self, call: Call) -> Outcome:
         section, memory = self._section, self._memory
@@ -320,7 +318,6 @@ class BufferRole:
         memory.entries = kept[::-1]
 
     # --- resume
-    # -------------------------------------------------------------------------------------
 
     def remember(self) -> _Memory:
         return self._memory.copy()

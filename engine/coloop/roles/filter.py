@@ -1,6 +1,5 @@
 """Keeps rows by rules, removes them from its own outputs and from nothing else; with `fill` it says
-whether it
-has enough yet."""
+whether it has enough yet."""
 
 import random
 from collections.abc import Hashable, Mapping, Sequence
@@ -136,12 +135,10 @@ class FilterRole(Stateless):
         return runners
 
     # --- refills
-    # ------------------------------------------------------------------------------------
 
     def has_enough(self, tables: Mapping[tuple[str, str], Table], first_pass: int) -> bool:
         """Whether what was kept so far is what `fill` asks for; `first_pass`: rows at the input of
-        the
-        source in the first pass."""
+        the source in the first pass."""
         fill = self._section.fill
         rows = self._kept_rows(tables)
         if fill is None:

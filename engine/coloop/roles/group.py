@@ -1,6 +1,5 @@
 """A weights group at work: one update from everything that its roles' live ports bring, then new
-weights for
-its rollout engine."""
+weights for its rollout engine."""
 
 from collections.abc import Mapping
 from dataclasses import asdict

@@ -75,8 +75,7 @@ class Holder:
 
     def sync(self) -> Mapping[str, float]:
         """Push the weights into the engine and prove that they arrived; an engine that was never
-        asked for
-        gets them when it is built."""
+        asked for gets them when it is built."""
         if self._engine is None or self._channel is None or self._engine.version == self.version:
             return {}
         proof = self._channel.push(self.loaded.model, self._engine, version=self.version)

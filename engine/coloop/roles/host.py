@@ -75,7 +75,6 @@ class PoolHost:
         self._process = psutil.Process(os.getpid())
 
     # --- asked while something else runs
-    # ------------------------------------------------------------
 
     def poll(self) -> Poll:
         """How far the running call is."""
@@ -87,7 +86,6 @@ class PoolHost:
         self._interrupted.set()
 
     # --- the host's work
-    # ----------------------------------------------------------------------------
 
     def build(self) -> None:
         """Load or make every group's weights, sources before those that start from them."""
@@ -247,7 +245,6 @@ class PoolHost:
             holder.load(Path(folder) / name)
 
     # --- inside
-    # -------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
         self._interrupted.clear()

@@ -121,8 +121,7 @@ class Hosts(Protocol):
 @dataclass(slots=True, kw_only=True)
 class Context:
     """What roles share. `spec` is that of the moment: the file, and the values that the phase,
-    anneals,
-    triggers and edits put over it."""
+    anneals, triggers and edits put over it."""
 
     spec: LoopSpec
     lineage: Lineage

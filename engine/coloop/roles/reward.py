@@ -1,6 +1,5 @@
 """Numbers for rows: built-in rewards and the user's Python. Scores come back with the rows they
-were made for,
-and stand in those rows under the node's name."""
+were made for, and stand in those rows under the node's name."""
 
 from collections.abc import Sequence
 from pathlib import Path

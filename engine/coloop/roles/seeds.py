@@ -1,6 +1,5 @@
 """Seeds from names: `run.seed`, node, step and row decide every random draw, so the result depends
-neither on
-process counts nor on the order of arrival."""
+neither on process counts nor on the order of arrival."""
 
 import hashlib
 

@@ -1,6 +1,5 @@
 """What some wrote becomes what the next reads: joined rows, the template's program over them, and
-for `each`
-a child for every element."""
+for `each` a child for every element."""
 
 from collections.abc import Sequence
 

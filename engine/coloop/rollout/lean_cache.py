@@ -19,8 +19,7 @@ from coloop.rollout.lean_weights import Shape
 
 ALIGNMENT = 16
 """Tokens looked at come in multiples of a vector of the processor; a softmax over 15 takes ten
-times as long as
-over 16, and the rest is masked."""
+times as long as over 16, and the rest is masked."""
 
 
 def round_up(length: int) -> int:

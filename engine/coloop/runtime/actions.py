@@ -1,6 +1,5 @@
 """What happens to weights and buffers besides learning: snapshots follow, copies start, optimizers
-are reset,
-buffers are cleared; asked for by a phase's start, a group's `do` or a trigger."""
+are reset, buffers are cleared; asked for by a phase's start, a group's `do` or a trigger."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -10,19 +10,25 @@ A checkpoint is written into a folder aside and renamed when it is whole; older 
 only after that. A checkpoint without a manifest does not exist. Where the disk is full the aside
 folder is removed and the last whole checkpoint stays. A writer that was killed leaves folders
 whose names begin with a dot; who opens the checkpoints next clears them up.
+
+Where the run has a storage (`run.storage` at an address), every whole checkpoint is copied there
+as well. A copy that fails is told and costs nothing: the checkpoint lies in the run folder.
 """
 
 import json
+import logging
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from coloop.errors import CheckpointError, StorageFull
+from coloop.runtime.storage import MANIFEST, Storage
 
-MANIFEST = "manifest.json"
+logger = logging.getLogger(__name__)
+
 MANIFEST_VERSION = 1
 
 
@@ -47,10 +53,13 @@ class Checkpoint:
 class Checkpoints:
     """The checkpoints of one run."""
 
-    def __init__(self, folder: Path, keep: int) -> None:
+    def __init__(self, folder: Path, keep: int, storage: Storage | None = None) -> None:
         self._folder = folder
+        self._storage = storage
         self.keep = keep
         """Newest ones that stay."""
+        self.on_lost_copy: Callable[[str], None] = logger.warning
+        """Told why a copy did not reach the storage."""
         self._clear_up()
 
     def write(
@@ -85,6 +94,7 @@ class Checkpoints:
                 "the checkpoint before it is untouched"
             ) from error
         self._remove_old(just_written=step)
+        self._copy(final)
         return final
 
     def all(self) -> list[Checkpoint]:
@@ -98,6 +108,27 @@ class Checkpoints:
     def best(self) -> Checkpoint | None:
         found = [checkpoint for checkpoint in self.all() if checkpoint.best]
         return found[-1] if found else None
+
+    def bring_back(self) -> None:
+        """The newest copy of the storage, where it is newer than what lies here."""
+        steps = self._storage.steps() if self._storage is not None else []
+        latest = self.latest()
+        if self._storage is not None and steps and (latest is None or latest.step < steps[-1]):
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._storage.get(steps[-1], self._folder)
+
+    def _copy(self, checkpoint: Path) -> None:
+        if self._storage is None:
+            return
+        try:
+            self._storage.put(checkpoint)
+        except CheckpointError as error:
+            self.on_lost_copy(str(error))
+            return
+        here = {checkpoint.step for checkpoint in self.all()}
+        for step in self._storage.steps():
+            if step not in here:
+                self._storage.remove(step)
 
     @staticmethod
     def _is_best(path: Path) -> bool:

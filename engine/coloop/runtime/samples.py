@@ -8,6 +8,7 @@ from typing import Any
 
 from coloop.events import SampleEvent
 from coloop.runtime.executor import Unrolled
+from coloop.runtime.storage import Storage
 from coloop.tables import Row, Table
 
 FOLDER = "samples"
@@ -20,8 +21,9 @@ INTERVAL_SECONDS = 2.0
 class Samples:
     """Writes the samples folder of a run."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, storage: Storage | None = None) -> None:
         self._folder = folder
+        self._storage = storage
         self._written_at = -INTERVAL_SECONDS
 
     def of_step(self, step: int, unrolled: Unrolled) -> SampleEvent | None:
@@ -36,6 +38,8 @@ class Samples:
         path.parent.mkdir(exist_ok=True)
         lines = (json.dumps(row, ensure_ascii=False) for row in rows)
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        if self._storage is not None:
+            self._storage.put_samples(path)
         few = [_shortened(row) for row in _spread(rows, ROWS_IN_EVENT)]
         return SampleEvent(path=f"{FOLDER}/{path.name}", rows=few, step=step)
 

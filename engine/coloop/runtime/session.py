@@ -6,7 +6,6 @@ triggers.
 """
 
 import logging
-import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,23 +13,7 @@ from typing import Any
 
 from coloop.cluster import Cluster
 from coloop.errors import CheckpointError, ColoopError, SpecProblem, StopRequested, StorageFull
-from coloop.events import (
-    AlertEvent,
-    CheckpointRequest,
-    ControlRequest,
-    EditEvent,
-    EditRequest,
-    Gauges,
-    LogEvent,
-    MetricsEvent,
-    PhaseEvent,
-    Progress,
-    RunStateEvent,
-    RunStateName,
-    StageFinished,
-    StageStarted,
-    utc_now,
-)
+from coloop.events import CheckpointRequest, ControlRequest, EditRequest, RunStateName
 from coloop.plan.types import Plan, Stage
 from coloop.roles.messages import Poll
 from coloop.roles.protocol import Context, Outcome, Role
@@ -46,6 +29,7 @@ from coloop.runtime.phase_stages import PhaseStages
 from coloop.runtime.probes import Probes
 from coloop.runtime.recorder import Recorder
 from coloop.runtime.samples import Samples
+from coloop.runtime.teller import Teller
 from coloop.runtime.timeline import Moment, Timeline
 from coloop.runtime.triggers import TriggerWatch
 from coloop.spec.schedule import Trigger
@@ -91,9 +75,7 @@ class Session(Watcher):
         self._parts = parts
         self.timeline = parts.timeline
         self._executor: Executor = executor_of(self)
-        self.pace = Pace()
-        self._state = RunStateName.STARTING
-        self._stage: Stage | None = None
+        self._teller = Teller(parts.recorder, parts.timeline)
         self._step_has_learned = False
         self._controller = _Controller()
         self._fired: list[Trigger] = []
@@ -103,13 +85,13 @@ class Session(Watcher):
         self._idleness = Idleness()
         self._keeper = Keeper(parts.checkpoints, parts.actions, parts.recorder, self.state)
         self._is_whole = True
+        parts.checkpoints.on_lost_copy = self._lost_copy
         parts.cluster.on_tick(self._tick)
 
     # --- the loop's words
-    # ---------------------------------------------------------------------------
 
     def begin(self) -> None:
-        self._become(RunStateName.RUNNING)
+        self._teller.become(RunStateName.RUNNING)
 
     def enter_phase(self) -> None:
         """Begin a phase: what refers to its start happens, then its `do`."""
@@ -122,27 +104,17 @@ class Session(Watcher):
         self._is_whole = True
         self._keeper.note_change()
         self._tell_notes()
-        parts.recorder.record(
-            PhaseEvent(
-                phase=entry.plan.name,
-                index=entry.index,
-                round=entry.round,
-                learn=list(entry.plan.learn),
-                steps=self.timeline.steps_of_phase,
-                state="started",
-                step=self.timeline.step,
-            )
-        )
+        self._teller.phase(entry, "started")
         if self.timeline.steps_of_phase == 0:
             message = f"phase {entry.plan.name} has no steps: {entry.plan.epochs_of} has no rows"
-            self._alert("warning", "phase.empty", message, node=entry.plan.epochs_of)
+            self._teller.alert("warning", "phase.empty", message, node=entry.plan.epochs_of)
         if wants_checkpoint:
             self._checkpoint()
 
     def _tell_notes(self) -> None:
         notes, self._parts.actions.notes = self._parts.actions.notes, []
         for node, message in notes:
-            self._alert("info", "snapshot.from_current", message, node=node)
+            self._teller.alert("info", "snapshot.from_current", message, node=node)
 
     def leave_phase(self) -> None:
         """End a phase."""
@@ -150,19 +122,10 @@ class Session(Watcher):
         assert entry is not None
         for buffer in self.timeline.not_full():
             message = f"{buffer} is not full after {entry.plan.max_steps} steps; the run goes on"
-            self._alert("warning", "buffer.not_full", message, node=buffer)
+            self._teller.alert("warning", "buffer.not_full", message, node=buffer)
         self.timeline.leave()
         self._keeper.note_change()
-        self._parts.recorder.record(
-            PhaseEvent(
-                phase=entry.plan.name,
-                index=entry.index,
-                round=entry.round,
-                learn=list(entry.plan.learn),
-                state="finished",
-                step=self.timeline.step,
-            )
-        )
+        self._teller.phase(entry, "finished")
 
     def step(self, moment: Moment) -> None:
         """One unrolling of the graph. Where it ends before anything was learned, by a stop or a
@@ -209,7 +172,7 @@ class Session(Watcher):
 
     @property
     def _is_changing_weights(self) -> bool:
-        return self._stage is not None and self._stage.verb in ("learn", "sync")
+        return self._teller.stage is not None and self._teller.stage.verb in ("learn", "sync")
 
     def evaluate_due(self) -> None:
         """Probes that are due at this step and have not been read yet."""
@@ -227,7 +190,7 @@ class Session(Watcher):
         fired, self._fired = self._fired, []
         wants_stop = False
         for trigger in fired:
-            self._alert("info", "trigger.fired", f"{trigger.when.metric} set off a trigger")
+            self._teller.alert("info", "trigger.fired", f"{trigger.when.metric} set off a trigger")
             self._is_whole = False
             stops, wants_checkpoint = parts.actions.obey(trigger.do, self.timeline)
             self._is_whole = True
@@ -245,7 +208,7 @@ class Session(Watcher):
 
     def finish(self) -> None:
         self._keeper.write_once(self.timeline.step)
-        self._become(RunStateName.FINISHED)
+        self._teller.become(RunStateName.FINISHED)
 
     def rescue(self, failure: BaseException) -> None:
         """Save what a failed run has, where it stands between two steps."""
@@ -264,81 +227,49 @@ class Session(Watcher):
                 close()
 
     @property
+    def pace(self) -> Pace:
+        """How long stages and steps take."""
+        return self._teller.pace
+
+    @property
     def node_at_work(self) -> str | None:
         """The node whose stage is running."""
-        return self._stage.node if self._stage is not None else None
+        return self._teller.stage.node if self._teller.stage is not None else None
 
     # --- what the executor tells
-    # --------------------------------------------------------------------
 
     def noticed(self, node: str, code: str, message: str) -> None:
-        self._alert("warning", code, message, node=node)
+        self._teller.alert("warning", code, message, node=node)
         self._idleness.noticed(message)
 
     def stage_started(self, stage: Stage, situation: Situation) -> None:
-        self._stage = stage
-        self._parts.recorder.record(
-            StageStarted(
-                stage=stage.name, phase=situation.phase, node=stage.node, step=situation.step
-            )
-        )
+        self._teller.stage_started(stage, situation)
 
     def stage_finished(
         self, stage: Stage, situation: Situation, seconds: float, outcome: Outcome
     ) -> None:
-        parts = self._parts
         self._controller.in_stages += seconds
-        self.pace.stage_finished(stage.name, seconds, outcome.samples, outcome.tokens)
-        parts.recorder.record(
-            StageFinished(
-                stage=stage.name,
-                phase=situation.phase,
-                node=stage.node,
-                step=situation.step,
-                seconds=round(seconds, 6),
-                samples=outcome.samples,
-                tokens=outcome.tokens,
-            )
-        )
+        self._step_has_learned |= stage.verb == "learn"
+        self._teller.stage_finished(stage, situation, seconds, outcome)
         if not situation.is_probe:
-            for node, metrics in (
-                (stage.node, outcome.metrics),
-                *outcome.member_metrics.items(),
-            ):
+            for node, metrics in ((stage.node, outcome.metrics), *outcome.member_metrics.items()):
                 self._report(node, metrics, situation)
         for code, message in outcome.alerts:
             self.noticed(stage.node, code, message)
-        if outcome.detail:
-            parts.recorder.record(
-                LogEvent(
-                    level="debug",
-                    message=f"{stage.name} in step {situation.step}",
-                    node=stage.node,
-                    step=situation.step,
-                    detail=dict(outcome.detail),
-                )
-            )
-        self._stage = None
-        self._step_has_learned |= stage.verb == "learn"
+        self._teller.detail_of(stage, situation, outcome)
         if stage.verb in GOALS:
             self._idleness.goal_finished(stage.name, is_idle=outcome.is_idle)
         self._collect_requests()
-        self._show_if_due()
-        if parts.control.stop_is_wanted and not self._step_has_learned:
+        self._teller.show_if_due()
+        if self._parts.control.stop_is_wanted and not self._step_has_learned:
             raise StopRequested("between stages")
 
     # --- inside
-    # -------------------------------------------------------------------------------------
 
     def _after_step(self, moment: Moment, unrolled: Unrolled) -> None:
         parts = self._parts
         whole = time.monotonic() - self._controller.step_began
-        self.pace.step_finished(whole)
-        metrics: dict[str, float | None] = {
-            "step/seconds": whole,
-            "step/controller_share": 1.0 - min(1.0, self._controller.in_stages / whole),
-        }
-        parts.recorder.record(MetricsEvent(step=moment.step, metrics=metrics))
+        self._teller.step_finished(moment.step, whole, self._controller.in_stages)
         for probe in parts.probes.of_tables(moment.step):
             readings = parts.probes.read_tables(probe, unrolled, moment.step, moment.phase.name)
             parts.probes.mark_read(probe, moment.step)
@@ -346,7 +277,7 @@ class Session(Watcher):
             self._report(probe.node, readings, situation)
         self._show_samples(moment.step, unrolled)
         parts.actions.step_done(moment)
-        self._show_if_due()
+        self._teller.show_if_due()
 
     def _show_samples(self, step: int, unrolled: Unrolled) -> None:
         try:
@@ -378,15 +309,10 @@ class Session(Watcher):
             self._report(probe.node, metrics, situation)
 
     def _report(self, node: str, metrics: Mapping[str, float], situation: Situation) -> None:
-        finite = {name: v if math.isfinite(v) else None for name, v in metrics.items()}
-        if not finite:
-            return
-        self._parts.recorder.record(MetricsEvent(node=node, step=situation.step, metrics=finite))
-        for name, value in finite.items():
-            if value is not None:
-                self.readings[f"{node}.{name}"] = value
-                self._note_best(f"{node}.{name}", value)
-                self._fired += self._parts.triggers.read(f"{node}.{name}", value, situation.phase)
+        for name, value in self._teller.metrics(node, situation.step, metrics).items():
+            self.readings[f"{node}.{name}"] = value
+            self._note_best(f"{node}.{name}", value)
+            self._fired += self._parts.triggers.read(f"{node}.{name}", value, situation.phase)
 
     def _note_best(self, metric: str, value: float) -> None:
         is_best = metric == self._parts.context.spec.run.best
@@ -408,19 +334,19 @@ class Session(Watcher):
             elif isinstance(request, CheckpointRequest):
                 self._checkpoint()
         for line in parts.control.unreadable:
-            self._alert("warning", "control.unreadable", f"a request was not understood: {line}")
+            self._teller.alert(
+                "warning", "control.unreadable", f"a request was not understood: {line}"
+            )
         parts.control.unreadable.clear()
 
     def _edit(self, request: EditRequest) -> None:
         try:
             self._parts.fields.edit(request.changes)
         except SpecProblem as problem:
-            self._alert("warning", "control.edit_refused", str(problem))
+            self._teller.alert("warning", "control.edit_refused", str(problem))
             return
         self._keeper.note_change()
-        self._parts.recorder.record(
-            EditEvent(changes=dict(request.changes), by=request.by, step=self.timeline.step)
-        )
+        self._teller.edited(request.changes, request.by)
 
     def _checkpoint(self) -> None:
         self._try(self._keeper.write_changes)
@@ -431,81 +357,30 @@ class Session(Watcher):
         try:
             write(self.timeline.step)
         except (StorageFull, CheckpointError) as error:
-            self._alert("error", "checkpoint.failed", str(error))
+            self._teller.alert("error", "checkpoint.failed", str(error))
+
+    def _lost_copy(self, reason: str) -> None:
+        self._teller.alert("warning", "checkpoint.not_copied", reason)
 
     def _stop(self) -> None:
-        self._stage = None
-        self._become(RunStateName.STOPPING)
+        self._teller.stage = None
+        self._teller.become(RunStateName.STOPPING)
         self._keeper.write_changes(self.timeline.step)
-        self._become(RunStateName.STOPPED)
+        self._teller.become(RunStateName.STOPPED)
         raise StopRequested("the run was asked to stop")
-
-    def _become(self, state: RunStateName) -> None:
-        self._state = state
-        self._parts.recorder.record(RunStateEvent(state=state, step=self.timeline.step))
-        self._show(None)
-
-    def _alert(self, level: str, code: str, message: str, node: str | None = None) -> None:
-        self._parts.recorder.record(
-            AlertEvent.model_validate(
-                {
-                    "level": level,
-                    "code": code,
-                    "message": message,
-                    "node": node,
-                    "step": self.timeline.step,
-                }
-            )
-        )
 
     def show_last(self, state: RunStateName) -> None:
         """The gauges of a run that has ended."""
-        self._state = state
-        self._stage = None
-        self._show(None)
+        self._teller.state = state
+        self._teller.stage = None
+        self._teller.show()
 
     def _tick(self, poll: Poll | None) -> bool:
         self._collect_requests()
-        if self._parts.recorder.gauges_are_due():
-            self._show(poll)
+        self._teller.show_if_due(poll)
         return self._parts.control.stop_is_wanted and not self._step_has_learned
 
-    def _show_if_due(self) -> None:
-        if self._parts.recorder.gauges_are_due():
-            self._show(None)
-
-    def _show(self, poll: Poll | None) -> None:
-        step_seconds = self.pace.step_seconds
-        total = self.timeline.steps_total()
-        left = None if total is None else max(0, total - self.timeline.step)
-        moment = self.timeline.now()
-        stage = self._stage.name if self._stage else None
-        self._parts.recorder.show(
-            Gauges(
-                at=utc_now(),
-                run=self._parts.recorder.run_id,
-                attempt=self._parts.recorder.attempt,
-                state=self._state,
-                step=self.timeline.step,
-                steps_total=total,
-                phase=moment.phase.name if moment else None,
-                phase_step=moment.step_in_phase if moment else None,
-                phase_steps=moment.steps_of_phase if moment else None,
-                stage=stage,
-                step_seconds=step_seconds,
-                eta_seconds=left * step_seconds if left is not None and step_seconds else None,
-                progress=Progress(stage=stage, done=poll.done, total=poll.total, unit=poll.unit)
-                if poll is not None and stage is not None
-                else None,
-                nodes=self.pace.nodes(),
-                stages=self.pace.stages(),
-                bottleneck=self.pace.bottleneck(),
-                memory={"rss_bytes": poll.rss_bytes} if poll else {},
-            )
-        )
-
     # --- resume
-    # -------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
         """All that a resume needs besides the weights."""

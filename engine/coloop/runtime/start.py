@@ -1,6 +1,5 @@
 """From a spec to a session and through it: folder, plan, cluster, roles, loop, and an orderly end
-whatever
-happens. The only place that knows all parts."""
+whatever happens. The only place that knows all parts."""
 
 import json
 import logging
@@ -46,6 +45,7 @@ from coloop.runtime.report import write_report
 from coloop.runtime.samples import Samples
 from coloop.runtime.session import Parts, Session
 from coloop.runtime.sources import RunSources
+from coloop.runtime.storage import Storage, is_address
 from coloop.runtime.timeline import Timeline, entries_of
 from coloop.runtime.triggers import TriggerWatch
 from coloop.spec.graph import Edge, LoopSpec
@@ -196,7 +196,9 @@ def build_session(
         **roles,
         **{f"weights:{name}": role for name, role in group_roles.items()},
     }
-    checkpoints = Checkpoints(folder / CHECKPOINTS, spec.run.keep)
+    storage = _storage(request, folder)
+    copies = storage if spec.run.storage and is_address(spec.run.storage) else None
+    checkpoints = Checkpoints(folder / CHECKPOINTS, spec.run.keep, copies)
     probe_roles = {n: role for n, role in roles.items() if isinstance(role, EvaluateRole)}
     parts = Parts(
         plan=plan,
@@ -211,7 +213,7 @@ def build_session(
         checkpoints=checkpoints,
         recorder=recorder,
         control=control,
-        samples=Samples(folder),
+        samples=Samples(folder, storage),
         actions=Actions(context, weights, everyone, fields, checkpoints, plan),
     )
 
@@ -232,6 +234,7 @@ def build_session(
 
     session = Session(parts, executor)
     if request.resume is not None:
+        checkpoints.bring_back()
         checkpoint = checkpoints.latest()
         if checkpoint is not None:
             manifest = checkpoint.manifest()
@@ -257,16 +260,25 @@ def _folder(request: RunRequest) -> Path:
     (folder / ORIGIN_FILE).write_text(json.dumps(origin), encoding="utf-8")
     plan = compile_plan(request.spec)
     (folder / PLAN_FILE).write_text(plan.model_dump_json(indent=1), encoding="utf-8")
-    if request.spec.run.storage is not None:
-        _store_elsewhere(folder, request.root / Path(request.spec.run.storage).expanduser())
+    storage = _storage_place(request)
+    if storage is not None and not is_address(storage):
+        target = (Path(storage) / folder.name / CHECKPOINTS).resolve()
+        target.mkdir(parents=True, exist_ok=True)
+        (folder / CHECKPOINTS).symlink_to(target, target_is_directory=True)
     return folder
 
 
-def _store_elsewhere(folder: Path, storage: Path) -> None:
-    """Checkpoints lie in the storage, in a folder of this run; the run folder leads there."""
-    target = (storage / folder.name / CHECKPOINTS).resolve()
-    target.mkdir(parents=True, exist_ok=True)
-    (folder / CHECKPOINTS).symlink_to(target, target_is_directory=True)
+def _storage(request: RunRequest, folder: Path) -> Storage | None:
+    place = _storage_place(request)
+    return None if place is None else Storage(place, folder.name)
+
+
+def _storage_place(request: RunRequest) -> str | None:
+    """`run.storage`; a folder as a path from the root."""
+    storage = request.spec.run.storage
+    if storage is None or is_address(storage):
+        return storage
+    return str((request.root / Path(storage).expanduser()).resolve())
 
 
 def read_origin(folder: Path) -> Path:

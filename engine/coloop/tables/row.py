@@ -5,15 +5,12 @@ The module knows nothing of nodes, edges or joins.
 
 Invariants:
 - `id` is `<node>:<key>`, where node is the one in which the row was born (`join` for joined rows),
-  and
-  is unique within a step. The same parents in the same order always give the same joined row.
+  and is unique within a step. The same parents in the same order always give the same joined row.
 - `trail[a]` is the way from ancestor `a` down to this row: its steps, each (row id, place k). A row
-  is its
-  own ancestor with an empty way.
+  is its own ancestor with an empty way.
 - `columns` are the bare names (the nearest value wins), `scoped` the exact ones (`node.column`).
 - `depths[c]` says how many births ago a bare column was written; it decides what "nearest" means
-  when
-  several parents meet.
+  when several parents meet.
 """
 
 import hashlib

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -169,19 +168,14 @@ def test_versions_are_held_against_the_pins(found, wanted, fits):
 # the program
 
 
-def test_help_comes_quickly_and_imports_nothing_heavy():
+def test_help_imports_nothing_heavy():
     code = (
-        "import sys, time; started = time.perf_counter(); import coloop.cli.app;"
-        "spent = time.perf_counter() - started;"
-        "heavy = [m for m in sys.modules if m.split('.')[0] in "
-        f"{(*HEAVY, 'pydantic', 'fastapi')!r}];"
-        "print(spent); print(heavy)"
+        "import sys; import coloop.cli.app;"
+        "print([m for m in sys.modules if m.split('.')[0] in "
+        f"{(*HEAVY, 'pydantic', 'fastapi')!r}])"
     )
 
-    spent, heavy = _python("-c", code).stdout.splitlines()
-
-    assert heavy == "[]"
-    assert float(spent) < 0.5
+    assert _python("-c", code).stdout.strip() == "[]"
 
 
 @pytest.mark.parametrize("command", [["validate"], ["estimate"], ["fit"], ["plan"]])
@@ -226,11 +220,3 @@ def test_a_wrong_command_is_answered_with_the_nearest(coloop):
 
     assert outcome.code == 2
     assert "validate" in outcome.err
-
-
-def test_the_whole_program_answers_within_a_second_or_so(loop):
-    started = time.perf_counter()
-    outcome = _python("-m", "coloop", "--help")
-
-    assert outcome.returncode == 0
-    assert time.perf_counter() - started < 5.0

@@ -232,5 +232,11 @@ def test_a_worker_that_dies_is_named(tmp_path: Path, local_ray: None) -> None:
 
 def workers() -> list[psutil.Process]:
     """Ray's processes that hold a pool."""
-    family = psutil.Process().children(recursive=True)
-    return [process for process in family if "PoolHost" in " ".join(process.cmdline())]
+    return [each for each in psutil.Process().children(recursive=True) if is_worker(each)]
+
+
+def is_worker(process: psutil.Process) -> bool:
+    try:
+        return "PoolHost" in " ".join(process.cmdline())
+    except psutil.Error:
+        return False

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from coloop.plan.runnable import check_compiles, check_runs
+from coloop.plan.runnable import check_compiles
 from coloop.spec.graph import LoopSpec
 
 Loop = Callable[..., LoopSpec]
@@ -95,12 +95,3 @@ def test_algorithms_that_come_later_are_refused_with_their_field(name: str, loop
 )
 def test_algorithms_of_this_version_compile(name: str, loop: Loop) -> None:
     assert check_compiles(loop(GRPO, actor={"algorithm": {"name": name}})) == []
-
-
-def test_storage_at_an_address_plans_but_does_not_run(loop: Loop) -> None:
-    spec = loop(GRPO, actor={"algorithm": {"name": "grpo"}})
-    run = spec.run.model_copy(update={"storage": "s3://bucket/runs"})
-    stored = spec.model_copy(update={"run": run})
-
-    assert check_compiles(stored) == []
-    assert [one.field for one in check_runs(stored)] == ["run.storage"]

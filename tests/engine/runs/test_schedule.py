@@ -1,11 +1,13 @@
 """Time in a run: triggers, anneals, edits, repeated phases; what moves, and that it resumes."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from fsspec.implementations.memory import MemoryFileSystem
 
 from coloop.events import EditRequest, RunStateName
 from coloop.runtime.control import request
@@ -275,3 +277,30 @@ def test_storage_elsewhere_holds_the_checkpoints(
     assert (tmp_path / "big disk" / resumed.folder.name / "checkpoints" / "step-6").is_dir()
     assert equal(resumed.weights(), whole(tiny("two-halves")).weights())
     assert resumed.of("checkpoint")[-1]["path"] == "checkpoints/step-6"
+    assert list((tmp_path / "big disk" / resumed.folder.name / "samples").glob("step-*.jsonl"))
+
+
+def test_checkpoints_come_back_from_an_address_where_the_run_folder_lost_them(
+    runner: Run, tiny: Text, whole: Run, equal: Equal
+) -> None:
+    text = tiny("two-halves", {"run.storage": "memory://bucket"})
+    stopped = runner(text, stop_at=lambda e: e["type"] == "metrics" and e["step"] == 3)
+    shutil.rmtree(stopped.folder / "checkpoints")
+
+    resumed = runner(text, resume=stopped)
+
+    assert equal(resumed.weights(), whole(tiny("two-halves")).weights())
+
+
+def test_a_run_goes_on_where_its_storage_does_not_answer(
+    runner: Run, tiny: Text, monkeypatch: pytest.MonkeyPatch, finished: Callable[[Any], Any]
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise ConnectionError("no answer")
+
+    monkeypatch.setattr(MemoryFileSystem, "put_file", refuse)
+
+    ended = finished(runner(tiny("two-halves", {"run.storage": "memory://lost"})))
+
+    assert "checkpoint.not_copied" in ended.alerts()
+    assert (ended.folder / "checkpoints" / "step-6" / "manifest.json").exists()

@@ -1,0 +1,116 @@
+"""Copies of checkpoints and samples in `run.storage`: a folder, or a URL that fsspec knows.
+
+    <storage>/<run id>/checkpoints/step-40/...   as in the run folder
+    <storage>/<run id>/samples/step-40.jsonl
+
+A checkpoint is written to the run folder first and copied when it is whole, its manifest last: a
+copy without a manifest does not exist. Where the run folder has lost its checkpoints, a resume
+brings the newest one back.
+"""
+
+import logging
+import re
+import shutil
+from pathlib import Path
+
+from coloop.errors import CheckpointError
+
+logger = logging.getLogger(__name__)
+
+MANIFEST = "manifest.json"
+ADDRESS = "://"
+
+
+def is_address(storage: str) -> bool:
+    """Whether `run.storage` names an address and not a folder of this machine."""
+    return ADDRESS in storage
+
+
+class Storage:
+    """What one run keeps outside of its folder."""
+
+    def __init__(self, url: str, run_id: str) -> None:
+        """
+        Raises:
+            CheckpointError: nothing here can speak to this address.
+        """
+        import fsspec
+
+        self.url = f"{url.rstrip('/')}/{run_id}"
+        try:
+            self._files, root = fsspec.core.url_to_fs(self.url)
+        except (ImportError, ValueError, OSError) as error:
+            raise CheckpointError(
+                f"run.storage {url!r} cannot be used: {error}; name a folder, or install what "
+                "fsspec asks for"
+            ) from error
+        self._checkpoints, self._samples = f"{root}/checkpoints", f"{root}/samples"
+
+    def steps(self) -> list[int]:
+        """Steps of which a whole copy lies there, oldest first."""
+        if not self._files.exists(self._checkpoints):
+            return []
+        found = (
+            (re.fullmatch(r"step-(\d+)", Path(path).name), path)
+            for path in self._files.ls(self._checkpoints, detail=False)
+        )
+        return sorted(int(match[1]) for match, path in found if match and self._has_manifest(path))
+
+    def put(self, folder: Path) -> None:
+        """Copy a whole checkpoint; one of the same step is replaced.
+
+        Raises:
+            CheckpointError: it was not copied whole; the older copies are untouched.
+        """
+        target = f"{self._checkpoints}/{folder.name}"
+        try:
+            if self._files.exists(target):
+                self._files.rm(target, recursive=True)
+            for path in sorted(_files(folder), key=lambda path: path == folder / MANIFEST):
+                place = f"{target}/{path.relative_to(folder).as_posix()}"
+                self._files.makedirs(place.rpartition("/")[0], exist_ok=True)
+                self._files.put_file(str(path), place)
+        except Exception as error:  # every kind of storage has its own errors
+            raise CheckpointError(
+                f"{folder.name} could not be copied to {self.url}: {error}; it lies in {folder}"
+            ) from error
+
+    def get(self, step: int, folder: Path) -> Path:
+        """Bring a copy back into a `checkpoints` folder; it is there whole or not at all."""
+        final, aside = folder / f"step-{step}", folder / f".step-{step}.new"
+        shutil.rmtree(aside, ignore_errors=True)
+        source = f"{self._checkpoints}/step-{step}"
+        try:
+            for place in self._files.find(source):
+                path = aside / Path(place).relative_to(source)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._files.get_file(place, str(path))
+        except Exception as error:  # every kind of storage has its own errors
+            shutil.rmtree(aside, ignore_errors=True)
+            raise CheckpointError(
+                f"step-{step} could not be brought back from {self.url}: {error}"
+            ) from error
+        aside.rename(final)
+        return final
+
+    def remove(self, step: int) -> None:
+        """Forget a copy; where that fails it stays."""
+        try:
+            self._files.rm(f"{self._checkpoints}/step-{step}", recursive=True)
+        except Exception as error:  # every kind of storage has its own errors
+            logger.warning("step-%d was not removed from %s: %s", step, self.url, error)
+
+    def put_samples(self, path: Path) -> None:
+        """Copy a file of samples; where that fails it lies in the run folder alone."""
+        try:
+            self._files.makedirs(self._samples, exist_ok=True)
+            self._files.put_file(str(path), f"{self._samples}/{path.name}")
+        except Exception as error:  # every kind of storage has its own errors
+            logger.warning("%s was not copied to %s: %s", path.name, self.url, error)
+
+    def _has_manifest(self, path: str) -> bool:
+        return bool(self._files.exists(f"{path.rstrip('/')}/{MANIFEST}"))
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]

@@ -1,0 +1,171 @@
+"""What a run tells of itself: events as things happen, and how it stands a few times a second."""
+
+import math
+from collections.abc import Mapping
+from typing import Literal
+
+from coloop.events import (
+    AlertEvent,
+    EditEvent,
+    Gauges,
+    LogEvent,
+    MetricsEvent,
+    PhaseEvent,
+    Progress,
+    RunStateEvent,
+    RunStateName,
+    StageFinished,
+    StageStarted,
+    utc_now,
+)
+from coloop.plan.types import Stage
+from coloop.roles.messages import Poll
+from coloop.roles.protocol import Outcome
+from coloop.runtime.executor import Situation
+from coloop.runtime.pace import Pace
+from coloop.runtime.recorder import Recorder
+from coloop.runtime.timeline import Entry, Timeline
+
+Level = Literal["info", "warning", "error"]
+
+
+class Teller:
+    """See the module."""
+
+    def __init__(self, recorder: Recorder, timeline: Timeline) -> None:
+        self._recorder = recorder
+        self._timeline = timeline
+        self.pace = Pace()
+        self.state = RunStateName.STARTING
+        self.stage: Stage | None = None
+        """The stage at work."""
+
+    def become(self, state: RunStateName) -> None:
+        """The run has another state now."""
+        self.state = state
+        self._recorder.record(RunStateEvent(state=state, step=self._timeline.step))
+        self.show()
+
+    def alert(self, level: Level, code: str, message: str, node: str | None = None) -> None:
+        """Something that a person may want to act on."""
+        self._recorder.record(
+            AlertEvent(level=level, code=code, message=message, node=node, step=self._timeline.step)
+        )
+
+    def phase(self, entry: Entry, state: Literal["started", "finished"]) -> None:
+        """A phase begins or ends."""
+        steps = self._timeline.steps_of_phase if state == "started" else None
+        self._recorder.record(
+            PhaseEvent(
+                phase=entry.plan.name,
+                index=entry.index,
+                round=entry.round,
+                learn=list(entry.plan.learn),
+                steps=steps,
+                state=state,
+                step=self._timeline.step,
+            )
+        )
+
+    def stage_started(self, stage: Stage, situation: Situation) -> None:
+        """A stage goes to work."""
+        self.stage = stage
+        self._recorder.record(
+            StageStarted(
+                stage=stage.name, phase=situation.phase, node=stage.node, step=situation.step
+            )
+        )
+
+    def stage_finished(
+        self, stage: Stage, situation: Situation, seconds: float, outcome: Outcome
+    ) -> None:
+        """A stage has done its work, which counts for its rates."""
+        self.stage = None
+        self.pace.stage_finished(stage.name, seconds, outcome.samples, outcome.tokens)
+        self._recorder.record(
+            StageFinished(
+                stage=stage.name,
+                phase=situation.phase,
+                node=stage.node,
+                step=situation.step,
+                seconds=round(seconds, 6),
+                samples=outcome.samples,
+                tokens=outcome.tokens,
+            )
+        )
+
+    def detail_of(self, stage: Stage, situation: Situation, outcome: Outcome) -> None:
+        """How many rows went where, for whoever looks for one that is missing."""
+        if not outcome.detail:
+            return
+        self._recorder.record(
+            LogEvent(
+                level="debug",
+                message=f"{stage.name} in step {situation.step}",
+                node=stage.node,
+                step=situation.step,
+                detail=dict(outcome.detail),
+            )
+        )
+
+    def step_finished(self, step: int, seconds: float, in_stages: float) -> None:
+        """A step took so long, and so long of it was its stages' own work."""
+        self.pace.step_finished(seconds)
+        metrics: dict[str, float | None] = {
+            "step/seconds": seconds,
+            "step/controller_share": 1.0 - min(1.0, in_stages / seconds),
+        }
+        self._recorder.record(MetricsEvent(step=step, metrics=metrics))
+
+    def metrics(self, node: str, step: int, values: Mapping[str, float]) -> dict[str, float]:
+        """Readings of a node; what is no finite number is told as null and not given back."""
+        known = {name: value for name, value in values.items() if math.isfinite(value)}
+        if values:
+            told = {name: known.get(name) for name in values}
+            self._recorder.record(MetricsEvent(node=node, step=step, metrics=told))
+        return known
+
+    def edited(self, changes: Mapping[str, object], by: str) -> None:
+        """Settings were changed while it runs."""
+        step = self._timeline.step
+        self._recorder.record(EditEvent(changes=dict(changes), by=by, step=step))
+
+    def show_if_due(self, poll: Poll | None = None) -> None:
+        """The gauges, unless they were shown a moment ago."""
+        if self._recorder.gauges_are_due():
+            self.show(poll)
+
+    def show(self, poll: Poll | None = None) -> None:
+        """How the run stands now; `poll` is what the host at work says of itself."""
+        timeline, pace = self._timeline, self.pace
+        moment, total = timeline.now(), timeline.steps_total()
+        stage = self.stage.name if self.stage else None
+        self._recorder.show(
+            Gauges(
+                at=utc_now(),
+                run=self._recorder.run_id,
+                attempt=self._recorder.attempt,
+                state=self.state,
+                step=timeline.step,
+                steps_total=total,
+                phase=moment.phase.name if moment else None,
+                phase_step=moment.step_in_phase if moment else None,
+                phase_steps=moment.steps_of_phase if moment else None,
+                stage=stage,
+                step_seconds=pace.step_seconds,
+                eta_seconds=_eta(total, timeline.step, pace.step_seconds),
+                progress=Progress(stage=stage, done=poll.done, total=poll.total, unit=poll.unit)
+                if poll is not None and stage is not None
+                else None,
+                nodes=pace.nodes(),
+                stages=pace.stages(),
+                bottleneck=pace.bottleneck(),
+                memory={"rss_bytes": poll.rss_bytes} if poll else {},
+            )
+        )
+
+
+def _eta(total: int | None, done: int, step_seconds: float | None) -> float | None:
+    if total is None or not step_seconds:
+        return None
+    return max(0, total - done) * step_seconds

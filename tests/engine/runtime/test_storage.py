@@ -1,0 +1,97 @@
+"""Copies of checkpoints outside of the run folder."""
+
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from coloop.errors import CheckpointError
+from coloop.runtime.checkpoint import Checkpoints
+from coloop.runtime.storage import Storage
+
+
+class Weights:
+    """Writes one group of one file."""
+
+    def save(self, folder: Path) -> None:
+        (folder / "actor").mkdir()
+        (folder / "actor" / "manifest.json").write_text("{}")
+        (folder / "actor" / "model.bin").write_bytes(b"weights")
+
+
+@pytest.fixture(params=["memory", "file"])
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+    url = f"memory://{uuid4().hex}" if request.param == "memory" else f"file://{tmp_path}/far"
+    return Storage(url, "run-1")
+
+
+def test_a_copy_comes_back_byte_for_byte(storage: Storage, tmp_path: Path) -> None:
+    written = Checkpoints(tmp_path / "here", keep=2, storage=storage).write(4, {"x": 1}, Weights())
+
+    back = storage.get(4, _folder(tmp_path / "there"))
+
+    names = sorted(path.relative_to(written) for path in written.rglob("*"))
+    assert sorted(path.relative_to(back) for path in back.rglob("*")) == names
+    assert (back / "actor" / "model.bin").read_bytes() == b"weights"
+    assert (back / "manifest.json").read_text() == (written / "manifest.json").read_text()
+
+
+def test_copies_are_removed_with_what_they_are_copies_of(storage: Storage, tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path / "here", keep=2, storage=storage)
+
+    for step in (1, 2, 3):
+        checkpoints.write(step, {}, Weights())
+
+    assert storage.steps() == [2, 3]
+
+
+def test_a_copy_without_its_manifest_does_not_exist(
+    storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoints = Checkpoints(tmp_path / "here", keep=2, storage=storage)
+    told: list[str] = []
+    checkpoints.on_lost_copy = told.append
+    checkpoints.write(1, {}, Weights())
+    put = storage._files.put_file
+
+    def cut_off(source: str, target: str) -> None:
+        if target.endswith("step-2/manifest.json"):
+            raise ConnectionError("the line is cut")
+        put(source, target)
+
+    monkeypatch.setattr(storage._files, "put_file", cut_off)
+    written = checkpoints.write(2, {}, Weights())
+
+    assert storage.steps() == [1]
+    assert (written / "manifest.json").exists()
+    assert len(told) == 1
+    assert "step-2 could not be copied" in told[0]
+    assert "the line is cut" in told[0]
+
+
+def test_only_what_is_newer_is_brought_back(storage: Storage, tmp_path: Path) -> None:
+    Checkpoints(tmp_path / "far", keep=2, storage=storage).write(3, {"at": "far"}, Weights())
+    here = Checkpoints(tmp_path / "here", keep=2, storage=storage)
+
+    here.bring_back()
+
+    latest = here.latest()
+    assert latest is not None
+    assert latest.manifest()["at"] == "far"
+
+    Checkpoints(tmp_path / "here", keep=2).write(5, {"at": "here"}, Weights())
+    here.bring_back()
+
+    latest = here.latest()
+    assert latest is not None
+    assert latest.manifest()["at"] == "here"
+
+
+def test_an_address_that_nothing_speaks_to_is_told() -> None:
+    with pytest.raises(CheckpointError, match=r"run.storage 'nowhere://x' cannot be used"):
+        Storage("nowhere://x", "run-1")
+
+
+def _folder(path: Path) -> Path:
+    path.mkdir()
+    return path
