@@ -23,7 +23,11 @@ run: $(STAMPS)/python $(STAMPS)/web ## Set up what is missing and open the compo
 
 setup: $(STAMPS)/dev $(STAMPS)/web ## Set up everything and start nothing
 
-test: $(STAMPS)/dev $(STAMPS)/web chromium lint test-web test-python test-e2e ## Set up everything and run all tests
+test: ## Set up everything and run all tests
+	@$(MAKE) -j 2 $(STAMPS)/dev $(STAMPS)/web chromium
+	@$(MAKE) -j 2 --output-sync=target lint test-web
+	@$(MAKE) test-python
+	@$(MAKE) test-e2e
 
 test-python: $(STAMPS)/dev ## Python tests, without browser and slow ones
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(WORKERS) -m "not slow and not e2e and not network" $(PYTEST)
@@ -32,7 +36,7 @@ test-web: $(STAMPS)/web-deps ## Front-end types, lint, unit tests
 	@cd frontend && npm run --silent lint && npm run --silent test
 
 test-e2e: $(STAMPS)/dev $(STAMPS)/web chromium ## The page in a real browser, with real Ray
-	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "e2e and not slow and not network" $(PYTEST)
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m "e2e and not slow and not network" tests/e2e $(PYTEST)
 
 test-slow: $(STAMPS)/dev ## Training proofs; minutes each
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m slow $(PYTEST)

@@ -79,7 +79,7 @@ OUTSIDE: dict[str, set[str]] = {
     "batch": {"torch"},
     "recipes": {"torch"},
     "cluster": {"ray"},
-    "runtime": {"torch", "pydantic"},
+    "runtime": {"torch", "pydantic", "fsspec"},
 }
 """By package, what it may import from outside of the standard library, where that is limited."""
 
