@@ -15,12 +15,12 @@ ENV PIP_NO_CACHE_DIR=1 \
     PYTHONUNBUFFERED=1
 RUN pip install torch==2.13.0 --index-url "$COLOOP_TORCH_INDEX"
 WORKDIR /src
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml requirements.lock README.md LICENSE ./
 COPY engine engine
 COPY backend backend
 COPY presets presets
 COPY --from=page /src/backend/coloop_server/_static backend/coloop_server/_static
-RUN pip install ".[all,postgres]"
+RUN pip install -c requirements.lock ".[all,postgres]"
 
 RUN useradd --create-home --uid 1000 coloop \
     && mkdir -p /data /runs /work \
