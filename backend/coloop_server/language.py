@@ -16,7 +16,7 @@ from coloop.spec.patch import patch
 from coloop.spec.paths import apply_overrides, check_path
 from coloop.validate import validate
 from coloop_server.errors import Conflict, Invalid, NotAllowed
-from coloop_server.paths import Roots
+from coloop_server.paths import Roots, spec_paths
 
 OVER_BUDGET = "memory.over_budget"
 
@@ -98,13 +98,18 @@ def with_overrides(text: str, overrides: Mapping[str, Any]) -> str:
         raise invalid("an override does not fit", problem.diagnostics) from problem
 
 
-def check_edit(text: str, changes: Mapping[str, Any]) -> None:
-    """Only hot fields may change while a run goes on, and only to values that fit."""
+def check_edit(text: str, changes: Mapping[str, Any], roots: Roots) -> None:
+    """Only hot fields may change while a run goes on, and only to values that fit; what a changed
+    path names lies inside the roots."""
     spec = require_spec(text)
     found = [problem for path in changes if (problem := check_path(spec, path, hot=True))]
     if found:
         raise invalid("the run cannot take this", found)
     try:
-        apply_overrides(spec, changes)
+        changed = apply_overrides(spec, changes)
     except SpecProblem as problem:
         raise invalid("the run cannot take this", problem.diagnostics) from problem
+    before = set(spec_paths(spec))
+    for field, path in spec_paths(changed):
+        if (field, path) not in before:
+            roots.check(path, field)

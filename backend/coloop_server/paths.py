@@ -6,13 +6,18 @@ Which fields are paths is said by the spec itself (`x-widget: path`). The server
 (database, tokens) is in no root, even where it lies below one.
 """
 
+import os
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
+from coloop.errors import SpecProblem
+from coloop.spec.graph import LoopSpec
+from coloop.spec.paths import apply_overrides
 from coloop_server.errors import NotAllowed
 
 URL_MARK = "://"
@@ -43,7 +48,7 @@ class Roots:
     def check(self, text: str, what: str) -> Path:
         """The path that a client named, as long as it lies inside the roots."""
         local = text.removeprefix("file://")
-        path = self.allowed[0] / (Path.home() / local[2:] if local.startswith("~/") else local)
+        path = self.allowed[0] / os.path.expanduser(local)
         if "\0" in text or URL_MARK in local or not self.admits(path):
             raise NotAllowed(
                 "path.outside",
@@ -53,13 +58,23 @@ class Roots:
             )
         return path.resolve()
 
-    def check_spec(self, spec: BaseModel) -> None:
+    def check_spec(self, spec: LoopSpec) -> None:
         """Refuse a spec of which any path leads outside."""
         for _, refusal in self.outside(spec):
             raise refusal
 
-    def outside(self, spec: BaseModel) -> Iterator[tuple[str, NotAllowed]]:
-        """Every (field, refusal) of a path that leads outside."""
+    def outside(self, spec: LoopSpec) -> Iterator[tuple[str, NotAllowed]]:
+        """Every (field, refusal) of a path that leads outside, in the spec or in what its phases
+        and triggers will set."""
+        told = set()
+        for changed in (spec, *_overridden(spec)):
+            for found in self.outside_of(changed):
+                if (found[0], str(found[1])) not in told:
+                    told.add((found[0], str(found[1])))
+                    yield found
+
+    def outside_of(self, spec: LoopSpec) -> Iterator[tuple[str, NotAllowed]]:
+        """Every (field, refusal) of a path that leads outside, in the spec as it is."""
         for field, text in spec_paths(spec):
             scheme, mark, _ = text.partition(URL_MARK)
             if mark and scheme in REMOTE:
@@ -69,7 +84,7 @@ class Roots:
             except NotAllowed as refusal:
                 yield field, refusal
 
-    def base_for(self, spec: BaseModel) -> Path:
+    def base_for(self, spec: LoopSpec) -> Path:
         """The root below which most of the relative paths of a spec exist."""
         named = [text for _, text in spec_paths(spec) if URL_MARK not in text]
 
@@ -77,6 +92,25 @@ class Roots:
             return sum((root / text).exists() for text in named)
 
         return max(self.allowed, key=count) if named else self.allowed[0]
+
+
+def _overridden(spec: LoopSpec) -> Iterator[LoopSpec]:
+    """The spec as it is under each set of overrides in its schedule."""
+    for overrides in _overrides(spec.schedule):
+        with suppress(SpecProblem):
+            yield apply_overrides(spec, overrides)
+
+
+def _overrides(value: Any) -> Iterator[dict[str, Any]]:
+    match value:
+        case BaseModel():
+            if isinstance(own := getattr(value, "set", None), dict) and own:
+                yield own
+            for name in type(value).model_fields:
+                yield from _overrides(getattr(value, name))
+        case tuple() | list():
+            for item in value:
+                yield from _overrides(item)
 
 
 def spec_paths(value: Any, at: str = "") -> Iterator[tuple[str, str]]:

@@ -41,6 +41,7 @@ def try_code(body: TryReward) -> TriedReward:
 
 
 def try_builtin(body: TryReward) -> TriedReward:
+    from coloop.data.patterns import PatternProblem, PatternTimeout
     from coloop.rewards.builtin import score_builtin
     from coloop.rewards.scoring import ScoringRow
 
@@ -56,7 +57,7 @@ def try_builtin(body: TryReward) -> TriedReward:
             for index, row in enumerate(body.rows)
         ]
         scores = [plain(score) for score in score_builtin(source, rows, node=NODE)]
-    except ColoopError as problem:
+    except (ColoopError, PatternProblem, PatternTimeout) as problem:
         error = str(problem)
     return TriedReward(
         scores=scores,

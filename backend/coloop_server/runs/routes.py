@@ -112,8 +112,14 @@ def fork_run(
 
 
 @router.post("/{run_id}/edit", operation_id="editRun", status_code=202)
-def edit_run(run_id: RunId, body: EditRun, session: SessionOf, supervisor: SupervisorOf) -> Run:
-    return Run.model_validate(service.edit(session, supervisor, run_id, body))
+def edit_run(
+    run_id: RunId,
+    body: EditRun,
+    session: SessionOf,
+    settings: SettingsOf,
+    supervisor: SupervisorOf,
+) -> Run:
+    return Run.model_validate(service.edit(session, settings, supervisor, run_id, body))
 
 
 @router.get("/{run_id}/events", operation_id="listRunEvents", response_model=RunEvents)

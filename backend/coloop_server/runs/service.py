@@ -122,12 +122,14 @@ def fork(session: Session, settings: Settings, run_id: str, new: ForkRun) -> Run
     )
 
 
-def edit(session: Session, supervisor: Supervisor, run_id: str, change: EditRun) -> RunRow:
+def edit(
+    session: Session, settings: Settings, supervisor: Supervisor, run_id: str, change: EditRun
+) -> RunRow:
     """Change hot fields of a run that goes on; the run tells of it by an `edit` event."""
     row = repository.get_run(session, run_id)
     if RunStateName(row.state).is_final:
         raise Conflict("run.ended", f"the run is {row.state}; nothing can be changed any more")
-    language.check_edit(row.yaml, change.changes)
+    language.check_edit(row.yaml, change.changes, settings.roots)
     if not supervisor.ask(run_id, EditRequest(changes=dict(change.changes), by=change.by)):
         raise Conflict("run.not_ready", f"the run is {row.state} and takes no changes yet")
     return row

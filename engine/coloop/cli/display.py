@@ -2,7 +2,8 @@
 as anyone else does, so a run that is watched later looks the same as one that was just started."""
 
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from rich.console import Console, Group, RenderableType
@@ -11,6 +12,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+Listener = Callable[[str, str], None]
+"""Is told of events and gauges, as JSON text."""
 FINAL = {"finished": "green", "stopped": "yellow", "failed": "red"}
 SHOWN_METRICS = (
     "reward/mean",
@@ -22,6 +25,13 @@ SHOWN_METRICS = (
     "rollout/length",
     "mismatch_kl",
 )
+
+
+def print_event(what: str, text: str) -> None:
+    """`--json`: every event as a line."""
+    if what == "event":
+        sys.stdout.write(text + "\n")
+        sys.stdout.flush()
 
 
 class RunDisplay:

@@ -5,25 +5,28 @@ Exit codes: 0 finished, 1 invalid, 3 failed, 130 stopped.
 
 import json
 import os
-import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
 from rich.markup import escape
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
-from coloop.cli.display import RunDisplay
+from coloop.cli.display import RunDisplay, print_event
 from coloop.cli.output import print_diagnostics
 from coloop.cli.source import Source, read_source
 from coloop.diagnostics import Change, Diagnostic
 from coloop.errors import ColoopError, PlanRefused, SpecProblem, SpecUnreadable
+from coloop.plan.compile import compile_plan
+from coloop.plan.runnable import check_runs
 from coloop.run_ids import new_run_id
+from coloop.runtime.origin import read_origin
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import content_hash, parse, patch
+from coloop.spec.paths import field_info
+from coloop.spec.reader import Reading, read
 from coloop.validate import validate
 
 EXIT = {"finished": 0, "failed": 3, "stopped": 130}
@@ -71,16 +74,13 @@ def run_command(
         loop = _loop(spec, settings or [], folder)
     except (SpecUnreadable, SpecProblem) as problem:
         _refuse(console, str(problem), _findings(problem.diagnostics), as_json)
-    checked, warnings = _checked(console, loop, root, force=force, as_json=as_json)
+    loop = replace(loop, root=root or (read_origin(folder) if folder is not None else loop.root))
+    checked, warnings = _checked(console, loop, force=force, as_json=as_json)
     if address is not None and address.startswith("http"):
-        from coloop.cli.submit import submit
-
-        wanted = run_id or new_run_id(checked.name)
-        try:
-            code = submit(console, loop, address, runs_dir=runs_dir, run_id=wanted, force=force)
-        except ColoopError as error:
-            _refuse(console, str(error), [], as_json)
-        raise typer.Exit(code)
+        if resume is not None:
+            message = "--resume goes on where the run folder is; it cannot be sent to a cluster"
+            _refuse(console, message, [], as_json)
+        _submit(console, loop, checked, address, runs_dir, run_id, force=force, as_json=as_json)
     _run(
         console,
         loop,
@@ -89,7 +89,6 @@ def run_command(
         runs_dir=runs_dir,
         run_id=run_id,
         folder=folder,
-        root=root,
         cluster="local" if local else "ray",
         address=address,
         threads=threads,
@@ -106,7 +105,6 @@ def _run(
     runs_dir: Path,
     run_id: str | None,
     folder: Path | None,
-    root: Path | None,
     cluster: str,
     address: str | None,
     threads: int | None,
@@ -114,20 +112,20 @@ def _run(
 ) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", str(threads or 1) if cluster == "local" else "1")
     from coloop.runtime.recorder import CallbackSink, MarkedLinesSink, Sink
-    from coloop.runtime.start import RunRequest, read_origin, run
+    from coloop.runtime.start import RunRequest, run
 
     display = RunDisplay(console)
     sinks: list[Sink] = []
     if os.environ.get(MARKED_LINES):
         sinks.append(MarkedLinesSink())
     elif as_json:
-        sinks.append(CallbackSink(_print_event))
+        sinks.append(CallbackSink(print_event))
     else:
         sinks.append(CallbackSink(display.take))
     request = RunRequest(
         spec=spec,
         text=loop.text,
-        root=root or (read_origin(folder) if folder is not None else loop.root),
+        root=loop.root,
         runs_dir=runs_dir,
         run_id=run_id,
         resume=folder,
@@ -147,6 +145,39 @@ def _run(
     if not as_json:
         console.print(f"run folder: {result.folder}", highlight=False)
     raise typer.Exit(EXIT[result.state.value])
+
+
+def _submit(
+    console: Console,
+    loop: Source,
+    spec: LoopSpec,
+    address: str,
+    runs_dir: Path,
+    run_id: str | None,
+    *,
+    force: bool,
+    as_json: bool,
+) -> NoReturn:
+    from coloop.cli.submit import submit
+
+    try:
+        compile_plan(spec)
+        if refusals := check_runs(spec):
+            raise PlanRefused(refusals[0].message, refusals)
+        code = submit(
+            console,
+            loop,
+            address,
+            runs_dir=runs_dir,
+            run_id=run_id or new_run_id(spec.name),
+            force=force,
+            as_json=as_json,
+        )
+    except PlanRefused as refused:
+        _refuse(console, str(refused), _findings(refused.diagnostics), as_json)
+    except ColoopError as error:
+        _refuse(console, str(error), [], as_json)
+    raise typer.Exit(code)
 
 
 def _resumed_folder(console: Console, resume: str | None, runs_dir: Path) -> Path | None:
@@ -184,26 +215,45 @@ def _with_settings(loop: Source, settings: list[str]) -> Source:
     """The loop's text with `--set path=value` written into it; a value is YAML."""
     if not settings:
         return loop
-    reader = YAML(typ="safe", pure=True)
     changes = []
     for setting in settings:
         path, equals, value = setting.partition("=")
         if not equals or not path.strip():
             raise SpecProblem(f"--set wants path=value, found {setting!r}")
-        try:
-            changes.append(Change(op="set", path=path.strip(), value=reader.load(value)))
-        except YAMLError:
-            raise SpecProblem(f"--set {path}: {value!r} is no YAML value") from None
-    return Source(text=patch(loop.text, changes), name=loop.name, root=loop.root)
+        changes.append(_change(loop, path.strip(), value))
+    return replace(loop, text=patch(loop.text, changes))
+
+
+def _change(loop: Source, path: str, text: str) -> Change:
+    """A relative path that is typed here counts from here, where the loop's folder has no such
+    file."""
+    reading = read(text) if text.strip() else Reading()
+    if reading.diagnostics:
+        reason = reading.diagnostics[0].message
+        raise SpecProblem(f"--set {path}: {text!r} is no YAML value: {reason}")
+    value = reading.data
+    spec = parse(loop.text).spec
+    if isinstance(value, str) and spec is not None and _is_path(spec, path):
+        here = Path(value).expanduser()
+        if here.exists() and not (loop.root / here).exists():
+            value = str(here.resolve())
+    return Change(op="set", path=path, value=value)
+
+
+def _is_path(spec: LoopSpec, path: str) -> bool:
+    try:
+        return field_info(path, spec).widget == "path"
+    except SpecProblem:
+        return False
 
 
 def _checked(
-    console: Console, loop: Source, root: Path | None, *, force: bool, as_json: bool
+    console: Console, loop: Source, *, force: bool, as_json: bool
 ) -> tuple[LoopSpec, list[Diagnostic]]:
     parsed = parse(loop.text)
     found = list(parsed.diagnostics)
     if parsed.spec is not None:
-        report = validate(parsed.spec, root=root or loop.root)
+        report = validate(parsed.spec, root=loop.root)
         found += [parsed.locate(one) for one in report.diagnostics]
     errors = [one for one in found if one.is_error]
     if parsed.spec is None or errors:
@@ -231,9 +281,3 @@ def _refuse(
 
 def _findings(carried: Sequence[object]) -> list[Diagnostic]:
     return [one for one in carried if isinstance(one, Diagnostic)]
-
-
-def _print_event(what: str, text: str) -> None:
-    if what == "event":
-        sys.stdout.write(text + "\n")
-        sys.stdout.flush()

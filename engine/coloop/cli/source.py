@@ -37,7 +37,8 @@ def read_source(spec: str) -> Source:
     if path.is_dir():
         raise SpecUnreadable(f"{spec} is a folder; a loop file is expected")
     if presets.is_loop(spec):
-        return Source(text=presets.load_loop_text(spec), name=spec, root=Path.cwd())
+        root = presets.presets_root() / "loops"
+        return Source(text=presets.load_loop_text(spec), name=spec, root=root)
     if path.suffix in (".yaml", ".yml", ".json") or len(path.parts) > 1:
         raise SpecUnreadable(f"there is no file {spec}")
     try:

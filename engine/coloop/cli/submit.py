@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from coloop.cli.display import RunDisplay
+from coloop.cli.display import Listener, RunDisplay, print_event
 from coloop.cli.source import Source
 from coloop.cli.watch import follow_run
 from coloop.errors import RunFolderExists
@@ -26,9 +26,16 @@ FAILED = 3
 
 
 def submit(
-    console: Console, loop: Source, address: str, *, runs_dir: Path, run_id: str, force: bool
+    console: Console,
+    loop: Source,
+    address: str,
+    *,
+    runs_dir: Path,
+    run_id: str,
+    force: bool,
+    as_json: bool,
 ) -> int:
-    """Start the job, show it until it ends, and return the exit code."""
+    """Start the job, tell of it until it ends, and return the exit code."""
     folder = (runs_dir / run_id).resolve()
     if folder.exists() and any(folder.iterdir()):
         raise RunFolderExists(f"{folder} exists and is not empty; choose another run id")
@@ -56,22 +63,25 @@ def submit(
             console.print(f"[red]{failed}[/]", highlight=False)
             return FAILED
         try:
-            return _follow(console, launcher, handle, folder)
+            with RunDisplay(console) as display:
+                take = print_event if as_json else display.take
+                return _follow(console, launcher, handle, folder, take)
         finally:
             launcher.close(runs_go_on=True)
 
 
-def _follow(console: Console, launcher: RayJobLauncher, handle: Handle, folder: Path) -> int:
+def _follow(
+    console: Console, launcher: RayJobLauncher, handle: Handle, folder: Path, take: Listener
+) -> int:
     def is_alive() -> bool:
         return launcher.check(handle).is_alive
 
-    with RunDisplay(console) as display:
-        try:
-            state = follow_run(folder, display, is_alive)
-        except KeyboardInterrupt:
-            console.print("asking the run to stop; Ctrl-C again lets go of it", highlight=False)
-            launcher.ask(handle, RunFolder(folder), StopRequest())
-            state = follow_run(folder, display, is_alive)
+    try:
+        state = follow_run(folder, take, is_alive)
+    except KeyboardInterrupt:
+        console.print("asking the run to stop; Ctrl-C again lets go of it", highlight=False)
+        launcher.ask(handle, RunFolder(folder), StopRequest())
+        state = follow_run(folder, take, is_alive)
     if state is None:
         console.print(f"[red]the job ended without a word: {launcher.check(handle).reason}[/]")
     return EXIT.get(state or "", FAILED)

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from coloop.cli.display import FINAL, RunDisplay
+from coloop.cli.display import FINAL, Listener, RunDisplay
 
 POLL_SECONDS = 0.25
 CHECK_SECONDS = 5.0
@@ -27,7 +27,7 @@ def watch_command(
         console.print(f"there is no run {run!r}, neither as a folder nor in {runs_dir}")
         raise typer.Exit(1)
     with RunDisplay(console) as display:
-        follow_run(folder, display)
+        follow_run(folder, display.take)
 
 
 def runs_command(
@@ -52,38 +52,43 @@ def runs_command(
 
 
 def follow_run(
-    folder: Path, display: RunDisplay, is_alive: Callable[[], bool] = lambda: True
+    folder: Path, take: Listener, is_alive: Callable[[], bool] = lambda: True
 ) -> str | None:
-    """Show a run until it ends; its last state, or None where its driver is gone without one."""
-    events = folder / "events.jsonl"
-    gauges = folder / "gauges.json"
-    offset = 0
-    shown = ""
+    """Tell of a run until it ends; its last state, or None where its driver is gone without one.
+
+    A run that was resumed has ended several times; only an end that nothing follows is its end.
+    """
+    events, gauges = folder / "events.jsonl", folder / "gauges.json"
+    offset, shown, state = 0, "", None
     checked = time.monotonic()
     while True:
         if time.monotonic() - checked > CHECK_SECONDS:
             checked = time.monotonic()
             if not is_alive():
                 return None
-        if gauges.exists():
-            text = gauges.read_text(encoding="utf-8")
-            if text != shown:
-                shown = text
-                display.take("gauges", text)
-        if not events.exists():
-            time.sleep(POLL_SECONDS)
-            continue
-        with events.open("rb") as file:
-            file.seek(offset)
-            lines = file.read().split(b"\n")
-        for line in lines[:-1]:
+        text = gauges.read_text(encoding="utf-8") if gauges.exists() else shown
+        if text != shown:
+            shown = text
+            take("gauges", text)
+        lines = _lines_from(events, offset)
+        for line in lines:
             offset += len(line) + 1
-            display.take("event", line.decode())
+            take("event", line.decode())
             event = json.loads(line)
-            if event["type"] == "run.state" and event["state"] in FINAL:
-                return str(event["state"])
-        if len(lines) == 1:
+            state = str(event["state"]) if event["type"] == "run.state" else state
+        if state in FINAL:
+            return state
+        if not lines:
             time.sleep(POLL_SECONDS)
+
+
+def _lines_from(events: Path, offset: int) -> list[bytes]:
+    """The whole lines of a file from a place on; what is being written is left for later."""
+    if not events.exists():
+        return []
+    with events.open("rb") as file:
+        file.seek(offset)
+        return file.read().split(b"\n")[:-1]
 
 
 def _folders(runs_dir: Path) -> list[Path]:

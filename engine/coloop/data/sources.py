@@ -9,6 +9,7 @@ the shape of its data; of a huge file the first rows are checked, the others as 
 
 import difflib
 import importlib
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -206,7 +207,7 @@ def _open_raw(node: DatasetNode, node_id: str, root: Path) -> tuple[RawRows, str
 
 
 def _open_path(source: FileSource, node_id: str, root: Path) -> tuple[RawRows, str, str]:
-    path = root / Path(source.path).expanduser()
+    path = root / os.path.expanduser(source.path)
     field = "source.path"
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"
@@ -241,6 +242,13 @@ def _names_beside(path: Path) -> list[str]:
 
 def _open_hub(source: HubSource, node_id: str) -> RawRows:
     field = "source.path"
+    if Path(os.path.expanduser(source.path)).exists():
+        raise DataError(
+            f"{node_id}: {field}: {source.path} is a path of this machine and no id of the hub; "
+            "use a source of type `file`",
+            node_id,
+            field,
+        )
     try:
         datasets = importlib.import_module("datasets")
     except ImportError:

@@ -56,7 +56,7 @@ def load_pretrained(
 
 def find_source(path: str, root: Path) -> Path | str:
     """The folder that a path names, or the hub id that it is; nothing is loaded."""
-    folder = Path(path).expanduser()
+    folder = Path(os.path.expanduser(path))
     folder = folder if folder.is_absolute() else root / folder
     if folder.is_dir():
         _check_folder(folder)

@@ -12,9 +12,15 @@ from coloop.spec.graph import LoopSpec
 REPORT_FILE = "report.json"
 
 
-def write_report(folder: Path, spec: LoopSpec, session: Session, state: RunStateName) -> None:
-    """Write the report of a run that ended."""
-    predicted = estimate(spec)
+def write_report(
+    folder: Path, spec: LoopSpec, session: Session, state: RunStateName, root: Path
+) -> None:
+    """Write the report of a run that ended.
+
+    Args:
+        root: folder from which the loop's relative paths are read.
+    """
+    predicted = estimate(spec, root=root)
     measured = {name: gauge.seconds for name, gauge in session.pace.stages().items()}
     report: dict[str, Any] = {
         "run": folder.name,

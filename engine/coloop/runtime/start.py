@@ -1,7 +1,6 @@
 """From a spec to a session and through it: folder, plan, cluster, roles, loop, and an orderly end
 whatever happens. The only place that knows all parts."""
 
-import json
 import logging
 import os
 import traceback
@@ -38,6 +37,7 @@ from coloop.runtime.control import Control
 from coloop.runtime.executor import Executor
 from coloop.runtime.fields import Fields
 from coloop.runtime.loop import run_loop
+from coloop.runtime.origin import ORIGIN_FILE, write_origin
 from coloop.runtime.phase_stages import PhaseStages
 from coloop.runtime.probes import Probes
 from coloop.runtime.recorder import Recorder, Sink
@@ -56,7 +56,6 @@ logger = logging.getLogger(__name__)
 SPEC_FILE = "spec.yaml"
 PLAN_FILE = "plan.json"
 LOG_FILE = "engine.log"
-ORIGIN_FILE = "origin.json"
 CHECKPOINTS = "checkpoints"
 
 
@@ -148,18 +147,18 @@ def _run(request: RunRequest, plan: Plan, folder: Path, recorder: Recorder) -> R
         if cluster is not None:
             cluster.close()
         if session is not None:
-            _close(session, request.spec, folder, state)
+            _close(session, request, folder, state)
         logging.getLogger("coloop").removeHandler(log)
         log.close()
     return RunResult(state=state, folder=folder, error=error)
 
 
-def _close(session: Session, spec: LoopSpec, folder: Path, state: RunStateName) -> None:
+def _close(session: Session, request: RunRequest, folder: Path, state: RunStateName) -> None:
     """The last words of a run; none of them can change how it ended."""
     session.close()
     session.show_last(state)
     try:
-        write_report(folder, spec, session, state)
+        write_report(folder, request.spec, session, state, request.root)
     except OSError as error:
         logger.warning("the report was not written: %s", error)
 
@@ -247,6 +246,7 @@ def _folder(request: RunRequest) -> Path:
     if request.resume is not None:
         if not (request.resume / SPEC_FILE).exists():
             raise RunNotFound(f"{request.resume} is no run folder: it has no {SPEC_FILE}")
+        _complete(request.resume, request)
         return request.resume
     folder = request.runs_dir / (request.run_id or new_run_id(request.spec.name))
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
@@ -256,16 +256,22 @@ def _folder(request: RunRequest) -> Path:
         )
     folder.mkdir(parents=True, exist_ok=True)
     (folder / SPEC_FILE).write_text(request.text, encoding="utf-8")
-    origin = {"root": str(request.root.resolve())}
-    (folder / ORIGIN_FILE).write_text(json.dumps(origin), encoding="utf-8")
-    plan = compile_plan(request.spec)
-    (folder / PLAN_FILE).write_text(plan.model_dump_json(indent=1), encoding="utf-8")
+    _complete(folder, request)
     storage = _storage_place(request)
     if storage is not None and not is_address(storage):
         target = (Path(storage) / folder.name / CHECKPOINTS).resolve()
         target.mkdir(parents=True, exist_ok=True)
         (folder / CHECKPOINTS).symlink_to(target, target_is_directory=True)
     return folder
+
+
+def _complete(folder: Path, request: RunRequest) -> None:
+    """What a run folder has besides its loop; the folder of a fork begins without it."""
+    if not (folder / ORIGIN_FILE).exists():
+        write_origin(folder, request.root)
+    if not (folder / PLAN_FILE).exists():
+        plan = compile_plan(request.spec)
+        (folder / PLAN_FILE).write_text(plan.model_dump_json(indent=1), encoding="utf-8")
 
 
 def _storage(request: RunRequest, folder: Path) -> Storage | None:
@@ -278,15 +284,7 @@ def _storage_place(request: RunRequest) -> str | None:
     storage = request.spec.run.storage
     if storage is None or is_address(storage):
         return storage
-    return str((request.root / Path(storage).expanduser()).resolve())
-
-
-def read_origin(folder: Path) -> Path:
-    """The folder from which the run's relative paths are read, as it was when the run began."""
-    origin = folder / ORIGIN_FILE
-    if not origin.exists():
-        return Path()
-    return Path(json.loads(origin.read_text(encoding="utf-8"))["root"])
+    return str((request.root / os.path.expanduser(storage)).resolve())
 
 
 def default_threads() -> int:

@@ -73,6 +73,8 @@ def set_in(data: Any, parts: Parts, value: Any) -> Any:
 
 def remove_in(data: Any, parts: Parts) -> Any:
     """Plain data without the value at a place."""
+    if not parts:
+        raise _no_place(parts)
     head, rest = parts[0], parts[1:]
     if isinstance(data, (list, tuple)) and isinstance(head, int) and 0 <= head < len(data):
         items = list(data)
@@ -89,8 +91,10 @@ def remove_in(data: Any, parts: Parts) -> Any:
 def insert_in(data: Any, parts: Parts, value: Any) -> Any:
     """Plain data with an item before the one at a place of a list."""
     *way, index = parts
-    items = list(look_along(data, tuple(way)) or [])
-    if not isinstance(index, int) or not 0 <= index <= len(items):
+    found = look_along(data, tuple(way))
+    items = list(found) if isinstance(found, (list, tuple)) else []
+    is_list = found is None or isinstance(found, (list, tuple))
+    if not is_list or not isinstance(index, int) or not 0 <= index <= len(items):
         raise _no_place(parts)
     return set_in(data, tuple(way), [*items[:index], copy.deepcopy(value), *items[index:]])
 

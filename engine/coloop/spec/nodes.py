@@ -243,7 +243,7 @@ class PairsNode(BaseNode):
 
     kind: Literal["pairs"]
     """Chosen against rejected."""
-    method: Literal["best_worst", "all", "margin", "direct", "relabel"] = setting()
+    method: Literal["best_worst", "all", "margin", "direct", "relabel"] = setting("best_worst")
     """Best against worst, every two, every two that differ enough, two inputs, or new labels."""
     margin: Number | None = setting(
         None, ge=0, when={"method": ("margin",)}, needed={"method": ("margin",)}, hot=True
@@ -359,7 +359,7 @@ class SearchNode(BaseNode):
     """Reward of each step, e.g. -1 to prefer short proofs."""
     and_return: Literal["min"] = setting("min", level="expert")
     """Return of a node all of whose children are needed."""
-    give: Literal["proofs", "visited"] = setting("visited", level="advanced")
+    give: Literal["proofs", "visited"] = setting("proofs", level="advanced")
     """Rows of finished proofs, or of every visited state."""
     budget: Budget = setting()
     """Hard limits."""

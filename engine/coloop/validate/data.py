@@ -1,5 +1,6 @@
 """Files that a loop names: are they there, and do they have what the loop reads."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,7 +57,7 @@ def other_files_exist(facts: Facts) -> Iterator[Diagnostic]:
     for path in _named_paths(facts):
         if path.what == "data" or _is_outside(facts, path.path):
             continue
-        place = facts.root / path.path
+        place = facts.root / os.path.expanduser(path.path)
         if path.what == "model" and _looks_local(path.path) and not _is_folder(place):
             message = f"there is no model folder `{path.path}`"
             yield _problem("data.missing_file", path.node, path.field, message)

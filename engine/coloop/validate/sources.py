@@ -10,6 +10,7 @@ Invariant: nothing here raises; what cannot be read is told in `Glance.problem`.
 import csv
 import io
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -62,7 +63,7 @@ def glance_at(source: FileSource, root: Path, *, is_confined: bool = False) -> G
     """Look into a file, or remember what was seen when it was last looked into."""
     if is_confined and not is_inside(root, source.path):
         return Glance(is_outside=True)
-    path = root / source.path
+    path = root / os.path.expanduser(source.path)
     try:
         facts = path.stat()
     except OSError:
