@@ -6,6 +6,13 @@ import { type Action, isTyping, matchesKeys } from "./actions";
 /** Runs the action whose keys are pressed, unless the user types or a dialog is open. */
 export function useActionKeys(actions: readonly Action[]): void {
   useEffect(() => {
+    let isOnPane = false;
+    const point = (event: PointerEvent) => {
+      isOnPane = isPane(event.target);
+    };
+    const leavePane = () => {
+      isOnPane = false;
+    };
     const press = (event: KeyboardEvent) => {
       if (event.defaultPrevented || isAsked()) return;
       const typing = isTyping(event.target);
@@ -13,17 +20,23 @@ export function useActionKeys(actions: readonly Action[]): void {
         const keys = action.keys.find((one) => matchesKeys(event, one));
         if (!keys) continue;
         if (typing && !WHILE_TYPING.has(action.id)) return;
-        // Tab moves the focus everywhere but on the canvas itself.
-        if (keys === "tab" && event.target !== document.body && !isCanvas(event.target)) return;
-        if (keys === "enter" && event.target instanceof HTMLButtonElement) return;
+        // Tab moves the focus. It is a command once after the canvas was pressed, where there is no focus.
+        if (keys === "tab" && !isOnPane) return;
         if (action.isEnabled && !action.isEnabled()) return;
+        if (keys === "tab") leavePane();
         event.preventDefault();
         action.run();
         return;
       }
     };
     window.addEventListener("keydown", press);
-    return () => window.removeEventListener("keydown", press);
+    window.addEventListener("pointerdown", point, { capture: true });
+    window.addEventListener("focusin", leavePane);
+    return () => {
+      window.removeEventListener("keydown", press);
+      window.removeEventListener("pointerdown", point, { capture: true });
+      window.removeEventListener("focusin", leavePane);
+    };
   }, [actions]);
 }
 
@@ -35,6 +48,6 @@ function isAsked(): boolean {
 
 const WHILE_TYPING = new Set(["commands", "save"]);
 
-function isCanvas(target: EventTarget | null): boolean {
+function isPane(target: EventTarget | null): boolean {
   return target instanceof Element && target.classList.contains("react-flow__pane");
 }

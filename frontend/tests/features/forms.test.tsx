@@ -132,22 +132,6 @@ describe("forms from the catalog", () => {
     expect(Object.keys(store.getState().document.nodes)).toContain("policy");
   });
 
-  it("a node is connected without the mouse", () => {
-    const store = show(<NodeInspector id="start" />);
-    const select = screen.getByLabelText("Connect to");
-    fireEvent.focus(select);
-    const option = [...select.querySelectorAll("option")].find((one) =>
-      one.textContent?.includes("actor.reference"),
-    );
-
-    fireEvent.change(select, { target: { value: option?.value } });
-
-    expect(store.getState().document.edges.at(-1)).toEqual({
-      from: "start.log_probs",
-      to: "actor.reference",
-    });
-  });
-
   it("an edge's options are set", () => {
     const store = show(<EdgeInspector edgeKey="exact.scores->actor.rewards" />);
 

@@ -13,7 +13,6 @@ import { placeNodes } from "./layout";
 
 interface FlowNodes {
   nodes: Node[];
-  places: Record<string, Point>;
   onNodesChange: (changes: NodeChange[]) => void;
   onDragStop: () => void;
 }
@@ -43,7 +42,9 @@ export function useFlowNodes(): FlowNodes {
     const list: Node[] = [];
     for (const id of shape === "" ? [] : shape.split(",").map((part) => part.split(":")[0] ?? "")) {
       const [x, y] = dragged[id] ?? places[id] ?? [0, 0];
-      const kind = kindOf(catalog, store.getState().document.nodes[id]?.kind);
+      const data = store.getState().document.nodes[id];
+      const kind = kindOf(catalog, data?.kind);
+      const ariaLabel = `${id}, ${kind?.title ?? data?.kind ?? ""}`;
       const height = nodeHeight(kind, runId !== null);
       const isSelected = selected.has(id);
       const old = cache.current.get(id);
@@ -53,6 +54,7 @@ export function useFlowNodes(): FlowNodes {
         old.position.y === y &&
         old.selected === isSelected &&
         old.height === height &&
+        old.ariaLabel === ariaLabel &&
         old.draggable === !isReadonly
       ) {
         list.push(old);
@@ -64,6 +66,7 @@ export function useFlowNodes(): FlowNodes {
         position: { x, y },
         selected: isSelected,
         data: {},
+        ariaLabel,
         width: NODE_WIDTH,
         height,
         draggable: !isReadonly,
@@ -117,7 +120,7 @@ export function useFlowNodes(): FlowNodes {
     setDragged({});
   };
 
-  return { nodes, places, onNodesChange, onDragStop };
+  return { nodes, onNodesChange, onDragStop };
 }
 
 /** Which nodes there are and of which kinds, as one comparable text. */

@@ -4,6 +4,7 @@ import { useOpenLoop } from "@/document/context";
 import { portText } from "@/document/edges";
 import { KindIcon } from "@/features/canvas/KindIcon";
 import { Kbd } from "@/ui/Kbd";
+import { useReturnFocus } from "@/ui/useReturnFocus";
 import { type AddRequest, useAddSearch } from "./addSearch";
 import { fittingPort, groupKinds } from "./groups";
 import { useAddNode } from "./useAddNode";
@@ -26,6 +27,7 @@ export function AddSearch({ request }: { request: AddRequest }) {
   const hide = useAddSearch((state) => state.hide);
   const add = useAddNode();
   const panel = useRef<HTMLDivElement>(null);
+  useReturnFocus();
   const { from, screen, flow } = request;
 
   const groups = useMemo(() => {

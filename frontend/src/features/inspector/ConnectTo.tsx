@@ -1,0 +1,82 @@
+import { useMemo, useRef, useState } from "react";
+import type { Catalog } from "@/api/types";
+import { canConnect } from "@/document/canConnect";
+import { connect } from "@/document/commands/connect";
+import { useDocument, useOpenLoop } from "@/document/context";
+import { portText } from "@/document/edges";
+import type { Edge, LoopDocument } from "@/document/types";
+import { Button } from "@/ui/Button";
+import { WIDE_CONTROL } from "@/ui/control";
+
+/** A list of the edges that a node can still get. Choosing changes nothing; the button connects. */
+export function ConnectTo({ node }: { node: string }) {
+  const { catalog, store } = useOpenLoop();
+  const document = useDocument((state) => state.document);
+  const list = useRef<HTMLSelectElement>(null);
+  const [wish, setWish] = useState("");
+  // Looked for when the list is opened: in a large loop there are many pairs of ports.
+  const [isAsked, setAsked] = useState(false);
+  const options = useMemo(
+    () => (isAsked ? possibleEdges(catalog, document, node) : []),
+    [catalog, document, node, isAsked],
+  );
+  const chosen = options.find((edge) => edgeName(edge) === wish);
+
+  const add = () => {
+    if (!chosen) return;
+    store.getState().dispatch(connect, { edge: chosen });
+    setWish("");
+    // The button is off now and cannot hold the focus.
+    list.current?.focus();
+  };
+  return (
+    <div className="mt-1 flex items-center gap-1">
+      <select
+        ref={list}
+        aria-label="Connect to"
+        className={`${WIDE_CONTROL} min-w-0 flex-1 pr-1 text-muted`}
+        value={chosen ? wish : ""}
+        onFocus={() => setAsked(true)}
+        onPointerEnter={() => setAsked(true)}
+        onChange={(event) => setWish(event.target.value)}
+      >
+        <option value="">
+          {isAsked && options.length === 0 ? "Nothing else fits" : "Connect to…"}
+        </option>
+        {options.map((edge) => (
+          <option key={edgeName(edge)} value={edgeName(edge)}>
+            {edgeName(edge)}
+          </option>
+        ))}
+      </select>
+      <Button size="small" disabled={!chosen} onClick={add}>
+        Connect
+      </Button>
+    </div>
+  );
+}
+
+function edgeName(edge: Edge): string {
+  return `${edge.from} → ${edge.to}`;
+}
+
+/** Every edge that this node could still get, outgoing ones first. */
+function possibleEdges(catalog: Catalog, document: LoopDocument, node: string): Edge[] {
+  const portsOf = (id: string, side: "inputs" | "outputs") =>
+    (catalog.kinds[document.nodes[id]?.kind ?? ""]?.[side] ?? []).map((port) => ({
+      node: id,
+      port: port.name,
+    }));
+  const others = Object.keys(document.nodes).filter((id) => id !== node);
+  const pairs = [
+    ...portsOf(node, "outputs").flatMap((from) =>
+      others.flatMap((id) => portsOf(id, "inputs").map((to) => ({ from, to }))),
+    ),
+    ...portsOf(node, "inputs").flatMap((to) =>
+      others.flatMap((id) => portsOf(id, "outputs").map((from) => ({ from, to }))),
+    ),
+  ];
+  return pairs
+    .filter(({ from, to }) => canConnect(catalog, document, from, to).ok)
+    .map(({ from, to }) => ({ from: portText(from), to: portText(to) }));
+}
