@@ -116,4 +116,18 @@ describe("nodes", () => {
 
     expect(fitting.map((kind) => kind.kind).toSorted()).toEqual(["actor", "verifier"]);
   });
+
+  it("from an input that takes no more nothing is offered", () => {
+    const loop = smallLoop();
+    const from = { node: "actor", port: "reference", isOutput: false };
+    const offered = () =>
+      Object.values(catalog.kinds)
+        .filter((kind) => fittingPort(catalog, loop, from, kind))
+        .map((kind) => kind.kind);
+    expect(offered()).toContain("reference");
+
+    loop.edges.push({ from: "start.log_probs", to: "actor.reference" });
+
+    expect(offered()).toEqual([]);
+  });
 });

@@ -62,22 +62,22 @@ describe("Tab", () => {
   });
 });
 
+const request = { screen: { x: 0, y: 0 }, flow: { x: 0, y: 0 } };
+
+function PageWithSearch() {
+  const isOpen = useAddSearch((state) => state.request !== null);
+  return (
+    <>
+      <button type="button">before</button>
+      {isOpen ? <AddSearch request={request} /> : null}
+    </>
+  );
+}
+
 describe("the search that adds a node", () => {
-  const request = { screen: { x: 0, y: 0 }, flow: { x: 0, y: 0 } };
-
-  function Page() {
-    const isOpen = useAddSearch((state) => state.request !== null);
-    return (
-      <>
-        <button type="button">before</button>
-        {isOpen ? <AddSearch request={request} /> : null}
-      </>
-    );
-  }
-
   it("gives the focus back when it closes", () => {
     const { wrapper } = insideLoop();
-    render(<Page />, { wrapper });
+    render(<PageWithSearch />, { wrapper });
     const before = screen.getByRole("button", { name: "before" });
     before.focus();
     act(() => useAddSearch.getState().show(request));

@@ -2,6 +2,7 @@ import type { ConnectionLineComponentProps } from "@xyflow/react";
 import { canConnect, inputPort, outputPort } from "@/document/canConnect";
 import { useOpenLoop } from "@/document/context";
 import { edgeLine } from "./edgePath";
+import { useMovingEdge } from "./movingEdge";
 import { portColor } from "./PortMark";
 
 /** The edge while it is drawn; over a port that cannot take it, it says why. */
@@ -15,17 +16,15 @@ export function ConnectionLine({
 }: ConnectionLineComponentProps) {
   const { catalog, store } = useOpenLoop();
   const { document } = store.getState();
+  const moved = useMovingEdge((state) => state.key);
   const start = { node: fromHandle.nodeId, port: fromHandle.id ?? "" };
   const isFromOutput = fromHandle.type === "source";
   const port = isFromOutput
     ? outputPort(catalog, document, start)
     : inputPort(catalog, document, start);
   const end = toHandle ? { node: toHandle.nodeId, port: toHandle.id ?? "" } : null;
-  const answer = end
-    ? isFromOutput
-      ? canConnect(catalog, document, start, end)
-      : canConnect(catalog, document, end, start)
-    : null;
+  const [from, to] = isFromOutput ? [start, end] : [end, start];
+  const answer = from && to ? canConnect(catalog, document, from, to, moved) : null;
   const ends = isFromOutput
     ? { sourceX: fromX, sourceY: fromY, targetX: toX, targetY: toY }
     : { sourceX: toX, sourceY: toY, targetX: fromX, targetY: fromY };

@@ -7,6 +7,7 @@ import { useDocument, useOpenLoop } from "@/document/context";
 import { edgeFacts, portText } from "@/document/edges";
 import { classes } from "@/ui/classes";
 import { portTop } from "./geometry";
+import { useMovingEdge } from "./movingEdge";
 import { PortMark } from "./PortMark";
 
 interface NodePortProps {
@@ -31,6 +32,7 @@ export const NodePort = memo(function NodePort({ node, port, side, row }: NodePo
       ? `${connection.fromHandle.type} ${connection.fromHandle.nodeId}.${connection.fromHandle.id}`
       : null,
   );
+  const moved = useMovingEdge((state) => state.key);
   const blocked = drawnFrom === null ? null : blockedReason(drawnFrom);
   const type = catalog.port_types[port.type];
   const isTeaching = "teaching" in port && port.teaching;
@@ -51,9 +53,8 @@ export const NodePort = memo(function NodePort({ node, port, side, row }: NodePo
     const own = { node, port: port.name };
     const other = { node: startNode, port: startPort };
     const { document } = store.getState();
-    const answer = isInput
-      ? canConnect(catalog, document, other, own)
-      : canConnect(catalog, document, own, other);
+    const [from, to] = isInput ? [other, own] : [own, other];
+    const answer = canConnect(catalog, document, from, to, moved);
     return answer.ok ? null : answer.reason;
   }
 

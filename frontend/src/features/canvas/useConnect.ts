@@ -14,6 +14,7 @@ import { useOpenLoop } from "@/document/context";
 import { portText } from "@/document/edges";
 import type { PortRef } from "@/document/types";
 import { useAddSearch } from "@/features/palette/addSearch";
+import { useMovingEdge } from "./movingEdge";
 
 interface Ends {
   source: string;
@@ -29,13 +30,13 @@ export function useConnect() {
   const { catalog, store } = useOpenLoop();
   const { screenToFlowPosition } = useReactFlow();
   const show = useAddSearch((state) => state.show);
-  const moving = useRef<{ key: string; isDone: boolean } | null>(null);
+  const isMoved = useRef(false);
 
   const isValidConnection = useCallback(
     (ends: Ends) => {
       const { document } = store.getState();
-      return canConnect(catalog, document, startOf(ends), endOf(ends), moving.current?.key ?? null)
-        .ok;
+      const { key } = useMovingEdge.getState();
+      return canConnect(catalog, document, startOf(ends), endOf(ends), key).ok;
     },
     [catalog, store],
   );
@@ -67,7 +68,7 @@ export function useConnect() {
 
   const onConnectEnd = useCallback(
     (event: MouseEvent | TouchEvent, state: FinalConnectionState) => {
-      if (state.isValid || !state.fromHandle || moving.current) return;
+      if (state.isValid || !state.fromHandle || useMovingEdge.getState().key !== null) return;
       const start = { node: state.fromHandle.nodeId, port: state.fromHandle.id ?? "" };
       const isFromOutput = state.fromHandle.type === "source";
       const point = "changedTouches" in event ? event.changedTouches[0] : event;
@@ -91,12 +92,13 @@ export function useConnect() {
   );
 
   const onReconnectStart = useCallback((_: unknown, edge: FlowEdge) => {
-    moving.current = { key: edge.id, isDone: false };
+    isMoved.current = false;
+    useMovingEdge.setState({ key: edge.id });
   }, []);
 
   const onReconnect = useCallback(
     (edge: FlowEdge, ends: Connection) => {
-      if (moving.current) moving.current.isDone = true;
+      isMoved.current = true;
       const [from, to] = [portText(startOf(ends)), portText(endOf(ends))];
       store.getState().dispatch(reconnectEdge, { key: edge.id, from, to });
     },
@@ -106,11 +108,10 @@ export function useConnect() {
   /** An end that is dropped on nothing takes the edge away. */
   const onReconnectEnd = useCallback(
     (event: MouseEvent | TouchEvent, edge: FlowEdge) => {
-      const isDone = moving.current?.isDone ?? true;
-      moving.current = null;
+      useMovingEdge.setState({ key: null });
       const point = "changedTouches" in event ? event.changedTouches[0] : event;
       const over = point ? window.document.elementFromPoint(point.clientX, point.clientY) : null;
-      if (isDone || over?.closest(".react-flow__node")) return;
+      if (isMoved.current || over?.closest(".react-flow__node")) return;
       store
         .getState()
         .dispatch(removeItems, { nodes: [], edges: [edge.id] }, { label: "Disconnect" });

@@ -76,7 +76,11 @@ export function AddSearch({ request }: { request: AddRequest }) {
           className="h-10 w-full border-line border-b bg-transparent px-3 text-sm outline-none"
         />
         <Command.List className="max-h-[268px] overflow-y-auto p-1">
-          <Command.Empty className="p-3 text-muted text-sm">No kind of node fits.</Command.Empty>
+          <Command.Empty className="p-3 text-muted text-sm">
+            {from && groups.length === 0
+              ? `Nothing more can be connected to ${portText(from)}.`
+              : "No kind of node fits."}
+          </Command.Empty>
           {groups.map((group) => (
             <Command.Group
               key={group.name}

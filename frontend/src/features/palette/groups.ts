@@ -1,6 +1,6 @@
 /** The kinds of the catalog in their groups, and which of them fit a port. Pure. */
 import type { Catalog, KindInfo } from "@/api/types";
-import { accepts, inputPort, outputPort } from "@/document/canConnect";
+import { canConnect, outputPort } from "@/document/canConnect";
 import type { LoopDocument, PortRef } from "@/document/types";
 import { formatName } from "@/lib/format";
 
@@ -35,27 +35,31 @@ export function matchesSearch(kind: KindInfo, search: string): boolean {
     .every((word) => text.includes(word));
 }
 
-/** The port of a kind that an edge from `from` would go to, or null where none fits. */
+/** No node has this name, so that a new one can be tried under it. */
+const NEW = "";
+
+/** The port of a new node that an edge from `from` would go to, or null where it cannot be joined. */
 export function fittingPort(
   catalog: Catalog,
   document: LoopDocument,
   from: PortRef & { isOutput: boolean },
   kind: KindInfo,
 ): string | null {
-  if (from.isOutput) {
-    const type = outputPort(catalog, document, from)?.type;
-    if (type === undefined) return null;
-    const fits = kind.inputs.filter((port) => accepts(catalog, port.type, type));
-    // Data before teaching: a new node is first of all given something to work on.
-    return (
-      (
-        fits.find((port) => port.type === type && !port.teaching) ??
-        fits.find((port) => !port.teaching) ??
-        fits[0]
-      )?.name ?? null
-    );
-  }
-  const type = inputPort(catalog, document, from)?.type;
-  if (type === undefined) return null;
-  return kind.outputs.find((port) => accepts(catalog, type, port.type))?.name ?? null;
+  const nodes = { ...document.nodes, [NEW]: { kind: kind.kind } };
+  const canJoin = (port: string) => {
+    const own = { node: NEW, port };
+    const [source, target] = from.isOutput ? [from, own] : [own, from];
+    return canConnect(catalog, { ...document, nodes }, source, target).ok;
+  };
+  if (!from.isOutput) return kind.outputs.find((port) => canJoin(port.name))?.name ?? null;
+  const type = outputPort(catalog, document, from)?.type;
+  const fits = kind.inputs.filter((port) => canJoin(port.name));
+  // Data before teaching: a new node is first of all given something to work on.
+  return (
+    (
+      fits.find((port) => port.type === type && !port.teaching) ??
+      fits.find((port) => !port.teaching) ??
+      fits[0]
+    )?.name ?? null
+  );
 }
