@@ -64,6 +64,8 @@ export function useIsBottleneck(node: string): boolean {
 export interface EdgeActivity {
   label: string;
   isActive: boolean;
+  /** Whether most of the step's time goes into that stage. */
+  isBottleneck: boolean;
 }
 
 /** The rate of the stage that gives an edge its rows, and whether it is giving now. */
@@ -81,5 +83,6 @@ export function useEdgeActivity(stage: string): EdgeActivity | null {
     (live) => isAnyRunning(live, (one) => one === stage),
     null,
   );
-  return isActive === null ? null : { label, isActive };
+  const isBottleneck = useLive("gauges", (live) => live.state.gauges?.bottleneck === stage, false);
+  return isActive === null ? null : { label, isActive, isBottleneck };
 }

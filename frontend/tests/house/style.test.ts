@@ -51,4 +51,21 @@ describe("house rules", () => {
     );
     expect(found.map(({ path }) => path)).toEqual([]);
   });
+
+  it("an animation without end changes opacity only, or is named here", () => {
+    const sheets = all.filter(({ path }) => path.endsWith(".css")).map(({ text }) => text);
+    const css = sheets.join("\n");
+    const endless = [...css.matchAll(/animation: (\w+)[^;]*infinite/g)].map(([, name]) => name);
+
+    const repainting = endless.filter((name) => {
+      const start = css.indexOf(`@keyframes ${name} `);
+      const frames = css.slice(start, css.indexOf("\n}", start));
+      return [...frames.matchAll(/^\s+([\w-]+):/gm)].some(([, property]) => property !== "opacity");
+    });
+
+    // The bottleneck's edges, and what stands for a panel while it loads.
+    expect(repainting.toSorted()).toEqual(["march", "sweep"]);
+    expect(endless).toContain("glow");
+    expect(css).toMatch(/\[data-bottleneck\] \{\s+animation: march/);
+  });
 });

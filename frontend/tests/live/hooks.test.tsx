@@ -1,6 +1,6 @@
 // @vitest-environment jsdom
-import { act, cleanup, render } from "@testing-library/react";
-import { Profiler } from "react";
+import { act, cleanup, render, renderHook } from "@testing-library/react";
+import { Profiler, type ReactNode } from "react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { LiveContext, useEdgeActivity, useIsBottleneck, useNodeActivity } from "@/live/hooks";
 import { LiveRun } from "@/live/LiveRun";
@@ -109,5 +109,22 @@ describe("what a tick of the gauges repaints", () => {
     expect([...painted.keys()].toSorted()).toEqual(["n3", "n4"]);
     expect(text()).toContain("n3 running false");
     expect(text()).toContain("n4 idle true");
+  });
+});
+
+describe("an edge of a run", () => {
+  afterEach(cleanup);
+
+  it("knows whether its stage is the one that the step waits for", () => {
+    const live = new LiveRun("r");
+    const wrapper = ({ children }: { children: ReactNode }) => (
+      <LiveContext value={live}>{children}</LiveContext>
+    );
+    const { result } = renderHook(() => useEdgeActivity("a.generate"), { wrapper });
+    expect(result.current?.isBottleneck).toBe(false);
+
+    act(() => live.applyGauges(someGauges({ bottleneck: "a.generate" })));
+
+    expect(result.current?.isBottleneck).toBe(true);
   });
 });

@@ -45,6 +45,7 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
         {...(props.markerEnd ? { markerEnd: props.markerEnd } : {})}
         data-selected={selected || undefined}
         data-active={live?.isActive || undefined}
+        data-bottleneck={live?.isBottleneck || undefined}
         style={
           {
             "--edge-color": portColor(portType?.color),
