@@ -4,7 +4,7 @@ import { useEffect, useState } from "react";
 import * as routes from "@/api/routes";
 import type { Catalog, Loop } from "@/api/types";
 import type { OpenLoop } from "@/document/context";
-import { fromSpec } from "@/document/convert";
+import { fromSpec, mendDocument } from "@/document/convert";
 import { createDocumentStore } from "@/document/store";
 import { browserDrafts, type Draft } from "@/document/sync/drafts";
 import { DELAYS, LoopSync, type PlaceNodes } from "@/document/sync/LoopSync";
@@ -63,7 +63,7 @@ function openLoop(catalog: Catalog, loop: Loop, draft: Draft | null): OpenLoop {
   const place: PlaceNodes = (document, before) =>
     withPlaces(catalog, document, false, before.layout);
   const saved = loop.spec ? fromSpec(loop.spec) : { ...EMPTY_DOCUMENT, name: loop.name };
-  const document = place(draft?.document ?? saved, EMPTY_DOCUMENT);
+  const document = place(draft ? mendDocument(draft.document) : saved, EMPTY_DOCUMENT);
   const store = createDocumentStore({ document, text: draft?.text ?? loop.yaml });
   const sync = new LoopSync(loop, store, routes, browserDrafts, DELAYS, place);
   if (draft) sync.restore(draft);

@@ -22,6 +22,14 @@ export function fromSpec(spec: JsonObject, layout?: JsonObject | null): LoopDocu
   };
 }
 
+/** A document that was kept outside of the page, by whatever version of it: its edges have ends. */
+export function mendDocument(document: LoopDocument): LoopDocument {
+  const edges = document.edges
+    .map((edge) => readEdge(edge))
+    .filter((edge): edge is Edge => edge !== null);
+  return { ...document, edges };
+}
+
 function readLayout(value: unknown, nodes: Record<string, NodeData>): Record<string, Point> {
   const layout: Record<string, Point> = {};
   if (!isObject(value)) return layout;

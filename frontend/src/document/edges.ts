@@ -75,8 +75,8 @@ export function edgeIndex(document: LoopDocument, key: string): number {
 /** "a.x -> b.y", or an object with options, as YAML has them. */
 export function readEdge(value: Json | undefined): Edge | null {
   if (typeof value === "string") {
-    const [from, to] = value.split("->").map((end) => end.trim());
-    return from && to ? { from, to } : null;
+    const [from, to, ...more] = value.split("->").map((end) => end.trim());
+    return from && to && more.length === 0 ? { from, to } : null;
   }
   if (!isObject(value)) return null;
   const { from, to, source, target, ...options } = value;

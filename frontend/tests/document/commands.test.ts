@@ -236,6 +236,40 @@ describe("commands on nodes and edges", () => {
     expect(phaseNames(loop)[0]).toBe("first");
     expect(loop.rest.run).toEqual({ sed: 0, best: "actor.accuracy" });
   });
+
+  it("applyChanges reads the edges that a repair writes as text", () => {
+    const loop = applyChanges(smallLoop(), {
+      changes: [
+        { op: "set", path: "edges.2", value: "actor.rollouts -> exact.rows" },
+        { op: "set", path: "edges.outcome", value: "exact.scores -> actor.labels" },
+        { op: "insert", path: "edges.0", value: "problems.rows -> start.rows" },
+      ],
+    });
+
+    expect(loop.edges).toEqual([
+      { from: "problems.rows", to: "start.rows" },
+      { from: "problems.rows", to: "actor.prompts" },
+      { from: "actor.rollouts", to: "exact.rollouts" },
+      { from: "actor.rollouts", to: "exact.rows" },
+      { from: "exact.scores", to: "actor.labels" },
+    ]);
+  });
+
+  it("applyChanges leaves the edges alone where a path or a value names none", () => {
+    const before = smallLoop();
+
+    const after = applyChanges(before, {
+      changes: [
+        { op: "set", path: "edges.2", value: 5 },
+        { op: "set", path: "edges.9.weight", value: 1 },
+        { op: "set", path: "edges.nobody", value: "a.x -> b.y" },
+        { op: "remove_edge", path: "edges.nobody" },
+        { op: "remove", path: "edges.nobody" },
+      ],
+    });
+
+    expect(after).toBe(before);
+  });
 });
 
 describe("commands on phases", () => {

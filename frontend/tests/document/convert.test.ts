@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { fromSpec, toSpec } from "@/document/convert";
+import { fromSpec, mendDocument, toSpec } from "@/document/convert";
 import { edgeKeys, readEdge } from "@/document/edges";
+import type { LoopDocument } from "@/document/types";
 import { smallLoop } from "../fixtures/loops";
 
 describe("spec and document", () => {
@@ -33,10 +34,22 @@ describe("spec and document", () => {
     expect(document.edges).toEqual([{ from: "a.x", to: "b.y" }]);
   });
 
+  it("a kept document with edges as text opens", () => {
+    const kept = smallLoop() as unknown as { edges: unknown[] };
+    kept.edges[1] = "actor.rollouts -> exact.rollouts";
+    kept.edges.push("nonsense");
+
+    const mended = mendDocument(kept as unknown as LoopDocument);
+
+    expect(mended).toEqual(smallLoop());
+    expect(edgeKeys(mended.edges)).toHaveLength(4);
+  });
+
   it("an edge is read from text, from keys, and from port references", () => {
     const edge = { from: "a.x", to: "b.y" };
 
     expect(readEdge("a.x -> b.y")).toEqual(edge);
+    expect(readEdge("a.x -> b.y -> c.z")).toBeNull();
     expect(readEdge({ from: "a.x", to: "b.y", weight: null })).toEqual(edge);
     expect(
       readEdge({ source: { node: "a", port: "x" }, target: { node: "b", port: "y" } }),

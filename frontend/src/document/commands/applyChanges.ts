@@ -18,16 +18,20 @@ export const applyChanges = defineCommand<{ changes: readonly Change[] }>(
 function applyChange(draft: LoopDocument, { op, path, value }: Change): void {
   const keys = parsePath(path);
   const place = findPlace(draft, keys);
+  if (isInMissingEdge(draft, keys, place.path)) return;
   switch (op) {
     case "set":
-      writePath(place.root, place.path, value ?? null);
+      if (isEdgePath(keys)) setEdge(draft, place.path, value);
+      else writePath(place.root, place.path, value ?? null);
       break;
     case "remove":
       if (isNodePath(keys)) removeItems.recipe(draft, { nodes: [String(keys[1])], edges: [] });
+      else if (isEdgePath(keys)) removeEdge(draft, path, undefined);
       else removePath(place.root, place.path);
       break;
     case "insert":
-      insertItem(place.root, place.path, value ?? null);
+      if (isEdgePath(keys)) insertEdge(draft, place.path, value);
+      else insertItem(place.root, place.path, value ?? null);
       break;
     case "rename":
       if (isNodePath(keys)) renameNode.recipe(draft, { from: String(keys[1]), to: String(value) });
@@ -46,6 +50,26 @@ function applyChange(draft: LoopDocument, { op, path, value }: Change): void {
 
 function isNodePath(keys: Path): boolean {
   return keys.length === 2 && keys[0] === "nodes";
+}
+
+function isEdgePath(keys: Path): boolean {
+  return keys.length === 2 && keys[0] === "edges";
+}
+
+function isInMissingEdge(draft: LoopDocument, keys: Path, [, index]: Path): boolean {
+  return keys[0] === "edges" && keys.length > 2 && !(Number(index) in draft.edges);
+}
+
+/** Fixes write edges as YAML has them; the document holds them with their ends apart. */
+function setEdge(draft: LoopDocument, [, index]: Path, value: Json | undefined): void {
+  const edge = readEdge(value);
+  const at = Number(index);
+  if (edge && at >= 0 && at <= draft.edges.length) draft.edges[at] = edge;
+}
+
+function insertEdge(draft: LoopDocument, [, index]: Path, value: Json | undefined): void {
+  const edge = readEdge(value);
+  if (edge) draft.edges.splice(Number(index), 0, edge);
 }
 
 function insertItem(root: object, path: Path, value: Json): void {
@@ -70,5 +94,5 @@ function removeEdge(draft: LoopDocument, path: string, value: Json | undefined):
   );
   const [, index] = findPlace(draft, parsePath(path)).path;
   const found = byEnds >= 0 ? byEnds : Number(index);
-  if (Number.isInteger(found) && found < draft.edges.length) draft.edges.splice(found, 1);
+  if (found in draft.edges) draft.edges.splice(found, 1);
 }
