@@ -20,7 +20,7 @@ LONGEST_SECONDS = 1200
 def rollout() -> Result:
     """The rollout engine against transformers' generate()."""
     said = _said([sys.executable, "tests/bench/bench_rollout.py"])
-    ratios = [float(found) for found in re.findall(r"ratio of medians ([\d.]+)[^\n]*goal", said)]
+    ratios = [float(found) for found in re.findall(r"ratio ([\d.]+) of medians[^\n]*goal", said)]
     goal = Goal(
         wanted="speed against generate() of 3 or more where rows end at different places",
         found=", ".join(f"{ratio:.2f}" for ratio in ratios),

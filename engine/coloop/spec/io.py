@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +159,7 @@ def _edge_index(edges: list[Any], edge: str) -> int:
     return len(edges)
 
 
+_SCALARS = frozenset({str, int, float, bool, type(None)})
 _FIRST = ("kind", "type", "task", "method", "rule", "name", "from", "to")
 
 
@@ -167,21 +169,37 @@ def to_dict(section: Section, *, defaults: bool = True) -> dict[str, Any]:
     Without `defaults` a value that says what silence would say is left out.
     """
     plain: dict[str, Any] = {}
-    for name, info in type(section).model_fields.items():
-        if name not in section.model_fields_set:
+    written, may_go = section.model_fields_set, not (defaults or section.unset_is_preset)
+    for name, key, is_required, default in _fields(type(section)):
+        if name not in written:
             continue
         value = getattr(section, name)
-        may_go = not (defaults or info.is_required() or section.unset_is_preset)
-        if may_go and value == info.get_default(call_default_factory=True):
+        if may_go and not is_required and value == default:
             continue
-        plain[info.alias or name] = _plain(value, defaults)
+        plain[key] = _plain(value, defaults)
     if isinstance(section, LoopSpec):
         return plain
     first = {key: plain[key] for key in _FIRST if key in plain}
     return {**first, **plain}
 
 
+@cache
+def _fields(section: type[Section]) -> tuple[tuple[str, str, bool, Any], ...]:
+    """Of every field: its name, its key in a document, whether it must be there, its default."""
+    return tuple(
+        (
+            name,
+            info.alias or name,
+            info.is_required(),
+            info.get_default(call_default_factory=True),
+        )
+        for name, info in section.model_fields.items()
+    )
+
+
 def _plain(value: Any, defaults: bool) -> Any:
+    if type(value) in _SCALARS:
+        return value
     match value:
         case Edge():
             edge = to_dict(value, defaults=defaults)
@@ -216,6 +234,8 @@ def content_hash(spec: LoopSpec) -> str:
 
 
 def _hashed(value: Any) -> Any:
+    if type(value) is str:
+        return value
     match value:
         case dict():
             return {key: _hashed(item) for key, item in value.items() if key not in _NOT_HASHED}

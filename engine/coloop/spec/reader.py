@@ -10,10 +10,12 @@ keys; numbers are finite. The first error ends the reading.
 
 from __future__ import annotations
 
+import copy
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Literal, NoReturn
 
 from ruamel.yaml import YAML
@@ -127,11 +129,19 @@ class _Anchor:
 
 
 def read(text: str) -> Reading:
-    """Read one document."""
+    """Read one document. The data is the caller's own."""
     if len(text) > MAX_CHARACTERS:
         message = f"the text has {len(text):,} characters; at most {MAX_CHARACTERS:,} are read"
         hint = "put long data into a file and name it in a dataset's source"
         return _failed("yaml.too_large", message, hint)
+    reading = _read(text)
+    return replace(reading, data=copy.deepcopy(reading.data))
+
+
+@lru_cache(maxsize=8)
+def _read(text: str) -> Reading:
+    """Scanning takes longer than all checks together, and an edit reads the same text over: to
+    change it, to see that it says what it should, to check it."""
     try:
         return _Builder(text).build()
     except _Refused as refused:
