@@ -270,12 +270,7 @@ class PoolHost:
         longest = rollout.max_new_tokens if rollout is not None else None
         encoder = Encoder(holder.loaded.tokenizer)
         rows = [_row(encoder, item) for item in load.items]
-        heats = {
-            item.example.tokens.temperature
-            for item in load.items
-            if item.example is not None and item.example.tokens is not None
-        }
-        temperature = heats.pop() if len(heats) == 1 and load.port == REWARDS else 1.0
+        heats = [_temperature(item) if load.port == REWARDS else 1.0 for item in load.items]
         loads = []
         for entry in node_algorithms(spec, load.node)[load.port]:
             settings = resolve_algorithm(entry, max_new_tokens=longest)
@@ -287,7 +282,7 @@ class PoolHost:
                     settings=settings,
                     rows=rows,  # type: ignore[arg-type]
                     weight=float(entry.weight),
-                    temperature=temperature,
+                    temperature=heats,
                 )
             )
         return loads
@@ -314,6 +309,12 @@ def _completion(
         ),
         finished=written.finished,
     )
+
+
+def _temperature(item: LearnItem) -> float:
+    """That the item's tokens were drawn at; ratios compare with log-probs at the same one."""
+    tokens = item.example.tokens if item.example is not None else None
+    return 1.0 if tokens is None else tokens.temperature
 
 
 def _row(encoder: Encoder, item: LearnItem) -> TokenSequence | Pair:

@@ -1,9 +1,14 @@
 """Log-probs by frozen or following weights, for rollouts and for pairs; inputs are taken one after
-another."""
+another.
+
+Rollouts are scored at the temperature that they were drawn at, as their writer's own log-probs are.
+"""
+
+from collections.abc import Sequence
 
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.texts import as_example, as_pair
-from coloop.tables import Table, concat_rows
+from coloop.tables import Row, Table, concat_rows
 
 
 class ReferenceRole(Stateless):
@@ -20,12 +25,9 @@ class ReferenceRole(Stateless):
         log_probs: dict[str, object] = {}
         tokens = 0
         if rollouts:
-            examples = [as_example(row) for row in rollouts]
-            heats = {row.tokens.temperature for row in rollouts if row.tokens}
-            temperature = heats.pop() if len(heats) == 1 else 1.0
-            scored = hosts.score(group, self._node, examples, temperature or 1.0)
-            log_probs.update(zip((row.id for row in rollouts), scored, strict=True))
-            tokens += sum(map(len, scored))
+            scored = self._scored(rollouts)
+            log_probs.update(scored)
+            tokens += sum(map(len, scored.values()))
         if pairs:
             sides = hosts.score_pairs(group, self._node, [as_pair(row) for row in pairs])
             log_probs.update(zip((row.id for row in pairs), sides, strict=True))
@@ -36,3 +38,17 @@ class ReferenceRole(Stateless):
             samples=len(rows),
             tokens=tokens,
         )
+
+    def _scored(self, rollouts: Sequence[Row]) -> dict[str, list[float]]:
+        """Log-probs by row id, one call for each temperature that is there."""
+        by_heat: dict[float, list[Row]] = {}
+        for row in rollouts:
+            heat = (row.tokens.temperature if row.tokens else 1.0) or 1.0
+            by_heat.setdefault(heat, []).append(row)
+        hosts, group = self._context.hosts, self._context.groups[self._node]
+        found: dict[str, list[float]] = {}
+        for temperature, rows in by_heat.items():
+            examples = [as_example(row) for row in rows]
+            scored = hosts.score(group, self._node, examples, temperature)
+            found.update(zip((row.id for row in rows), scored, strict=True))
+        return {row.id: found[row.id] for row in rollouts}

@@ -58,15 +58,20 @@ class TokenModel:
         return next(self.model.parameters()).device
 
     def outputs(
-        self, batch: Batch, *, temperature: float = 1.0, entropy: EntropyMode = "none"
+        self, batch: Batch, *, temperature: float | Tensor = 1.0, entropy: EntropyMode = "none"
     ) -> PolicyOutputs:
-        """Log-probs of the trained tokens, 0 elsewhere; gradients flow where they are enabled."""
+        """Log-probs of the trained tokens, 0 elsewhere; gradients flow where they are enabled.
+
+        Args:
+            temperature: one for all sequences, or (B,) one for each.
+        """
         shape = batch.token_ids.shape
         places = batch.loss_mask.flatten().nonzero().flatten()  # (N,) in B x T
         targets = batch.token_ids.flatten()[places]
+        heat = _heat_of_tokens(temperature, places // shape[1])
         with self._precision():
             logits_of, states = self._predicting_states(batch, places)
-            log_probs, spread = self._at_chunks(logits_of, states, targets, temperature, entropy)
+            log_probs, spread = self._at_chunks(logits_of, states, targets, heat, entropy)
         return PolicyOutputs(
             log_probs=_put(log_probs, places, shape),
             entropy=None if spread is None else _put(spread, places, shape),
@@ -118,21 +123,21 @@ class TokenModel:
         logits_of: Callable[[Tensor], Tensor],
         states: Tensor,
         targets: Tensor,
-        temperature: float,
+        heat: float | Tensor,
         entropy: EntropyMode,
     ) -> tuple[Tensor, Tensor | None]:
         size = self._chunk_size()
         if states.shape[0] <= size:
-            return _log_probs(logits_of, states, targets, temperature, entropy)
+            return _log_probs(logits_of, states, targets, heat, entropy)
+        state_parts, target_parts = torch.split(states, size), torch.split(targets, size)
+        heats: Sequence[float | Tensor] = [heat] * len(state_parts)
+        if isinstance(heat, Tensor):
+            heats = torch.split(heat, size)
         parts = [
-            checkpoint(
-                _log_probs, logits_of, state, target, temperature, entropy, use_reentrant=False
-            )
+            checkpoint(_log_probs, logits_of, state, target, own, entropy, use_reentrant=False)
             if torch.is_grad_enabled()
-            else _log_probs(logits_of, state, target, temperature, entropy)
-            for state, target in zip(
-                torch.split(states, size), torch.split(targets, size), strict=True
-            )
+            else _log_probs(logits_of, state, target, own, entropy)
+            for state, target, own in zip(state_parts, target_parts, heats, strict=True)
         ]
         log_probs = torch.cat([part[0] for part in parts])
         spreads = [part[1] for part in parts if part[1] is not None]
@@ -172,17 +177,24 @@ def effective_temperature(temperature: float) -> float:
     return temperature if temperature > 0 else 1.0
 
 
+def _heat_of_tokens(temperature: float | Tensor, rows: Tensor) -> float | Tensor:
+    """The temperature of each trained token (N, 1), by the row (N,) in which it stands."""
+    if not isinstance(temperature, Tensor):
+        return temperature
+    return temperature.to(rows.device)[rows][:, None]
+
+
 def _log_probs(
     logits_of: Callable[[Tensor], Tensor],
     states: Tensor,
     targets: Tensor,
-    temperature: float,
+    heat: float | Tensor,
     entropy: EntropyMode,
 ) -> tuple[Tensor, Tensor | None]:
     """(N, H) -> log-probs (N,) of the targets and entropies (N,), float32."""
     logits = wide(logits_of(states))  # (N, V)
-    if temperature != 1.0:
-        logits = logits / temperature
+    if isinstance(heat, Tensor) or heat != 1.0:
+        logits = logits / heat
     total = logits.logsumexp(-1)  # (N,)
     log_probs = logits.gather(1, targets[:, None]).squeeze(1) - total
     if entropy == "none":

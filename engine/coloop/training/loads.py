@@ -1,8 +1,10 @@
 """One load of an update, made ready: rows as tensors, settings with the moment's coefficients."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from coloop.batch import TOKEN_FIELDS, Batch, Pair, PairBatch, collate, collate_pairs
@@ -28,7 +30,8 @@ class PreparedLoad:
     """Tokens that each unit fills."""
     needs: Needs
     weight: float
-    temperature: float
+    temperature: float | Tensor
+    """One for all rows, or (B,) where they differ."""
 
     @property
     def size(self) -> int:
@@ -40,6 +43,12 @@ class PreparedLoad:
         if self.needs.entropy_gradient:
             return "learned"
         return "measured" if self.needs.entropy else "none"
+
+    def temperature_of(self, rows: Sequence[int]) -> float | Tensor:
+        """One temperature for these rows, or (b,) one for each."""
+        if isinstance(self.temperature, Tensor):
+            return self.temperature[list(rows)]
+        return self.temperature
 
     def set_log_probs_old(self, log_probs: Tensor) -> None:
         assert isinstance(self.batch, Batch)
@@ -53,7 +62,8 @@ def prepare_load(
 
     None where no row is left. A controller is made for an algorithm that adapts its KL in the loss.
     """
-    teaching = [row for row in load.rows if _has_trained_token(row)]
+    places = [place for place, row in enumerate(load.rows) if _has_trained_token(row)]
+    teaching = [load.rows[place] for place in places]
     left_out = len(load.rows) - len(teaching)
     if not teaching:
         return None, left_out
@@ -71,9 +81,17 @@ def prepare_load(
         lengths=batch.lengths(),
         needs=needs,
         weight=load.weight,
-        temperature=effective_temperature(load.temperature),
+        temperature=_temperature(load.temperature, places),
     )
     return ready, left_out
+
+
+def _temperature(given: float | Sequence[float], places: Sequence[int]) -> float | Tensor:
+    """One number where all these rows were sampled at the same temperature."""
+    if isinstance(given, float | int):
+        return effective_temperature(given)
+    heats = [effective_temperature(given[place]) for place in places]
+    return heats[0] if len(set(heats)) == 1 else torch.tensor(heats)
 
 
 def _collate(rows: list[Any]) -> Batch | PairBatch:

@@ -56,8 +56,9 @@ class TeachingLoad:
     rows: Sequence[TokenSequence] | Sequence[Pair]
     weight: float = 1.0
     """Of this load's loss among the learner's."""
-    temperature: float = 1.0
-    """That the rows were sampled at; logits are divided by it, as by the sampler. 0 counts as 1."""
+    temperature: float | Sequence[float] = 1.0
+    """That the rows were sampled at, one for all or one for each; logits are divided by it, as by
+    the sampler. 0 counts as 1."""
 
 
 def _keep_going() -> bool:

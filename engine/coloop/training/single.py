@@ -186,7 +186,7 @@ class SingleBackend:
                 run.check_stop()
                 part = load.batch.select(rows).sequences.to(self._tokens.device)
                 with torch.no_grad():
-                    outputs = self._tokens.outputs(part, temperature=load.temperature)
+                    outputs = self._tokens.outputs(part, temperature=load.temperature_of(rows))
                 _measure_mismatch(run.meter, load.role, part, outputs.log_probs)
                 log_probs = outputs.log_probs.cpu()
                 old[rows, : log_probs.shape[1]] = log_probs
@@ -225,7 +225,7 @@ class SingleBackend:
             run.check_stop()
             part = (whole if len(parts) == 1 else load.batch.select(places)).to(self._tokens.device)
             outputs = self._tokens.outputs(
-                part.sequences, temperature=load.temperature, entropy=load.entropy
+                part.sequences, temperature=load.temperature_of(places), entropy=load.entropy
             )
             if len(run.steps) == 1:
                 _measure_mismatch(run.meter, load.role, part.sequences, outputs.log_probs)

@@ -47,17 +47,18 @@ class ScriptedHosts:
         self.samplings.append(sampling)
         self.seeds += [request.seeds for request in requests]
         return [
-            [self._completion(str(request.prompt), k) for k in range(len(request.seeds))]
+            [self._completion(str(request.prompt), k, sampling) for k in range(len(request.seeds))]
             for request in requests
         ], len(self.orders)
 
-    def _completion(self, prompt: str, k: int) -> Completion:
+    def _completion(self, prompt: str, k: int, sampling: Sampling) -> Completion:
         text = self.write(prompt, k)
         tokens = Tokens(
             prompt_ids=[ord(sign) for sign in prompt],
             token_ids=[ord(sign) for sign in text],
             loss_mask=[True] * len(text),
             log_probs=[-0.5] * len(text),
+            temperature=sampling.temperature or 1.0,
         )
         return Completion(text=text, tokens=tokens, finished=True)
 

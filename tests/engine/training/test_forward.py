@@ -48,6 +48,23 @@ def test_log_probs_equal_a_full_forward(
     assert (found[~batch.loss_mask] == 0).all()
 
 
+@pytest.mark.parametrize("chunk", [None, 5])
+def test_each_row_may_have_its_own_temperature(
+    build_model: Build, batch: Batch, chunk: int | None
+) -> None:
+    model = TokenModel(build_model(), ForwardOptions(loss_chunk=chunk))
+    heats = torch.tensor([1.0, 0.5, 0.7] * 3)
+
+    found = model.outputs(batch, temperature=heats, entropy="measured")
+    alone = {heat: model.outputs(batch, temperature=heat, entropy="measured") for heat in (0.5, 1)}
+
+    for row in (0, 1):
+        expected = alone[float(heats[row])]
+        assert torch.equal(found.log_probs[row], expected.log_probs[row])
+        assert torch.equal(found.entropy[row], expected.entropy[row])
+    assert not torch.equal(found.log_probs[2], alone[1.0].log_probs[2])
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -303,6 +303,27 @@ def test_temperature_is_applied_to_the_logits_as_by_the_sampler(
     assert hot["mismatch/max"] < 1e-5
 
 
+@pytest.mark.parametrize("mini_batch", [None, 4])
+def test_rows_of_different_temperatures_learn_each_at_its_own(
+    mini_batch: int | None, build_model: Build, make_load: MakeLoad, make_training: MakeTraining
+) -> None:
+    training = make_training(mini_batch=mini_batch, micro_batch=3)
+    backend = SingleBackend(build_model(), training)
+    load = make_load("grpo")
+    cold, hot = (
+        scored_by(backend, replace(load, temperature=heat, rows=load.rows)).rows
+        for heat in (0.6, 1.0)
+    )
+    rows = [(cold, hot)[place % 2][place] for place in range(len(load.rows))]
+    untrained = replace(rows[3], loss_mask=[False] * len(rows[3].loss_mask))
+    heats = [(0.6, 1.0)[place % 2] for place in range(len(rows))]
+    mixed = replace(load, rows=[*rows[:3], untrained, *rows[4:]], temperature=heats)
+
+    metrics = backend.update([mixed], training, seed=0).metrics["actor"]
+
+    assert metrics["mismatch/max"] < 1e-5
+
+
 def test_two_ports_are_divided_each_by_its_own_count_then_weighted(
     build_model: Build, make_load: MakeLoad, make_training: MakeTraining
 ) -> None:

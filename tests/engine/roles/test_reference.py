@@ -1,0 +1,43 @@
+"""References: log-probs of what others wrote, at the temperature that it was drawn at."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from coloop.roles.messages import Example
+
+Bench = Callable[..., Any]
+
+
+def test_rows_of_different_temperatures_are_scored_each_at_its_own(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    rollout = {"completions_per_prompt": 2, "temperature": 0.7, "greedy_extra": True}
+    nodes = {
+        "sums": rows_of({"prompt": "p"}, {"prompt": "q"}),
+        "actor": actor(rollout=rollout),
+        "start": {"kind": "reference", "model": {"type": "snapshot", "of": "actor"}},
+        "exact": {"kind": "reward", "source": {"type": "builtin", "name": "exact_match"}},
+    }
+    edges = [
+        "sums.rows -> actor.prompts",
+        "actor.rollouts -> start.rollouts",
+        "actor.rollouts -> exact.rollouts",
+        "exact.scores -> actor.rewards",
+        "start.log_probs -> actor.reference",
+    ]
+    loop = bench(nodes, edges)
+    asked: list[tuple[float, int]] = []
+
+    def score(
+        group: str, node: str, examples: Sequence[Example], temperature: float
+    ) -> list[list[float]]:
+        asked.append((temperature, len(examples)))
+        return [[-temperature] * len(e.tokens.token_ids) for e in examples if e.tokens]
+
+    loop.hosts.score = score
+
+    table = loop.give("start.log_probs")
+
+    assert sorted(asked) == [(0.7, 4), (1.0, 2)]
+    assert [row.columns["greedy"] for row in table.rows] == [False, False, True] * 2
+    assert [table.log_probs[row.id][0] for row in table.rows] == [-0.7, -0.7, -1.0] * 2
