@@ -13,6 +13,8 @@ export const MAX_SPANS = 4000;
 export const MAX_SAMPLES = 400;
 export const MAX_LINES = 2000;
 
+const EDIT_REFUSED = "control.edit_refused";
+
 /** What a watcher may care about. */
 export type Topic = "status" | "series" | "spans" | "samples" | "lines" | "gauges";
 
@@ -20,7 +22,10 @@ export function applyEvent(state: LiveState, event: RunEvent): Topic | null {
   if (event.seq <= state.lastSeq) return null;
   state.lastSeq = event.seq;
   if (event.attempt > state.attempt) startAttempt(state, event);
-  if (typeof event.step === "number") state.step = event.step;
+  if (typeof event.step === "number") {
+    if (state.step !== null && event.step < state.step) goBack(state, event.step);
+    state.step = event.step;
+  }
   return HANDLERS[event.type]?.(state, event) ?? null;
 }
 
@@ -125,6 +130,8 @@ const HANDLERS: Record<string, Handler> = {
   },
   edit: (state, event) => {
     const changes = isObject(event.changes) ? event.changes : {};
+    const { attempt, step = null } = event;
+    state.edits = [...state.edits, { attempt, step, changes }];
     const list = Object.entries(changes).map(
       ([path, value]) => `${path} = ${JSON.stringify(value)}`,
     );
@@ -139,6 +146,7 @@ const HANDLERS: Record<string, Handler> = {
   },
   alert: (state, event) => {
     state.alerts += 1;
+    if (event.code === EDIT_REFUSED) state.refusedEdits += 1;
     addLine(state, event, "alert", level(event.level), text(event.message) ?? "", event.code);
     return "lines";
   },
@@ -167,6 +175,14 @@ function startAttempt(state: LiveState, event: RunEvent): void {
   if (typeof step === "number") {
     state.phases = state.phases.filter((phase) => phase.step === null || phase.step < step);
   }
+}
+
+/** A resume from an older checkpoint: what an earlier attempt changed later than that is lost. */
+function goBack(state: LiveState, step: number): void {
+  const kept = state.edits.filter(
+    (edit) => edit.attempt === state.attempt || edit.step === null || edit.step <= step,
+  );
+  if (kept.length < state.edits.length) state.edits = kept;
 }
 
 function endRunning(state: LiveState, at: string): void {

@@ -1,5 +1,5 @@
 /** What the events of one run add up to. Mutable; `LiveRun` tells its watchers what changed. */
-import type { Gauges, RunError, RunState, SampleRow } from "@/api/types";
+import type { Gauges, JsonObject, RunError, RunState, SampleRow } from "@/api/types";
 import type { Series } from "./series";
 
 export interface PhaseMark {
@@ -38,6 +38,14 @@ export interface LogLine {
   detail?: unknown;
 }
 
+/** A change of settings that the run took while it went on. */
+export interface RunEdit {
+  attempt: number;
+  step: number | null;
+  /** Values by path. */
+  changes: JsonObject;
+}
+
 export interface LiveState {
   lastSeq: number;
   attempt: number;
@@ -55,6 +63,10 @@ export interface LiveState {
   samples: SampleRow[];
   lines: LogLine[];
   alerts: number;
+  /** In the order in which they were made; a new list with each. */
+  edits: readonly RunEdit[];
+  /** How often the run refused a change that was sent to it. */
+  refusedEdits: number;
   gauges: Gauges | null;
 }
 
@@ -74,6 +86,8 @@ export function createLiveState(): LiveState {
     samples: [],
     lines: [],
     alerts: 0,
+    edits: [],
+    refusedEdits: 0,
     gauges: null,
   };
 }

@@ -1,15 +1,40 @@
-/** Changes to a watched run that were made in the form and not sent yet. */
+/** Changes to a watched run that this tab made: not sent yet, and sent but not told of by the run yet. */
 import { create } from "zustand";
 import type { Json } from "@/api/types";
+import { deepEqual } from "@/lib/paths";
+
+export type Changes = Readonly<Record<string, Json>>;
 
 interface RunEdits {
-  changes: Record<string, Json>;
+  changes: Changes;
+  sent: Changes;
   set: (path: string, value: Json) => void;
+  /** These were sent; what was typed since then still waits. */
+  send: (sent: Changes) => void;
+  /** The run uses these values now. */
+  confirm: (used: Changes) => void;
+  /** The run did not take what was sent. */
+  refuse: () => void;
+  discard: () => void;
   clear: () => void;
 }
 
+const NONE: Changes = {};
+
 export const useRunEdits = create<RunEdits>()((set, get) => ({
-  changes: {},
+  changes: NONE,
+  sent: NONE,
   set: (path, value) => set({ changes: { ...get().changes, [path]: value } }),
-  clear: () => set({ changes: {} }),
+  send: (sent) => set({ changes: without(get().changes, sent), sent: { ...get().sent, ...sent } }),
+  confirm: (used) => set({ sent: without(get().sent, used) }),
+  refuse: () => set({ sent: NONE }),
+  discard: () => set({ changes: NONE }),
+  clear: () => set({ changes: NONE, sent: NONE }),
 }));
+
+function without(changes: Changes, done: Changes): Changes {
+  const left = Object.entries(changes).filter(
+    ([path, value]) => !(path in done && deepEqual(done[path], value)),
+  );
+  return left.length === 0 ? NONE : Object.fromEntries(left);
+}

@@ -181,4 +181,27 @@ describe("live reducer", () => {
 
     expect(state.lastSeq).toBe(seq);
   });
+
+  it("edits are kept in their order", () => {
+    const state = play(
+      event("edit", { step: 1, changes: { "nodes.a.lr": 1 } }),
+      event("edit", { step: 2, changes: { "nodes.a.lr": 2 } }),
+    );
+
+    expect(state.edits.map((edit) => edit.changes)).toEqual([
+      { "nodes.a.lr": 1 },
+      { "nodes.a.lr": 2 },
+    ]);
+  });
+
+  it("a resume from an older checkpoint loses the edits after it", () => {
+    const state = play(
+      event("edit", { step: 4, changes: { "nodes.a.lr": 1 } }),
+      event("edit", { step: 9, changes: { "nodes.a.lr": 2 } }),
+      event("run.state", { attempt: 2, state: "starting" }),
+      event("run.state", { attempt: 2, state: "running", step: 5 }),
+    );
+
+    expect(state.edits.map((edit) => edit.step)).toEqual([4]);
+  });
 });

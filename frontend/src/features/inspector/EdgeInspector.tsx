@@ -8,7 +8,6 @@ import { edgeIndex, portRef } from "@/document/edges";
 import { PortMark } from "@/features/canvas/PortMark";
 import { problemsAt } from "@/features/problems/group";
 import { joinPath } from "@/lib/paths";
-import { useRunEdits } from "@/session/runEdits";
 import { useSelection } from "@/session/selection";
 import { IconButton } from "@/ui/IconButton";
 import { RichText } from "@/ui/RichText";
@@ -16,6 +15,7 @@ import { FieldProblems } from "./form/FieldProblems";
 import { FormContext } from "./form/FormContext";
 import { ObjectFields } from "./form/ObjectFields";
 import { InspectorHeader } from "./InspectorHeader";
+import { noteEdit } from "./noteEdit";
 import { readSchema } from "./schema";
 import { useValueForm } from "./useValueForm";
 
@@ -43,10 +43,10 @@ export function EdgeInspector({ edgeKey }: { edgeKey: string }) {
             { key: edgeKey, path, value },
             { group: full, isHotEdit: runId !== null },
           );
-        if (runId) useRunEdits.getState().set(full, value ?? null);
+        if (runId) noteEdit({ catalog, store }, full, value);
       },
     }),
-    [shared, index, edge?.id, edgeKey, store, runId],
+    [shared, index, edge?.id, edgeKey, catalog, store, runId],
   );
   if (!edge) return null;
   const schema = catalog.schema.edge;

@@ -4,8 +4,8 @@ import { useOpenLoop, useSync } from "@/document/context";
 import { indexProblems } from "@/features/problems/group";
 import { joinPath } from "@/lib/paths";
 import { usePreferences } from "@/session/preferences";
-import { useRunEdits } from "@/session/runEdits";
 import type { FormSettings } from "./form/FormContext";
+import { noteEdit } from "./noteEdit";
 import { useLocks } from "./useLocks";
 
 const NONE: readonly never[] = [];
@@ -30,7 +30,7 @@ export function useNodeForm(node: string): FormSettings {
         store
           .getState()
           .dispatch(setField, { node, path, value }, { group: full, isHotEdit: runId !== null });
-        if (runId) useRunEdits.getState().set(full, value ?? null);
+        if (runId) noteEdit({ catalog, store }, full, value);
       },
     }),
     [catalog, store, runId, level, diagnostics, locks, node],

@@ -4,8 +4,8 @@ import { useOpenLoop, useSync } from "@/document/context";
 import { indexProblems } from "@/features/problems/group";
 import { joinPath, type Path } from "@/lib/paths";
 import { usePreferences } from "@/session/preferences";
-import { useRunEdits } from "@/session/runEdits";
 import type { FormSettings } from "./form/FormContext";
+import { noteEdit } from "./noteEdit";
 import { useLocks } from "./useLocks";
 
 /** The form of any part of the loop that is no node: schedule, hardware, run, a phase, an edge. */
@@ -33,7 +33,7 @@ export function useValueForm(base: Path): FormSettings {
             { path: full, value },
             { group: joinPath(full), isHotEdit: runId !== null },
           );
-        if (runId) useRunEdits.getState().set(joinPath(full), value ?? null);
+        if (runId) noteEdit({ catalog, store }, joinPath(full), value);
       },
     };
   }, [catalog, store, runId, level, diagnostics, locks, key]);

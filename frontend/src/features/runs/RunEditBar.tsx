@@ -9,9 +9,10 @@ import { Button } from "@/ui/Button";
 
 /** Changes of hot fields that wait to be sent to the run. */
 export function RunEditBar() {
-  const { runId, store } = useOpenLoop();
+  const { runId } = useOpenLoop();
   const changes = useRunEdits((state) => state.changes);
-  const clear = useRunEdits((state) => state.clear);
+  const send = useRunEdits((state) => state.send);
+  const discard = useRunEdits((state) => state.discard);
   const [isBusy, setBusy] = useState(false);
   const paths = Object.keys(changes);
   if (!runId || paths.length === 0) return null;
@@ -20,21 +21,13 @@ export function RunEditBar() {
     setBusy(true);
     try {
       await editRun(runId, changes);
-      clear();
+      send(changes);
       toast.success("The run takes the change with its next step.");
     } catch (error) {
       toast.error("The run did not take the change.", { description: errorMessage(error) });
     } finally {
       setBusy(false);
     }
-  };
-  const discard = () => {
-    // Everything in this history is a hot edit: the loop of a run is locked otherwise.
-    store.setState({ isReadonly: false });
-    for (let left = store.getState().history.past.length; left > 0; left -= 1)
-      store.getState().undo();
-    store.setState({ isReadonly: true });
-    clear();
   };
   return (
     <div className="absolute bottom-3 left-1/2 z-10 flex -translate-x-1/2 items-center gap-3 rounded-3 border border-line bg-raised px-4 py-2 text-sm shadow-3">

@@ -1,4 +1,4 @@
-/** Opens a run: its loop as it was started, its history, and its stream. */
+/** Opens a run: its loop with what was changed since it started, its history, and its stream. */
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { check, fetchCatalog, fetchRunSpec } from "@/api/routes";
@@ -12,6 +12,7 @@ import { LiveRun } from "@/live/LiveRun";
 import { RunConnection } from "@/live/RunConnection";
 import { useRunEdits } from "@/session/runEdits";
 import { useSelection } from "@/session/selection";
+import { followEdits } from "./followEdits";
 
 export interface WatchedRun {
   open: OpenLoop;
@@ -58,9 +59,10 @@ export function useWatchedRun(id: string): {
     );
     const live = new LiveRun(id);
     const connection = new RunConnection(live);
-    connection.start();
     useSelection.getState().clear();
     useRunEdits.getState().clear();
+    const unfollow = followEdits(live, store);
+    connection.start();
     setWatched({
       open: { loopId: null, runId: id, store, syncStore, sync: null, catalog: catalog.data },
       live,
@@ -68,6 +70,7 @@ export function useWatchedRun(id: string): {
     });
     return () => {
       checking.abort();
+      unfollow();
       connection.stop();
       live.close();
     };

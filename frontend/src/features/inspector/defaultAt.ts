@@ -1,0 +1,57 @@
+/** The value that a field has while nothing is set, found by its path in the loop. Pure. */
+import type { Catalog, Json, JsonSchema } from "@/api/types";
+import { findPlace } from "@/document/place";
+import type { LoopDocument } from "@/document/types";
+import { isObject, type Path, readPath } from "@/lib/paths";
+import { presetDefaults, withPreset } from "./form/presetDefaults";
+import { type Field, readSchema } from "./schema";
+import { chosenVariant } from "./shapes";
+
+/** `undefined` where the field has none, or is not known. */
+export function defaultAt(catalog: Catalog, document: LoopDocument, path: Path): Json | undefined {
+  const schema = schemaOf(catalog, document, path);
+  if (!schema) return undefined;
+  const depth = path[0] === "nodes" || path[0] === "edges" ? 2 : 1;
+  const place = findPlace(document, path);
+  const inside = path.slice(depth);
+  let field: Field | null = readSchema(schema);
+  for (const [index, key] of inside.entries()) {
+    const value = readPath(place.root, place.path.slice(0, depth + index)) ?? field.fallback;
+    field = stepInto(catalog, field, inside.slice(0, index), value, key);
+    if (!field) return undefined;
+  }
+  return field.fallback;
+}
+
+function schemaOf(catalog: Catalog, document: LoopDocument, path: Path): JsonSchema | undefined {
+  const [head, id] = path;
+  if (head === "nodes") return catalog.kinds[document.nodes[String(id)]?.kind ?? ""]?.schema;
+  return catalog.schema[head === "edges" ? "edge" : String(head)];
+}
+
+function stepInto(
+  catalog: Catalog,
+  field: Field,
+  at: Path,
+  value: Json | undefined,
+  key: string | number,
+): Field | null {
+  switch (field.shape) {
+    case "object": {
+      const preset = presetDefaults(catalog, at, isObject(value) ? value : {});
+      const properties = withPreset(field.properties(), preset);
+      return properties.find((property) => property.name === key)?.field ?? field.extra;
+    }
+    case "tagged":
+    case "variants": {
+      const variant = chosenVariant(field, value);
+      return variant ? stepInto(catalog, variant.field, at, value, key) : null;
+    }
+    case "list":
+      return field.fixed?.[Number(key)]?.() ?? field.item();
+    case "map":
+      return field.item();
+    default:
+      return null;
+  }
+}

@@ -1,0 +1,17 @@
+import type { Json } from "@/api/types";
+import type { OpenLoop } from "@/document/context";
+import { parsePath } from "@/lib/paths";
+import { useRunEdits } from "@/session/runEdits";
+import { defaultAt } from "./defaultAt";
+
+/** A change to send to a run. The run is told values: a field that is put back is told its default. */
+export function noteEdit(
+  { catalog, store }: Pick<OpenLoop, "catalog" | "store">,
+  path: string,
+  value: Json | undefined,
+): void {
+  const { document } = store.getState();
+  const told = value === undefined ? defaultAt(catalog, document, parsePath(path)) : value;
+  // A field without a default has to be filled first.
+  if (told !== undefined) useRunEdits.getState().set(path, told);
+}
