@@ -253,10 +253,14 @@ class BufferRole:
         )
 
     def _rows_at(self, call: Call, port: str) -> tuple[Row, ...]:
-        """The rows of a port with all that scorers know of them."""
-        scored = {row.id: row for table in call.tables("scores") for row in table.rows}
+        """The rows of a port with all that scorers know of them; tokens only where the port brings
+        them, as a scorer may have seen another text of the row."""
+        scored: dict[str, list[Row]] = {}
+        for table in call.tables("scores"):
+            for row in table.rows:
+                scored.setdefault(row.id, []).append(row)
         return tuple(
-            merge_columns(row, [scored[row.id]]) if row.id in scored else row
+            replace(merge_columns(row, scored.get(row.id, ())), tokens=row.tokens)
             for table in call.tables(port)
             for row in table.rows
         )

@@ -2,6 +2,7 @@
 for `each` a child for every element."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from coloop.data.template import TemplateProgram, TemplateRow, Written
 from coloop.rewards.sandbox import Sandbox
@@ -52,7 +53,9 @@ class TemplateRole(Stateless):
         return Outcome(outputs={"rows": Table(rows=tuple(out))}, samples=len(out))
 
     def _rows_of(self, row: Row, new: Written) -> list[Row]:
-        own = row.with_columns(self._node, new.columns).without_columns(sorted(new.absent))
+        """Texts without tokens: the tokens are those of the text that was drawn, not of this."""
+        own = replace(row, tokens=None)
+        own = own.with_columns(self._node, new.columns).without_columns(sorted(new.absent))
         if new.elements is None:
             return [own]
         return [

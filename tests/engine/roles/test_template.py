@@ -161,3 +161,78 @@ def test_others_come_from_the_library_and_the_same_way_each_time(
     assert first == again
     assert all(text.startswith("shot") for text in first)
     assert first != column(bench(nodes, edges).give("ask.rows", 2), "prompt")
+
+
+def rewritten(rows_of: Any, actor: Any, fields: dict[str, Any]) -> tuple[Any, Any]:
+    """What a writer drew, rewritten by a template, and a learner of its own."""
+    nodes = {
+        "sums": rows_of({"prompt": "p", "target": "gold"}),
+        "actor": actor(),
+        "fix": template(**fields),
+        "student": {**actor(), "algorithm": {"name": "sft"}},
+    }
+    edges = ["sums.rows -> actor.prompts", "actor.rollouts -> fix.rows"]
+    return nodes, edges
+
+
+def test_what_is_taught_is_the_text_that_was_written_not_the_one_that_was_drawn(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    fields = {"text": "{{ prompt }}, better", "target": "{{ sums.target }}"}
+    nodes, edges = rewritten(rows_of, actor, fields)
+    loop = bench(nodes, [*edges, "fix.rows -> student.demonstrations"])
+
+    loop.step()
+
+    examples = [item.example for item in loop.items("demonstrations")]
+    assert [(one.tokens, one.prompt, one.target) for one in examples] == [
+        (None, "p, better", "gold")
+    ] * 2
+
+
+def test_children_of_a_rewritten_row_have_no_tokens_either(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    fields = {"parse": {"sign": {"regex": "([a-z])", "all": True}}, "each": "sign"}
+    nodes, edges = rewritten(rows_of, actor, fields)
+    del nodes["student"]
+
+    assert [row.tokens for row in bench(nodes, edges).give("fix.rows").rows] == [None] * 4
+
+
+def test_a_rewritten_side_of_a_pair_is_its_new_text(
+    bench: Bench, rows_of: Any, actor: Any, column: Any
+) -> None:
+    nodes, edges = rewritten(rows_of, actor, {"columns": {"completion": "{{ completion }}!"}})
+    del nodes["student"]
+    nodes["pair"] = {"kind": "pairs", "method": "direct"}
+    edges += ["fix.rows -> pair.chosen", "actor.rollouts -> pair.rejected"]
+    loop = bench(nodes, edges)
+
+    [pair, _] = loop.give("pair.pairs").rows
+
+    assert (pair.columns["chosen"], pair.columns["rejected"]) == ("pa!", "pa")
+    assert "chosen_tokens" not in pair.columns
+    assert pair.columns["rejected_tokens"].token_ids == [ord("p"), ord("a")]
+
+
+def test_a_rewritten_row_has_no_tokens_in_a_buffer_although_a_scorer_saw_the_drawn_text(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    fields = {"text": "{{ prompt }}, better", "target": "{{ sums.target }}"}
+    nodes, edges = rewritten(rows_of, actor, fields)
+    nodes["exact"] = {"kind": "reward", "source": {"type": "builtin", "name": "length", "max": 4}}
+    nodes["pool"] = {"kind": "buffer", "capacity": 9}
+    edges += [
+        "actor.rollouts -> exact.rollouts",
+        "fix.rows -> pool.rows",
+        "exact.scores -> pool.scores",
+        "pool.rows -> student.demonstrations",
+    ]
+    loop = bench(nodes, edges, {"steps": 9, "fill": ["pool"]})
+    loop.step(1)
+
+    loop.step(2)
+
+    examples = [item.example for item in loop.items("demonstrations")]
+    assert [(one.tokens, one.target) for one in examples] == [(None, "gold")] * 2
