@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from coloop.spec.io import parse
 from coloop_server.settings import Settings
 
 
@@ -231,6 +232,8 @@ def test_a_check_names_what_lies_outside_of_the_roots_and_does_not_look_at_it(
         ("local:///etc", ["data.outside"]),
         ("simplecache::file:///etc", ["data.outside"]),
         ("../elsewhere", ["data.outside"]),
+        ("~", ["data.outside"]),
+        ("~root/../etc", ["data.outside"]),
     ],
 )
 def test_storage_leads_to_another_machine_or_stays_inside(
@@ -241,6 +244,30 @@ def test_storage_leads_to_another_machine_or_stays_inside(
     report = client.post("/api/check", json={"yaml": text}).json()["report"]
 
     assert [found["code"] for found in report["diagnostics"]] == codes
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "~root/../etc/passwd", "~/rows.jsonl"])
+def test_what_a_phase_or_trigger_will_set_is_checked_as_well(
+    path: str, client: TestClient, loop: str
+) -> None:
+    document = parse(loop).document
+    assert document is not None
+    document["nodes"]["problems"]["source"] = {"type": "inline", "rows": [{"prompt": "1"}]}
+    source = {"type": "file", "path": path}
+    by_phase = {"phases": [{"name": "p", "steps": 1, "set": {"nodes.problems.source": source}}]}
+    when = {"metric": "actor.reward/mean", "above": 0.5}
+    by_trigger = {
+        "steps": 3,
+        "triggers": [{"when": when, "do": {"set": {"nodes.problems.source": source}}}],
+    }
+
+    for schedule in (by_phase, by_trigger):
+        spec = {**document, "schedule": schedule}
+        report = client.post("/api/check", json={"spec": spec}).json()["report"]
+        refused = client.post("/api/runs", json={"spec": spec})
+
+        assert "data.outside" in [found["code"] for found in report["diagnostics"]]
+        assert refused.status_code in (403, 422)
 
 
 def test_the_servers_own_data_lies_in_no_root(settings: Settings, tmp_path: Path) -> None:
@@ -301,6 +328,28 @@ def test_a_built_in_reward_is_tried_on_the_same_rows(client: TestClient) -> None
         "/api/rewards/preview", json={"source": {"name": "exact_match"}, "code": "", "rows": rows}
     )
 
+    broken = client.post(
+        "/api/rewards/preview",
+        json={"source": {"name": "regex", "pattern": "("}, "rows": rows},
+    )
+
+    assert "is no regular expression" in broken.json()["error"]
     assert good.json()["scores"] == [1.0, 0.0]
     assert none.json()["code"] == "reward.invalid"
     assert both.json()["code"] == "request.invalid"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"op": "insert", "path": "schedule.steps.x", "value": 1},
+        {"op": "add_edge", "path": "schedule.steps.x", "value": "a.b -> c.d"},
+        {"op": "remove_edge", "path": "."},
+    ],
+)
+def test_a_change_of_a_place_that_cannot_be_is_refused(
+    change: dict[str, Any], client: TestClient, loop: str
+) -> None:
+    answer = client.post("/api/spec/patch", json={"yaml": loop, "changes": [change]})
+
+    assert answer.status_code == 422, answer.text

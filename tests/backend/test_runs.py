@@ -192,6 +192,21 @@ def test_hot_fields_change_while_the_run_goes_on_and_others_do_not(
     assert client.post(f"/api/runs/{run_id}/edit", json={"changes": {path: 1}}).status_code == 409
 
 
+def test_an_edit_names_no_file_outside_of_the_roots(
+    client: TestClient, loop_that: LoopThat, run_until: RunUntil
+) -> None:
+    run_id = client.post("/api/runs", json={"yaml": loop_that("steps=1 hold=60")}).json()["id"]
+    run_until(run_id, "running")
+    source = {"nodes.problems.source": {"type": "file", "path": "/etc/passwd"}}
+
+    answer = client.post(f"/api/runs/{run_id}/edit", json={"changes": source})
+
+    assert answer.status_code in (403, 422)
+    assert answer.json()["code"] in ("path.outside", "spec.invalid")
+    client.post(f"/api/runs/{run_id}/stop")
+    run_until(run_id, "stopped")
+
+
 def test_samples_and_the_report_are_read_from_the_folder(
     client: TestClient, loop: str, run_until: RunUntil
 ) -> None:

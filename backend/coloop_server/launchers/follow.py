@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 2.0
+WHOLE_FILES = frozenset({"gauges", "report"})
+"""Lines that replace a whole file of the run folder."""
 
 
 class MarkedLog:
@@ -57,10 +59,12 @@ class MarkedLog:
 
     def take_marked(self, text: str) -> None:
         value = plain_json(text)
-        if isinstance(value, dict) and value.get("type") == "gauges":
-            aside = self.folder.gauges.with_suffix(".json.new")
-            aside.write_text(json.dumps(value.get("gauges")), encoding="utf-8")
-            aside.replace(self.folder.gauges)
+        kind = value.get("type") if isinstance(value, dict) else None
+        if kind in WHOLE_FILES:
+            path = self.folder.path / f"{kind}.json"
+            aside = path.with_suffix(".json.new")
+            aside.write_text(json.dumps(value.get(kind)), encoding="utf-8")
+            aside.replace(path)
             return
         parsed = parse_event(text.encode())
         if parsed is None or parsed[0] <= self.last_seq:

@@ -16,7 +16,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from coloop.errors import ColoopError
 from coloop.events import ControlRequest
+from coloop.plan.compile import compile_plan
+from coloop.spec.io import load
 from coloop_server.launchers.follow import Follower
 from coloop_server.launchers.local_ray import LocalRay
 from coloop_server.launchers.protocol import Handle, LaunchFailed, Liveness, Order
@@ -176,9 +179,13 @@ class RayJobLauncher:
 
 
 def keep_spec(order: Order) -> None:
-    """The run folder on this side has the loop as it was given, too."""
+    """The run folder on this side has the loop as it was given, and its plan, too."""
     order.folder.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(order.spec, order.folder / "spec.yaml")
+    with suppress(ColoopError):
+        plan = compile_plan(load(order.spec))
+        text = plan.model_dump_json(indent=1)
+        (order.folder / "plan.json").write_text(text, encoding="utf-8")
 
 
 def ray_errors() -> tuple[type[Exception], ...]:

@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 
 GAUGE_INTERVAL_SECONDS = 0.25
 LONGEST_MARKED_BYTES = 8 * 1024
+LONGEST_TEXT = 1000
 
 
 class Sink(Protocol):
@@ -29,6 +30,8 @@ class Sink(Protocol):
     def event(self, line: str) -> None: ...
 
     def gauges(self, text: str) -> None: ...
+
+    def report(self, text: str) -> None: ...
 
     def close(self) -> None: ...
 
@@ -40,10 +43,12 @@ class NullSink:
 
     def gauges(self, text: str) -> None: ...
 
+    def report(self, text: str) -> None: ...
+
     def close(self) -> None: ...
 
 
-class JsonlSink:
+class JsonlSink(NullSink):
     """`events.jsonl`, appended line by line, and `gauges.json`, replaced whole."""
 
     def __init__(self, folder: Path) -> None:
@@ -63,41 +68,67 @@ class JsonlSink:
         self._events.close()
 
 
-class MarkedLinesSink:
+class MarkedLinesSink(NullSink):
     """Marked lines on standard output, for a launcher that follows a remote job's log.
 
-    A line is one write of at most 8 KiB; the rows of a sample event stay in its file then.
+    A line is one write of at most 8 KiB. Of a longer event what lies in files of the run is left
+    out; of longer gauges the stages, then the nodes.
     """
 
     def event(self, line: str) -> None:
-        if len(line.encode()) > LONGEST_MARKED_BYTES:
-            line = _shortened(line)
+        self._write(line if _fits(line) else _shortened(line))
+
+    def gauges(self, text: str) -> None:
+        line = _gauges_line(json.loads(text))
+        for part in ("stages", "nodes"):
+            if not _fits(line):
+                line = _gauges_line({**json.loads(line)["gauges"], part: {}})
+        self._write(line)
+
+    def report(self, text: str) -> None:
+        report = json.loads(text)
+        line = json.dumps({"type": "report", "report": report})
+        if not _fits(line):
+            line = json.dumps({"type": "report", "report": {**report, "metrics": {}}})
+        self._write(line)
+
+    def _write(self, line: str) -> None:
         sys.stdout.write(f"{MARK}{line}\n")
         sys.stdout.flush()
 
-    def gauges(self, text: str) -> None:
-        sys.stdout.write(f'{MARK}{{"type":"gauges","gauges":{text}}}\n')
-        sys.stdout.flush()
 
-    def close(self) -> None: ...
+def _fits(line: str) -> bool:
+    """Whether a line is short enough with its mark and its end."""
+    return len(line.encode()) + len(MARK) + 1 <= LONGEST_MARKED_BYTES
+
+
+def _gauges_line(gauges: dict[str, object]) -> str:
+    return json.dumps({"type": "gauges", "gauges": gauges})
 
 
 def _shortened(line: str) -> str:
     """A long event without what lies in files of the run, and then without its long texts."""
     event = json.loads(line)
     for name in ("rows", "detail", "metrics", "changes"):
-        if len(json.dumps(event)) > LONGEST_MARKED_BYTES and name in event:
+        if not _fits(json.dumps(event)) and name in event:
             event[name] = [] if name == "rows" else {}
-    if len(json.dumps(event)) > LONGEST_MARKED_BYTES:
-        error = event.get("error")
-        if error is not None:
-            event["error"] = {name: str(text)[-1000:] for name, text in error.items()}
+    if not _fits(json.dumps(event)):
+        for name in ("error", "diagnostic"):
+            if name in event:
+                event[name] = {key: _end_of(value) for key, value in event[name].items()}
         if "message" in event:
-            event["message"] = str(event["message"])[:1000]
+            event["message"] = str(event["message"])[:LONGEST_TEXT]
     return json.dumps(event)
 
 
-class CallbackSink:
+def _end_of(value: object) -> object:
+    """Of a traceback the end matters; lists of repairs are left out."""
+    if isinstance(value, str):
+        return value[-LONGEST_TEXT:]
+    return [] if isinstance(value, list) else value
+
+
+class CallbackSink(NullSink):
     """Hands events and gauges to a function of the same process (the terminal display)."""
 
     def __init__(self, on_event: "Listener") -> None:
@@ -108,8 +139,6 @@ class CallbackSink:
 
     def gauges(self, text: str) -> None:
         self._on_event("gauges", text)
-
-    def close(self) -> None: ...
 
 
 class Listener(Protocol):
@@ -157,13 +186,18 @@ class Recorder:
         for sink in list(self._sinks):
             self._tell(sink, "gauges", text)
 
+    def report(self, text: str) -> None:
+        """Hand on the report of a run that ended."""
+        for sink in list(self._sinks):
+            self._tell(sink, "report", text)
+
     def close(self) -> None:
         for sink in (self._file, *self._sinks):
             sink.close()
 
     def _tell(self, sink: Sink, what: str, text: str) -> None:
         try:
-            sink.event(text) if what == "event" else sink.gauges(text)
+            getattr(sink, what)(text)
         except Exception as error:
             self._sinks.remove(sink)
             logger.warning("%s is no longer told of the run: %s", type(sink).__name__, error)

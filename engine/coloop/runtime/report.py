@@ -14,8 +14,8 @@ REPORT_FILE = "report.json"
 
 def write_report(
     folder: Path, spec: LoopSpec, session: Session, state: RunStateName, root: Path
-) -> None:
-    """Write the report of a run that ended.
+) -> str:
+    """Write the report of a run that ended; its text.
 
     Args:
         root: folder from which the loop's relative paths are read.
@@ -39,5 +39,7 @@ def write_report(
         "metrics": session.readings,
     }
     aside = folder / f".{REPORT_FILE}.new"
-    aside.write_text(json.dumps(report, indent=1), encoding="utf-8")
+    text = json.dumps(report, indent=1)
+    aside.write_text(text, encoding="utf-8")
     aside.replace(folder / REPORT_FILE)
+    return text

@@ -147,18 +147,19 @@ def _run(request: RunRequest, plan: Plan, folder: Path, recorder: Recorder) -> R
         if cluster is not None:
             cluster.close()
         if session is not None:
-            _close(session, request, folder, state)
+            _close(session, request, recorder, state)
         logging.getLogger("coloop").removeHandler(log)
         log.close()
     return RunResult(state=state, folder=folder, error=error)
 
 
-def _close(session: Session, request: RunRequest, folder: Path, state: RunStateName) -> None:
+def _close(session: Session, request: RunRequest, recorder: Recorder, state: RunStateName) -> None:
     """The last words of a run; none of them can change how it ended."""
     session.close()
     session.show_last(state)
     try:
-        write_report(folder, request.spec, session, state, request.root)
+        report = write_report(recorder.folder, request.spec, session, state, request.root)
+        recorder.report(report)
     except OSError as error:
         logger.warning("the report was not written: %s", error)
 

@@ -39,12 +39,13 @@ class Teller:
         self.state = RunStateName.STARTING
         self.stage: Stage | None = None
         """The stage at work."""
+        self._memory: dict[str, int] = {}
 
     def become(self, state: RunStateName) -> None:
         """The run has another state now."""
         self.state = state
         self._recorder.record(RunStateEvent(state=state, step=self._timeline.step))
-        self.show()
+        self.show_if_due()
 
     def alert(self, level: Level, code: str, message: str, node: str | None = None) -> None:
         """Something that a person may want to act on."""
@@ -139,6 +140,8 @@ class Teller:
         """How the run stands now; `poll` is what the host at work says of itself."""
         timeline, pace = self._timeline, self.pace
         moment, total = timeline.now(), timeline.steps_total()
+        if poll is not None:
+            self._memory = {"rss_bytes": poll.rss_bytes}
         stage = self.stage.name if self.stage else None
         self._recorder.show(
             Gauges(
@@ -160,7 +163,7 @@ class Teller:
                 nodes=pace.nodes(),
                 stages=pace.stages(),
                 bottleneck=pace.bottleneck(),
-                memory={"rss_bytes": poll.rss_bytes} if poll else {},
+                memory=dict(self._memory),
             )
         )
 

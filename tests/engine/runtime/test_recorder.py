@@ -89,3 +89,23 @@ def test_a_long_event_is_still_whole_json_on_its_marked_line(
     assert [line["seq"] for line in lines] == [3, 4]
     assert lines[0]["rows"] == []
     assert len(lines[1]["error"]["message"]) == 1000
+
+
+def test_no_marked_line_is_longer_than_a_write_may_be(capsys: pytest.CaptureFixture[str]) -> None:
+    gauges = {"step": 3, "stages": {f"stage_{n}": {"seconds": 0.1} for n in range(400)}}
+    gauges["nodes"] = {f"node_{n}": {"busy": 0.5} for n in range(400)}
+    diagnostic = {"code": "c", "message": "m" * 9000, "fixes": [{"title": "t" * 9000}]}
+    report = {"run": "r", "metrics": {f"metric_{n}": 0.5 for n in range(900)}}
+
+    sink = MarkedLinesSink()
+    sink.gauges(json.dumps(gauges))
+    sink.event(json.dumps({"type": "diagnostic", "seq": 1, "diagnostic": diagnostic}))
+    sink.event(json.dumps({"type": "log", "seq": 2, "message": "x" * (8 * 1024 - 45)}))
+    sink.report(json.dumps(report))
+
+    lines = capsys.readouterr().out.splitlines(keepends=True)
+    assert all(len(line.encode()) <= 8 * 1024 for line in lines)
+    told = [json.loads(line.removeprefix(MARK)) for line in lines]
+    assert told[0]["gauges"] == {"step": 3, "stages": {}, "nodes": {}}
+    assert told[1]["diagnostic"]["message"] == "m" * 1000
+    assert told[3]["report"] == {"run": "r", "metrics": {}}

@@ -1,0 +1,120 @@
+"""What `coloop run` and `coloop watch` do before and after a run; runs themselves are trained
+elsewhere."""
+
+import json
+
+import pytest
+
+from coloop.runtime.origin import write_origin
+
+FILE = "{type: file, path: mine.jsonl}"
+TASK = "{type: task, task: arithmetic}"
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """Requests that would have been run."""
+    from coloop.runtime import start
+
+    requests = []
+
+    def run(request):
+        requests.append(request)
+        raise start.RunFolderExists("enough seen")
+
+    monkeypatch.setattr(start, "run", run)
+    return requests
+
+
+def rows(folder):
+    path = folder / "mine.jsonl"
+    path.write_text('{"prompt": "1+1=", "question": "1+1=", "answer": "2"}\n', encoding="utf-8")
+    return path
+
+
+def test_a_resumed_run_reads_its_files_from_where_it_was_started(coloop, loop, tmp_path, started):
+    rows(tmp_path)
+    folder = tmp_path / "runs" / "one"
+    folder.mkdir(parents=True)
+    (folder / "spec.yaml").write_text(loop((TASK, FILE)).read_text(), encoding="utf-8")
+    write_origin(folder, tmp_path)
+
+    coloop("run", "--resume", folder, "--local")
+
+    assert [request.root for request in started] == [tmp_path]
+
+
+def test_a_preset_with_data_runs_from_anywhere(coloop, tmp_path, monkeypatch, started):
+    monkeypatch.chdir(tmp_path)
+
+    outcome = coloop("run", "grpo-from-file", "--local")
+
+    assert "enough seen" in outcome.out
+    assert (started[0].root / "data").is_dir()
+
+
+def test_a_path_that_is_typed_counts_from_here(coloop, tmp_path, monkeypatch, started):
+    path = rows(tmp_path)
+    monkeypatch.chdir(tmp_path)
+
+    coloop("run", "grpo-from-file", "--local", "--set", "nodes.questions.source.path=mine.jsonl")
+
+    assert started[0].spec.nodes["questions"].source.path == str(path)
+
+
+@pytest.mark.parametrize("value", ["&a [*a]", "[1, 2", "{a: 1, a: 2}"])
+def test_a_setting_that_is_no_yaml_is_refused(value, coloop, loop):
+    outcome = coloop("run", loop(), "--local", "--set", f"name={value}")
+
+    assert outcome.code == 1
+    assert "is no YAML value" in outcome.out
+
+
+def test_a_resume_is_not_sent_to_a_cluster(coloop, loop, tmp_path):
+    folder = tmp_path / "runs" / "one"
+    folder.mkdir(parents=True)
+    (folder / "spec.yaml").write_text(loop().read_text(), encoding="utf-8")
+
+    outcome = coloop("run", "--resume", folder, "--address", "http://127.0.0.1:1")
+
+    assert outcome.code == 1
+    assert "--resume goes on where the run folder is" in outcome.out
+
+
+def test_what_does_not_run_yet_is_not_sent_to_a_cluster(coloop, loop):
+    outcome = coloop(
+        "run",
+        loop(
+            ("algorithm: {rewards", "training: {backend: fsdp2}\n    algorithm: {rewards"),
+            ("    training: {optimizer: {name: adamw, lr: 3.0e-4}}   # a rate that works\n", ""),
+        ),
+        "--address",
+        "http://127.0.0.1:1",
+    )
+
+    assert outcome.code == 1
+    assert "not yet runnable" in outcome.out + outcome.err
+
+
+def test_a_run_that_was_resumed_is_watched_to_its_last_end(coloop, loop, tmp_path):
+    folder = tmp_path / "runs" / "one"
+    folder.mkdir(parents=True)
+    (folder / "spec.yaml").write_text(loop().read_text(), encoding="utf-8")
+    states = [("running", 1), ("stopped", 1), ("starting", 2), ("running", 2), ("finished", 2)]
+    lines = [
+        {
+            "seq": number,
+            "at": "2026-01-01T00:00:00Z",
+            "run": "one",
+            "attempt": attempt,
+            "type": "run.state",
+            "state": state,
+        }
+        for number, (state, attempt) in enumerate(states, 1)
+    ]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    (folder / "events.jsonl").write_text(text, encoding="utf-8")
+
+    outcome = coloop("watch", folder)
+
+    assert "finished" in outcome.out
