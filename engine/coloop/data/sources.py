@@ -254,7 +254,7 @@ def _open_hub(source: HubSource, node_id: str) -> RawRows:
     except ImportError:
         raise DataError(
             f"{node_id}: {field}: reading {source.path} from the hub wants the package `datasets`; "
-            "install it (pip install datasets), or download the rows and use a file source",
+            "install it (pip install 'coloop[hub]'), or download the rows and use a file source",
             node_id,
             field,
         ) from None
