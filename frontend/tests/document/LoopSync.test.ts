@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { ApiError, OfflineError } from "@/api/client";
-import type { JsonObject, Loop } from "@/api/types";
+import type { Change, JsonObject, Loop } from "@/api/types";
 import { setValue } from "@/document/commands/setValue";
 import { fromSpec, toSpec } from "@/document/convert";
 import { createDocumentStore } from "@/document/store";
@@ -17,6 +17,7 @@ function fakeServer() {
     revision: 1,
     yaml: write(spec),
     isAway: false,
+    refusal: null as ApiError | null,
     saves: 0,
     checks: 0,
   };
@@ -33,14 +34,22 @@ function fakeServer() {
   const reach = () => {
     if (state.isAway) throw new OfflineError();
   };
+  const changed = (yaml: string, changes: readonly Change[]) =>
+    Object.assign(
+      JSON.parse(yaml) as JsonObject,
+      Object.fromEntries(changes.map(({ path, value }) => [path, value])),
+    );
   const api: SyncApi = {
     check: async () => {
       reach();
       state.checks += 1;
       return { report: { ok: true, diagnostics: [] }, estimate: null, plan: null };
     },
-    parseYaml: async (text) => {
+    parseYaml: async (text, signal) => {
       reach();
+      if (state.refusal) throw state.refusal;
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      signal?.throwIfAborted();
       try {
         return { spec: JSON.parse(text) as JsonObject, diagnostics: [], layout: null };
       } catch {
@@ -53,7 +62,8 @@ function fakeServer() {
     },
     patchYaml: async (body) => {
       reach();
-      return { yaml: write("spec" in body ? body.spec : {}), spec: null, diagnostics: [] };
+      const spec = "spec" in body ? body.spec : changed(body.yaml, body.changes);
+      return { yaml: write(spec), spec: null, diagnostics: [] };
     },
     dumpSpec: async (given) => ({ yaml: write(given) }),
     saveLoop: async (_id, revision, body) => {
@@ -68,13 +78,12 @@ function fakeServer() {
       reach();
       return loop();
     },
-    createLoop: async ({ yaml }) => ({ ...loop(), id: "copy", yaml }),
+    createLoop: async ({ yaml, name = "" }) => ({ ...loop(), id: "copy", yaml, name }),
   };
   return { api, state, loop, write };
 }
 
-function setup() {
-  const server = fakeServer();
+function setup(server = fakeServer()) {
   const loop = server.loop();
   const document = createDocumentStore({
     document: fromSpec(loop.spec as JsonObject),
@@ -87,6 +96,7 @@ function setup() {
     remove: async (id) => void kept.delete(id),
   };
   const sync = new LoopSync(loop, document, server.api, drafts, {
+    type: 100,
     ask: 100,
     draft: 100,
     retry: 1000,
@@ -207,7 +217,7 @@ describe("keeping a loop and the server in step", () => {
     sync.start();
     const text = `${state.yaml.replace('"seed":0', '"seed":  42')}`;
 
-    await sync.applyText(text);
+    sync.typeText(text);
     await vi.advanceTimersByTimeAsync(500);
 
     expect(document.getState().document.rest.run).toMatchObject({ seed: 42 });
@@ -220,7 +230,8 @@ describe("keeping a loop and the server in step", () => {
     const { sync, seed, state, document, kept } = setup();
     sync.start();
 
-    await sync.applyText("{ broken");
+    sync.typeText("{ broken");
+    await vi.advanceTimersByTimeAsync(150);
     seed(8);
     await vi.advanceTimersByTimeAsync(500);
 
@@ -229,7 +240,8 @@ describe("keeping a loop and the server in step", () => {
     expect(state.saves).toBe(0);
     expect(kept.get("l")?.brokenText).toBe("{ broken");
 
-    sync.discardBrokenText();
+    sync.discardText();
+    expect(kept.has("l")).toBe(false);
     seed(8);
     await vi.advanceTimersByTimeAsync(500);
     expect(JSON.parse(state.yaml)).toMatchObject({ run: { seed: 8 } });
@@ -240,7 +252,8 @@ describe("keeping a loop and the server in step", () => {
     const { sync, seed, document } = setup();
     sync.start();
     const typed = ` ${document.getState().text} `;
-    await sync.applyText(typed);
+    sync.typeText(typed);
+    await vi.advanceTimersByTimeAsync(500);
     seed(6);
     await vi.advanceTimersByTimeAsync(500);
     expect(document.getState().text).not.toBe(typed);
@@ -275,5 +288,181 @@ describe("keeping a loop and the server in step", () => {
     await vi.advanceTimersByTimeAsync(500);
     expect(second.status()).toBe("conflict");
     second.sync.stop();
+  });
+
+  it("the graph is not put back by leaving the text after it was read", async () => {
+    const { sync, seed, document } = setup();
+    sync.start();
+    sync.typeText(document.getState().text.replace('"seed":0', '"seed":42'));
+    await vi.advanceTimersByTimeAsync(500);
+    seed(8);
+    await vi.advanceTimersByTimeAsync(500);
+
+    sync.stop();
+    sync.typeText("{ broken");
+    await vi.advanceTimersByTimeAsync(500);
+
+    expect(document.getState().document.rest.run).toMatchObject({ seed: 8 });
+    expect(sync.store.getState()).toMatchObject({ typedText: null, brokenText: null });
+  });
+
+  it("text that is left within the pause is kept in the browser", async () => {
+    const { sync, kept } = setup();
+    sync.start();
+
+    sync.typeText("{ half");
+    sync.stop();
+    await vi.advanceTimersByTimeAsync(500);
+
+    expect(kept.get("l")?.brokenText).toBe("{ half");
+  });
+
+  it("typed text outlives a server that is away, and locks the graph until it is read", async () => {
+    const { sync, state, document, kept, status } = setup();
+    sync.start();
+    await vi.advanceTimersByTimeAsync(1);
+    const text = document.getState().text.replace('"seed":0', '"seed":42');
+    state.isAway = true;
+
+    sync.typeText(text);
+    await vi.advanceTimersByTimeAsync(500);
+    expect(sync.store.getState()).toMatchObject({ typedText: text, checkStatus: "offline" });
+    expect(status()).toBe("offline");
+    expect(kept.get("l")?.brokenText).toBe(text);
+    expect(document.getState().isReadonly).toBe(true);
+
+    state.isAway = false;
+    await vi.advanceTimersByTimeAsync(5000);
+    expect(document.getState().document.rest.run).toMatchObject({ seed: 42 });
+    expect(document.getState().isReadonly).toBe(false);
+    expect(sync.store.getState()).toMatchObject({ typedText: null, checkStatus: "done" });
+    expect(status()).toBe("saved");
+    expect(kept.has("l")).toBe(false);
+    sync.stop();
+  });
+
+  it("saving by hand while the text is read does not lose it", async () => {
+    const { sync, state, document } = setup();
+    sync.start();
+    await vi.advanceTimersByTimeAsync(1);
+
+    sync.typeText(document.getState().text.replace('"seed":0', '"seed":42'));
+    await vi.advanceTimersByTimeAsync(105);
+    void sync.flush();
+    await vi.advanceTimersByTimeAsync(500);
+
+    expect(JSON.parse(state.yaml)).toMatchObject({ run: { seed: 42 } });
+    sync.stop();
+  });
+
+  it("text that the server refuses is broken text with its reason", async () => {
+    const { sync, state } = setup();
+    sync.start();
+    state.refusal = new ApiError(422, "text.too_long", "more than 4 MiB", null);
+
+    sync.typeText("{}");
+    await vi.advanceTimersByTimeAsync(500);
+
+    expect(sync.store.getState().brokenText).toMatchObject({
+      text: "{}",
+      diagnostics: [{ code: "text.too_long", message: "more than 4 MiB" }],
+    });
+    sync.stop();
+  });
+
+  it("a page that is left while it saves ends the save and its draft", async () => {
+    class Channel {
+      isClosed = false;
+      postMessage() {
+        if (this.isClosed) throw new DOMException("closed", "InvalidStateError");
+      }
+      close() {
+        this.isClosed = true;
+      }
+    }
+    vi.stubGlobal("BroadcastChannel", Channel);
+    const { sync, seed, state, api, kept, status } = setup();
+    const save = api.saveLoop;
+    vi.spyOn(api, "saveLoop").mockImplementation(async (...given) => {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      return save(...given);
+    });
+    sync.start();
+    seed(5);
+    await vi.advanceTimersByTimeAsync(120);
+
+    sync.stop();
+    expect(kept.has("l")).toBe(true);
+    await vi.advanceTimersByTimeAsync(500);
+
+    expect(state.saves).toBe(1);
+    expect(status()).toBe("saved");
+    expect(kept.has("l")).toBe(false);
+  });
+
+  it("a draft that says what was saved meanwhile goes on from there", async () => {
+    const server = fakeServer();
+    const saved = smallLoop();
+    saved.rest.run = { seed: 5 };
+    const text = server.write(toSpec(saved));
+    server.state.yaml = text;
+    server.state.revision = 2;
+    const { sync, seed, status, kept } = setup(server);
+
+    sync.restore({ document: saved, text, brokenText: null, revision: "r1", at: 0 });
+    sync.start();
+    await vi.advanceTimersByTimeAsync(500);
+    expect(status()).toBe("saved");
+    expect(kept.has("l")).toBe(false);
+    seed(6);
+    await vi.advanceTimersByTimeAsync(500);
+
+    expect(status()).toBe("saved");
+    expect(sync.store.getState().revision).toBe("r3");
+    sync.stop();
+  });
+
+  it("a version that says the same is no conflict", async () => {
+    const { sync, seed, state, status, document } = setup();
+    sync.start();
+    await vi.advanceTimersByTimeAsync(1);
+    seed(5);
+    state.yaml = JSON.stringify(toSpec(document.getState().document));
+    state.revision = 7;
+
+    await vi.advanceTimersByTimeAsync(500);
+
+    expect(status()).toBe("saved");
+    expect(sync.store.getState()).toMatchObject({ revision: "r7", conflict: null });
+    sync.stop();
+  });
+
+  it("broken text of an earlier visit is kept with the revision that it was typed on", async () => {
+    const { sync, kept, document } = setup();
+    const { text, document: loop } = document.getState();
+
+    sync.restore({ document: loop, text, brokenText: "{ broken", revision: "r0", at: 0 });
+    sync.start();
+    await vi.advanceTimersByTimeAsync(500);
+
+    expect(kept.get("l")).toMatchObject({ brokenText: "{ broken", revision: "r0" });
+    expect(document.getState().isReadonly).toBe(true);
+    sync.stop();
+  });
+
+  it("a copy of mine has what was typed, and its own name in the text", async () => {
+    const { sync, api, seed, state } = setup();
+    const create = vi.spyOn(api, "createLoop");
+    sync.start();
+    state.revision = 7;
+    seed(3);
+    await vi.advanceTimersByTimeAsync(500);
+    sync.typeText('{"name": "small", "run": {"seed": "?"}}');
+
+    const copy = await sync.openCopy();
+
+    expect(copy.name).toBe("small-copy");
+    expect(JSON.parse(create.mock.calls[0]?.[0].yaml ?? "")).toEqual({ name: "small-copy", run: { seed: "?" } });
+    sync.stop();
   });
 });

@@ -15,6 +15,8 @@ export interface SyncState {
   conflict: Loop | null;
   checkStatus: CheckStatus;
   check: CheckAnswer | null;
+  /** Text as it is typed, until the server has read it. */
+  typedText: string | null;
   /** Typed text that does not read, and why. */
   brokenText: { text: string; diagnostics: Diagnostic[] } | null;
 }
@@ -30,6 +32,12 @@ export function createSyncStore(revision: string): SyncStore {
     conflict: null,
     checkStatus: "idle",
     check: null,
+    typedText: null,
     brokenText: null,
   }));
+}
+
+/** The text that the user sees where it is not the document's, or null. */
+export function pendingText({ typedText, brokenText }: SyncState): string | null {
+  return typedText ?? brokenText?.text ?? null;
 }

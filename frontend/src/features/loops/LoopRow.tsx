@@ -4,8 +4,9 @@ import { useState } from "react";
 import { toast } from "sonner";
 import { Link, useLocation } from "wouter";
 import { errorMessage } from "@/api/client";
-import { createLoop, deleteLoop, fetchLoop } from "@/api/routes";
+import * as routes from "@/api/routes";
 import type { LoopSummary } from "@/api/types";
+import { copyLoop } from "@/document/sync/copyLoop";
 import { formatAgo } from "@/lib/format";
 import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
@@ -25,8 +26,8 @@ export function LoopRow({ loop }: { loop: LoopSummary }) {
     }
   };
   const duplicate = async () => {
-    const { yaml } = await fetchLoop(loop.id);
-    const copy = await createLoop({ yaml, name: `${loop.name}-copy` });
+    const { yaml } = await routes.fetchLoop(loop.id);
+    const copy = await copyLoop(yaml, `${loop.name}-copy`, routes);
     navigate(`/loops/${copy.id}`);
   };
   return (
@@ -66,7 +67,7 @@ export function LoopRow({ loop }: { loop: LoopSummary }) {
               look="danger"
               onClick={() => {
                 setAsking(false);
-                void attempt(() => deleteLoop(loop.id));
+                void attempt(() => routes.deleteLoop(loop.id));
               }}
             >
               Delete

@@ -1,4 +1,4 @@
-import { lazy, Suspense, useEffect, useMemo, useRef, useState } from "react";
+import { lazy, Suspense, useMemo, useRef, useState } from "react";
 import type { Diagnostic } from "@/api/types";
 import { useDocument, useOpenLoop, useSync } from "@/document/context";
 import { useSelection } from "@/session/selection";
@@ -10,47 +10,17 @@ const CodeEditor = lazy(() =>
   import("./CodeEditor").then((module) => ({ default: module.CodeEditor })),
 );
 
-const TYPING_PAUSE = 300;
-
 /** The loop as text. Typing changes the graph once the server could read it; the graph changes the text. */
 export function YamlPanel() {
   const { sync } = useOpenLoop();
   const text = useDocument((state) => state.text);
+  const typed = useSync((state) => state.typedText);
   const broken = useSync((state) => state.brokenText);
   const report = useSync((state) => state.check?.report.diagnostics);
-  const [typed, setTyped] = useState<string | null>(null);
-  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
-  const latest = useRef<string | null>(null);
-  const goTo = useGoTo(text);
-
-  const take = (value: string) => {
-    setTyped(value);
-    latest.current = value;
-    clearTimeout(timer.current);
-    timer.current = setTimeout(() => void send(value), TYPING_PAUSE);
-  };
-  const send = async (value: string) => {
-    await sync?.applyText(value);
-    // Text that reads is the document's text from here on.
-    if (latest.current === value && sync?.store.getState().brokenText === null) setTyped(null);
-  };
-
-  useEffect(
-    () => () => {
-      clearTimeout(timer.current);
-      if (
-        latest.current !== null &&
-        sync &&
-        latest.current !== sync.store.getState().brokenText?.text
-      ) {
-        void sync.applyText(latest.current);
-      }
-    },
-    [sync],
-  );
+  const shown = typed ?? broken?.text ?? text;
+  const goTo = useGoTo(shown);
 
   const marks = useMemo(() => toMarks(broken?.diagnostics ?? report ?? []), [broken, report]);
-  const shown = typed ?? broken?.text ?? text;
 
   return (
     <div className="flex h-full flex-col">
@@ -63,15 +33,7 @@ export function YamlPanel() {
             The text does not read, so the graph shows the last good state.{" "}
             {broken.diagnostics[0]?.message}
           </span>
-          <Button
-            size="small"
-            onClick={() => {
-              clearTimeout(timer.current);
-              latest.current = null;
-              setTyped(null);
-              sync?.discardBrokenText();
-            }}
-          >
+          <Button size="small" onClick={() => sync?.discardText()}>
             Discard text changes
           </Button>
         </div>
@@ -85,7 +47,7 @@ export function YamlPanel() {
             marks={marks}
             goTo={goTo}
             isReadonly={sync === null}
-            onChange={take}
+            onChange={(value) => sync?.typeText(value)}
           />
         </Suspense>
       </div>
@@ -104,13 +66,15 @@ function toMarks(diagnostics: readonly Diagnostic[]) {
     }));
 }
 
-/** Follows problem clicks and newly selected nodes to their place in the text. */
+/** Follows problem clicks and newly selected nodes to their place in the text; edits move nothing. */
 function useGoTo(text: string) {
   const focus = useSelection((state) => state.focus);
   const [seen] = useState(focus?.request ?? 0);
+  const now = useRef(text);
+  now.current = text;
   return useMemo(() => {
     if (!focus || focus.request === seen) return null;
-    const place = yamlPlace(text, focus.node, focus.field);
+    const place = yamlPlace(now.current, focus.node, focus.field);
     return place ? { ...place, request: focus.request } : null;
-  }, [focus, seen, text]);
+  }, [focus, seen]);
 }
