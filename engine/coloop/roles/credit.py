@@ -5,9 +5,10 @@ Edges meet on the learner's own rows. What an edge delivers to a row has three v
 `None` is out. Nothing is trained and no weights are touched.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import compress
 
+from coloop.errors import DataError
 from coloop.recipes import recipe_of
 from coloop.recipes.protocol import CreditInput, CreditOutput, EdgeScores
 from coloop.roles.inputs import deliver
@@ -69,7 +70,8 @@ def _credited(
     scored = len(kept)
     if settings.needs_reference:
         kept, edges = _with_reference(kept, edges, reference)
-    groups = [group_key(row, as_tuple(section.credit.group_by)) for row in kept]
+    group_of = group_keys(node, context, as_tuple(section.credit.group_by))
+    groups = [group_of(row) for row in kept]
     masks = [row.tokens.loss_mask if row.tokens else [] for row in kept]
     differences = None
     if settings.kl is not None and settings.kl.into == "reward":
@@ -152,23 +154,40 @@ def _credited_rows(node: str, rows: Sequence[Row], output: CreditOutput) -> tupl
     return tuple(found)
 
 
-def group_key(row: Row, group_by: Sequence[str] | None) -> Hashable:
-    """What a row shares with its group: the row at the writer's input port, or what `group_by`
-    names."""
+def group_keys(
+    node: str, context: Context, group_by: Sequence[str] | None
+) -> Callable[[Row], Hashable]:
+    """Says of a row of `node` what it shares with its group: the row at the writer's input port, or
+    what `group_by` names."""
     if not group_by:
-        return row.group
-    return tuple(_shared(row, name) for name in group_by)
+        return lambda row: row.group
+    keys = [_key_of(node, context, name) for name in group_by]
+    return lambda row: tuple(key(row) for key in keys)
 
 
-def _shared(row: Row, name: str) -> Hashable:
+def _key_of(node: str, context: Context, name: str) -> Callable[[Row], Hashable]:
     match name:
         case "prompt":
-            return max(row.trail, key=lambda ancestor: len(row.trail[ancestor]))
+            return lambda row: max(row.trail, key=lambda ancestor: len(row.trail[ancestor]))
         case "role":
-            return row.writer
+            return lambda row: row.writer
         case "round":
-            return row.round
-    return row.ancestor_born_at(name) or row.columns.get(name)
+            return lambda row: row.round
+    if name not in context.spec.nodes:
+        return lambda row: row.columns.get(name)
+    births = context.lineage.births_of(name)
+
+    def ancestor(row: Row) -> str:
+        found = row.ancestor_born_at(*births)
+        if found is None:
+            raise DataError(
+                f"{node}: rows are grouped by `{name}`, but row {row.id} descends from no row of "
+                f"`{name}`; name a node from which all of them come, or `prompt`",
+                node,
+            )
+        return found
+
+    return ancestor
 
 
 def _own_rows(node: str, call: Call, inputs: Sequence[Input]) -> tuple[Row, ...]:

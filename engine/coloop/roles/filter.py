@@ -2,12 +2,13 @@
 whether it has enough yet."""
 
 import random
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
 from coloop.data.filtering import Decision, FilterRow, decide, resampled, spare_wanted
 from coloop.rewards.sandbox import Sandbox
-from coloop.roles.credit import group_key
+from coloop.roles.credit import group_keys
 from coloop.roles.inputs import deliver, only_delivered
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.seeds import derive_seed
@@ -73,8 +74,12 @@ class FilterRole(Stateless):
     def _decide(self, rows: Sequence[Row], seen: Sequence[FilterRow], call: Call) -> Decision:
         place = {id(one): row for one, row in zip(seen, rows, strict=True)}
 
+        @cache
+        def keys(names: tuple[str, ...]) -> Callable[[Row], Hashable]:
+            return group_keys(self._node, self._context, names)
+
         def shared(row: FilterRow, names: tuple[str, ...]) -> Hashable:
-            return row.group if not names else group_key(place[id(row)], names)
+            return row.group if not names else keys(names)(place[id(row)])
 
         seed = derive_seed(self._context.seed, self._node, call.salt, call.step)
         return decide(

@@ -19,7 +19,8 @@ def joined_rows(node: str, context: Context, call: Call, ports: Sequence[str]) -
         case "cross":
             return cross_rows(tables)
         case Gather(gather=by):
-            return gather_rows(join_rows(tables), by)
+            births = None if by is None else context.lineage.births_of(by)
+            return gather_rows(join_rows(tables), births)
     return join_rows(tables)
 
 

@@ -12,9 +12,9 @@ neither can be taken for siblings.
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from coloop.tables.row import Row, joined_row, merge_columns
+from coloop.tables.row import Row, born_at, joined_row, merge_columns
 from coloop.tables.table import Table, concat_tables
 
 
@@ -59,18 +59,27 @@ def matched_rows(left: tuple[Row, ...], right: tuple[Row, ...]) -> list[tuple[Ro
     return _sibling_pairs(left, right)
 
 
-def gather_rows(rows: Sequence[Row], node: str | None) -> tuple[Row, ...]:
+def gather_rows(rows: Sequence[Row], births: Collection[str] | None) -> tuple[Row, ...]:
     """`join: {gather: node}`: the descendants of one row of that node (default: the parent) in one
     row.
 
     The gathering row's columns stay single; every other column becomes a list in sibling order.
+
+    Args:
+        births: nodes in which the rows that the named node hands on are born, and the node itself.
     """
     groups: dict[str, list[Row]] = {}
     for row in rows:
-        above = row.ancestor_born_at(node) if node else (row.parents[0] if row.parents else None)
-        if above is not None:
-            groups.setdefault(above, []).append(row)
-    return tuple(_gathered(above, members) for above, members in groups.items())
+        if births is not None:
+            above = row.ancestor_born_at(*births, least=1)
+        else:
+            above = row.parents[0] if row.parents else None
+        if above is None:
+            raise LookupError(f"row {row.id} descends from no row that could gather it")
+        groups.setdefault(above, []).append(row)
+    return tuple(
+        _gathered(above, members, births or (born_at(above),)) for above, members in groups.items()
+    )
 
 
 def gathered_members(row: Row) -> tuple[str, ...]:
@@ -78,11 +87,11 @@ def gathered_members(row: Row) -> tuple[str, ...]:
     return row.parents
 
 
-def _gathered(above: str, members: list[Row]) -> Row:
+def _gathered(above: str, members: list[Row], births: Collection[str]) -> Row:
+    first = members[0]
     names = dict.fromkeys(name for member in members for name in member.columns)
     columns: dict[str, object] = {}
     for name in names:
-        first = members[0]
         if name in first.depths and first.depths[name] >= len(first.trail[above]):
             columns[name] = first.columns[name]
         else:
@@ -92,10 +101,12 @@ def _gathered(above: str, members: list[Row]) -> Row:
         name: [member.scoped.get(name) for member in members]
         for name in dict.fromkeys(name for member in members for name in member.scoped)
     }
-    for name, values in scoped.items():
+    for name in scoped:
         node, _, bare = name.partition(".")
-        if columns.get(bare) is not values and node == above.partition(":")[0]:
-            scoped[name] = members[0].scoped.get(name)
+        value = first.scoped.get(name)
+        is_bare = bare in columns and columns[bare] is first.columns.get(bare) is value
+        if node in births or is_bare:
+            scoped[name] = value
     return Row(
         id=joined.id,
         parents=joined.parents,

@@ -62,6 +62,10 @@ class Tokens:
     log_probs: list[float]
     """At the sampling temperature, L."""
     temperature: float = 1.0
+    writer: str = ""
+    """The node that drew them."""
+    tokenizer: str = ""
+    """Mark of the tokenizer whose ids they are; empty: not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,11 +91,14 @@ class Row:
             return self.scoped.get(name, ABSENT)
         return self.columns.get(name, ABSENT)
 
-    def ancestor_born_at(self, node: str) -> str | None:
-        """Id of the nearest ancestor (or the row itself) that was born in `node`."""
+    def ancestor_born_at(self, *nodes: str, least: int = 0) -> str | None:
+        """Id of the nearest ancestor that was born in one of the nodes, at least so many births
+        ago; with 0 it may be the row itself."""
         best: tuple[int, str] | None = None
         for ancestor, way in self.trail.items():
-            if born_at(ancestor) == node and (best is None or len(way) < best[0]):
+            if len(way) < least or born_at(ancestor) not in nodes:
+                continue
+            if best is None or len(way) < best[0]:
                 best = (len(way), ancestor)
         return best[1] if best else None
 

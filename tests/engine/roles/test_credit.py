@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from coloop.errors import DataError
+
 Bench = Callable[..., Any]
 
 GRPO = {"name": "grpo"}
@@ -98,6 +100,80 @@ def test_a_group_by_a_node_above_holds_all_that_descends_from_its_row(
     loop.step()
 
     assert loop.outcomes["actor.credit"].detail["group_size"] == 4
+
+
+@pytest.mark.parametrize("name", ["ask", "few", "prompt"])
+def test_a_node_that_hands_rows_on_names_the_rows_that_it_hands_on(
+    name: str, bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    nodes = {
+        "sums": rows_of({"prompt": "p"}, {"prompt": "q"}),
+        "ask": {"kind": "template", "text": "{{ prompt }}?"},
+        "few": {"kind": "filter", "keep": [{"rule": "length", "column": "prompt", "max": 9}]},
+        "actor": writer(actor, SUM, credit={"group_by": [name]}),
+        "mark": ENDS,
+    }
+    edges = [
+        "sums.rows -> ask.rows",
+        "ask.rows -> few.rows",
+        "few.rows -> actor.prompts",
+        "actor.rollouts -> mark.rollouts",
+        "mark.scores -> actor.rewards",
+    ]
+    loop = bench(nodes, edges)
+
+    loop.step()
+
+    detail = loop.outcomes["actor.credit"].detail
+    assert (detail["groups"], detail["group_size"]) == (2, 2)
+
+
+def test_a_group_by_rows_of_two_writers_names_the_rows_in_which_they_meet(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    nodes = {
+        "sums": rows_of({"prompt": "p"}),
+        "tens": actor(),
+        "units": actor(),
+        "both": {"kind": "template", "text": "{{ tens.completion }}{{ units.completion }}"},
+        "actor": writer(actor, SUM, credit={"group_by": ["both"]}),
+        "mark": ENDS,
+    }
+    edges = [
+        "sums.rows -> tens.prompts",
+        "sums.rows -> units.prompts",
+        "tens.rollouts -> both.rows",
+        "units.rollouts -> both.rows",
+        "both.rows -> actor.prompts",
+        "actor.rollouts -> mark.rollouts",
+        "mark.scores -> actor.rewards",
+    ]
+    loop = bench(nodes, edges)
+
+    loop.step()
+
+    assert loop.outcomes["actor.credit"].detail["groups"] == 2
+
+
+def test_a_row_that_descends_from_no_row_of_the_named_node_is_told(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    nodes = {
+        "sums": rows_of({"prompt": "p"}),
+        "more": rows_of({"prompt": "q"}),
+        "actor": writer(actor, SUM, credit={"group_by": ["sums"]}),
+        "mark": ENDS,
+    }
+    edges = [
+        "sums.rows -> actor.prompts",
+        "more.rows -> actor.prompts",
+        "actor.rollouts -> mark.rollouts",
+        "mark.scores -> actor.rewards",
+    ]
+    loop = bench(nodes, edges)
+
+    with pytest.raises(DataError, match=r"actor:more.* descends from no row of `sums`"):
+        loop.step()
 
 
 def two(rows_of: Any, actor: Any, second: str, weight: float = 1.0, **fields: Any) -> Any:

@@ -82,6 +82,16 @@ def test_groups_may_be_wider(
     assert column(loop.give("few.rollouts"), "completion") == kept
 
 
+def test_groups_may_be_named_after_a_template(
+    bench: Bench, rows_of: Any, actor: Any, column: Any
+) -> None:
+    nodes, edges = writers(keep({"rule": "nonzero_variance", "by": "ask"}), actor, rows_of)
+    nodes["ask"] = {"kind": "template", "text": "{{ prompt }}"}
+    loop = bench(nodes, ["sums.rows -> ask.rows", "ask.rows -> actor.prompts", *edges[1:]])
+
+    assert column(loop.give("few.rollouts"), "completion") == ["aa", "ab"]
+
+
 def test_a_rule_may_look_at_another_scorer(
     bench: Bench, rows_of: Any, actor: Any, column: Any
 ) -> None:

@@ -69,6 +69,34 @@ def test_gathered_rows_become_lists(bench: Bench, rows_of: Any, actor: Any, colu
     assert [len(row.parents) for row in table.rows] == [2, 2]
 
 
+@pytest.mark.parametrize("node", ["ask", "few"])
+def test_rows_are_gathered_under_the_rows_that_a_node_hands_on(
+    node: str, bench: Bench, rows_of: Any, actor: Any, column: Any
+) -> None:
+    nodes = {
+        "sums": rows_of(*SUMS),
+        "ask": template(text="{{ prompt }}?"),
+        "few": {"kind": "filter", "keep": [{"rule": "length", "column": "prompt", "max": 9}]},
+        "actor": actor(),
+        "all": template(
+            text="{{ ask.prompt }}{{ sums.answer }}{{ completion | join('/') }}",
+            join={"gather": node},
+        ),
+    }
+    edges = [
+        "sums.rows -> ask.rows",
+        "ask.rows -> few.rows",
+        "few.rows -> actor.prompts",
+        "actor.rollouts -> all.rows",
+    ]
+    loop = bench(nodes, edges)
+
+    assert column(loop.give("all.rows"), "prompt") == [
+        "1+1=?21+1=?a/1+1=?b",
+        "2+2=?42+2=?a/2+2=?b",
+    ]
+
+
 def test_each_makes_a_child_of_every_element(bench: Bench, rows_of: Any, column: Any) -> None:
     rows = [{"prompt": "ab", "answer": "x"}, {"prompt": "c", "answer": "y"}]
     nodes = {

@@ -1,5 +1,7 @@
 """Joins by lineage: same rows, ancestors with descendants, siblings, crosses, gathers."""
 
+import pytest
+
 from coloop.tables import Table, cross_rows, gather_rows, join_rows
 from coloop.tables.row import Row, child_row, root_row
 
@@ -86,3 +88,21 @@ def test_gathered_rows_keep_the_ancestors_columns_single() -> None:
 
     assert [row.columns["prompt"] for row in gathered] == ["p0", "p1"]
     assert gathered[0].columns["completion"] == ["actor0", "actor1"]
+
+
+def test_rows_are_gathered_under_the_nearest_row_that_was_born_in_a_node() -> None:
+    roots = rows_of(2)
+    asked = [root.with_columns("ask", {"prompt": f"{root.columns['prompt']}?"}) for root in roots]
+    rollouts = children("actor", asked, 2)
+
+    gathered = gather_rows(rollouts.rows, {"ask", "sums"})
+
+    assert [row.columns["prompt"] for row in gathered] == ["p0?", "p1?"]
+    assert [row.column("sums.prompt") for row in gathered] == ["p0", "p1"]
+    assert [row.column("ask.prompt") for row in gathered] == ["p0?", "p1?"]
+    assert gathered[0].columns["completion"] == ["actor0", "actor1"]
+
+
+def test_a_row_that_nothing_can_gather_is_an_error() -> None:
+    with pytest.raises(LookupError, match=r"row actor:sums:0\.0\.0 descends from no row"):
+        gather_rows(children("actor", rows_of(1), 1).rows, {"elsewhere"})

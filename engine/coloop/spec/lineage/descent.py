@@ -99,6 +99,12 @@ class Descent:
         found = {level for port in ROW_OUTPUTS for level in self.levels(node, port)}
         return frozenset(found) if found else self.input_levels(node)
 
+    def births_of(self, node: str) -> frozenset[str]:
+        """Nodes in which the rows that a node hands on are born (`join`: where siblings were
+        joined), and the node itself, under whose name a probe puts rows of its own."""
+        levels = self.rows_of(node)
+        return frozenset({node, *(JOINED if one.joined else one.node for one in levels)})
+
     def own_levels(self, node: str) -> Levels:
         """Levels of rows that this node wrote: its rollouts, searches with its policy, buffers of
         both."""
