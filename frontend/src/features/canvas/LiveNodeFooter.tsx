@@ -1,20 +1,18 @@
 import { Flame } from "lucide-react";
-import { formatRate, formatShare } from "@/lib/format";
+import { formatShare } from "@/lib/format";
 import { useIsBottleneck, useLive } from "@/live/hooks";
 import { Tooltip } from "@/ui/Tooltip";
+import { liveHeight } from "./geometry";
+import { StageRates } from "./StageRates";
 
-/** What a node does in the watched run: rates, share of the step, progress. */
-export function LiveNodeFooter({ node }: { node: string }) {
-  const samples = useLive(
-    "gauges",
-    (live) => live.state.gauges?.nodes?.[node]?.samples_per_second ?? null,
-    null,
-  );
-  const tokens = useLive(
-    "gauges",
-    (live) => live.state.gauges?.nodes?.[node]?.tokens_per_second ?? null,
-    null,
-  );
+interface LiveNodeFooterProps {
+  node: string;
+  /** How many stages have a line of their own. */
+  lines: number;
+}
+
+/** What a node does in the watched run: rates of its stages, share of the step, progress. */
+export function LiveNodeFooter({ node, lines }: LiveNodeFooterProps) {
   const busy = useLive("gauges", (live) => live.state.gauges?.nodes?.[node]?.busy ?? null, null);
   const done = useLive(
     "gauges",
@@ -26,19 +24,10 @@ export function LiveNodeFooter({ node }: { node: string }) {
     null,
   );
   const isBottleneck = useIsBottleneck(node);
-  const isOver = useLive("status", (live) => live.connection === "ended", false);
-  const hasNumbers = samples !== null || tokens !== null;
 
   return (
-    <footer className="loop-node-live tabular">
-      <span className="truncate" title="Rows and tokens a second over the last steps">
-        {hasNumbers ? null : (
-          <span className="text-faint">{isOver ? "no rate" : "no rate yet"}</span>
-        )}
-        {samples === null ? null : formatRate(samples, "rows")}
-        {samples !== null && tokens !== null ? " · " : null}
-        {tokens === null ? null : formatRate(tokens, "tok")}
-      </span>
+    <footer className="loop-node-live tabular" style={{ height: liveHeight(lines) }}>
+      <StageRates node={node} lines={lines} />
       <span className="flex h-4 items-center gap-2">
         <span className="loop-node-busy" title="Share of the step's time">
           <span style={{ transform: `scaleX(${Math.min(1, busy ?? 0)})` }} />

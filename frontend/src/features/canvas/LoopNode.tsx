@@ -1,11 +1,11 @@
 import type { NodeProps } from "@xyflow/react";
 import { memo } from "react";
 import { useDocument, useOpenLoop } from "@/document/context";
-import { LiveNodeFooter } from "@/features/canvas/LiveNodeFooter";
 import { formatName } from "@/lib/format";
 import { useNodeActivity } from "@/live/hooks";
-import { kindOf } from "./geometry";
+import { kindOf, rateLines } from "./geometry";
 import { KindIcon } from "./KindIcon";
+import { LiveNodeFooter } from "./LiveNodeFooter";
 import { NodeBadge } from "./NodeBadge";
 import { NodePort } from "./NodePort";
 import { summarise } from "./summary";
@@ -56,7 +56,7 @@ export const LoopNode = memo(function LoopNode({ id, selected }: NodeProps) {
           ))}
         </div>
       </div>
-      {runId ? <LiveNodeFooter node={id} /> : null}
+      {runId ? <LiveNodeFooter node={id} lines={rateLines(kind)} /> : null}
     </article>
   );
 });

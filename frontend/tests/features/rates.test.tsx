@@ -1,0 +1,65 @@
+// @vitest-environment jsdom
+import { act, cleanup, render, screen } from "@testing-library/react";
+import { afterEach, describe, expect, it } from "vitest";
+import type { Gauges } from "@/api/types";
+import { liveHeight, nodeHeight, rateLines } from "@/features/canvas/geometry";
+import { LiveNodeFooter } from "@/features/canvas/LiveNodeFooter";
+import { mainRates, stageRates, wholeText } from "@/features/canvas/stageText";
+import { LiveRun } from "@/live/LiveRun";
+import { catalog } from "../fixtures/loops";
+import { insideLoop } from "../fixtures/open";
+import { someGauges } from "../fixtures/runs";
+
+function stage(share: number, samples: number | null, tokens: number | null) {
+  return { seconds: 1, share, samples_per_second: samples, tokens_per_second: tokens };
+}
+
+const gauges: Gauges = someGauges({
+  stages: {
+    "actor.generate": stage(0.3, 12, 1500),
+    "actor.credit": stage(0.05, 400, null),
+    "actor.learn": stage(0.6, 8, null),
+    "actor.sync": stage(0.05, null, null),
+    "other.score": stage(0, 1, null),
+  },
+});
+
+afterEach(cleanup);
+
+describe("rates of a node", () => {
+  it("all of its stages have theirs by name", () => {
+    expect(stageRates(gauges, "actor").map(wholeText)).toEqual([
+      "generate: 12.0 rows/s · 1500 tok/s · 30 % of the step",
+      "credit: 400 rows/s · 5 % of the step",
+      "learn: 8.00 rows/s · 60 % of the step",
+      "sync: 5 % of the step",
+    ]);
+  });
+
+  it("where there is little room, those that take the most time stay", () => {
+    const names = (lines: number) =>
+      mainRates(stageRates(gauges, "actor"), lines).map((one) => one.stage);
+
+    expect(names(2)).toEqual(["generate", "learn"]);
+    expect(names(1)).toEqual(["learn"]);
+  });
+
+  it("stand in the footer of its box, the stage named", () => {
+    const live = new LiveRun("r");
+    const { wrapper } = insideLoop({ live });
+    render(<LiveNodeFooter node="actor" lines={2} />, { wrapper });
+    expect(screen.getByText("no rate yet")).toBeTruthy();
+
+    act(() => live.applyGauges(gauges));
+
+    expect(screen.getByText("generate 12.0 rows/s · 1500 tok/s")).toBeTruthy();
+    expect(screen.getByText("learn 8.00 rows/s")).toBeTruthy();
+  });
+
+  it("a box has room for the stages of its kind", () => {
+    const { actor, dataset } = catalog.kinds;
+
+    expect([rateLines(actor), rateLines(dataset), rateLines(undefined)]).toEqual([2, 1, 1]);
+    expect(nodeHeight(actor, true) - nodeHeight(actor, false)).toBe(liveHeight(2));
+  });
+});
