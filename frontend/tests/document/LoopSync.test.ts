@@ -462,7 +462,10 @@ describe("keeping a loop and the server in step", () => {
     const copy = await sync.openCopy();
 
     expect(copy.name).toBe("small-copy");
-    expect(JSON.parse(create.mock.calls[0]?.[0].yaml ?? "")).toEqual({ name: "small-copy", run: { seed: "?" } });
+    expect(JSON.parse(create.mock.calls[0]?.[0].yaml ?? "")).toEqual({
+      name: "small-copy",
+      run: { seed: "?" },
+    });
     sync.stop();
   });
 });

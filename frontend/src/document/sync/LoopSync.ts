@@ -175,6 +175,7 @@ export class LoopSync {
 
   private readonly onVisible = () => {
     if (globalThis.document.visibilityState === "visible") void this.lookForNews();
+    else void this.keepDraft();
   };
 
   /** A page that is closed or loaded again right after an edit does not lose it. */

@@ -1,27 +1,55 @@
-/** Unsaved work in the browser's own database, one entry a loop, so that nothing is lost offline or in a crash. */
-import { del, get, set } from "idb-keyval";
+/**
+ * Unsaved work in the browser's own database, so that nothing is lost offline or in a crash: one entry for
+ * each loop and tab, so that no tab removes what only another one has.
+ */
+import { del, get, keys, set } from "idb-keyval";
 import type { LoopDocument } from "../types";
+import { openTab } from "./tab";
 
 export interface Draft {
   document: LoopDocument;
   text: string;
-  /** Text that the server could not read, as it was typed. */
+  /** Text that the server did not read, as it was typed. */
   brokenText: string | null;
   revision: string;
   at: number;
 }
 
 export interface DraftStore {
+  /** What this tab has of the loop, or else the newest that any tab left; from then on it is this tab's. */
   read: (loop: string) => Promise<Draft | undefined>;
   write: (loop: string, draft: Draft) => Promise<void>;
   remove: (loop: string) => Promise<void>;
 }
 
-const key = (loop: string) => `coloop.draft.${loop}`;
-
 /** A browser that refuses storage has no drafts; editing goes on. */
-export const browserDrafts: DraftStore = {
-  read: (loop) => get<Draft>(key(loop)).catch(() => undefined),
-  write: (loop, draft) => set(key(loop), draft).catch(() => {}),
-  remove: (loop) => del(key(loop)).catch(() => {}),
-};
+export function draftsOf(tab: string): DraftStore {
+  const own = (loop: string) => `${folder(loop)}${tab}`;
+  return {
+    read: (loop) => takeDraft(folder(loop), own(loop)).catch(() => undefined),
+    write: (loop, draft) => set(own(loop), draft).catch(() => {}),
+    remove: (loop) => del(own(loop)).catch(() => {}),
+  };
+}
+
+export const browserDrafts = draftsOf(openTab());
+
+function folder(loop: string): string {
+  return `coloop.draft.${loop}.`;
+}
+
+async function takeDraft(prefix: string, own: string): Promise<Draft | undefined> {
+  const mine = await get<Draft>(own);
+  if (mine) return mine;
+  let newest: { key: string; draft: Draft } | null = null;
+  for (const key of await keys<string>()) {
+    if (!String(key).startsWith(prefix)) continue;
+    const draft = await get<Draft>(key);
+    if (draft && (newest === null || draft.at > newest.draft.at)) newest = { key, draft };
+  }
+  if (newest === null) return undefined;
+  // Written before the other goes: a crash in between leaves two, not none.
+  await set(own, newest.draft);
+  await del(newest.key);
+  return newest.draft;
+}
