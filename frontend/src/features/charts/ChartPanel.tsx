@@ -7,8 +7,9 @@ import { RichText } from "@/ui/RichText";
 import { Tooltip } from "@/ui/Tooltip";
 import { chartData } from "./chartData";
 import { nodeColor } from "./palette";
-import { createPlot, type Plot } from "./plot";
+import { createPlot } from "./plot";
 import { useOnScreen } from "./useOnScreen";
+import type { Zoom } from "./zoom";
 
 interface ChartPanelProps {
   live: LiveRun;
@@ -31,7 +32,7 @@ const HEIGHT = 168;
 /** One metric: a curve for each node, values at the cursor or the latest ones. Draws only while on screen. */
 export function ChartPanel({ live, metric, nodes, allNodes, info, smoothing }: ChartPanelProps) {
   const host = useRef<HTMLDivElement>(null);
-  const plot = useRef<Plot | null>(null);
+  const zoom = useRef<Zoom | null>(null);
   const isOnScreen = useOnScreen(host);
   const theme = useResolvedTheme();
   const [cursor, setCursor] = useState<Reading | null>(null);
@@ -46,9 +47,9 @@ export function ChartPanel({ live, metric, nodes, allNodes, info, smoothing }: C
       width: element.clientWidth,
       height: HEIGHT,
       colors: nodes.map((node) => nodeColor(allNodes, node)),
+      zoom: zoom.current,
       onCursor: (values, step) => setCursor(values ? { values, step } : null),
     });
-    plot.current = made;
 
     const draw = () => {
       const byNode = live.state.series.get(metric);
@@ -69,8 +70,8 @@ export function ChartPanel({ live, metric, nodes, allNodes, info, smoothing }: C
     return () => {
       unwatch();
       resize.disconnect();
+      zoom.current = made.zoom();
       made.destroy();
-      plot.current = null;
     };
   }, [live, metric, key, isOnScreen, theme, smoothing]);
 

@@ -4,6 +4,7 @@ import "uplot/dist/uPlot.min.css";
 import { formatTick } from "@/lib/format";
 import type { ChartData } from "./chartData";
 import { resolveColor } from "./palette";
+import { type Zoom, zoomOf } from "./zoom";
 
 export interface PhaseLine {
   step: number;
@@ -14,12 +15,16 @@ export interface PlotOptions {
   width: number;
   height: number;
   colors: readonly string[];
+  /** The range that is shown at first; null for all steps. */
+  zoom: Zoom | null;
   onCursor: (values: (number | null)[] | null, step: number | null) => void;
 }
 
 export interface Plot {
   setData: (data: ChartData, phases: readonly PhaseLine[]) => void;
   setSize: (width: number, height: number) => void;
+  /** The range that was dragged, null while all steps are shown. */
+  zoom: () => Zoom | null;
   destroy: () => void;
 }
 
@@ -91,12 +96,18 @@ export function createPlot(host: HTMLElement, options: PlotOptions): Plot {
     host,
   );
 
+  let wanted = options.zoom;
+  const zoom = () => wanted ?? zoomOf(plot.data[0], plot.scales.x);
   return {
     setData: (data, marks) => {
       phases = marks;
       dashDoubles(plot, data.values);
-      plot.setData([data.steps, ...data.values] as uPlot.AlignedData);
+      const kept = zoom();
+      wanted = null;
+      plot.setData([data.steps, ...data.values] as uPlot.AlignedData, kept === null);
+      if (kept) plot.setScale("x", kept);
     },
+    zoom,
     setSize: (width, height) => plot.setSize({ width, height }),
     destroy: () => plot.destroy(),
   };

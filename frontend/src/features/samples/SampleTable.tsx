@@ -13,18 +13,21 @@ const PAGE = 100;
 interface SampleTableProps {
   rows: readonly SampleRow[];
   sorting: Sorting;
+  /** Key of the sample that is shown in full. */
+  open: string | null;
+  onOpen: (key: string | null) => void;
 }
 
 /** A line a sample; pressed, it opens to the whole text. */
-export function SampleTable({ rows, sorting }: SampleTableProps) {
-  const [open, setOpen] = useState<string | null>(null);
+export function SampleTable({ rows, sorting, open, onOpen }: SampleTableProps) {
   const [count, setCount] = useState(PAGE);
   const scorers = [...new Set(rows.flatMap((row) => Object.keys(row.scores ?? {})))];
-  const reward = (row: SampleRow) => row.reward ?? Number.NEGATIVE_INFINITY;
+  const reward = ({ row }: { row: SampleRow }) => row.reward ?? Number.NEGATIVE_INFINITY;
+  const keyed = rows.map((row, index) => ({ row, key: `${row.seq} ${row.id ?? ""} ${index}` }));
   const sorted =
     sorting === "given"
-      ? rows
-      : rows.toSorted((a, b) => (reward(b) - reward(a)) * (sorting === "best" ? 1 : -1));
+      ? keyed
+      : keyed.toSorted((a, b) => (reward(b) - reward(a)) * (sorting === "best" ? 1 : -1));
   const hasAdvantage = rows.some((row) => typeof row.advantage === "number");
 
   return (
@@ -52,14 +55,13 @@ export function SampleTable({ rows, sorting }: SampleTableProps) {
           </tr>
         </thead>
         <tbody>
-          {sorted.slice(0, count).map((row, index) => {
-            const key = `${row.seq} ${row.id ?? index} ${index}`;
+          {sorted.slice(0, count).map(({ row, key }, index) => {
             const isOpen = open === key;
             return (
               <Fragment key={key}>
                 <tr
                   className="cursor-pointer hover:bg-hover [&>td]:border-line [&>td]:border-b [&>td]:px-2 [&>td]:py-1.5 [&>td]:align-top"
-                  onClick={() => setOpen(isOpen ? null : key)}
+                  onClick={() => onOpen(isOpen ? null : key)}
                 >
                   <td>
                     <button

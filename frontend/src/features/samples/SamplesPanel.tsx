@@ -11,7 +11,11 @@ export function SamplesPanel() {
   const [chosen, setChosen] = useState<number | null>(null);
   const [writer, setWriter] = useState("");
   const [sorting, setSorting] = useState<Sorting>("given");
-  const { rows, steps, step, isLoading, error } = useSampleRows(chosen);
+  // While a sample is read, newer steps do not take its place.
+  const [open, setOpen] = useState<{ key: string; step: number | null } | null>(null);
+  const { rows, steps, step, newest, isLoading, error } = useSampleRows(
+    chosen ?? open?.step ?? null,
+  );
 
   if (isLoading) return <Loading label="Loading samples" />;
   if (error && rows.length === 0)
@@ -33,11 +37,12 @@ export function SamplesPanel() {
           <select
             className={`${CONTROL} w-32 pr-1`}
             value={chosen ?? ""}
-            onChange={(event) =>
-              setChosen(event.target.value === "" ? null : Number(event.target.value))
-            }
+            onChange={(event) => {
+              setOpen(null);
+              setChosen(event.target.value === "" ? null : Number(event.target.value));
+            }}
           >
-            <option value="">newest ({step})</option>
+            <option value="">newest ({newest})</option>
             {steps.toReversed().map((one) => (
               <option key={one} value={one}>
                 {one}
@@ -51,7 +56,10 @@ export function SamplesPanel() {
             <select
               className={`${CONTROL} w-32 pr-1`}
               value={writer}
-              onChange={(event) => setWriter(event.target.value)}
+              onChange={(event) => {
+                setOpen(null);
+                setWriter(event.target.value);
+              }}
             >
               <option value="">all</option>
               {writers.map((name) => (
@@ -73,9 +81,17 @@ export function SamplesPanel() {
           </select>
         </label>
         <span className="flex-1" />
+        {chosen === null && step !== newest ? (
+          <span>step {step} stays while its sample is open</span>
+        ) : null}
         <span className="tabular">{shown.length} rows</span>
       </div>
-      <SampleTable rows={shown} sorting={sorting} />
+      <SampleTable
+        rows={shown}
+        sorting={sorting}
+        open={open?.key ?? null}
+        onOpen={(key) => setOpen(key === null ? null : { key, step: rows[0]?.step ?? step })}
+      />
     </div>
   );
 }

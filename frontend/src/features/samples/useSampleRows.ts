@@ -10,6 +10,7 @@ interface SampleRows {
   rows: SampleRow[];
   steps: number[];
   step: number | null;
+  newest: number | null;
   isLoading: boolean;
   error: unknown;
 }
@@ -32,6 +33,7 @@ export function useSampleRows(chosen: number | null): SampleRows {
     rows: query.data?.rows ?? [],
     steps: query.data?.steps ?? [],
     step,
+    newest,
     isLoading: query.isPending && step !== null,
     error: query.error,
   };

@@ -1,0 +1,73 @@
+// @vitest-environment jsdom
+import { describe, expect, it, vi } from "vitest";
+import { createPlot } from "@/features/charts/plot";
+import { zoomOf } from "@/features/charts/zoom";
+
+/** What a plot was told, in the place of the one that draws. */
+const fake = vi.hoisted(() => ({
+  data: [[]] as number[][],
+  scales: { x: { min: null as number | null, max: null as number | null } },
+  series: [{}, {}],
+  setData(data: number[][], resets: boolean) {
+    fake.data = data;
+    if (resets) fake.scales.x = { min: data[0]?.[0] ?? null, max: data[0]?.at(-1) ?? null };
+  },
+  setScale(_: string, range: { min: number; max: number }) {
+    fake.scales.x = range;
+  },
+}));
+vi.mock("uplot", () => ({
+  default: class {
+    constructor() {
+      // biome-ignore lint/correctness/noConstructorReturn: the one that the test looks at
+      return fake as never;
+    }
+  },
+}));
+vi.mock("uplot/dist/uPlot.min.css", () => ({}));
+
+const data = (last: number) => {
+  const steps = Array.from({ length: last }, (_, index) => index + 1);
+  return { steps, values: [steps] };
+};
+
+function plot(zoom: { min: number; max: number } | null = null) {
+  fake.data = [[]];
+  return createPlot(document.body, { width: 1, height: 1, colors: ["red"], zoom, onCursor() {} });
+}
+
+describe("a chart that gets new numbers", () => {
+  it("shows all steps while nothing was dragged", () => {
+    const chart = plot();
+
+    chart.setData(data(10), []);
+    chart.setData(data(20), []);
+
+    expect(fake.scales.x).toEqual({ min: 1, max: 20 });
+    expect(chart.zoom()).toBeNull();
+  });
+
+  it("keeps the range that was dragged", () => {
+    const chart = plot();
+    chart.setData(data(10), []);
+    fake.scales.x = { min: 3, max: 6 };
+
+    chart.setData(data(20), []);
+
+    expect(fake.scales.x).toEqual({ min: 3, max: 6 });
+    expect(chart.zoom()).toEqual({ min: 3, max: 6 });
+  });
+
+  it("a new plot begins with the range of the one before", () => {
+    const chart = plot({ min: 3, max: 6 });
+
+    chart.setData(data(10), []);
+
+    expect(fake.scales.x).toEqual({ min: 3, max: 6 });
+  });
+
+  it("a single step is no zoom", () => {
+    expect(zoomOf([5], { min: 4, max: 6 })).toBeNull();
+    expect(zoomOf([], { min: 4, max: 6 })).toBeNull();
+  });
+});

@@ -1,0 +1,93 @@
+// @vitest-environment jsdom
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { act, cleanup, fireEvent, render, screen } from "@testing-library/react";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { SamplesPanel } from "@/features/samples/SamplesPanel";
+import { LiveRun } from "@/live/LiveRun";
+import { insideLoop } from "../fixtures/open";
+
+const STEPS = [1, 2, 3];
+
+const fetchSamples = vi.hoisted(() =>
+  vi.fn(async (_: string, step: number | null) => ({
+    steps: [1, 2, 3],
+    rows: [
+      { seq: (step ?? 0) * 10, step, node: "a", prompt: `low of ${step}`, reward: 0 },
+      { seq: (step ?? 0) * 10, step, node: "a", prompt: `high of ${step}`, reward: 1 },
+    ],
+  })),
+);
+vi.mock("@/api/routes", async (load) => ({ ...(await load<object>()), fetchSamples }));
+
+async function show() {
+  const live = new LiveRun("r");
+  const { wrapper: Wrapper } = insideLoop({ live });
+  const come = async (step: number) => {
+    act(() => {
+      live.applyEvents([
+        {
+          seq: live.state.lastSeq + 1,
+          at: "2026-01-01T00:00:00Z",
+          run: "r",
+          attempt: 1,
+          type: "sample",
+          step,
+          rows: [{ prompt: "p" }],
+        },
+      ]);
+    });
+    await act(() => vi.advanceTimersByTimeAsync(1000));
+  };
+  render(
+    <QueryClientProvider client={new QueryClient()}>
+      <Wrapper>
+        <SamplesPanel />
+      </Wrapper>
+    </QueryClientProvider>,
+  );
+  await come(STEPS[0] ?? 0);
+  return come;
+}
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  cleanup();
+  vi.useRealTimers();
+});
+
+describe("samples of the newest step", () => {
+  it("follow the run while none is open", async () => {
+    const come = await show();
+    expect(screen.getByText("low of 1")).toBeTruthy();
+
+    await come(2);
+
+    expect(screen.getByText("low of 2")).toBeTruthy();
+  });
+
+  it("stay while one of them is read, and follow again afterwards", async () => {
+    const come = await show();
+    fireEvent.click(screen.getByRole("button", { name: "Sample 2" }));
+
+    await come(2);
+    expect(screen.getAllByText("high of 1")).toHaveLength(2);
+    expect(screen.getByText("step 1 stays while its sample is open")).toBeTruthy();
+    expect(screen.getByRole("option", { name: "newest (2)" })).toBeTruthy();
+
+    fireEvent.click(screen.getByRole("button", { name: "Sample 2" }));
+    await act(() => vi.advanceTimersByTimeAsync(1000));
+    expect(screen.getByText("low of 2")).toBeTruthy();
+  });
+
+  it("another order keeps the open one open", async () => {
+    await show();
+    fireEvent.click(screen.getByRole("button", { name: "Sample 2" }));
+
+    fireEvent.change(screen.getByLabelText("Order"), { target: { value: "best" } });
+
+    const first = screen.getByRole("button", { name: "Sample 1" });
+    expect(first.getAttribute("aria-expanded")).toBe("true");
+  });
+});
