@@ -56,6 +56,14 @@ class ClusterHosts:
         )
         return result
 
+    def step_ends(
+        self, group: str, node: str, token_ids: Sequence[list[int]], separator: str
+    ) -> list[list[int]]:
+        result: list[list[int]] = self._call(
+            group, "step_ends", group, node, list(token_ids), separator
+        )
+        return result
+
     def learn(self, order: LearnOrder) -> LearnReply:
         reply: LearnReply = self._call(order.group, "learn", self._dated(order))
         return reply

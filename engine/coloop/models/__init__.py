@@ -12,6 +12,7 @@ from coloop.models.tokenizer import (
     decode,
     encode_completion,
     encode_prompt,
+    vocabulary_mark,
 )
 
 __all__ = [
@@ -28,4 +29,5 @@ __all__ = [
     "load_weights",
     "read_weights",
     "save_hf",
+    "vocabulary_mark",
 ]

@@ -6,6 +6,8 @@ silent replacement; token ids that a policy wrote are decoded, never encoded aga
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -68,6 +70,12 @@ def decode(tokenizer: PreTrainedTokenizerFast, token_ids: Sequence[int]) -> str:
     )
     assert isinstance(text, str)
     return text
+
+
+def vocabulary_mark(tokenizer: PreTrainedTokenizerFast) -> str:
+    """What two tokenizers share when, and practically only when, each id means the same in both."""
+    known = sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
+    return hashlib.blake2b(json.dumps(known).encode(), digest_size=8).hexdigest()
 
 
 def _ids(tokenizer: PreTrainedTokenizerFast, text: str, *, special: bool) -> list[int]:

@@ -6,7 +6,6 @@ that it was last given. A frozen holder has no trainer; a refresh gives its weig
 well, so that its engine is brought up to date in the same way as a learner's.
 """
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +16,17 @@ import torch
 
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import CheckpointError, ColoopError, StorageFull
-from coloop.models import LoadedModel, build_model, read_weights, save_hf
+from coloop.models import (
+    LoadedModel,
+    build_model,
+    copy_model,
+    read_weights,
+    save_hf,
+    vocabulary_mark,
+)
 from coloop.plan.types import WeightsPlan
 from coloop.roles.seeds import derive_seed
+from coloop.roles.tokens import Encoder
 from coloop.rollout import ENGINES, RolloutEngine
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of
@@ -44,6 +51,13 @@ class Holder:
     _engine: RolloutEngine | None = None
     _channel: WeightChannel | None = None
     _scorer: Scorer | None = None
+    _mark: str | None = None
+
+    def encoder(self, node: str) -> Encoder:
+        """The tokenizer of these weights, for one of the nodes that use them."""
+        if self._mark is None:
+            self._mark = vocabulary_mark(self.loaded.tokenizer)
+        return Encoder(self.loaded.tokenizer, node=node, mark=self._mark)
 
     def trainer(self) -> TrainBackend:
         if self.backend is None:
@@ -139,11 +153,11 @@ def build_holder(
     """Load or make the weights of a group; a copy or a snapshot starts from its source."""
     section = model_of(spec.nodes[weights.name])
     assert section is not None
-    loaded = (
-        LoadedModel(model=copy.deepcopy(source.model), tokenizer=source.tokenizer)
-        if source is not None
-        else build_model(section, seed=derive_seed(seed, weights.name, "weights"), root=root)
-    )
+    if source is not None:
+        loaded = copy_model(source)
+    else:
+        own_seed = derive_seed(seed, weights.name, "weights")
+        loaded = build_model(section, seed=own_seed, root=root, device=device)
     backend = None
     if weights.trains:
         training = training_of(spec, weights.name)

@@ -112,11 +112,10 @@ class PoolHost:
         self, group: str, node: str, requests: Sequence[PromptRequest], sampling: Sampling
     ) -> tuple[list[list[Completion]], int]:
         """Completions of each request, in order, and the version that wrote them."""
-        del node
         self._begin()
         holder = self._holders[group]
         engine = holder.engine()
-        encoder = Encoder(holder.loaded.tokenizer)
+        encoder = holder.encoder(node)
         wanted = [
             GenerationRequest(
                 id=request.id,
@@ -137,7 +136,10 @@ class PoolHost:
         at = iter(wanted)
         for request in requests:
             replies.append(
-                [_completion(next(at), next(written), encoder, sampling) for _ in request.seeds]
+                [
+                    _completion(next(at), next(written), encoder, sampling, node)
+                    for _ in request.seeds
+                ]
             )
         return replies, engine.version
 
@@ -145,10 +147,9 @@ class PoolHost:
         self, group: str, node: str, examples: Sequence[Example], temperature: float
     ) -> list[list[float]]:
         """Log-probs of each example's completion tokens."""
-        del node
         self._begin()
         holder = self._holders[group]
-        encoder = Encoder(holder.loaded.tokenizer)
+        encoder = holder.encoder(node)
         sequences = [encoder.sequence(example) for example in examples]
         scored = holder.score(sequences, temperature=temperature)
         return [
@@ -166,6 +167,14 @@ class PoolHost:
             {"chosen": scored[2 * index], "rejected": scored[2 * index + 1]}
             for index in range(len(pairs))
         ]
+
+    def step_ends(
+        self, group: str, node: str, token_ids: Sequence[list[int]], separator: str
+    ) -> list[list[int]]:
+        """For each completion the index of the token in which each of its steps ends."""
+        self._begin()
+        encoder = self._holders[group].encoder(node)
+        return [encoder.step_ends(ids, separator) for ids in token_ids]
 
     def learn(self, order: LearnOrder) -> LearnReply:
         """One update of a group: its loads joined, or role after role where an order is given."""
@@ -268,7 +277,7 @@ class PoolHost:
     def _teaching(self, spec: LoopSpec, holder: Holder, load: Load) -> list[TeachingLoad]:
         rollout = getattr(spec.nodes[load.node], "rollout", None)
         longest = rollout.max_new_tokens if rollout is not None else None
-        encoder = Encoder(holder.loaded.tokenizer)
+        encoder = holder.encoder(load.node)
         rows = [_row(encoder, item) for item in load.items]
         heats = [_temperature(item) if load.port == REWARDS else 1.0 for item in load.items]
         loads = []
@@ -296,7 +305,7 @@ class PoolHost:
 
 
 def _completion(
-    request: GenerationRequest, written: Any, encoder: Encoder, sampling: Sampling
+    request: GenerationRequest, written: Any, encoder: Encoder, sampling: Sampling, node: str
 ) -> Completion:
     return Completion(
         text=encoder.text(written.token_ids),
@@ -306,6 +315,8 @@ def _completion(
             loss_mask=[True] * len(written.token_ids),
             log_probs=written.log_probs,
             temperature=sampling.temperature or 1.0,
+            writer=node,
+            tokenizer=encoder.mark,
         ),
         finished=written.finished,
     )

@@ -109,6 +109,12 @@ class Hosts(Protocol):
         """Log-probs of both sides of each pair."""
         ...
 
+    def step_ends(
+        self, group: str, node: str, token_ids: Sequence[list[int]], separator: str
+    ) -> list[list[int]]:
+        """For each completion of this group the index of the token in which each step ends."""
+        ...
+
     def learn(self, order: LearnOrder) -> LearnReply: ...
 
     def evaluate(self, order: LearnOrder) -> LearnReply:

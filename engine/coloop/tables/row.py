@@ -85,6 +85,14 @@ class Row:
     depths: Mapping[str, int] = field(default_factory=dict)
     tokens: Tokens | None = None
 
+    @property
+    def is_greedy(self) -> bool:
+        """Whether it is the extra greedy text of its writer, or a join of such texts: scored, and
+        neither trained nor counted in a group."""
+        if self.writer is not None:
+            return bool(self.scoped.get(f"{self.writer}.greedy"))
+        return born_at(self.id) == JOINED and bool(self.columns.get("greedy"))
+
     def column(self, name: str) -> Any:
         """The value under a bare or dotted name, or `ABSENT`."""
         if "." in name:

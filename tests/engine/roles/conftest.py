@@ -72,6 +72,15 @@ class ScriptedHosts:
     ) -> list[dict[str, list[float]]]:
         return [{"chosen": [-0.1], "rejected": [-0.2]} for _ in pairs]
 
+    def step_ends(
+        self, group: str, node: str, token_ids: Sequence[list[int]], separator: str
+    ) -> list[list[int]]:
+        return [self._ends("".join(map(chr, ids)), separator) for ids in token_ids]
+
+    def _ends(self, text: str, separator: str) -> list[int]:
+        places = [place for place, sign in enumerate(text) if sign == separator]
+        return [*places, len(text) - 1]
+
     def learn(self, order: LearnOrder) -> LearnReply:
         self.orders.append(order)
         return self._reply(order)

@@ -1,0 +1,195 @@
+"""A pool's process: weights built and copied, ids that fit their tokenizer, steps of texts."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tokenizers import Tokenizer, decoders, models
+from transformers import PreTrainedTokenizerFast
+
+from coloop.errors import DataError
+from coloop.models import character_tokenizer
+from coloop.plan.compile import compile_plan
+from coloop.roles.holder import build_holder
+from coloop.roles.host import HostSettings, PoolHost
+from coloop.roles.messages import (
+    Example,
+    LearnItem,
+    LearnOrder,
+    LearnReply,
+    Load,
+    PromptRequest,
+    Sampling,
+)
+from coloop.roles.tokens import Encoder
+from coloop.spec.io import from_dict
+from coloop.tables import Tokens
+
+SCRATCH = {"type": "scratch", "architecture": "tiny-qwen3"}
+ACTOR: dict[str, Any] = {
+    "kind": "actor",
+    "model": SCRATCH,
+    "rollout": {"completions_per_prompt": 2, "max_new_tokens": 4, "greedy_extra": True},
+    "algorithm": {"rewards": {"name": "grpo"}, "demonstrations": {"name": "sft"}},
+    "training": {"optimizer": {"name": "sgd", "lr": 1.0}},
+}
+NODES = {
+    "sums": {"kind": "dataset", "source": {"type": "inline", "rows": [{"prompt": "1+1="}]}},
+    "actor": ACTOR,
+    "exact": {"kind": "reward", "source": {"type": "builtin", "name": "exact_match"}},
+}
+EDGES = [
+    "sums.rows -> actor.prompts",
+    "sums.rows -> actor.demonstrations",
+    "actor.rollouts -> exact.rollouts",
+    "exact.scores -> actor.rewards",
+]
+
+MakeHost = Callable[..., PoolHost]
+
+
+@pytest.fixture
+def make_host(tmp_path: Path) -> MakeHost:
+    """The host of a small loop."""
+
+    def make(nodes: Mapping[str, Any] = NODES, edges: list[str] = EDGES) -> PoolHost:
+        host = PoolHost(settings_of(nodes, edges, tmp_path))
+        host.build()
+        return host
+
+    return make
+
+
+def settings_of(nodes: Mapping[str, Any], edges: list[str], root: Path) -> HostSettings:
+    parsed = from_dict(
+        {
+            "coloop": 1,
+            "name": "small",
+            "nodes": dict(nodes),
+            "edges": edges,
+            "schedule": {"steps": 1},
+            "hardware": {"preset": "cpu"},
+        }
+    )
+    assert parsed.spec is not None, [one.describe() for one in parsed.diagnostics]
+    plan = compile_plan(parsed.spec)
+    return HostSettings(spec=parsed.spec, weights=plan.weights, root=root, seed=0, threads=1)
+
+
+def write(host: PoolHost, temperature: float) -> Tokens:
+    """One completion of the actor."""
+    request = PromptRequest(id="sums:0.0", prompt="1+1=", seeds=(7,))
+    sampling = Sampling(max_new_tokens=4, temperature=temperature)
+    replies, _ = host.generate("actor", "actor", [request], sampling)
+    return replies[0][0].tokens
+
+
+def learn(host: PoolHost, *tokens: Tokens, port: str = "rewards") -> LearnReply:
+    """One update from completions."""
+    items = tuple(
+        LearnItem(id=f"row{place}", example=Example(id=f"row{place}", tokens=one), advantages=1.0)
+        for place, one in enumerate(tokens)
+    )
+    load = Load(node="actor", port=port, items=items)
+    return host.learn(LearnOrder(group="actor", loads=(load,), seed=0))
+
+
+def test_rows_of_different_temperatures_meet_the_policy_each_at_its_own(
+    make_host: MakeHost,
+) -> None:
+    host = make_host()
+
+    reply = learn(host, write(host, 0.7), write(host, 0.0), write(host, 1.3))
+
+    assert reply.metrics["actor"]["mismatch/max"] < 1e-4
+
+
+def test_token_ids_of_another_tokenizer_are_refused(make_host: MakeHost) -> None:
+    host = make_host()
+    own = write(host, 1.0)
+    foreign = Tokens(
+        prompt_ids=[5],
+        token_ids=[6, 7],
+        loss_mask=[True, True],
+        log_probs=[-1.0, -1.0],
+        writer="teacher",
+        tokenizer="of-another-family",
+    )
+
+    assert (own.writer, own.tokenizer) == ("actor", Encoder(character_tokenizer()).mark)
+    for reads in (
+        lambda: learn(host, own, foreign, port="demonstrations"),
+        lambda: host.score("actor", "actor", [Example(id="row", tokens=foreign)], 1.0),
+    ):
+        with pytest.raises(DataError, match=r"teacher with another tokenizer than actor") as found:
+            reads()
+        assert "{{ teacher.completion }}" in str(found.value)
+
+
+def test_weights_are_built_on_the_device_of_their_pool(tmp_path: Path) -> None:
+    nodes = {**NODES, "first": {"kind": "reference", "model": SCRATCH}}
+    edges = [*EDGES, "actor.rollouts -> first.rollouts", "first.log_probs -> actor.reference"]
+    settings = settings_of(nodes, edges, tmp_path)
+    [frozen] = [weights for weights in settings.weights if weights.name == "first"]
+
+    holder = build_holder(
+        frozen, spec=settings.spec, source=None, root=tmp_path, seed=0, device="meta"
+    )
+
+    assert holder.loaded.model.device == torch.device("meta")
+
+
+def test_a_copy_of_frozen_weights_learns_and_leaves_them_as_they_are(make_host: MakeHost) -> None:
+    base = {"kind": "reference", "model": SCRATCH}
+    actor = {**ACTOR, "model": {"type": "copy", "of": "base"}}
+    edges = [*EDGES, "actor.rollouts -> base.rollouts", "base.log_probs -> actor.reference"]
+    host = make_host({**NODES, "actor": actor, "base": base}, edges)
+    example = Example(id="row", tokens=write(host, 1.0))
+    before = host.score("base", "base", [example], 1.0)
+    assert host.score("actor", "actor", [example], 1.0) == before
+
+    learn(host, write(host, 1.0))
+
+    assert host.score("base", "base", [example], 1.0) == before
+    assert host.score("actor", "actor", [example], 1.0) != before
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [
+        ("ab", [2]),
+        ("ab\ncd", [2, 5]),
+        ("ab\n\n \ncd\n", [2, 9]),
+        ("\n\nab\ncd\n\n", [4, 9]),
+        ("", []),
+        (" \n", []),
+    ],
+)
+def test_a_step_is_a_line_that_is_not_blank(
+    text: str, ends: list[int], make_host: MakeHost
+) -> None:
+    ids = Encoder(character_tokenizer()).target(text)
+
+    assert make_host().step_ends("actor", "actor", [ids, ids], "\n") == [ends, ends]
+
+
+def test_a_step_ends_with_the_token_that_brings_its_separator() -> None:
+    words = ["<end>", "é", "a\n", "b", "\n\n", "c\nd\ne"]
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=_decoding(
+            Tokenizer(models.WordLevel({w: i for i, w in enumerate(words)}))
+        ),
+        eos_token="<end>",
+        clean_up_tokenization_spaces=False,
+    )
+    encoder = Encoder(tokenizer)
+
+    assert encoder.step_ends([2, 1, 3, 4, 3, 0], "\n") == [0, 3, 5]
+    assert encoder.step_ends([3, 5, 3], "\n") == [1, 1, 2]
+
+
+def _decoding(tokenizer: Tokenizer) -> Tokenizer:
+    tokenizer.decoder = decoders.Fuse()
+    return tokenizer
