@@ -1,20 +1,23 @@
 """Numbers for rows: built-in rewards and the user's Python. Scores come back with the rows they
-were made for, and stand in those rows under the node's name."""
+were made for, and stand in those rows under the node's name. A list is one number a step; its
+numbers land on the tokens in which the steps end."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from coloop.errors import DataError
+from coloop.errors import DataError, UserCodeError
 from coloop.rewards.builtin import score_builtin
 from coloop.rewards.sandbox import Sandbox
 from coloop.rewards.scoring import ScoringRow
-from coloop.rewards.user_code import reward_columns, score_rows
+from coloop.rewards.user_code import RowFailure, reward_columns, score_rows
 from coloop.roles.inputs import deliver, joined_rows, only_delivered
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.seeds import derive_seed
+from coloop.roles.steps import StepScores, at_ends, listed, step_ends
+from coloop.spec.builtins import Column
 from coloop.spec.nodes import RewardNode
-from coloop.spec.reward import PythonSource
+from coloop.spec.reward import PythonSource, ScoreAs
 from coloop.tables import Row, Score, Table, join_rows
 
 ROW_PORTS = ("rollouts", "rows", "comparisons")
@@ -87,9 +90,36 @@ class RewardRole(Stateless):
         alerts: list[tuple[str, str]],
     ) -> list[Score]:
         source = self._section.source
-        if not isinstance(source, PythonSource):
-            seen = [_scoring_row(row, scores) for row, scores in zip(rows, incoming, strict=True)]
-            return list(score_builtin(source, seen, node=self._node))  # type: ignore[arg-type]
+        if isinstance(source, PythonSource):
+            said, failures = self._by_python(source, rows, incoming, call)
+        else:
+            said, failures = self._by_builtin(source, rows, incoming), []
+        placed = self._placed(rows, said, failures)
+        if failures:
+            first = min(failures, key=lambda failure: failure.row)
+            message = f"{len(failures)} of {len(rows)} rows failed; the first: {first.message}"
+            alerts.append(("reward.rows_failed", message))
+        return placed
+
+    def _by_builtin(
+        self, source: Any, rows: Sequence[Row], incoming: list[dict[str, Score]]
+    ) -> list[Score | StepScores]:
+        seen = [_scoring_row(row, scores) for row, scores in zip(rows, incoming, strict=True)]
+        said: list[Score | StepScores] = [*score_builtin(source, seen, node=self._node)]
+        if isinstance(source, Column):
+            for place, row in enumerate(seen):
+                given, score = row.columns.get(source.column), said[place]
+                if isinstance(given, list | tuple) and isinstance(score, dict):
+                    said[place] = listed(score, len(given))
+        return said
+
+    def _by_python(
+        self,
+        source: PythonSource,
+        rows: Sequence[Row],
+        incoming: list[dict[str, Score]],
+        call: Call,
+    ) -> tuple[list[Score | StepScores], list[RowFailure]]:
         plain = [{**_plain(row), **scores} for row, scores in zip(rows, incoming, strict=True)]
         result = score_rows(
             self._child(source),
@@ -98,30 +128,46 @@ class RewardRole(Stateless):
             on_error=self._section.on_error,
             seed=derive_seed(self._context.seed, self._node, call.step) % 2**31,
         )
-        if result.failures:
-            first = result.failures[0]
-            alerts.append(
-                (
-                    "reward.rows_failed",
-                    f"{len(result.failures)} of {len(rows)} rows failed; "
-                    f"the first: {first.message}",
-                )
-            )
-        return [self._positions(row, score) for row, score in zip(rows, result.scores, strict=True)]
+        said: list[Score | StepScores] = [
+            score if score is None or isinstance(score, list) else float(score)
+            for score in result.scores
+        ]
+        return said, list(result.failures)
 
-    def _positions(self, row: Row, score: Any) -> Score:
-        """A list is one number for each token of the completion."""
-        if not isinstance(score, list):
-            return None if score is None else float(score)
-        length = len(row.tokens.token_ids) if row.tokens else 0
-        if len(score) != length:
-            raise DataError(
-                f"{self._node}: row {row.id} got a list of {len(score)} numbers; a list wants one "
-                f"for each of the completion's {length} tokens",
-                self._node,
-                "source",
-            )
-        return {place: float(value) for place, value in enumerate(score) if value is not None}
+    def _placed(
+        self, rows: Sequence[Row], said: Sequence[Score | StepScores], failures: list[RowFailure]
+    ) -> list[Score]:
+        """Scores with lists laid on the tokens in which the steps end; a list that does not fit
+        its text is a failure of that row."""
+        of_steps = [row for row, score in zip(rows, said, strict=True) if isinstance(score, list)]
+        ends = step_ends(of_steps, self._node, self._context) if of_steps else {}
+        placed: list[Score] = []
+        for place, (row, score) in enumerate(zip(rows, said, strict=True)):
+            if not isinstance(score, list):
+                placed.append(score)
+                continue
+            own = ends.get(row.id, range(len(score)))
+            if len(own) == len(score):
+                placed.append(at_ends(score, own))
+            else:
+                placed.append(self._misfit(place, row, len(score), len(own), failures))
+        return placed
+
+    def _misfit(
+        self, place: int, row: Row, numbers: int, steps: int, failures: list[RowFailure]
+    ) -> Score:
+        """What a row gets whose list has another length than its text has steps."""
+        message = (
+            f"{self._node}, row {place} ({row.id}): a list of {numbers} numbers for a completion "
+            f"of {steps} steps; a list is one number (or None) for each line that is not blank"
+        )
+        on_error = self._section.on_error
+        if on_error == "stop":
+            if isinstance(self._section.source, PythonSource):
+                raise UserCodeError(message, self._node, place)
+            raise DataError(message, self._node, "source.column")
+        failures.append(RowFailure(row=place, message=message))
+        return on_error.score if isinstance(on_error, ScoreAs) else None
 
     def _child(self, source: PythonSource) -> Sandbox:
         if self._sandbox is None:

@@ -52,22 +52,100 @@ def test_none_means_does_not_apply(bench: Bench, rows_of: Any, scores: Any) -> N
     assert loop.outcomes["mine.score"].metrics == {"score/mean": 2.0, "score/none": 0.5}
 
 
-def test_a_list_is_a_number_for_each_token(
+STEPPED_EDGES = ["sums.rows -> actor.prompts", "actor.rollouts -> each.rollouts"]
+
+
+def stepped(bench: Bench, rows_of: Any, actor: Any, each: dict[str, Any], **columns: Any) -> Any:
+    """A loop whose writer writes two lines, five tokens."""
+    nodes = {"sums": rows_of({"prompt": "p", **columns}), "actor": actor(), "each": each}
+    loop = bench(nodes, STEPPED_EDGES)
+    loop.hosts.write = lambda prompt, k: "ab\ncd"
+    return loop
+
+
+@pytest.mark.parametrize(
+    ("each", "columns"),
+    [
+        (python("[[0.5, -1] for _ in completions]"), {}),
+        (builtin("column", column="marks"), {"marks": [0.5, -1]}),
+    ],
+)
+def test_a_list_is_a_number_for_each_step_and_lands_where_the_step_ends(
+    each: Any, columns: Any, bench: Bench, rows_of: Any, actor: Any, scores: Any
+) -> None:
+    loop = stepped(bench, rows_of, actor, each, **columns)
+
+    assert scores(loop.give("each.scores")) == [{2: 0.5, 4: -1.0}] * 2
+
+
+def test_a_step_without_a_number_has_no_score(
     bench: Bench, rows_of: Any, actor: Any, scores: Any
 ) -> None:
-    nodes = {
-        "sums": rows_of({"prompt": "p"}),
-        "actor": actor(),
-        "each": python("[[0.5, None] for _ in completions]"),
-    }
-    edges = ["sums.rows -> actor.prompts", "actor.rollouts -> each.rollouts"]
-    loop = bench(nodes, edges)
+    loop = stepped(bench, rows_of, actor, python("[[None, 1.0] for _ in completions]"))
 
-    assert scores(loop.give("each.scores")) == [{0: 0.5}, {0: 0.5}]
+    assert scores(loop.give("each.scores")) == [{4: 1.0}] * 2
 
-    loop.hosts.write = lambda prompt, k: "three"
-    with pytest.raises(DataError, match="list of 2 numbers; a list wants one for each"):
-        loop.give("each.scores", 2)
+
+def test_steps_that_end_in_one_token_or_behind_the_trained_ones_add_up(
+    bench: Bench, rows_of: Any, actor: Any, scores: Any
+) -> None:
+    loop = stepped(bench, rows_of, actor, python("[[1.0, 2.0, 4.0] for _ in completions]"))
+    loop.hosts.step_ends = lambda group, node, ids, separator: [[1, 1, 4] for _ in ids]
+
+    assert scores(loop.give("each.scores")) == [{1: 3.0, 4: 4.0}] * 2
+
+
+def test_rows_without_tokens_keep_the_numbers_of_their_steps(
+    bench: Bench, rows_of: Any, scores: Any
+) -> None:
+    node = python("[[0.5, None, 2] for _ in completions]")
+    loop = bench({"sums": rows_of(*ROWS), "mine": node}, ["sums.rows -> mine.rows"])
+
+    assert scores(loop.give("mine.scores")) == [{0: 0.5, 2: 2.0}] * 2
+
+
+@pytest.mark.parametrize(
+    ("each", "columns", "error"),
+    [
+        (python("[[1, 2, 3] for _ in completions]"), {}, UserCodeError),
+        (builtin("column", column="marks"), {"marks": [1, 2, 3]}, DataError),
+    ],
+)
+def test_a_list_of_another_length_than_the_steps_stops_and_is_told(
+    each: Any, columns: Any, error: Any, bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    loop = stepped(bench, rows_of, actor, each, **columns)
+
+    with pytest.raises(error, match=r"each, row 0 .*3 numbers for a completion of 2 steps") as one:
+        loop.give("each.scores")
+
+    assert one.value.node == "each"
+
+
+@pytest.mark.parametrize(("on_error", "expected"), [("skip_row", None), ({"score": -1.0}, -1.0)])
+@pytest.mark.parametrize("kind", ["python", "column"])
+def test_a_row_whose_list_does_not_fit_follows_the_nodes_policy(
+    kind: str,
+    on_error: Any,
+    expected: Any,
+    bench: Bench,
+    rows_of: Any,
+    actor: Any,
+    scores: Any,
+) -> None:
+    code = "[[1.0] if k else [1.0, 2.0] for k, _ in enumerate(completions)]"
+    sources = {"python": python(code), "column": builtin("column", column="marks")}
+    each = {**sources[kind], "on_error": on_error}
+    loop = stepped(bench, rows_of, actor, each, marks=[1.0])
+
+    found = scores(loop.give("each.scores"))
+
+    fits = {"python": [{2: 1.0, 4: 2.0}], "column": [expected]}
+    assert found == [*fits[kind], expected]
+    [(code, message)] = loop.alerts
+    assert code == "reward.rows_failed"
+    assert "of 2 rows failed; the first: each, row" in message
+    assert "a list of 1 numbers for a completion of 2 steps" in message
 
 
 def test_scores_of_scores(bench: Bench, rows_of: Any, scores: Any) -> None:
