@@ -4,6 +4,7 @@
  */
 import type { Path } from "@/lib/paths";
 import type { LoopDocument } from "./types";
+import { readIndex } from "./unread";
 
 export interface Place {
   root: object;
@@ -14,7 +15,7 @@ export function findPlace(document: LoopDocument, path: Path): Place {
   const [head, ...tail] = path;
   if (head === "edges" && tail.length > 0) {
     const named = document.edges.findIndex((edge) => edge.id === String(tail[0]));
-    const index = named >= 0 ? named : Number(tail[0]);
+    const index = named >= 0 ? named : readIndex(document, Number(tail[0]));
     return { root: document, path: ["edges", index, ...tail.slice(1)] };
   }
   if (head === "nodes" || head === "edges" || head === "layout" || head === "name") {

@@ -26,6 +26,14 @@ export interface LoopDocument {
   layout: Record<string, Point>;
   /** Everything else at the top of a loop: mode, schedule, hardware, run, ... */
   rest: JsonObject;
+  /** What the page could not read of nodes and edges; absent where it read all. */
+  unread?: Unread;
+}
+
+export interface Unread {
+  nodes: Record<string, Json>;
+  /** In the order of the file, with their positions in its list. */
+  edges: { at: number; value: Json }[];
 }
 
 export interface PortRef {

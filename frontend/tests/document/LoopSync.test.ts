@@ -5,7 +5,7 @@ import { setValue } from "@/document/commands/setValue";
 import { fromSpec, toSpec } from "@/document/convert";
 import { createDocumentStore } from "@/document/store";
 import type { Draft, DraftStore } from "@/document/sync/drafts";
-import { LoopSync, type SyncApi } from "@/document/sync/LoopSync";
+import { DELAYS, LoopSync, type SyncApi } from "@/document/sync/LoopSync";
 import { smallLoop } from "../fixtures/loops";
 import { aProblem } from "../fixtures/runs";
 
@@ -466,6 +466,24 @@ describe("keeping a loop and the server in step", () => {
       name: "small-copy",
       run: { seed: "?" },
     });
+    sync.stop();
+  });
+
+  it("a loop that is no loop to the server opens as its text, and nothing is saved over it", async () => {
+    const { loop, api, document, state } = setup();
+    const opened = { ...loop(), spec: null, yaml: "{ broken" };
+    const drafts = { read: async () => undefined, write: async () => {}, remove: async () => {} };
+    const sync = new LoopSync(opened, document, api, drafts, DELAYS);
+    sync.start();
+
+    document.getState().dispatch(setValue, { path: ["run", "seed"], value: 5 });
+    await vi.advanceTimersByTimeAsync(1000);
+
+    expect(sync.store.getState().brokenText).toMatchObject({
+      text: "{ broken",
+      diagnostics: [{ code: "yaml.syntax" }],
+    });
+    expect(state.saves).toBe(0);
     sync.stop();
   });
 });

@@ -1,7 +1,11 @@
 import { describe, expect, it } from "vitest";
+import { applyChanges } from "@/document/commands/applyChanges";
+import { removeItems } from "@/document/commands/removeItems";
+import { replaceDocument } from "@/document/commands/replaceDocument";
 import { fromSpec, mendDocument, toSpec } from "@/document/convert";
 import { edgeKeys, readEdge } from "@/document/edges";
 import type { LoopDocument } from "@/document/types";
+import { listedIndex, readIndex } from "@/document/unread";
 import { smallLoop } from "../fixtures/loops";
 
 describe("spec and document", () => {
@@ -32,6 +36,57 @@ describe("spec and document", () => {
 
     expect(document.nodes).toEqual({ a: { kind: "x" } });
     expect(document.edges).toEqual([{ from: "a.x", to: "b.y" }]);
+  });
+
+  it("what cannot be read is written back as it was, where it was", () => {
+    const spec = {
+      coloop: 1,
+      name: "half",
+      nodes: { a: { kind: "x" }, b: 3, c: null, d: { rows: 1 }, e: { kind: 5 } },
+      edges: ["problems.rows > actor.prompts", "a.x -> b.y", 5, { from: "a.x" }, "b.y -> c.z"],
+    };
+
+    expect(toSpec(fromSpec(spec))).toEqual(spec);
+    expect(toSpec(fromSpec({ coloop: 1, name: "odd", nodes: [1], edges: null }))).toEqual({
+      coloop: 1,
+      name: "odd",
+      nodes: [1],
+      edges: null,
+    });
+  });
+
+  it("what cannot be read keeps its place while others come and go", () => {
+    const before = fromSpec({ edges: ["bad", "a.x -> b.y", "worse", "b.y -> c.z"] });
+
+    const after = removeItems(before, { nodes: [], edges: ["a.x->b.y"] });
+
+    expect(toSpec(after).edges).toEqual(["bad", "b.y -> c.z", "worse"]);
+    expect(listedIndex(before, 1)).toBe(3);
+    expect(listedIndex(after, 0)).toBe(1);
+    expect([0, 1, 2, 3].map((at) => readIndex(before, at))).toEqual([-1, 0, -1, 1]);
+    expect([0, 1, 2].map((at) => readIndex(after, at))).toEqual([-1, 0, -1]);
+  });
+
+  it("a path of the server counts the edges that cannot be read", () => {
+    const loop = fromSpec({ edges: ["bad", "a.x -> b.y"] });
+
+    const changed = applyChanges(loop, {
+      changes: [
+        { op: "set", path: "edges.1", value: "a.x -> c.z" },
+        { op: "remove_edge", path: "edges.0" },
+      ],
+    });
+
+    expect(toSpec(changed).edges).toEqual(["bad", "a.x -> c.z"]);
+  });
+
+  it("another version brings what cannot be read along", () => {
+    const half = fromSpec({ nodes: { b: 3 }, edges: ["bad"] });
+
+    const replaced = replaceDocument(smallLoop(), { document: half });
+
+    expect(replaced.unread).toEqual(half.unread);
+    expect(replaceDocument(half, { document: smallLoop() })).not.toHaveProperty("unread");
   });
 
   it("a kept document with edges as text opens", () => {

@@ -11,6 +11,9 @@ export const replaceDocument = defineCommand<{ document: LoopDocument }>(
     replaceRecord(draft.layout, document.layout);
     if (!deepEqual(draft.edges, document.edges)) draft.edges = document.edges;
     replaceRecord(draft.rest, document.rest);
+    if (deepEqual(draft.unread, document.unread)) return;
+    if (document.unread) draft.unread = document.unread;
+    else delete draft.unread;
   },
 );
 

@@ -5,6 +5,7 @@ import { removeItems } from "@/document/commands/removeItems";
 import { setEdgeOption } from "@/document/commands/setEdgeOption";
 import { useDocument, useOpenLoop } from "@/document/context";
 import { edgeIndex, portRef } from "@/document/edges";
+import { listedIndex } from "@/document/unread";
 import { PortMark } from "@/features/canvas/PortMark";
 import { problemsAt } from "@/features/problems/group";
 import { joinPath } from "@/lib/paths";
@@ -22,7 +23,10 @@ import { useValueForm } from "./useValueForm";
 /** The options of one connection. */
 export function EdgeInspector({ edgeKey }: { edgeKey: string }) {
   const { catalog, store, runId } = useOpenLoop();
-  const index = useDocument((state) => edgeIndex(state.document, edgeKey));
+  // Where the server finds it.
+  const index = useDocument((state) =>
+    listedIndex(state.document, edgeIndex(state.document, edgeKey)),
+  );
   const edge = useDocument((state) => state.document.edges[edgeIndex(state.document, edgeKey)]);
   const isReadonly = useDocument((state) => state.isReadonly);
   const type = useDocument((state) =>
