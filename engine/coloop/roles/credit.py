@@ -200,9 +200,7 @@ def _own_rows(node: str, call: Call, inputs: Sequence[Input]) -> tuple[Row, ...]
                 rows[row.id] = merge_columns(rows[row.id], [row])
             elif row.writer == node:
                 rows[row.id] = row
-    return tuple(
-        row for row in rows.values() if row.tokens is not None and not row.columns.get("greedy")
-    )
+    return tuple(row for row in rows.values() if row.tokens is not None and not row.is_greedy)
 
 
 def _by_row(tables: Sequence[Table]) -> Mapping[str, list[float]]:

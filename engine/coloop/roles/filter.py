@@ -10,13 +10,19 @@ from coloop.data.filtering import Decision, FilterRow, decide, resampled, spare_
 from coloop.rewards.sandbox import Sandbox
 from coloop.roles.credit import group_keys
 from coloop.roles.inputs import deliver, only_delivered
-from coloop.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.roles.protocol import Call, Context, Input, Outcome, Stateless
 from coloop.roles.seeds import derive_seed
 from coloop.spec.nodes import FilterNode
-from coloop.spec.shaping import PythonRule
+from coloop.spec.shaping import (
+    AccuracyBand,
+    GroupMean,
+    NonzeroVariance,
+    PythonRule,
+)
 from coloop.tables import Row, Table, join_rows
 
 PORTS = ("rows", "rollouts", "pairs", "scores")
+GROUP_RULES = (AccuracyBand, GroupMean, NonzeroVariance)
 
 
 class FilterRole(Stateless):
@@ -35,16 +41,16 @@ class FilterRole(Stateless):
 
     def run(self, call: Call) -> Outcome:
         given = {port: call.inputs[port][0] for port in PORTS if call.inputs.get(port)}
-        scored = [given["scores"]] if "scores" in given else []
+        scores = given.get("scores")
         by = call.inputs.get("by", ())
-        rows = join_rows([one.table for one in given.values()])
-        score = [deliver(self._context, rows, one) for one in scored]
+        rows = self._rows(given)
+        score = deliver(self._context, rows, scores) if scores is not None else None
         others = [deliver(self._context, rows, one) for one in by]
-        rows = only_delivered(rows, [*score, *others])
+        rows = only_delivered(rows, [*others, *([score] if score is not None else [])])
         seen = [
             FilterRow(
                 columns=row.columns,
-                score=score[0].values[row.id] if score else None,
+                score=score.values[row.id] if score is not None else None,
                 by={
                     one.edge.source.node: delivery.values[row.id]
                     for one, delivery in zip(by, others, strict=True)
@@ -56,71 +62,118 @@ class FilterRole(Stateless):
         decision = self._decide(rows, seen, call)
         kept = [rows[place] for place in decision.kept]
         counts = self._counts(kept, [seen[place] for place in decision.kept], call)
-        outputs = self._outputs({p: one.table for p, one in given.items()}, kept, counts, call)
-        alerts = []
-        if rows and not kept and self._section.fill is None:
-            cut = ", ".join(f"{rule} cut {count}" for rule, count in decision.cut_by.items())
-            alerts.append(
-                ("filter.kept_nothing", f"{self._node} kept none of {len(rows)} rows ({cut})")
-            )
+        tables = {port: one.table for port, one in given.items() if port != "scores"}
+        if scores is not None and score is not None:
+            said = {row.id: score.values[row.id] for row in rows}
+            tables["scores"] = replace(scores.table, rows=rows, scores=said)
+        outputs = self._outputs(tables, rows, kept, counts, call)
         return Outcome(
             outputs=outputs,
             samples=len(kept),
             metrics={"kept": len(kept) / len(rows) if rows else 0.0},
             detail={"rows": len(rows), "kept": len(kept), "cut_by": dict(decision.cut_by)},
-            alerts=alerts,
+            alerts=self._alerts(rows, decision),
         )
 
+    def _rows(self, given: Mapping[str, Input]) -> tuple[Row, ...]:
+        """What is filtered: the rows that come in, with what their scorer knows of them; where only
+        scores come in, the scored rows. Scores that rise bring no rows."""
+        tables = [one.table for port, one in given.items() if port != "scores"]
+        scores = given.get("scores")
+        if scores is not None:
+            rises = self._context.lineage.attachment(scores.edge).rises
+            if not (tables and rises):
+                tables.append(scores.table)
+        return join_rows(tables)
+
+    def _alerts(self, rows: Sequence[Row], decision: Decision) -> list[tuple[str, str]]:
+        if not rows or decision.kept or self._section.fill is not None:
+            return []
+        cut = ", ".join(f"{rule} cut {count}" for rule, count in decision.cut_by.items())
+        return [("filter.kept_nothing", f"{self._node} kept none of {len(rows)} rows ({cut})")]
+
     def _decide(self, rows: Sequence[Row], seen: Sequence[FilterRow], call: Call) -> Decision:
-        place = {id(one): row for one, row in zip(seen, rows, strict=True)}
+        """Greedy rows are not counted in a group: they stay where the rules for single rows keep
+        them and, where there are rules for groups, a row of their group stays."""
+        counted = [place for place, row in enumerate(rows) if not row.is_greedy]
+        greedy = [place for place, row in enumerate(rows) if row.is_greedy]
+        first = self._decided(counted, rows, seen, call)
+        second = self._decided(greedy, rows, seen, call)
+        groups = {seen[place].group for place in first.kept}
+        section = self._section
+        is_bound = (section.per_group is not None and not call.is_probe) or any(
+            isinstance(rule, GROUP_RULES) for rule in section.keep
+        )
+        extra = [place for place in second.kept if not is_bound or seen[place].group in groups]
+        cut_by = {rule: count + second.cut_by.get(rule, 0) for rule, count in first.cut_by.items()}
+        return Decision(kept=tuple(sorted([*first.kept, *extra])), cut_by=cut_by)
+
+    def _decided(
+        self, places: Sequence[int], rows: Sequence[Row], seen: Sequence[FilterRow], call: Call
+    ) -> Decision:
+        """What the rules say of the rows at these places, which are all greedy or none is."""
+        if not places:
+            return Decision(kept=(), cut_by={rule.rule: 0 for rule in self._section.keep})
+        in_groups = not rows[places[0]].is_greedy
+        rules = [
+            (rule, runner)
+            for rule, runner in zip(self._section.keep, self._runners(), strict=True)
+            if in_groups or not isinstance(rule, GROUP_RULES)
+        ]
+        per_group = self._section.per_group if in_groups and not call.is_probe else None
+        row_of = {id(seen[place]): rows[place] for place in places}
 
         @cache
         def keys(names: tuple[str, ...]) -> Callable[[Row], Hashable]:
             return group_keys(self._node, self._context, names)
 
         def shared(row: FilterRow, names: tuple[str, ...]) -> Hashable:
-            return row.group if not names else keys(names)(place[id(row)])
+            return row.group if not names else keys(names)(row_of[id(row)])
 
         seed = derive_seed(self._context.seed, self._node, call.salt, call.step)
-        return decide(
-            seen,
-            self._section.keep,
-            None if call.is_probe else self._section.per_group,
+        found = decide(
+            [seen[place] for place in places],
+            [rule for rule, _ in rules],
+            per_group,
             rng=random.Random(seed),
             node=self._node,
             group_of=shared,
-            runners=self._runners(),
+            runners=[runner for _, runner in rules],
             seed=seed % 2**31,
         )
+        return Decision(kept=tuple(places[place] for place in found.kept), cut_by=found.cut_by)
 
     def _counts(
         self, kept: Sequence[Row], seen: Sequence[FilterRow], call: Call
     ) -> dict[str, int] | None:
-        """With `resample`: how often each kept row was drawn; a probe draws none."""
+        """With `resample`: how often each kept row was drawn, greedy ones never; a probe draws
+        none."""
         section = self._section.resample
         if section is None or call.is_probe:
             return None
         seed = derive_seed(self._context.seed, self._node, call.step, "resample")
-        drawn = resampled(seen, section, rng=random.Random(seed))
-        return {row.id: count for row, count in zip(kept, drawn, strict=True) if count}
+        counted = [(row, one) for row, one in zip(kept, seen, strict=True) if not row.is_greedy]
+        drawn = resampled([one for _, one in counted], section, rng=random.Random(seed))
+        return {row.id: count for (row, _), count in zip(counted, drawn, strict=True) if count}
 
     def _outputs(
         self,
         tables: Mapping[str, Table],
+        rows: Sequence[Row],
         kept: Sequence[Row],
         counts: Mapping[str, int] | None,
         call: Call,
     ) -> dict[str, Table]:
-        ids = [row.id for row in kept if counts is None or row.id in counts]
+        """Of the rows that were filtered those that stay; of rows above them those with such."""
+        members = {row.id for row in rows}
+        stay = [row for row in kept if counts is None or row.id in counts]
+        ids = {row.id for row in stay}
+        above = {ancestor for row in stay for ancestor in row.trail}
         outputs = {}
         for port, table in tables.items():
-            smaller = table.restricted_to(ids)
-            if counts is not None:
-                rows = tuple(
-                    row.with_columns(self._node, {"drawn": counts[row.id]}) for row in smaller.rows
-                )
-                smaller = replace(smaller, rows=rows)
-            outputs[port] = smaller
+            is_own = any(row.id in members for row in table.rows)
+            smaller = table.restricted_to(ids if is_own else above)
+            outputs[port] = smaller if counts is None else self._with_counts(smaller, counts)
         spare = [row for table in call.tables("spare") for row in table.rows]
         filled = next((p for p in ("rows", "rollouts") if p in outputs), None)
         if spare and filled is not None:
@@ -130,6 +183,13 @@ class FilterRole(Stateless):
             extra = [row for row in spare if row.id not in known][:wanted]
             outputs[filled] = replace(outputs[filled], rows=(*outputs[filled].rows, *extra))
         return outputs
+
+    def _with_counts(self, table: Table, counts: Mapping[str, int]) -> Table:
+        rows = tuple(
+            row.with_columns(self._node, {"drawn": counts[row.id]}) if row.id in counts else row
+            for row in table.rows
+        )
+        return replace(table, rows=rows)
 
     def _runners(self) -> list[Sandbox | None]:
         runners: list[Sandbox | None] = []
@@ -145,7 +205,7 @@ class FilterRole(Stateless):
         """Whether what was kept so far is what `fill` asks for; `first_pass`: rows at the input of
         the source in the first pass."""
         fill = self._section.fill
-        rows = self._kept_rows(tables)
+        rows = [row for row in self._kept_rows(tables) if not row.is_greedy]
         if fill is None:
             return True
         if fill.rows is not None:
@@ -159,11 +219,12 @@ class FilterRole(Stateless):
         if fill is None or fill.surplus == "keep":
             return
         rows = self._kept_rows(tables)
+        counted = [row for row in rows if not row.is_greedy]
         if fill.rows is not None:
-            ids = [row.id for row in rows[: fill.rows]]
+            ids = [row.id for row in counted[: fill.rows]]
         else:
             wanted = first_pass if fill.groups == "all" else int(fill.groups or 0)
-            groups = list(dict.fromkeys(group_of(row) for row in rows))[:wanted]
+            groups = list(dict.fromkeys(group_of(row) for row in counted))[:wanted]
             ids = [row.id for row in rows if group_of(row) in groups]
         for port in PORTS:
             if (self._node, port) in tables:
@@ -183,6 +244,8 @@ class FilterRole(Stateless):
 
 
 def group_of(row: Row) -> Hashable:
-    """The group of a row where nothing else is said: what it was written for, else its oldest
-    ancestor."""
+    """The group of a row where nothing else is said: what it was written for, which a greedy row
+    shares without being counted, else its oldest ancestor."""
+    if row.group is None and row.writer is not None and row.parents:
+        return row.parents[0]
     return row.group or max(row.trail, key=lambda ancestor: len(row.trail[ancestor]))

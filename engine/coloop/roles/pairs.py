@@ -40,9 +40,11 @@ class PairsRole(Stateless):
         )
 
     def _direct(self, call: Call) -> tuple[list[Row], dict[str, int]]:
-        sides = matched_rows(
-            concat_rows(call.tables("chosen")), concat_rows(call.tables("rejected"))
+        chosen, rejected = (
+            tuple(row for row in concat_rows(call.tables(side)) if not row.is_greedy)
+            for side in ("chosen", "rejected")
         )
+        sides = matched_rows(chosen, rejected)
         kept, equal = pair_directly(
             [(chosen.columns, rejected.columns) for chosen, rejected in sides],
             self._section.columns,
@@ -51,7 +53,8 @@ class PairsRole(Stateless):
 
     def _compared(self, call: Call) -> tuple[list[Row], dict[str, int]]:
         section = self._section
-        rows = joined_rows(self._node, self._context, call, ("rollouts",))
+        joined = joined_rows(self._node, self._context, call, ("rollouts",))
+        rows = tuple(row for row in joined if not row.is_greedy)
         given = call.inputs.get("scores", ())
         score = deliver(self._context, rows, given[0]) if given else None
         if score is not None:

@@ -28,11 +28,14 @@ def teaching_items(
     for given in inputs.get((node, REFERENCE), ()):
         reference.update(given.table.log_probs or {})
     items: list[LearnItem] = []
-    without = 0
+    without = greedy = 0
     edges = {}
     for given in inputs.get((node, port), ()):
         edges[given.edge.key] = {"delivered": len(given.table.rows), "none": 0}
         for row in given.table.rows:
+            if row.is_greedy and row.tokens is not None:
+                greedy += 1
+                continue
             if wants_reference and row.id not in reference:
                 without += 1
                 continue
@@ -56,6 +59,7 @@ def teaching_items(
         "learned": len(items),
         "edges": edges,
         "without_reference": without,
+        "greedy": greedy,
     }
     return tuple(items), detail
 

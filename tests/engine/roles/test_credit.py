@@ -433,6 +433,20 @@ def test_a_greedy_extra_is_scored_and_never_learned(
     assert [sampling.temperature for sampling in loop.hosts.samplings] == [1.0, 0.0]
 
 
+def test_what_is_written_for_a_greedy_row_is_learned(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    nodes, edges = simple(rows_of, writer(actor, SUM))
+    nodes["first"] = {**actor(), "rollout": {"completions_per_prompt": 1, "greedy_extra": True}}
+    nodes["ask"] = {"kind": "template", "text": "{{ completion }}"}
+    edges = ["sums.rows -> first.prompts", "first.rollouts -> ask.rows", *edges[1:]]
+    loop = bench(nodes, [*edges, "ask.rows -> actor.prompts"])
+
+    loop.step()
+
+    assert len(loop.items()) == 8
+
+
 def test_how_often_a_row_was_drawn_counts(bench: Bench, rows_of: Any, actor: Any) -> None:
     nodes, edges = simple(rows_of, writer(actor, {"name": "reinforce", "advantage": "none"}))
     nodes["drawn"] = {"kind": "filter", "resample": {"weight": "power", "rows": 8}}

@@ -164,3 +164,140 @@ def test_python_rules_run_in_their_own_process(bench: Bench, rows_of: Any, colum
     loop = bench({"texts": rows_of(*rows("a", "b")), "few": node}, ["texts.rows -> few.rows"])
 
     assert column(loop.give("few.rows"), "completion") == ["b"]
+
+
+def risen(rows_of: Any, actor: Any, **fields: Any) -> tuple[Any, Any]:
+    """Prompts that a filter keeps by what was written for them: `a` is right half of the time."""
+    nodes, edges = writers(keep({"rule": "score", **fields}), actor, rows_of)
+    edges = [
+        *edges[:2],
+        "sums.rows -> few.rows",
+        {"from": "exact.scores", "to": "few.scores", "aggregate": "mean"},
+    ]
+    return nodes, edges
+
+
+def test_scores_that_rise_decide_about_the_rows_that_receive_them(
+    bench: Bench, rows_of: Any, actor: Any, column: Any, scores: Any
+) -> None:
+    loop = bench(*risen(rows_of, actor, min=0.25, max=0.75))
+
+    assert column(loop.give("few.rows"), "prompt") == ["a"]
+    outcome = loop.outcomes["few.prepare"]
+    assert (outcome.detail["rows"], outcome.detail["kept"]) == (2, 1)
+    table = loop.give("few.scores")
+    assert column(table, "prompt") == ["a"]
+    assert scores(table) == [0.5]
+    assert table.scorer == "exact"
+
+
+def test_a_score_that_two_writers_share_decides_about_the_rows_of_one(
+    bench: Bench, rows_of: Any, actor: Any, column: Any, scores: Any
+) -> None:
+    nodes = {
+        "sums": rows_of({"prompt": "p", "answer": "pa|pa"}),
+        "tens": actor(),
+        "units": actor(),
+        "both": {
+            "kind": "template",
+            "columns": {"completion": "{{ tens.completion }}|{{ units.completion }}"},
+        },
+        "exact": EXACT,
+        "few": keep({"rule": "score", "min": 1.0}),
+    }
+    edges = [
+        "sums.rows -> tens.prompts",
+        "sums.rows -> units.prompts",
+        "tens.rollouts -> both.rows",
+        "units.rollouts -> both.rows",
+        "both.rows -> exact.rows",
+        "tens.rollouts -> few.rollouts",
+        {"from": "exact.scores", "to": "few.scores", "aggregate": "mean"},
+    ]
+    loop = bench(nodes, edges)
+
+    table = loop.give("few.rollouts")
+
+    assert column(table, "completion") == ["pa"]
+    assert [row.id for row in table.rows] == ["tens:sums:0.0.0"]
+    assert all(row.tokens is not None for row in table.rows)
+    assert scores(loop.give("few.scores")) == [1.0]
+
+
+def test_scores_of_ancestors_stand_at_the_rows_that_they_kept(
+    bench: Bench, rows_of: Any, actor: Any, scores: Any
+) -> None:
+    nodes, edges = writers(keep({"rule": "score", "min": 1.0}), actor, rows_of)
+    nodes["hard"] = {
+        "kind": "reward",
+        "source": {
+            "type": "python",
+            "code": "def reward(prompts, completions, **columns):\n"
+            "    return [float(p == 'b') for p in prompts]\n",
+        },
+    }
+    edges = [edges[0], edges[2], "sums.rows -> hard.rows", "hard.scores -> few.scores"]
+    del nodes["exact"]
+    loop = bench(nodes, edges)
+
+    table = loop.give("few.scores")
+
+    assert [row.id for row in table.rows] == ["actor:sums:0.1.0", "actor:sums:0.1.1"]
+    assert scores(table) == [1.0, 1.0]
+
+
+def test_rows_above_those_that_stay_stay_too(
+    bench: Bench, rows_of: Any, actor: Any, column: Any
+) -> None:
+    nodes, edges = writers(keep({"rule": "score", "min": 1.0}), actor, rows_of)
+    loop = bench(nodes, [*edges, "sums.rows -> few.rows"])
+
+    assert column(loop.give("few.rows"), "prompt") == ["a"]
+    assert column(loop.give("few.rollouts"), "completion") == ["aa"]
+
+
+def greedy(actor: Any) -> dict[str, Any]:
+    """A writer of two completions and a greedy one for every prompt."""
+    return {**actor(), "rollout": {"completions_per_prompt": 2, "greedy_extra": True}}
+
+
+@pytest.mark.parametrize(
+    ("rule", "kept"),
+    [
+        # of `a` one of two is right, of `b` none; greedy texts (the third) are right for both
+        ({"rule": "nonzero_variance"}, ["aa", "ab", "x"]),
+        ({"rule": "accuracy_band", "min": 0.0, "max": 0.2}, ["ba", "bb", "x"]),
+        ({"rule": "score", "min": 1.0}, ["aa", "x", "x"]),
+    ],
+)
+def test_a_greedy_row_is_not_counted_in_its_group_and_goes_with_it(
+    rule: dict[str, Any], kept: list[str], bench: Bench, rows_of: Any, actor: Any, column: Any
+) -> None:
+    nodes, edges = writers(keep(rule), actor, rows_of)
+    nodes |= {
+        "actor": greedy(actor),
+        "exact": {
+            "kind": "reward",
+            "source": {
+                "type": "python",
+                "code": "def reward(prompts, completions, **columns):\n"
+                "    return [float(c in ('aa', 'x')) for c in completions]\n",
+            },
+        },
+    }
+    loop = bench(nodes, edges)
+    loop.hosts.write = lambda prompt, k: (
+        "x" if loop.hosts.samplings[-1].temperature == 0 else f"{prompt}{'ab'[k]}"
+    )
+
+    assert column(loop.give("few.rollouts"), "completion") == kept
+
+
+def test_a_greedy_row_takes_no_place_of_its_group(
+    bench: Bench, rows_of: Any, actor: Any, column: Any
+) -> None:
+    nodes, edges = writers(keep(per_group={"max": 1, "pick": "first"}), actor, rows_of)
+    nodes["actor"] = greedy(actor)
+    loop = bench(nodes, edges)
+
+    assert column(loop.give("few.rollouts"), "greedy") == [False, True] * 2

@@ -86,6 +86,20 @@ def test_ties_and_equal_texts_are_left_out_and_counted(
     assert kept.outcomes["best.prepare"].detail == {"ties": 0, "equal_texts": 1}
 
 
+def test_greedy_rows_stand_in_no_pair(bench: Bench, rows_of: Any, actor: Any) -> None:
+    nodes, edges = compared("all", rows_of, actor)
+    nodes["sums"] = rows_of({"prompt": "p"}, {"prompt": "q"})
+    nodes["actor"]["rollout"] = {"completions_per_prompt": 2, "greedy_extra": True}
+    loop = bench({k: v for k, v in nodes.items() if k != "brief"}, [edges[0], edges[2]])
+
+    parents = [row.parents for row in loop.give("best.pairs").rows]
+
+    assert parents == [
+        ("actor:sums:0.0.0", "actor:sums:0.0.1"),
+        ("actor:sums:0.1.0", "actor:sums:0.1.1"),
+    ]
+
+
 def test_preferences_may_stay_soft(bench: Bench, rows_of: Any, actor: Any) -> None:
     loop = bench(*compared("best_worst", rows_of, actor, soft={"scale": 2.0}))
     loop.hosts.write = longer

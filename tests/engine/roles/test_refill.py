@@ -158,6 +158,18 @@ def test_places_of_later_rows_come_after_those_of_the_first(
     assert {row.group for row in rows} == {"sums:0.0"}
 
 
+def test_greedy_rows_are_not_what_is_waited_for(bench: Bench, rows_of: Any, actor: Any) -> None:
+    nodes, edges = sampled(rows_of, actor, {"rows": 4, "surplus": "drop"})
+    nodes["actor"]["rollout"] = {"completions_per_prompt": 2, "greedy_extra": True}
+    loop = bench(nodes, edges)
+    loop.hosts.write = only("a", "d")
+
+    unrolled = loop.step()
+
+    assert kept(unrolled) == ["a", "d"]
+    assert len(loop.items()) == 4
+
+
 def test_draws_differ_from_pass_to_pass(bench: Bench, rows_of: Any, actor: Any) -> None:
     fill = {"groups": "all", "from": "actor", "max_rounds": 3}
     loop = bench(*sampled(rows_of, actor, fill, per_step=1))

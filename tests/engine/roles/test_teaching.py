@@ -198,3 +198,25 @@ def test_rates_decay_over_the_updates_of_a_phase(
 
     assert [order.phase_updates for order in loop.hosts.orders] == [updates] * 2
     assert [order.is_new_phase for order in loop.hosts.orders] == [True, False]
+
+
+def test_a_greedy_extra_is_not_imitated(bench: Bench, rows_of: Any, actor: Any) -> None:
+    nodes = {
+        "sums": rows_of({"prompt": "p"}),
+        "actor": {
+            **actor(),
+            "rollout": {"completions_per_prompt": 2, "greedy_extra": True},
+            "algorithm": SFT,
+        },
+    }
+    edges = ["sums.rows -> actor.prompts", "actor.rollouts -> actor.demonstrations"]
+    loop = bench(nodes, edges)
+
+    loop.step()
+
+    assert [item.id for item in loop.items("demonstrations")] == [
+        "actor:sums:0.0.0",
+        "actor:sums:0.0.1",
+    ]
+    [port] = loop.outcomes["actor.learn"].detail["ports"]
+    assert (port["learned"], port["greedy"]) == (2, 1)
