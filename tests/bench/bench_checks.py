@@ -4,20 +4,14 @@ In one process on a loop that was just read, and over HTTP on loopback from a se
 """
 
 import itertools
-import os
-import re
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import httpx
-from tests.bench.machine import ROOT
 from tests.bench.results import Goal, Result, Table
+from tests.bench.server import serve
 
 from coloop.estimate import estimate
 from coloop.plan.compile import compile_plan
@@ -155,7 +149,7 @@ def _read(document: Mapping[str, Any]) -> LoopSpec:
 def _measure_route(document: dict[str, Any]) -> dict[str, list[float]]:
     text, small = to_yaml(document), load_loop_text("grpo-arithmetic")
     fresh = (f"\n# {number}\n" for number in itertools.count())
-    with _server() as url, httpx.Client(base_url=url, timeout=30, trust_env=False) as client:
+    with serve() as url, httpx.Client(base_url=url, timeout=30, trust_env=False) as client:
 
         def ask(body: dict[str, Any]) -> None:
             answer = client.post("/api/check", json=body)
@@ -180,44 +174,6 @@ def _timed(work: Callable[[], None]) -> list[float]:
         if turn >= 3:
             times.append(1000 * (time.perf_counter() - began))
     return times
-
-
-@contextmanager
-def _server() -> Iterator[str]:
-    """A server on a free port with folders of its own."""
-    with tempfile.TemporaryDirectory(prefix="coloop-bench-server-") as folder:
-        paths = [str(ROOT / "engine"), str(ROOT / "backend"), os.environ.get("PYTHONPATH", "")]
-        environment = {
-            **{name: v for name, v in os.environ.items() if not name.startswith("COLOOP_")},
-            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
-            "PYTHONUNBUFFERED": "1",
-            "COLOOP_DATA_DIR": f"{folder}/data",
-            "COLOOP_RUNS_DIR": f"{folder}/runs",
-            "COLOOP_LAUNCHER": "process",
-        }
-        process = subprocess.Popen(
-            [sys.executable, "-m", "coloop_server", "--no-browser", "--port", "0"],
-            env=environment,
-            cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        try:
-            yield _address(process)
-        finally:
-            process.terminate()
-            process.communicate(timeout=60)
-
-
-def _address(process: "subprocess.Popen[str]") -> str:
-    assert process.stdout is not None
-    seen = ""
-    for line in process.stdout:
-        seen += line
-        if found := re.search(r"coloop is at (http://\S+)", line):
-            return found[1]
-    raise RuntimeError(f"the server did not start:\n{seen}")
 
 
 def _table(title: str, times: Mapping[str, list[float]]) -> Table:

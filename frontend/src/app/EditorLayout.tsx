@@ -1,4 +1,5 @@
 import { PanelBottomOpen, PanelLeftOpen, PanelRightOpen } from "lucide-react";
+import { useDocument } from "@/document/context";
 import { Canvas } from "@/features/canvas/Canvas";
 import { Inspector } from "@/features/inspector/Inspector";
 import { StatusBar } from "@/features/memory/StatusBar";
@@ -13,6 +14,7 @@ import { useNarrow } from "./useNarrow";
 
 /** Nodes on the left, graph in the middle, settings on the right, panels below. */
 export function EditorLayout() {
+  const name = useDocument((state) => state.document.name);
   const preferences = usePreferences();
   const { isPaletteOpen, isInspectorOpen, isDockOpen, inspectorWidth, dockHeights, dockTab, set } =
     preferences;
@@ -25,6 +27,7 @@ export function EditorLayout() {
         {isPaletteOpen ? isNarrow ? <PaletteRail /> : <Palette /> : null}
         <div className="flex min-w-0 flex-1 flex-col">
           <main className="relative min-h-0 flex-1">
+            <h1 className="sr-only">{name}</h1>
             <Canvas />
             <BrokenTextBanner />
             <div className="absolute top-2 left-2 flex gap-1">

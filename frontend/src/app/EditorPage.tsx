@@ -48,7 +48,6 @@ function Editor() {
   }, [name]);
   return (
     <div className="flex h-full flex-col">
-      <h1 className="sr-only">{name}</h1>
       <TopBar />
       <EditorLayout />
       <EditorDialogs actions={actions} />

@@ -1,0 +1,151 @@
+"""How the canvas of two hundred nodes feels: frames while it is moved, zoomed and a node is
+dragged.
+
+In headless Chromium without a GPU, so everything is painted by the processor.
+"""
+
+import shutil
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+from playwright.sync_api import Page, sync_playwright
+from tests.bench.results import Goal, Result, Table
+from tests.bench.server import serve
+
+from coloop.spec.emit import to_yaml
+
+CHAINS = 50
+MOVES = 60
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+LONGEST_FRAME_MILLISECONDS = 50
+WATCH = """() => {
+    const frames = (window.frames_ = []);
+    let last = performance.now();
+    const look = (now) => { frames.push(now - last); last = now; requestAnimationFrame(look); };
+    requestAnimationFrame(look);
+}"""
+
+
+def run() -> Result:
+    found = shutil.which(next(filter(shutil.which, BROWSERS), ""))
+    if found is None:
+        return Result(title="Canvas of 200 nodes", text="no Chromium; `make chromium` installs it")
+    with serve() as url, sync_playwright() as playwright:
+        client = httpx.Client(base_url=url, timeout=60, trust_env=False)
+        loop = client.post("/api/loops", json={"yaml": to_yaml(two_hundred_nodes())}).json()
+        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
+        page = browser.new_page(viewport={"width": 1440, "height": 900})
+        page.goto(f"{url}/loops/{loop['id']}")
+        page.get_by_role("article").first.wait_for()
+        page.wait_for_timeout(3000)
+        nodes = page.get_by_role("article").count()
+        times = {
+            "nothing": _frames(page, _rest),
+            "moving the canvas": _frames(page, _pan),
+            "dragging a node": _frames(page, _drag),
+            "zooming": _frames(page, _zoom),
+        }
+        browser.close()
+    worst = max(statistics.median(frames) for name, frames in times.items() if name != "nothing")
+    return Result(
+        title="Canvas of 200 nodes",
+        tables=(
+            Table(
+                title=f"Milliseconds between frames; {nodes} nodes on the page.",
+                head=("while", "median", "95th of 100", "slowest"),
+                rows=tuple(
+                    (
+                        name,
+                        f"{statistics.median(frames):.1f} ms",
+                        f"{sorted(frames)[int(0.95 * len(frames))]:.1f} ms",
+                        f"{max(frames):.1f} ms",
+                    )
+                    for name, frames in times.items()
+                ),
+            ),
+        ),
+        goals=(
+            Goal(
+                wanted=f"median frame below {LONGEST_FRAME_MILLISECONDS} ms while it is used",
+                found=f"{worst:.1f} ms",
+                is_reached=worst < LONGEST_FRAME_MILLISECONDS,
+            ),
+        ),
+        data=times,
+    )
+
+
+def two_hundred_nodes() -> dict[str, Any]:
+    """Chains of data, writer, reward and probe, side by side."""
+    task = {"type": "task", "task": "arithmetic"}
+    nodes: dict[str, Any] = {}
+    edges = []
+    for number in range(CHAINS):
+        data, actor = f"data_{number}", f"actor_{number}"
+        exact, probe = f"exact_{number}", f"probe_{number}"
+        nodes[data] = {"kind": "dataset", "source": task, "rows_per_step": 8}
+        nodes[actor] = {
+            "kind": "actor",
+            "model": {"type": "scratch", "architecture": "tiny-qwen3"},
+            "rollout": {"completions_per_prompt": 4, "max_new_tokens": 8},
+            "algorithm": {"rewards": {"name": "grpo"}},
+        }
+        nodes[exact] = {"kind": "reward", "source": {"type": "builtin", "name": "exact_match"}}
+        nodes[probe] = {"kind": "evaluate", "every": 10, "metrics": ["score"]}
+        edges += [
+            f"{data}.rows -> {actor}.prompts",
+            f"{actor}.rollouts -> {exact}.rollouts",
+            f"{exact}.scores -> {actor}.rewards",
+            f"{exact}.scores -> {probe}.scores",
+        ]
+    return {
+        "coloop": 1,
+        "name": "two-hundred",
+        "nodes": nodes,
+        "edges": edges,
+        "schedule": {"steps": 10},
+        "hardware": {"preset": "cpu"},
+    }
+
+
+def _frames(page: Page, act: Callable[[Page], None]) -> list[float]:
+    page.evaluate(WATCH)
+    act(page)
+    frames: list[float] = page.evaluate("() => window.frames_")
+    return frames[1:]
+
+
+def _rest(page: Page) -> None:
+    page.wait_for_timeout(1000)
+
+
+def _pan(page: Page) -> None:
+    page.mouse.move(700, 300)
+    page.mouse.down(button="middle")
+    for step in range(MOVES):
+        page.mouse.move(700 + 4 * step, 300 + step)
+    page.mouse.up(button="middle")
+
+
+def _zoom(page: Page) -> None:
+    page.mouse.move(700, 300)
+    for step in range(MOVES):
+        page.keyboard.down("Control")
+        page.mouse.wheel(0, 40 if step % 20 < 10 else -40)
+        page.keyboard.up("Control")
+
+
+def _drag(page: Page) -> None:
+    box = page.get_by_role("article").nth(40).bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] / 2, box["y"] + min(8.0, box["height"] / 4)
+    page.mouse.move(x, y)
+    page.mouse.down()
+    for step in range(MOVES):
+        page.mouse.move(x + 2 * step, y + step)
+    page.mouse.up()
+    moved = page.get_by_role("article").nth(40).bounding_box()
+    assert moved is not None
+    assert moved["x"] > box["x"] + MOVES, "the node was not dragged"

@@ -1,0 +1,49 @@
+"""A server for benches: on a free port, with folders of its own."""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.bench.machine import ROOT
+
+
+@contextmanager
+def serve() -> Iterator[str]:
+    """The address of a server that ends with the block."""
+    with tempfile.TemporaryDirectory(prefix="coloop-bench-server-") as folder:
+        paths = [str(ROOT / "engine"), str(ROOT / "backend"), os.environ.get("PYTHONPATH", "")]
+        environment = {
+            **{name: v for name, v in os.environ.items() if not name.startswith("COLOOP_")},
+            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+            "PYTHONUNBUFFERED": "1",
+            "COLOOP_DATA_DIR": f"{folder}/data",
+            "COLOOP_RUNS_DIR": f"{folder}/runs",
+            "COLOOP_LAUNCHER": "process",
+        }
+        process = subprocess.Popen(
+            [sys.executable, "-m", "coloop_server", "--no-browser", "--port", "0"],
+            env=environment,
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        try:
+            yield _address(process)
+        finally:
+            process.terminate()
+            process.communicate(timeout=60)
+
+
+def _address(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout is not None
+    seen = ""
+    for line in process.stdout:
+        seen += line
+        if found := re.search(r"coloop is at (http://\S+)", line):
+            return found[1]
+    raise RuntimeError(f"the server did not start:\n{seen}")
