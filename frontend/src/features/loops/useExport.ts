@@ -3,20 +3,22 @@ import { toast } from "sonner";
 import { errorMessage } from "@/api/client";
 import { fetchLoopYaml } from "@/api/routes";
 import { useOpenLoop } from "@/document/context";
+import { pendingText } from "@/document/sync/state";
 import { download } from "./download";
 
-/** Downloads the loop's YAML as the server has it, after saving what is new. */
+/** Downloads the YAML that the user sees: as the server has it after saving what is new, or as it was typed. */
 export function useExport(): () => Promise<void> {
-  const { loopId, store, sync } = useOpenLoop();
+  const { loopId, store, sync, syncStore } = useOpenLoop();
   return useCallback(async () => {
     const { document } = store.getState();
     try {
       await sync?.flush();
-      const isSaved = sync?.store.getState().save === "saved";
-      const text = loopId && isSaved ? await fetchLoopYaml(loopId) : store.getState().text;
-      download(`${document.name}.yaml`, text);
+      const typed = pendingText(syncStore.getState());
+      const isSaved = sync !== null && syncStore.getState().save === "saved";
+      const saved = typed === null && loopId && isSaved ? await fetchLoopYaml(loopId) : null;
+      download(`${document.name}.yaml`, typed ?? saved ?? store.getState().text);
     } catch (error) {
       toast.error(`The loop could not be exported. ${errorMessage(error)}`);
     }
-  }, [loopId, store, sync]);
+  }, [loopId, store, sync, syncStore]);
 }

@@ -6,17 +6,19 @@ import { ApiError, errorMessage } from "@/api/client";
 import { startRun } from "@/api/routes";
 import type { Diagnostic } from "@/api/types";
 import { useOpenLoop } from "@/document/context";
+import type { SyncState } from "@/document/sync/state";
 import { useDialogs } from "@/session/dialogs";
 import { usePreferences } from "@/session/preferences";
+import { runReason } from "./runReason";
 import { useStarting } from "./starting";
 
 interface RunControls {
   start: (options?: { force: boolean }) => void;
 }
 
-/** Starts the open loop as it stands. Over budget asks first; errors lead to the problems. */
+/** Starts the open loop as it is on the screen, or says why not. Over budget asks first. */
 export function useRunControls(): RunControls {
-  const { loopId, store, sync } = useOpenLoop();
+  const { loopId, store, sync, syncStore } = useOpenLoop();
   const [, navigate] = useLocation();
   const client = useQueryClient();
 
@@ -26,17 +28,19 @@ export function useRunControls(): RunControls {
       useStarting.setState({ isStarting: true });
       try {
         await sync?.flush();
-        const check = sync?.store.getState().check;
-        if (check && !check.report.ok) {
-          usePreferences.getState().set({ isDockOpen: true, dockTab: "problems" });
-          toast.error("The loop has errors. Mend them, then run it.");
+        const state = syncStore.getState();
+        const { document, text } = store.getState();
+        const reason = runReason(state, Object.keys(document.nodes).length === 0);
+        if (reason !== null || state.typedText !== null) {
+          toast.error(reason ?? "The text is not read yet.");
+          showWhy(state);
           return;
         }
+        const { check } = state;
         if (!force && check?.estimate?.gpus.some((gpu) => !gpu.fits)) {
           useDialogs.getState().show("confirmRun");
           return;
         }
-        const { text } = store.getState();
         const run = await startRun({ yaml: text, ...(loopId ? { loop_id: loopId } : {}), force });
         useDialogs.getState().show(null);
         await client.invalidateQueries({ queryKey: ["runs"] });
@@ -52,7 +56,14 @@ export function useRunControls(): RunControls {
       }
     };
     return { start: (options) => void start(options?.force ?? false) };
-  }, [loopId, store, sync, navigate, client]);
+  }, [loopId, store, sync, syncStore, navigate, client]);
+}
+
+/** Opens the panel in which the reason can be mended. */
+function showWhy({ brokenText, check }: SyncState): void {
+  const { set } = usePreferences.getState();
+  if (brokenText !== null) set({ isDockOpen: true, dockTab: "yaml" });
+  else if (check?.report.ok === false) set({ isDockOpen: true, dockTab: "problems" });
 }
 
 function refusal(error: unknown): string {
