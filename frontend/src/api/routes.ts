@@ -5,7 +5,6 @@ import type {
   Change,
   CheckAnswer,
   EventPage,
-  HardwarePreset,
   Json,
   JsonObject,
   Loop,
@@ -27,8 +26,6 @@ export const fetchLoopPresets = () => request<LoopPreset[]>("GET", "/presets/loo
 
 export const fetchLoopPreset = (name: string) =>
   request<LoopPresetText>("GET", `/presets/loops/${encodeURIComponent(name)}`);
-
-export const fetchHardwarePresets = () => request<HardwarePreset[]>("GET", "/presets/hardware");
 
 export const check = (body: { spec: JsonObject } | { yaml: string }, signal?: AbortSignal) =>
   request<CheckAnswer>("POST", "/check", { body, signal });

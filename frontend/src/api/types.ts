@@ -139,7 +139,6 @@ export type LoopSummary = Schemas["LoopSummary"];
 export type Loop = WithSpec<Schemas["Loop"]>;
 export type LoopPreset = Schemas["LoopPresetEntry"];
 export type LoopPresetText = WithSpec<Schemas["LoopPresetText"]>;
-export type HardwarePreset = Schemas["HardwareEntry"];
 
 export type RunState = Schemas["RunStateName"];
 export type RunSummary = Schemas["Run"];
