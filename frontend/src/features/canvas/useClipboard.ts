@@ -11,9 +11,7 @@ import {
 } from "@/document/fragment";
 import { formatPlural } from "@/lib/format";
 import { useSelection } from "@/session/selection";
-import { GRID } from "./geometry";
-
-const OFFSET: [number, number] = [2 * GRID, 2 * GRID];
+import { freeOffset } from "./freePlace";
 
 /** Copies pieces of a loop through the system's clipboard, so that they travel between tabs and loops. */
 export function useClipboard() {
@@ -22,7 +20,8 @@ export function useClipboard() {
   const insert = useCallback(
     (fragment: Fragment, label: string) => {
       const { document, dispatch } = store.getState();
-      const placed = placeFragment(fragment, document, OFFSET);
+      const offset = freeOffset(fragment.layout, document.layout);
+      const placed = placeFragment(fragment, document, offset);
       dispatch(pasteItems, { fragment: placed }, { label });
       useSelection.getState().select({ nodes: Object.keys(placed.nodes) });
     },

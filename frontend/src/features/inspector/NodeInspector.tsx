@@ -1,4 +1,5 @@
 import { Copy, Trash2 } from "lucide-react";
+import { showKeys } from "@/app/actions";
 import { removeItems } from "@/document/commands/removeItems";
 import { useDocument, useOpenLoop, useSync } from "@/document/context";
 import { KindIcon } from "@/features/canvas/KindIcon";
@@ -53,12 +54,17 @@ export function NodeInspector({ id }: { id: string }) {
         actions={
           isReadonly ? null : (
             <>
-              <IconButton label="Duplicate" keys="⌘D" size="small" onClick={() => duplicate([id])}>
+              <IconButton
+                label="Duplicate"
+                keys={showKeys("mod+d")}
+                size="small"
+                onClick={() => duplicate([id])}
+              >
                 <Copy size={14} />
               </IconButton>
               <IconButton
                 label="Delete"
-                keys="⌫"
+                keys={showKeys("backspace")}
                 size="small"
                 onClick={() => {
                   store

@@ -60,15 +60,17 @@ function Costs({ estimate }: { estimate: Estimate }) {
 
 function GpuRow({ group, colorOf }: { group: GpuGroup; colorOf: (part: string) => string }) {
   const { gpu } = group;
-  const [stage, setStage] = useState<string | null>(null);
-  const shown = stage ?? gpu.peak_stage;
+  const [chosen, setChosen] = useState<string | null>(null);
+  const stages = stagesOf(gpu);
+  // A stage that was chosen may be gone after a change of the loop.
+  const shown = chosen !== null && stages.includes(chosen) ? chosen : gpu.peak_stage;
   const used = shown ? bytesIn(gpu, shown) : gpu.peak_bytes;
   return (
     <div>
       <div className="mb-1 flex items-baseline gap-2 text-xs">
         <b className="whitespace-nowrap">{groupName(group)}</b>
         <span className="truncate text-muted">
-          {shown ? `worst in ${shown}` : "nothing runs here"}
+          {shown ? `${shown === gpu.peak_stage ? "worst in" : "in"} ${shown}` : "nothing runs here"}
         </span>
         <span className="flex-1" />
         {gpu.fits ? null : (
@@ -83,7 +85,7 @@ function GpuRow({ group, colorOf }: { group: GpuGroup; colorOf: (part: string) =
       </div>
       <MemoryBar gpu={gpu} stage={shown} colorOf={colorOf} height={20} />
       <div className="mt-1 flex flex-wrap gap-1">
-        {stagesOf(gpu).map((name) => (
+        {stages.map((name) => (
           <button
             key={name}
             type="button"
@@ -92,7 +94,7 @@ function GpuRow({ group, colorOf }: { group: GpuGroup; colorOf: (part: string) =
               "rounded-full px-2 text-2xs",
               name === shown ? "bg-accent-soft text-accent-text" : "text-muted hover:bg-hover",
             )}
-            onClick={() => setStage(name)}
+            onClick={() => setChosen(name)}
           >
             {name}
           </button>

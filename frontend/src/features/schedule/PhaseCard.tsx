@@ -1,17 +1,12 @@
-import { ChevronLeft, ChevronRight, Repeat, X } from "lucide-react";
 import type { JsonObject } from "@/api/types";
-import { groupPhase } from "@/document/commands/groupPhase";
-import { mergePhases } from "@/document/commands/mergePhases";
-import { movePhase } from "@/document/commands/movePhase";
-import { removePhase } from "@/document/commands/removePhase";
-import { useDocument, useOpenLoop, useSync } from "@/document/context";
-import { isGroup, type PhasePath, phaseAt, phaseSpecPath } from "@/document/phases";
+import { useDocument, useSync } from "@/document/context";
+import { type PhasePath, phaseSpecPath } from "@/document/phases";
 import { indexProblems, problemsAt, worstSeverity } from "@/features/problems/group";
 import { SeverityIcon } from "@/features/problems/SeverityIcon";
 import { isObject, joinPath } from "@/lib/paths";
 import { useSelection } from "@/session/selection";
 import { classes } from "@/ui/classes";
-import { IconButton } from "@/ui/IconButton";
+import { PhaseTools } from "./PhaseTools";
 import { PortChip } from "./PortChip";
 import { listText, phaseLength, settingName } from "./phaseText";
 
@@ -25,7 +20,6 @@ interface PhaseCardProps {
 
 /** One phase of the strip: name, length, live ports, overrides; pressed, its settings open. */
 export function PhaseCard({ phase, at, isLast, progress }: PhaseCardProps) {
-  const { store } = useOpenLoop();
   const isReadonly = useDocument((state) => state.isReadonly);
   const chosen = useSelection((state) => state.phase);
   const isChosen = chosen?.join() === at.join();
@@ -35,21 +29,6 @@ export function PhaseCard({ phase, at, isLast, progress }: PhaseCardProps) {
   const overrides = isObject(phase.set) ? Object.entries(phase.set) : [];
   const index = at.at(-1) ?? 0;
   const name = String(phase.name ?? `phase ${index + 1}`);
-  const neighbour = (side: -1 | 1) => {
-    const next = phaseAt(store.getState().document, [...at.slice(0, -1), index + side]);
-    return at.length === 1 && next !== null && isGroup(next);
-  };
-
-  const move = (by: -1 | 1) => {
-    const { dispatch } = store.getState();
-    if (neighbour(by)) {
-      dispatch(mergePhases, { at, side: by });
-      useSelection.getState().clear();
-      return;
-    }
-    dispatch(movePhase, { at, by });
-    useSelection.getState().select({ phase: [...at.slice(0, -1), index + by] });
-  };
 
   return (
     <article className={classes("phase-card group/phase", isChosen && "phase-card-chosen")}>
@@ -97,52 +76,7 @@ export function PhaseCard({ phase, at, isLast, progress }: PhaseCardProps) {
           style={{ width: `${progress * 100}%` }}
         />
       )}
-      {isReadonly ? null : (
-        <span className="phase-card-tools">
-          <IconButton
-            label={`Move ${name} left`}
-            size="small"
-            className="size-5"
-            disabled={index === 0}
-            onClick={() => move(-1)}
-          >
-            <ChevronLeft size={13} />
-          </IconButton>
-          <IconButton
-            label={`Move ${name} right`}
-            size="small"
-            className="size-5"
-            disabled={isLast}
-            onClick={() => move(1)}
-          >
-            <ChevronRight size={13} />
-          </IconButton>
-          {at.length === 1 ? (
-            <IconButton
-              label={`Repeat ${name}`}
-              size="small"
-              className="size-5"
-              onClick={() => {
-                store.getState().dispatch(groupPhase, { at, repeat: 2 });
-                useSelection.getState().select({ phase: at });
-              }}
-            >
-              <Repeat size={12} />
-            </IconButton>
-          ) : null}
-          <IconButton
-            label={`Remove ${name}`}
-            size="small"
-            className="size-5"
-            onClick={() => {
-              store.getState().dispatch(removePhase, { at });
-              useSelection.getState().clear();
-            }}
-          >
-            <X size={13} />
-          </IconButton>
-        </span>
-      )}
+      {isReadonly ? null : <PhaseTools name={name} at={at} isLast={isLast} />}
     </article>
   );
 }

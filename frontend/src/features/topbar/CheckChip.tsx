@@ -1,4 +1,4 @@
-import { CircleCheckBig, LoaderCircle } from "lucide-react";
+import { CircleCheckBig, LoaderCircle, WifiOff } from "lucide-react";
 import { useSync } from "@/document/context";
 import { indexProblems } from "@/features/problems/group";
 import { SeverityIcon } from "@/features/problems/SeverityIcon";
@@ -7,10 +7,14 @@ import { usePreferences } from "@/session/preferences";
 
 /** How the loop checks, in one word; pressed, the problems open. */
 export function CheckChip() {
-  const total = useSync((state) =>
-    state.check ? indexProblems(state.check.report.diagnostics).total : null,
-  );
   const status = useSync((state) => state.checkStatus);
+  // While the server is away, what it said last is about an older loop.
+  const isOffline = status === "offline";
+  const total = useSync((state) =>
+    state.check && state.checkStatus !== "offline"
+      ? indexProblems(state.check.report.diagnostics).total
+      : null,
+  );
   const set = usePreferences((state) => state.set);
   const isBusy = status === "checking" && total === null;
   return (
@@ -19,6 +23,7 @@ export function CheckChip() {
       className="flex h-7 items-center gap-1.5 whitespace-nowrap rounded-2 px-2 text-muted text-xs hover:bg-hover"
       onClick={() => set({ isDockOpen: true, dockTab: "problems" })}
     >
+      {isOffline ? <WifiOff size={14} aria-hidden="true" /> : null}
       {isBusy ? <LoaderCircle size={14} className="animate-spin" aria-hidden="true" /> : null}
       {total === null ? (isBusy ? "Checking" : "Not checked") : null}
       {total && total.error > 0 ? (

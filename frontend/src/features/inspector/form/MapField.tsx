@@ -1,12 +1,15 @@
 import { Plus, X } from "lucide-react";
 import { useState } from "react";
-import { isObject } from "@/lib/paths";
+import type { Json } from "@/api/types";
+import { problemsAt } from "@/features/problems/group";
+import { isObject, joinPath, type Path } from "@/lib/paths";
 import { WIDE_CONTROL } from "@/ui/control";
 import { IconButton } from "@/ui/IconButton";
 import type { Field } from "../schema";
 import { emptyValue, isSimple } from "../shapes";
 import { AnyField, type AnyFieldProps } from "./AnyField";
 import { Control } from "./Control";
+import { FieldProblems } from "./FieldProblems";
 import { useForm } from "./FormContext";
 import { Group } from "./Group";
 import { fieldId } from "./ids";
@@ -24,11 +27,12 @@ export function MapField({ field, path, value, isRequired }: MapFieldProps) {
   const item = field.item();
   const isFlat = isSimple(item) || item.shape === "json";
   const isLocked = form.isLocked(field);
+  const newKey = name.trim();
+  const isTaken = keys.includes(newKey);
 
   const add = () => {
-    const key = name.trim();
-    if (key === "" || key in record) return;
-    form.write([...path, key], item.shape === "json" ? "" : emptyValue(item));
+    if (newKey === "" || isTaken) return;
+    form.write([...path, newKey], item.shape === "json" ? "" : emptyValue(item));
     setName("");
   };
   return (
@@ -41,34 +45,14 @@ export function MapField({ field, path, value, isRequired }: MapFieldProps) {
     >
       {keys.map((key) =>
         isFlat ? (
-          <div
+          <MapEntry
             key={key}
-            data-field={[...form.base, ...path, key].join(".")}
-            className="flex items-center gap-2 py-0.5"
-          >
-            <label
-              htmlFor={fieldId(form.base, [...path, key])}
-              className="w-[44%] shrink-0 truncate font-mono text-xs"
-              title={key}
-            >
-              {key}
-            </label>
-            <Control
-              field={item}
-              path={[...path, key]}
-              value={record[key]}
-              label={key}
-              isRequired
-            />
-            <IconButton
-              label={`Remove ${key}`}
-              size="small"
-              disabled={isLocked}
-              onClick={() => form.write([...path, key], undefined)}
-            >
-              <X size={12} />
-            </IconButton>
-          </div>
+            name={key}
+            item={item}
+            path={[...path, key]}
+            value={record[key]}
+            isLocked={isLocked}
+          />
         ) : (
           <AnyField
             key={key}
@@ -80,25 +64,65 @@ export function MapField({ field, path, value, isRequired }: MapFieldProps) {
         ),
       )}
       {isLocked ? null : (
-        <div className="flex items-center gap-1 py-1">
-          <input
-            aria-label={`New name in ${field.title}`}
-            className={`${WIDE_CONTROL} font-mono text-xs`}
-            placeholder="new name"
-            value={name}
-            onChange={(event) => setName(event.target.value)}
-            onKeyDown={(event) => event.key === "Enter" && add()}
-          />
-          <IconButton
-            label={`Add to ${field.title}`}
-            size="small"
-            disabled={name.trim() === ""}
-            onClick={add}
-          >
-            <Plus size={14} />
-          </IconButton>
+        <div className="py-1">
+          <div className="flex items-center gap-1">
+            <input
+              aria-label={`New name in ${field.title}`}
+              aria-invalid={isTaken || undefined}
+              className={`${WIDE_CONTROL} font-mono text-xs`}
+              placeholder="new name"
+              value={name}
+              onChange={(event) => setName(event.target.value)}
+              onKeyDown={(event) => event.key === "Enter" && add()}
+            />
+            <IconButton
+              label={`Add to ${field.title}`}
+              size="small"
+              disabled={newKey === "" || isTaken}
+              onClick={add}
+            >
+              <Plus size={14} />
+            </IconButton>
+          </div>
+          {isTaken ? (
+            <p className="pt-0.5 text-error text-xs">“{newKey}” is there already.</p>
+          ) : null}
         </div>
       )}
     </Group>
+  );
+}
+
+interface MapEntryProps {
+  name: string;
+  item: Field;
+  path: Path;
+  value: Json | undefined;
+  isLocked: boolean;
+}
+
+/** A single value by its name, with what is wrong with it. */
+function MapEntry({ name, item, path, value, isLocked }: MapEntryProps) {
+  const form = useForm();
+  const id = fieldId(form.base, path);
+  const full = joinPath([...form.base, ...path]);
+  return (
+    <div data-field={full} className="py-0.5">
+      <div className="flex items-center gap-2">
+        <label htmlFor={id} className="w-[44%] shrink-0 truncate font-mono text-xs" title={name}>
+          {name}
+        </label>
+        <Control field={item} path={path} value={value} label={name} isRequired />
+        <IconButton
+          label={`Remove ${name}`}
+          size="small"
+          disabled={isLocked}
+          onClick={() => form.write(path, undefined)}
+        >
+          <X size={12} />
+        </IconButton>
+      </div>
+      <FieldProblems problems={problemsAt(form.diagnostics, full, false)} />
+    </div>
   );
 }

@@ -19,6 +19,8 @@ export function UnknownField({
   value: Json | undefined;
 }) {
   const form = useForm();
+  // Nobody says of it that it may change, so whatever locks fields locks it.
+  const isLocked = form.lockReason !== null;
   const full = joinPath([...form.base, ...path]);
   return (
     <div data-field={full} className="py-1">
@@ -34,12 +36,13 @@ export function UnknownField({
           id={fieldId(form.base, path)}
           label={title}
           value={value}
-          isDisabled={false}
+          isDisabled={isLocked}
           onChange={(next) => form.write(path, next)}
         />
         <IconButton
           label={`Remove ${title}`}
           size="small"
+          disabled={isLocked}
           onClick={() => form.write(path, undefined)}
         >
           <X size={12} />
