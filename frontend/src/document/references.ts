@@ -23,7 +23,6 @@ const NODE_FIELDS = new Set([
   "fill",
   "until",
   "metric",
-  "path",
   "complement",
   "best",
   "refresh",
@@ -31,6 +30,9 @@ const NODE_FIELDS = new Set([
   "clear",
   "columns",
 ]);
+
+/** Fields that name a value of the loop in one place and a file or a hub id in another. */
+const PATH_FIELDS = new Set(["path"]);
 
 /** Mappings whose keys are node ids, or begin with one. */
 const NODE_KEYED = new Set(["weights", "learn", "set", "clear", "refresh"]);
@@ -65,13 +67,20 @@ function renameText(text: string, field: string | null, from: string, to: string
     const mention = new RegExp(`(?<![\\w.])${from}(?=\\.\\w)`, "g");
     return text.replace(mention, to);
   }
-  return field !== null && NODE_FIELDS.has(field) ? renameHead(text, from, to) : text;
+  if (field === null) return text;
+  if (NODE_FIELDS.has(field)) return renameHead(text, from, to);
+  return PATH_FIELDS.has(field) ? renamePath(text, from, to) : text;
 }
 
 /** "actor", "actor.rewards" and "nodes.actor.…" follow; "actors" does not. */
 export function renameHead(text: string, from: string, to: string): string {
-  const path = `nodes.${from}`;
   if (text === from || text.startsWith(`${from}.`)) return to + text.slice(from.length);
+  return renamePath(text, from, to);
+}
+
+/** "nodes.actor.…" follows; "actor.jsonl" does not. */
+function renamePath(text: string, from: string, to: string): string {
+  const path = `nodes.${from}`;
   if (text === path || text.startsWith(`${path}.`)) return `nodes.${to}${text.slice(path.length)}`;
   return text;
 }

@@ -132,6 +132,23 @@ describe("commands on nodes and edges", () => {
     });
   });
 
+  it("renameNode follows paths of values and leaves names of files alone", () => {
+    const before = smallLoop();
+    before.nodes.problems = {
+      kind: "dataset",
+      source: { type: "file", path: "problems.jsonl" },
+      model: { type: "pretrained", path: "problems" },
+    };
+    before.rest.schedule = {
+      anneal: [{ path: "nodes.problems.rows_per_step", from: 1, to: 2 }],
+    };
+
+    const loop = renameNode(before, { from: "problems", to: "questions" });
+
+    expect(loop.nodes.questions).toEqual(before.nodes.problems);
+    expect(schedule(loop).anneal).toMatchObject([{ path: "nodes.questions.rows_per_step" }]);
+  });
+
   it("renameNode does not touch a builtin that has the node's name", () => {
     const before = smallLoop();
     before.nodes.exact_match = { kind: "reward", source: { type: "builtin", name: "exact_match" } };

@@ -25,7 +25,7 @@ export function useLocks(): Locks {
     }
     return {
       isLocked: () => isReadonly,
-      lockReason: isReadonly ? "The text has errors. Mend or discard it first." : null,
+      lockReason: isReadonly ? "The text does not read yet. Mend or discard it first." : null,
     };
   }, [runId, isReadonly, isOver]);
 }

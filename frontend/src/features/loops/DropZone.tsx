@@ -28,17 +28,19 @@ export function DropZone({ children }: { children: ReactNode }) {
       setOver(false);
       if (!hasFiles(event)) return;
       event.preventDefault();
+      // An editor under the pointer would put the file's text in.
+      event.stopPropagation();
       void open([...(event.dataTransfer?.files ?? [])]);
     };
     window.addEventListener("dragenter", enter);
     window.addEventListener("dragleave", leave);
     window.addEventListener("dragover", over);
-    window.addEventListener("drop", drop);
+    window.addEventListener("drop", drop, { capture: true });
     return () => {
       window.removeEventListener("dragenter", enter);
       window.removeEventListener("dragleave", leave);
       window.removeEventListener("dragover", over);
-      window.removeEventListener("drop", drop);
+      window.removeEventListener("drop", drop, { capture: true });
     };
   }, [open]);
 
