@@ -129,10 +129,11 @@ def greedy_baseline(scores: Tensor, greedy_scores: Tensor) -> Tensor:
     return scores.float() - greedy_scores.float()
 
 
-def best_minus_second(scores: Tensor, groups: Tensor, *, epsilon: float = 1e-6) -> Tensor:
-    """The group's best gets (r_max - r_second) / (std_g + epsilon), the others 0. (E,) -> (E,).
+def best_minus_second(scores: Tensor, groups: Tensor) -> Tensor:
+    """The group's best gets r_max - r_second, the others 0. (E,) -> (E,).
 
-    Pass@k training (arXiv 2503.19595) with the group as k. Among equal bests the difference is 0.
+    By the group's deviation: pass@k training (arXiv 2503.19595) with the group as k. Among equal
+    bests the difference is 0.
     """
     check_rank(1, scores=scores)
     check_rows(scores, groups=groups)
@@ -143,8 +144,7 @@ def best_minus_second(scores: Tensor, groups: Tensor, *, epsilon: float = 1e-6) 
         if members.numel() < 2:
             continue
         top = values[members].topk(2)
-        spread = values[members].std() + epsilon
-        advantage[members[top.indices[0]]] = (top.values[0] - top.values[1]) / spread
+        advantage[members[top.indices[0]]] = top.values[0] - top.values[1]
     return advantage.float()
 
 

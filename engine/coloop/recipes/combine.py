@@ -53,8 +53,9 @@ def sum_of_normalised_edges(
     weights = [0.0] * rows.size
     for edge in edges:
         said = [_said(edge, rows, row) for row in range(rows.size)]
-        own = clip_events(_events([at or {} for at in said]), settings.reward_clip)
+        own = clip_events(_events([at or {} for at in said]), settings, is_before=True)
         own = normalise_events(own, rows.groups, rows.lengths, settings)
+        own = clip_events(own, settings, is_before=False)
         for row, place, value in zip(
             own.rows.tolist(), own.positions.tolist(), own.values.tolist(), strict=True
         ):
@@ -72,9 +73,13 @@ def sum_of_normalised_edges(
     return events
 
 
-def clip_events(events: Events, limit: float | None) -> Events:
-    """Every event kept within plus or minus `limit`."""
-    return events if limit is None else events.with_values(events.values.clamp(-limit, limit))
+def clip_events(events: Events, settings: ResolvedRewards, *, is_before: bool) -> Events:
+    """Every event kept within plus or minus `reward_clip`, on that side of the baseline on which
+    the settings clip."""
+    limit = settings.reward_clip
+    if limit is None or is_before is settings.penalizes_after_baseline:
+        return events
+    return events.with_values(events.values.clamp(-limit, limit))
 
 
 def _said(edge: EdgeScores, rows: StayingRows, row: int) -> dict[int, float] | None:

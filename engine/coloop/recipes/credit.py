@@ -7,7 +7,8 @@ Legend: ``B`` rows that stay, ``T`` completion tokens.
 `credit.combine` decides where the sum over edges stands: `sum_then_normalize` before the baseline,
 `normalize_then_sum` after it and before a normalisation over the batch, `separate_advantages` after
 it and nothing more. KL in the reward is part of that sum where a group has a baseline (one number a
-row, as in verl and in TRL's RLOO); else it is taken from the reward of each token.
+row, as in verl and in TRL's RLOO); else, and where the preset penalizes after the baseline (as
+OpenRLHF), it is taken from the reward of each token.
 Does not know how groups are formed: callers pass group keys, after all filters.
 """
 
@@ -46,10 +47,11 @@ def credit_rows(rows: CreditInput, settings: ResolvedRewards, credit: Credit) ->
     kl = _kl_of_tokens(rows, staying, settings)
     kl_left = kl
     if credit.combine == "sum_then_normalize":
-        events = clip_events(totals, settings.reward_clip)
-        if kl is not None and settings.needs_group:
+        events = clip_events(totals, settings, is_before=True)
+        if kl is not None and settings.needs_group and not settings.penalizes_after_baseline:
             events, kl_left = _less_kl_of_rows(events, staying, kl), None
         events = normalise_events(events, staying.groups, staying.lengths, settings)
+        events = clip_events(events, settings, is_before=False)
     else:
         events = sum_of_normalised_edges(edges, staying, settings, credit)
     token_rewards = events.at_tokens(staying.mask.shape)

@@ -39,6 +39,7 @@ from coloop.spec.algorithm_fields import (
     VerifierAlgorithms,
 )
 from coloop.spec.algorithm_presets import (
+    AFTER_BASELINE,
     FAMILY,
     PREFERENCE_BASE,
     PRESETS,
@@ -163,6 +164,8 @@ class ResolvedRewards:
     gae_lambda: float
     length_alpha: float | None
     reward_clip: float | None
+    penalizes_after_baseline: bool
+    """KL in the reward is taken from each token, and rewards are clipped, after the baseline."""
     entropy: float | None
     kl: ResolvedKl | None
     correction: ResolvedCorrection
@@ -240,6 +243,7 @@ def resolve_rewards_algorithm(
         "kl": None if kl is None else _resolve_kl(kl),
         "correction": _resolve_correction(correction),
         "off_policy": None if off_policy is None else _resolve_off_policy(off_policy),
+        "penalizes_after_baseline": entry.name in AFTER_BASELINE,
         "allow_group_of_one": entry.allow_group_of_one,
         "weight": entry.weight,
     }

@@ -167,6 +167,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     "verl-spin": {},
 }
 
+AFTER_BASELINE: frozenset[str] = frozenset(name for name in PRESETS if name.startswith("openrlhf-"))
+"""Presets whose rewards are clipped, and lose the KL of each token, after the baseline."""
+
 FAMILY: dict[str, str] = {
     "openrlhf-reinforce": "reinforce_pp",
     "openrlhf-reinforce_baseline": "reinforce_pp_baseline",

@@ -61,7 +61,10 @@ ROW_ESTIMATORS = {
     "rloo": (lambda: advantages.leave_one_out(SCORES, GROUPS), (1.0, -0.333333)),
     "verl opo": (lambda: advantages.length_weighted(SCORES, GROUPS, LENGTHS), (0.7, -0.3)),
     "verl gpg": (lambda: advantages.nonzero_scaled(SCORES, GROUPS), (1.2, -0.4)),
-    "verl pass@k": (lambda: advantages.best_minus_second(SCORES, GROUPS), (1.999996, 0.0)),
+    "verl pass@k": (
+        lambda: scaled(advantages.best_minus_second, "unbiased", 1e-6),
+        (1.999996, 0.0),
+    ),
     "SkyRL maxrl": (lambda: advantages.mean_normalised(SCORES, GROUPS), (2.999988, -0.999996)),
 }
 

@@ -92,6 +92,57 @@ def test_openrlhf_presets_without_their_kl(name: str, expected: tuple[float, flo
     assert list(output.advantages) == pytest.approx([first, *[others] * 3, *[equal] * 4], abs=2e-6)
 
 
+def test_the_best_of_a_group_is_scaled_once() -> None:
+    given = rows(("exact", 1.0, SCORES), groups=TWO_GROUPS, lengths=LENGTHS)
+
+    output = run(given, settings("grpo", advantage="best_minus_second"))
+
+    # (1 - 0) / (0.5 + 1e-6): verl's pass@k
+    assert list(output.advantages) == pytest.approx([1.999996, *[0.0] * 7], abs=2e-6)
+
+
+def test_the_best_of_a_group_may_stay_unscaled() -> None:
+    given = rows(("exact", 1.0, [3.0, 1.0, 0.0]))
+
+    output = run(given, settings("grpo", advantage="best_minus_second", deviation="none"))
+
+    assert output.advantages == (2.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("openrlhf-grpo", (0.7071068, -0.7071068)),
+        ("openrlhf-dr_grpo", (0.5, -0.5)),
+        ("openrlhf-rloo", (1.0, -1.0)),
+    ],
+)
+def test_openrlhf_takes_the_kl_of_each_token_after_the_baseline(
+    name: str, expected: tuple[float, float]
+) -> None:
+    kl = {"coefficient": 0.5, "estimator": "k1"}
+    given = rows(("a", 1.0, [1.0, 0.0]), log_prob_differences=[[0.2, 0.4], [0.0, 0.0]])
+
+    output = run(given, settings(name, kl=kl))
+
+    # a token looks ahead: 0.5 * (0.2 + 0.4) at the first, 0.5 * 0.4 at the second
+    first, second = expected
+    assert output.advantages[0] == pytest.approx([first - 0.3, first - 0.2])
+    assert output.advantages[1] == pytest.approx(second)
+
+
+@pytest.mark.parametrize("combine", ["sum_then_normalize", "separate_advantages"])
+def test_openrlhf_clips_after_the_baseline(combine: str) -> None:
+    given = rows(("a", 1.0, [30.0, 26.0, 1.0]))
+    fields = {"kl": None, "reward_clip": 10.0}
+
+    after = run(given, settings("openrlhf-dr_grpo", **fields), combine=combine)
+    before = run(given, settings("dr_grpo", **fields), combine=combine)
+
+    assert after.advantages == (10.0, 7.0, -10.0)  # 11, 7, -18 around the mean 19
+    assert before.advantages == (3.0, 3.0, -6.0)  # 10, 10, 1 around the mean 7
+
+
 @pytest.mark.parametrize("combine", ["sum_then_normalize", "normalize_then_sum"])
 @pytest.mark.parametrize("missing", ["sum_of_available", "mean_of_available", "skip_row"])
 @pytest.mark.parametrize("name", ["grpo", "dr_grpo", "rloo", "reinforce_pp_baseline", "reinforce"])
