@@ -80,9 +80,10 @@ class DataCursor:
         self.drawn = int(state["drawn"])
 
     def resized(self, rows: int) -> "DataCursor":
-        """A cursor over other rows (a source parameter changed) that keeps count of the passes."""
+        """A cursor over other rows (a source parameter changed) that keeps count of the passes;
+        one that has begun counts as over, so no order comes twice."""
         cursor = DataCursor(rows=rows, seed=self.seed, shuffle=self.shuffle)
-        cursor.drawn = self.epoch * rows
+        cursor.drawn = (self.epoch + (self.position > 0)) * rows
         return cursor
 
 

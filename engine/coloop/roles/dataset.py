@@ -86,11 +86,11 @@ class DatasetRole:
             self._source, self._opened_as = self._open(self._section), self._section.source
             self._cursor = self._cursor.resized(len(self._source))
 
-    def remember(self) -> int:
-        return self._cursor.drawn
+    def remember(self) -> Any:
+        return self._source, self._opened_as, self._cursor, self._cursor.drawn
 
-    def recall(self, memory: int) -> None:
-        self._cursor.drawn = memory
+    def recall(self, memory: Any) -> None:
+        self._source, self._opened_as, self._cursor, self._cursor.drawn = memory
 
     def state(self) -> dict[str, Any]:
         changed = None if self._opened_as == self._as_written else self._opened_as

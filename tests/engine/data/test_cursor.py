@@ -78,11 +78,22 @@ def test_a_checkpoint_of_other_data_is_refused() -> None:
 
 def test_other_rows_keep_the_count_of_passes() -> None:
     cursor = DataCursor(rows=4, seed=0)
-    cursor.take(9)
+    cursor.take(8)
 
     other = cursor.resized(10)
 
     assert (other.epoch, other.position, other.rows) == (2, 0, 10)
+
+
+def test_other_rows_end_the_pass_that_has_begun() -> None:
+    cursor = DataCursor(rows=8, seed=0)
+    seen = [tuple(indexes(cursor, 5))]
+    for _ in range(3):
+        cursor = cursor.resized(8)
+        seen.append(tuple(indexes(cursor, 5)))
+
+    assert len(set(seen)) == 4
+    assert cursor.epoch == 3
 
 
 @pytest.mark.parametrize(

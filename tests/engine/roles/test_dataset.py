@@ -122,7 +122,42 @@ def test_source_parameters_may_change_and_passes_keep_their_count(bench: Bench) 
     [hard] = prompts(loop, 1)
 
     assert all(len(prompt) > len("9+9=") for prompt in hard)
-    assert loop.give("gold.rows").rows[0].id.startswith("gold:1.")
+    assert loop.give("gold.rows").rows[0].id.startswith("gold:2.")
+
+
+def test_a_step_that_was_taken_back_takes_its_source_back_too(bench: Bench) -> None:
+    values = {"nodes.gold.source.digits": 3, "nodes.gold.source.size": 12}
+    whole, broken, resumed = (
+        bench({"gold": task(digits=1), "policy": LEARNER}, TO_LEARNER) for _ in range(3)
+    )
+    for loop in (whole, broken):
+        prompts(loop, 2)
+        loop.context.spec = apply_overrides(loop.spec, values)
+
+    memory = broken.roles["gold"].remember()
+    prompts(broken, 1)
+    broken.roles["gold"].recall(memory)
+    state = broken.roles["gold"].state()
+    resumed.roles["gold"].load_state(state)
+    resumed.context.spec = apply_overrides(resumed.spec, values)
+
+    expected = prompts(whole, 3)
+    assert state["source"] is None
+    assert prompts(broken, 3) == expected
+    assert prompts(resumed, 3) == expected
+
+
+def test_phases_that_set_a_source_by_turns_go_on_to_rows_not_seen(bench: Bench) -> None:
+    loop = bench({"gold": task(digits=3), "policy": LEARNER}, TO_LEARNER)
+    spec = loop.context.spec
+    harder = apply_overrides(spec, {"nodes.gold.source.digits": 4})
+
+    ids = []
+    for turn in (spec, harder) * 2:
+        loop.context.spec = turn
+        ids += [row.id for row in loop.give("gold.rows").rows]
+
+    assert len(set(ids)) == 12
 
 
 def test_a_resume_goes_on_in_the_source_that_was_set(bench: Bench) -> None:
