@@ -124,8 +124,13 @@ def _check_algorithms(spec: LoopSpec) -> Iterator[Diagnostic]:
                     yield _refusal(what, node=node, field=f"{field}.advantage")
                 if getattr(full, "loss", None) in LATER_LOSSES:
                     yield _refusal(f"the loss `{full.loss}`", node=node, field=f"{field}.loss")
-                if getattr(entry, "off_policy", None) is not None:
-                    yield _refusal("`off_policy`", node=node, field=f"algorithm.{port}.off_policy")
+                kl = getattr(full, "kl", None)
+                if kl is not None and kl.target is not None and kl.into == "reward":
+                    what = "`kl.target` with `into: reward`; `into: loss` adapts to a target"
+                    yield _refusal(what, node=node, field=f"{field}.kl.target")
+                for unread in ("off_policy", "mask"):
+                    if getattr(entry, unread, None):
+                        yield _refusal(f"`{unread}`", node=node, field=f"{field}.{unread}")
 
 
 def _check_models(spec: LoopSpec) -> Iterator[Diagnostic]:

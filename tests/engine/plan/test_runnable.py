@@ -32,6 +32,18 @@ REFUSALS = [
     ("{name: grpo}", "{name: grpo, advantage: greedy}", "`greedy`", "algorithm.rewards.advantage"),
     ("{name: grpo}", "{name: grpo, loss: kl_cov}", "`kl_cov`", "algorithm.rewards.loss"),
     ("{name: grpo}", "{name: grpo, off_policy: {shaping: 0.1}}", "off_policy", None),
+    (
+        "{name: grpo}",
+        "{name: grpo, kl: {coefficient: 0.1, into: reward, target: 0.05}}",
+        "`kl.target` with `into: reward`",
+        "algorithm.rewards.kl.target",
+    ),
+    (
+        "algorithm: {name: grpo}",
+        "algorithm: {rewards: {name: grpo}, demonstrations: {name: sft, mask: [tag]}}",
+        "`mask`",
+        "algorithm.demonstrations.mask",
+    ),
     ("{steps: 3}", "{steps: 3, max_staleness: 1}", "max_staleness", "schedule.max_staleness"),
     ("{steps: 3}", "{steps: 3, stream: true}", "stream", "schedule.stream"),
     ("max_new_tokens: 4}", "max_new_tokens: 4, turns: {max: 2}}", "turns", "rollout.turns"),
