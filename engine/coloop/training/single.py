@@ -177,7 +177,9 @@ class SingleBackend:
             self.model.eval()
 
     def _measure_old(self, run: "_Run", training: Training) -> None:
-        """The policy before the first of several steps, which ratios are measured against."""
+        """The policy before the first of several steps, which ratios are measured against; as it
+        writes, without dropout."""
+        self.model.eval()
         for load in run.loads:
             if not load.needs.log_probs_old:
                 continue
@@ -192,6 +194,7 @@ class SingleBackend:
                 old[rows, : log_probs.shape[1]] = log_probs
                 run.advance(len(rows))
             load.set_log_probs_old(old)
+        self.model.train()
 
     def _take_step(self, run: "_Run", number: int, step: Step, training: Training) -> None:
         for load, rows in zip(run.loads, step, strict=True):

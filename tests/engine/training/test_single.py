@@ -115,6 +115,18 @@ def test_dropout_is_drawn_from_the_seed_of_the_update(
     assert is_same(run(1), run(2))
 
 
+def test_ratios_are_measured_against_the_policy_without_dropout(
+    build_model: Build, make_load: MakeLoad, make_training: MakeTraining
+) -> None:
+    training = make_training(mini_batch=4)
+    backend = SingleBackend(build_model(attention_dropout=0.5), training)
+    load = scored_by(backend, make_load("grpo"))
+
+    metrics = backend.update([load], training, seed=0).metrics["actor"]
+
+    assert metrics["mismatch/max"] < 1e-5
+
+
 def test_an_update_leaves_the_global_generator_alone(
     build_model: Build, make_load: MakeLoad, make_training: MakeTraining
 ) -> None:
