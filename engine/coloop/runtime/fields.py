@@ -29,17 +29,16 @@ class Fields:
         self._edited: dict[str, Any] = {}
         self._cached: tuple[dict[str, Any], LoopSpec] = ({}, spec)
         self._steps_done_in: dict[str, int] = {}
-        self._spans = {
-            index: _span(anneal, entries) for index, anneal in enumerate(spec.schedule.anneal)
-        }
+        self._phase_steps: dict[str, int] = {}
+        """Steps that a phase was to have when it came last, by name."""
 
     def overrides(self, moment: Moment | None) -> dict[str, Any]:
         """Values by path at this moment; before the first step only edits and triggers count."""
         values: dict[str, Any] = {}
         if moment is not None:
             values.update(moment.phase.overrides)
-            for index, anneal in enumerate(self._spec.schedule.anneal):
-                values.update(self._annealed(index, anneal, moment))
+            for anneal in self._spec.schedule.anneal:
+                values.update(self._annealed(anneal, moment))
         values.update(self._triggered)
         values.update(self._edited)
         return values
@@ -57,6 +56,8 @@ class Fields:
         """Count the step for the anneals that go over its phase."""
         name = moment.phase.name
         self._steps_done_in[name] = self._steps_done_in.get(name, 0) + 1
+        if moment.steps_of_phase is not None:
+            self._phase_steps[name] = moment.steps_of_phase
 
     def set_by_trigger(self, values: Mapping[str, Any]) -> None:
         self._triggered.update(values)
@@ -70,28 +71,43 @@ class Fields:
         apply_overrides(self._spec, {**self._triggered, **self._edited, **values})
         self._edited.update(values)
 
-    def _annealed(self, index: int, anneal: Anneal, moment: Moment) -> dict[str, float]:
+    def _annealed(self, anneal: Anneal, moment: Moment) -> dict[str, float]:
         names = _phases_of(anneal, self._entries)
         if moment.phase.name not in names:
             return {}
         done = sum(self._steps_done_in.get(name, 0) for name in names)
-        value = anneal_value(anneal, done, self._spans[index])
+        value = anneal_value(anneal, done, self._span(anneal, moment))
         values = {anneal.path: value}
         if anneal.complement is not None:
             values[anneal.complement] = 1.0 - value
         return values
+
+    def _span(self, anneal: Anneal, moment: Moment) -> int | None:
+        """Steps over which the anneal goes, as far as they are known at this moment: a phase
+        whose steps only its sources tell counts from its beginning on."""
+        if anneal.steps is not None:
+            return anneal.steps
+        names = _phases_of(anneal, self._entries)
+        known = dict(self._phase_steps)
+        if moment.steps_of_phase is not None:
+            known[moment.phase.name] = moment.steps_of_phase
+        plans = [entry.plan for entry in self._entries if entry.plan.name in names]
+        steps = [plan.steps or known.get(plan.name) or plan.max_steps for plan in plans]
+        return sum(count for count in steps if count is not None) or None
 
     def state(self) -> dict[str, Any]:
         return {
             "triggered": self._triggered,
             "edited": self._edited,
             "steps_done_in": self._steps_done_in,
+            "phase_steps": self._phase_steps,
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self._triggered = dict(state["triggered"])
         self._edited = dict(state["edited"])
         self._steps_done_in = dict(state["steps_done_in"])
+        self._phase_steps = dict(state.get("phase_steps", {}))
 
 
 def anneal_value(anneal: Anneal, step: int, span: int | None) -> float:
@@ -99,9 +115,11 @@ def anneal_value(anneal: Anneal, step: int, span: int | None) -> float:
     steps.
 
     The first step has `from`, the last one `to`; `step` keeps `from` in the first half and `to` in
-    the second.
+    the second. Where nothing says how many steps there are, the anneal has not begun.
     """
-    length = anneal.cycle or span or 1
+    length = anneal.cycle or span
+    if length is None:
+        return anneal.from_
     place = step % length if anneal.cycle else min(step, length - 1)
     share = place / (length - 1) if length > 1 else 1.0
     low, high = anneal.from_, anneal.to
@@ -126,14 +144,3 @@ def _mix(a: float, b: float, share: float) -> float:
 
 def _phases_of(anneal: Anneal, entries: Sequence[Entry]) -> set[str]:
     return set(as_tuple(anneal.over)) if anneal.over else {entry.plan.name for entry in entries}
-
-
-def _span(anneal: Anneal, entries: Sequence[Entry]) -> int | None:
-    """Steps over which the anneal goes, where they are known."""
-    if anneal.steps is not None:
-        return anneal.steps
-    names = _phases_of(anneal, entries)
-    steps = [
-        entry.plan.steps or entry.plan.max_steps for entry in entries if entry.plan.name in names
-    ]
-    return sum(s for s in steps if s is not None) if all(s is not None for s in steps) else None

@@ -183,13 +183,16 @@ class Session(Watcher):
         self._evaluate(is_last=True)
 
     def obey(self) -> None:
-        """Triggers that fired, requests that came, the checkpoint that is due."""
+        """Triggers that fired, requests that came, the checkpoint that is due.
+
+        A checkpoint that a trigger asks for still names the triggers that come after it.
+        """
         parts = self._parts
         if self._keeper.has_best:
             self._checkpoint()
-        fired, self._fired = self._fired, []
         wants_stop = False
-        for trigger in fired:
+        while self._fired:
+            trigger = self._fired.pop(0)
             self._teller.alert("info", "trigger.fired", f"{trigger.when.metric} set off a trigger")
             self._is_whole = False
             stops, wants_checkpoint = parts.actions.obey(trigger.do, self.timeline)
@@ -363,8 +366,10 @@ class Session(Watcher):
         self._teller.alert("warning", "checkpoint.not_copied", reason)
 
     def _stop(self) -> None:
+        """Stop with everything saved, edits that were read in this step among it."""
         self._teller.stage = None
         self._teller.become(RunStateName.STOPPING)
+        self._obey_requests()
         self._keeper.write_changes(self.timeline.step)
         self._teller.become(RunStateName.STOPPED)
         raise StopRequested("the run was asked to stop")

@@ -6,7 +6,6 @@ It asks the sources how much they have left through `Sources`, and decides nothi
 stages.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -177,7 +176,8 @@ class Timeline:
 
     def _steps_of(self, plan: PhasePlan) -> int | None:
         if plan.epochs is not None and plan.epochs_of is not None:
-            return self._sources.steps_for_epochs(plan.epochs_of, plan.epochs)
+            steps = self._sources.steps_for_epochs(plan.epochs_of, plan.epochs)
+            return steps if plan.max_steps is None else min(steps, plan.max_steps)
         return plan.max_steps if plan.until else plan.steps
 
     def state(self) -> dict[str, Any]:
@@ -198,14 +198,16 @@ class Timeline:
         self.steps_of_phase = state["steps_of_phase"]
         self._must_leave = state["must_leave"]
         self._is_entered = state["is_entered"]
-        last = self.entries[-1].plan if self.entries else None
-        if self.is_over and last is not None and (last.steps or 0) > self.step_in_phase:
+        if self.is_over and self._last_has_more_steps:
             self.entry, self._is_entered = len(self.entries) - 1, True
         current = self.current
         if current is not None and self._is_entered and current.plan.steps is not None:
             self.steps_of_phase = current.plan.steps
 
-
-def steps_for_epochs(rows: int, rows_per_step: int, epochs: float) -> int:
-    """Steps that serve `rows` rows `epochs` times, `rows_per_step` at once."""
-    return max(1, math.ceil(rows * epochs / rows_per_step)) if rows else 0
+    @property
+    def _last_has_more_steps(self) -> bool:
+        """The last entry is given more steps than it was to have; one that a trigger ended before
+        is over all the same."""
+        last = self.entries[-1].plan.steps if self.entries else None
+        planned = self.step_in_phase if self.steps_of_phase is None else self.steps_of_phase
+        return last is not None and last > planned

@@ -143,6 +143,25 @@ def test_a_run_that_a_trigger_stopped_can_go_on(
     assert resumed.state is RunStateName.FINISHED
 
 
+def test_a_run_whose_last_phase_a_trigger_ended_does_not_train_on(
+    runner: Callable[..., Any], tiny: Callable[..., str], equal: Callable[..., bool]
+) -> None:
+    trigger = {
+        "in": "rl",
+        "when": {"metric": "probe.score", "above": -1.0},
+        "do": {"next_phase": True},
+    }
+    text = tiny("grpo-arithmetic", {"schedule.triggers": [trigger]})
+    ended = runner(text)
+    assert ended.manifest()["timeline"]["step"] == 4
+
+    weights = ended.weights()
+    resumed = runner(text, resume=ended)
+
+    assert resumed.manifest()["timeline"]["step"] == 4
+    assert equal(resumed.weights(), weights)
+
+
 def test_a_fork_with_more_steps_takes_them(
     runner: Callable[..., Any], tiny: Callable[..., str]
 ) -> None:

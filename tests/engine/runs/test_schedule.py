@@ -1,5 +1,6 @@
 """Time in a run: triggers, anneals, edits, repeated phases; what moves, and that it resumes."""
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -102,6 +103,26 @@ def test_a_trigger_may_refresh_reset_and_save(runner: Run, tiny: Text, equal: Eq
     told = str(state["trainer"]["optimizer"])
     assert "'step': tensor(3.)" in told
     assert "'step': tensor(6.)" not in told
+
+
+def test_a_checkpoint_of_a_trigger_keeps_the_triggers_that_come_after_it(
+    runner: Run, tiny: Text
+) -> None:
+    triggers = [
+        {"when": ONCE_WARM, "do": {"checkpoint": True}},
+        {"when": ONCE_WARM, "do": {"set": {LR: 0.5e-3}}},
+    ]
+    fired: list[list[int]] = []
+
+    def read(event: dict[str, Any], folder: Path) -> None:
+        if event["type"] == "checkpoint" and event["step"] == 3:
+            manifest = folder / event["path"] / "manifest.json"
+            fired.append(json.loads(manifest.read_text(encoding="utf-8"))["fired"])
+
+    ended = runner(watched(tiny, {}, {"schedule.triggers": triggers}), on_event=read)
+
+    assert fired == [[1]]
+    assert rates(ended) == [1e-3] * 3 + [0.5e-3] * 3
 
 
 def test_a_refresh_from_best_takes_the_best_checkpoint(
@@ -214,6 +235,20 @@ def test_an_edit_survives_a_stop(runner: Run, tiny: Text) -> None:
     resumed = runner(text, resume=stopped)
 
     assert stopped.state is RunStateName.STOPPED
+    assert rates(resumed) == [1e-3] * 2 + [2e-3] * 4
+
+
+def test_an_edit_survives_a_stop_of_the_step_in_which_it_came(runner: Run, tiny: Text) -> None:
+    text = tiny("grpo-arithmetic", {"schedule.phases": WARM, "nodes.probe.every": 100})
+    ask = edit_at(3, **{LR.replace(".", "__"): 2.0e-3})
+
+    stopped = runner(
+        text, on_event=ask, stop_at=lambda e: e["type"] == "stage.started" and e["step"] == 3
+    )
+    assert stopped.manifest()["timeline"]["step"] == 2
+    resumed = runner(text, resume=stopped)
+
+    assert [event["changes"] for event in stopped.of("edit")] == [{LR: 2.0e-3}]
     assert rates(resumed) == [1e-3] * 2 + [2e-3] * 4
 
 

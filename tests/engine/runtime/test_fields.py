@@ -133,3 +133,38 @@ def test_a_cycle_begins_anew() -> None:
     anneal = Anneal.model_validate({"path": "x", "from": 0.0, "to": 1.0, "cycle": 3})
 
     assert [anneal_value(anneal, step, None) for step in range(6)] == [0, 0.5, 1, 0, 0.5, 1]
+
+
+def in_epochs(fields: Fields, entry: Entry, steps: int, left_out: int = 0) -> list[float]:
+    """Weights of a phase's steps, whose number its source tells when it begins."""
+    weights = []
+    for step in range(1, steps + 1 - left_out):
+        now = Moment(entry=entry, step=step, step_in_phase=step, steps_of_phase=steps)
+        weights.append(fields.at(now).edges[0].weight)
+        fields.step_done(now)
+    return weights
+
+
+def test_an_anneal_goes_over_the_steps_that_passes_take() -> None:
+    spec = parse(LOOP.replace("name: two, steps: 5", "name: two, epochs: 1")).spec
+    assert spec is not None
+    entries = entries_of(spec, compile_plan(spec))
+    fields = Fields(spec, entries)
+
+    entering = Moment(entry=entries[1], step=0, step_in_phase=0, steps_of_phase=None)
+
+    assert fields.at(entering).edges[0].weight == 1.0
+    assert in_epochs(fields, entries[1], 5) == [1.0, 0.75, 0.5, 0.25, 0.0]
+
+
+def test_an_anneal_over_passes_goes_on_after_a_resume() -> None:
+    spec = parse(LOOP.replace("name: two, steps: 5", "name: two, epochs: 1")).spec
+    assert spec is not None
+    entries = entries_of(spec, compile_plan(spec))
+    fields, resumed = Fields(spec, entries), Fields(spec, entries)
+    in_epochs(fields, entries[1], 5, left_out=3)
+
+    resumed.load_state(fields.state())
+    between = Moment(entry=entries[1], step=2, step_in_phase=2, steps_of_phase=None)
+
+    assert resumed.at(between).edges[0].weight == fields.at(between).edges[0].weight == 0.5

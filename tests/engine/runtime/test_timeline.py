@@ -92,6 +92,16 @@ def test_until_ends_when_the_buffer_is_full_or_at_its_cap() -> None:
     assert seen.count("start") == 2
 
 
+def test_epochs_end_at_their_cap() -> None:
+    sources = Sources()
+    sources.full = True
+    capped = LOOP.replace("epochs: 3,", "epochs: 3, max_steps: 2,")
+
+    moments = [m for m in walk(timeline_of(capped, sources)) if m.phase.name == "pass"]
+
+    assert [(m.step_in_phase, m.steps_of_phase) for m in moments] == [(1, 2), (2, 2)] * 2
+
+
 def test_a_groups_do_acts_at_the_start_of_each_round_before_the_phases_own() -> None:
     entries = timeline(Sources()).entries
 
@@ -158,3 +168,18 @@ def test_a_finished_run_goes_on_where_a_fork_gives_its_last_phase_more_steps() -
     longer.load_state(finished.state())
 
     assert [m.step for m in walk(longer)] == [4, 5]
+
+
+def test_a_last_phase_that_a_trigger_ended_stays_over_on_resume() -> None:
+    text = LOOP[: LOOP.index("schedule:")] + "schedule: {steps: %d}\n"
+    ended = timeline_of(text % 5)
+    for moment in walk(ended):
+        if moment.step == 2:
+            ended.leave_after_this_step()
+    resumed, longer = timeline_of(text % 5), timeline_of(text % 7)
+
+    resumed.load_state(ended.state())
+    longer.load_state(ended.state())
+
+    assert list(walk(resumed)) == []
+    assert [m.step for m in walk(longer)] == [3, 4, 5, 6, 7]
