@@ -29,6 +29,13 @@ function show(panel: React.ReactNode, diagnostics: Diagnostic[] = [], loop = sma
   return store;
 }
 
+function openGroups(): void {
+  for (const name of [/^Training/, /^Optimizer/]) {
+    const group = screen.getByRole("button", { name });
+    if (group.getAttribute("aria-expanded") === "false") fireEvent.click(group);
+  }
+}
+
 describe("forms from the catalog", () => {
   beforeEach(() => usePreferences.getState().set({ level: "simple" }));
   afterEach(cleanup);
@@ -55,6 +62,31 @@ describe("forms from the catalog", () => {
     expect(store.getState().document.nodes.problems).not.toHaveProperty("rows_per_step");
   });
 
+  it("an advanced field stays while it is retyped, and goes with the form", () => {
+    const loop = smallLoop();
+    loop.nodes.actor = {
+      ...loop.nodes.actor,
+      kind: "actor",
+      training: { optimizer: { lr: 0.001, epsilon: 1e-6 } },
+    };
+    const store = show(<NodeInspector id="actor" />, [], loop);
+    openGroups();
+    const input = screen.getByLabelText("Epsilon");
+
+    fireEvent.change(input, { target: { value: "" } });
+    expect(screen.getByLabelText("Epsilon")).toBe(input);
+    fireEvent.change(input, { target: { value: "1e-7" } });
+
+    expect(store.getState().document.nodes.actor?.training).toEqual({
+      optimizer: { lr: 0.001, epsilon: 1e-7 },
+    });
+    fireEvent.change(input, { target: { value: "" } });
+    cleanup();
+    show(<NodeInspector id="actor" />);
+    openGroups();
+    expect(screen.queryByLabelText("Epsilon")).toBeNull();
+  });
+
   it("a number that is none is marked and not set", () => {
     const store = show(<NodeInspector id="problems" />);
     const input = screen.getByLabelText("Rows per step");
@@ -62,6 +94,8 @@ describe("forms from the catalog", () => {
     fireEvent.change(input, { target: { value: "3.5" } });
 
     expect(input.getAttribute("aria-invalid")).toBe("true");
+    const problem = screen.getByText(/whole number is expected/);
+    expect(input.getAttribute("aria-describedby")).toBe(problem.id);
     expect(store.getState().document.nodes.problems?.rows_per_step).toBe(8);
   });
 

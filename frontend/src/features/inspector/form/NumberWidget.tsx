@@ -19,6 +19,7 @@ export function NumberWidget({ id, label, field, value, isDisabled, onChange }: 
   const [text, setText] = useState(shown);
   const [isWrong, setWrong] = useState(false);
   const written = useRef(value);
+  const problemId = `${id}-problem`;
 
   // What was typed here stays as typed ("3e-4"); what comes from elsewhere replaces it.
   useEffect(() => {
@@ -58,6 +59,7 @@ export function NumberWidget({ id, label, field, value, isDisabled, onChange }: 
       id={id}
       aria-label={label}
       aria-invalid={isWrong || undefined}
+      aria-describedby={isWrong ? problemId : undefined}
       inputMode={field.isWhole ? "numeric" : "decimal"}
       autoComplete="off"
       className={`${WIDE_CONTROL} tabular ${field.unit ? "pr-14" : ""}`}
@@ -71,10 +73,17 @@ export function NumberWidget({ id, label, field, value, isDisabled, onChange }: 
       onKeyDown={step}
     />
   );
+  const problem = isWrong ? (
+    <span id={problemId} className="mt-1 block w-full text-error text-xs">
+      {field.isWhole
+        ? "A whole number is expected, such as 8."
+        : "A number is expected, such as 0.5 or 3e-4."}
+    </span>
+  ) : null;
   if (field.widget === "slider" && field.min !== null && field.max !== null) {
     const now = typeof value === "number" ? value : Number(field.fallback ?? field.min);
     return (
-      <span className="flex items-center gap-2">
+      <span className="flex flex-wrap items-center gap-2">
         <input
           type="range"
           aria-label={`${label}, slider`}
@@ -87,16 +96,21 @@ export function NumberWidget({ id, label, field, value, isDisabled, onChange }: 
           onChange={(event) => write(event.target.value)}
         />
         <span className="w-16 shrink-0">{input}</span>
+        {problem}
       </span>
     );
   }
-  if (!field.unit) return input;
   return (
-    <span className="relative block">
-      {input}
-      <span className="pointer-events-none absolute inset-y-0 right-2 flex max-w-12 items-center truncate text-2xs text-faint">
-        {field.unit}
+    <span className="block w-full min-w-0">
+      <span className="relative block">
+        {input}
+        {field.unit ? (
+          <span className="pointer-events-none absolute inset-y-0 right-2 flex max-w-12 items-center truncate text-2xs text-faint">
+            {field.unit}
+          </span>
+        ) : null}
       </span>
+      {problem}
     </span>
   );
 }

@@ -10,6 +10,7 @@ import { levelRank, useForm } from "./FormContext";
 import { PresetNote } from "./PresetNote";
 import { presetDefaults, presetHelp, withPreset } from "./presetDefaults";
 import { UnknownField } from "./UnknownField";
+import { useEverSet } from "./useEverSet";
 
 interface ObjectFieldsProps {
   field: Extract<Field, { shape: "object" }>;
@@ -20,13 +21,14 @@ interface ObjectFieldsProps {
 }
 
 /**
- * The properties of an object that fit the chosen level, single values first. What is set or wrong is
- * shown at every level; keys that the schema does not know are shown as they are.
+ * The properties of an object that fit the chosen level, single values first. What is wrong, set, or was
+ * set a moment ago is shown at every level; keys that the schema does not know are shown as they are.
  */
 export function ObjectFields({ field, path, value, without = [] }: ObjectFieldsProps) {
   const form = useForm();
   const catalog = useCatalog();
   const properties = withPreset(field.properties(), presetDefaults(catalog, path, value));
+  const everSet = useEverSet(value, form.level);
   const note = presetHelp(catalog, path, value);
   const defaults = defaultsOf(properties);
   const names = new Set(properties.map((property) => property.name));
@@ -43,7 +45,7 @@ export function ObjectFields({ field, path, value, without = [] }: ObjectFieldsP
 
   function isShown({ name, field: own, isRequired }: Property): boolean {
     if (without.includes(name) || own.shape === "constant") return false;
-    if (value[name] !== undefined) return true;
+    if (everSet.has(name)) return true;
     const place = joinPath([...form.base, ...path, name]);
     if (problemsAt(form.diagnostics, place, false).length > 0) return true;
     if (own.isHidden || !belongs(own, value, defaults)) return false;
