@@ -11,20 +11,34 @@ export interface StageRate {
   share: number;
 }
 
-export function stageRates(gauges: Gauges | null, node: string): StageRate[] {
-  const prefix = `${node}.`;
-  return Object.entries(gauges?.stages ?? {})
-    .filter(([name]) => name.startsWith(prefix))
-    .map(([name, gauge]) => ({
-      stage: name.slice(prefix.length),
-      rate: [
-        gauge.samples_per_second === null ? "" : formatRate(gauge.samples_per_second, "rows"),
-        gauge.tokens_per_second === null ? "" : formatRate(gauge.tokens_per_second, "tok"),
-      ]
-        .filter(Boolean)
-        .join(" · "),
-      share: gauge.share,
-    }));
+const NONE: readonly StageRate[] = [];
+const known = new WeakMap<Gauges, Map<string, StageRate[]>>();
+
+/** Worked out once for all nodes with each new set of gauges. */
+export function stageRates(gauges: Gauges | null, node: string): readonly StageRate[] {
+  if (!gauges) return NONE;
+  let byNode = known.get(gauges);
+  if (!byNode) {
+    byNode = readRates(gauges);
+    known.set(gauges, byNode);
+  }
+  return byNode.get(node) ?? NONE;
+}
+
+function readRates(gauges: Gauges): Map<string, StageRate[]> {
+  const byNode = new Map<string, StageRate[]>();
+  for (const [name, gauge] of Object.entries(gauges.stages ?? {})) {
+    const dot = name.indexOf(".");
+    const [node, stage] = [name.slice(0, dot), name.slice(dot + 1)];
+    const rates = [
+      gauge.samples_per_second === null ? "" : formatRate(gauge.samples_per_second, "rows"),
+      gauge.tokens_per_second === null ? "" : formatRate(gauge.tokens_per_second, "tok"),
+    ];
+    const list = byNode.get(node) ?? [];
+    list.push({ stage, rate: rates.filter(Boolean).join(" · "), share: gauge.share });
+    byNode.set(node, list);
+  }
+  return byNode;
 }
 
 /** The stages with a rate that take the most time, as many as there are lines for, in their order. */
