@@ -486,4 +486,26 @@ describe("keeping a loop and the server in step", () => {
     expect(state.saves).toBe(0);
     sync.stop();
   });
+
+  it("keep mine saves over theirs also where only the text was at odds", async () => {
+    const { sync, state, status, document } = setup();
+    sync.start();
+    await vi.advanceTimersByTimeAsync(1);
+    const mine = document.getState().text;
+    sync.typeText("{ broken");
+    await vi.advanceTimersByTimeAsync(500);
+    state.yaml = mine.replace('"seed":0', '"seed":77');
+    state.revision = 7;
+    sync.discardText();
+    sync.store.setState({
+      save: "conflict",
+      conflict: { ...sync.loop, yaml: state.yaml, revision: "r7" },
+    });
+
+    await sync.keepMine();
+
+    expect(status()).toBe("saved");
+    expect(state.yaml).toBe(mine);
+    sync.stop();
+  });
 });

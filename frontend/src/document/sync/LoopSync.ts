@@ -150,6 +150,7 @@ export class LoopSync {
   async keepMine(): Promise<void> {
     const { conflict } = this.store.getState();
     if (!conflict) return;
+    this.knowSaved(conflict.revision, conflict.yaml, conflict.name);
     this.store.setState({ revision: conflict.revision, conflict: null, save: "unsaved" });
     await this.flush();
   }
@@ -320,14 +321,18 @@ export class LoopSync {
   }
 
   private onSaved(revision: string, text: string, name: string): void {
-    this.savedText = text;
-    this.savedName = name;
-    this.savedRevision = revision;
+    this.knowSaved(revision, text, name);
     const save = pendingText(this.store.getState()) === null ? "saved" : "unsaved";
     const savedAt = Date.now();
     this.store.setState({ save, saveMessage: null, savedAt, revision, conflict: null });
     this.channel?.postMessage({ id: this.loop.id, revision });
     if (!this.isUnsaved()) void this.keepDraft();
+  }
+
+  private knowSaved(revision: string, text: string, name: string): void {
+    this.savedRevision = revision;
+    this.savedText = text;
+    this.savedName = name;
   }
 
   private isUnsaved(): boolean {
@@ -367,9 +372,7 @@ export class LoopSync {
   private take(theirs: Loop, label: string): void {
     if (theirs.spec === null) return;
     this.settleText(null);
-    this.savedText = theirs.yaml;
-    this.savedName = theirs.name;
-    this.savedRevision = theirs.revision;
+    this.knowSaved(theirs.revision, theirs.yaml, theirs.name);
     const before = this.document.getState().document;
     const document = this.place({ ...fromSpec(theirs.spec), name: theirs.name }, before);
     this.document.getState().dispatch(replaceDocument, { document }, { label });
