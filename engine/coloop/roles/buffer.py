@@ -10,7 +10,7 @@ the old one.
 
 import json
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -97,9 +97,15 @@ class BufferRole:
 
     def steps_for_epochs(self, epochs: float) -> int:
         """Steps that serve every row so often; no step goes over the end of a pass."""
-        rows = len(self._memory.entries)
-        per_step = self._section.rows_per_step or max(1, rows)
-        return int(epochs) * -(-rows // per_step)
+        per_step = self._section.rows_per_step or max(1, len(self._memory.entries))
+        steps = 0
+        for number in range(int(epochs)):
+            served = per_step
+            for unit in self._shuffled(number):
+                if served >= per_step:
+                    steps, served = steps + 1, 0
+                served += len(unit)
+        return steps
 
     def clear(self) -> None:
         """Let go of every row."""
@@ -164,31 +170,45 @@ class BufferRole:
         return _until(self._by_weight(units, chance), count)
 
     def _units(self, entries: Sequence[Entry]) -> list[list[Entry]]:
-        """What is drawn in one piece: a whole group where scores feed a learner, else a row."""
-        feeds = any(
-            edge.target.port == "rewards"
-            for edge in self._context.spec.graph.edges_out_of(self._node, "scores")
-        )
-        if not feeds:
+        """What is drawn, served and let go of in one piece: a whole group where scores feed a
+        learner, else a row."""
+        if not self._keeps_groups:
             return [[entry] for entry in entries]
         groups: dict[str, list[Entry]] = {}
         for entry in entries:
-            groups.setdefault(entry.row.group or entry.row.id, []).append(entry)
+            groups.setdefault(_group_of(entry), []).append(entry)
         return list(groups.values())
+
+    @property
+    def _keeps_groups(self) -> bool:
+        edges = self._context.spec.graph.edges_out_of(self._node, "scores")
+        return any(edge.target.port == "rewards" for edge in edges)
+
+    def _shuffled(self, number: int) -> list[list[Entry]]:
+        """The pieces of all rows in the order in which a pass serves them."""
+        memory = self._memory
+        units = self._units(sorted(memory.entries, key=lambda entry: entry.serial))
+        seed = derive_seed(self._context.seed, self._node, memory.iteration, number)
+        random.Random(seed).shuffle(units)
+        return units[::-1]
 
     def _next_of_pass(self, count: int) -> list[Entry]:
         memory = self._memory
         by_serial = {entry.serial: entry for entry in memory.entries}
-        drawn: list[Entry] = []
-        memory.order = [serial for serial in memory.order or () if serial in by_serial]
-        if not memory.order:
-            seed = derive_seed(self._context.seed, self._node, memory.iteration, memory.passes)
-            memory.order = sorted(by_serial)
-            random.Random(seed).shuffle(memory.order)
+        order = [serial for serial in memory.order or () if serial in by_serial]
+        if not order:
+            units = self._shuffled(memory.passes)
+            order = [entry.serial for unit in units for entry in unit][::-1]
             memory.passes += 1
-        while len(drawn) < count and memory.order:
-            drawn.append(by_serial[memory.order.pop()])
+        drawn: list[Entry] = []
+        while order and (len(drawn) < count or self._is_one(drawn[-1], by_serial[order[-1]])):
+            drawn.append(by_serial[order.pop()])
+        memory.order = order
         return drawn
+
+    def _is_one(self, entry: Entry, other: Entry) -> bool:
+        """Whether both are of one piece."""
+        return self._keeps_groups and _group_of(entry) == _group_of(other)
 
     def _by_weight(self, units: list[list[Entry]], chance: random.Random) -> Iterable[list[Entry]]:
         """Without replacement, by exponential keys (Efraimidis and Spirakis)."""
@@ -242,7 +262,10 @@ class BufferRole:
         section, memory = self._section, self._memory
         before = memory.serial
         given = {port: self._rows_at(call, port) for port in ROW_PORTS if call.tables(port)}
-        for port, rows in (given or {"rows": self._rows_at(call, "scores")}).items():
+        if not given:
+            known = self._scored_rows(call).values()
+            given = {"rows": tuple(merge_columns(rows[0], rows[1:]) for rows in known)}
+        for port, rows in given.items():
             self._take(rows, port, self._scores_of(rows, call))
         if section.clear is not None and call.step % section.clear.every == 0:
             self.clear()
@@ -255,15 +278,20 @@ class BufferRole:
     def _rows_at(self, call: Call, port: str) -> tuple[Row, ...]:
         """The rows of a port with all that scorers know of them; tokens only where the port brings
         them, as a scorer may have seen another text of the row."""
-        scored: dict[str, list[Row]] = {}
-        for table in call.tables("scores"):
-            for row in table.rows:
-                scored.setdefault(row.id, []).append(row)
+        known = self._scored_rows(call)
         return tuple(
-            replace(merge_columns(row, scored.get(row.id, ())), tokens=row.tokens)
+            replace(merge_columns(row, known.get(row.id, ())), tokens=row.tokens)
             for table in call.tables(port)
             for row in table.rows
         )
+
+    def _scored_rows(self, call: Call) -> dict[str, list[Row]]:
+        """By id, what the tables of scores say of each row."""
+        known: dict[str, list[Row]] = {}
+        for table in call.tables("scores"):
+            for row in table.rows:
+                known.setdefault(row.id, []).append(row)
+        return known
 
     def _scores_of(self, rows: Sequence[Row], call: Call) -> dict[str, tuple[str, Score]]:
         """By row id, the scorer that says something of the row, and what it says."""
@@ -307,19 +335,35 @@ class BufferRole:
         self._keep_capacity()
 
     def _keep_capacity(self) -> None:
-        """The newest `capacity` rows, of each iteration where several are kept."""
+        """The newest `capacity` rows in whole pieces, of each iteration where several are kept."""
         section, memory = self._section, self._memory
-        bucket: Callable[[Entry], int] = (
-            (lambda entry: entry.iteration) if section.keep_iterations else (lambda entry: 0)
-        )
-        held: dict[int, int] = {}
-        kept: list[Entry] = []
-        for entry in reversed(memory.entries):
-            place = bucket(entry)
-            held[place] = held.get(place, 0) + 1
-            if held[place] <= section.capacity:
-                kept.append(entry)
-        memory.entries = kept[::-1]
+        iterations: dict[int, list[Entry]] = {}
+        for entry in memory.entries:
+            bucket = entry.iteration if section.keep_iterations else 0
+            iterations.setdefault(bucket, []).append(entry)
+        kept: set[int] = set()
+        for entries in iterations.values():
+            kept.update(entry.serial for entry in self._newest(entries))
+        memory.entries = [entry for entry in memory.entries if entry.serial in kept]
+
+    def _newest(self, entries: Sequence[Entry]) -> list[Entry]:
+        """As many of the newest pieces as there is room for."""
+        capacity = self._section.capacity
+        if len(entries) <= capacity:
+            return list(entries)
+        newest: list[Entry] = []
+        for unit in reversed(self._units(entries)):
+            if len(newest) + len(unit) > capacity:
+                break
+            newest.extend(unit)
+        if not newest:
+            raise DataError(
+                f"{self._node}: a group of {len(unit)} rows does not fit into a capacity of "
+                f"{capacity}; groups stay whole, as their scores feed rewards",
+                self._node,
+                "capacity",
+            )
+        return newest
 
     # --- resume
 
@@ -361,6 +405,10 @@ class BufferRole:
             seeds=set(state["seeds"]),
             **{name: state[name] for name in names},
         )
+
+
+def _group_of(entry: Entry) -> str:
+    return entry.row.group or entry.row.id
 
 
 def _until(units: Iterable[list[Entry]], count: int) -> list[Entry]:

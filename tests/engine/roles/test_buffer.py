@@ -165,6 +165,84 @@ def test_groups_are_drawn_whole_where_their_scores_feed_rewards(
     assert all(groups.count(group) == 2 for group in groups)
 
 
+def grouped(bench: Bench, rows_of: Any, actor: Any, **fields: Any) -> Any:
+    """Groups of two that a buffer keeps whole, as its scores feed rewards."""
+    nodes = {
+        "letters": rows_of(*LETTERS, rows_per_step=2),
+        "actor": {**actor(), "algorithm": {"name": "grpo"}},
+        "brief": {"kind": "reward", "source": {"type": "builtin", "name": "length", "max": 4}},
+        "pool": {"kind": "buffer", "capacity": 99, **fields},
+    }
+    edges = [
+        "letters.rows -> actor.prompts",
+        "actor.rollouts -> brief.rollouts",
+        "brief.scores -> pool.scores",
+        "pool.scores -> actor.rewards",
+    ]
+    phases = [
+        {"name": "write", "steps": 99, "fill": ["pool"]},
+        {"name": "read", "epochs": {"of": "pool", "count": 2}, "learn": ["actor"]},
+    ]
+    return bench(nodes, edges, {"phases": phases})
+
+
+def test_a_pass_serves_whole_groups_where_their_scores_feed_rewards(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    loop = grouped(bench, rows_of, actor, rows_per_step=3)
+    for step in (1, 2, 3):
+        loop.step(step, "write")
+    pool = loop.roles["pool"]
+    pool.phase_starts(loop.plan.phase("read"), {})
+
+    steps = pool.steps_for_epochs(2)
+    served = [
+        [row.group for row in loop.give("pool.scores", step).rows] for step in range(4, 4 + steps)
+    ]
+
+    # six groups of two, at least three rows a step: two groups a step, three steps a pass
+    assert [len(groups) for groups in served] == [4] * 6
+    assert all(groups.count(group) == 2 for groups in served for group in groups)
+    for at in (0, 3):
+        once = [group for groups in served[at : at + 3] for group in groups]
+        assert len(set(once)) == 6
+        assert len(once) == 12
+
+
+def test_what_is_written_while_a_pass_lasts_waits_for_the_next(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    loop = grouped(bench, rows_of, actor, rows_per_step=2)
+    loop.step(1, "write")
+    loop.step(2, "write")
+    pool = loop.roles["pool"]
+    pool.phase_starts(loop.plan.phase("read"), {})
+    assert len(loop.give("pool.scores", 3).rows) == 2
+
+    loop.step(4, "write")
+    served = [len(loop.give("pool.scores", step).rows) for step in (5, 6, 7)]
+
+    assert served == [2, 2, 2]
+    assert pool.state()["passes"] == 1
+
+
+def test_groups_leave_a_full_buffer_whole(bench: Bench, rows_of: Any, actor: Any) -> None:
+    loop = grouped(bench, rows_of, actor, capacity=5)
+
+    for step in (1, 2, 3):
+        loop.step(step, "write")
+
+    groups = [entry["row"]["group"] for entry in loop.roles["pool"].state()["entries"]]
+    assert groups == ["letters:0.4"] * 2 + ["letters:0.5"] * 2
+
+
+def test_a_group_that_no_buffer_can_hold_is_told(bench: Bench, rows_of: Any, actor: Any) -> None:
+    loop = grouped(bench, rows_of, actor, capacity=1)
+
+    with pytest.raises(DataError, match=r"pool: a group of 2 rows .* capacity of 1"):
+        loop.step(1, "write")
+
+
 def test_its_own_rows_are_not_taken_back(bench: Bench, rows_of: Any) -> None:
     nodes = {
         "letters": rows_of(*LETTERS[:2]),
@@ -248,6 +326,64 @@ def test_as_many_rows_of_each_class(bench: Bench, rows_of: Any, actor: Any) -> N
 
     assert sorted(drawn)[:2] == ["a", "b"]
     assert len(drawn) == 4
+
+
+def test_what_each_of_several_scorers_says_is_kept(
+    bench: Bench, rows_of: Any, actor: Any, column: Any
+) -> None:
+    nodes = {
+        "letters": rows_of({"prompt": "a", "answer": "aa"}),
+        "actor": actor(),
+        "exact": {"kind": "reward", "source": {"type": "builtin", "name": "exact_match"}},
+        "brief": {"kind": "reward", "source": {"type": "builtin", "name": "length", "max": 4}},
+        "pool": {"kind": "buffer", "capacity": 9, "sample": "oldest"},
+        "policy": LEARNER,
+    }
+    edges = [
+        "letters.rows -> actor.prompts",
+        "actor.rollouts -> exact.rollouts",
+        "actor.rollouts -> brief.rollouts",
+        "actor.rollouts -> pool.rollouts",
+        "exact.scores -> pool.scores",
+        "brief.scores -> pool.scores",
+        "pool.rollouts -> policy.demonstrations",
+    ]
+    loop = bench(nodes, edges, {"steps": 9, "fill": ["pool"]})
+    loop.step(1)
+
+    table = loop.give("pool.rollouts", 2)
+
+    assert column(table, "exact") == [1.0, 0.0]
+    assert column(table, "brief") == [0.5, 0.5]
+
+
+def test_rows_that_only_scorers_bring_know_them_all(
+    bench: Bench, rows_of: Any, actor: Any, column: Any
+) -> None:
+    nodes = {
+        "letters": rows_of({"prompt": "a", "answer": "aa"}),
+        "actor": actor(),
+        "exact": {"kind": "reward", "source": {"type": "builtin", "name": "exact_match"}},
+        "brief": {"kind": "reward", "source": {"type": "builtin", "name": "length", "max": 4}},
+        "pool": {"kind": "buffer", "capacity": 9, "sample": "oldest"},
+        "policy": LEARNER,
+    }
+    edges = [
+        "letters.rows -> actor.prompts",
+        "actor.rollouts -> exact.rollouts",
+        "actor.rollouts -> brief.rollouts",
+        "exact.scores -> pool.scores",
+        "brief.scores -> pool.scores",
+        "pool.rollouts -> policy.demonstrations",
+    ]
+    loop = bench(nodes, edges, {"steps": 9, "fill": ["pool"]})
+    loop.step(1)
+
+    table = loop.give("pool.rows", 2)
+
+    assert column(table, "exact") == [1.0, 0.0]
+    assert column(table, "brief") == [0.5, 0.5]
+    assert all(row.tokens is not None for row in table.rows)
 
 
 def test_it_is_cleared_from_time_to_time(bench: Bench, rows_of: Any) -> None:
@@ -377,7 +513,7 @@ def test_numbers_at_positions_survive_a_checkpoint(bench: Bench, rows_of: Any, a
             "source": {
                 "type": "python",
                 "code": "def reward(prompts, completions, **columns):\n"
-                "    return [[0.5, None] for _ in prompts]\n",
+                "    return [[0.5] for _ in prompts]\n",
             },
         },
         "pool": {"kind": "buffer", "capacity": 9},
@@ -394,6 +530,6 @@ def test_numbers_at_positions_survive_a_checkpoint(bench: Bench, rows_of: Any, a
     new.roles["pool"].load_state(json.loads(json.dumps(old.roles["pool"].state())))
 
     table = new.give("pool.scores", 2)
-    assert list((table.scores or {}).values()) == [{0: 0.5}] * 2
-    assert [row.column("each") for row in table.rows] == [{0: 0.5}] * 2
+    assert list((table.scores or {}).values()) == [{1: 0.5}] * 2
+    assert [row.column("each") for row in table.rows] == [{1: 0.5}] * 2
     assert table.rows == old.give("pool.scores", 2).rows
