@@ -14,6 +14,7 @@ LIGHT = {
     "diagnostics",
     "events",
     "run_ids",
+    "run_log",
     "spec",
     "presets",
     "estimate",
@@ -24,6 +25,7 @@ LIGHT = {
 OURS: dict[str, set[str]] = {
     "errors": set(),
     "run_ids": set(),
+    "run_log": set(),
     "diagnostics": {"errors"},
     "events": {"errors"},
     "spec": {"errors", "diagnostics"},
@@ -43,12 +45,12 @@ OURS: dict[str, set[str]] = {
     "training": {"spec", "batch", "models", "algos", "recipes", "errors"},
     "roles": {
         *("plan", "spec", "batch", "tables", "data", "rewards", "models", "rollout", "training"),
-        *("sync", "recipes", "algos", "errors"),
+        *("sync", "recipes", "algos", "errors", "run_log"),
     },
     "cluster": {"plan", "batch", "tables", "roles", "errors"},
     "runtime": {
         *("plan", "spec", "events", "batch", "tables", "data", "recipes", "roles", "cluster"),
-        *("errors", "diagnostics", "estimate", "run_ids"),
+        *("errors", "diagnostics", "estimate", "run_ids", "run_log"),
     },
 }
 """By package, the packages of ours that it may import. `cli` may import anything."""
@@ -67,6 +69,7 @@ HEAVY = {
 OUTSIDE: dict[str, set[str]] = {
     "errors": set(),
     "run_ids": set(),
+    "run_log": set(),
     "diagnostics": {"pydantic"},
     "events": {"pydantic"},
     "spec": {"pydantic", "pydantic_core", "ruamel"},

@@ -35,6 +35,7 @@ from coloop.roles.messages import (
 )
 from coloop.roles.tokens import Encoder
 from coloop.rollout.protocol import GenerationRequest
+from coloop.run_log import log_into
 from coloop.spec.algorithm import node_algorithms, resolve_algorithm
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of
@@ -55,6 +56,9 @@ class HostSettings:
     seed: int
     threads: int
     device: str = "cpu"
+    log: Path | None = None
+    """The run's log, for a host in a process of its own; it is left alone where its folder cannot
+    be seen from there."""
 
 
 def gpus_here() -> int:
@@ -66,6 +70,8 @@ class PoolHost:
     """See the module."""
 
     def __init__(self, settings: HostSettings) -> None:
+        if settings.log is not None and settings.log.parent.is_dir():
+            log_into(settings.log)
         self._settings = settings
         self._spec = settings.spec
         self._holders: dict[str, Holder] = {}

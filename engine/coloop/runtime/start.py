@@ -31,6 +31,7 @@ from coloop.roles.evaluate import EvaluateRole
 from coloop.roles.host import HostSettings
 from coloop.roles.protocol import Context, Role
 from coloop.run_ids import new_run_id
+from coloop.run_log import LOG_FILE, log_into
 from coloop.runtime.actions import Actions
 from coloop.runtime.checkpoint import Checkpoints
 from coloop.runtime.control import Control
@@ -55,7 +56,6 @@ logger = logging.getLogger(__name__)
 
 SPEC_FILE = "spec.yaml"
 PLAN_FILE = "plan.json"
-LOG_FILE = "engine.log"
 CHECKPOINTS = "checkpoints"
 
 
@@ -110,7 +110,7 @@ def run(request: RunRequest) -> RunResult:
 
 
 def _run(request: RunRequest, plan: Plan, folder: Path, recorder: Recorder) -> RunResult:
-    log = _log_into(folder)
+    log = log_into(folder / LOG_FILE)
     control = Control(folder)
     recorder.record(RunStateEvent(state=RunStateName.STARTING))
     for diagnostic in request.warnings:
@@ -126,7 +126,7 @@ def _run(request: RunRequest, plan: Plan, folder: Path, recorder: Recorder) -> R
     state = RunStateName.FINISHED
     try:
         with control.signals():
-            cluster = _cluster(request, plan, folder.name)
+            cluster = _cluster(request, plan, folder)
             cluster.start()
             session = build_session(request, plan, cluster, recorder, control, folder)
             run_loop(session)
@@ -294,7 +294,7 @@ def default_threads() -> int:
     return max(1, (os.cpu_count() or 1) - 1)
 
 
-def _cluster(request: RunRequest, plan: Plan, run_id: str) -> Cluster:
+def _cluster(request: RunRequest, plan: Plan, folder: Path) -> Cluster:
     threads = request.threads or default_threads()
     settings: Mapping[str, HostSettings] = {
         pool.name: HostSettings(
@@ -304,6 +304,7 @@ def _cluster(request: RunRequest, plan: Plan, run_id: str) -> Cluster:
             seed=request.spec.run.seed,
             threads=max(1, threads // max(1, len(plan.pools) * pool.workers)),
             device="cuda" if pool.gpus else "cpu",
+            log=(folder / LOG_FILE).resolve() if request.cluster == "ray" else None,
         )
         for pool in plan.pools
     }
@@ -312,15 +313,8 @@ def _cluster(request: RunRequest, plan: Plan, run_id: str) -> Cluster:
     from coloop.cluster.ray_cluster import RayCluster
 
     return RayCluster(
-        plan, settings, address=request.address, run_id=run_id, deadlines=request.deadlines
+        plan, settings, address=request.address, run_id=folder.name, deadlines=request.deadlines
     )
-
-
-def _log_into(folder: Path) -> logging.Handler:
-    handler = logging.FileHandler(folder / LOG_FILE, encoding="utf-8")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    logging.getLogger("coloop").addHandler(handler)
-    return handler
 
 
 def _error_of(failure: BaseException, session: Session | None) -> RunError:

@@ -1,5 +1,6 @@
 """What every cluster promises: the same roles, in this process or on Ray."""
 
+import logging
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -206,6 +207,20 @@ def test_a_call_without_progress_is_named_after_its_deadline(
         built.call("main", "version", "actor")
 
     built.close()
+
+
+def test_a_host_adds_what_it_logs_to_the_log_of_its_run(tmp_path: Path) -> None:
+    spec = parse(LOOP).spec
+    assert spec is not None
+    log = tmp_path / "engine.log"
+
+    PoolHost(HostSettings(spec=spec, weights=(), root=tmp_path, seed=0, threads=1, log=log))
+    logging.getLogger("coloop.rollout").warning("the cache is small")
+
+    try:
+        assert "WARNING coloop.rollout: the cache is small" in log.read_text(encoding="utf-8")
+    finally:
+        logging.getLogger("coloop").handlers.pop().close()
 
 
 @pytest.mark.ray
