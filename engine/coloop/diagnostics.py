@@ -310,6 +310,8 @@ CODES: dict[str, str] = {
     "lineage.positions": "Numbers at steps go to rows whose text has other steps.",
     "lineage.gather_without_ancestor": "Rows are to be gathered by a node from whose rows they "
     "do not descend.",
+    "lineage.rows_meet": "The same rows come twice with different texts where a row counts once.",
+    "lineage.scores_meet": "Several scorers score the rows of a buffer whose scores are read.",
     # What the compiler and a run say.
     "run.not_yet_runnable": "The loop is valid, but a part of it is drawn and checked only; this "
     "version cannot run it.",

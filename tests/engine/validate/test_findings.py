@@ -77,6 +77,23 @@ def test_an_ambiguous_name_is_told_with_its_exact_names(finding: Finding) -> Non
     assert "`tens.prompt`" in found.hint
 
 
+SAME_ROWS = [
+    ("set", "nodes.first", {"kind": "filter", "keep": [{"rule": "length", "max": 4}]}),
+    ("set", "nodes.second", {"kind": "filter", "keep": [{"rule": "length", "min": 4}]}),
+    ("add", "actor.rollouts -> first.rollouts"),
+    ("add", "actor.rollouts -> second.rollouts"),
+    ("cut", "actor.rollouts -> start.rollouts"),
+    ("add", "first.rollouts -> start.rollouts"),
+    ("add", "second.rollouts -> start.rollouts"),
+]
+
+
+def test_the_same_rows_may_come_on_two_ways_with_one_text(check: Callable[..., Report]) -> None:
+    codes = [one.code for one in check("grpo", *SAME_ROWS).diagnostics]
+
+    assert codes == []
+
+
 def test_strict_makes_errors_of_warnings(check: Callable[..., Report]) -> None:
     change = ("del", "schedule.phases.0.max_steps")
 
