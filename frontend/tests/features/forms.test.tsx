@@ -29,8 +29,8 @@ function show(panel: React.ReactNode, diagnostics: Diagnostic[] = [], loop = sma
   return store;
 }
 
-function openGroups(): void {
-  for (const name of [/^Training/, /^Optimizer/]) {
+function openGroups(...names: RegExp[]): void {
+  for (const name of names) {
     const group = screen.getByRole("button", { name });
     if (group.getAttribute("aria-expanded") === "false") fireEvent.click(group);
   }
@@ -70,7 +70,7 @@ describe("forms from the catalog", () => {
       training: { optimizer: { lr: 0.001, epsilon: 1e-6 } },
     };
     const store = show(<NodeInspector id="actor" />, [], loop);
-    openGroups();
+    openGroups(/^Training/, /^Optimizer/);
     const input = screen.getByLabelText("Epsilon");
 
     fireEvent.change(input, { target: { value: "" } });
@@ -83,8 +83,35 @@ describe("forms from the catalog", () => {
     fireEvent.change(input, { target: { value: "" } });
     cleanup();
     show(<NodeInspector id="actor" />);
-    openGroups();
+    openGroups(/^Training/, /^Optimizer/);
     expect(screen.queryByLabelText("Epsilon")).toBeNull();
+  });
+
+  it("a group that may be off stays on while its only field is retyped", () => {
+    const loop = smallLoop();
+    loop.nodes.actor = { ...loop.nodes.actor, kind: "actor" };
+    loop.nodes.actor.model = { type: "pretrained", path: "x", lora: { rank: 8 } };
+    const model = () => store.getState().document.nodes.actor?.model;
+    const store = show(<NodeInspector id="actor" />, [], loop);
+    openGroups(/^Model/, /^Lora/);
+
+    const input = screen.getByLabelText("Rank");
+    fireEvent.change(input, { target: { value: "" } });
+    expect(model()).toMatchObject({ lora: {} });
+    fireEvent.change(screen.getByLabelText("Rank"), { target: { value: "16" } });
+
+    expect(screen.getByLabelText("Rank")).toBe(input);
+    expect(model()).toMatchObject({ lora: { rank: 16 } });
+  });
+
+  it("a phase stays while its only field is retyped", () => {
+    const loop = smallLoop();
+    loop.rest.schedule = { phases: [{ steps: 5 }] };
+    const store = show(<PhaseInspector at={[0]} />, [], loop);
+
+    fireEvent.change(screen.getByLabelText("Steps"), { target: { value: "" } });
+
+    expect(store.getState().document.rest.schedule).toEqual({ phases: [{}] });
   });
 
   it("a number that is none is marked and not set", () => {

@@ -7,14 +7,16 @@ interface SetEdgeOption {
   key: string;
   path: Path;
   value: Json | undefined;
+  /** How many keys of the path stay, empty or not, when a value below them is removed. */
+  keep?: number;
 }
 
 export const setEdgeOption = defineCommand<SetEdgeOption>(
   "Change connection",
-  (draft, { key, path, value }) => {
+  (draft, { key, path, value, keep }) => {
     const edge = draft.edges[edgeIndex(draft, key)];
     if (!edge) return;
-    if (value === undefined) removePath(edge, path);
+    if (value === undefined) removePath(edge, path, keep);
     else writePath(edge, path, value);
   },
 );

@@ -7,11 +7,16 @@ interface SetField {
   path: Path;
   /** `undefined` puts the field back to its default. */
   value: Json | undefined;
+  /** How many keys of the path stay, empty or not, when a value below them is removed. */
+  keep?: number;
 }
 
-export const setField = defineCommand<SetField>("Change field", (draft, { node, path, value }) => {
-  const data = draft.nodes[node];
-  if (!data) return;
-  if (value === undefined) removePath(data, path);
-  else writePath(data, path, value);
-});
+export const setField = defineCommand<SetField>(
+  "Change field",
+  (draft, { node, path, value, keep }) => {
+    const data = draft.nodes[node];
+    if (!data) return;
+    if (value === undefined) removePath(data, path, keep);
+    else writePath(data, path, value);
+  },
+);

@@ -6,11 +6,16 @@ import { findPlace } from "../place";
 interface SetValue {
   path: Path;
   value: Json | undefined;
+  /** How many keys of the path stay, empty or not, when a value below them is removed. */
+  keep?: number;
 }
 
 /** Any value of the loop by its path; `undefined` removes it. */
-export const setValue = defineCommand<SetValue>("Change setting", (draft, { path, value }) => {
-  const place = findPlace(draft, path);
-  if (value === undefined) removePath(place.root, place.path);
-  else writePath(place.root, place.path, value);
-});
+export const setValue = defineCommand<SetValue>(
+  "Change setting",
+  (draft, { path, value, keep }) => {
+    const place = findPlace(draft, path);
+    if (value === undefined) removePath(place.root, place.path, keep);
+    else writePath(place.root, place.path, value);
+  },
+);

@@ -13,7 +13,7 @@ import { useSelection } from "@/session/selection";
 import { IconButton } from "@/ui/IconButton";
 import { RichText } from "@/ui/RichText";
 import { FieldProblems } from "./form/FieldProblems";
-import { FormContext } from "./form/FormContext";
+import { FormContext, type FormSettings } from "./form/FormContext";
 import { ObjectFields } from "./form/ObjectFields";
 import { InspectorHeader } from "./InspectorHeader";
 import { noteEdit } from "./noteEdit";
@@ -33,18 +33,18 @@ export function EdgeInspector({ edgeKey }: { edgeKey: string }) {
     edge ? outputPort(catalog, state.document, portRef(edge.from))?.type : undefined,
   );
   const shared = useValueForm(["edges", edge?.id ?? index]);
-  const form = useMemo(
+  const form = useMemo<FormSettings>(
     () => ({
       ...shared,
       // Diagnostics count edges; paths of edits may use their ids.
       base: ["edges", index],
-      write: (path: readonly (string | number)[], value: Parameters<typeof shared.write>[1]) => {
+      write: (path, value, keep = 0) => {
         const full = joinPath(["edges", edge?.id ?? index, ...path]);
         store
           .getState()
           .dispatch(
             setEdgeOption,
-            { key: edgeKey, path, value },
+            { key: edgeKey, path, value, keep },
             { group: full, isHotEdit: runId !== null },
           );
         if (runId) noteEdit({ catalog, store }, full, value);

@@ -25,11 +25,15 @@ export function useNodeForm(node: string): FormSettings {
       base: [],
       diagnostics,
       ...locks,
-      write: (path, value) => {
+      write: (path, value, keep = 0) => {
         const full = joinPath(["nodes", node, ...path]);
         store
           .getState()
-          .dispatch(setField, { node, path, value }, { group: full, isHotEdit: runId !== null });
+          .dispatch(
+            setField,
+            { node, path, value, keep },
+            { group: full, isHotEdit: runId !== null },
+          );
         if (runId) noteEdit({ catalog, store }, full, value);
       },
     }),

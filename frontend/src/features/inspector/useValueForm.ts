@@ -18,19 +18,21 @@ export function useValueForm(base: Path): FormSettings {
   return useMemo(() => {
     const at =
       key === "" ? [] : key.split(".").map((part) => (/^\d+$/.test(part) ? Number(part) : part));
+    // An entry of a list is removed by its own button, not with its last field.
+    const ownKeys = typeof at.at(-1) === "number" ? at.length : 0;
     return {
       level,
       levels: catalog.levels,
       base: at,
       diagnostics,
       ...locks,
-      write: (path, value) => {
+      write: (path, value, keep = 0) => {
         const full = [...at, ...path];
         store
           .getState()
           .dispatch(
             setValue,
-            { path: full, value },
+            { path: full, value, keep: keep > 0 ? at.length + keep : ownKeys },
             { group: joinPath(full), isHotEdit: runId !== null },
           );
         if (runId) noteEdit({ catalog, store }, joinPath(full), value);

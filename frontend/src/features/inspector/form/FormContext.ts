@@ -13,7 +13,8 @@ export interface FormSettings {
   isLocked: (field: Field) => boolean;
   /** Why a locked field is locked. */
   lockReason: string | null;
-  write: (path: Path, value: Json | undefined) => void;
+  /** Writes or, with `undefined`, removes a value; the first `keep` keys of its path stay, empty or not. */
+  write: (path: Path, value: Json | undefined, keep?: number) => void;
 }
 
 export const FormContext = createContext<FormSettings | null>(null);

@@ -1,10 +1,11 @@
 import { Plus } from "lucide-react";
+import { useMemo } from "react";
 import { isObject } from "@/lib/paths";
 import { Button } from "@/ui/Button";
 import type { Field } from "../schema";
 import { emptyValue } from "../shapes";
 import type { AnyFieldProps } from "./AnyField";
-import { useForm } from "./FormContext";
+import { FormContext, type FormSettings, useForm } from "./FormContext";
 import { Group } from "./Group";
 import { ObjectFields } from "./ObjectFields";
 
@@ -15,10 +16,12 @@ interface GroupFieldProps extends AnyFieldProps {
 /** An object: its properties in a group, or a button where it is off until asked for. */
 export function GroupField({ field, path, value, isRequired }: GroupFieldProps) {
   const form = useForm();
-  const isOff =
-    (value === undefined || value === null) &&
-    field.isNullable &&
-    (field.fallback ?? null) === null;
+  const canBeOff = field.isNullable && (field.fallback ?? null) === null;
+  const isOff = canBeOff && (value === undefined || value === null);
+  const inside = useMemo(
+    () => (canBeOff ? keeping(form, path.length) : form),
+    [form, canBeOff, path.length],
+  );
   return (
     <Group
       field={field}
@@ -44,8 +47,18 @@ export function GroupField({ field, path, value, isRequired }: GroupFieldProps) 
       {isOff ? (
         <p className="py-1 text-faint text-xs">{field.help || "Not set."}</p>
       ) : (
-        <ObjectFields field={field} path={path} value={isObject(value) ? value : {}} />
+        <FormContext value={inside}>
+          <ObjectFields field={field} path={path} value={isObject(value) ? value : {}} />
+        </FormContext>
       )}
     </Group>
   );
+}
+
+/** The form for the inside of a group that is not switched off by emptying its last field. */
+function keeping(form: FormSettings, keys: number): FormSettings {
+  return {
+    ...form,
+    write: (path, value, keep = 0) => form.write(path, value, Math.max(keep, keys)),
+  };
 }
