@@ -16,10 +16,14 @@ from coloop.roles.filter import FilterRole
 from coloop.roles.messages import LearnItem
 from coloop.roles.protocol import Call, Input, Outcome, Role
 from coloop.spec.graph import Edge
+from coloop.spec.lineage.inputs import PAIRS_INPUTS, ROW_INPUTS
 from coloop.tables import Table
 from coloop.tables.table import concat_tables
 
 Tables = dict[tuple[str, str], Table]
+
+ROW_PORTS = frozenset().union(*ROW_INPUTS.values(), *PAIRS_INPUTS.values())
+"""Inputs whose rows a node works on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,19 +117,20 @@ class Executor:
         """Repeat the slice until its filter has enough, adding to the tables of each port."""
         role = self._roles[refill.filter]
         assert isinstance(role, FilterRole)
+        entries = self._entries(refill, stages)
         before = dict(unrolled.tables)
         first_pass = 0
         has_enough = False
         for turn in range(1, refill.max_rounds + 1):
             given = dict(before)
             if turn > 1 and refill.only_lacking:
-                self._keep_lacking(refill, given, unrolled)
+                _keep_lacking(refill, entries, given, unrolled)
             fresh = Unrolled(tables=given)
             salt = f"{situation.salt}refill-{turn}" if turn > 1 else situation.salt
             for stage in stages:
                 self._one(stage, replace(situation, salt=salt, turn=turn), fresh)
             if turn == 1:
-                first_pass = self._input_rows(refill, fresh)
+                first_pass = _input_rows(refill, entries, fresh)
             for key, table in fresh.tables.items():
                 if key not in before:
                     known = unrolled.tables.get(key)
@@ -142,29 +147,11 @@ class Executor:
                 "the step goes on with what there is",
             )
 
-    def _input_rows(self, refill: Refill, unrolled: Unrolled) -> int:
-        """Rows at the input of the slice's source; of a dataset or buffer, what it gave."""
-        edges = [e for e in self._edges.values() if e.target.node == refill.source]
-        tables = [unrolled.tables.get((e.source.node, e.source.port)) for e in edges]
-        given = [table for table in tables if table is not None]
-        if not given:
-            given = [t for (node, _), t in unrolled.tables.items() if node == refill.source][:1]
-        return sum(len(table.rows) for table in given)
-
-    def _keep_lacking(self, refill: Refill, given: Tables, unrolled: Unrolled) -> None:
-        """Only rows at the source's input from which nothing has been kept yet go round again."""
-        kept = {
-            ancestor
-            for (node, _), table in unrolled.tables.items()
-            if node == refill.filter
-            for row in table.rows
-            for ancestor in row.trail
-        }
-        for edge in self._edges.values():
-            key = (edge.source.node, edge.source.port)
-            if edge.target.node == refill.source and key in given:
-                rows = given[key].rows
-                given[key] = given[key].restricted_to(r.id for r in rows if r.id not in kept)
+    def _entries(self, refill: Refill, stages: Sequence[Stage]) -> list[tuple[str, str]]:
+        """Where the rows come from on which the slice's source works, as (node, port); what it
+        learns from, calls or is scored by is no input of the slice."""
+        edges = [self._edges[key] for s in stages if s.node == refill.source for key in s.edges]
+        return [(e.source.node, e.source.port) for e in edges if e.target.port in ROW_PORTS]
 
     def _one(self, stage: Stage, situation: Situation, unrolled: Unrolled) -> None:
         role = (
@@ -209,3 +196,30 @@ class Executor:
             temperature=situation.temperatures.get(stage.node),
             is_probe=situation.is_probe,
         )
+
+
+def _input_rows(refill: Refill, entries: Sequence[tuple[str, str]], unrolled: Unrolled) -> int:
+    """Rows at the input of the slice's source; of a dataset or buffer, what it gave."""
+    given = [unrolled.tables[key] for key in entries if key in unrolled.tables]
+    if not given:
+        given = [t for (node, _), t in unrolled.tables.items() if node == refill.source][:1]
+    return sum(len(table.rows) for table in given)
+
+
+def _keep_lacking(
+    refill: Refill, entries: Sequence[tuple[str, str]], given: Tables, unrolled: Unrolled
+) -> None:
+    """Only rows at the source's input from which nothing has been kept yet go round again; a greedy
+    extra is not what is waited for."""
+    kept = {
+        ancestor
+        for (node, _), table in unrolled.tables.items()
+        if node == refill.filter
+        for row in table.rows
+        if not row.is_greedy
+        for ancestor in row.trail
+    }
+    for key in entries:
+        if key in given:
+            rows = given[key].rows
+            given[key] = given[key].restricted_to(row.id for row in rows if row.id not in kept)

@@ -144,6 +144,53 @@ def test_a_pass_from_the_writer_on_makes_new_rows_with_their_own_scores(
     ]
 
 
+def test_what_a_writer_learns_from_is_not_waited_for(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    fill = {"groups": "all", "from": "actor", "max_rounds": 5}
+    nodes, edges = sampled(rows_of, actor, fill)
+    nodes["gold"] = rows_of({"prompt": "a", "target": "x"})
+    nodes["actor"]["algorithm"] = {
+        "rewards": {"name": "reinforce", "advantage": "none"},
+        "demonstrations": {"name": "sft"},
+    }
+    phases = [{"name": "both", "steps": 9, "learn": ["actor.rewards", "actor.demonstrations"]}]
+    loop = bench(nodes, [*edges, "gold.rows -> actor.demonstrations"], {"phases": phases})
+    loop.hosts.write = Trying({"a": 2, "b": 1})
+    passes = []
+    loop.stage_started = lambda stage, situation: (
+        passes.append(situation.turn) if stage.name == "actor.generate" else None
+    )
+
+    unrolled = loop.step()
+
+    assert set(kept(unrolled)) == {"a", "b"}
+    assert passes == [1, 2]
+    assert loop.alerts == []
+
+
+def test_a_greedy_row_that_is_kept_does_not_fill_its_group(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    fill = {"groups": "all", "from": "actor", "max_rounds": 3}
+    nodes, edges = sampled(rows_of, actor, fill, per_step=1)
+    nodes["actor"]["rollout"] = {"completions_per_prompt": 1, "greedy_extra": True}
+    nodes["keep"]["keep"] = [{"rule": "score", "min": 0.0}]
+    loop = bench(nodes, edges)
+    tries = []
+    loop.hosts.write = lambda prompt, k: (
+        "A"
+        if loop.hosts.samplings[-1].temperature == 0 or tries.append(prompt) or tries[2:]
+        else "Z"
+    )
+
+    unrolled = loop.step()
+
+    assert tries == ["a", "a", "a"]
+    assert len([row for row in unrolled.tables["keep", "rollouts"].rows if not row.is_greedy]) == 1
+    assert loop.alerts == []
+
+
 def test_places_of_later_rows_come_after_those_of_the_first(
     bench: Bench, rows_of: Any, actor: Any
 ) -> None:
