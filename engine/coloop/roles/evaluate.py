@@ -5,13 +5,16 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from coloop.data.metrics import Group, measure, read_metric
-from coloop.roles.inputs import deliver
+from coloop.roles.inputs import deliver, joined_rows, only_delivered
 from coloop.roles.messages import LearnOrder, Load
 from coloop.roles.protocol import Call, Context, Input, Outcome, Stateless
 from coloop.roles.seeds import derive_seed
 from coloop.roles.teaching import teaching_items
 from coloop.spec.nodes import EvaluateNode
 from coloop.tables import Row, concat_rows
+
+GRADERS = ("scores", "selectors", "labels")
+"""Ports whose rows are graded where no rollouts come in, the first that brings some."""
 
 PORT_METRICS = {"pair_accuracy": "accuracy"}
 """Metrics of `of` whose name among a learner's metrics is another one."""
@@ -44,23 +47,37 @@ class EvaluateRole(Stateless):
             for name in self._section.metrics
             if of_k is None or (read_metric(name).k is not None) is of_k
         ]
-        given = call.inputs.get("scores", ())
         if not names:
             return {}
+        given = call.inputs.get("scores", ())
         if not given:
             rows = concat_rows(call.tables("rollouts"))
-            return self._measured(names, rows, None, call) if rows else {}
+            return self._measured(names, rows, {}, call) if rows else {}
         found: dict[str, float] = {}
         for one in given:
-            values = self._measured(names, one.table.rows, one, call)
+            rows = self._graded_rows(call, one)
+            scores = deliver(self._context, rows, one)
+            values = self._measured(names, only_delivered(rows, [scores]), scores.values, call)
             prefix = f"{one.edge.source.node}." if len(given) > 1 else ""
             found |= {f"{prefix}{name}": value for name, value in values.items()}
         return found
 
+    def _graded_rows(self, call: Call, scored: Input) -> tuple[Row, ...]:
+        """The rollouts that come in; without any, the scored rows themselves, and for scores with
+        an `aggregate` whatever rows others score."""
+        if call.tables("rollouts"):
+            return joined_rows(self._node, self._context, call, ("rollouts",))
+        if scored.edge.aggregate is not None:
+            for port in GRADERS:
+                others = call.inputs.get(port, ())
+                tables = [one.table for one in others if one.edge.aggregate is None]
+                if tables:
+                    return concat_rows(tables)
+        return scored.table.rows
+
     def _measured(
-        self, names: Sequence[str], rows: Sequence[Row], scored: Input | None, call: Call
+        self, names: Sequence[str], rows: Sequence[Row], scores: Mapping[str, Any], call: Call
     ) -> dict[str, float]:
-        scores = (scored.table.scores or {}) if scored is not None else {}
         selectors = self._others(call, "selectors", rows)
         labels = self._others(call, "labels", rows)
         problems: dict[Hashable, list[Row]] = {}
@@ -72,7 +89,7 @@ class EvaluateRole(Stateless):
                 answers=[str(row.columns.get("completion") or "") for row in members],
                 selectors=[_number(selectors.get(row.id)) for row in members],
                 labels=[_number(labels.get(row.id)) for row in members],
-                lengths=[len(row.tokens.token_ids) for row in members if row.tokens],
+                lengths=[length for row in members if (length := _tokens_of(row)) is not None],
                 gold=_text(members[0].columns.get("answer")),
             )
             for members in problems.values()
@@ -112,6 +129,14 @@ class EvaluateRole(Stateless):
 def problem_of(row: Row) -> Hashable:
     """The row from which everything that was written for one problem descends."""
     return max(row.trail, key=lambda ancestor: len(row.trail[ancestor]))
+
+
+def _tokens_of(row: Row) -> int | None:
+    """Tokens that its writer drew, also where a template has rewritten the text since."""
+    if row.tokens is not None:
+        return len(row.tokens.token_ids)
+    length = row.columns.get("length") if row.writer is not None else None
+    return length if isinstance(length, int) else None
 
 
 def _number(score: Any) -> float | None:

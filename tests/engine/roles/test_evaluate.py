@@ -72,6 +72,70 @@ def test_several_scorers_have_metrics_of_their_own(bench: Bench, rows_of: Any, a
     assert bench(nodes, edges).probe("probe") == {"mark.score": 1.0, "brief.score": 0.5}
 
 
+def judged(rows_of: Any, actor: Any, **fields: Any) -> tuple[Any, Any]:
+    """Three readings of every answer, of which the first says yes to the answers that end in a."""
+    nodes, edges = probed(rows_of, actor, **fields)
+    nodes["ask"] = {"kind": "template", "text": "{{ completion }}"}
+    nodes["reader"] = {**actor(), "rollout": {"completions_per_prompt": 2}}
+    nodes["mark"] = {
+        "kind": "reward",
+        "source": {
+            "type": "python",
+            "code": "def reward(prompts, completions, **columns):\n"
+            "    return [float(c[-2:] == 'aa') for c in completions]\n",
+        },
+    }
+    edges = [
+        "sums.rows -> actor.prompts",
+        "actor.rollouts -> ask.rows",
+        "ask.rows -> reader.prompts",
+        "reader.rollouts -> mark.rollouts",
+        "held_out.rows -> probe.rows",
+        {"from": "mark.scores", "to": "probe.scores", "aggregate": "max"},
+    ]
+    nodes["actor"] = actor()
+    return nodes, edges
+
+
+def test_scores_rise_to_the_rollouts_that_are_graded(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    nodes, edges = judged(rows_of, actor, samples=2, metrics=["accuracy", "pass@2", "tokens"])
+    loop = bench(nodes, [*edges, "actor.rollouts -> probe.rollouts"])
+
+    # of two answers the one in `a` gets a reading in `aa`: half is right, each pair holds a right
+    # one; readings are one sign longer than answers, which are two
+    assert loop.probe("probe") == {"accuracy": 0.5, "pass@2": 1.0, "tokens": 2.0}
+
+
+def test_scores_rise_to_the_rows_that_another_scorer_graded(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    nodes, edges = judged(rows_of, actor, samples=2, metrics=["score"])
+    nodes["brief"] = {"kind": "reward", "source": {"type": "builtin", "name": "length", "max": 4}}
+    edges += ["actor.rollouts -> brief.rollouts", "brief.scores -> probe.scores"]
+
+    assert bench(nodes, edges).probe("probe") == {"mark.score": 0.5, "brief.score": 0.5}
+
+
+def test_only_the_rollouts_that_come_in_are_graded(bench: Bench, rows_of: Any, actor: Any) -> None:
+    nodes, edges = probed(rows_of, actor, samples=2, metrics=["score"])
+    nodes["few"] = {"kind": "filter", "keep": [{"rule": "regex", "pattern": "a$"}]}
+    edges += ["actor.rollouts -> few.rollouts", "few.rollouts -> probe.rollouts"]
+
+    assert bench(nodes, edges).probe("probe") == {"score": 1.0}
+
+
+def test_texts_that_pass_a_template_keep_the_length_that_was_drawn(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    nodes, edges = probed(rows_of, actor, greedy=True, metrics=["tokens"])
+    nodes["neat"] = {"kind": "template", "columns": {"completion": "{{ completion | trim }}"}}
+    edges = [edges[0], "actor.rollouts -> neat.rows", "neat.rows -> mark.rows", *edges[2:]]
+
+    assert bench(nodes, edges).probe("probe") == {"tokens": 2.0}
+
+
 def test_selectors_choose_among_the_samples(bench: Bench, rows_of: Any, actor: Any) -> None:
     nodes, edges = probed(rows_of, actor, samples=4, metrics=["best_of@4", "majority@4"])
     nodes["brief"] = {"kind": "reward", "source": {"type": "builtin", "name": "length", "max": 9}}
