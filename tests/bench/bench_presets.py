@@ -17,11 +17,14 @@ class Case:
     """The phase whose rise is shown; None where there is only one."""
     node: str
     metric: str = "accuracy"
+    start: float | None = None
+    """Where the phase begins by definition; None: the reading before it."""
 
 
 CASES = (
     Case(loop="sft-arithmetic", phase=None, node="probe"),
-    Case(loop="dpo-from-file", phase="prefer", node="fit", metric="pair_accuracy"),
+    # The reference becomes the policy as the phase begins: no margin, half of it above zero.
+    Case(loop="dpo-from-file", phase="prefer", node="fit", metric="pair_accuracy", start=0.5),
     Case(loop="dpo-from-file", phase="prefer", node="probe"),
     Case(loop="grpo-from-file", phase="rl", node="progress"),
     Case(loop="grpo-two-rewards", phase="rl", node="probe"),
@@ -73,6 +76,8 @@ def run() -> Result:
 
 
 def _start(case: Case, found: Run) -> float:
+    if case.start is not None:
+        return case.start
     if case.phase is None:
         return found.curve(case.node, case.metric)[0].value
     return found.at_start_of(case.phase, case.node, case.metric)
