@@ -27,6 +27,19 @@ WATCH = """() => {
     requestAnimationFrame(look);
 }"""
 
+IN_SIGHT = """() => {
+    const canvas = document.querySelector("main").getBoundingClientRect();
+    const nodes = [...document.querySelectorAll("article")];
+    for (const [index, node] of nodes.entries()) {
+        const box = node.getBoundingClientRect();
+        const x = box.x + box.width / 2, y = box.y + box.height / 8;
+        const isInside = x > canvas.x + 50 && x < canvas.right - 150
+            && y > canvas.y + 100 && y < canvas.bottom - 150;
+        if (isInside && node.contains(document.elementFromPoint(x, y))) return [index, x, y];
+    }
+}"""
+"""A node of which the head can be taken hold of: its number, and where."""
+
 
 def run() -> Result:
     found = shutil.which(next(filter(shutil.which, BROWSERS), ""))
@@ -138,14 +151,12 @@ def _zoom(page: Page) -> None:
 
 
 def _drag(page: Page) -> None:
-    box = page.get_by_role("article").nth(40).bounding_box()
-    assert box is not None
-    x, y = box["x"] + box["width"] / 2, box["y"] + min(8.0, box["height"] / 4)
+    index, x, y = page.evaluate(IN_SIGHT)
     page.mouse.move(x, y)
     page.mouse.down()
     for step in range(MOVES):
         page.mouse.move(x + 2 * step, y + step)
     page.mouse.up()
-    moved = page.get_by_role("article").nth(40).bounding_box()
+    moved = page.get_by_role("article").nth(index).bounding_box()
     assert moved is not None
-    assert moved["x"] > box["x"] + MOVES, "the node was not dragged"
+    assert moved["x"] > x, "the node was not dragged"

@@ -11,6 +11,7 @@ has a deadline. Nothing here calls `ray stop`; what was started is ended by its 
 
 import logging
 import os
+import pickle
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -27,6 +28,17 @@ from coloop.plan.types import Plan, PoolPlan
 from coloop.roles.host import HostSettings, PoolHost
 
 logger = logging.getLogger(__name__)
+
+PICKLE = pickle.HIGHEST_PROTOCOL
+
+
+class RemotePoolHost(PoolHost):
+    """A host whose calls arrive packed. Ray's own way to pack asks a Python function about every
+    object, which costs more than the rest of the call where rows come by the hundred."""
+
+    def run(self, method: str, arguments: bytes) -> bytes:
+        """Call a method; everything in and out is pickled."""
+        return pickle.dumps(getattr(self, method)(*pickle.loads(arguments)), PICKLE)
 
 
 class RayCluster:
@@ -110,7 +122,7 @@ class RayCluster:
         if path:
             environment["PYTHONPATH"] = path
         return (
-            ray.remote(PoolHost)
+            ray.remote(RemotePoolHost)
             .options(
                 name=f"coloop-{self._run_id}-{pool.name}",
                 num_cpus=settings.threads,
@@ -124,13 +136,13 @@ class RayCluster:
 
     def call(self, pool: str, method: str, *arguments: Any) -> Any:
         host = self._hosts[pool]
-        reference = getattr(host, method).remote(*arguments)
+        reference = host.run.remote(method, pickle.dumps(arguments, PICKLE))
         watchdog = Watchdog(f"{pool}: {method}", self._deadlines.stalled_after_seconds)
         polled: Any = None
         while True:
             ready, _ = ray.wait([reference], timeout=TICK_SECONDS)
             if ready:
-                return self._result(pool, reference)
+                return pickle.loads(self._result(pool, reference))
             polled, poll = self._poll(pool, host, polled)
             watchdog.seen(poll)
             if self._tick is not None and self._tick(poll):

@@ -50,7 +50,7 @@ class Absent:
 ABSENT: Final = Absent()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Tokens:
     """The token ids of a rollout, kept end to end: text is never encoded again."""
 
