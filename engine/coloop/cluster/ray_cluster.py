@@ -30,6 +30,13 @@ from coloop.roles.host import HostSettings, PoolHost
 logger = logging.getLogger(__name__)
 
 PICKLE = pickle.HIGHEST_PROTOCOL
+KEEP_MEMORY = {
+    "MALLOC_ARENA_MAX": "1",
+    "MALLOC_MMAP_THRESHOLD_": str(2**30),
+    "MALLOC_TRIM_THRESHOLD_": str(2**30),
+}
+"""glibc gives freed tensors back to the system and gets them again, page by page, some 50,000 times
+a second of training; a host's process keeps its memory. Who sets these differently is obeyed."""
 
 
 class RemotePoolHost(PoolHost):
@@ -118,6 +125,7 @@ class RayCluster:
         )
         threads = str(settings.threads)
         environment = {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
+        environment |= {name: os.environ.get(name, value) for name, value in KEEP_MEMORY.items()}
         path = os.environ.get("PYTHONPATH")
         if path:
             environment["PYTHONPATH"] = path
