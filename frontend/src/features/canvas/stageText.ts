@@ -31,8 +31,10 @@ function readRates(gauges: Gauges): Map<string, StageRate[]> {
     const dot = name.indexOf(".");
     const [node, stage] = [name.slice(0, dot), name.slice(dot + 1)];
     const rates = [
-      gauge.samples_per_second === null ? "" : formatRate(gauge.samples_per_second, "rows"),
-      gauge.tokens_per_second === null ? "" : formatRate(gauge.tokens_per_second, "tok"),
+      (gauge.samples_per_second ?? null) === null
+        ? ""
+        : formatRate(gauge.samples_per_second, "rows"),
+      (gauge.tokens_per_second ?? null) === null ? "" : formatRate(gauge.tokens_per_second, "tok"),
     ];
     const list = byNode.get(node) ?? [];
     list.push({ stage, rate: rates.filter(Boolean).join(" · "), share: gauge.share });
