@@ -90,7 +90,13 @@ def without_places(text: str) -> str:
 
 
 def middle(place: Locator) -> tuple[float, float]:
+    """Where a thing is, once it stands still: the graph is fitted when it was measured."""
     box = place.bounding_box()
+    for _ in range(20):
+        place.page.wait_for_timeout(100)
+        before, box = box, place.bounding_box()
+        if box == before:
+            break
     assert box is not None
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
