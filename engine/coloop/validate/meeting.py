@@ -1,6 +1,6 @@
 """Rows that meet in one place: does each of them come once, with one text and one score?"""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from coloop.diagnostics import Diagnostic
 from coloop.spec.graph import Edge
@@ -17,18 +17,16 @@ def rows_come_with_one_text(facts: Facts) -> Iterator[Diagnostic]:
         if node.kind == "buffer" or not (node.kind in ALWAYS_CONCAT or node.join == "concat"):
             continue
         edges = [e for e in facts.walk.row_edges(name) if not e.rounds and not facts.is_dead(e)]
-        for index, edge in enumerate(edges):
-            other = next((e for e in edges[:index] if _differ(facts, e, edge)), None)
-            if other is not None:
-                yield found(
-                    "lineage.rows_meet",
-                    f"`{other.label}` and `{edge.label}` bring the same rows with different texts, "
-                    "and a row counts once: those of the second are lost",
-                    hint="let one template write both as elements of a list, with `each` a row of "
-                    "its own for every element, or give the second to another node",
-                    field=facts.place(edge),
-                    fixes=(removal(facts, edge),),
-                )
+        for other, edge in _clashes(facts, edges, _differ):
+            yield found(
+                "lineage.rows_meet",
+                f"`{other.label}` and `{edge.label}` bring the same rows with different texts, "
+                "and a row counts once: those of the second are lost",
+                hint="let one template write both as elements of a list, with `each` a row of "
+                "its own for every element, or give the second to another node",
+                field=facts.place(edge),
+                fixes=(removal(facts, edge),),
+            )
 
 
 def buffers_read_one_score(facts: Facts) -> Iterator[Diagnostic]:
@@ -37,18 +35,26 @@ def buffers_read_one_score(facts: Facts) -> Iterator[Diagnostic]:
         if not isinstance(node, BufferNode) or not facts.walk.out_of(name, "scores"):
             continue
         edges = [edge for edge in facts.walk.into(name, "scores") if not facts.is_dead(edge)]
-        for index, edge in enumerate(edges):
-            other = next((e for e in edges[:index] if _score_one_row(facts, e, edge)), None)
-            if other is not None:
-                yield found(
-                    "lineage.scores_meet",
-                    f"`{other.label}` and `{edge.label}` score the same rows, but `{name}.scores` "
-                    "gives one number a row: the second is lost",
-                    hint="make one score of both with a builtin `weighted` reward, and connect "
-                    "that; names of scorers stay columns of the rows",
-                    field=facts.place(edge),
-                    fixes=(removal(facts, edge),),
-                )
+        for other, edge in _clashes(facts, edges, _score_one_row):
+            yield found(
+                "lineage.scores_meet",
+                f"`{other.label}` and `{edge.label}` score the same rows, but `{name}.scores` "
+                "gives one number a row: the second is lost",
+                hint="make one score of both with a builtin `weighted` reward, and connect "
+                "that; names of scorers stay columns of the rows",
+                field=facts.place(edge),
+                fixes=(removal(facts, edge),),
+            )
+
+
+def _clashes(
+    facts: Facts, edges: Sequence[Edge], is_clash: Callable[[Facts, Edge, Edge], bool]
+) -> Iterator[tuple[Edge, Edge]]:
+    """Each edge that clashes with an earlier one, behind the first of those."""
+    for index, edge in enumerate(edges):
+        other = next((before for before in edges[:index] if is_clash(facts, before, edge)), None)
+        if other is not None:
+            yield other, edge
 
 
 def _differ(facts: Facts, one: Edge, other: Edge) -> bool:

@@ -328,9 +328,8 @@ def test_as_many_rows_of_each_class(bench: Bench, rows_of: Any, actor: Any) -> N
     assert len(drawn) == 4
 
 
-def test_what_each_of_several_scorers_says_is_kept(
-    bench: Bench, rows_of: Any, actor: Any, column: Any
-) -> None:
+def scored_twice(bench: Bench, rows_of: Any, actor: Any, *edges: str) -> Any:
+    """A buffer that two scorers of the same rollouts write into, after a step."""
     nodes = {
         "letters": rows_of({"prompt": "a", "answer": "aa"}),
         "actor": actor(),
@@ -339,17 +338,24 @@ def test_what_each_of_several_scorers_says_is_kept(
         "pool": {"kind": "buffer", "capacity": 9, "sample": "oldest"},
         "policy": LEARNER,
     }
-    edges = [
+    always = [
         "letters.rows -> actor.prompts",
         "actor.rollouts -> exact.rollouts",
         "actor.rollouts -> brief.rollouts",
-        "actor.rollouts -> pool.rollouts",
+        *edges,
         "exact.scores -> pool.scores",
         "brief.scores -> pool.scores",
         "pool.rollouts -> policy.demonstrations",
     ]
-    loop = bench(nodes, edges, {"steps": 9, "fill": ["pool"]})
+    loop = bench(nodes, always, {"steps": 9, "fill": ["pool"]})
     loop.step(1)
+    return loop
+
+
+def test_what_each_of_several_scorers_says_is_kept(
+    bench: Bench, rows_of: Any, actor: Any, column: Any
+) -> None:
+    loop = scored_twice(bench, rows_of, actor, "actor.rollouts -> pool.rollouts")
 
     table = loop.give("pool.rollouts", 2)
 
@@ -360,24 +366,7 @@ def test_what_each_of_several_scorers_says_is_kept(
 def test_rows_that_only_scorers_bring_know_them_all(
     bench: Bench, rows_of: Any, actor: Any, column: Any
 ) -> None:
-    nodes = {
-        "letters": rows_of({"prompt": "a", "answer": "aa"}),
-        "actor": actor(),
-        "exact": {"kind": "reward", "source": {"type": "builtin", "name": "exact_match"}},
-        "brief": {"kind": "reward", "source": {"type": "builtin", "name": "length", "max": 4}},
-        "pool": {"kind": "buffer", "capacity": 9, "sample": "oldest"},
-        "policy": LEARNER,
-    }
-    edges = [
-        "letters.rows -> actor.prompts",
-        "actor.rollouts -> exact.rollouts",
-        "actor.rollouts -> brief.rollouts",
-        "exact.scores -> pool.scores",
-        "brief.scores -> pool.scores",
-        "pool.rollouts -> policy.demonstrations",
-    ]
-    loop = bench(nodes, edges, {"steps": 9, "fill": ["pool"]})
-    loop.step(1)
+    loop = scored_twice(bench, rows_of, actor)
 
     table = loop.give("pool.rows", 2)
 

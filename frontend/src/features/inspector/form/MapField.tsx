@@ -1,4 +1,4 @@
-import { Plus, X } from "lucide-react";
+import { Plus } from "lucide-react";
 import { useState } from "react";
 import type { Json } from "@/api/types";
 import { problemsAt } from "@/features/problems/group";
@@ -13,6 +13,7 @@ import { FieldProblems } from "./FieldProblems";
 import { useForm } from "./FormContext";
 import { Group } from "./Group";
 import { fieldId } from "./ids";
+import { RemoveField } from "./RemoveField";
 
 interface MapFieldProps extends AnyFieldProps {
   field: Extract<Field, { shape: "map" }>;
@@ -113,14 +114,7 @@ function MapEntry({ name, item, path, value, isLocked }: MapEntryProps) {
           {name}
         </label>
         <Control field={item} path={path} value={value} label={name} isRequired />
-        <IconButton
-          label={`Remove ${name}`}
-          size="small"
-          disabled={isLocked}
-          onClick={() => form.write(path, undefined)}
-        >
-          <X size={12} />
-        </IconButton>
+        <RemoveField name={name} path={path} isLocked={isLocked} />
       </div>
       <FieldProblems problems={problemsAt(form.diagnostics, full, false)} />
     </div>

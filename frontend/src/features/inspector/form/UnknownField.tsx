@@ -1,12 +1,11 @@
-import { X } from "lucide-react";
 import type { Json } from "@/api/types";
 import { problemsAt } from "@/features/problems/group";
 import { joinPath, type Path } from "@/lib/paths";
-import { IconButton } from "@/ui/IconButton";
 import { FieldProblems } from "./FieldProblems";
 import { useForm } from "./FormContext";
 import { fieldId } from "./ids";
 import { JsonWidget } from "./JsonWidget";
+import { RemoveField } from "./RemoveField";
 
 /** A key that the catalog does not know. It is kept, shown and can be removed. */
 export function UnknownField({
@@ -39,14 +38,7 @@ export function UnknownField({
           isDisabled={isLocked}
           onChange={(next) => form.write(path, next)}
         />
-        <IconButton
-          label={`Remove ${title}`}
-          size="small"
-          disabled={isLocked}
-          onClick={() => form.write(path, undefined)}
-        >
-          <X size={12} />
-        </IconButton>
+        <RemoveField name={title} path={path} isLocked={isLocked} />
       </div>
       <FieldProblems problems={problemsAt(form.diagnostics, full, false)} />
     </div>

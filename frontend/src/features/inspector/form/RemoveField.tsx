@@ -1,0 +1,25 @@
+import { X } from "lucide-react";
+import type { Path } from "@/lib/paths";
+import { IconButton } from "@/ui/IconButton";
+import { useForm } from "./FormContext";
+
+interface RemoveFieldProps {
+  name: string;
+  path: Path;
+  isLocked: boolean;
+}
+
+/** Takes a value out of the loop. */
+export function RemoveField({ name, path, isLocked }: RemoveFieldProps) {
+  const form = useForm();
+  return (
+    <IconButton
+      label={`Remove ${name}`}
+      size="small"
+      disabled={isLocked}
+      onClick={() => form.write(path, undefined)}
+    >
+      <X size={12} />
+    </IconButton>
+  );
+}
