@@ -44,6 +44,8 @@ class RunError(_Message):
     code: str
     message: str
     node: str | None = None
+    stage: str | None = None
+    """The stage that was at work."""
     hint: str | None = None
     traceback: str | None = None
 
@@ -62,7 +64,7 @@ class Event(_Message):
 
 
 class RunStateEvent(Event):
-    """The run entered a state."""
+    """The run entered a state; of a failure `node` and `step` say where."""
 
     type: Literal["run.state"] = "run.state"
     state: RunStateName
@@ -137,12 +139,18 @@ class EditEvent(Event):
 
 
 class AlertEvent(Event):
-    """Something a person should look at."""
+    """Something a person should look at; `node` says where, if it is at one node."""
 
     type: Literal["alert"] = "alert"
     level: Literal["info", "warning", "error"]
     code: str
     message: str
+    hint: str | None = None
+    """What to do next."""
+    metric: str | None = None
+    """The metric of the node that shows it."""
+    cleared: bool = False
+    """The alert of this code, node and metric that was raised before holds no longer."""
 
 
 class DiagnosticEvent(Event):

@@ -8,12 +8,14 @@ from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.markup import escape
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
 Listener = Callable[[str, str], None]
 """Is told of events and gauges, as JSON text."""
+ALERT_COLOURS = {"info": "cyan", "warning": "yellow", "error": "red"}
 FINAL = {"finished": "green", "stopped": "yellow", "failed": "red"}
 SHOWN_METRICS = (
     "reward/mean",
@@ -73,7 +75,7 @@ class RunDisplay:
                     colour = FINAL[event["state"]]
                     self._say(f"[{colour}]{event['state']}[/] at step {event.get('step', 0)}")
                 if event.get("error"):
-                    self._say(f"[red]{event['error']['message']}[/]")
+                    self._say(f"[red]{escape(event['error']['message'])}[/]")
             case "phase" if event["state"] == "started":
                 steps = f", {event['steps']} steps" if event.get("steps") else ""
                 learn = ", ".join(event["learn"]) or "nothing learns"
@@ -88,9 +90,16 @@ class RunDisplay:
             case "checkpoint":
                 self._say(f"  checkpoint {event['path']}{' (best)' if event.get('best') else ''}")
             case "alert":
-                self._say(f"  [yellow]{event['code']}[/]: {event['message']}")
+                self._alert(event)
             case "edit":
                 self._say(f"  edit: {event['changes']}")
+
+    def _alert(self, event: Mapping[str, Any]) -> None:
+        colour = "green" if event.get("cleared") else ALERT_COLOURS[event["level"]]
+        step = f"step {event['step']}: " if event.get("step") else ""
+        self._say(f"  [{colour}]{event['code']}[/]: {step}{escape(event['message'])}")
+        if event.get("hint"):
+            self._say(f"    → {escape(event['hint'])}")
 
     def _say(self, line: str) -> None:
         self._console.print(line, highlight=False)

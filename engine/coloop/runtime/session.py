@@ -235,9 +235,14 @@ class Session(Watcher):
         return self._teller.pace
 
     @property
-    def node_at_work(self) -> str | None:
-        """The node whose stage is running."""
-        return self._teller.stage.node if self._teller.stage is not None else None
+    def stage_at_work(self) -> Stage | None:
+        """The stage that is running."""
+        return self._teller.stage
+
+    @property
+    def step_at_work(self) -> int:
+        """The step that was begun last, done or not."""
+        return self._teller.step
 
     # --- what the executor tells
 

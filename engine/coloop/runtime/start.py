@@ -140,7 +140,7 @@ def _run(request: RunRequest, plan: Plan, folder: Path, recorder: Recorder) -> R
         if session is not None and isinstance(failure, Exception):
             session.rescue(failure)
         with suppress(OSError):
-            recorder.record(RunStateEvent(state=state, error=error, message=error.message))
+            recorder.record(_failed(error, session))
         if not isinstance(failure, Exception):
             raise
     finally:
@@ -317,16 +317,29 @@ def _cluster(request: RunRequest, plan: Plan, folder: Path) -> Cluster:
     )
 
 
+def _failed(error: RunError, session: Session | None) -> RunStateEvent:
+    """The end of a run that failed, with the node and the step at which it was."""
+    return RunStateEvent(
+        state=RunStateName.FAILED,
+        error=error,
+        message=error.message,
+        node=error.node,
+        step=session.step_at_work if session is not None else None,
+    )
+
+
 def _error_of(failure: BaseException, session: Session | None) -> RunError:
     """Of a failure in the user's code the traceback is that of the user's code; the engine's own
     stands in the log."""
     own = failure.traceback if isinstance(failure, UserCodeError) else None
+    stage = session.stage_at_work if session is not None else None
     lines = [own] if own else traceback.format_exception(failure)
     return RunError(
         code=getattr(failure, "code", "run.failed")
         if isinstance(failure, ColoopError)
         else "run.failed",
         message=str(failure) or type(failure).__name__,
-        node=getattr(failure, "node", None) or (session.node_at_work if session else None),
+        node=getattr(failure, "node", None) or (stage.node if stage else None),
+        stage=stage.name if stage else None,
         traceback="".join(lines)[-8000:],
     )

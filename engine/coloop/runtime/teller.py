@@ -39,6 +39,8 @@ class Teller:
         self.state = RunStateName.STARTING
         self.stage: Stage | None = None
         """The stage at work."""
+        self.step = 0
+        """The step of the stage that began last."""
         self._memory: dict[str, int] = {}
 
     def become(self, state: RunStateName) -> None:
@@ -47,10 +49,29 @@ class Teller:
         self._recorder.record(RunStateEvent(state=state, step=self._timeline.step))
         self.show_if_due()
 
-    def alert(self, level: Level, code: str, message: str, node: str | None = None) -> None:
+    def alert(
+        self,
+        level: Level,
+        code: str,
+        message: str,
+        node: str | None = None,
+        *,
+        hint: str | None = None,
+        metric: str | None = None,
+        cleared: bool = False,
+    ) -> None:
         """Something that a person may want to act on."""
         self._recorder.record(
-            AlertEvent(level=level, code=code, message=message, node=node, step=self._timeline.step)
+            AlertEvent(
+                level=level,
+                code=code,
+                message=message,
+                hint=hint,
+                node=node,
+                metric=metric,
+                cleared=cleared,
+                step=self._timeline.step,
+            )
         )
 
     def phase(self, entry: Entry, state: Literal["started", "finished"]) -> None:
@@ -70,7 +91,7 @@ class Teller:
 
     def stage_started(self, stage: Stage, situation: Situation) -> None:
         """A stage goes to work."""
-        self.stage = stage
+        self.stage, self.step = stage, situation.step
         self._recorder.record(
             StageStarted(
                 stage=stage.name, phase=situation.phase, node=stage.node, step=situation.step

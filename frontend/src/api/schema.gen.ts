@@ -546,7 +546,7 @@ export interface components {
     schemas: {
         /**
          * AlertEvent
-         * @description Something a person should look at.
+         * @description Something a person should look at; `node` says where, if it is at one node.
          */
         AlertEvent: {
             /**
@@ -560,8 +560,19 @@ export interface components {
              * @default 1
              */
             attempt: number;
+            /**
+             * Cleared
+             * @description The alert of this code, node and metric that was raised before holds no longer.
+             * @default false
+             */
+            cleared: boolean;
             /** Code */
             code: string;
+            /**
+             * Hint
+             * @description What to do next.
+             */
+            hint?: string | null;
             /**
              * Level
              * @enum {string}
@@ -569,6 +580,11 @@ export interface components {
             level: "info" | "warning" | "error";
             /** Message */
             message: string;
+            /**
+             * Metric
+             * @description The metric of the node that shows it.
+             */
+            metric?: string | null;
             /** Node */
             node?: string | null;
             /**
@@ -1862,6 +1878,11 @@ export interface components {
             message: string;
             /** Node */
             node?: string | null;
+            /**
+             * Stage
+             * @description The stage that was at work.
+             */
+            stage?: string | null;
             /** Traceback */
             traceback?: string | null;
         };
@@ -1895,7 +1916,7 @@ export interface components {
         };
         /**
          * RunStateEvent
-         * @description The run entered a state.
+         * @description The run entered a state; of a failure `node` and `step` say where.
          */
         RunStateEvent: {
             /**

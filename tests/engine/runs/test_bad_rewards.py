@@ -69,6 +69,10 @@ def test_a_reward_that_fails_later_loses_no_step(
     assert "the judge went home" in ended.error.message
     done = ended.manifest()["timeline"]["step"]
     assert done == 2  # the probe at step 0 was the first call
+    [failed] = ended.of("run.state", state="failed")
+    assert failed["node"] == "exact"
+    assert failed["error"]["stage"] == "exact.score"
+    assert failed["step"] == done + 1
     resumed = runner(text, resume=ended)
     assert resumed.manifest()["timeline"]["step"] == done + 3
 
