@@ -4,8 +4,9 @@ import type { Change, JsonObject, Loop } from "@/api/types";
 import { setValue } from "@/document/commands/setValue";
 import { fromSpec, toSpec } from "@/document/convert";
 import { createDocumentStore } from "@/document/store";
+import type { SyncApi } from "@/document/sync/api";
 import type { Draft, DraftStore } from "@/document/sync/drafts";
-import { DELAYS, LoopSync, type SyncApi } from "@/document/sync/LoopSync";
+import { DELAYS, LoopSync } from "@/document/sync/LoopSync";
 import { smallLoop } from "../fixtures/loops";
 import { aProblem } from "../fixtures/runs";
 
@@ -506,6 +507,129 @@ describe("keeping a loop and the server in step", () => {
 
     expect(status()).toBe("saved");
     expect(state.yaml).toBe(mine);
+    sync.stop();
+  });
+
+  it("a flush is over when the last edit is written, checked and saved, though newer ones came", async () => {
+    const { sync, seed, state, api, document } = setup();
+    const patch = api.patchYaml;
+    vi.spyOn(api, "patchYaml").mockImplementation(async (body, signal) => {
+      await new Promise((resolve) => setTimeout(resolve, 200));
+      signal?.throwIfAborted();
+      return patch(body, signal);
+    });
+    sync.start();
+    await vi.advanceTimersByTimeAsync(1);
+    seed(5);
+    let isOver = false;
+
+    void sync.flush().then(() => {
+      isOver = true;
+    });
+    await vi.advanceTimersByTimeAsync(50);
+    seed(6);
+    await vi.advanceTimersByTimeAsync(200);
+    expect(isOver).toBe(false);
+    await vi.advanceTimersByTimeAsync(1000);
+
+    expect(isOver).toBe(true);
+    expect(JSON.parse(document.getState().text)).toMatchObject({ run: { seed: 6 } });
+    expect(JSON.parse(state.yaml)).toMatchObject({ run: { seed: 6 } });
+    expect(JSON.parse(sync.present()?.yaml ?? "null")).toMatchObject({ run: { seed: 6 } });
+    sync.stop();
+  });
+
+  it("a flush takes what is typed while it is under way", async () => {
+    const { sync, state, document } = setup();
+    sync.start();
+    await vi.advanceTimersByTimeAsync(1);
+    const { text } = document.getState();
+    sync.typeText(text.replace('"seed":0', '"seed":4'));
+
+    const flushed = sync.flush();
+    sync.typeText(text.replace('"seed":0', '"seed":42'));
+    await vi.advanceTimersByTimeAsync(500);
+    await flushed;
+
+    expect(JSON.parse(state.yaml)).toMatchObject({ run: { seed: 42 } });
+    expect(sync.present()?.yaml).toBe(state.yaml);
+    sync.stop();
+  });
+
+  it.each(["offline", "refused", "conflict"] as const)(
+    "a flush ends where only the server or the user can help: %s",
+    async (end) => {
+      const { sync, seed, state, api, status } = setup();
+      sync.start();
+      await vi.advanceTimersByTimeAsync(1);
+      if (end === "offline") state.isAway = true;
+      if (end === "conflict") state.revision = 7;
+      if (end === "refused") {
+        vi.spyOn(api, "saveLoop").mockRejectedValue(new ApiError(422, "no", "no", null));
+      }
+      seed(5);
+
+      const flushed = sync.flush();
+      await vi.advanceTimersByTimeAsync(50);
+      await flushed;
+
+      expect(status()).toBe(end);
+      sync.stop();
+    },
+  );
+
+  it("a save that fails beside a check that does not ends a flush too", async () => {
+    const { sync, seed, api, status } = setup();
+    sync.start();
+    await vi.advanceTimersByTimeAsync(1);
+    vi.spyOn(api, "saveLoop").mockRejectedValue(new OfflineError());
+    seed(5);
+
+    const flushed = sync.flush();
+    await vi.advanceTimersByTimeAsync(50);
+    await flushed;
+
+    expect(status()).toBe("offline");
+    sync.stop();
+  });
+
+  it("a loop whose text and graph disagree, or that is not checked, is not there to be run", async () => {
+    const { sync, seed } = setup();
+    sync.start();
+    expect(sync.present()).toBeNull();
+    await vi.advanceTimersByTimeAsync(50);
+    expect(sync.present()).not.toBeNull();
+
+    seed(5);
+    expect(sync.present()).toBeNull();
+    await vi.advanceTimersByTimeAsync(500);
+    expect(JSON.parse(sync.present()?.yaml ?? "null")).toMatchObject({ run: { seed: 5 } });
+    sync.typeText("{ broken");
+    expect(sync.present()).toBeNull();
+    await vi.advanceTimersByTimeAsync(500);
+    expect(sync.present()).toBeNull();
+    sync.stop();
+  });
+
+  it("an edit during a save is saved after it, once", async () => {
+    const { sync, seed, state, api, status } = setup();
+    const save = api.saveLoop;
+    vi.spyOn(api, "saveLoop").mockImplementation(async (...given) => {
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      return save(...given);
+    });
+    sync.start();
+    await vi.advanceTimersByTimeAsync(1);
+
+    seed(5);
+    await vi.advanceTimersByTimeAsync(150);
+    expect(status()).toBe("saving");
+    seed(6);
+    await vi.advanceTimersByTimeAsync(2000);
+
+    expect(state.saves).toBe(2);
+    expect(status()).toBe("saved");
+    expect(JSON.parse(state.yaml)).toMatchObject({ run: { seed: 6 } });
     sync.stop();
   });
 });

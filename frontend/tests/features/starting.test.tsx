@@ -5,8 +5,13 @@ import type { ReactNode } from "react";
 import { toast } from "sonner";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import * as routes from "@/api/routes";
+import type { JsonObject, Loop } from "@/api/types";
+import { setValue } from "@/document/commands/setValue";
 import { OpenLoopProvider } from "@/document/context";
 import { createDocumentStore } from "@/document/store";
+import type { SyncApi } from "@/document/sync/api";
+import type { DraftStore } from "@/document/sync/drafts";
+import { LoopSync } from "@/document/sync/LoopSync";
 import { createSyncStore, type SyncState } from "@/document/sync/state";
 import { download } from "@/features/loops/download";
 import { useExport } from "@/features/loops/useExport";
@@ -23,17 +28,47 @@ const ERRORS = {
   check: { report: { ok: false, diagnostics: [aProblem({})] }, estimate: null, plan: null },
 };
 
-function open<T>(hook: () => T, state: Partial<SyncState>): T {
-  const store = createDocumentStore({ document: smallLoop(), text: "name: small\n" });
-  const syncStore = createSyncStore("r1");
+const NO_DRAFTS: DraftStore = {
+  read: async () => undefined,
+  write: async () => {},
+  remove: async () => {},
+};
+
+/** The server writes the seed of a loop as its text, and takes its time. */
+const server = {
+  check: async () => ({ report: { ok: true, diagnostics: [] }, estimate: null, plan: null }),
+  parseYaml: async () => ({ spec: null, diagnostics: [], layout: null }),
+  patchYaml: async (body: object, signal?: AbortSignal) => {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    signal?.throwIfAborted();
+    return { yaml: seedOf((body as { spec: JsonObject }).spec), spec: null, diagnostics: [] };
+  },
+  saveLoop: async () => loop,
+  fetchLoop: async () => loop,
+} as unknown as SyncApi;
+
+const loop = { id: "l", name: "small", revision: "r1", yaml: "name: small\n", spec: {} } as Loop;
+
+function seedOf(spec: JsonObject): string {
+  return `seed ${(spec.run as JsonObject).seed}`;
+}
+
+function open<T>(hook: () => T, state: Partial<SyncState>, store = aStore()): T {
+  const sync = new LoopSync(loop, store, server, NO_DRAFTS);
+  const syncStore = sync.store;
   syncStore.setState(state);
-  const value = { loopId: "l", runId: null, store, syncStore, sync: null, catalog };
+  if (state.check) vi.spyOn(sync, "flush").mockResolvedValue();
+  const value = { loopId: "l", runId: null, store, syncStore, sync, catalog };
   const wrapper = ({ children }: { children: ReactNode }) => (
     <QueryClientProvider client={new QueryClient()}>
       <OpenLoopProvider value={value}>{children}</OpenLoopProvider>
     </QueryClientProvider>
   );
   return renderHook(hook, { wrapper }).result.current;
+}
+
+function aStore() {
+  return createDocumentStore({ document: smallLoop(), text: "name: small\n" });
 }
 
 describe("running and exporting what is on the screen", () => {
@@ -62,6 +97,36 @@ describe("running and exporting what is on the screen", () => {
     await act(async () => start());
 
     expect(routes.startRun).toHaveBeenCalledOnce();
+  });
+
+  it("what is edited while Run waits for the server is what runs", async () => {
+    const store = aStore();
+    const { start } = open(useRunControls, {}, store);
+    const seed = (value: number) =>
+      store.getState().dispatch(setValue, { path: ["run", "seed"], value });
+    seed(5);
+
+    await act(async () => {
+      start();
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      seed(6);
+      await vi.waitFor(() => expect(routes.startRun).toHaveBeenCalled());
+    });
+
+    expect(vi.mocked(routes.startRun).mock.calls[0]?.[0]).toMatchObject({ yaml: "seed 6" });
+  });
+
+  it("a loop that could not be brought up to date is not run", async () => {
+    const { start } = open(useRunControls, {
+      checkStatus: "done",
+      check: { report: { ok: true, diagnostics: [] }, estimate: null, plan: null },
+      checkedText: "an older text",
+    });
+
+    await act(async () => start());
+
+    expect(routes.startRun).not.toHaveBeenCalled();
+    expect(toast.error).toHaveBeenCalledOnce();
   });
 
   it.each([

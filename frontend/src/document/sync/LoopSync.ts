@@ -1,29 +1,24 @@
 /**
- * Keeps an open loop and the server in step.
+ * Keeps an open loop and the server in step: says when what is done.
  *
- *     edit ──debounce──▶ patch text ──▶ check ──▶ (show problems)
- *                            └────────▶ save If-Match ──▶ saved | conflict | offline (retry)
- *     typed text ──debounce──▶ parse ──▶ one undo entry, or broken text and the last good graph
+ *     edit ──pause──▶ turn: read what was typed ▶ write the text ▶ check, and save beside it
  *
- * A newer edit cancels what an older one asked for; typed text waits until it was read. One save runs
- * at a time. Every unsaved state lies in the drafts. Knows nothing of React.
+ * A newer turn takes the place of an older one; typed text waits until it was read. A turn that failed is
+ * tried again. Every unsaved state lies in the drafts. Knows nothing of React.
  */
 
-import { ApiError, errorMessage, isAbort, OfflineError } from "@/api/client";
+import { errorMessage, isAbort, OfflineError } from "@/api/client";
 import * as routes from "@/api/routes";
-import type { Diagnostic, Loop, ParseAnswer } from "@/api/types";
+import type { CheckAnswer, Loop } from "@/api/types";
 import { replaceDocument } from "../commands/replaceDocument";
-import { fromSpec, toSpec } from "../convert";
+import { fromSpec } from "../convert";
 import type { DocumentStore } from "../store";
-import type { LoopDocument } from "../types";
+import type { SyncApi } from "./api";
 import { copyLoop } from "./copyLoop";
 import { browserDrafts, type Draft, type DraftStore } from "./drafts";
-import { createSyncStore, pendingText, type SyncStore } from "./state";
-
-export type SyncApi = Pick<
-  typeof routes,
-  "check" | "parseYaml" | "patchYaml" | "dumpSpec" | "saveLoop" | "fetchLoop" | "createLoop"
->;
+import { type PlaceNodes, Reader } from "./Reader";
+import { Saver } from "./Saver";
+import { createSyncStore, nextState, pendingText, type SyncEvent, type SyncStore } from "./state";
 
 export interface Delays {
   /** After the last key in the text. */
@@ -34,26 +29,26 @@ export interface Delays {
   retry: number;
 }
 
-/** Gives nodes that came without a place one, and leaves the others where they were. */
-export type PlaceNodes = (document: LoopDocument, before: LoopDocument) => LoopDocument;
-
 export const DELAYS: Delays = { type: 300, ask: 160, draft: 400, retry: 3000 };
 
 const CHANNEL = "coloop.loops";
 
-/** Answers that say that a text is no use to the server, now or later. */
-const REFUSED = [400, 413, 422];
+/** The loop as it is on the screen: text and document say this, and the check is about it. */
+export interface Present {
+  yaml: string;
+  check: CheckAnswer;
+}
+
+type Outcome = "done" | "overtaken" | "failed";
 
 export class LoopSync {
   readonly store: SyncStore;
-  private asking: AbortController | null = null;
-  private askTimer: ReturnType<typeof setTimeout> | undefined;
+  private readonly reader: Reader;
+  private readonly saver: Saver;
+  private turn: AbortController | null = null;
+  private turnTimer: ReturnType<typeof setTimeout> | undefined;
   private draftTimer: ReturnType<typeof setTimeout> | undefined;
   private retryTimer: ReturnType<typeof setTimeout> | undefined;
-  private isSaving = false;
-  private savedText: string;
-  private savedName: string;
-  private savedRevision: string;
   private seenState: number;
   private stopped = false;
   private channel: BroadcastChannel | null = null;
@@ -68,11 +63,14 @@ export class LoopSync {
     private readonly place: PlaceNodes = (document) => document,
   ) {
     this.store = createSyncStore(loop.revision);
-    this.savedText = loop.yaml;
-    this.savedName = loop.name;
-    this.savedRevision = loop.revision;
+    const { getState } = this.store;
+    this.reader = new Reader(document, api, place, getState, this.tell);
+    this.saver = new Saver(loop, document, api, getState, this.tell, (revision) => {
+      this.channel?.postMessage({ id: loop.id, revision });
+      if (!this.saver.isUnsaved) void this.keepDraft();
+    });
     this.seenState = document.getState().history.state;
-    if (loop.spec === null) this.showText(loop.yaml);
+    if (loop.spec === null) this.tell({ type: "opened", text: loop.yaml });
   }
 
   start(): void {
@@ -93,7 +91,7 @@ export class LoopSync {
     globalThis.addEventListener?.("online", this.onOnline);
     globalThis.document?.addEventListener("visibilitychange", this.onVisible);
     globalThis.addEventListener?.("pagehide", this.onLeave);
-    if (this.isUnsaved()) this.onEdit();
+    if (this.saver.isUnsaved) this.onEdit();
     else this.schedule(0);
   }
 
@@ -103,8 +101,8 @@ export class LoopSync {
     this.channel?.close();
     // A save under way may still end, and has nobody to tell.
     this.channel = null;
-    this.asking?.abort();
-    clearTimeout(this.askTimer);
+    this.turn?.abort();
+    clearTimeout(this.turnTimer);
     clearTimeout(this.draftTimer);
     clearTimeout(this.retryTimer);
     globalThis.removeEventListener?.("online", this.onOnline);
@@ -115,9 +113,9 @@ export class LoopSync {
 
   /** Unsaved work of an earlier visit. Its revision decides whether it can be saved over what is there. */
   restore(draft: Draft): void {
-    this.store.setState({ revision: draft.revision, save: "unsaved" });
-    if (draft.brokenText === null) this.settleText(null);
-    else this.showText(draft.brokenText);
+    this.tell({ type: "rebased", revision: draft.revision });
+    if (draft.brokenText === null) this.tell({ type: "settled" });
+    else this.tell({ type: "opened", text: draft.brokenText });
     // The draft's text may be older than its document: let the server write it anew.
     this.document.setState({ textState: -1 });
   }
@@ -125,14 +123,14 @@ export class LoopSync {
   /** Text as the user types it. It is kept until the server has read it. */
   typeText(text: string): void {
     if (this.stopped) return;
-    this.store.setState({ typedText: text });
-    this.markUnsaved();
+    this.tell({ type: "typed", text });
+    this.keepDraftSoon();
     this.schedule(this.delays.type);
   }
 
   /** Gives up typed text that was not read; the graph is the loop again. */
   discardText(): void {
-    this.settleText(null);
+    this.tell({ type: "settled" });
     void this.keepDraft();
     this.schedule(0);
   }
@@ -141,35 +139,66 @@ export class LoopSync {
     this.schedule(0);
   }
 
-  /** Saves at once and resolves when the server has the present state, or could not take it. */
+  /**
+   * Brings everything up to what is on the screen at once. Resolves when the last edit is read, checked and
+   * saved, or when the server did not take it or did not answer.
+   */
   async flush(): Promise<void> {
-    clearTimeout(this.askTimer);
-    await this.ask();
+    while (!this.stopped) {
+      clearTimeout(this.turnTimer);
+      const outcome = await this.take();
+      if (outcome === "failed") return;
+      if (outcome === "done" && (this.isStuck || !this.saver.isUnsaved)) return;
+    }
+  }
+
+  /** The loop as it is on the screen, or null where text and document disagree or it was not checked. */
+  present(): Present | null {
+    const { check, checkedText, checkStatus } = this.store.getState();
+    const { text } = this.document.getState();
+    if (!this.reader.isAgreed || checkStatus !== "done") return null;
+    return check !== null && checkedText === text ? { yaml: text, check } : null;
   }
 
   async keepMine(): Promise<void> {
     const { conflict } = this.store.getState();
     if (!conflict) return;
-    this.knowSaved(conflict.revision, conflict.yaml, conflict.name);
-    this.store.setState({ revision: conflict.revision, conflict: null, save: "unsaved" });
+    this.saver.know(conflict);
+    this.tell({ type: "rebased", revision: conflict.revision });
     await this.flush();
   }
 
   takeTheirs(): void {
     const { conflict } = this.store.getState();
-    if (conflict) this.take(conflict, "Take the other version");
+    if (conflict) this.show(conflict, "Take the other version");
   }
 
   async openCopy(): Promise<Loop> {
     const typed = pendingText(this.store.getState());
-    if (typed === null && !(await this.writeText(new AbortController().signal))) {
+    if (typed === null && !(await this.reader.write(new AbortController().signal))) {
       throw new Error(this.store.getState().saveMessage ?? "The loop could not be written.");
     }
     const { text, document } = this.document.getState();
     const copy = await copyLoop(typed ?? text, `${document.name}-copy`, this.api);
     const { conflict } = this.store.getState();
-    if (conflict) this.take(conflict, "Take the other version");
+    if (conflict) this.show(conflict, "Take the other version");
     return copy;
+  }
+
+  /** Everything that happens comes through here: the state goes on, and the graph is locked or free by it. */
+  private readonly tell = (event: SyncEvent): void => {
+    this.store.setState(nextState(this.store.getState(), event), true);
+    if (event.type === "settled") this.document.setState({ isReadonly: false });
+    if (event.type === "opened" || event.type === "unreadable") {
+      this.document.setState({ isReadonly: true });
+    }
+    if (event.type === "met") void this.keepDraft();
+  };
+
+  /** Whether only the user, or a server that is back, can bring it further. */
+  private get isStuck(): boolean {
+    const { save, brokenText } = this.store.getState();
+    return brokenText !== null || !["saved", "unsaved", "saving"].includes(save);
   }
 
   private readonly onOnline = () => this.schedule(0);
@@ -183,237 +212,94 @@ export class LoopSync {
   private readonly onLeave = () => void this.keepDraft();
 
   private onEdit(): void {
-    this.markUnsaved();
+    this.tell({ type: "edited" });
+    this.keepDraftSoon();
     this.schedule(this.delays.ask);
-  }
-
-  private markUnsaved(): void {
-    const { save } = this.store.getState();
-    if (save !== "conflict") this.store.setState({ save: "unsaved" });
-    clearTimeout(this.draftTimer);
-    this.draftTimer = setTimeout(() => void this.keepDraft(), this.delays.draft);
   }
 
   private schedule(delay: number): void {
     if (this.stopped) return;
-    clearTimeout(this.askTimer);
+    clearTimeout(this.turnTimer);
     clearTimeout(this.retryTimer);
-    this.askTimer = setTimeout(() => void this.ask(), delay);
+    this.turnTimer = setTimeout(() => void this.take(), delay);
   }
 
-  private async ask(): Promise<void> {
-    this.asking?.abort();
-    const asking = new AbortController();
-    this.asking = asking;
+  /** One turn, in the place of the one before. */
+  private async take(): Promise<Outcome> {
+    this.turn?.abort();
+    const turn = new AbortController();
+    this.turn = turn;
     try {
-      if (!(await this.readTyped(asking.signal))) return;
-      const isWritten = await this.writeText(asking.signal);
+      if (!(await this.reader.read(turn.signal))) return "overtaken";
+      // Text that does not read is nobody else's.
+      if (this.store.getState().brokenText !== null) void this.keepDraft();
+      // What the reading changed is this turn's to write.
+      clearTimeout(this.turnTimer);
+      const isWritten = await this.reader.write(turn.signal);
       const saving = isWritten ? this.save() : Promise.resolve();
-      await this.check(isWritten, asking.signal);
+      await this.reader.check(turn.signal);
       await saving;
+      return this.turn === turn ? "done" : "overtaken";
     } catch (error) {
-      if (!isAbort(error) && this.asking === asking) await this.onFailure(error);
+      if (isAbort(error) || this.turn !== turn) return "overtaken";
+      await this.onFailure(error);
+      return "failed";
     }
   }
 
-  /** Takes what was typed into the document, if it reads. False where more was typed since. */
-  private async readTyped(signal: AbortSignal): Promise<boolean> {
-    const { typedText } = this.store.getState();
-    if (typedText === null) return true;
-    const { spec, diagnostics, layout } = await this.parse(typedText, signal);
-    if (signal.aborted || this.store.getState().typedText !== typedText) return false;
-    if (spec === null) {
-      this.settleText({ text: typedText, diagnostics });
-      // Nobody else has it.
-      void this.keepDraft();
-      return true;
-    }
-    this.document.setState({ isReadonly: false });
-    const document = this.place(fromSpec(spec, layout), this.document.getState().document);
-    this.document
-      .getState()
-      .dispatch(replaceDocument, { document }, { label: "Edit text", group: "text" });
-    this.document.getState().setText(typedText, null);
-    this.settleText(null);
-    // What the change asked for is done by whoever reads the text.
-    clearTimeout(this.askTimer);
-    return true;
-  }
-
-  private async parse(text: string, signal: AbortSignal): Promise<ParseAnswer> {
-    try {
-      return await this.api.parseYaml(text, signal);
-    } catch (error) {
-      if (!(error instanceof ApiError) || !REFUSED.includes(error.status)) throw error;
-      const refusal = { code: error.code, severity: "error", message: error.message } as const;
-      return { spec: null, layout: null, diagnostics: [{ ...refusal, fixes: [] }] };
-    }
-  }
-
-  /** Brings the text up to the document. False where the server cannot write it. */
-  private async writeText(signal: AbortSignal): Promise<boolean> {
-    const { document, history, text, textState } = this.document.getState();
-    if (textState === history.state) return true;
-    const spec = toSpec(document);
-    try {
-      const { yaml } = await this.api.patchYaml({ yaml: text, spec }, signal);
-      this.document.getState().setText(yaml, history.state);
-      return true;
-    } catch (error) {
-      if (!(error instanceof ApiError) || error.status >= 500) throw error;
-    }
-    try {
-      const { yaml } = await this.api.dumpSpec(spec, signal);
-      this.document.getState().setText(yaml, history.state);
-      return true;
-    } catch (error) {
-      if (!(error instanceof ApiError) || error.status >= 500) throw error;
-      this.store.setState({ save: "refused", saveMessage: errorMessage(error) });
-      return false;
-    }
-  }
-
-  private async check(isWritten: boolean, signal: AbortSignal): Promise<void> {
-    this.store.setState({ checkStatus: "checking" });
-    const { document, text } = this.document.getState();
-    const check = await this.api.check(
-      isWritten ? { yaml: text } : { spec: toSpec(document) },
-      signal,
-    );
-    this.store.setState({ checkStatus: "done", check });
-  }
-
+  /** Saves, whatever becomes of the turn; what came meanwhile is for the next one. */
   private async save(): Promise<void> {
-    if (this.isSaving || this.store.getState().save === "conflict") return;
-    if (pendingText(this.store.getState()) !== null) return;
-    if (!this.isUnsaved()) {
-      const revision = this.savedRevision;
-      this.store.setState({ save: "saved", saveMessage: null, revision });
-      void this.keepDraft();
-      return;
-    }
-    const { text, document } = this.document.getState();
-    this.isSaving = true;
-    this.store.setState({ save: "saving", saveMessage: null });
     try {
-      await this.put(text, document.name);
+      await this.saver.save();
     } catch (error) {
       await this.onFailure(error);
-    } finally {
-      this.isSaving = false;
+      return;
     }
-    if (this.isUnsaved() && this.store.getState().save === "saved") this.onEdit();
-  }
-
-  private async put(yaml: string, name: string): Promise<void> {
-    const { revision } = this.store.getState();
-    try {
-      const loop = await this.api.saveLoop(this.loop.id, revision, { name, yaml });
-      this.onSaved(loop.revision, yaml, name);
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      if (error.status === 409 || error.status === 412) {
-        this.meet(await this.api.fetchLoop(this.loop.id), yaml, name);
-      } else {
-        this.store.setState({ save: "refused", saveMessage: errorMessage(error) });
-      }
-    }
-  }
-
-  private onSaved(revision: string, text: string, name: string): void {
-    this.knowSaved(revision, text, name);
-    const save = pendingText(this.store.getState()) === null ? "saved" : "unsaved";
-    const savedAt = Date.now();
-    this.store.setState({ save, saveMessage: null, savedAt, revision, conflict: null });
-    this.channel?.postMessage({ id: this.loop.id, revision });
-    if (!this.isUnsaved()) void this.keepDraft();
-  }
-
-  private knowSaved(revision: string, text: string, name: string): void {
-    this.savedRevision = revision;
-    this.savedText = text;
-    this.savedName = name;
-  }
-
-  private isUnsaved(): boolean {
-    const { text, textState, history, document } = this.document.getState();
-    return (
-      textState !== history.state || text !== this.savedText || document.name !== this.savedName
-    );
-  }
-
-  /** Another version than the one that was known. One that says the same is no other. */
-  private meet(theirs: Loop, text: string, name: string): void {
-    if (theirs.yaml === text && theirs.name === name) {
-      this.onSaved(theirs.revision, text, name);
-    } else {
-      this.store.setState({ save: "conflict", conflict: theirs });
-      void this.keepDraft();
-    }
+    if (this.saver.isUnsaved && this.store.getState().save === "unsaved") this.onEdit();
+    if (!this.saver.isUnsaved) void this.keepDraft();
   }
 
   /** Another tab or person may have saved: take it where nothing is lost, else ask. */
   private async lookForNews(): Promise<void> {
     try {
-      const theirs = await this.api.fetchLoop(this.loop.id);
-      if (this.stopped || theirs.revision === this.store.getState().revision || this.isSaving)
-        return;
-      if (this.isUnsaved() || pendingText(this.store.getState()) !== null) {
-        const { text, document } = this.document.getState();
-        this.meet(theirs, text, document.name);
-      } else {
-        this.take(theirs, "Changed elsewhere");
-      }
+      const theirs = await this.saver.lookForNews();
+      if (theirs !== null && !this.stopped) this.show(theirs, "Changed elsewhere");
     } catch {
       // The next save will tell.
     }
   }
 
-  private take(theirs: Loop, label: string): void {
+  private show(theirs: Loop, label: string): void {
     if (theirs.spec === null) return;
-    this.settleText(null);
-    this.knowSaved(theirs.revision, theirs.yaml, theirs.name);
+    this.tell({ type: "settled" });
+    this.saver.know(theirs);
     const before = this.document.getState().document;
     const document = this.place({ ...fromSpec(theirs.spec), name: theirs.name }, before);
     this.document.getState().dispatch(replaceDocument, { document }, { label });
     this.document.getState().setText(theirs.yaml, null);
     // After the change was noticed as one: what is shown now is what is saved.
-    this.store.setState({ revision: theirs.revision, conflict: null, save: "saved" });
+    this.tell({ type: "saved", revision: theirs.revision, at: null });
     void this.keepDraft();
     this.schedule(0);
-  }
-
-  /** Text that is not the document's: it is read as soon as the loop is kept in step. */
-  private showText(text: string): void {
-    this.settleText({ text, diagnostics: [] });
-    this.store.setState({ typedText: text });
-  }
-
-  /** What became of the typed text: it does not read and locks the graph, or it is of no more concern. */
-  private settleText(brokenText: { text: string; diagnostics: Diagnostic[] } | null): void {
-    this.store.setState({ typedText: null, brokenText, checkStatus: "idle" });
-    this.document.setState({ isReadonly: brokenText !== null });
   }
 
   private async onFailure(error: unknown): Promise<void> {
     // "Kept in this browser" is said when it is true.
     await this.keepDraft();
-    const isOffline = error instanceof OfflineError;
-    const { save, typedText } = this.store.getState();
     // A change of the graph would be lost to the text once that is read.
-    if (typedText !== null) this.document.setState({ isReadonly: true });
-    this.store.setState({
-      checkStatus: "offline",
-      ...((this.isUnsaved() || typedText !== null) && save !== "conflict"
-        ? { save: "offline" as const, saveMessage: isOffline ? null : errorMessage(error) }
-        : {}),
-    });
+    if (this.store.getState().typedText !== null) this.document.setState({ isReadonly: true });
+    const message = error instanceof OfflineError ? null : errorMessage(error);
+    this.tell({ type: "failed", message, isUnsaved: this.saver.isUnsaved });
     clearTimeout(this.retryTimer);
-    if (!this.stopped) {
-      // Not all tabs at once when the server is back.
-      const delay = this.delays.retry * (0.75 + Math.random() / 2);
-      this.retryTimer = setTimeout(() => void this.ask(), delay);
-    }
+    if (this.stopped) return;
+    // Not all tabs at once when the server is back.
+    const delay = this.delays.retry * (0.75 + Math.random() / 2);
+    this.retryTimer = setTimeout(() => void this.take(), delay);
+  }
+
+  private keepDraftSoon(): void {
+    clearTimeout(this.draftTimer);
+    this.draftTimer = setTimeout(() => void this.keepDraft(), this.delays.draft);
   }
 
   /** Work that is not saved lies in the draft; where all is saved there is none. */
@@ -421,7 +307,7 @@ export class LoopSync {
     clearTimeout(this.draftTimer);
     const state = this.store.getState();
     const brokenText = pendingText(state);
-    if (brokenText === null && !this.isUnsaved()) return this.drafts.remove(this.loop.id);
+    if (brokenText === null && !this.saver.isUnsaved) return this.drafts.remove(this.loop.id);
     const { document, text } = this.document.getState();
     const { revision } = state;
     await this.drafts.write(this.loop.id, { document, text, brokenText, revision, at: Date.now() });

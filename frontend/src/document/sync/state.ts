@@ -1,4 +1,12 @@
-/** What the page knows of the server's view of an open loop: is it saved, does it check, does its text read. */
+/**
+ * What the page knows of the server's view of an open loop, as a state machine: what may happen, and what
+ * the page says after it. Pure; `LoopSync` makes things happen.
+ *
+ *     text   agreed ──typed──▶ typed ──read──▶ agreed
+ *                                └──unreadable──▶ broken ──typed | discarded──▶ …
+ *     save   saved ──edited──▶ unsaved ──saving──▶ saving ──saved | refused | failed | met──▶ …
+ *     check  idle ──checking──▶ checking ──checked──▶ done
+ */
 import { createStore, type StoreApi } from "zustand/vanilla";
 import type { CheckAnswer, Diagnostic, Loop } from "@/api/types";
 
@@ -15,16 +23,41 @@ export interface SyncState {
   conflict: Loop | null;
   checkStatus: CheckStatus;
   check: CheckAnswer | null;
+  /** The text that `check` is about; null where there was none. */
+  checkedText: string | null;
   /** Text as it is typed, until the server has read it. */
   typedText: string | null;
   /** Typed text that does not read, and why. */
   brokenText: { text: string; diagnostics: Diagnostic[] } | null;
 }
 
+export type SyncEvent =
+  /** The graph or the text was changed and nobody else has it yet. */
+  | { type: "edited" }
+  | { type: "typed"; text: string }
+  /** Text that is not the document's, from the server or an earlier visit: it is read before anything else. */
+  | { type: "opened"; text: string }
+  /** What was typed is the document now, or was given up. */
+  | { type: "settled" }
+  | { type: "unreadable"; text: string; diagnostics: Diagnostic[] }
+  /** The server cannot write the graph as text. */
+  | { type: "unwritable"; message: string }
+  | { type: "checking" }
+  | { type: "checked"; check: CheckAnswer; text: string | null }
+  | { type: "saving" }
+  | { type: "saved"; revision: string; at: number | null }
+  | { type: "refused"; message: string }
+  /** Another version than the one that was known. */
+  | { type: "met"; theirs: Loop }
+  /** Mine is to be saved over what is there, or is what an earlier visit left. */
+  | { type: "rebased"; revision: string }
+  /** The server did not answer; `message` where it said why. */
+  | { type: "failed"; message: string | null; isUnsaved: boolean };
+
 export type SyncStore = StoreApi<SyncState>;
 
-export function createSyncStore(revision: string): SyncStore {
-  return createStore<SyncState>()(() => ({
+export function startState(revision: string): SyncState {
+  return {
     save: "saved",
     saveMessage: null,
     savedAt: null,
@@ -32,9 +65,75 @@ export function createSyncStore(revision: string): SyncStore {
     conflict: null,
     checkStatus: "idle",
     check: null,
+    checkedText: null,
     typedText: null,
     brokenText: null,
-  }));
+  };
+}
+
+export function createSyncStore(revision: string): SyncStore {
+  return createStore<SyncState>()(() => startState(revision));
+}
+
+/** The state after an event. A conflict stays until a version was chosen. */
+export function nextState(state: SyncState, event: SyncEvent): SyncState {
+  switch (event.type) {
+    case "edited":
+      return withSave(state, "unsaved");
+    case "typed":
+      return { ...withSave(state, "unsaved"), typedText: event.text };
+    case "opened": {
+      const brokenText = { text: event.text, diagnostics: [] };
+      return { ...state, typedText: event.text, brokenText, checkStatus: "idle" };
+    }
+    case "settled":
+      return { ...state, typedText: null, brokenText: null, checkStatus: "idle" };
+    case "unreadable": {
+      const { text, diagnostics } = event;
+      return { ...state, typedText: null, brokenText: { text, diagnostics }, checkStatus: "idle" };
+    }
+    case "unwritable":
+    case "refused":
+      return withSave(state, "refused", event.message);
+    case "checking":
+      return { ...state, checkStatus: "checking" };
+    case "checked":
+      return { ...state, checkStatus: "done", check: event.check, checkedText: event.text };
+    case "saving":
+      return withSave(state, "saving");
+    case "saved":
+      return {
+        ...state,
+        save: pendingText(state) === null ? "saved" : "unsaved",
+        saveMessage: null,
+        savedAt: event.at ?? state.savedAt,
+        revision: event.revision,
+        conflict: null,
+      };
+    case "met":
+      return { ...state, save: "conflict", saveMessage: null, conflict: event.theirs };
+    case "rebased":
+      return {
+        ...state,
+        save: "unsaved",
+        saveMessage: null,
+        conflict: null,
+        revision: event.revision,
+      };
+    case "failed": {
+      const failed: SyncState = { ...state, checkStatus: "offline" };
+      const isKept = event.isUnsaved || state.typedText !== null;
+      return isKept ? withSave(failed, "offline", event.message) : failed;
+    }
+  }
+}
+
+function withSave(
+  state: SyncState,
+  save: SaveStatus,
+  saveMessage: string | null = null,
+): SyncState {
+  return state.save === "conflict" ? state : { ...state, save, saveMessage };
 }
 
 /** The text that the user sees where it is not the document's, or null. */

@@ -29,19 +29,21 @@ export function useRunControls(): RunControls {
       try {
         await sync?.flush();
         const state = syncStore.getState();
-        const { document, text } = store.getState();
-        const reason = runReason(state, Object.keys(document.nodes).length === 0);
-        if (reason !== null || state.typedText !== null) {
-          toast.error(reason ?? "The text is not read yet.");
+        const isEmpty = Object.keys(store.getState().document.nodes).length === 0;
+        const reason = runReason(state, isEmpty);
+        // What runs is what is on the screen, or nothing does.
+        const present = sync?.present() ?? null;
+        if (reason !== null || present === null) {
+          toast.error(reason ?? "The loop is not checked as it is on the screen. Try again.");
           showWhy(state);
           return;
         }
-        const { check } = state;
-        if (!force && check?.estimate?.gpus.some((gpu) => !gpu.fits)) {
+        const { yaml, check } = present;
+        if (!force && check.estimate?.gpus.some((gpu) => !gpu.fits)) {
           useDialogs.getState().show("confirmRun");
           return;
         }
-        const run = await startRun({ yaml: text, ...(loopId ? { loop_id: loopId } : {}), force });
+        const run = await startRun({ yaml, ...(loopId ? { loop_id: loopId } : {}), force });
         useDialogs.getState().show(null);
         await client.invalidateQueries({ queryKey: ["runs"] });
         navigate(`/runs/${run.id}`);

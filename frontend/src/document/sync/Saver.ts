@@ -1,0 +1,103 @@
+/**
+ * Brings the loop's text to the server, one save at a time, and notices what others saved. Knows what the
+ * server has; reads no text and asks for no check.
+ */
+import { ApiError, errorMessage } from "@/api/client";
+import type { Loop } from "@/api/types";
+import type { DocumentStore } from "../store";
+import type { SyncApi } from "./api";
+import { pendingText, type SyncEvent, type SyncState } from "./state";
+
+interface Version {
+  revision: string;
+  yaml: string;
+  name: string;
+}
+
+export class Saver {
+  private known: Version;
+  private underWay: Promise<void> | null = null;
+
+  constructor(
+    private readonly loop: Loop,
+    private readonly document: DocumentStore,
+    private readonly api: Pick<SyncApi, "saveLoop" | "fetchLoop">,
+    private readonly state: () => SyncState,
+    private readonly tell: (event: SyncEvent) => void,
+    /** The server has a new version, by this page. */
+    private readonly onSaved: (revision: string) => void,
+  ) {
+    this.known = loop;
+  }
+
+  get isBusy(): boolean {
+    return this.underWay !== null;
+  }
+
+  /** Whether the page has something that the server, as far as it is known, has not. */
+  get isUnsaved(): boolean {
+    const { text, textState, history, document } = this.document.getState();
+    const { yaml, name } = this.known;
+    return textState !== history.state || text !== yaml || document.name !== name;
+  }
+
+  /** From now on this is what the server has. */
+  know(version: Version): void {
+    this.known = version;
+  }
+
+  /** Saves what is there. Where a save is under way it is waited for first. */
+  async save(): Promise<void> {
+    // How it ends is told to whoever began it.
+    while (this.underWay !== null) await this.underWay.catch(() => {});
+    if (this.state().save === "conflict" || pendingText(this.state()) !== null) return;
+    if (!this.isUnsaved) {
+      this.tell({ type: "saved", revision: this.known.revision, at: null });
+      return;
+    }
+    const { text, document } = this.document.getState();
+    this.tell({ type: "saving" });
+    this.underWay = this.put(text, document.name).finally(() => {
+      this.underWay = null;
+    });
+    await this.underWay;
+  }
+
+  private async put(yaml: string, name: string): Promise<void> {
+    const { revision } = this.state();
+    try {
+      const loop = await this.api.saveLoop(this.loop.id, revision, { name, yaml });
+      this.take(loop.revision, yaml, name);
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      if (error.status === 409 || error.status === 412) {
+        this.meet(await this.api.fetchLoop(this.loop.id), yaml, name);
+      } else {
+        this.tell({ type: "refused", message: errorMessage(error) });
+      }
+    }
+  }
+
+  private take(revision: string, yaml: string, name: string): void {
+    this.known = { revision, yaml, name };
+    this.tell({ type: "saved", revision, at: Date.now() });
+    if (this.isUnsaved) this.tell({ type: "edited" });
+    this.onSaved(revision);
+  }
+
+  /** Another version than the one that was known. One that says the same is no other. */
+  private meet(theirs: Loop, text: string, name: string): void {
+    if (theirs.yaml === text && theirs.name === name) this.take(theirs.revision, text, name);
+    else this.tell({ type: "met", theirs });
+  }
+
+  /** What others saved: theirs where nothing here would be lost to it, a conflict where something would. */
+  async lookForNews(): Promise<Loop | null> {
+    const theirs = await this.api.fetchLoop(this.loop.id);
+    if (theirs.revision === this.state().revision || this.isBusy) return null;
+    if (!this.isUnsaved && pendingText(this.state()) === null) return theirs;
+    const { text, document } = this.document.getState();
+    this.meet(theirs, text, document.name);
+    return null;
+  }
+}
