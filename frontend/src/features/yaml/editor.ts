@@ -12,7 +12,13 @@ import {
 } from "@codemirror/language";
 import { type Diagnostic as Lint, lintGutter, setDiagnostics } from "@codemirror/lint";
 import { highlightSelectionMatches, searchKeymap } from "@codemirror/search";
-import { Annotation, Compartment, EditorState, type Extension } from "@codemirror/state";
+import {
+  Annotation,
+  Compartment,
+  EditorState,
+  type Extension,
+  Transaction,
+} from "@codemirror/state";
 import {
   drawSelection,
   EditorView,
@@ -136,7 +142,9 @@ export function createEditor(parent: HTMLElement, options: EditorOptions): Edito
   return {
     setText: (text) => {
       const change = smallestChange(view.state.doc.toString(), text);
-      if (change) view.dispatch({ changes: change, annotations: FromOutside.of(true) });
+      // What was changed in the graph is undone in the graph.
+      const annotations = [FromOutside.of(true), Transaction.addToHistory.of(false)];
+      if (change) view.dispatch({ changes: change, annotations });
     },
     setReadonly: (isReadonly) => view.dispatch({ effects: locked.reconfigure(lock(isReadonly)) }),
     setMarks: (marks) =>
