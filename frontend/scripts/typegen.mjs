@@ -24,9 +24,8 @@ const python = process.env.PYTHON ?? join(root, ".venv/bin/python");
 const hasPython = process.env.PYTHON !== undefined || existsSync(python);
 
 const CATALOG = `
-import json
 from coloop.spec.catalog import catalog
-print(json.dumps(catalog(), separators=(",", ":"), ensure_ascii=False))
+print(catalog().model_dump_json())
 `;
 
 function ask(...words) {

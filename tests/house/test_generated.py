@@ -22,4 +22,4 @@ def test_the_catalog_of_the_front_ends_tests_is_the_catalog() -> None:
     path = FRONTEND / "tests" / "fixtures" / "catalog.json"
     written = json.loads(path.read_text(encoding="utf-8"))
 
-    assert written == json.loads(json.dumps(catalog())), RENEW
+    assert written == json.loads(catalog().model_dump_json()), RENEW

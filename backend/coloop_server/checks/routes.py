@@ -1,15 +1,14 @@
 """Catalog, checks, and reading and writing YAML over HTTP."""
 
 import hashlib
-import json
-from dataclasses import asdict
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Header, Response
 
 from coloop import presets
 from coloop.spec.catalog import catalog
+from coloop.spec.catalog_types import Catalog, PresetInfo
 from coloop_server.checks import service
 from coloop_server.checks.schemas import (
     CheckLoop,
@@ -33,15 +32,18 @@ IfNoneMatch = Annotated[str | None, Header(max_length=500)]
 @lru_cache(maxsize=1)
 def catalog_text() -> tuple[bytes, str]:
     """The catalog as JSON with its ETag; it is the same as long as the program is."""
-    whole = catalog(
-        architectures=[asdict(preset) for preset in map(presets.model, presets.list_models())],
-        hardware=[asdict(preset) for preset in map(presets.hardware, presets.list_hardware())],
-    )
-    body = json.dumps(whole, ensure_ascii=False, separators=(",", ":")).encode()
+    models = map(presets.model, presets.list_models())
+    hardware = map(presets.hardware, presets.list_hardware())
+    whole = catalog(architectures=map(_preset, models), hardware=map(_preset, hardware))
+    body = whole.model_dump_json().encode()
     return body, f'"{hashlib.sha256(body).hexdigest()[:20]}"'
 
 
-@router.get("/catalog", operation_id="getCatalog", response_model=dict[str, Any])
+def _preset(preset: presets.ModelPreset | presets.HardwarePreset) -> PresetInfo:
+    return PresetInfo(name=preset.name, title=preset.title, description=preset.description)
+
+
+@router.get("/catalog", operation_id="getCatalog", response_model=Catalog)
 def get_catalog(if_none_match: IfNoneMatch = None) -> Response:
     """Kinds, ports, schemas, algorithms, help: all that the editor knows of the language."""
     body, etag = catalog_text()

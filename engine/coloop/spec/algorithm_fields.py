@@ -152,7 +152,7 @@ class RewardsAlgorithm(Section):
 
     unset_is_preset: ClassVar[bool] = True
 
-    name: RewardsName = setting()
+    name: RewardsName = setting(choices="algorithms")
     """A preset of advantage, loss and aggregation; each may be set apart."""
     advantage: Advantage | None = setting(None, level="advanced")
     """How scores become advantages."""
@@ -226,7 +226,7 @@ class PreferenceAlgorithm(Section):
 
     unset_is_preset: ClassVar[bool] = True
 
-    name: PreferenceName = setting()
+    name: PreferenceName = setting(choices="algorithms")
     """A preset of loss, beta and reduction."""
     beta: Number | None = setting(None, gt=0, hot=True)
     """How strongly the policy is held to the reference."""
@@ -247,7 +247,7 @@ class PreferenceAlgorithm(Section):
 class BradleyTerry(Section):
     """A scorer learns that chosen scores higher than rejected."""
 
-    name: Literal["bradley_terry"]
+    name: Literal["bradley_terry"] = setting(choices="algorithms")
     """Loss: -log sigmoid(chosen - rejected - margin)."""
     margin: Name | None = setting(None, level="advanced", widget="column")
     """Column with the margin of a pair; null: none."""
@@ -264,7 +264,7 @@ class BradleyTerry(Section):
 class LabelCrossEntropy(Section):
     """A language model learns which label word to say."""
 
-    name: Literal["label_ce"]
+    name: Literal["label_ce"] = setting(choices="algorithms")
     """Cross-entropy restricted to the label words of `read.labels`."""
     label_smoothing: Number = setting(0.0, ge=0, lt=0.5, level="advanced")
     """Share of labels taken to be wrong."""
@@ -279,7 +279,7 @@ class LabelCrossEntropy(Section):
 class Regression(Section):
     """A scorer learns numbers."""
 
-    name: Literal["regression"]
+    name: Literal["regression"] = setting(choices="algorithms")
     """Mean squared error to the labels."""
     weight: Number = setting(1.0, ge=0, level="advanced", hot=True)
     """Weight of this loss among the learner's."""
@@ -288,7 +288,7 @@ class Regression(Section):
 class Outcome(Section):
     """A scorer learns right from wrong."""
 
-    name: Literal["outcome"]
+    name: Literal["outcome"] = setting(choices="algorithms")
     """Binary cross-entropy of the score, whole or step by step."""
     soft: Flag = setting(False, level="advanced")
     """Labels between 0 and 1 are probabilities; else they are rounded."""
@@ -299,7 +299,7 @@ class Outcome(Section):
 class ImplicitPrm(Section):
     """A language model learns outcomes and is read as a reward of each token."""
 
-    name: Literal["implicit_prm"]
+    name: Literal["implicit_prm"] = setting(choices="algorithms")
     """Binary cross-entropy of sigmoid(beta * sum(log policy - log prior))."""
     beta: Number = setting(0.05, gt=0, hot=True)
     """Scale of the log ratio."""
@@ -312,7 +312,7 @@ class ImplicitPrm(Section):
 class Sft(Section):
     """Imitate demonstrations."""
 
-    name: Literal["sft"]
+    name: Literal["sft"] = setting(choices="algorithms")
     """Cross-entropy on the tokens to imitate."""
     mask: tuple[Name, ...] = setting((), level="advanced")
     """Tags whose content is not trained."""
@@ -323,7 +323,7 @@ class Sft(Section):
 class ValueLoss(Section):
     """A critic learns returns."""
 
-    name: Literal["value"]
+    name: Literal["value"] = setting(choices="algorithms")
     """Half the squared error to the returns, clipped around the old value."""
     clip: Number | None = setting(0.5, gt=0, level="advanced")
     """Greatest move of a value that counts; null: no clip."""

@@ -31,6 +31,50 @@ from pydantic_core import PydanticCustomError, PydanticUndefined
 Level = Literal["simple", "advanced", "expert"]
 LEVELS: tuple[Level, ...] = get_args(Level)
 
+Widget = Literal[
+    "bytes",
+    "code",
+    "column",
+    "metrics",
+    "node",
+    "path",
+    "phase",
+    "port",
+    "regex",
+    "seconds",
+    "select",
+    "slider",
+    "text",
+]
+"""Which control shows the value; none: the control of its type."""
+Choices = Literal[
+    "algorithms",
+    "architectures",
+    "columns",
+    "groupings",
+    "hardware",
+    "metrics",
+    "nodes",
+    "phases",
+    "pools",
+    "ports",
+    "probe_metrics",
+]
+"""What a value is chosen from: things of the loop, or lists of the catalog."""
+Reference = Literal["node", "metric", "path", "template"]
+"""How a text mentions nodes. `node`: it is a node's id or begins with one and a dot; `metric`:
+`node.metric` or `node.scorer.metric`; `path`: `nodes.<id>...`; `template`: Jinja, in which
+`id.column` may stand."""
+
+_CHOICES_OF_WIDGET: dict[str, Choices] = {
+    "node": "nodes",
+    "port": "ports",
+    "phase": "phases",
+    "column": "columns",
+    "metrics": "probe_metrics",
+}
+_REFERENCE_OF_WIDGET: dict[str, Reference] = {"node": "node", "port": "node", "column": "node"}
+
 NODE_PATTERN = r"^[a-z][a-z0-9_]*$"
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
@@ -120,7 +164,10 @@ def setting(
     *,
     level: Level = "simple",
     hot: bool = False,
-    widget: str | None = None,
+    widget: Widget | None = None,
+    choices: Choices | None = None,
+    reference: Reference | None = None,
+    key_reference: Reference | None = None,
     unit: str | None = None,
     when: Mapping[str, tuple[Any, ...]] | None = None,
     needed: Mapping[str, tuple[Any, ...]] | None = None,
@@ -131,14 +178,18 @@ def setting(
     """A field of a section. `when`: where it belongs; `needed`: where it must be there.
 
     Both map the name of a sibling field (dots go deeper) to the values of that sibling. `span`
-    bounds a `Range`.
+    bounds a `Range`. `choices`: what the value (or each of several) is chosen from; `reference`:
+    how it mentions nodes; `key_reference`: how the keys of a mapping do. A widget brings its own.
     """
+    told = {
+        "x-widget": widget or (unit if unit in ("seconds", "bytes") else None),
+        "x-choices": choices or _CHOICES_OF_WIDGET.get(widget or ""),
+        "x-reference": reference or _REFERENCE_OF_WIDGET.get(widget or ""),
+        "x-key-reference": key_reference,
+        "x-unit": unit,
+    }
     extra: dict[str, Any] = {"x-level": level, "x-hot": hot}
-    widget = unit if widget is None and unit in ("seconds", "bytes") else widget
-    if widget is not None:
-        extra["x-widget"] = widget
-    if unit is not None:
-        extra["x-unit"] = unit
+    extra |= {name: value for name, value in told.items() if value is not None}
     if when is not None:
         extra["x-when"] = {name: list(values) for name, values in when.items()}
     if needed is not None:

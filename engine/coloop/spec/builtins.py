@@ -172,7 +172,7 @@ class Weighted(Builtin):
 
     name: Literal["weighted"]
     """A weighted sum of scores."""
-    weights: dict[NodeId, Number] = setting(min_length=1, hot=True)
+    weights: dict[NodeId, Number] = setting(min_length=1, hot=True, key_reference="node")
     """The weight of each scorer's number."""
 
 

@@ -1,5 +1,4 @@
-"""The catalog: everything a form, a palette or a document needs to know about the language, as
-JSON.
+"""The catalog: everything a form, a palette or a document needs to know about the language.
 
 It is derived: ports from the port table, schemas and help from the sections, words and looks from
 `catalog_texts`, what runs from `runnable`. A new kind, reward, task or algorithm appears here
@@ -32,8 +31,9 @@ from coloop.spec.catalog_texts import (
     PORT_TEXTS,
     TASK_COLUMNS,
 )
-from coloop.spec.graph import Edge
-from coloop.spec.metrics import METRICS, PROBE_METRICS
+from coloop.spec.catalog_types import Catalog, PresetInfo
+from coloop.spec.graph import Edge, LoopSpec
+from coloop.spec.metrics import CHART_ORDER, METRICS, PROBE_METRICS
 from coloop.spec.migrate import VERSION
 from coloop.spec.nodes import NODE_CLASSES
 from coloop.spec.placement import Hardware, Run
@@ -48,13 +48,20 @@ from coloop.spec.schedule import Schedule
 from coloop.spec.schema import section_schema
 from coloop.spec.tasks import TaskSource
 
+_TASKS: tuple[type[Section], ...] = get_args(get_args(TaskSource)[0])
 
-def catalog(*, architectures: Iterable[Any] = (), hardware: Iterable[Any] = ()) -> dict[str, Any]:
+
+def catalog(
+    *, architectures: Iterable[PresetInfo] = (), hardware: Iterable[PresetInfo] = ()
+) -> Catalog:
     """The catalog; presets of models and hardware are handed in by who knows them."""
-    found = copy.deepcopy(_fixed())
-    found["architectures"] = list(architectures)
-    found["hardware"] = list(hardware)
-    return found
+    return Catalog.model_validate(
+        {
+            **copy.deepcopy(_fixed()),
+            "architectures": [preset.model_dump() for preset in architectures],
+            "hardware": [preset.model_dump() for preset in hardware],
+        }
+    )
 
 
 @lru_cache(maxsize=1)
@@ -62,14 +69,15 @@ def _fixed() -> dict[str, Any]:
     return {
         "version": VERSION,
         "levels": list(LEVELS),
-        "groups": [{"name": name, "title": title} for name, title in GROUPS.items()],
+        "groups": [{"name": name, **asdict(text)} for name, text in GROUPS.items()],
         "kinds": {kind: _kind(kind) for kind in KIND_TEXTS},
         "port_types": {str(port): _port_type(port) for port in PortType},
         "algorithms": _algorithms(),
         "rewards": [_builtin(name, section) for name, section in BUILTINS.items()],
-        "tasks": [_task(section) for section in get_args(get_args(TaskSource)[0])],
+        "tasks": [_task(section) for section in _TASKS],
         "metrics": {name: asdict(metric) for name, metric in METRICS.items()},
         "probe_metrics": {name: asdict(metric) for name, metric in PROBE_METRICS.items()},
+        "chart_order": list(CHART_ORDER),
         "runnable": {
             "models": sorted(RUNNABLE_MODELS),
             "reward_sources": sorted(RUNNABLE_REWARD_SOURCES),
@@ -79,6 +87,7 @@ def _fixed() -> dict[str, Any]:
             "pools": 1,
         },
         "schema": {
+            "loop": _loop_schema(),
             "edge": section_schema(Edge),
             "schedule": section_schema(Schedule),
             "hardware": section_schema(Hardware),
@@ -86,6 +95,13 @@ def _fixed() -> dict[str, Any]:
         },
         "codes": dict(CODES),
     }
+
+
+def _loop_schema() -> dict[str, Any]:
+    """What the loop says of itself: no part that has a schema or a place of its own."""
+    schema = section_schema(LoopSpec)
+    schema["properties"] = {name: schema["properties"][name] for name in ("mode", "description")}
+    return {name: schema[name] for name in ("type", "title", "description", "properties")}
 
 
 def _kind(kind: str) -> dict[str, Any]:
@@ -96,6 +112,9 @@ def _kind(kind: str) -> dict[str, Any]:
         "help": text.help,
         "group": text.group,
         "icon": text.icon,
+        "color": GROUPS[text.group].color,
+        "synonyms": _synonyms(kind),
+        "summary": list(text.summary),
         "stages": list(ports.stages),
         "inputs": [_in_port(name, port) for name, port in ports.inputs.items()],
         "outputs": [
@@ -106,6 +125,19 @@ def _kind(kind: str) -> dict[str, Any]:
         "template": copy.deepcopy(text.template),
         "runnable": kind in RUNNABLE_KINDS,
     }
+
+
+def _synonyms(kind: str) -> list[str]:
+    """Words for the kind, and for what it can do."""
+    words = KIND_TEXTS[kind].synonyms.split(", ")
+    parts = section_schema(NODE_CLASSES[kind]).get("$defs", {})
+    learns = [section for section in PORTS_OF if section.__name__ in parts]
+    words += [name for section in learns for name in _names(section) if name == family_of(name)]
+    if kind == "reward":
+        words += BUILTINS
+    if kind == "dataset":
+        words += [_task_name(section) for section in _TASKS]
+    return list(dict.fromkeys(words))
 
 
 def _in_port(name: str, port: InPort) -> dict[str, Any]:
@@ -187,8 +219,13 @@ def _builtin(name: str, section: type[Section]) -> dict[str, Any]:
     }
 
 
+def _task_name(section: type[Section]) -> str:
+    name: str = get_args(section.model_fields["task"].annotation)[0]
+    return name
+
+
 def _task(section: type[Section]) -> dict[str, Any]:
-    name = get_args(section.model_fields["task"].annotation)[0]
+    name = _task_name(section)
     return {
         "name": name,
         "help": inspect.getdoc(section) or "",

@@ -9,13 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-GROUPS: dict[str, str] = {
-    "data": "Data",
-    "models": "Models",
-    "scores": "Scores",
-    "shaping": "Shaping",
-    "tools": "Tools and search",
-    "measuring": "Measuring",
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupText:
+    """How a section of the palette presents itself."""
+
+    title: str
+    color: str
+
+
+GROUPS: dict[str, GroupText] = {
+    "data": GroupText(title="Data", color="--group-data"),
+    "models": GroupText(title="Models", color="--group-models"),
+    "scores": GroupText(title="Scores", color="--group-scores"),
+    "shaping": GroupText(title="Shaping", color="--group-shaping"),
+    "tools": GroupText(title="Tools and search", color="--group-tools"),
+    "measuring": GroupText(title="Measuring", color="--group-measuring"),
 }
 """Sections of the palette, in order."""
 
@@ -29,6 +38,10 @@ class KindText:
     icon: str
     help: str
     template: dict[str, Any]
+    synonyms: str
+    """Other words under which it is looked for, with commas between them."""
+    summary: tuple[str, ...]
+    """Paths of the values that tell most about a node, most telling first; `*` is any key."""
 
 
 KIND_TEXTS: dict[str, KindText] = {
@@ -47,6 +60,17 @@ KIND_TEXTS: dict[str, KindText] = {
             "source": {"type": "task", "task": "arithmetic", "split": "train"},
             "rows_per_step": 32,
         },
+        synonyms=(
+            "data, rows, prompts, questions, problems, corpus, examples, file, jsonl, csv, "
+            "parquet, hub, hugging face, task, inline"
+        ),
+        summary=(
+            "source.task",
+            "source.part",
+            "source.path",
+            "source.split",
+            "source.type",
+        ),
     ),
     "buffer": KindText(
         title="Buffer",
@@ -58,6 +82,11 @@ KIND_TEXTS: dict[str, KindText] = {
             "phases that name it in `fill`; `seed` gives it rows while it is empty."
         ),
         template={"kind": "buffer", "capacity": 1024, "rows_per_step": 32, "sample": "uniform"},
+        synonyms="replay, pool, memory, queue, experience, iteration, archive",
+        summary=(
+            "sample",
+            "capacity",
+        ),
     ),
     "actor": KindText(
         title="Actor",
@@ -76,6 +105,20 @@ KIND_TEXTS: dict[str, KindText] = {
             "algorithm": {"rewards": {"name": "grpo"}},
             "training": {"optimizer": {"name": "adamw", "lr": 3.0e-4}},
         },
+        synonyms=(
+            "policy, generator, writer, agent, assistant, student, solver, proposer, learner, "
+            "rollout, sampler, language model, llm"
+        ),
+        summary=(
+            "model.architecture",
+            "model.path",
+            "model.run",
+            "model.of",
+            "model.with",
+            "algorithm.name",
+            "algorithm.*.name",
+            "algorithm.*.*.name",
+        ),
     ),
     "critic": KindText(
         title="Critic",
@@ -91,6 +134,17 @@ KIND_TEXTS: dict[str, KindText] = {
             "algorithm": {"name": "value"},
             "training": {"optimizer": {"name": "adamw", "lr": 1.0e-5}},
         },
+        synonyms="value, value function, value model, baseline, gae",
+        summary=(
+            "model.architecture",
+            "model.path",
+            "model.run",
+            "model.of",
+            "model.with",
+            "algorithm.name",
+            "algorithm.*.name",
+            "algorithm.*.*.name",
+        ),
     ),
     "reference": KindText(
         title="Reference",
@@ -104,6 +158,17 @@ KIND_TEXTS: dict[str, KindText] = {
             "kind": "reference",
             "model": {"type": "snapshot", "of": "actor", "refresh": "never"},
         },
+        synonyms=(
+            "kl, anchor, frozen, ref, reference policy, log probs, snapshot, ema, teacher, prior"
+        ),
+        summary=(
+            "model.architecture",
+            "model.path",
+            "model.run",
+            "model.of",
+            "model.with",
+            "model.refresh",
+        ),
     ),
     "reward": KindText(
         title="Reward",
@@ -115,6 +180,22 @@ KIND_TEXTS: dict[str, KindText] = {
             "weighs is said on the edge."
         ),
         template={"kind": "reward", "source": {"type": "builtin", "name": "exact_match"}},
+        synonyms=(
+            "score, scorer, grader, checker, reward function, reward model, preference model, "
+            "judge, python, remote"
+        ),
+        summary=(
+            "source.name",
+            "source.type",
+            "model.architecture",
+            "model.path",
+            "model.run",
+            "model.of",
+            "model.with",
+            "algorithm.name",
+            "algorithm.*.name",
+            "algorithm.*.*.name",
+        ),
     ),
     "verifier": KindText(
         title="Verifier",
@@ -126,6 +207,21 @@ KIND_TEXTS: dict[str, KindText] = {
             "generative one can learn from rewards like an actor."
         ),
         template={"kind": "verifier", "method": "rule"},
+        synonyms=(
+            "judge, grader, critique, verdict, prm, process reward, orm, genrm, vote, majority, "
+            "checker, proof"
+        ),
+        summary=(
+            "method",
+            "model.architecture",
+            "model.path",
+            "model.run",
+            "model.of",
+            "model.with",
+            "algorithm.name",
+            "algorithm.*.name",
+            "algorithm.*.*.name",
+        ),
     ),
     "template": KindText(
         title="Template",
@@ -137,6 +233,11 @@ KIND_TEXTS: dict[str, KindText] = {
             "a row of every element of a list."
         ),
         template={"kind": "template", "text": "{{ prompt }}"},
+        synonyms="prompt, jinja, format, parse, extract, chat, rewrite, regex",
+        summary=(
+            "target",
+            "each",
+        ),
     ),
     "filter": KindText(
         title="Filter",
@@ -148,6 +249,14 @@ KIND_TEXTS: dict[str, KindText] = {
             "left. It hands on only the kinds of table that go in."
         ),
         template={"kind": "filter", "keep": [{"rule": "nonzero_variance"}]},
+        synonyms=(
+            "select, keep, drop, dynamic sampling, rejection, refill, resample, best of n, cut"
+        ),
+        summary=(
+            "keep.*.rule",
+            "per_group.pick",
+            "resample.weight",
+        ),
     ),
     "pairs": KindText(
         title="Pairs",
@@ -158,6 +267,8 @@ KIND_TEXTS: dict[str, KindText] = {
             "each other, or new labels for pairs that are there. Pairs of equal texts are dropped."
         ),
         template={"kind": "pairs", "method": "best_worst"},
+        synonyms="preference, preferences, chosen, rejected, comparison, best worst, margin",
+        summary=("method",),
     ),
     "tool": KindText(
         title="Tool",
@@ -168,6 +279,11 @@ KIND_TEXTS: dict[str, KindText] = {
             "documents, an environment, or another policy. What it answers is never trained."
         ),
         template={"kind": "tool", "type": "calculator"},
+        synonyms="function, call, python, calculator, retrieval, rag, environment, sandbox, agent",
+        summary=(
+            "type",
+            "name",
+        ),
     ),
     "search": KindText(
         title="Search",
@@ -183,6 +299,8 @@ KIND_TEXTS: dict[str, KindText] = {
             "completions": 8,
             "budget": {"tokens": 100000},
         },
+        synonyms="tree, mcts, monte carlo, puct, omegaprm, proof search, beam",
+        summary=("method",),
     ),
     "evaluate": KindText(
         title="Evaluate",
@@ -200,6 +318,15 @@ KIND_TEXTS: dict[str, KindText] = {
             "greedy": True,
             "metrics": ["accuracy"],
         },
+        synonyms=(
+            "probe, held-out, held out, test, eval, evaluation, validation, metric, benchmark, "
+            "accuracy, pass@k, measure"
+        ),
+        summary=(
+            "metrics.*",
+            "instead_of",
+            "of.*",
+        ),
     ),
 }
 

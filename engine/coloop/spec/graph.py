@@ -130,7 +130,9 @@ class LoopSpec(Section):
     """On what it runs."""
     run: Run = setting(default_factory=Run)
     """What a run starts from and keeps."""
-    layout: dict[str, PlainValue] = setting(default_factory=dict, level="expert")
+    layout: dict[str, PlainValue] = setting(
+        default_factory=dict, level="expert", key_reference="node"
+    )
     """Where the editor draws things; no part of the loop's hash."""
 
     @cached_property

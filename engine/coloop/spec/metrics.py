@@ -257,6 +257,22 @@ PROBE_METRICS: dict[str, Metric] = {
     ),
 }
 
+CHART_ORDER: tuple[str, ...] = (
+    "reward/mean",
+    "accuracy",
+    "score",
+    "loss",
+    "kl",
+    "entropy",
+    "rollout/length",
+    "mismatch_kl",
+    "clip_fraction",
+    "grad_norm",
+    "reward/std",
+    "lr",
+)
+"""What one looks at first when a run goes well or badly; the rest follows by name."""
+
 _AT_K = re.compile(r"@[1-9][0-9]{0,5}$")
 
 

@@ -52,7 +52,7 @@ class ScratchModel(Section):
 
     type: Literal["scratch"]
     """A new model with random weights."""
-    architecture: Name = setting(widget="select")
+    architecture: Name = setting(widget="select", choices="architectures")
     """An architecture of presets/models, e.g. `tiny-qwen3`."""
     initial_range: Number | None = setting(None, gt=0, le=1, level="advanced")
     """Standard deviation of the random weights; null: the architecture's own."""
@@ -67,7 +67,7 @@ class RunModel(Section):
     """Weights of an earlier run."""
     run: Name = setting()
     """A run's id, or a loop's name for its newest finished run."""
-    node: NodeId = setting(widget="node")
+    node: NodeId = setting()
     """The node of that run whose weights are taken; a missing head is new."""
     at: Literal["last", "best"] = setting("last", level="advanced")
     """Its last checkpoint, or the best by the run's `best` metric."""

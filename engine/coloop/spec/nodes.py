@@ -48,7 +48,7 @@ class BaseNode(Section):
 
     note: str | None = setting(None, widget="text")
     """Text for people; it means nothing to the run."""
-    pool: Name | None = setting(None, level="advanced", widget="select")
+    pool: Name | None = setting(None, level="advanced", widget="select", choices="pools")
     """Pool of processes or GPUs it runs in; null: `main`."""
     join: Join = setting("align", level="advanced")
     """How its inputs are joined into the rows it works on."""
@@ -180,7 +180,13 @@ class VerifierNode(BaseNode):
         None, when={"method": ("formal",)}, needed={"method": ("formal",)}
     )
     """Which proof checker, e.g. `proof`."""
-    by: OneOrMany[Name] | None = setting(None, level="advanced", when={"method": ("vote",)})
+    by: OneOrMany[Name] | None = setting(
+        None,
+        level="advanced",
+        when={"method": ("vote",)},
+        choices="groupings",
+        reference="node",
+    )
     """What the voters share, as `credit.group_by`; null: their prompt row."""
     answer: Text | None = setting(None, when={"method": ("vote",)}, widget="regex")
     """Regular expression with one group: what is counted; null: the whole completion."""
@@ -195,13 +201,13 @@ class TemplateNode(BaseNode):
     """New columns read from the text before it: regex, `{json: path}` or `{tag: name}`."""
     default: dict[Text, PlainValue] = setting(default_factory=dict, level="advanced")
     """What a column is where nothing was found."""
-    text: Text | None = setting(None, widget="text")
+    text: Text | None = setting(None, widget="text", reference="template")
     """The new prompt, in Jinja."""
     messages: tuple[Message, ...] | None = setting(None, level="advanced")
     """A chat as prompt instead of one text."""
-    target: str | None = setting(None, widget="text")
+    target: str | None = setting(None, widget="text", reference="template")
     """What is to be imitated, in Jinja."""
-    columns: dict[Text, str] = setting(default_factory=dict, level="advanced")
+    columns: dict[Text, str] = setting(default_factory=dict, level="advanced", reference="template")
     """More columns, each in Jinja."""
     drop: tuple[Text, ...] = setting((), level="advanced", widget="column")
     """Columns that end here."""
@@ -301,7 +307,7 @@ class ToolNode(BaseNode):
     """Run code, compute, look up documents, act in an environment, or ask a policy."""
     call: Text | None = setting(None, widget="regex")
     """Regular expression of a call; its named groups are the arguments. Null: the type's own."""
-    result: Text | None = setting(None, widget="text")
+    result: Text | None = setting(None, widget="text", reference="template")
     """What is written back, in Jinja; the answer is `value`. Null: the answer as it is."""
     timeout_seconds: Number = setting(10.0, gt=0, le=3600, level="advanced", unit="seconds")
     """Longest time of a call."""

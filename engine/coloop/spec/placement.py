@@ -29,7 +29,7 @@ class Pool(Section):
 class Hardware(Section):
     """On what a loop runs: a preset, or nodes and GPUs."""
 
-    preset: Name | None = setting(None, widget="select")
+    preset: Name | None = setting(None, widget="select", choices="hardware")
     """A preset of presets/hardware, e.g. `cpu`, `8xH100`; null with `gpu`, else `cpu`."""
     nodes: Whole | None = setting(None, ge=1, le=4096)
     """Machines, where no preset is named."""
@@ -73,7 +73,7 @@ class Run(Section):
     """Steps between checkpoints; null: at the end and when stopped."""
     keep: Whole = setting(2, ge=1, level="advanced", hot=True)
     """Newest checkpoints that stay; the best one stays besides."""
-    best: MetricName | None = setting(None)
+    best: MetricName | None = setting(None, choices="metrics", reference="metric")
     """Metric (`node.metric`) by which the best checkpoint is known; greater is better."""
     storage: Text | None = setting(None, level="advanced", widget="path")
     """Where checkpoints and samples go: a folder or an fsspec URL; null: the run folder."""

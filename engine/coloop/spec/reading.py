@@ -14,14 +14,14 @@ class Message(Section):
 
     role: Literal["system", "user", "assistant"] = setting("user")
     """Who speaks."""
-    content: Text = setting(widget="text")
+    content: Text = setting(widget="text", reference="template")
     """What is said, in Jinja."""
 
 
 class PromptTemplate(Section):
     """The text that a judge, a scorer or a model tool reads."""
 
-    text: Text | None = setting(None, widget="text")
+    text: Text | None = setting(None, widget="text", reference="template")
     """One text, in Jinja over the columns of the row."""
     messages: tuple[Message, ...] | None = setting(None, level="advanced")
     """A chat instead of one text."""

@@ -51,7 +51,7 @@ class Rollout(Section):
     """Calls of tools; null: one turn."""
     on_sync: Literal["finish", "resume", "drop"] = setting("finish", level="expert")
     """What becomes of unfinished rows when new weights arrive."""
-    pool: Name | None = setting(None, level="advanced")
+    pool: Name | None = setting(None, level="advanced", widget="select", choices="pools")
     """Pool of the generate stage; null: the node's pool."""
     max_num_seqs: Whole | None = setting(None, ge=1, level="expert")
     """Sequences that the engine writes at once; null: decided by the compiler."""

@@ -73,7 +73,7 @@ class PhaseActions(Section):
 class TriggerActions(PhaseActions):
     """What a trigger does."""
 
-    set: Overrides = setting(default_factory=dict)
+    set: Overrides = setting(default_factory=dict, key_reference="path")
     """Values from now on; they beat `anneal` and the phase's `set`."""
     next_phase: Flag = setting(False)
     """End the phase."""
@@ -96,7 +96,7 @@ class Phase(Section):
     """Ends after so many steps."""
     epochs: Epochs | None = setting(None)
     """Ends after so many passes over its source."""
-    until: OneOrMany[FullName] | None = setting(None)
+    until: OneOrMany[FullName] | None = setting(None, reference="node")
     """Ends when buffers are full: `pool.full`, or a list."""
     max_steps: Whole | None = setting(None, ge=1, level="advanced")
     """Most steps of `until` or `epochs`."""
@@ -104,7 +104,7 @@ class Phase(Section):
     """Teaching ports that are live (`actor.rewards`), or nodes with all their ports."""
     fill: OneOrMany[NodeId] = setting((), level="advanced", widget="node")
     """Buffers that are written."""
-    set: Overrides = setting(default_factory=dict, level="advanced")
+    set: Overrides = setting(default_factory=dict, level="advanced", key_reference="path")
     """Values while the phase lasts."""
     do: PhaseActions | None = setting(None, level="advanced")
     """What happens each time it starts."""
@@ -135,7 +135,7 @@ class PhaseGroup(Section):
     """The phases of one round."""
     name: Name | None = setting(None)
     """What the group is called."""
-    set: Overrides = setting(default_factory=dict, level="advanced")
+    set: Overrides = setting(default_factory=dict, level="advanced", key_reference="path")
     """Values while the group lasts; a phase's own beat them."""
     do: PhaseActions | None = setting(None, level="advanced")
     """What happens at the start of each round."""
@@ -175,7 +175,7 @@ class LearnRule(Section):
 class Anneal(Section):
     """A value that moves over steps."""
 
-    path: Text = setting(widget="path")
+    path: Text = setting(reference="path")
     """What moves."""
     from_: Number = setting(alias="from")
     """Where it starts."""
@@ -187,7 +187,7 @@ class Anneal(Section):
     """Phases in whose steps it moves; empty: all."""
     steps: Whole | None = setting(None, ge=1)
     """Steps it takes; null: all steps of those phases."""
-    complement: Text | None = setting(None, level="advanced")
+    complement: Text | None = setting(None, level="advanced", reference="path")
     """Another path that gets 1 - value."""
     cycle: Whole | None = setting(None, ge=1, level="advanced", unit="steps")
     """Start again after so many steps; null: never."""
@@ -206,7 +206,7 @@ class Anneal(Section):
 class When(Section):
     """A condition on a metric."""
 
-    metric: MetricName = setting()
+    metric: MetricName = setting(choices="metrics", reference="metric")
     """`node.metric`, e.g. `probe.accuracy`."""
     above: Number | None = setting(None)
     """True above this."""
@@ -258,7 +258,9 @@ class Schedule(Section):
     """How many versions of the weights a row may be behind; 0: synchronous."""
     stream: Flag = setting(False, level="expert")
     """Learning starts with the first complete mini-batch of groups."""
-    learn: dict[NodeId, LearnRule] = setting(default_factory=dict, level="advanced")
+    learn: dict[NodeId, LearnRule] = setting(
+        default_factory=dict, level="advanced", key_reference="node"
+    )
     """The rhythm of single learners."""
     order: tuple[NodeId, ...] = setting((), level="advanced", widget="node")
     """Roles of one weights group learn one after another; empty: in one joint update."""

@@ -35,4 +35,20 @@ def _loop_schema() -> dict[str, Any]:
 
 def section_schema(section: type[BaseModel]) -> dict[str, Any]:
     """The schema of one section, what it refers to under `$defs`."""
-    return section.model_json_schema(by_alias=True, mode="validation")
+    schema = section.model_json_schema(by_alias=True, mode="validation")
+    _mend_mappings(schema)
+    return schema
+
+
+def _mend_mappings(part: Any) -> None:
+    """A discriminator maps to references only; pydantic also maps to unions within a union."""
+    if isinstance(part, list):
+        for item in part:
+            _mend_mappings(item)
+    elif isinstance(part, dict):
+        union = part.get("discriminator")
+        if isinstance(union, dict) and isinstance(union.get("mapping"), dict):
+            mapping = union["mapping"]
+            union["mapping"] = {tag: to for tag, to in mapping.items() if isinstance(to, str)}
+        for item in part.values():
+            _mend_mappings(item)

@@ -78,7 +78,9 @@ class AccuracyBand(Section):
     """Groups whose share of right rows lies in a band."""
     of: NodeId | None = setting(None, widget="node", level="advanced")
     """A scorer at port `by`; null: the one at `scores`."""
-    by: OneOrMany[Name] | None = setting(None, level="advanced")
+    by: OneOrMany[Name] | None = setting(
+        None, level="advanced", choices="groupings", reference="node"
+    )
     """What rows of a group share, as `credit.group_by`; null: their prompt row."""
     min: Number = setting(0.0, ge=0, le=1, hot=True)
     """Least share."""
@@ -97,7 +99,9 @@ class NonzeroVariance(Section):
     """Groups whose scores differ."""
     of: NodeId | None = setting(None, widget="node", level="advanced")
     """A scorer at port `by`; null: the one at `scores`."""
-    by: OneOrMany[Name] | None = setting(None, level="advanced")
+    by: OneOrMany[Name] | None = setting(
+        None, level="advanced", choices="groupings", reference="node"
+    )
     """What rows of a group share, as `credit.group_by`; null: their prompt row."""
 
 
@@ -108,7 +112,9 @@ class GroupMean(Section):
     """Groups by their mean score."""
     of: NodeId | None = setting(None, widget="node", level="advanced")
     """A scorer at port `by`; null: the one at `scores`."""
-    by: OneOrMany[Name] | None = setting(None, level="advanced")
+    by: OneOrMany[Name] | None = setting(
+        None, level="advanced", choices="groupings", reference="node"
+    )
     """What rows of a group share, as `credit.group_by`; null: their prompt row."""
     min: Number | None = setting(None, hot=True)
     """Least mean."""
@@ -189,7 +195,9 @@ GROUP_RULES = frozenset({"accuracy_band", "nonzero_variance", "group_mean"})
 class PerGroup(Section):
     """At most so many rows of each group."""
 
-    by: OneOrMany[Text] | None = setting(None, level="advanced")
+    by: OneOrMany[Text] | None = setting(
+        None, level="advanced", choices="groupings", reference="node"
+    )
     """What rows of a group share: a column, or as `credit.group_by`; null: their prompt row."""
     max: Whole = setting(1, ge=1, hot=True, unit="rows")
     """Most rows of a group."""

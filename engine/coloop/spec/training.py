@@ -116,7 +116,7 @@ class ClassWeights(Section):
 class Balance(Section):
     """The same number of rows for each group."""
 
-    per: Name = setting()
+    per: Name = setting(choices="groupings", reference="node")
     """What is balanced: `role`, `round`, `prompt` or a node."""
     to: Whole = setting(ge=1, hot=True, unit="rows")
     """Rows for each; more are cut, fewer are repeated."""
@@ -131,7 +131,9 @@ class Credit(Section):
         "sum_then_normalize", level="advanced"
     )
     """Several rewards: sum before the baseline, normalise each first, or an advantage for each."""
-    group_by: tuple[Name, ...] | None = setting(None, level="advanced")
+    group_by: tuple[Name, ...] | None = setting(
+        None, level="advanced", choices="groupings", reference="node"
+    )
     """What rows of one group share: `prompt`, `role`, `round`, node ids. Null: their prompt row."""
     rounds: RoundsCredit | None = setting(None, level="advanced")
     """Credit over rounds; null: a row counts for its own round."""

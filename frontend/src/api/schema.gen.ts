@@ -607,6 +607,99 @@ export interface components {
             type: "alert";
         };
         /**
+         * AlgorithmInfo
+         * @description A name that `algorithm` may have at a teaching port.
+         */
+        AlgorithmInfo: {
+            /**
+             * Defaults
+             * @description What its fields are where nothing is written.
+             */
+            defaults: {
+                [key: string]: unknown;
+            };
+            /**
+             * Family
+             * @description The algorithm whose framework preset it is, or itself.
+             */
+            family: string;
+            /** Formula */
+            formula: string;
+            /** Framework */
+            framework: string | null;
+            /** Help */
+            help: string;
+            /** Name */
+            name: string;
+            /** Runnable */
+            runnable: boolean;
+            /** Title */
+            title: string;
+        };
+        /**
+         * Catalog
+         * @description Everything a form, a palette or a document needs to know of the language.
+         */
+        Catalog: {
+            /**
+             * Algorithms
+             * @description By teaching port.
+             */
+            algorithms: {
+                [key: string]: components["schemas"]["AlgorithmInfo"][];
+            };
+            /** Architectures */
+            architectures: components["schemas"]["PresetInfo"][];
+            /**
+             * Chart Order
+             * @description Metrics that one looks at first, in that order; a name is that of a learner or a probe.
+             */
+            chart_order: string[];
+            /**
+             * Codes
+             * @description Codes of findings and what they mean.
+             */
+            codes: {
+                [key: string]: string;
+            };
+            /** Groups */
+            groups: components["schemas"]["GroupInfo"][];
+            /** Hardware */
+            hardware: components["schemas"]["PresetInfo"][];
+            /** Kinds */
+            kinds: {
+                [key: string]: components["schemas"]["KindInfo"];
+            };
+            /** Levels */
+            levels: ("simple" | "advanced" | "expert")[];
+            /**
+             * Metrics
+             * @description What learners report.
+             */
+            metrics: {
+                [key: string]: components["schemas"]["Metric"];
+            };
+            /** Port Types */
+            port_types: {
+                [key: string]: components["schemas"]["PortTypeInfo"];
+            };
+            /**
+             * Probe Metrics
+             * @description What probes report; `@k` stands for a number of samples.
+             */
+            probe_metrics: {
+                [key: string]: components["schemas"]["Metric"];
+            };
+            /** Rewards */
+            rewards: components["schemas"]["RewardInfo"][];
+            runnable: components["schemas"]["RunnableInfo"];
+            schema: components["schemas"]["SectionSchemas"];
+            /** Tasks */
+            tasks: components["schemas"]["TaskInfo"][];
+            /** Version */
+            version: number;
+        };
+        /**
          * Change
          * @description One edit of a loop document, in words of its paths.
          */
@@ -821,6 +914,15 @@ export interface components {
              * @enum {string}
              */
             type: "diagnostic";
+        };
+        /** Discriminator */
+        Discriminator: {
+            /** Mapping */
+            mapping?: {
+                [key: string]: string;
+            };
+            /** Propertyname */
+            propertyName: string;
         };
         /** DumpResult */
         DumpResult: {
@@ -1186,6 +1288,21 @@ export interface components {
              */
             usable_bytes: number;
         };
+        /**
+         * GroupInfo
+         * @description A section of the palette.
+         */
+        GroupInfo: {
+            /**
+             * Color
+             * @description Name of the page's CSS variable.
+             */
+            color: string;
+            /** Name */
+            name: string;
+            /** Title */
+            title: string;
+        };
         /** HardwareEntry */
         HardwareEntry: {
             /**
@@ -1238,7 +1355,206 @@ export interface components {
              */
             path: string;
         };
+        /**
+         * InputInfo
+         * @description One input of a kind.
+         */
+        InputInfo: {
+            /** Help */
+            help: string;
+            /**
+             * Max
+             * @description Greatest number of edges; null: any.
+             */
+            max: number | null;
+            /** Name */
+            name: string;
+            /**
+             * Of
+             * @description Whose rows it takes, in words; null: any.
+             */
+            of: string | null;
+            /**
+             * Phase
+             * @description When it is read.
+             * @enum {string}
+             */
+            phase: "generate" | "score" | "learn";
+            /**
+             * Required
+             * @description Whether it wants an edge, or the condition in words.
+             */
+            required: boolean | string;
+            /**
+             * Teaching
+             * @description Whether a phase's `learn` may name it.
+             */
+            teaching: boolean;
+            /**
+             * Type
+             * @description Name of a port type.
+             */
+            type: string;
+        };
+        /** JsonSchema */
+        JsonSchema: {
+            /** $Defs */
+            $defs?: {
+                [key: string]: components["schemas"]["JsonSchema"];
+            };
+            /** $Ref */
+            $ref?: string;
+            /** $Schema */
+            $schema?: string;
+            /** Additionalproperties */
+            additionalProperties?: boolean | components["schemas"]["JsonSchema"];
+            /** Anyof */
+            anyOf?: components["schemas"]["JsonSchema"][];
+            /** Const */
+            const?: unknown;
+            /** Default */
+            default?: unknown;
+            /** Description */
+            description?: string;
+            discriminator?: components["schemas"]["Discriminator"];
+            /** Enum */
+            enum?: unknown[];
+            /** Exclusivemaximum */
+            exclusiveMaximum?: number;
+            /** Exclusiveminimum */
+            exclusiveMinimum?: number;
+            items?: components["schemas"]["JsonSchema"];
+            /** Maxitems */
+            maxItems?: number;
+            /** Maxlength */
+            maxLength?: number;
+            /** Maximum */
+            maximum?: number;
+            /** Minitems */
+            minItems?: number;
+            /** Minlength */
+            minLength?: number;
+            /** Minproperties */
+            minProperties?: number;
+            /** Minimum */
+            minimum?: number;
+            /** Oneof */
+            oneOf?: components["schemas"]["JsonSchema"][];
+            /** Pattern */
+            pattern?: string;
+            /** Patternproperties */
+            patternProperties?: {
+                [key: string]: components["schemas"]["JsonSchema"];
+            };
+            /** Prefixitems */
+            prefixItems?: components["schemas"]["JsonSchema"][];
+            /** Properties */
+            properties?: {
+                [key: string]: components["schemas"]["JsonSchema"];
+            };
+            propertyNames?: components["schemas"]["JsonSchema"];
+            /** Required */
+            required?: string[];
+            /** Title */
+            title?: string;
+            /** Type */
+            type?: string;
+            /**
+             * X-Choices
+             * @enum {string}
+             */
+            "x-choices"?: "algorithms" | "architectures" | "columns" | "groupings" | "hardware" | "metrics" | "nodes" | "phases" | "pools" | "ports" | "probe_metrics";
+            /** X-Hidden */
+            "x-hidden"?: boolean;
+            /** X-Hot */
+            "x-hot"?: boolean;
+            /**
+             * X-Key-Reference
+             * @enum {string}
+             */
+            "x-key-reference"?: "node" | "metric" | "path" | "template";
+            /**
+             * X-Level
+             * @enum {string}
+             */
+            "x-level"?: "simple" | "advanced" | "expert";
+            /** X-Needed */
+            "x-needed"?: {
+                [key: string]: unknown[];
+            };
+            /**
+             * X-Reference
+             * @enum {string}
+             */
+            "x-reference"?: "node" | "metric" | "path" | "template";
+            /** X-Span */
+            "x-span"?: number[];
+            /** X-Unit */
+            "x-unit"?: string;
+            /** X-When */
+            "x-when"?: {
+                [key: string]: unknown[];
+            };
+            /**
+             * X-Widget
+             * @enum {string}
+             */
+            "x-widget"?: "bytes" | "code" | "column" | "metrics" | "node" | "path" | "phase" | "port" | "regex" | "seconds" | "select" | "slider" | "text";
+        };
         JsonValue: unknown;
+        /**
+         * KindInfo
+         * @description A node kind.
+         */
+        KindInfo: {
+            /**
+             * Color
+             * @description Name of the page's CSS variable; that of its group.
+             */
+            color: string;
+            /** Group */
+            group: string;
+            /** Help */
+            help: string;
+            /**
+             * Icon
+             * @description Name of a lucide icon.
+             */
+            icon: string;
+            /** Inputs */
+            inputs: components["schemas"]["InputInfo"][];
+            /** Kind */
+            kind: string;
+            /** Outputs */
+            outputs: components["schemas"]["OutputInfo"][];
+            /**
+             * Runnable
+             * @description Whether this version runs it.
+             */
+            runnable: boolean;
+            schema: components["schemas"]["JsonSchema"];
+            /** Stages */
+            stages: string[];
+            /**
+             * Summary
+             * @description Paths of the values that tell most about a node, most telling first; `*` is any key.
+             */
+            summary: string[];
+            /**
+             * Synonyms
+             * @description Other words for it, and what it can do: algorithms, built-in rewards, tasks.
+             */
+            synonyms: string[];
+            /**
+             * Template
+             * @description A node to start from.
+             */
+            template: {
+                [key: string]: unknown;
+            };
+            /** Title */
+            title: string;
+        };
         /**
          * LogEvent
          * @description A line of the run's story; `detail` carries its numbers.
@@ -1426,6 +1742,26 @@ export interface components {
             yaml: string;
         };
         /**
+         * Metric
+         * @description One number of a run.
+         */
+        Metric: {
+            /**
+             * Better
+             * @default none
+             * @enum {string}
+             */
+            better: "higher" | "lower" | "steady" | "none";
+            /** Expect */
+            expect: string;
+            /** Help */
+            help: string;
+            /** Title */
+            title: string;
+            /** Unit */
+            unit?: string | null;
+        };
+        /**
          * MetricsEvent
          * @description Numbers of one node at one step.
          */
@@ -1552,6 +1888,18 @@ export interface components {
              * @default null
              */
             tokens_per_second: number | null;
+        };
+        /**
+         * OutputInfo
+         * @description One output of a kind.
+         */
+        OutputInfo: {
+            /** Help */
+            help: string;
+            /** Name */
+            name: string;
+            /** Type */
+            type: string;
         };
         /** ParseResult */
         ParseResult: {
@@ -1751,6 +2099,40 @@ export interface components {
             steps: number | null;
         };
         /**
+         * PortTypeInfo
+         * @description What flows along an edge, and how it is drawn.
+         */
+        PortTypeInfo: {
+            /**
+             * Accepts
+             * @description Types that an input of this type takes.
+             */
+            accepts: string[];
+            /** Color */
+            color: string;
+            /**
+             * Handle
+             * @description Whether one node calls the other through it; drawn dashed.
+             */
+            handle: boolean;
+            /** Help */
+            help: string;
+            /** Shape */
+            shape: string;
+        };
+        /**
+         * PresetInfo
+         * @description An architecture or hardware that a field may name.
+         */
+        PresetInfo: {
+            /** Description */
+            description: string;
+            /** Name */
+            name: string;
+            /** Title */
+            title: string;
+        };
+        /**
          * Progress
          * @description How far the running stage is.
          */
@@ -1772,6 +2154,22 @@ export interface components {
              * @default false
              */
             force: boolean;
+        };
+        /**
+         * RewardInfo
+         * @description A built-in reward.
+         */
+        RewardInfo: {
+            /**
+             * From Scores
+             * @description Whether it reads scores, not texts.
+             */
+            from_scores: boolean;
+            /** Help */
+            help: string;
+            /** Name */
+            name: string;
+            schema: components["schemas"]["JsonSchema"];
         };
         /**
          * RolloutEstimate
@@ -1962,6 +2360,24 @@ export interface components {
          */
         RunStateName: "queued" | "starting" | "running" | "stopping" | "stopped" | "finished" | "failed";
         /**
+         * RunnableInfo
+         * @description What of the language this version runs, beyond kinds and algorithms.
+         */
+        RunnableInfo: {
+            /** Handles */
+            handles: boolean;
+            /** Models */
+            models: string[];
+            /** Pools */
+            pools: number;
+            /** Reward Sources */
+            reward_sources: string[];
+            /** Rounds */
+            rounds: boolean;
+            /** Staleness */
+            staleness: boolean;
+        };
+        /**
          * SampleEvent
          * @description Texts of this step; the whole of them lies at `path` in the run folder.
          */
@@ -2036,6 +2452,18 @@ export interface components {
              * @description All steps that samples were kept of.
              */
             steps: number[];
+        };
+        /**
+         * SectionSchemas
+         * @description Schemas of what stands beside the nodes.
+         */
+        SectionSchemas: {
+            edge: components["schemas"]["JsonSchema"];
+            hardware: components["schemas"]["JsonSchema"];
+            /** @description What the loop says of itself: its mode, its description. */
+            loop: components["schemas"]["JsonSchema"];
+            run: components["schemas"]["JsonSchema"];
+            schedule: components["schemas"]["JsonSchema"];
         };
         /** SessionState */
         SessionState: {
@@ -2317,6 +2745,26 @@ export interface components {
              */
             kind: "ping";
         };
+        /**
+         * TaskInfo
+         * @description A built-in task.
+         */
+        TaskInfo: {
+            /** Columns */
+            columns: string[];
+            /** Help */
+            help: string;
+            /** Name */
+            name: string;
+            /**
+             * Parts
+             * @description Columns of its other tables.
+             */
+            parts: {
+                [key: string]: string[];
+            };
+            schema: components["schemas"]["JsonSchema"];
+        };
         /** TriedReward */
         TriedReward: {
             /**
@@ -2402,9 +2850,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": {
-                        [key: string]: unknown;
-                    };
+                    "application/json": components["schemas"]["Catalog"];
                 };
             };
             /** @description Bad Request */

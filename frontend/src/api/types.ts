@@ -36,86 +36,21 @@ export type Change = Omit<Schemas["Change"], "value"> & { value?: Json };
 export type Fix = Omit<Schemas["Fix"], "changes"> & { changes: Change[] };
 export type Diagnostic = Omit<Schemas["Diagnostic"], "fixes"> & { fixes: Fix[] };
 
-export interface InputPort {
-  name: string;
-  type: string;
-  max: number | null;
-  phase: string;
-  teaching: boolean;
-  required?: string | boolean | null;
-  of?: string | null;
-  help?: string | null;
-}
+export type InputPort = Schemas["InputInfo"];
+export type OutputPort = Schemas["OutputInfo"];
+export type MetricInfo = Schemas["Metric"];
 
-export interface OutputPort {
-  name: string;
-  type: string;
-  help?: string | null;
-}
-
-export interface KindInfo {
-  kind: string;
-  title: string;
-  help: string;
-  group: string;
-  icon: string;
-  stages: string[];
-  inputs: InputPort[];
-  outputs: OutputPort[];
+/** Values within the catalog are plain JSON, which the API can only call unknown. */
+export type KindInfo = Omit<Schemas["KindInfo"], "schema" | "template"> & {
   schema: JsonSchema;
   template: JsonObject;
-  runnable: boolean;
-}
-
-export interface PortType {
-  color: string;
-  shape: string;
-  handle: boolean;
-  help: string;
-  accepts: string[];
-}
-
-export interface AlgorithmInfo {
-  name: string;
-  title?: string;
-  help?: string;
-  formula?: string;
-  defaults?: JsonObject;
-  runnable?: boolean;
-}
-
-export interface NamedSchema {
-  name: string;
-  title?: string;
-  help?: string;
-  schema?: JsonSchema;
-  columns?: string[];
-}
-
-export interface MetricInfo {
-  title: string;
-  help: string;
-  expect: string;
-  better: string;
-  unit: string | null;
-}
-
-export interface Catalog {
-  version: number;
+};
+export type AlgorithmInfo = Omit<Schemas["AlgorithmInfo"], "defaults"> & { defaults: JsonObject };
+export type Catalog = Omit<Schemas["Catalog"], "kinds" | "algorithms" | "schema"> & {
   kinds: Record<string, KindInfo>;
-  groups?: { name: string; title: string; color?: string }[];
-  port_types: Record<string, PortType>;
   algorithms: Record<string, AlgorithmInfo[]>;
-  rewards?: NamedSchema[];
-  tasks?: NamedSchema[];
-  architectures?: { name: string; title: string; description?: string }[];
-  hardware?: { name: string; title: string; description?: string }[];
-  levels: string[];
   schema: Record<string, JsonSchema>;
-  codes?: Record<string, string>;
-  metrics?: Record<string, MetricInfo>;
-  probe_metrics?: Record<string, MetricInfo>;
-}
+};
 
 export type Estimate = Schemas["Estimate"];
 export type GpuEstimate = Schemas["GpuEstimate"];

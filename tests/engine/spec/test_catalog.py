@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any, get_args
 
 import jsonschema
@@ -10,16 +11,20 @@ import pytest
 
 from coloop.diagnostics import CODES
 from coloop.spec.algorithm_fields import PORTS_OF
+from coloop.spec.base import NODE_PATTERN
 from coloop.spec.builtins import BUILTIN_NAMES
 from coloop.spec.catalog import catalog
 from coloop.spec.catalog_texts import ALGORITHM_TEXTS, GROUPS, KIND_TEXTS, TASK_COLUMNS
+from coloop.spec.catalog_types import PresetInfo
 from coloop.spec.io import from_dict
 from coloop.spec.metrics import METRICS, PROBE_METRICS, metric_of, samples_of
 from coloop.spec.nodes import KINDS
 from coloop.spec.ports import PortType
 from coloop.spec.tasks import TaskSource
 
-CATALOG = catalog(architectures=[{"name": "tiny-qwen3"}], hardware=[{"name": "cpu"}])
+TINY = PresetInfo(name="tiny-qwen3", title="Tiny", description="A few layers.")
+CPU = PresetInfo(name="cpu", title="CPU", description="No GPU.")
+CATALOG = catalog(architectures=[TINY], hardware=[CPU]).model_dump(mode="json")
 
 
 def test_it_is_plain_json() -> None:
@@ -117,14 +122,125 @@ def test_schemas_are_valid() -> None:
 def test_codes_levels_and_presets_are_there() -> None:
     assert CATALOG["codes"] == CODES
     assert CATALOG["levels"] == ["simple", "advanced", "expert"]
-    assert CATALOG["architectures"] == [{"name": "tiny-qwen3"}]
-    assert CATALOG["hardware"] == [{"name": "cpu"}]
+    assert CATALOG["architectures"] == [TINY.model_dump()]
+    assert CATALOG["hardware"] == [CPU.model_dump()]
 
 
 def test_a_caller_cannot_spoil_the_catalog_for_others() -> None:
-    catalog()["kinds"]["actor"]["template"]["kind"] = "spoiled"
+    catalog().kinds["actor"].template["kind"] = "spoiled"
 
-    assert catalog()["kinds"]["actor"]["template"]["kind"] == "actor"
+    assert catalog().kinds["actor"].template["kind"] == "actor"
+
+
+@pytest.mark.parametrize(
+    ("word", "kind"),
+    [
+        ("probe", "evaluate"),
+        ("held-out", "evaluate"),
+        ("grpo", "actor"),
+        ("dpo", "actor"),
+        ("judge", "verifier"),
+        ("judge", "reward"),
+        ("kl", "reference"),
+        ("exact_match", "reward"),
+        ("countdown", "dataset"),
+        ("preference", "pairs"),
+        ("value", "critic"),
+    ],
+)
+def test_a_kind_is_found_by_other_words_for_it(word: str, kind: str) -> None:
+    assert word in CATALOG["kinds"][kind]["synonyms"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_sums_up_a_kind_are_fields_of_it(kind: str) -> None:
+    entry = CATALOG["kinds"][kind]
+
+    assert entry["color"].startswith("--group-")
+    assert entry["summary"]
+    for path in entry["summary"]:
+        assert leads_to_a_field(entry["schema"], path.split(".")), path
+
+
+def leads_to_a_field(schema: dict[str, Any], path: list[str]) -> bool:
+    """Whether some value of the schema has this path; `*` is any key or index."""
+
+    def walk(part: Any, rest: list[str]) -> bool:
+        if not isinstance(part, dict):
+            return False
+        if "$ref" in part:
+            return walk(schema["$defs"][part["$ref"].rpartition("/")[2]], rest)
+        if any(walk(one, rest) for union in ("anyOf", "oneOf") for one in part.get(union, ())):
+            return True
+        if not rest:
+            return part.get("type") != "null"
+        name, *after = rest
+        fields = part.get("properties", {})
+        inner = [*fields.values(), part.get("items")] if name == "*" else [fields.get(name)]
+        return any(walk(one, after) for one in inner)
+
+    return walk(schema, path)
+
+
+def fields_of(schema: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every property of a schema and of what it refers to."""
+    if isinstance(schema, dict):
+        for name, field in schema.get("properties", {}).items():
+            if isinstance(field, dict) and "x-level" in field:
+                yield name, field
+        for part in schema.values():
+            yield from fields_of(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            yield from fields_of(part)
+
+
+def test_every_text_that_mentions_nodes_says_how() -> None:
+    silent = []
+    schemas = [entry["schema"] for entry in CATALOG["kinds"].values()]
+    for name, field in fields_of([*schemas, *CATALOG["schema"].values()]):
+        written = json.dumps({key: field[key] for key in field if not key.startswith("x-")})
+        mentions = NODE_PATTERN.strip("^$") in written
+        if mentions and not {"x-reference", "x-key-reference"} & set(field):
+            silent.append(name)
+
+    assert set(silent) <= {"id", "node"}, "an edge's own name, and a node of another run"
+
+
+@pytest.mark.parametrize(
+    ("section", "name", "facts"),
+    [
+        ("schedule", "metric", {"x-choices": "metrics", "x-reference": "metric"}),
+        ("schedule", "learn", {"x-choices": "ports", "x-reference": "node"}),
+        ("schedule", "set", {"x-key-reference": "path"}),
+        ("schedule", "path", {"x-reference": "path"}),
+        ("schedule", "until", {"x-reference": "node"}),
+        ("run", "best", {"x-choices": "metrics", "x-reference": "metric"}),
+        ("hardware", "preset", {"x-choices": "hardware"}),
+        ("edge", "from", {"x-choices": "ports", "x-reference": "node"}),
+    ],
+)
+def test_a_field_says_what_it_is_chosen_from_and_how_it_mentions_nodes(
+    section: str, name: str, facts: dict[str, str]
+) -> None:
+    found = [field for own, field in fields_of(CATALOG["schema"][section]) if own == name]
+
+    assert any(facts.items() <= field.items() for field in found)
+
+
+def test_texts_in_jinja_say_that_they_mention_nodes() -> None:
+    parts = CATALOG["kinds"]["verifier"]["schema"]["$defs"]
+    template = CATALOG["kinds"]["template"]["schema"]["properties"]
+
+    assert parts["Message"]["properties"]["content"]["x-reference"] == "template"
+    assert parts["PromptTemplate"]["properties"]["text"]["x-reference"] == "template"
+    for name in ("text", "target", "columns"):
+        assert template[name]["x-reference"] == "template"
+    assert "x-reference" not in template["note"]
+
+
+def test_the_first_charts_are_of_metrics_that_are_known() -> None:
+    assert set(CATALOG["chart_order"]) <= {*METRICS, *PROBE_METRICS}
 
 
 def test_metrics_say_what_they_should_look_like() -> None:

@@ -1,0 +1,248 @@
+"""The shapes of the catalog: what a form, a palette, a chart or a document is told of the language.
+
+They are the contract between the language and the page: the service describes them in its API, and
+the page's types are generated from that. How they are filled is the business of `catalog`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NotRequired
+
+from pydantic import BaseModel, ConfigDict, Field
+from typing_extensions import TypedDict
+
+from coloop.spec.base import Choices, Level, Reference, Widget
+from coloop.spec.metrics import Metric
+from coloop.spec.ports import PortPhase
+
+
+class Discriminator(TypedDict):
+    propertyName: str
+    mapping: NotRequired[dict[str, str]]
+
+
+Discriminator.__pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[attr-defined]
+
+JsonSchema = TypedDict(
+    "JsonSchema",
+    {
+        "$schema": NotRequired[str],
+        "$ref": NotRequired[str],
+        "$defs": NotRequired["dict[str, JsonSchema]"],
+        "type": NotRequired[str],
+        "title": NotRequired[str],
+        "description": NotRequired[str],
+        "default": NotRequired[Any],
+        "const": NotRequired[Any],
+        "enum": NotRequired[list[Any]],
+        "anyOf": NotRequired["list[JsonSchema]"],
+        "oneOf": NotRequired["list[JsonSchema]"],
+        "discriminator": NotRequired[Discriminator],
+        "properties": NotRequired["dict[str, JsonSchema]"],
+        "required": NotRequired[list[str]],
+        "additionalProperties": NotRequired["bool | JsonSchema"],
+        "patternProperties": NotRequired["dict[str, JsonSchema]"],
+        "propertyNames": NotRequired["JsonSchema"],
+        "minProperties": NotRequired[int],
+        "items": NotRequired["JsonSchema"],
+        "prefixItems": NotRequired["list[JsonSchema]"],
+        "minItems": NotRequired[int],
+        "maxItems": NotRequired[int],
+        "minLength": NotRequired[int],
+        "maxLength": NotRequired[int],
+        "pattern": NotRequired[str],
+        "minimum": NotRequired[float],
+        "maximum": NotRequired[float],
+        "exclusiveMinimum": NotRequired[float],
+        "exclusiveMaximum": NotRequired[float],
+        "x-level": NotRequired[Level],
+        "x-hot": NotRequired[bool],
+        "x-hidden": NotRequired[bool],
+        "x-widget": NotRequired[Widget],
+        "x-choices": NotRequired[Choices],
+        "x-reference": NotRequired[Reference],
+        "x-key-reference": NotRequired[Reference],
+        "x-unit": NotRequired[str],
+        "x-when": NotRequired[dict[str, list[Any]]],
+        "x-needed": NotRequired[dict[str, list[Any]]],
+        "x-span": NotRequired[list[int]],
+    },
+)
+"""JSON Schema as sections write it, with what forms need besides (`base.setting` says what)."""
+JsonSchema.__pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[attr-defined]
+
+
+class Part(BaseModel):
+    """A part of the catalog."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        use_attribute_docstrings=True,
+        validate_by_name=True,
+        serialize_by_alias=True,
+    )
+
+
+class GroupInfo(Part):
+    """A section of the palette."""
+
+    name: str
+    title: str
+    color: str
+    """Name of the page's CSS variable."""
+
+
+class InputInfo(Part):
+    """One input of a kind."""
+
+    name: str
+    type: str
+    """Name of a port type."""
+    max: int | None
+    """Greatest number of edges; null: any."""
+    phase: PortPhase
+    """When it is read."""
+    teaching: bool
+    """Whether a phase's `learn` may name it."""
+    required: bool | str
+    """Whether it wants an edge, or the condition in words."""
+    of: str | None
+    """Whose rows it takes, in words; null: any."""
+    help: str
+
+
+class OutputInfo(Part):
+    """One output of a kind."""
+
+    name: str
+    type: str
+    help: str
+
+
+class KindInfo(Part):
+    """A node kind."""
+
+    kind: str
+    title: str
+    help: str
+    group: str
+    icon: str
+    """Name of a lucide icon."""
+    color: str
+    """Name of the page's CSS variable; that of its group."""
+    synonyms: list[str]
+    """Other words for it, and what it can do: algorithms, built-in rewards, tasks."""
+    summary: list[str]
+    """Paths of the values that tell most about a node, most telling first; `*` is any key."""
+    stages: list[str]
+    inputs: list[InputInfo]
+    outputs: list[OutputInfo]
+    json_schema: JsonSchema = Field(alias="schema")
+    template: dict[str, Any]
+    """A node to start from."""
+    runnable: bool
+    """Whether this version runs it."""
+
+
+class PortTypeInfo(Part):
+    """What flows along an edge, and how it is drawn."""
+
+    color: str
+    shape: str
+    handle: bool
+    """Whether one node calls the other through it; drawn dashed."""
+    help: str
+    accepts: list[str]
+    """Types that an input of this type takes."""
+
+
+class AlgorithmInfo(Part):
+    """A name that `algorithm` may have at a teaching port."""
+
+    name: str
+    family: str
+    """The algorithm whose framework preset it is, or itself."""
+    framework: str | None
+    title: str
+    help: str
+    formula: str
+    defaults: dict[str, Any]
+    """What its fields are where nothing is written."""
+    runnable: bool
+
+
+class RewardInfo(Part):
+    """A built-in reward."""
+
+    name: str
+    help: str
+    from_scores: bool
+    """Whether it reads scores, not texts."""
+    json_schema: JsonSchema = Field(alias="schema")
+
+
+class TaskInfo(Part):
+    """A built-in task."""
+
+    name: str
+    help: str
+    json_schema: JsonSchema = Field(alias="schema")
+    columns: list[str]
+    parts: dict[str, list[str]]
+    """Columns of its other tables."""
+
+
+class PresetInfo(Part):
+    """An architecture or hardware that a field may name."""
+
+    name: str
+    title: str
+    description: str
+
+
+class RunnableInfo(Part):
+    """What of the language this version runs, beyond kinds and algorithms."""
+
+    models: list[str]
+    reward_sources: list[str]
+    rounds: bool
+    handles: bool
+    staleness: bool
+    pools: int
+
+
+class SectionSchemas(Part):
+    """Schemas of what stands beside the nodes."""
+
+    loop: JsonSchema
+    """What the loop says of itself: its mode, its description."""
+    edge: JsonSchema
+    schedule: JsonSchema
+    hardware: JsonSchema
+    run: JsonSchema
+
+
+class Catalog(Part):
+    """Everything a form, a palette or a document needs to know of the language."""
+
+    version: int
+    levels: list[Level]
+    groups: list[GroupInfo]
+    kinds: dict[str, KindInfo]
+    port_types: dict[str, PortTypeInfo]
+    algorithms: dict[str, list[AlgorithmInfo]]
+    """By teaching port."""
+    rewards: list[RewardInfo]
+    tasks: list[TaskInfo]
+    metrics: dict[str, Metric]
+    """What learners report."""
+    probe_metrics: dict[str, Metric]
+    """What probes report; `@k` stands for a number of samples."""
+    chart_order: list[str]
+    """Metrics that one looks at first, in that order; a name is that of a learner or a probe."""
+    runnable: RunnableInfo
+    json_schema: SectionSchemas = Field(alias="schema")
+    codes: dict[str, str]
+    """Codes of findings and what they mean."""
+    architectures: list[PresetInfo]
+    hardware: list[PresetInfo]
