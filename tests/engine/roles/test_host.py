@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.engine.numerics import rounding
 from tokenizers import Tokenizer, decoders, models
 from transformers import PreTrainedTokenizerFast
 
@@ -103,7 +104,8 @@ def test_rows_of_different_temperatures_meet_the_policy_each_at_its_own(
 
     reply = learn(host, write(host, 0.7), write(host, 0.0), write(host, 1.3))
 
-    assert reply.metrics["actor"]["mismatch/max"] < 1e-4
+    # Logits of up to 10 that go through more than a thousand roundings on each side.
+    assert reply.metrics["actor"]["mismatch/max"] < rounding(3000, scale=10.0)
 
 
 def test_token_ids_of_another_tokenizer_are_refused(make_host: MakeHost) -> None:

@@ -4,12 +4,16 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from tests.engine.numerics import forward_terms, near
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerFast
 
 from coloop.rollout import GenerationRequest, TorchEngine
 
 Models = Callable[[str], PreTrainedModel]
 Ask = Callable[..., GenerationRequest]
+
+LOGITS = 10.0
+"""Greatest logit of these models."""
 
 LEAN = (
     "qwen3",
@@ -57,7 +61,7 @@ def test_log_probs_of_samples_equal_a_full_forward(
         TorchEngine(model, tokenizer).generate(requests), requests, strict=True
     ):
         expected = scored_by_forward(model, list(request.prompt_ids), row.token_ids)
-        assert row.log_probs == pytest.approx(expected, abs=1e-4)
+        assert row.log_probs == near(expected, terms=forward_terms(model, 40), scale=LOGITS)
 
 
 @pytest.mark.parametrize("temperature", [0.5, 1.0, 1.7])
@@ -73,7 +77,8 @@ def test_log_probs_are_those_at_the_sampling_temperature(
 
     for row, prompt in zip(written, prompts, strict=True):
         expected = scored_by_forward(models("qwen3"), prompt, row.token_ids, temperature)
-        assert row.log_probs == pytest.approx(expected, abs=1e-4)
+        terms = forward_terms(models("qwen3"), 40)
+        assert row.log_probs == near(expected, terms=terms, scale=LOGITS)
 
 
 @pytest.mark.parametrize("family", ["qwen3", "llama-3-rope", "gpt2"])
@@ -90,10 +95,11 @@ def test_scores_equal_a_full_forward_of_each_sequence(
 
     for values, ids in zip(scored, prompts, strict=True):
         expected = scored_by_forward(models(family), ids[:1], ids[1:], temperature)
-        assert values == pytest.approx([0.0, *expected], abs=1e-4)
+        terms = forward_terms(models(family), 40)
+        assert values == near([0.0, *expected], terms=terms, scale=LOGITS)
 
 
-def test_logits_stay_within_1e_5_of_the_forward_over_a_long_text(
+def test_log_probs_stay_with_those_of_the_forward_over_a_long_text(
     models: Models,
     engine: TorchEngine,
     ask: Ask,
@@ -105,7 +111,8 @@ def test_logits_stay_within_1e_5_of_the_forward_over_a_long_text(
 
     assert len(row.token_ids) > 60
     expected = scored_by_forward(models("qwen3"), prompt, row.token_ids)
-    assert row.log_probs == pytest.approx(expected, abs=1e-5)
+    terms = forward_terms(models("qwen3"), 123)
+    assert row.log_probs == near(expected, terms=terms, scale=LOGITS)
 
 
 @pytest.mark.parametrize("stop", ["0", "ab", "é\n"])

@@ -2,9 +2,13 @@
 
 import pytest
 import torch
+from tests.engine.numerics import assert_near
 
 from coloop.rollout.counter import uniforms
 from coloop.rollout.sampling import KEEP_ALL, Settings, draw
+
+TERMS, LOGITS = 32, 4.0
+"""Roundings of a draw from up to sixteen tokens, and their greatest log-prob."""
 
 CHI_SQUARE_999 = {3: 16.27, 7: 24.32, 9: 27.88, 15: 37.70}
 """Values that a chi-square of so many degrees of freedom exceeds once in a thousand times."""
@@ -70,7 +74,7 @@ def test_frequencies_match_the_softmax_at_the_temperature(temperature: float) ->
     p = torch.softmax(logits / temperature, -1)
     counts = torch.bincount(result.tokens, minlength=8).float()
     assert chi_square(counts, p) < CHI_SQUARE_999[7]
-    assert torch.allclose(result.log_probs, p.log()[result.tokens], atol=1e-6)
+    assert_near(result.log_probs, p.log()[result.tokens], terms=TERMS)
     assert result.sampled_log_probs is None
 
 
@@ -98,8 +102,8 @@ def test_top_k_draws_from_the_k_likeliest_renormalised(top_k: int) -> None:
     counts = torch.bincount(result.tokens, minlength=4).float()
     assert set(result.tokens.tolist()) == set(kept)
     assert chi_square(counts, wanted) < CHI_SQUARE_999[3]
-    assert torch.allclose(result.sampled_log_probs, wanted.log()[result.tokens], atol=1e-5)
-    assert torch.allclose(result.log_probs, p.log()[result.tokens], atol=1e-5)
+    assert_near(result.sampled_log_probs, wanted.log()[result.tokens], terms=TERMS, scale=LOGITS)
+    assert_near(result.log_probs, p.log()[result.tokens], terms=TERMS, scale=LOGITS)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +127,7 @@ def test_top_p_keeps_the_fewest_tokens_that_hold_the_share(top_p: float, kept: l
     wanted = torch.zeros(4)
     wanted[kept] = p[kept] / p[kept].sum()
     assert set(result.tokens.tolist()) == set(kept)
-    assert torch.allclose(result.sampled_log_probs, wanted.log()[result.tokens], atol=1e-5)
+    assert_near(result.sampled_log_probs, wanted.log()[result.tokens], terms=TERMS, scale=LOGITS)
 
 
 def test_top_p_holds_its_share_of_what_top_k_left() -> None:

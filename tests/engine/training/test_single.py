@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.engine.numerics import assert_near, near, rounding
 from torch import nn
 from transformers import PreTrainedModel
 
@@ -29,6 +30,15 @@ from coloop.training import (
 MakeLoad = Callable[..., TeachingLoad]
 MakeTraining = Callable[..., Training]
 Build = Callable[..., PreTrainedModel]
+
+TERMS = 3000
+"""More roundings than a pass there and back of these models has over 12 rows of up to 11 tokens."""
+
+SCALE = 10.0
+"""Greatest logit, and so log-prob, of these models."""
+
+SAME = rounding(TERMS, scale=SCALE)
+"""Below this, log-probs of the same weights differ by rounding alone."""
 
 
 def weights(model: nn.Module) -> list[torch.Tensor]:
@@ -124,7 +134,7 @@ def test_ratios_are_measured_against_the_policy_without_dropout(
 
     metrics = backend.update([load], training, seed=0).metrics["actor"]
 
-    assert metrics["mismatch/max"] < 1e-5
+    assert metrics["mismatch/max"] < SAME
 
 
 def test_an_update_leaves_the_global_generator_alone(
@@ -253,9 +263,9 @@ def test_the_first_step_of_an_on_policy_update_is_at_ratio_one(
 
     assert metrics["ratio/max"] == 1.0
     assert metrics["clip_fraction"] == 0.0
-    assert metrics["mismatch_kl"] == pytest.approx(0.0, abs=1e-6)
-    assert metrics["mismatch/max"] < 1e-5
-    assert metrics["kl"] == pytest.approx(0.0, abs=1e-6)
+    assert metrics["mismatch_kl"] == near(0.0, terms=TERMS)
+    assert metrics["mismatch/max"] < SAME
+    assert metrics["kl"] == near(0.0, terms=TERMS)
 
 
 def test_several_steps_measure_ratios_against_the_policy_before_the_first(
@@ -270,7 +280,7 @@ def test_several_steps_measure_ratios_against_the_policy_before_the_first(
     assert metrics["ratio/max"] > 1.2
     assert metrics["clip_fraction"] > 0
     assert metrics["optimizer_steps"] == 9
-    assert metrics["mismatch_kl"] == pytest.approx(0.0, abs=1e-6)
+    assert metrics["mismatch_kl"] == near(0.0, terms=TERMS)
 
 
 def test_mismatch_with_the_engine_is_measured_and_corrected(
@@ -296,11 +306,12 @@ def test_mismatch_with_the_engine_is_measured_and_corrected(
     plain, _ = step(own)
     corrected, metrics = step(replace(own, rows=rows))
 
-    assert metrics["mismatch/max"] == pytest.approx(math.log(4), abs=1e-4)
+    assert metrics["mismatch/max"] == near(math.log(4), terms=TERMS, scale=SCALE)
     # rollout against trainer: e^{log 4} - log 4 - 1 with x = -log 4
-    assert metrics["mismatch_kl"] == pytest.approx(4 - math.log(4) - 1, abs=1e-3)
+    assert metrics["mismatch_kl"] == near(4 - math.log(4) - 1, terms=TERMS, scale=4 * SCALE)
+    scale = SCALE * max(float(gradient.abs().max()) for gradient in plain)
     for ours, theirs in zip(corrected, plain, strict=True):
-        assert torch.allclose(ours, 2 * theirs, atol=1e-4)
+        assert_near(ours, 2 * theirs, terms=TERMS, scale=scale)
 
 
 def test_temperature_is_applied_to_the_logits_as_by_the_sampler(
@@ -312,7 +323,7 @@ def test_temperature_is_applied_to_the_logits_as_by_the_sampler(
 
     hot = backend.update([replace(load, temperature=0.6)], training, seed=0).metrics["actor"]
 
-    assert hot["mismatch/max"] < 1e-5
+    assert hot["mismatch/max"] < SAME
 
 
 @pytest.mark.parametrize("mini_batch", [None, 4])
@@ -333,7 +344,7 @@ def test_rows_of_different_temperatures_learn_each_at_its_own(
 
     metrics = backend.update([mixed], training, seed=0).metrics["actor"]
 
-    assert metrics["mismatch/max"] < 1e-5
+    assert metrics["mismatch/max"] < SAME
 
 
 def test_two_ports_are_divided_each_by_its_own_count_then_weighted(
@@ -354,13 +365,14 @@ def test_two_ports_are_divided_each_by_its_own_count_then_weighted(
 
     both, metrics = move(rewards, examples)
 
-    assert metrics["loss/rewards"] == pytest.approx(first_metrics["loss/rewards"], abs=1e-5)
-    assert metrics["loss/demonstrations"] == pytest.approx(second_metrics["loss"], abs=1e-5)
-    assert metrics["loss"] == pytest.approx(
-        metrics["loss/rewards"] + 0.1 * metrics["loss/demonstrations"], abs=1e-5
+    assert metrics["loss/rewards"] == near(first_metrics["loss/rewards"], terms=TERMS)
+    assert metrics["loss/demonstrations"] == near(second_metrics["loss"], terms=TERMS)
+    assert metrics["loss"] == near(
+        metrics["loss/rewards"] + 0.1 * metrics["loss/demonstrations"], terms=TERMS
     )
+    scale = max(float(move.abs().max()) for move in (*first, *second))
     for ours, a, b in zip(both, first, second, strict=True):
-        assert torch.allclose(ours, a + 0.1 * b, atol=1e-5)
+        assert_near(ours, a + 0.1 * b, terms=TERMS, scale=scale)
 
 
 def test_roles_that_share_weights_have_their_own_metrics(
@@ -431,7 +443,7 @@ def test_a_preference_update_starts_at_ln_2_where_the_reference_is_the_policy(
     first = backend.update([load], training, seed=0).metrics["actor"]
     second = backend.update([load], training, seed=1).metrics["actor"]
 
-    assert first["loss"] == pytest.approx(math.log(2), abs=1e-6)
+    assert first["loss"] == near(math.log(2), terms=TERMS)
     assert second["loss"] < first["loss"]
     assert second["margin"] > 0
 
@@ -539,8 +551,9 @@ def test_a_long_gradient_is_clipped_and_its_length_reported(
     moved = torch.cat(
         [(b - a).flatten() for a, b in zip(start, weights(backends[1].model), strict=True)]
     )
-    assert norms[0] == pytest.approx(norms[1])
-    assert float(moved.norm()) == pytest.approx(0.01, rel=1e-3)
+    assert norms[0] == near(norms[1], terms=TERMS)
+    # The limit over the norm plus 1e-6, and what is left when weights of about 1 move by so little.
+    assert float(moved.norm()) == near(0.01, terms=TERMS)
 
 
 def test_a_kl_coefficient_follows_its_target_across_updates_and_restarts(
@@ -568,12 +581,13 @@ def test_gradient_checkpointing_changes_no_number(
 ) -> None:
     found = []
     for is_on in (False, True):
-        training = make_training(gradient_checkpointing=is_on)
+        training = make_training(lr=1.0, optimizer={"name": "sgd"}, gradient_checkpointing=is_on)
         backend = SingleBackend(build_model(), training)
         backend.update([make_load("grpo")], training, seed=0)
         found.append(weights(backend.model))
 
-    assert all(torch.allclose(a, b, atol=1e-6) for a, b in zip(*found, strict=True))
+    for plain, again in zip(*found, strict=True):
+        assert_near(again, plain, terms=TERMS, scale=1.0)
 
 
 def test_bfloat16_products_stay_near_those_in_float32(
@@ -601,7 +615,7 @@ def test_evaluating_reports_what_an_update_would_and_learns_nothing(
 
     assert is_same(before, weights(backend.model))
     learned = backend.update([make_load("dpo")], training, seed=0).metrics["actor"]
-    assert seen["loss"] == pytest.approx(learned["loss"])
+    assert seen["loss"] == near(learned["loss"], terms=TERMS)
     assert seen["accuracy"] == learned["accuracy"]
 
 
