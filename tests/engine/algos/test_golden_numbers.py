@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from tests.engine.numerics import near
 
 from coloop.algos import advantages, aggregation, correction, kl, losses, value
 
@@ -75,7 +76,7 @@ def test_row_estimators_give_the_frameworks_numbers(name: str) -> None:
 
     found = estimate()
 
-    assert found.tolist() == pytest.approx([first, others, others, others, 0, 0, 0, 0], abs=2e-6)
+    assert found.tolist() == near([first, others, others, others, 0, 0, 0, 0], digits=6)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +91,7 @@ def test_reinforce_pp_baseline(
 
     found = advantages.whiten(centred, TOKENS, unbiased=unbiased)[:, 0]
 
-    assert found.tolist() == pytest.approx([first, *[others] * 3, *[equal_group] * 4], abs=2e-6)
+    assert found.tolist() == near([first, *[others] * 3, *[equal_group] * 4], digits=6)
 
 
 @pytest.mark.parametrize(
@@ -103,7 +104,7 @@ def test_reinforce_pp(unbiased: bool, first: float, others: float, equal_group: 
 
     found = advantages.whiten(returns, TOKENS, unbiased=unbiased)[:, 0]
 
-    assert found.tolist() == pytest.approx([first, *[others] * 3, *[equal_group] * 4], abs=2e-6)
+    assert found.tolist() == near([first, *[others] * 3, *[equal_group] * 4], digits=6)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +119,7 @@ def test_gae_carries_values_over_a_tool_gap(gae_lambda: float, expected: list[fl
         rewards, values, mask, gamma=1.0, gae_lambda=gae_lambda
     )
 
-    assert found[0].tolist() == pytest.approx(expected, abs=1e-6)
+    assert found[0].tolist() == near(expected, digits=6)
     assert returns[0, [2, 3]].tolist() == [0.0, 0.0]
 
 
@@ -146,8 +147,8 @@ def total(token_losses: torch.Tensor, mode: str, constant: float | None = None) 
 def test_ppo_under_each_aggregation(mode: str, constant: float | None, expected: float) -> None:
     loss = losses.clipped(NEW, OLD, ADVANTAGES, MASK)
 
-    assert total(loss, mode, constant) == pytest.approx(expected, abs=1e-6)
-    assert float(loss.sum()) == pytest.approx(-0.577166, abs=1e-6)
+    assert total(loss, mode, constant) == near(expected, digits=6)
+    assert float(loss.sum()) == near(-0.577166, digits=6)
 
 
 POLICY_LOSSES = {
@@ -188,7 +189,7 @@ POLICY_LOSSES = {
 def test_policy_losses_give_the_frameworks_numbers(name: str) -> None:
     compute, expected = POLICY_LOSSES[name]
 
-    assert compute() == pytest.approx(expected, abs=1e-6)
+    assert compute() == near(expected, digits=6)
 
 
 def test_corrections_of_openrlhf() -> None:
@@ -199,9 +200,9 @@ def test_corrections_of_openrlhf() -> None:
     )
     masked = correction.geometric_mask_weights(OLD, ROLLOUT, MASK, lowest=0.5, highest=5.0)
 
-    assert total(loss * truncated, "token_mean") == pytest.approx(0.029427, abs=1e-6)
-    assert total(loss * icepop, "token_mean") == pytest.approx(0.000855, abs=1e-6)
-    assert total(loss * masked, "token_mean") == pytest.approx(0.008589, abs=1e-6)
+    assert total(loss * truncated, "token_mean") == near(0.029427, digits=6)
+    assert total(loss * icepop, "token_mean") == near(0.000855, digits=6)
+    assert total(loss * masked, "token_mean") == near(0.008589, digits=6)
 
 
 def test_gradients_of_ppo_with_token_mean() -> None:
@@ -212,8 +213,8 @@ def test_gradients_of_ppo_with_token_mean() -> None:
     ).backward()
 
     assert log_probs.grad is not None
-    assert log_probs.grad[0, :3].tolist() == pytest.approx([0, -0.086647, -0.142857], abs=1e-6)
-    assert log_probs.grad[1].tolist() == pytest.approx([0.117766, 0.078941, 0, 0.064631], abs=1e-6)
+    assert log_probs.grad[0, :3].tolist() == near([0, -0.086647, -0.142857], digits=6)
+    assert log_probs.grad[1].tolist() == near([0.117766, 0.078941, 0, 0.064631], digits=6)
 
 
 def test_gradients_of_gspo() -> None:
@@ -223,7 +224,7 @@ def test_gradients_of_gspo() -> None:
     aggregation.aggregate(loss, MASK, "sequence_mean").backward()
 
     assert log_probs.grad is not None
-    assert log_probs.grad[0, :3].tolist() == pytest.approx([-0.161203] * 3, abs=1e-6)
+    assert log_probs.grad[0, :3].tolist() == near([-0.161203] * 3, digits=6)
     assert log_probs.grad[1].tolist() == [0, 0, 0, 0]
 
 
@@ -245,8 +246,8 @@ def test_kl_values_and_gradients(
     found.sum().backward()
 
     assert log_probs.grad is not None
-    assert found.tolist() == pytest.approx(values, abs=1e-6)
-    assert log_probs.grad.tolist() == pytest.approx(gradients, abs=1e-6)
+    assert found.tolist() == near(values, digits=6)
+    assert log_probs.grad.tolist() == near(gradients, digits=6)
 
 
 @pytest.mark.parametrize(("clip", "expected"), [(0.5, 0.085), (0.2, 0.1525)])
@@ -257,4 +258,4 @@ def test_value_loss_of_verl(clip: float, expected: float) -> None:
 
     loss = value.value_loss(values, old, returns, torch.ones(1, 2, dtype=torch.bool), clip=clip)
 
-    assert float(loss.mean()) == pytest.approx(expected, abs=1e-6)
+    assert float(loss.mean()) == near(expected, digits=6)

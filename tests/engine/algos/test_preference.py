@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from tests.engine.numerics import near
 
 from coloop.algos import preference
 
@@ -35,7 +36,7 @@ EXPECTED = {
 def test_each_loss_equals_its_formula(name: str) -> None:
     loss = getattr(preference, name)(torch.tensor([A]), torch.tensor([B]), beta=BETA)
 
-    assert loss.item() == pytest.approx(EXPECTED[name], abs=1e-6)
+    assert loss.item() == near(EXPECTED[name])
 
 
 @pytest.mark.parametrize("name", sorted(EXPECTED.keys() - {"discopop"}))
@@ -62,7 +63,7 @@ def test_discopop_is_not_monotone_near_zero_but_is_far_from_it() -> None:
 def test_dpo_starts_at_ln_2() -> None:
     loss = preference.sigmoid(torch.zeros(3), torch.zeros(3))
 
-    assert loss.tolist() == pytest.approx([math.log(2)] * 3)
+    assert loss.tolist() == near([math.log(2)] * 3)
 
 
 @pytest.mark.parametrize("name", sorted(preference.TAKES_SOFT_LABELS))
@@ -73,7 +74,7 @@ def test_a_soft_label_mixes_both_directions(name: str) -> None:
     mixed = loss(chosen, rejected, beta=BETA, probability=torch.tensor([0.7]))
 
     expected = 0.7 * loss(chosen, rejected, beta=BETA) + 0.3 * loss(rejected, chosen, beta=BETA)
-    assert mixed.item() == pytest.approx(expected.item(), abs=1e-6)
+    assert mixed.item() == near(expected.item())
 
 
 def test_label_smoothing_is_a_soft_label() -> None:
@@ -82,7 +83,7 @@ def test_label_smoothing_is_a_soft_label() -> None:
     smooth = preference.sigmoid(chosen, rejected, label_smoothing=0.1)
     soft = preference.sigmoid(chosen, rejected, probability=torch.tensor([0.9]))
 
-    assert smooth.item() == pytest.approx(soft.item(), abs=1e-6)
+    assert smooth.item() == near(soft.item())
 
 
 def test_robust_is_unbiased_under_flipped_labels() -> None:
@@ -93,7 +94,7 @@ def test_robust_is_unbiased_under_flipped_labels() -> None:
     flipped = preference.robust(rejected, chosen, beta=BETA, label_smoothing=s)
 
     plain = preference.sigmoid(chosen, rejected, beta=BETA)
-    assert ((1 - s) * right + s * flipped).item() == pytest.approx(plain.item(), abs=1e-6)
+    assert ((1 - s) * right + s * flipped).item() == near(plain.item())
 
 
 def test_aot_compares_sorted_sides() -> None:
@@ -102,7 +103,7 @@ def test_aot_compares_sorted_sides() -> None:
     found = preference.aot(chosen, rejected, beta=1.0)
 
     # sorted: (1, 0) and (3, 2), both with z = 1
-    assert found.tolist() == pytest.approx([-math.log(sigma(1.0))] * 2)
+    assert found.tolist() == near([-math.log(sigma(1.0))] * 2)
 
 
 def test_side_log_ratios_sum_or_average_over_the_mask() -> None:
