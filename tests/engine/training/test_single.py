@@ -601,7 +601,8 @@ def test_bfloat16_products_stay_near_those_in_float32(
         assert next(backend.model.parameters()).dtype == torch.float32
 
     assert found[0]["loss"] != found[1]["loss"]
-    assert found[0]["loss"] == pytest.approx(found[1]["loss"], rel=0.02)
+    # Each of 7 products of 2 layers and the head's leaves 8 bits; sums are in float32.
+    assert found[0]["loss"] == near(found[1]["loss"], terms=15, dtype=torch.bfloat16)
 
 
 def test_evaluating_reports_what_an_update_would_and_learns_nothing(
