@@ -17,6 +17,7 @@ from coloop.plan.phases import (
 )
 from coloop.plan.placement import pool_of, pools_of
 from coloop.plan.refills import refills_of
+from coloop.plan.rows import with_rows
 from coloop.plan.runnable import check_compiles
 from coloop.plan.stages import Goals, Unrolling
 from coloop.plan.types import PhasePlan, Plan, ProbePlan, Refill, Stage, WeightsPlan
@@ -50,6 +51,7 @@ def compile_plan(spec: LoopSpec, lineage: Lineage | None = None) -> Plan:
         probes=tuple(compiler.probes()),
         decisions=decide(spec),
     )
+    plan = with_rows(plan, spec, lineage)
     return plan.model_copy(update={"explain": explain(plan)})
 
 

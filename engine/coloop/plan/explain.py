@@ -1,8 +1,8 @@
 """The plan in words: what a person reads to know what will happen and why."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from coloop.plan.types import PhasePlan, Plan, Stage
+from coloop.plan.types import Learner, PhasePlan, Plan, ProbePlan, Stage, StageRows, Update
 
 
 def explain(plan: Plan) -> tuple[str, ...]:
@@ -10,9 +10,67 @@ def explain(plan: Plan) -> tuple[str, ...]:
     return tuple(_lines(plan))
 
 
-def stage_line(stages: tuple[Stage, ...]) -> str:
-    """Stages of a step in their order."""
-    return " → ".join(stage.name for stage in stages)
+def stage_line(stages: Iterable[Stage], rows: Iterable[StageRows] = ()) -> str:
+    """Stages of a step in their order, each with its rows where they are known."""
+    counts = {one.stage: one for one in rows}
+    return " → ".join(
+        f"{stage.name} ({_rows_of(counts[stage.name])})" if stage.name in counts else stage.name
+        for stage in stages
+    )
+
+
+def update_line(update: Update) -> str:
+    """Who trains in an update: together, or one after another."""
+    learners = [_learner(one) for one in update.learners]
+    if update.is_joint:
+        return f"{update.stage}: one joint update of {' and '.join(learners)}"
+    return f"{update.stage}: {', then '.join(learners)}"
+
+
+def probe_line(probe: ProbePlan) -> str:
+    """What a reading loads, whom it lets write and how, and what runs for it."""
+    parts = [f"probe {probe.node}, every {probe.every} steps"]
+    loads = [one for one in probe.sources if one.verb in ("load", "read")]
+    if loads:
+        place = f" in place of {probe.instead_of}" if probe.instead_of else ""
+        counts = {one.stage: one.rows.text for one in probe.rows}
+        rows = " and ".join(f"{counts.get(one.name, '?')} rows of {one.node}" for one in loads)
+        parts.append(f"loads {rows}{place}")
+    elif not probe.stages and not probe.of:
+        parts.append("reads the step's own tables")
+    if probe.writers:
+        parts.append(f"{', '.join(probe.writers)} {_writing(probe)}")
+    if probe.of:
+        parts.append(f"measures {', '.join(probe.of)}")
+    return "; ".join(parts)
+
+
+def _writing(probe: ProbePlan) -> str:
+    write = "writes" if len(probe.writers) == 1 else "write"
+    several = f"{probe.samples} texts a row" if probe.samples else None
+    if probe.greedy:
+        besides = f", and {several} for the metrics of k" if several else ""
+        return f"{write} greedily{besides}"
+    return f"{write} {several or 'as in a step'}"
+
+
+def _rows_of(one: StageRows) -> str:
+    return f"{one.rows.text} a pass" if one.passes > 1 else one.rows.text
+
+
+def _learner(one: Learner) -> str:
+    facts = [", ".join(one.ports), f"{one.rows.text} rows"]
+    if one.every > 1:
+        facts.append(f"every {one.every} steps")
+    if one.after:
+        facts.append(f"after {one.after} steps")
+    if one.updates > 1:
+        facts.append(f"{one.updates} updates")
+    if one.when == "before_score":
+        facts.append("before it scores")
+    if one.kept_until is not None:
+        facts.append(f"once {one.kept_until} rows are kept")
+    return f"{one.node} ({'; '.join(facts)})"
 
 
 def _lines(plan: Plan) -> Iterator[str]:
@@ -27,8 +85,10 @@ def _lines(plan: Plan) -> Iterator[str]:
     for phase in plan.phases:
         yield from _phase_lines(phase)
     for probe in plan.probes:
-        slice_ = f": {stage_line(probe.stages)}" if probe.stages else ""
-        yield f"probe {probe.node}, every {probe.every} steps{slice_}"
+        yield probe_line(probe)
+        stages = (*probe.sources, *probe.stages, *probe.of_stages)
+        if stages:
+            yield f"  {stage_line(stages, probe.rows)}"
     for decision in plan.decisions:
         yield f"{decision.path} = {decision.value}: {decision.reason}"
 
@@ -38,6 +98,8 @@ def _phase_lines(phase: PhasePlan) -> Iterator[str]:
     learn = f"; learns {', '.join(phase.learn)}" if phase.learn else ""
     fill = f"; fills {', '.join(phase.fill)}" if phase.fill else ""
     yield f"phase {phase.name}: {phase.ends}{times}{learn}{fill}"
-    yield f"  {stage_line(phase.stages)}"
+    yield f"  {stage_line(phase.stages, phase.rows)}"
+    for update in phase.updates:
+        yield f"  {update_line(update)}"
     for refill in phase.refills:
         yield f"  {refill.filter} refills from {refill.source}, at most {refill.max_rounds} rounds"

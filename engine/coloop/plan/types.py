@@ -29,6 +29,56 @@ class Stage(_Planned):
     """None: in the driver."""
 
 
+class Rows(_Planned):
+    """How many rows there are in one step, as far as the spec is certain of it."""
+
+    most: int | None = None
+    """None: nobody knows before the run."""
+    least: int = 0
+    """So many come whatever the models write and the rules cut."""
+    text: str
+    """`32`, `at most 24`, `unknown`."""
+    ladder: str = ""
+    """How the number comes about, e.g. `8 rows of problems x 4 completions`."""
+
+
+class StageRows(_Planned):
+    """The rows of one stage: what it loads, writes, scores, keeps, credits, learns or stores."""
+
+    stage: str
+    rows: Rows
+    edges: dict[str, Rows] = {}
+    """What each edge brings to it, by the edge's key."""
+    passes: int = 1
+    """How often at most a refill repeats it; the rows are those of one pass."""
+
+
+class Learner(_Planned):
+    """One role of an update, and its rhythm."""
+
+    node: str
+    ports: tuple[str, ...]
+    """Its live teaching ports."""
+    rows: Rows
+    every: int = 1
+    after: int = 0
+    updates: int = 1
+    when: Literal["after_score", "before_score"] = "after_score"
+    kept_until: int | None = None
+    """Rows are kept over steps until there are as many."""
+
+
+class Update(_Planned):
+    """The learn stage of one weights group: who trains in it, and in which order."""
+
+    stage: str
+    group: str
+    learners: tuple[Learner, ...]
+    """In the order of `schedule.order` where they take turns, else of the spec."""
+    is_joint: bool
+    """Several roles are one loss and one optimizer step; else each has steps of its own."""
+
+
 class Refill(_Planned):
     """A slice of stages that a filter with `fill` repeats until it has enough."""
 
@@ -66,6 +116,10 @@ class PhasePlan(_Planned):
     """In words: `300 steps`, `1 epoch of gold`, `until pool.full`."""
     stages: tuple[Stage, ...]
     refills: tuple[Refill, ...] = ()
+    rows: tuple[StageRows, ...] = ()
+    """Of the stages that have rows, in their order."""
+    updates: tuple[Update, ...] = ()
+    """Of the learn stages, in their order."""
     overrides: dict[str, Any] = {}
     """The values that the phase and its group `set`."""
     dead_edges: tuple[str, ...] = ()
@@ -87,6 +141,12 @@ class ProbePlan(_Planned):
     """What loads the probe's own rows."""
     of_stages: tuple[Stage, ...] = ()
     """With `of`: scorers that must see the probe's rows."""
+    greedy: bool = False
+    """The writers write one greedy text for each row."""
+    samples: int | None = None
+    """Completions of the writers for each row, where the probe or a metric of it says so."""
+    rows: tuple[StageRows, ...] = ()
+    """Of the stages that run for one reading; with `greedy`, of the greedy texts."""
 
 
 class WeightsPlan(_Planned):

@@ -228,7 +228,7 @@ class Graph:
 
     def is_moved(self, edge: Edge) -> bool:
         """Whether an anneal or a trigger names the weight of this edge."""
-        return any(path in self._moved for _, path in self.weight_paths(edge))
+        return any(path in self.moved_paths for _, path in self.weight_paths(edge))
 
     @cached_property
     def _places(self) -> dict[int, int]:
@@ -236,7 +236,7 @@ class Graph:
         return {id(edge): index for index, edge in enumerate(self.spec.edges)}
 
     @cached_property
-    def _moved(self) -> frozenset[str]:
+    def moved_paths(self) -> frozenset[str]:
         schedule = self.spec.schedule
         paths: list[str] = []
         for item in schedule.anneal:

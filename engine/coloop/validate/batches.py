@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from coloop.diagnostics import Change, Diagnostic, Fix
+from coloop.spec.lineage.counts import Count, RowCounts
 from coloop.spec.ports import PORTS
 from coloop.validate.facts import Facts, PhaseFacts, found
-from coloop.validate.rows import Count, RowCounts
 
 
 def batches_divide(facts: Facts) -> Iterator[Diagnostic]:
@@ -22,7 +22,7 @@ def batches_divide(facts: Facts) -> Iterator[Diagnostic]:
             batch = phase.overrides.get(path, training.mini_batch)
             if not isinstance(batch, int) or batch < 1:
                 continue
-            counts = counts or RowCounts(facts, phase)
+            counts = counts or facts.counts(phase)
             count = _rows_to_learn(facts, counts, *live[0])
             if count.rows is None or not count.is_exact or count.rows <= batch:
                 continue

@@ -6,7 +6,6 @@ from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.base import as_tuple
 from coloop.spec.nodes import BufferNode
 from coloop.validate.facts import Facts, PhaseFacts, found
-from coloop.validate.rows import RowCounts
 from coloop.validate.schedule import nearest_sources
 
 
@@ -92,7 +91,7 @@ def _why_it_stays_below(facts: Facts, phase: PhaseFacts, name: str, node: Buffer
     steps = phase.section.max_steps if phase.section is not None else None
     if steps is None:
         return None
-    counts = RowCounts(facts, phase)
+    counts = facts.counts(phase)
     ports: dict[str, int] = {}
     for edge in facts.walk.into(name):
         if edge.target.port == "seed" or facts.is_dead(edge, phase):

@@ -28,6 +28,7 @@ from coloop.spec.base import as_tuple
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.groups import WeightsGroup, training_of, weights_groups
 from coloop.spec.lineage import Lineage, compute_lineage
+from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.lineage.walk import Walk
 from coloop.spec.nodes import ActorNode, Node, VerifierNode, model_of
 from coloop.spec.ports import PORTS
@@ -289,6 +290,15 @@ class Facts:
         for one in self.teaching_ports_of(node):
             if port in ("", one):
                 yield node, one
+
+    def counts(self, phase: PhaseFacts) -> RowCounts:
+        """Rows of every table in one phase."""
+        return RowCounts(
+            self.lineage,
+            overrides=phase.overrides,
+            moved=self.moved_paths,
+            delivers=lambda edge: not self.is_dead(edge, phase),
+        )
 
     # ---- machine
 

@@ -8,12 +8,12 @@ from typing import Any, Final
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.estimate.architecture import Architecture, UnknownArchitecture
 from coloop.estimate.facts import architecture_of, origin_of
+from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.metrics import samples_of
 from coloop.spec.model import PretrainedModel, ScratchModel
 from coloop.spec.nodes import ActorNode, BufferNode, EvaluateNode, FilterNode, VerifierNode
 from coloop.spec.rollout import Rollout
 from coloop.validate.facts import Facts, found
-from coloop.validate.rows import RowCounts
 from coloop.validate.sources import is_inside
 
 SANE_RATES: Final[Mapping[str, tuple[float, float]]] = {
@@ -165,7 +165,7 @@ def refills_can_end(facts: Facts) -> Iterator[Diagnostic]:
     for name, node in facts.nodes.items():
         if not isinstance(node, FilterNode) or node.fill is None:
             continue
-        counts = counts or RowCounts(facts, facts.phases[0])
+        counts = counts or facts.counts(facts.phases[0])
         edges = facts.walk.row_edges(name) or facts.walk.score_edges(name)
         rows = counts.of_edge(edges[0]).rows if edges else None
         each = _writers_completions(facts, name)

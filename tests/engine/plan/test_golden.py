@@ -11,6 +11,7 @@ import pytest
 
 from coloop.errors import PlanRefused
 from coloop.plan.compile import compile_plan
+from coloop.plan.explain import probe_line, update_line
 from coloop.plan.runnable import check_compiles
 from coloop.plan.types import Plan
 from coloop.spec.io import parse
@@ -35,6 +36,8 @@ def outline(plan: Plan) -> dict[str, Any]:
                 "fill": phase.fill,
                 "stages": [stage.name for stage in phase.stages],
                 "refills": [refill.model_dump() for refill in phase.refills],
+                "rows": {one.stage: one.rows.text for one in phase.rows},
+                "updates": [update_line(update) for update in phase.updates],
                 "dead_edges": phase.dead_edges,
             }
             for phase in plan.phases
@@ -45,6 +48,8 @@ def outline(plan: Plan) -> dict[str, Any]:
                 "sources": [stage.name for stage in probe.sources],
                 "stages": [stage.name for stage in probe.stages],
                 "of_stages": [stage.name for stage in probe.of_stages],
+                "reads": probe_line(probe),
+                "rows": {one.stage: one.rows.text for one in probe.rows},
             }
             for probe in plan.probes
         ],

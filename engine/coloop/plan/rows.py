@@ -1,0 +1,254 @@
+"""Rows of every stage, updates of every group, loads of every probe: what a plan says besides its
+order.
+
+The counts are those of `spec.lineage.counts`, over the edges that deliver in the stages at hand. A
+run asks `rows_of` again where learners pause, and compares with what came.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from coloop.plan.needs import CREDITED, GIVES
+from coloop.plan.types import (
+    Learner,
+    PhasePlan,
+    Plan,
+    ProbePlan,
+    Refill,
+    Rows,
+    Stage,
+    StageRows,
+    Update,
+)
+from coloop.spec.graph import Edge, LoopSpec
+from coloop.spec.lineage import Lineage
+from coloop.spec.lineage.counts import NONE, Count, RowCounts, add_up
+from coloop.spec.metrics import samples_of
+from coloop.spec.nodes import EvaluateNode
+
+Ports = Iterable[tuple[str, str]]
+
+
+def with_rows(plan: Plan, spec: LoopSpec, lineage: Lineage) -> Plan:
+    """The plan with the rows of its stages and the learners of its updates."""
+    return plan.model_copy(
+        update={
+            "phases": tuple(_with_rows(phase, spec, lineage) for phase in plan.phases),
+            "probes": tuple(_with_loads(probe, spec, lineage) for probe in plan.probes),
+        }
+    )
+
+
+def rows_of(
+    spec: LoopSpec,
+    lineage: Lineage,
+    stages: Sequence[Stage],
+    refills: Sequence[Refill],
+    live: Ports,
+    overrides: Mapping[str, Any],
+) -> tuple[StageRows, ...]:
+    """Rows of the stages that have any, in their order, with what each edge brings.
+
+    Args:
+        live: teaching ports (node, port) that learn in this step.
+        overrides: paths and values that the phase sets.
+    """
+    counting = _Counting(spec, lineage, stages, refills, overrides)
+    return tuple(counting.of_stages(frozenset(live)))
+
+
+class _Counting:
+    """Counts over the stages of one step, or of one reading of a probe."""
+
+    def __init__(
+        self,
+        spec: LoopSpec,
+        lineage: Lineage,
+        stages: Sequence[Stage],
+        refills: Sequence[Refill],
+        overrides: Mapping[str, Any],
+        **probe: Any,
+    ) -> None:
+        self._spec = spec
+        self._lineage = lineage
+        self._stages = stages
+        self._refills = refills
+        self._edges = {edge.key: edge for edge in spec.edges}
+        names = {stage.name for stage in stages}
+        stand_ins = probe.get("stand_ins", {})
+        self._delivering = {
+            key
+            for stage in stages
+            for key in stage.edges
+            if self._giver(self._edges[key]) in names or self._edges[key].source.node in stand_ins
+        }
+        self.counts = RowCounts(
+            lineage,
+            overrides=overrides,
+            moved=spec.graph.moved_paths,
+            delivers=lambda edge: edge.key in self._delivering,
+            passes=self._passes_over(),
+            **probe,
+        )
+
+    def of_stages(self, live: frozenset[tuple[str, str]]) -> Iterable[StageRows]:
+        for stage in self._stages:
+            if stage.verb == "sync":
+                continue
+            yield StageRows(
+                stage=stage.name,
+                rows=as_rows(self._of_stage(stage, live)),
+                edges={key: as_rows(self._of_edge(key)) for key in stage.edges},
+                passes=self._passes_of(stage),
+            )
+
+    def taught(self, node: str, ports: Iterable[str]) -> Count:
+        """Rows that a learner's live ports bring to an update."""
+        return add_up([self.counts.taught(node, port) for port in ports])
+
+    def _of_stage(self, stage: Stage, live: frozenset[tuple[str, str]]) -> Count:
+        match stage.verb:
+            case "credit":
+                return self.taught(stage.node, sorted(CREDITED))
+            case "learn":
+                return add_up(
+                    self.counts.taught(node, port)
+                    for node, port in sorted(live)
+                    if node in stage.members
+                )
+            case "write":
+                return self._written(stage)
+        return self._given(stage.node, stage.verb)
+
+    def _given(self, node: str, verb: str) -> Count:
+        """Rows at the stage's widest output."""
+        ports = [
+            port for port, giver in GIVES[self._spec.nodes[node].kind].items() if giver == verb
+        ]
+        found = [self.counts.of(node, port) for port in ports if self._lineage.levels(node, port)]
+        unknown = [count for count in found if count.rows is None]
+        if unknown:
+            return unknown[0]
+        return max(found, key=lambda count: count.rows or 0, default=NONE)
+
+    def _written(self, stage: Stage) -> Count:
+        """Rows that come to a buffer; scores that come beside them bring none."""
+        edges = [self._edges[key] for key in stage.edges if key in self._delivering]
+        rows = [edge for edge in edges if edge.target.port != "scores"] or edges
+        return add_up([self.counts.of_edge(edge) for edge in rows])
+
+    def _of_edge(self, key: str) -> Count:
+        return self.counts.of_edge(self._edges[key]) if key in self._delivering else NONE
+
+    def _giver(self, edge: Edge) -> str:
+        verb = GIVES[self._spec.nodes[edge.source.node].kind].get(edge.source.port)
+        return f"{edge.source.node}.{verb}"
+
+    def _passes_of(self, stage: Stage) -> int:
+        inside = [refill.max_rounds for refill in self._refills if stage.name in refill.stages]
+        return max(inside, default=1)
+
+    def _passes_over(self) -> Callable[[Edge], int]:
+        """How often at most what an edge brings is repeated before its reader sees it: the slice
+        runs to its end before a stage outside of it; what its filter gives is whole already."""
+        readers: dict[str, set[str]] = {}
+        for stage in self._stages:
+            for key in stage.edges:
+                readers.setdefault(key, set()).add(stage.name)
+
+        def passes(edge: Edge) -> int:
+            giver, read_by = self._giver(edge), readers.get(edge.key, set())
+            return max(
+                (
+                    refill.max_rounds
+                    for refill in self._refills
+                    if giver in refill.stages
+                    and edge.source.node != refill.filter
+                    and not read_by <= set(refill.stages)
+                ),
+                default=1,
+            )
+
+        return passes
+
+
+def as_rows(count: Count) -> Rows:
+    """A count as the plan says it."""
+    return Rows(most=count.whole, least=count.least, text=str(count), ladder=count.ladder)
+
+
+def _with_rows(phase: PhasePlan, spec: LoopSpec, lineage: Lineage) -> PhasePlan:
+    live = _ports(phase.learn)
+    counting = _Counting(spec, lineage, phase.stages, phase.refills, phase.overrides)
+    updates = [
+        _update(stage, live, spec, counting) for stage in phase.stages if stage.verb == "learn"
+    ]
+    return phase.model_copy(
+        update={"rows": tuple(counting.of_stages(live)), "updates": tuple(updates)}
+    )
+
+
+def _update(
+    stage: Stage, live: frozenset[tuple[str, str]], spec: LoopSpec, counting: _Counting
+) -> Update:
+    turns = [node for node in spec.schedule.order if node in stage.members]
+    members = [*turns, *(node for node in stage.members if node not in turns)]
+    return Update(
+        stage=stage.name,
+        group=stage.node,
+        learners=tuple(_learner(node, live, spec, counting) for node in members),
+        is_joint=len(members) > 1 and not turns,
+    )
+
+
+def _learner(
+    node: str, live: frozenset[tuple[str, str]], spec: LoopSpec, counting: _Counting
+) -> Learner:
+    ports = tuple(sorted(port for name, port in live if name == node))
+    rule = spec.schedule.learn.get(node)
+    rows = as_rows(counting.taught(node, ports))
+    if rule is None:
+        return Learner(node=node, ports=ports, rows=rows)
+    return Learner(
+        node=node,
+        ports=ports,
+        rows=rows,
+        every=rule.every,
+        after=rule.after,
+        updates=rule.updates,
+        when=rule.when,
+        kept_until=rule.rows,
+    )
+
+
+def _with_loads(probe: ProbePlan, spec: LoopSpec, lineage: Lineage) -> ProbePlan:
+    section = spec.nodes[probe.node]
+    assert isinstance(section, EvaluateNode)
+    is_greedy = section.greedy and bool(probe.stages)
+    samples = samples_of_probe(section) if probe.stages else None
+    each = 1 if is_greedy else samples
+    overrides = (
+        {}
+        if each is None
+        else {f"nodes.{node}.rollout.completions_per_prompt": each for node in probe.writers}
+    )
+    sources = _Counting(spec, lineage, probe.sources, (), {}, is_probe=True)
+    stand_ins = {}
+    if probe.instead_of is not None:
+        edges = spec.graph.edges_into(probe.node, "rows")
+        stand_ins[probe.instead_of] = add_up([sources.counts.of_edge(edge) for edge in edges])
+    stages = (*probe.sources, *(stage for stage in probe.stages if stage not in probe.sources))
+    slice_ = _Counting(spec, lineage, stages, (), overrides, is_probe=True, stand_ins=stand_ins)
+    rows = [*slice_.of_stages(frozenset())]
+    return probe.model_copy(update={"greedy": is_greedy, "samples": samples, "rows": tuple(rows)})
+
+
+def samples_of_probe(section: EvaluateNode) -> int | None:
+    """Completions of the writers for each row: as written, else what the metrics of k need."""
+    if section.samples is not None:
+        return section.samples
+    return max((k for name in section.metrics if (k := samples_of(name)) is not None), default=None)
+
+
+def _ports(names: Iterable[str]) -> frozenset[tuple[str, str]]:
+    return frozenset((node, port) for node, _, port in (name.partition(".") for name in names))

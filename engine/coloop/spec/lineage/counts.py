@@ -1,0 +1,432 @@
+"""How many rows a step brings to each table, as far as the spec is certain of it.
+
+A count is exact where every row is bound to come, an upper bound where something may cut rows, and
+unknown where rows go round, trees grow, or code decides. Checks, plan and run ask here, each with
+the edges that deliver in the phase at hand. The prediction of `estimate` guesses where this module
+is silent; whoever calls something an error must not guess.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import prod
+from typing import Any, Final
+
+from coloop.spec.graph import Edge
+from coloop.spec.lineage.inputs import ALWAYS_CONCAT
+from coloop.spec.lineage.levels import (
+    Level,
+    Relation,
+    ancestors,
+    common_ancestor,
+)
+from coloop.spec.lineage.lineage import Lineage
+from coloop.spec.nodes import (
+    ActorNode,
+    BufferNode,
+    DatasetNode,
+    FilterNode,
+    Node,
+    PairsNode,
+    TemplateNode,
+    VerifierNode,
+)
+from coloop.spec.ports import PORTS
+from coloop.spec.rollout import Rollout
+from coloop.spec.training import Gather
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """Rows of a table in one step."""
+
+    rows: int | None
+    """At most so many; `None`: nobody knows."""
+    is_exact: bool = False
+    """Not fewer either, where nothing on the way runs dry."""
+    least: int = 0
+    """At least so many, whatever the models write and the rules cut."""
+    greedy: int = 0
+    """Greedy extras that stand beside these rows; they are scored and never learned."""
+    ladder: str = ""
+    """How the number comes about, e.g. `32 rows of problems x 8 completions`."""
+
+    @property
+    def whole(self) -> int | None:
+        """All rows of the table, greedy extras among them."""
+        return None if self.rows is None else self.rows + self.greedy
+
+    def __str__(self) -> str:
+        match self.whole:
+            case None:
+                return "some" if self.least else "unknown"
+            case whole if not whole or (self.is_exact and self.least):
+                return f"{whole}"
+            case whole:
+                return f"at most {whole}"
+
+
+UNKNOWN: Final = Count(rows=None)
+NONE: Final = Count(rows=0, is_exact=True)
+Counts = dict[Level, Count]
+"""Rows of a table, level by level."""
+
+
+class RowCounts:
+    """Counts of all tables of one phase, each computed once."""
+
+    def __init__(
+        self,
+        lineage: Lineage,
+        *,
+        overrides: Mapping[str, Any],
+        moved: frozenset[str] = frozenset(),
+        delivers: Callable[[Edge], bool] = lambda edge: True,
+        passes: Callable[[Edge], int] = lambda edge: 1,
+        stand_ins: Mapping[str, Count] | None = None,
+        is_probe: bool = False,
+    ) -> None:
+        """
+        Args:
+            overrides: paths and values that the phase and its groups (or a probe) set.
+            moved: paths that an anneal or a trigger may change; what stands there is not known.
+            delivers: whether an edge brings anything in this phase.
+            passes: how often at most a refill repeats what an edge brings to a node outside of it.
+            stand_ins: nodes whose rows a probe's rows replace, and how many these are.
+            is_probe: nothing refills, nothing is cut to a number, no greedy extra is written.
+        """
+        self._lineage = lineage
+        self._walk = lineage.walk
+        self._overrides = overrides
+        self._moved = moved
+        self._delivers = delivers
+        self._passes = passes
+        self._stand_ins = stand_ins or {}
+        self._is_probe = is_probe
+        self._tables: dict[tuple[str, str], Counts] = {}
+        self._born: Counts = {}
+        self._looping = {node for region in lineage.regions for node in region.nodes}
+        for name in self._walk.order:
+            given = self._given(name, lineage.spec.nodes[name])
+            for level, count in given.items():
+                self._born.setdefault(level, count)
+            for port in PORTS[self._walk.kinds[name]].outputs:
+                levels = lineage.levels(name, port)
+                self._tables[name, port] = {level: given.get(level, UNKNOWN) for level in levels}
+
+    def of(self, node: str, port: str) -> Count:
+        """Rows that an output gives."""
+        return add_up(self._tables.get((node, port), {}).values())
+
+    def of_edge(self, edge: Edge) -> Count:
+        """Rows that flow along an edge."""
+        return add_up(self._at(edge, level) for level in self._lineage.edge_levels(edge))
+
+    def taught(self, node: str, port: str) -> Count:
+        """Rows that an update at a teaching port is made of, greedy extras left out."""
+        edges = [edge for edge in self._walk.into(node, port) if self._delivers(edge)]
+        if port != "rewards":
+            return replace(add_up(self.of_edge(edge) for edge in edges), greedy=0)
+        return replace(_largest(self._credited(node, edge) for edge in edges), greedy=0)
+
+    def _credited(self, node: str, edge: Edge) -> Count:
+        """Rows of the learner that one edge scores."""
+        said = self.of_edge(edge)
+        if self._lineage.attachment(edge).relation is Relation.SAME:
+            return said
+        own = self.of(node, "rollouts")
+        return own if said.is_exact else _at_most(own)
+
+    def value(self, path: str, written: Any) -> Any:
+        """A value in this phase: the phase's own, else what is written; `None` where it moves."""
+        return None if path in self._moved else self._overrides.get(path, written)
+
+    def _given(self, name: str, node: Node) -> Counts:
+        """Counts of every level that a node gives, new or handed on."""
+        if name in self._stand_ins:
+            return dict.fromkeys(self._levels(name), self._stand_ins[name])
+        if name in self._looping:
+            return {}
+        rows = self._joined(name)
+        match node:
+            case DatasetNode():
+                return dict.fromkeys(self._levels(name), self._loaded(name, node))
+            case BufferNode():
+                drawn = self.value(f"nodes.{name}.rows_per_step", node.rows_per_step)
+                known = drawn if isinstance(drawn, int) else node.capacity
+                count = Count(rows=known, ladder=f"{known} rows of `{name}`")
+                return dict.fromkeys(self._levels(name), count)
+            case ActorNode() | VerifierNode() if self._lineage.writes(name):
+                return {**rows, **self._written(name, rows)}
+            case TemplateNode() if node.code is not None:
+                return {level: _at_most(count) for level, count in rows.items()}
+            case FilterNode():
+                return self._kept(name, node, rows)
+            case PairsNode():
+                return dict.fromkeys(self._levels(name), self._paired(name, node))
+            case _:
+                return rows
+
+    def _levels(self, name: str) -> Iterable[Level]:
+        ports = PORTS[self._walk.kinds[name]].outputs
+        return {level for port in ports for level in self._lineage.levels(name, port)}
+
+    def _loaded(self, name: str, node: DatasetNode) -> Count:
+        rows = self.value(f"nodes.{name}.rows_per_step", node.rows_per_step)
+        if rows is None and node.rows_per_step is None and node.source.type == "inline":
+            rows = len(node.source.rows)
+        if node.unfold is not None:
+            return UNKNOWN
+        if not isinstance(rows, int):
+            return Count(rows=None, least=1)
+        if self._is_probe:
+            return self._loaded_by_probe(name, node, rows)
+        return Count(rows=rows, is_exact=True, least=rows, ladder=f"{rows} rows of `{name}`")
+
+    def _loaded_by_probe(self, name: str, node: DatasetNode, rows: int) -> Count:
+        """A reading takes no row twice: at most the whole source."""
+        source: Any = node.source
+        size = len(source.rows) if source.type == "inline" else getattr(source, "size", None)
+        if size is None:
+            return Count(rows=rows, least=1, ladder=f"{rows} rows of `{name}`")
+        rows = min(rows, size)
+        return Count(rows=rows, is_exact=True, least=rows, ladder=f"{rows} rows of `{name}`")
+
+    def _written(self, name: str, rows: Counts) -> Counts:
+        each = self._completions(name)
+        found: Counts = {}
+        for level in self._lineage.levels(name, "rollouts"):
+            above = rows.get(level.parents[0]) if level.parents else None
+            if above is None or each is None:
+                found[level] = UNKNOWN
+                continue
+            rollout = self._rollout(name)
+            extra = int(rollout is not None and rollout.greedy_extra and not self._is_probe)
+            prompts = above.whole
+            found[level] = replace(
+                above,
+                rows=None if prompts is None else prompts * each,
+                least=above.least * each,
+                greedy=(prompts or 0) * extra,
+                ladder="" if prompts is None else f"{above.ladder or prompts} x {each} completions",
+            )
+        return found
+
+    def _rollout(self, name: str) -> Rollout | None:
+        return getattr(self._lineage.spec.nodes[name], "rollout", None)
+
+    def _completions(self, name: str) -> int | None:
+        rollout = self._rollout(name)
+        if rollout is None:
+            return None
+        path = f"nodes.{name}.rollout.completions_per_prompt"
+        each = self.value(path, rollout.completions_per_prompt)
+        return each if isinstance(each, int) else None
+
+    def _kept(self, name: str, node: FilterNode, rows: Counts) -> Counts:
+        if self._is_probe:
+            return {level: _at_most(c) for level, c in rows.items()} if node.keep else rows
+        if node.fill is not None:
+            return {level: self._filled(name, node, count) for level, count in rows.items()}
+        if node.up_to is not None:
+            return {level: Count(rows=node.up_to) for level in rows}
+        if node.resample is not None:
+            drawn = node.resample.rows
+            return {
+                level: Count(rows=count.rows if drawn is None else drawn)
+                for level, count in rows.items()
+            }
+        cuts = bool(node.keep) or node.per_group is not None
+        return {level: _at_most(c) for level, c in rows.items()} if cuts else rows
+
+    def _filled(self, name: str, node: FilterNode, count: Count) -> Count:
+        fill = node.fill
+        assert fill is not None
+        each = self._group_size(name)
+        if isinstance(fill.groups, int) and fill.surplus == "drop" and each is not None:
+            ladder = f"{fill.groups} groups x {each} completions"
+            extra = fill.groups if count.greedy else 0
+            exact = node.per_group is None
+            return Count(rows=fill.groups * each, is_exact=exact, greedy=extra, ladder=ladder)
+        if fill.rows is not None and fill.surplus == "drop":
+            return Count(rows=fill.rows)
+        return _times(_at_most(count), fill.max_rounds)
+
+    def _group_size(self, name: str) -> int | None:
+        """Rows that the one writer before a node writes for each prompt."""
+        lineage = self._lineage
+        writers = {w for level in lineage.input_levels(name) for w in lineage.writers(level)}
+        return self._completions(next(iter(writers))) if len(writers) == 1 else None
+
+    def _paired(self, name: str, node: PairsNode) -> Count:
+        counts = [self.of_edge(e) for e in self._walk.row_edges(name) if self._delivers(e)]
+        if node.method in ("direct", "relabel"):
+            return replace(_at_most(_largest(counts)), greedy=0)
+        rows, each = add_up(counts).rows, self._group_size(name)
+        if rows is None or not each:
+            return UNKNOWN
+        pairs = 1 if node.method == "best_worst" else each * (each - 1) // 2
+        return Count(rows=rows // each * pairs)
+
+    # ---- joins
+
+    def _joined(self, name: str) -> Counts:
+        """Counts of the rows that a node works on, for each level that comes out of its join; a row
+        that a score does not reach is cut by it."""
+        join = self._lineage.join(name)
+        parts: dict[Level, list[Count]] = {}
+        for level, inputs in join.parts:
+            alive = [(edge, one) for edge, one in inputs if self._delivers(edge)]
+            met = self._met(name, level, alive) if alive else NONE
+            parts.setdefault(level, []).append(met)
+        rows = {level: _largest(counts) for level, counts in parts.items()}
+        if not self._is_sure_of_scores(name):
+            rows = {level: _at_most(count) for level, count in rows.items()}
+        section = self._lineage.spec.nodes[name]
+        if isinstance(section.join, Gather):
+            rows |= self._gathered(section.join.gather, join.levels, rows)
+        return rows
+
+    def _met(self, name: str, level: Level, inputs: list[tuple[Edge, Level]]) -> Count:
+        """What is left where these inputs meet: rows of the lowest, or siblings of one place."""
+        lowest = [self._at(edge, one) for edge, one in inputs if one == level]
+        if lowest:
+            others = [self._at(edge, one) for edge, one in inputs if one != level]
+            least = _smallest(lowest)
+            return least if all(one.is_exact for one in others) else _at_most(least)
+        counts = {one: self._at(edge, one) for edge, one in inputs}
+        siblings = {one: count for one, count in counts.items() if one in level.parents}
+        if len(siblings) != len(level.parents):
+            return UNKNOWN
+        return self._siblings(siblings, is_crossed=self._lineage.spec.nodes[name].join == "cross")
+
+    def _siblings(self, counts: Mapping[Level, Count], *, is_crossed: bool) -> Count:
+        """Rows of one place under their nearest common ancestor; crossed, all combinations."""
+        levels = list(counts)
+        shared = levels[0]
+        for one in levels[1:]:
+            found = common_ancestor(shared, one)
+            if found is None:
+                return UNKNOWN
+            shared = found
+        above = self._born.get(shared, UNKNOWN)
+        steps = [self._fan_outs(shared, one) for one in levels]
+        is_exact = above.is_exact and all(count.is_exact for count in counts.values())
+        if not is_exact or not above.rows or any(None in fans for fans in steps):
+            most = [count.rows for count in counts.values()]
+            known = [rows for rows in most if rows is not None]
+            bound = prod(known) if is_crossed else max(known, default=0)
+            return Count(rows=bound if len(known) == len(most) else None)
+        fans = [[fan or 0 for fan in found] for found in steps]
+        if is_crossed:
+            each = prod(prod(found) for found in fans)
+        elif len({len(found) for found in fans}) == 1:
+            each = prod(min(at) for at in zip(*fans, strict=True))
+        else:
+            each = min(found[0] for found in fans) * prod(prod(found[1:]) for found in fans)
+        rows = above.rows * each
+        names = " and ".join(f"`{one}`" for one in levels)
+        ladder = f"{above.rows} x {each} joined of {names}"
+        return Count(rows=rows, is_exact=True, least=above.least * each, ladder=ladder)
+
+    def _fan_outs(self, above: Level, below: Level) -> list[int | None]:
+        """Rows of each level on the way down for one row of the level before it."""
+        way = [below]
+        while way[-1] != above:
+            parents = [one for one in way[-1].parents if above in ancestors(one)]
+            if len(parents) != 1:
+                return [None]
+            way.append(parents[0])
+        numbers = [self._born.get(level, UNKNOWN).rows for level in reversed(way)]
+        return [
+            low // high if low is not None and high and low % high == 0 else None
+            for high, low in pairwise(numbers)
+        ]
+
+    def _gathered(self, by: str | None, levels: Iterable[Level], rows: Counts) -> Counts:
+        """One row for each row that the members descend from."""
+        found: Counts = {}
+        for level in levels:
+            members = [one for one in rows if one in level.parents]
+            nearest = [
+                one.parents[0] if by is None and one.parents else self._ancestor_at(one, by)
+                for one in members
+            ]
+            above = {one for one in nearest if one is not None}
+            if len(above) != 1 or len(nearest) != len(level.parents):
+                found[level] = UNKNOWN
+                continue
+            count = replace(self._born.get(above.pop(), UNKNOWN), greedy=0)
+            is_sure = any(rows[one].is_exact and rows[one].least for one in members)
+            found[level] = count if is_sure else _at_most(count)
+        return found
+
+    def _ancestor_at(self, level: Level, node: str | None) -> Level | None:
+        return None if node is None else self._lineage.ancestor_at(level, node)
+
+    def _is_sure_of_scores(self, name: str) -> bool:
+        """Whether every score that comes beside the rows reaches all of them."""
+        kind = self._walk.kinds[name]
+        section = self._lineage.spec.nodes[name]
+        if kind in ALWAYS_CONCAT or section.join == "concat":
+            return True
+        edges = [e for e in self._walk.score_edges(name) if self._delivers(e) and not e.rounds]
+        return all(self.of_edge(edge).is_exact for edge in edges)
+
+    def _at(self, edge: Edge, level: Level) -> Count:
+        source = self._tables.get((edge.source.node, edge.source.port), {})
+        return _repeated(source.get(level, UNKNOWN), self._passes(edge))
+
+
+def add_up(counts: Iterable[Count]) -> Count:
+    """Rows of tables that stand one after another."""
+    parts = list(counts)
+    if len(parts) == 1:
+        return parts[0]
+    least = sum(part.least for part in parts)
+    total = 0
+    for part in parts:
+        if part.rows is None:
+            return Count(rows=None, least=least)
+        total += part.rows
+    return Count(
+        rows=total,
+        is_exact=all(part.is_exact for part in parts),
+        least=least,
+        greedy=sum(part.greedy for part in parts),
+        ladder=" + ".join(part.ladder for part in parts if part.ladder),
+    )
+
+
+def _at_most(count: Count) -> Count:
+    return replace(count, is_exact=False, least=0)
+
+
+def _times(count: Count, factor: int) -> Count:
+    if count.rows is None:
+        return count
+    return replace(count, rows=count.rows * factor, greedy=count.greedy * factor)
+
+
+def _repeated(count: Count, passes: int) -> Count:
+    """Rows of all passes of a refill: those of the first are sure."""
+    if passes == 1:
+        return count
+    return replace(_times(count, passes), is_exact=False)
+
+
+def _largest(counts: Iterable[Count]) -> Count:
+    parts = list(counts)
+    if any(part.rows is None for part in parts):
+        return Count(rows=None, least=max(part.least for part in parts))
+    return max(parts, key=lambda part: part.rows or 0, default=NONE)
+
+
+def _smallest(counts: list[Count]) -> Count:
+    known = [count for count in counts if count.rows is not None]
+    if not known:
+        return Count(rows=None, least=min(count.least for count in counts))
+    least = min(known, key=lambda count: count.rows or 0)
+    if len(known) == len(counts) and all(count.is_exact for count in known):
+        return least
+    return _at_most(least)
