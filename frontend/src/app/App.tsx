@@ -3,26 +3,22 @@ import { lazy, Suspense } from "react";
 import { Toaster } from "sonner";
 import { Redirect, Route, Switch } from "wouter";
 import { ApiError, listenUnauthorised, OfflineError } from "@/api/client";
-import { SignInDialog } from "@/features/topbar/SignInDialog";
 import { useDialogs } from "@/session/dialogs";
+import { startTheme, useResolvedTheme } from "@/session/theme";
 import { TooltipProvider } from "@/ui/Tooltip";
 import { AppSkeleton } from "./AppSkeleton";
 import { CrashBoundary } from "./CrashBoundary";
+import { SignInDialog } from "./head/SignInDialog";
 import { StartPage } from "./StartPage";
-import { startTheme, useResolvedTheme } from "./theme";
 
 const EditorPage = lazy(() =>
   import("./EditorPage").then((module) => ({ default: module.EditorPage })),
 );
 const LoopsPage = lazy(() =>
-  import("@/features/loops/LoopsPage").then((module) => ({ default: module.LoopsPage })),
+  import("./LoopsPage").then((module) => ({ default: module.LoopsPage })),
 );
-const RunsPage = lazy(() =>
-  import("@/features/runs/RunsPage").then((module) => ({ default: module.RunsPage })),
-);
-const RunPage = lazy(() =>
-  import("@/features/runs/RunPage").then((module) => ({ default: module.RunPage })),
-);
+const RunsPage = lazy(() => import("./RunsPage").then((module) => ({ default: module.RunsPage })));
+const RunPage = lazy(() => import("./RunPage").then((module) => ({ default: module.RunPage })));
 const DropZone = lazy(() =>
   import("@/features/loops/DropZone").then((module) => ({ default: module.DropZone })),
 );

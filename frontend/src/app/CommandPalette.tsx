@@ -1,10 +1,10 @@
 import { Command } from "cmdk";
 import { Dialog as RadixDialog } from "radix-ui";
 import { useOpenLoop } from "@/document/context";
-import { KindIcon } from "@/features/canvas/KindIcon";
+import { type Action, showKeys } from "@/session/actions";
 import { useDialogs } from "@/session/dialogs";
 import { useSelection } from "@/session/selection";
-import { type Action, showKeys } from "./actions";
+import { KindIcon } from "@/ui/KindIcon";
 
 const HEADING =
   "[&_[cmdk-group-heading]]:px-3 [&_[cmdk-group-heading]]:py-1 [&_[cmdk-group-heading]]:text-faint [&_[cmdk-group-heading]]:text-xs";

@@ -1,6 +1,6 @@
 import { lazy, Suspense, useEffect } from "react";
+import type { Action } from "@/session/actions";
 import { useDialogs } from "@/session/dialogs";
-import type { Action } from "./actions";
 
 const load = () => import("./CommandPalette");
 const CommandPalette = lazy(() => load().then((module) => ({ default: module.CommandPalette })));

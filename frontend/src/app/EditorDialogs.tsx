@@ -1,8 +1,8 @@
 import { GalleryDialog } from "@/features/presets/GalleryDialog";
 import { ConfirmRunDialog } from "@/features/runs/ConfirmRunDialog";
-import { ConflictDialog } from "@/features/topbar/ConflictDialog";
-import type { Action } from "./actions";
+import type { Action } from "@/session/actions";
 import { Commands } from "./Commands";
+import { ConflictDialog } from "./head/ConflictDialog";
 import { ShortcutSheet } from "./ShortcutSheet";
 
 export function EditorDialogs({ actions }: { actions: readonly Action[] }) {

@@ -3,6 +3,7 @@ import { useDocument } from "@/document/context";
 import { Canvas } from "@/features/canvas/Canvas";
 import { Inspector } from "@/features/inspector/Inspector";
 import { StatusBar } from "@/features/memory/StatusBar";
+import { AddSearchLayer } from "@/features/palette/AddSearchLayer";
 import { Palette } from "@/features/palette/Palette";
 import { PaletteRail } from "@/features/palette/PaletteRail";
 import { BrokenTextBanner } from "@/features/yaml/BrokenTextBanner";
@@ -12,6 +13,8 @@ import { Resizer } from "@/ui/Resizer";
 import { EditorDock } from "./EditorDock";
 import { useNarrow } from "./useNarrow";
 
+const DOCK_HEIGHT = 204;
+
 /** Nodes on the left, graph in the middle, settings on the right, panels below. */
 export function EditorLayout() {
   const name = useDocument((state) => state.document.name);
@@ -19,7 +22,7 @@ export function EditorLayout() {
   const { isPaletteOpen, isInspectorOpen, isDockOpen, inspectorWidth, dockHeights, dockTab, set } =
     preferences;
   const isNarrow = useNarrow();
-  const dockHeight = dockHeights[dockTab];
+  const dockHeight = dockHeights[dockTab] ?? DOCK_HEIGHT;
   const width = isNarrow ? Math.min(inspectorWidth, 300) : inspectorWidth;
   return (
     <>
@@ -29,6 +32,7 @@ export function EditorLayout() {
           <main className="relative min-h-0 flex-1">
             <h1 className="sr-only">{name}</h1>
             <Canvas />
+            <AddSearchLayer />
             <BrokenTextBanner />
             <div className="absolute top-2 left-2 flex gap-1">
               {isPaletteOpen ? null : (

@@ -3,14 +3,14 @@ import { useEffect } from "react";
 import { Link } from "wouter";
 import { ApiError } from "@/api/client";
 import { OpenLoopProvider, useDocument } from "@/document/context";
-import { TopBar } from "@/features/topbar/TopBar";
 import { Empty, Failed } from "@/ui/States";
 import { AppSkeleton } from "./AppSkeleton";
+import { useEditorActions } from "./actions/useEditorActions";
 import { EditorDialogs } from "./EditorDialogs";
 import { EditorLayout } from "./EditorLayout";
+import { TopBar } from "./head/TopBar";
 import { PageShell } from "./PageShell";
 import { useActionKeys } from "./useActionKeys";
-import { useEditorActions } from "./useEditorActions";
 import { useOpenedLoop } from "./useOpenedLoop";
 import { usePaste } from "./usePaste";
 

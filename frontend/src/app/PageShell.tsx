@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
-import { Brand } from "@/features/topbar/Brand";
-import { PageNav } from "@/features/topbar/PageNav";
-import { ThemeMenu } from "@/features/topbar/ThemeMenu";
+import { Brand } from "./head/Brand";
+import { PageNav } from "./head/PageNav";
+import { ThemeMenu } from "./head/ThemeMenu";
 
 interface PageShellProps {
   title: string;

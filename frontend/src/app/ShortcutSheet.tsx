@@ -1,7 +1,7 @@
+import { type Action, showKeys } from "@/session/actions";
 import { useDialogs } from "@/session/dialogs";
 import { Dialog } from "@/ui/Dialog";
 import { Kbd } from "@/ui/Kbd";
-import { type Action, showKeys } from "./actions";
 
 const BY_MOUSE = [
   ["Double-click the canvas", "add a node there"],

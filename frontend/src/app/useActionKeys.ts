@@ -1,7 +1,7 @@
 import { useEffect } from "react";
-import { useAddSearch } from "@/features/palette/addSearch";
+import { type Action, isTyping, matchesKeys } from "@/session/actions";
+import { useAddSearch } from "@/session/addSearch";
 import { useDialogs } from "@/session/dialogs";
-import { type Action, isTyping, matchesKeys } from "./actions";
 
 /** Runs the action whose keys are pressed, unless the user types or a dialog is open. */
 export function useActionKeys(actions: readonly Action[]): void {

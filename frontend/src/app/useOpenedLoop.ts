@@ -5,12 +5,12 @@ import * as routes from "@/api/routes";
 import type { Catalog, Loop } from "@/api/types";
 import type { OpenLoop } from "@/document/context";
 import { fromSpec, mendDocument } from "@/document/convert";
+import { withPlaces } from "@/document/layout";
 import { createDocumentStore } from "@/document/store";
 import { browserDrafts, type Draft } from "@/document/sync/drafts";
 import { DELAYS, LoopSync } from "@/document/sync/LoopSync";
 import type { PlaceNodes } from "@/document/sync/Reader";
 import { EMPTY_DOCUMENT } from "@/document/types";
-import { withPlaces } from "@/features/canvas/layout";
 import { usePreferences } from "@/session/preferences";
 import { useSelection } from "@/session/selection";
 

@@ -1,6 +1,6 @@
 import { useEffect } from "react";
-import { useClipboard } from "@/features/canvas/useClipboard";
-import { isTyping } from "./actions";
+import { isTyping } from "@/session/actions";
+import { useClipboard } from "@/session/useClipboard";
 
 /** Pasted pieces of loops become nodes; any other text is left alone. */
 export function usePaste(): void {

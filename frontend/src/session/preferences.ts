@@ -3,8 +3,16 @@ import { create } from "zustand";
 import { persist } from "zustand/middleware";
 
 export type Theme = "system" | "light" | "dark";
-export type DockTab = "schedule" | "problems" | "memory" | "yaml";
-export type RunTab = "charts" | "timeline" | "samples" | "log" | "schedule" | "yaml";
+/** The panels below the graph; `app/panels.tsx` says what each is and which page shows it. */
+export type PanelId =
+  | "charts"
+  | "timeline"
+  | "samples"
+  | "log"
+  | "schedule"
+  | "problems"
+  | "memory"
+  | "yaml";
 
 export interface Preferences {
   theme: Theme;
@@ -12,9 +20,10 @@ export interface Preferences {
   isPaletteOpen: boolean;
   isInspectorOpen: boolean;
   isDockOpen: boolean;
-  dockTab: DockTab;
-  dockHeights: Record<DockTab, number>;
-  runTab: RunTab;
+  dockTab: PanelId;
+  /** Of each panel of the composer whose height was chosen. */
+  dockHeights: Partial<Record<PanelId, number>>;
+  runTab: PanelId;
   runDockHeight: number;
   inspectorWidth: number;
   hasMinimap: boolean;
@@ -33,7 +42,7 @@ export const usePreferences = create<Preferences>()(
       isInspectorOpen: true,
       isDockOpen: true,
       dockTab: "schedule",
-      dockHeights: { schedule: 204, problems: 204, memory: 248, yaml: 380 },
+      dockHeights: { memory: 248, yaml: 380 },
       runTab: "charts",
       runDockHeight: 360,
       inspectorWidth: 360,

@@ -1,13 +1,14 @@
 import type { Node } from "@xyflow/react";
 import { describe, expect, it } from "vitest";
+import { edgeText } from "@/document/edgeText";
+import { fittingPort } from "@/document/fittingPort";
+import { freePlace } from "@/document/freePlace";
+import { NODE_WIDTH } from "@/document/geometry";
+import { arrange, forwardEdges, placeNodes } from "@/document/layout";
 import { edgeLine } from "@/features/canvas/edgePath";
-import { edgeText } from "@/features/canvas/edgeText";
-import { freePlace } from "@/features/canvas/freePlace";
-import { NODE_WIDTH } from "@/features/canvas/geometry";
 import { createLanes } from "@/features/canvas/lane";
-import { arrange, forwardEdges, placeNodes } from "@/features/canvas/layout";
 import { summarise } from "@/features/canvas/summary";
-import { fittingPort, groupKinds, matchesSearch } from "@/features/palette/groups";
+import { groupKinds, matchesSearch } from "@/features/palette/groups";
 import { catalog, smallLoop } from "../fixtures/loops";
 
 const box = (id: string, x: number, y: number, height = 100): Node => ({

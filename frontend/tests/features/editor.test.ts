@@ -2,7 +2,7 @@
 import { undo } from "@codemirror/commands";
 import { EditorView } from "@codemirror/view";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { createEditor, type EditorHandle } from "@/features/yaml/editor";
+import { createEditor, type EditorHandle } from "@/ui/code/editor";
 
 describe("undo in the text of a loop", () => {
   const onChange = vi.fn();

@@ -1,12 +1,12 @@
 // @vitest-environment jsdom
 import { act, cleanup, fireEvent, render, renderHook, screen } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { Action } from "@/app/actions";
 import { useActionKeys } from "@/app/useActionKeys";
 import { useFlowNodes } from "@/features/canvas/useFlowNodes";
 import { ConnectTo } from "@/features/inspector/ConnectTo";
 import { AddSearch } from "@/features/palette/AddSearch";
-import { useAddSearch } from "@/features/palette/addSearch";
+import type { Action } from "@/session/actions";
+import { useAddSearch } from "@/session/addSearch";
 import { insideLoop } from "../fixtures/open";
 
 beforeEach(() => {

@@ -1,10 +1,9 @@
 import { describe, expect, it } from "vitest";
 import type { Estimate, GpuEstimate } from "@/api/types";
+import { orderMetrics } from "@/catalog/metrics";
+import { countProblems, indexProblems, problemsAt, worstSeverity } from "@/document/problems";
 import { chartData, MAX_POINTS, smoothed } from "@/features/charts/chartData";
-import { orderMetrics } from "@/features/charts/order";
 import { presetDefaults } from "@/features/inspector/form/presetDefaults";
-import { bytesIn, groupGpus, groupName, partsIn } from "@/features/memory/parts";
-import { countProblems, indexProblems, problemsAt, worstSeverity } from "@/features/problems/group";
 import { sampleText } from "@/features/samples/sampleText";
 import { entryText, phaseLength } from "@/features/schedule/phaseText";
 import {
@@ -15,8 +14,9 @@ import {
   zoomRange,
 } from "@/features/timeline/rows";
 import { yamlPlace } from "@/features/yaml/place";
-import { smallestChange } from "@/features/yaml/smallestChange";
+import { bytesIn, groupGpus, groupName, partsIn } from "@/lib/estimate";
 import type { StageSpan } from "@/live/state";
+import { smallestChange } from "@/ui/code/smallestChange";
 import { catalog } from "../fixtures/loops";
 import { aProblem } from "../fixtures/runs";
 

@@ -2,7 +2,7 @@
 import { act, cleanup, render, screen } from "@testing-library/react";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Gauges } from "@/api/types";
-import { liveHeight, nodeHeight, rateLines } from "@/features/canvas/geometry";
+import { liveHeight, nodeHeight, rateLines } from "@/document/geometry";
 import { LiveNodeFooter } from "@/features/canvas/LiveNodeFooter";
 import { mainRates, stageRates, wholeText } from "@/features/canvas/stageText";
 import { LiveRun } from "@/live/LiveRun";

@@ -1,14 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { JsonSchema } from "@/api/types";
-import { entryField, phaseField } from "@/features/inspector/scheduleSchema";
-import { type Field, readSchema } from "@/features/inspector/schema";
-import {
-  belongs,
-  changeVariant,
-  chosenVariant,
-  defaultText,
-  emptyValue,
-} from "@/features/inspector/shapes";
+import { entryField, phaseField } from "@/catalog/scheduleSchema";
+import { type Field, readSchema } from "@/catalog/schema";
+import { belongs, changeVariant, chosenVariant, defaultText, emptyValue } from "@/catalog/shapes";
 import { catalog } from "../fixtures/loops";
 
 const property = (field: Field | null, name: string): Field => {
@@ -185,7 +179,7 @@ describe("the catalog's schemas", () => {
   it("every icon, colour and group of the catalog is known to the page", async () => {
     const { readFileSync } = await import("node:fs");
     const tokens = readFileSync("src/styles/tokens.css", "utf-8");
-    const icons = readFileSync("src/features/canvas/KindIcon.tsx", "utf-8");
+    const icons = readFileSync("src/ui/KindIcon.tsx", "utf-8");
 
     for (const kind of Object.values(catalog.kinds)) {
       expect(tokens).toContain(`--group-${kind.group}:`);

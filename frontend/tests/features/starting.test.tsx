@@ -13,15 +13,15 @@ import type { SyncApi } from "@/document/sync/api";
 import type { DraftStore } from "@/document/sync/drafts";
 import { LoopSync } from "@/document/sync/LoopSync";
 import { createSyncStore, type SyncState } from "@/document/sync/state";
-import { download } from "@/features/loops/download";
 import { useExport } from "@/features/loops/useExport";
 import { runReason } from "@/features/runs/runReason";
 import { useRunControls } from "@/features/runs/useRunControls";
+import { download } from "@/lib/download";
 import { usePreferences } from "@/session/preferences";
 import { catalog, smallLoop } from "../fixtures/loops";
 import { aProblem, aRun } from "../fixtures/runs";
 
-vi.mock("@/features/loops/download", () => ({ download: vi.fn() }));
+vi.mock("@/lib/download", () => ({ download: vi.fn() }));
 
 const BROKEN = { brokenText: { text: "{ broken", diagnostics: [] } };
 const ERRORS = {

@@ -2,15 +2,15 @@
 import { act, cleanup, fireEvent, render, renderHook, screen } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { CheckAnswer, Estimate } from "@/api/types";
+import { readSchema } from "@/catalog/schema";
 import { cutFragment, writeFragment } from "@/document/fragment";
-import { useClipboard } from "@/features/canvas/useClipboard";
 import { FormContext, type FormSettings } from "@/features/inspector/form/FormContext";
 import { MapField } from "@/features/inspector/form/MapField";
 import { NodeInspector } from "@/features/inspector/NodeInspector";
-import { readSchema } from "@/features/inspector/schema";
 import { MemoryPanel } from "@/features/memory/MemoryPanel";
-import { CheckChip } from "@/features/topbar/CheckChip";
+import { CheckChip } from "@/features/problems/CheckChip";
 import { LiveRun } from "@/live/LiveRun";
+import { useClipboard } from "@/session/useClipboard";
 import { smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
 import { aProblem } from "../fixtures/runs";

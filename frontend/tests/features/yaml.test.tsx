@@ -18,7 +18,7 @@ import { aProblem } from "../fixtures/runs";
 
 const goTos: unknown[] = [];
 
-vi.mock("@/features/yaml/CodeEditor", () => ({
+vi.mock("@/ui/code/CodeEditor", () => ({
   CodeEditor: ({ value, goTo, onChange }: Record<string, unknown>) => {
     goTos.push(goTo);
     return (

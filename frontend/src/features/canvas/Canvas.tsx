@@ -1,27 +1,23 @@
 import { MiniMap, ReactFlow, SelectionMode, useReactFlow } from "@xyflow/react";
-import { lazy, Suspense, useEffect, useRef } from "react";
+import { useEffect, useRef } from "react";
 import { useOpenLoop } from "@/document/context";
-import { useAddSearch } from "@/features/palette/addSearch";
-import { DRAG_TYPE } from "@/features/palette/PaletteItem";
-import { useAddNode } from "@/features/palette/useAddNode";
+import { GRID, kindOf, NODE_WIDTH } from "@/document/geometry";
+import { useAddSearch } from "@/session/addSearch";
 import { usePreferences } from "@/session/preferences";
 import { useSelection } from "@/session/selection";
+import { NODE_DRAG, useAddNode } from "@/session/useAddNode";
+import { useViewport } from "@/session/viewport";
 import { CanvasControls } from "./CanvasControls";
 import { CanvasEmpty } from "./CanvasEmpty";
 import { CanvasGrid } from "./CanvasGrid";
 import { ConnectionLine } from "./ConnectionLine";
-import { FIT } from "./fit";
-import { GRID, kindOf, NODE_WIDTH } from "./geometry";
+import { FIT, FIT_SOFTLY } from "./fit";
 import { LoopEdge } from "./LoopEdge";
 import { LoopNode } from "./LoopNode";
 import { useConnect } from "./useConnect";
 import { useFitOnResize } from "./useFitOnResize";
 import { useFlowEdges } from "./useFlowEdges";
 import { useFlowNodes } from "./useFlowNodes";
-
-const AddSearch = lazy(() =>
-  import("@/features/palette/AddSearch").then((module) => ({ default: module.AddSearch })),
-);
 
 const NODE_TYPES = { loop: LoopNode };
 const EDGE_TYPES = { loop: LoopEdge };
@@ -35,12 +31,12 @@ export function Canvas() {
   const connecting = useConnect();
   const snaps = usePreferences((state) => state.snapsToGrid);
   const hasMinimap = usePreferences((state) => state.hasMinimap);
-  const request = useAddSearch((state) => state.request);
   const showSearch = useAddSearch((state) => state.show);
   const { screenToFlowPosition } = useReactFlow();
   const add = useAddNode();
   const { frame, onTouch } = useFitOnResize();
   useCenterOnFocus();
+  useFitOnRequest();
 
   const openSearch = (event: React.MouseEvent) => {
     const isPane =
@@ -51,7 +47,7 @@ export function Canvas() {
   };
 
   const drop = (event: React.DragEvent) => {
-    const kind = catalog.kinds[event.dataTransfer.getData(DRAG_TYPE)];
+    const kind = catalog.kinds[event.dataTransfer.getData(NODE_DRAG)];
     if (!kind) return;
     event.preventDefault();
     const at = screenToFlowPosition({ x: event.clientX, y: event.clientY });
@@ -68,7 +64,7 @@ export function Canvas() {
       onDoubleClick={openSearch}
       onDrop={drop}
       onDragOver={(event) => {
-        if (!event.dataTransfer.types.includes(DRAG_TYPE)) return;
+        if (!event.dataTransfer.types.includes(NODE_DRAG)) return;
         event.preventDefault();
         event.dataTransfer.dropEffect = "copy";
       }}
@@ -116,11 +112,6 @@ export function Canvas() {
       </ReactFlow>
       <CanvasControls />
       {nodes.length === 0 ? <CanvasEmpty /> : null}
-      {request ? (
-        <Suspense>
-          <AddSearch key={`${request.screen.x} ${request.screen.y}`} request={request} />
-        </Suspense>
-      ) : null}
     </section>
   );
 }
@@ -139,4 +130,17 @@ function useCenterOnFocus(): void {
     const y = node.position.y + (node.height ?? 0) / 2;
     void setCenter(x, y, { zoom: Math.max(getZoom(), 0.8), duration: 250 });
   }, [focus, getNode, setCenter, getZoom]);
+}
+
+/** A command shows everything, once the boxes stand where it left them. */
+function useFitOnRequest(): void {
+  const fits = useViewport((state) => state.fits);
+  const { fitView } = useReactFlow();
+  const seen = useRef(fits);
+  useEffect(() => {
+    if (seen.current === fits) return;
+    seen.current = fits;
+    const frame = requestAnimationFrame(() => void fitView(FIT_SOFTLY));
+    return () => cancelAnimationFrame(frame);
+  }, [fits, fitView]);
 }

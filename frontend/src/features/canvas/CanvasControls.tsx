@@ -2,9 +2,9 @@ import { useReactFlow } from "@xyflow/react";
 import { Grid3x3, Map as MapIcon, Maximize, Minus, Network, Plus } from "lucide-react";
 import { useDocument } from "@/document/context";
 import { usePreferences } from "@/session/preferences";
+import { useArrange } from "@/session/useArrange";
 import { IconButton } from "@/ui/IconButton";
 import { FIT_SOFTLY } from "./fit";
-import { useArrange } from "./useArrange";
 
 /** Zoom, fit, layout, snap, overview. */
 export function CanvasControls() {

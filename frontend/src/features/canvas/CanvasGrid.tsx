@@ -1,5 +1,5 @@
 import { useViewport } from "@xyflow/react";
-import { GRID } from "./geometry";
+import { GRID } from "@/document/geometry";
 
 const SMALLEST_GAP = 14;
 

@@ -1,9 +1,9 @@
 import type { ConnectionLineComponentProps } from "@xyflow/react";
 import { canConnect, inputPort, outputPort } from "@/document/canConnect";
 import { useOpenLoop } from "@/document/context";
+import { portColor } from "@/ui/PortMark";
 import { edgeLine } from "./edgePath";
 import { useMovingEdge } from "./movingEdge";
-import { portColor } from "./PortMark";
 
 /** The edge while it is drawn; over a port that cannot take it, it says why. */
 export function ConnectionLine({

@@ -1,8 +1,8 @@
 import { Flame } from "lucide-react";
+import { liveHeight } from "@/document/geometry";
 import { formatShare } from "@/lib/format";
 import { useIsBottleneck, useLive } from "@/live/hooks";
 import { Tooltip } from "@/ui/Tooltip";
-import { liveHeight } from "./geometry";
 import { StageRates } from "./StageRates";
 
 interface LiveNodeFooterProps {

@@ -3,11 +3,11 @@ import { memo } from "react";
 import { outputPort } from "@/document/canConnect";
 import { useDocument, useOpenLoop } from "@/document/context";
 import { edgeFacts, edgeIndex, portRef } from "@/document/edges";
+import { edgeText } from "@/document/edgeText";
+import { kindOf } from "@/document/geometry";
 import { useEdgeActivity } from "@/live/hooks";
+import { portColor } from "@/ui/PortMark";
 import { edgeLine } from "./edgePath";
-import { edgeText } from "./edgeText";
-import { kindOf } from "./geometry";
-import { portColor } from "./PortMark";
 
 /** Edges into different ports run beside each other, not over each other. */
 const LANE_STEP = 8;

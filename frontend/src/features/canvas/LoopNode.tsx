@@ -1,10 +1,10 @@
 import type { NodeProps } from "@xyflow/react";
 import { memo } from "react";
 import { useDocument, useOpenLoop } from "@/document/context";
+import { kindOf, rateLines } from "@/document/geometry";
 import { formatName } from "@/lib/format";
 import { useNodeActivity } from "@/live/hooks";
-import { kindOf, rateLines } from "./geometry";
-import { KindIcon } from "./KindIcon";
+import { KindIcon } from "@/ui/KindIcon";
 import { LiveNodeFooter } from "./LiveNodeFooter";
 import { NodeBadge } from "./NodeBadge";
 import { NodePort } from "./NodePort";

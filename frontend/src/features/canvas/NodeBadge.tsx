@@ -1,9 +1,9 @@
 import { useSync } from "@/document/context";
-import { indexProblems, worstSeverity } from "@/features/problems/group";
-import { SeverityIcon } from "@/features/problems/SeverityIcon";
+import { indexProblems, worstSeverity } from "@/document/problems";
 import { formatPlural } from "@/lib/format";
 import { useSelection } from "@/session/selection";
 import { RichText } from "@/ui/RichText";
+import { SeverityIcon } from "@/ui/SeverityIcon";
 import { Tooltip } from "@/ui/Tooltip";
 
 const NONE: readonly never[] = [];

@@ -5,10 +5,10 @@ import type { InputPort, OutputPort } from "@/api/types";
 import { canConnect } from "@/document/canConnect";
 import { useDocument, useOpenLoop } from "@/document/context";
 import { edgeFacts, portText } from "@/document/edges";
+import { portTop } from "@/document/geometry";
 import { classes } from "@/ui/classes";
-import { portTop } from "./geometry";
+import { PortMark } from "@/ui/PortMark";
 import { useMovingEdge } from "./movingEdge";
-import { PortMark } from "./PortMark";
 
 interface NodePortProps {
   node: string;

@@ -1,6 +1,6 @@
 /** Where backward edges run: below their two boxes and whatever stands between them. Pure. */
 import type { Node } from "@xyflow/react";
-import { NODE_WIDTH } from "./geometry";
+import { NODE_WIDTH } from "@/document/geometry";
 
 const GAP = 22;
 const REACH = 48;

@@ -13,7 +13,7 @@ import { removeItems } from "@/document/commands/removeItems";
 import { useOpenLoop } from "@/document/context";
 import { portText } from "@/document/edges";
 import type { PortRef } from "@/document/types";
-import { useAddSearch } from "@/features/palette/addSearch";
+import { useAddSearch } from "@/session/addSearch";
 import { useMovingEdge } from "./movingEdge";
 
 interface Ends {

@@ -5,8 +5,8 @@ import { inputPort, outputPort } from "@/document/canConnect";
 import { useCatalog, useDocument, useOpenLoop } from "@/document/context";
 import { edgeKeys, portRef } from "@/document/edges";
 import { useSelection } from "@/session/selection";
+import { portColor } from "@/ui/PortMark";
 import { createLanes } from "./lane";
-import { portColor } from "./PortMark";
 import { nodeShape } from "./useFlowNodes";
 
 interface FlowEdges {

@@ -6,10 +6,10 @@ import type { Node, NodeChange } from "@xyflow/react";
 import { useMemo, useRef, useState } from "react";
 import { moveNodes } from "@/document/commands/moveNodes";
 import { useDocument, useOpenLoop } from "@/document/context";
+import { kindOf, NODE_WIDTH, nodeHeight } from "@/document/geometry";
+import { placeNodes } from "@/document/layout";
 import type { LoopDocument, Point } from "@/document/types";
 import { useSelection } from "@/session/selection";
-import { kindOf, NODE_WIDTH, nodeHeight } from "./geometry";
-import { placeNodes } from "./layout";
 
 interface FlowNodes {
   nodes: Node[];

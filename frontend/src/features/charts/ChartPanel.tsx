@@ -1,12 +1,12 @@
 import { useEffect, useRef, useState } from "react";
 import type { MetricInfo } from "@/api/types";
-import { useResolvedTheme } from "@/app/theme";
+import { nodeColor } from "@/lib/colors";
 import { formatMetric } from "@/lib/format";
 import type { LiveRun } from "@/live/LiveRun";
+import { useResolvedTheme } from "@/session/theme";
 import { RichText } from "@/ui/RichText";
 import { Tooltip } from "@/ui/Tooltip";
 import { chartData } from "./chartData";
-import { nodeColor } from "./palette";
 import { createPlot } from "./plot";
 import { useOnScreen } from "./useOnScreen";
 import type { Zoom } from "./zoom";

@@ -1,5 +1,6 @@
 import { ChartLine } from "lucide-react";
 import { useState } from "react";
+import { metricInfo, orderMetrics, SHOWN_AT_FIRST } from "@/catalog/metrics";
 import { useCatalog, useDocument } from "@/document/context";
 import { useLive, useLiveRun } from "@/live/hooks";
 import { usePreferences } from "@/session/preferences";
@@ -7,7 +8,6 @@ import { Button } from "@/ui/Button";
 import { WIDE_CONTROL } from "@/ui/control";
 import { Empty, Loading } from "@/ui/States";
 import { ChartPanel } from "./ChartPanel";
-import { metricInfo, orderMetrics, SHOWN_AT_FIRST } from "./order";
 
 /** All metrics of the run, a chart each, with one cursor for all. */
 export function ChartsPanel() {

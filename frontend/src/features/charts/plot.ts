@@ -1,9 +1,9 @@
 /** uPlot behind a small surface: curves by step with a shared cursor and marks where phases change. */
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import { resolveColor } from "@/lib/colors";
 import { formatTick } from "@/lib/format";
 import type { ChartData } from "./chartData";
-import { resolveColor } from "./palette";
 import { type Zoom, zoomOf } from "./zoom";
 
 export interface PhaseLine {

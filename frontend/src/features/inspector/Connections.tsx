@@ -2,7 +2,7 @@ import { X } from "lucide-react";
 import { removeItems } from "@/document/commands/removeItems";
 import { useDocument, useOpenLoop } from "@/document/context";
 import { edgeKeys, portRef } from "@/document/edges";
-import { edgeText } from "@/features/canvas/edgeText";
+import { edgeText } from "@/document/edgeText";
 import { useSelection } from "@/session/selection";
 import { IconButton } from "@/ui/IconButton";
 import { ConnectTo } from "./ConnectTo";

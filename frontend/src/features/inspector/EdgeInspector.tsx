@@ -1,23 +1,23 @@
 import { Trash2 } from "lucide-react";
 import { useMemo } from "react";
+import { readSchema } from "@/catalog/schema";
 import { outputPort } from "@/document/canConnect";
 import { removeItems } from "@/document/commands/removeItems";
 import { setEdgeOption } from "@/document/commands/setEdgeOption";
 import { useDocument, useOpenLoop } from "@/document/context";
 import { edgeIndex, portRef } from "@/document/edges";
+import { problemsAt } from "@/document/problems";
 import { listedIndex } from "@/document/unread";
-import { PortMark } from "@/features/canvas/PortMark";
-import { problemsAt } from "@/features/problems/group";
 import { joinPath } from "@/lib/paths";
 import { useSelection } from "@/session/selection";
 import { IconButton } from "@/ui/IconButton";
+import { PortMark } from "@/ui/PortMark";
 import { RichText } from "@/ui/RichText";
 import { FieldProblems } from "./form/FieldProblems";
 import { FormContext, type FormSettings } from "./form/FormContext";
 import { ObjectFields } from "./form/ObjectFields";
 import { InspectorHeader } from "./InspectorHeader";
 import { noteEdit } from "./noteEdit";
-import { readSchema } from "./schema";
 import { useValueForm } from "./useValueForm";
 
 /** The options of one connection. */

@@ -1,8 +1,9 @@
 import { Trash2 } from "lucide-react";
+import { entryField } from "@/catalog/scheduleSchema";
 import { setValue } from "@/document/commands/setValue";
 import { useDocument, useOpenLoop } from "@/document/context";
 import { schedule } from "@/document/phases";
-import { problemsAt } from "@/features/problems/group";
+import { problemsAt } from "@/document/problems";
 import { formatName } from "@/lib/format";
 import { isObject, joinPath } from "@/lib/paths";
 import { useSelection } from "@/session/selection";
@@ -12,7 +13,6 @@ import { FieldProblems } from "./form/FieldProblems";
 import { FormContext } from "./form/FormContext";
 import { ObjectFields } from "./form/ObjectFields";
 import { InspectorHeader } from "./InspectorHeader";
-import { entryField } from "./scheduleSchema";
 import { useValueForm } from "./useValueForm";
 
 /** One entry of a list of the schedule: a trigger, an annealing. */

@@ -1,10 +1,10 @@
 import { useMemo } from "react";
 import type { JsonObject } from "@/api/types";
 import { useDocument, useOpenLoop } from "@/document/context";
+import { problemsAt } from "@/document/problems";
 import { teachingPorts } from "@/document/teaching";
-import { PortMark } from "@/features/canvas/PortMark";
-import { problemsAt } from "@/features/problems/group";
 import { joinPath } from "@/lib/paths";
+import { PortMark } from "@/ui/PortMark";
 import { FieldProblems } from "./form/FieldProblems";
 import { useForm } from "./form/FormContext";
 

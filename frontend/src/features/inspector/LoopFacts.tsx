@@ -1,7 +1,7 @@
+import { readSchema } from "@/catalog/schema";
 import { useDocument, useOpenLoop } from "@/document/context";
 import { FormContext } from "./form/FormContext";
 import { ObjectFields } from "./form/ObjectFields";
-import { readSchema } from "./schema";
 import { useValueForm } from "./useValueForm";
 
 /** Parts of a loop that have places of their own. */

@@ -1,5 +1,5 @@
 import { useDocument, useSync } from "@/document/context";
-import { indexProblems } from "@/features/problems/group";
+import { indexProblems } from "@/document/problems";
 import { FieldProblems } from "./form/FieldProblems";
 import { InspectorHeader } from "./InspectorHeader";
 import { LoopFacts } from "./LoopFacts";

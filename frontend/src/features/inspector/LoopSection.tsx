@@ -1,10 +1,10 @@
+import { readSchema } from "@/catalog/schema";
 import { useDocument, useOpenLoop } from "@/document/context";
-import { problemsAt } from "@/features/problems/group";
+import { problemsAt } from "@/document/problems";
 import { isObject } from "@/lib/paths";
 import { FieldProblems } from "./form/FieldProblems";
 import { FormContext } from "./form/FormContext";
 import { ObjectFields } from "./form/ObjectFields";
-import { readSchema } from "./schema";
 import { useValueForm } from "./useValueForm";
 
 interface LoopSectionProps {

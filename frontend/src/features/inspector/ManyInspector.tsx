@@ -1,10 +1,10 @@
 import { Copy, Network, Trash2 } from "lucide-react";
 import { removeItems } from "@/document/commands/removeItems";
 import { useDocument, useOpenLoop } from "@/document/context";
-import { useArrange } from "@/features/canvas/useArrange";
-import { useClipboard } from "@/features/canvas/useClipboard";
 import { formatPlural } from "@/lib/format";
 import { useSelection } from "@/session/selection";
+import { useArrange } from "@/session/useArrange";
+import { useClipboard } from "@/session/useClipboard";
 import { Button } from "@/ui/Button";
 import { InspectorHeader } from "./InspectorHeader";
 

@@ -1,13 +1,14 @@
 import { Copy, Trash2 } from "lucide-react";
-import { showKeys } from "@/app/actions";
+import { readSchema } from "@/catalog/schema";
 import { removeItems } from "@/document/commands/removeItems";
 import { useDocument, useOpenLoop, useSync } from "@/document/context";
-import { KindIcon } from "@/features/canvas/KindIcon";
-import { useClipboard } from "@/features/canvas/useClipboard";
-import { indexProblems } from "@/features/problems/group";
+import { indexProblems } from "@/document/problems";
+import { showKeys } from "@/session/actions";
 import { useSelection } from "@/session/selection";
+import { useClipboard } from "@/session/useClipboard";
 import { Badge } from "@/ui/Badge";
 import { IconButton } from "@/ui/IconButton";
+import { KindIcon } from "@/ui/KindIcon";
 import { RichText } from "@/ui/RichText";
 import { Connections } from "./Connections";
 import { FieldProblems } from "./form/FieldProblems";
@@ -15,7 +16,6 @@ import { FormContext } from "./form/FormContext";
 import { ObjectFields } from "./form/ObjectFields";
 import { InspectorHeader } from "./InspectorHeader";
 import { NodeName } from "./NodeName";
-import { readSchema } from "./schema";
 import { useNodeForm } from "./useNodeForm";
 
 const NONE: readonly never[] = [];

@@ -1,8 +1,9 @@
 import { Trash2 } from "lucide-react";
+import { phaseField } from "@/catalog/scheduleSchema";
 import { removePhase } from "@/document/commands/removePhase";
 import { useDocument, useOpenLoop } from "@/document/context";
 import { isGroup, type PhasePath, phaseAt, phaseSpecPath } from "@/document/phases";
-import { problemsAt } from "@/features/problems/group";
+import { problemsAt } from "@/document/problems";
 import { joinPath } from "@/lib/paths";
 import { useSelection } from "@/session/selection";
 import { IconButton } from "@/ui/IconButton";
@@ -12,7 +13,6 @@ import { FormContext } from "./form/FormContext";
 import { ObjectFields } from "./form/ObjectFields";
 import { InspectorHeader } from "./InspectorHeader";
 import { LearnPorts } from "./LearnPorts";
-import { phaseField } from "./scheduleSchema";
 import { useValueForm } from "./useValueForm";
 
 /** The settings of a phase, or of a group of phases. */

@@ -1,11 +1,11 @@
 /** The value that a field has while nothing is set, found by its path in the loop. Pure. */
 import type { Catalog, Json, JsonSchema } from "@/api/types";
+import { type Field, readSchema } from "@/catalog/schema";
+import { chosenVariant } from "@/catalog/shapes";
 import { findPlace } from "@/document/place";
 import type { LoopDocument } from "@/document/types";
 import { isObject, type Path, readPath } from "@/lib/paths";
 import { presetDefaults, withPreset } from "./form/presetDefaults";
-import { type Field, readSchema } from "./schema";
-import { chosenVariant } from "./shapes";
 
 /** `undefined` where the field has none, or is not known. */
 export function defaultAt(catalog: Catalog, document: LoopDocument, path: Path): Json | undefined {

@@ -1,7 +1,7 @@
 import { useMemo } from "react";
 import { setField } from "@/document/commands/setField";
 import { useOpenLoop, useSync } from "@/document/context";
-import { indexProblems } from "@/features/problems/group";
+import { indexProblems } from "@/document/problems";
 import { joinPath } from "@/lib/paths";
 import { usePreferences } from "@/session/preferences";
 import type { FormSettings } from "./form/FormContext";

@@ -1,7 +1,7 @@
 import { useMemo } from "react";
 import { setValue } from "@/document/commands/setValue";
 import { useOpenLoop, useSync } from "@/document/context";
-import { indexProblems } from "@/features/problems/group";
+import { indexProblems } from "@/document/problems";
 import { joinPath, type Path } from "@/lib/paths";
 import { usePreferences } from "@/session/preferences";
 import type { FormSettings } from "./form/FormContext";

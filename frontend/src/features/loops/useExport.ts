@@ -4,7 +4,7 @@ import { errorMessage } from "@/api/client";
 import { fetchLoopYaml } from "@/api/routes";
 import { useOpenLoop } from "@/document/context";
 import { pendingText } from "@/document/sync/state";
-import { download } from "./download";
+import { download } from "@/lib/download";
 
 /** Downloads the YAML that the user sees: as the server has it after saving what is new, or as it was typed. */
 export function useExport(): () => Promise<void> {

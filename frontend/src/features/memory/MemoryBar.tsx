@@ -1,7 +1,7 @@
 import type { GpuEstimate, MemoryPart } from "@/api/types";
+import { partsIn } from "@/lib/estimate";
 import { formatBytes, formatName, formatShare } from "@/lib/format";
 import { classes } from "@/ui/classes";
-import { partsIn } from "./parts";
 
 interface MemoryBarProps {
   gpu: GpuEstimate;

@@ -2,12 +2,12 @@ import { TriangleAlert } from "lucide-react";
 import { useState } from "react";
 import type { Estimate } from "@/api/types";
 import { useSync } from "@/document/context";
+import { bytesIn, type GpuGroup, groupGpus, groupName, partNames, stagesOf } from "@/lib/estimate";
 import { formatBytes, formatName } from "@/lib/format";
 import { classes } from "@/ui/classes";
 import { Empty, Loading } from "@/ui/States";
 import { EstimateTable } from "./EstimateTable";
 import { MemoryBar } from "./MemoryBar";
-import { bytesIn, type GpuGroup, groupGpus, groupName, partNames, stagesOf } from "./parts";
 
 /** What the loop will cost: memory of each GPU at its worst moment, and the time of a step. */
 export function MemoryPanel() {

@@ -1,11 +1,11 @@
 import { Flame, Gauge } from "lucide-react";
 import type { Estimate } from "@/api/types";
 import { useSync } from "@/document/context";
+import { type GpuGroup, groupGpus, groupName, partNames } from "@/lib/estimate";
 import { formatBytes, formatSeconds } from "@/lib/format";
 import { usePreferences } from "@/session/preferences";
 import { Tooltip } from "@/ui/Tooltip";
 import { MemoryBar } from "./MemoryBar";
-import { type GpuGroup, groupGpus, groupName, partNames } from "./parts";
 
 const SHOWN_GROUPS = 3;
 

@@ -2,12 +2,13 @@ import { Command } from "cmdk";
 import { useEffect, useMemo, useRef } from "react";
 import { useOpenLoop } from "@/document/context";
 import { portText } from "@/document/edges";
-import { KindIcon } from "@/features/canvas/KindIcon";
+import { fittingPort } from "@/document/fittingPort";
+import { type AddRequest, useAddSearch } from "@/session/addSearch";
+import { useAddNode } from "@/session/useAddNode";
 import { Kbd } from "@/ui/Kbd";
+import { KindIcon } from "@/ui/KindIcon";
 import { useReturnFocus } from "@/ui/useReturnFocus";
-import { type AddRequest, useAddSearch } from "./addSearch";
-import { fittingPort, groupKinds } from "./groups";
-import { useAddNode } from "./useAddNode";
+import { groupKinds } from "./groups";
 
 /** The name counts first, its beginning most; then words of the help. */
 function scoreKind(value: string, search: string, keywords: string[] = []): number {

@@ -1,10 +1,9 @@
 import type { KindInfo } from "@/api/types";
-import { KindIcon } from "@/features/canvas/KindIcon";
+import { NODE_DRAG } from "@/session/useAddNode";
 import { classes } from "@/ui/classes";
+import { KindIcon } from "@/ui/KindIcon";
 import { RichText } from "@/ui/RichText";
 import { Tooltip } from "@/ui/Tooltip";
-
-export const DRAG_TYPE = "application/x-coloop-node";
 
 interface PaletteItemProps {
   kind: KindInfo;
@@ -34,7 +33,7 @@ export function PaletteItem({ kind, isDisabled, isCompact = false, onAdd }: Pale
         disabled={isDisabled}
         onClick={onAdd}
         onDragStart={(event) => {
-          event.dataTransfer.setData(DRAG_TYPE, kind.kind);
+          event.dataTransfer.setData(NODE_DRAG, kind.kind);
           event.dataTransfer.effectAllowed = "copy";
         }}
         style={

@@ -2,9 +2,9 @@ import { useReactFlow, useStoreApi } from "@xyflow/react";
 import { useCallback } from "react";
 import type { KindInfo } from "@/api/types";
 import { useOpenLoop } from "@/document/context";
-import { freePlace } from "@/features/canvas/freePlace";
-import { NODE_WIDTH } from "@/features/canvas/geometry";
-import { useAddNode } from "./useAddNode";
+import { freePlace } from "@/document/freePlace";
+import { NODE_WIDTH } from "@/document/geometry";
+import { useAddNode } from "@/session/useAddNode";
 
 /** Adds a node in the middle of what is seen of the graph. */
 export function useAddInMiddle(): (kind: KindInfo) => void {

@@ -2,10 +2,10 @@ import { CircleCheckBig } from "lucide-react";
 import type { Diagnostic } from "@/api/types";
 import { useOpenLoop, useSync } from "@/document/context";
 import { Button } from "@/ui/Button";
+import { FixButtons } from "@/ui/FixButtons";
 import { RichText } from "@/ui/RichText";
+import { SeverityIcon } from "@/ui/SeverityIcon";
 import { Empty, Loading } from "@/ui/States";
-import { FixButtons } from "./FixButtons";
-import { SeverityIcon } from "./SeverityIcon";
 import { showProblem } from "./showProblem";
 
 const ORDER = ["error", "warning", "hint"];

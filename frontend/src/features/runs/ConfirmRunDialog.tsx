@@ -1,5 +1,5 @@
 import { useSync } from "@/document/context";
-import { groupGpus, groupName } from "@/features/memory/parts";
+import { groupGpus, groupName } from "@/lib/estimate";
 import { formatBytes } from "@/lib/format";
 import { useDialogs } from "@/session/dialogs";
 import { Button } from "@/ui/Button";

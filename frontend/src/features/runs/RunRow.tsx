@@ -1,6 +1,6 @@
 import { Link, useLocation } from "wouter";
 import type { RunSummary } from "@/api/types";
-import { orderMetrics } from "@/features/charts/order";
+import { orderMetrics } from "@/catalog/metrics";
 import { formatAgo, formatMetric, formatSeconds } from "@/lib/format";
 import { RunStateChip } from "./RunStateChip";
 

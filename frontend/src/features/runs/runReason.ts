@@ -1,6 +1,7 @@
 /** Why a loop cannot be run as it is on the screen, or null. Pure. */
+
+import { indexProblems } from "@/document/problems";
 import type { SyncState } from "@/document/sync/state";
-import { indexProblems } from "@/features/problems/group";
 import { formatPlural } from "@/lib/format";
 
 /** What can be drawn, checked and estimated, but not run by this version. */

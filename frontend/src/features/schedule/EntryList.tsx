@@ -1,9 +1,9 @@
 import { Plus } from "lucide-react";
+import { entryField } from "@/catalog/scheduleSchema";
+import { emptyValue } from "@/catalog/shapes";
 import { setValue } from "@/document/commands/setValue";
 import { useDocument, useOpenLoop } from "@/document/context";
 import { schedule } from "@/document/phases";
-import { entryField } from "@/features/inspector/scheduleSchema";
-import { emptyValue } from "@/features/inspector/shapes";
 import { isObject } from "@/lib/paths";
 import { useSelection } from "@/session/selection";
 import { classes } from "@/ui/classes";

@@ -1,11 +1,11 @@
 import type { JsonObject } from "@/api/types";
 import { useDocument, useSync } from "@/document/context";
 import { type PhasePath, phaseSpecPath } from "@/document/phases";
-import { indexProblems, problemsAt, worstSeverity } from "@/features/problems/group";
-import { SeverityIcon } from "@/features/problems/SeverityIcon";
+import { indexProblems, problemsAt, worstSeverity } from "@/document/problems";
 import { isObject, joinPath } from "@/lib/paths";
 import { useSelection } from "@/session/selection";
 import { classes } from "@/ui/classes";
+import { SeverityIcon } from "@/ui/SeverityIcon";
 import { PhaseTools } from "./PhaseTools";
 import { PortChip } from "./PortChip";
 import { listText, phaseLength, settingName } from "./phaseText";

@@ -1,7 +1,7 @@
 import { inputPort } from "@/document/canConnect";
 import { useCatalog, useDocument } from "@/document/context";
 import { portRef } from "@/document/edges";
-import { PortMark } from "@/features/canvas/PortMark";
+import { PortMark } from "@/ui/PortMark";
 
 /** A teaching port that a phase learns from. */
 export function PortChip({ name }: { name: string }) {

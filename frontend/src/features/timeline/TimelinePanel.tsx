@@ -1,12 +1,12 @@
 import { Rows3 } from "lucide-react";
 import { useEffect, useMemo, useRef, useState } from "react";
-import { useResolvedTheme } from "@/app/theme";
 import { useDocument } from "@/document/context";
-import { nodeColor } from "@/features/charts/palette";
+import { nodeColor } from "@/lib/colors";
 import { formatCount, formatRate, formatSeconds } from "@/lib/format";
 import { useLiveRun, useLiveVersion } from "@/live/hooks";
 import type { StageSpan } from "@/live/state";
 import { useSelection } from "@/session/selection";
+import { useResolvedTheme } from "@/session/theme";
 import { Segmented } from "@/ui/Segmented";
 import { Empty } from "@/ui/States";
 import { AXIS, drawTimeline, ROW, spanAt } from "./draw";

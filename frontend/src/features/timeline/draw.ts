@@ -1,5 +1,5 @@
 /** Paints the timeline on a canvas. Knows nothing of runs; bars and colours come in. */
-import { resolveColor } from "@/features/charts/palette";
+import { resolveColor } from "@/lib/colors";
 import { formatSeconds } from "@/lib/format";
 import type { StageSpan } from "@/live/state";
 import { type Range, type TimelineRow, tickStep } from "./rows";

@@ -7,7 +7,7 @@ import { Loading } from "@/ui/States";
 import { yamlPlace } from "./place";
 
 const CodeEditor = lazy(() =>
-  import("./CodeEditor").then((module) => ({ default: module.CodeEditor })),
+  import("@/ui/code/CodeEditor").then((module) => ({ default: module.CodeEditor })),
 );
 
 /** The loop as text. Typing changes the graph once the server could read it; the graph changes the text. */

@@ -1,7 +1,7 @@
 import type { Json } from "@/api/types";
+import type { Field } from "@/catalog/schema";
+import { isLong, isSimple } from "@/catalog/shapes";
 import type { Path } from "@/lib/paths";
-import type { Field } from "../schema";
-import { isLong, isSimple } from "../shapes";
 import { Control } from "./Control";
 import { FieldRow } from "./FieldRow";
 import { GroupField } from "./GroupField";

@@ -1,13 +1,13 @@
 import { Maximize2 } from "lucide-react";
 import { lazy, Suspense, useState } from "react";
 import type { Json } from "@/api/types";
+import type { Field } from "@/catalog/schema";
 import { Dialog } from "@/ui/Dialog";
 import { IconButton } from "@/ui/IconButton";
 import { Loading } from "@/ui/States";
-import type { Field } from "../schema";
 
 const CodeEditor = lazy(() =>
-  import("@/features/yaml/CodeEditor").then((module) => ({ default: module.CodeEditor })),
+  import("@/ui/code/CodeEditor").then((module) => ({ default: module.CodeEditor })),
 );
 
 interface CodeWidgetProps {

@@ -1,7 +1,7 @@
 import type { Json } from "@/api/types";
+import type { Field } from "@/catalog/schema";
 import type { Path } from "@/lib/paths";
 import { Switch } from "@/ui/Switch";
-import type { Field } from "../schema";
 import { ChoiceWidget } from "./ChoiceWidget";
 import { CodeWidget } from "./CodeWidget";
 import { useForm } from "./FormContext";

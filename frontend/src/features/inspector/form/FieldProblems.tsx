@@ -1,7 +1,7 @@
 import type { Diagnostic } from "@/api/types";
-import { FixButtons } from "@/features/problems/FixButtons";
-import { SeverityIcon } from "@/features/problems/SeverityIcon";
+import { FixButtons } from "@/ui/FixButtons";
 import { RichText } from "@/ui/RichText";
+import { SeverityIcon } from "@/ui/SeverityIcon";
 
 /** Problems under the field they name. */
 export function FieldProblems({ problems }: { problems: readonly Diagnostic[] }) {

@@ -1,13 +1,13 @@
 import { CircleHelp, Flame, RotateCcw } from "lucide-react";
 import type { ReactNode } from "react";
 import type { Json } from "@/api/types";
-import { problemsAt } from "@/features/problems/group";
+import type { Field } from "@/catalog/schema";
+import { problemsAt } from "@/document/problems";
 import { joinPath, type Path } from "@/lib/paths";
 import { classes } from "@/ui/classes";
 import { IconButton } from "@/ui/IconButton";
 import { RichText } from "@/ui/RichText";
 import { Tooltip } from "@/ui/Tooltip";
-import type { Field } from "../schema";
 import { FieldProblems } from "./FieldProblems";
 import { useForm } from "./FormContext";
 import { fieldId } from "./ids";

@@ -1,8 +1,8 @@
 /** What the fields of one form share: how to write a value, what is locked, what is wrong where. */
 import { createContext, useContext } from "react";
 import type { Diagnostic, Json } from "@/api/types";
+import type { Field } from "@/catalog/schema";
 import type { Path } from "@/lib/paths";
-import type { Field } from "../schema";
 
 export interface FormSettings {
   level: string;

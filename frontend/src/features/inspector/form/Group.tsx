@@ -2,14 +2,14 @@ import { ChevronRight, RotateCcw } from "lucide-react";
 import { Collapsible } from "radix-ui";
 import { type ReactNode, useEffect, useState } from "react";
 import type { Json } from "@/api/types";
-import { problemsAt, worstSeverity } from "@/features/problems/group";
-import { SeverityIcon } from "@/features/problems/SeverityIcon";
+import type { Field } from "@/catalog/schema";
+import { problemsAt, worstSeverity } from "@/document/problems";
 import { joinPath, type Path } from "@/lib/paths";
 import { useSelection } from "@/session/selection";
 import { IconButton } from "@/ui/IconButton";
 import { RichText } from "@/ui/RichText";
+import { SeverityIcon } from "@/ui/SeverityIcon";
 import { Tooltip } from "@/ui/Tooltip";
-import type { Field } from "../schema";
 import { FieldProblems } from "./FieldProblems";
 import { useForm } from "./FormContext";
 

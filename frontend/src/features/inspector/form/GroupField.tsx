@@ -1,9 +1,9 @@
 import { Plus } from "lucide-react";
 import { useMemo } from "react";
+import type { Field } from "@/catalog/schema";
+import { emptyValue } from "@/catalog/shapes";
 import { isObject } from "@/lib/paths";
 import { Button } from "@/ui/Button";
-import type { Field } from "../schema";
-import { emptyValue } from "../shapes";
 import type { AnyFieldProps } from "./AnyField";
 import { FormContext, type FormSettings, useForm } from "./FormContext";
 import { Group } from "./Group";

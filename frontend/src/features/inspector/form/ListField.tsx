@@ -1,9 +1,9 @@
 import { ArrowDown, ArrowUp, Plus, X } from "lucide-react";
 import type { Json } from "@/api/types";
+import type { Field } from "@/catalog/schema";
+import { defaultText, emptyValue, isSimple } from "@/catalog/shapes";
 import { Button } from "@/ui/Button";
 import { IconButton } from "@/ui/IconButton";
-import type { Field } from "../schema";
-import { defaultText, emptyValue, isSimple } from "../shapes";
 import { AnyField, type AnyFieldProps } from "./AnyField";
 import { Control } from "./Control";
 import { FieldRow } from "./FieldRow";

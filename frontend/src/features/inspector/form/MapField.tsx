@@ -1,12 +1,12 @@
 import { Plus } from "lucide-react";
 import { useState } from "react";
 import type { Json } from "@/api/types";
-import { problemsAt } from "@/features/problems/group";
+import type { Field } from "@/catalog/schema";
+import { emptyValue, isSimple } from "@/catalog/shapes";
+import { problemsAt } from "@/document/problems";
 import { isObject, joinPath, type Path } from "@/lib/paths";
 import { WIDE_CONTROL } from "@/ui/control";
 import { IconButton } from "@/ui/IconButton";
-import type { Field } from "../schema";
-import { emptyValue, isSimple } from "../shapes";
 import { AnyField, type AnyFieldProps } from "./AnyField";
 import { Control } from "./Control";
 import { FieldProblems } from "./FieldProblems";

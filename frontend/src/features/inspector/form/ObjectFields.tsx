@@ -1,10 +1,10 @@
 import type { JsonObject } from "@/api/types";
+import type { Field, Property } from "@/catalog/schema";
+import { belongs, defaultsOf, isSimple } from "@/catalog/shapes";
 import { useCatalog } from "@/document/context";
-import { problemsAt } from "@/features/problems/group";
+import { problemsAt } from "@/document/problems";
 import { formatName } from "@/lib/format";
 import { joinPath, type Path } from "@/lib/paths";
-import type { Field, Property } from "../schema";
-import { belongs, defaultsOf, isSimple } from "../shapes";
 import { AnyField } from "./AnyField";
 import { levelRank, useForm } from "./FormContext";
 import { PresetNote } from "./PresetNote";

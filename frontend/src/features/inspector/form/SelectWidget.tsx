@@ -1,7 +1,7 @@
 import type { Json } from "@/api/types";
+import type { Field } from "@/catalog/schema";
+import { defaultText } from "@/catalog/shapes";
 import { WIDE_CONTROL } from "@/ui/control";
-import type { Field } from "../schema";
-import { defaultText } from "../shapes";
 import type { Suggestion } from "./useSuggestions";
 
 interface SelectWidgetProps {

@@ -1,9 +1,9 @@
 import { X } from "lucide-react";
 import { useId, useState } from "react";
 import type { Json } from "@/api/types";
+import type { Field } from "@/catalog/schema";
+import { defaultText } from "@/catalog/shapes";
 import { CONTROL } from "@/ui/control";
-import type { Field } from "../schema";
-import { defaultText } from "../shapes";
 import { useSuggestions } from "./useSuggestions";
 
 interface ShortListProps {

@@ -1,8 +1,8 @@
 import { useId } from "react";
 import type { Json } from "@/api/types";
+import type { Field } from "@/catalog/schema";
+import { defaultText } from "@/catalog/shapes";
 import { WIDE_CONTROL } from "@/ui/control";
-import type { Field } from "../schema";
-import { defaultText } from "../shapes";
 import { SelectWidget } from "./SelectWidget";
 import { useSuggestions } from "./useSuggestions";
 

@@ -1,7 +1,7 @@
+import type { Field } from "@/catalog/schema";
+import { changeVariant, chosenVariant, defaultText, isLong, isSimple } from "@/catalog/shapes";
 import { isObject } from "@/lib/paths";
 import { WIDE_CONTROL } from "@/ui/control";
-import type { Field } from "../schema";
-import { changeVariant, chosenVariant, defaultText, isLong, isSimple } from "../shapes";
 import { AnyField, type AnyFieldProps } from "./AnyField";
 import { Control } from "./Control";
 import { FieldRow } from "./FieldRow";

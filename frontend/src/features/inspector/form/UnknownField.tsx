@@ -1,5 +1,5 @@
 import type { Json } from "@/api/types";
-import { problemsAt } from "@/features/problems/group";
+import { problemsAt } from "@/document/problems";
 import { joinPath, type Path } from "@/lib/paths";
 import { FieldProblems } from "./FieldProblems";
 import { useForm } from "./FormContext";

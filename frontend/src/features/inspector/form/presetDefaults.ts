@@ -3,8 +3,8 @@
  * such presets under `algorithms`, by teaching port. Pure.
  */
 import type { Catalog, JsonObject } from "@/api/types";
+import type { Property } from "@/catalog/schema";
 import type { Path } from "@/lib/paths";
-import type { Property } from "../schema";
 
 const PRESET_SECTION = "algorithm";
 

@@ -1,11 +1,11 @@
 import { useMemo } from "react";
 import type { Catalog } from "@/api/types";
+import type { Field } from "@/catalog/schema";
 import { useCatalog, useDocument } from "@/document/context";
 import { phaseNames } from "@/document/phases";
 import { teachingPorts } from "@/document/teaching";
 import type { LoopDocument } from "@/document/types";
 import { isObject } from "@/lib/paths";
-import type { Field } from "../schema";
 
 export interface Suggestion {
   value: string;

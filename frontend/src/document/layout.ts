@@ -4,10 +4,10 @@
  */
 import { layout as dagreLayout, graphlib } from "@dagrejs/dagre";
 import type { Catalog } from "@/api/types";
-import { inputPort } from "@/document/canConnect";
-import { portRef } from "@/document/edges";
-import type { Edge, LoopDocument, Point } from "@/document/types";
+import { inputPort } from "./canConnect";
+import { portRef } from "./edges";
 import { GRID, kindOf, NODE_WIDTH, nodeHeight } from "./geometry";
+import type { Edge, LoopDocument, Point } from "./types";
 
 const SPACE = { nodesep: 32, ranksep: 80, edgesep: 24 } as const;
 

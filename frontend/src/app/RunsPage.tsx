@@ -3,11 +3,11 @@ import { Play } from "lucide-react";
 import { useState } from "react";
 import { Link } from "wouter";
 import { fetchRuns } from "@/api/routes";
-import { PageShell } from "@/app/PageShell";
+import { RunRow } from "@/features/runs/RunRow";
 import { isFinal } from "@/live/reducer";
 import { CONTROL } from "@/ui/control";
 import { Empty, Failed, Loading } from "@/ui/States";
-import { RunRow } from "./RunRow";
+import { PageShell } from "./PageShell";
 
 const REFRESH = 2000;
 

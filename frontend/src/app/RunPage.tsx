@@ -2,27 +2,27 @@ import { ReactFlowProvider } from "@xyflow/react";
 import { useEffect } from "react";
 import { Link } from "wouter";
 import { ApiError } from "@/api/client";
-import { AppSkeleton } from "@/app/AppSkeleton";
-import { Commands } from "@/app/Commands";
-import { PageShell } from "@/app/PageShell";
-import { ShortcutSheet } from "@/app/ShortcutSheet";
-import { useActionKeys } from "@/app/useActionKeys";
-import { useEditorActions } from "@/app/useEditorActions";
-import { useNarrow } from "@/app/useNarrow";
 import { OpenLoopProvider } from "@/document/context";
 import { Canvas } from "@/features/canvas/Canvas";
 import { Inspector } from "@/features/inspector/Inspector";
+import { RunBanner } from "@/features/runs/RunBanner";
+import { RunEditBar } from "@/features/runs/RunEditBar";
+import { RunProgress } from "@/features/runs/RunProgress";
+import { useWatchedRun } from "@/features/runs/useWatchedRun";
 import { LiveContext, useLive } from "@/live/hooks";
 import { usePreferences } from "@/session/preferences";
 import { useSelection } from "@/session/selection";
 import { Resizer } from "@/ui/Resizer";
 import { Empty, Failed } from "@/ui/States";
-import { RunBanner } from "./RunBanner";
+import { AppSkeleton } from "./AppSkeleton";
+import { useEditorActions } from "./actions/useEditorActions";
+import { Commands } from "./Commands";
+import { PageShell } from "./PageShell";
 import { RunDock } from "./RunDock";
-import { RunEditBar } from "./RunEditBar";
 import { RunHeader } from "./RunHeader";
-import { RunProgress } from "./RunProgress";
-import { useWatchedRun } from "./useWatchedRun";
+import { ShortcutSheet } from "./ShortcutSheet";
+import { useActionKeys } from "./useActionKeys";
+import { useNarrow } from "./useNarrow";
 
 /** A run on the graph that it came from: live while it goes on, replayed afterwards. */
 export function RunPage({ id }: { id: string }) {

@@ -1,11 +1,11 @@
 import { LoaderCircle, Play } from "lucide-react";
-import { showKeys } from "@/app/actions";
 import { useDocument, useSync } from "@/document/context";
-import { runReason } from "@/features/runs/runReason";
-import { useStarting } from "@/features/runs/starting";
-import { useRunControls } from "@/features/runs/useRunControls";
+import { showKeys } from "@/session/actions";
 import { Button } from "@/ui/Button";
 import { Tooltip } from "@/ui/Tooltip";
+import { runReason } from "./runReason";
+import { useStarting } from "./starting";
+import { useRunControls } from "./useRunControls";
 
 /** Starts the loop. Where it cannot, it says why. */
 export function RunButton() {

@@ -1,6 +1,6 @@
 /** Puts the chosen theme on the page and follows the system where nothing is chosen. */
 import { useSyncExternalStore } from "react";
-import { type Theme, usePreferences } from "@/session/preferences";
+import { type Theme, usePreferences } from "./preferences";
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const listeners = new Set<() => void>();

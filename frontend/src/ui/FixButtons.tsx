@@ -2,8 +2,8 @@ import { WandSparkles } from "lucide-react";
 import type { Diagnostic } from "@/api/types";
 import { applyChanges } from "@/document/commands/applyChanges";
 import { useDocument } from "@/document/context";
-import { Button } from "@/ui/Button";
-import { RichText } from "@/ui/RichText";
+import { Button } from "./Button";
+import { RichText } from "./RichText";
 
 /** The repairs that one click applies; each is one undo step. */
 export function FixButtons({ problem }: { problem: Diagnostic }) {

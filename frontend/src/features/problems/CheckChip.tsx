@@ -1,9 +1,9 @@
 import { CircleCheckBig, LoaderCircle, WifiOff } from "lucide-react";
 import { useSync } from "@/document/context";
-import { indexProblems } from "@/features/problems/group";
-import { SeverityIcon } from "@/features/problems/SeverityIcon";
+import { indexProblems } from "@/document/problems";
 import { formatPlural } from "@/lib/format";
 import { usePreferences } from "@/session/preferences";
+import { SeverityIcon } from "@/ui/SeverityIcon";
 
 /** How the loop checks, in one word; pressed, the problems open. */
 export function CheckChip() {

@@ -10,19 +10,19 @@ import {
 } from "lucide-react";
 import { useRef } from "react";
 import { toast } from "sonner";
-import { showKeys } from "@/app/actions";
 import { useDocument, useOpenLoop } from "@/document/context";
 import { useExport } from "@/features/loops/useExport";
 import { useImport } from "@/features/loops/useImport";
+import { CheckChip } from "@/features/problems/CheckChip";
+import { RunButton } from "@/features/runs/RunButton";
+import { showKeys } from "@/session/actions";
 import { useDialogs } from "@/session/dialogs";
 import { Button } from "@/ui/Button";
 import { IconButton } from "@/ui/IconButton";
 import { Menu, MenuItem, MenuSeparator } from "@/ui/Menu";
 import { Brand } from "./Brand";
-import { CheckChip } from "./CheckChip";
 import { LoopName } from "./LoopName";
 import { PageNav } from "./PageNav";
-import { RunButton } from "./RunButton";
 import { SaveState } from "./SaveState";
 import { ThemeMenu } from "./ThemeMenu";
 

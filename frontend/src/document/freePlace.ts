@@ -1,6 +1,7 @@
 /** Places where no other box begins. Pure. */
-import type { LoopDocument, Point } from "@/document/types";
+
 import { GRID } from "./geometry";
+import type { LoopDocument, Point } from "./types";
 
 const CLEARANCE = 40;
 const STEP = 2 * GRID;

@@ -1,5 +1,5 @@
 /** What an edge says about its options, in a few words. Pure. */
-import type { Edge } from "@/document/types";
+import type { Edge } from "./types";
 
 export function edgeText(edge: Edge): string {
   const words: string[] = [];

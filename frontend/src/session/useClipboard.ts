@@ -9,9 +9,9 @@ import {
   readFragment,
   writeFragment,
 } from "@/document/fragment";
+import { freeOffset } from "@/document/freePlace";
 import { formatPlural } from "@/lib/format";
-import { useSelection } from "@/session/selection";
-import { freeOffset } from "./freePlace";
+import { useSelection } from "./selection";
 
 /** Copies pieces of a loop through the system's clipboard, so that they travel between tabs and loops. */
 export function useClipboard() {

@@ -1,14 +1,14 @@
 import { Download } from "lucide-react";
 import { useOpenLoop } from "@/document/context";
-import { download } from "@/features/loops/download";
-import { Brand } from "@/features/topbar/Brand";
-import { PageNav } from "@/features/topbar/PageNav";
-import { ThemeMenu } from "@/features/topbar/ThemeMenu";
+import { ConnectionChip } from "@/features/runs/ConnectionChip";
+import { RunActions } from "@/features/runs/RunActions";
+import { RunStateChip } from "@/features/runs/RunStateChip";
+import { download } from "@/lib/download";
 import { useLive } from "@/live/hooks";
 import { Button } from "@/ui/Button";
-import { ConnectionChip } from "./ConnectionChip";
-import { RunActions } from "./RunActions";
-import { RunStateChip } from "./RunStateChip";
+import { Brand } from "./head/Brand";
+import { PageNav } from "./head/PageNav";
+import { ThemeMenu } from "./head/ThemeMenu";
 
 export function RunHeader({ name, onResumed }: { name: string; onResumed: () => void }) {
   const { store } = useOpenLoop();

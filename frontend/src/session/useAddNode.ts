@@ -3,10 +3,13 @@ import type { KindInfo } from "@/api/types";
 import { addNode } from "@/document/commands/addNode";
 import { useOpenLoop } from "@/document/context";
 import { portText } from "@/document/edges";
+import { fittingPort } from "@/document/fittingPort";
 import { freeName } from "@/document/names";
 import type { NodeData, PortRef } from "@/document/types";
-import { useSelection } from "@/session/selection";
-import { fittingPort } from "./groups";
+import { useSelection } from "./selection";
+
+/** What a drag from the palette carries: the name of a kind. */
+export const NODE_DRAG = "application/x-coloop-node";
 
 interface AddOptions {
   kind: KindInfo;

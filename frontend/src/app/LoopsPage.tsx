@@ -5,12 +5,12 @@ import { toast } from "sonner";
 import { useLocation } from "wouter";
 import { errorMessage } from "@/api/client";
 import { createLoop, fetchLoops } from "@/api/routes";
-import { PageShell } from "@/app/PageShell";
+import { LoopRow } from "@/features/loops/LoopRow";
+import { useImport } from "@/features/loops/useImport";
 import { Gallery } from "@/features/presets/Gallery";
 import { Button } from "@/ui/Button";
 import { Empty, Failed, Loading } from "@/ui/States";
-import { LoopRow } from "./LoopRow";
-import { useImport } from "./useImport";
+import { PageShell } from "./PageShell";
 
 const EMPTY_LOOP =
   "coloop: 1\nname: untitled\nmode: online\n\nnodes: {}\nedges: []\n\nschedule: {steps: 100}\nhardware: {preset: cpu}\nrun: {seed: 0}\n";

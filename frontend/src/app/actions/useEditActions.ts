@@ -1,0 +1,90 @@
+import { useReactFlow, useStoreApi } from "@xyflow/react";
+import { useMemo } from "react";
+import { toast } from "sonner";
+import { removeItems } from "@/document/commands/removeItems";
+import { useOpenLoop } from "@/document/context";
+import type { Action } from "@/session/actions";
+import { useAddSearch } from "@/session/addSearch";
+import { useSelection } from "@/session/selection";
+import { useArrange } from "@/session/useArrange";
+import { useClipboard } from "@/session/useClipboard";
+
+/** What changes the graph of a loop. */
+export function useEditActions(): Action[] {
+  const { store } = useOpenLoop();
+  const { screenToFlowPosition } = useReactFlow();
+  const flowStore = useStoreApi();
+  const arrange = useArrange();
+  const { duplicate } = useClipboard();
+
+  return useMemo(() => {
+    const canEdit = () => !store.getState().isReadonly;
+    const hasNodes = () => useSelection.getState().nodes.length > 0;
+    const addAtMiddle = () => {
+      const box = flowStore.getState().domNode?.getBoundingClientRect();
+      const screen = {
+        x: (box?.left ?? 0) + (box?.width ?? 0) / 2 - 144,
+        y: (box?.top ?? 0) + (box?.height ?? 0) / 3,
+      };
+      useAddSearch.getState().show({ screen, flow: screenToFlowPosition(screen) });
+    };
+    const travel = (way: "undo" | "redo") => {
+      const label = store.getState()[way]();
+      if (label) toast(`${way === "undo" ? "Undid" : "Redid"}: ${label}`, { id: "history" });
+    };
+    return [
+      {
+        id: "add",
+        label: "Add a node",
+        keys: ["a", "tab"],
+        section: "Edit",
+        isEnabled: canEdit,
+        run: addAtMiddle,
+      },
+      {
+        id: "undo",
+        label: "Undo",
+        keys: ["mod+z"],
+        section: "Edit",
+        isEnabled: canEdit,
+        run: () => travel("undo"),
+      },
+      {
+        id: "redo",
+        label: "Redo",
+        keys: ["mod+shift+z", "mod+y"],
+        section: "Edit",
+        isEnabled: canEdit,
+        run: () => travel("redo"),
+      },
+      {
+        id: "duplicate",
+        label: "Duplicate",
+        keys: ["mod+d"],
+        section: "Edit",
+        isEnabled: () => canEdit() && hasNodes(),
+        run: () => duplicate(useSelection.getState().nodes),
+      },
+      {
+        id: "delete",
+        label: "Delete",
+        keys: ["backspace", "delete"],
+        section: "Edit",
+        isEnabled: () => canEdit() && (hasNodes() || useSelection.getState().edges.length > 0),
+        run: () => {
+          const { nodes, edges } = useSelection.getState();
+          store.getState().dispatch(removeItems, { nodes, edges });
+          useSelection.getState().clear();
+        },
+      },
+      {
+        id: "arrange",
+        label: "Arrange",
+        keys: ["l"],
+        section: "View",
+        isEnabled: canEdit,
+        run: arrange,
+      },
+    ];
+  }, [store, screenToFlowPosition, flowStore, arrange, duplicate]);
+}

@@ -1,0 +1,22 @@
+import { useMemo } from "react";
+import { useOpenLoop } from "@/document/context";
+import type { Action } from "@/session/actions";
+import { useEditActions } from "./useEditActions";
+import { useLoopActions } from "./useLoopActions";
+import { usePageActions } from "./usePageActions";
+import { useSelectionActions } from "./useSelectionActions";
+import { useViewActions } from "./useViewActions";
+
+/** Every command of the page with a graph, for keys, palette and help. A run's graph is only looked at. */
+export function useEditorActions(): Action[] {
+  const { runId } = useOpenLoop();
+  const edit = useEditActions();
+  const loop = useLoopActions();
+  const view = useViewActions();
+  const selection = useSelectionActions();
+  const page = usePageActions();
+  return useMemo(
+    () => [...(runId ? [] : [...edit, ...loop]), ...view, ...selection, ...page],
+    [runId, edit, loop, view, selection, page],
+  );
+}

@@ -1,0 +1,63 @@
+import { useMemo } from "react";
+import { useOpenLoop } from "@/document/context";
+import { useExport } from "@/features/loops/useExport";
+import { useRunControls } from "@/features/runs/useRunControls";
+import type { Action } from "@/session/actions";
+import { useDialogs } from "@/session/dialogs";
+import { usePreferences } from "@/session/preferences";
+import { panelsOf } from "../panels";
+
+/** What is done with a loop as a whole, and the way to each of its panels. */
+export function useLoopActions(): Action[] {
+  const { sync } = useOpenLoop();
+  const exportYaml = useExport();
+  const runControls = useRunControls();
+
+  return useMemo(() => {
+    const { set } = usePreferences.getState();
+    return [
+      {
+        id: "palette",
+        label: "Node list on or off",
+        keys: ["["],
+        section: "View",
+        run: () => set({ isPaletteOpen: !usePreferences.getState().isPaletteOpen }),
+      },
+      {
+        id: "save",
+        label: "Save now",
+        keys: ["mod+s"],
+        section: "Loop",
+        run: () => void sync?.flush(),
+      },
+      {
+        id: "run",
+        label: "Run",
+        keys: ["mod+enter"],
+        section: "Loop",
+        run: () => runControls.start(),
+      },
+      {
+        id: "export",
+        label: "Export YAML",
+        keys: ["mod+e"],
+        section: "Loop",
+        run: () => void exportYaml(),
+      },
+      {
+        id: "gallery",
+        label: "Open the gallery",
+        keys: ["g"],
+        section: "Loop",
+        run: () => useDialogs.getState().show("gallery"),
+      },
+      ...panelsOf("loop").map(([dockTab, { label, keys }]) => ({
+        id: dockTab,
+        label,
+        keys,
+        section: "Go to",
+        run: () => set({ isDockOpen: true, dockTab }),
+      })),
+    ];
+  }, [sync, exportYaml, runControls]);
+}

@@ -1,0 +1,76 @@
+/** One registry of the panels below the graph: the docks of both pages, their tabs and the commands read it. */
+import { type ComponentType, lazy } from "react";
+import { useSync } from "@/document/context";
+import { indexProblems } from "@/document/problems";
+import { MemoryPanel } from "@/features/memory/MemoryPanel";
+import { ProblemsPanel } from "@/features/problems/ProblemsPanel";
+import { SchedulePanel } from "@/features/schedule/SchedulePanel";
+import { YamlPanel } from "@/features/yaml/YamlPanel";
+import { useLive } from "@/live/hooks";
+import type { PanelId } from "@/session/preferences";
+import { Badge } from "@/ui/Badge";
+
+// Only runs have these, and the composer is not to wait for them.
+const ChartsPanel = lazy(() =>
+  import("@/features/charts/ChartsPanel").then((module) => ({ default: module.ChartsPanel })),
+);
+const TimelinePanel = lazy(() =>
+  import("@/features/timeline/TimelinePanel").then((module) => ({ default: module.TimelinePanel })),
+);
+const SamplesPanel = lazy(() =>
+  import("@/features/samples/SamplesPanel").then((module) => ({ default: module.SamplesPanel })),
+);
+const LogPanel = lazy(() =>
+  import("@/features/runs/LogPanel").then((module) => ({ default: module.LogPanel })),
+);
+
+export type Page = "loop" | "run";
+
+export interface Panel {
+  label: string;
+  /** The pages that show it. */
+  pages: readonly Page[];
+  /** Shortcuts of the composer that open it. */
+  keys: readonly string[];
+  Body: ComponentType;
+  /** A number beside the name on the tab. */
+  Note?: ComponentType;
+}
+
+export const PANELS: Record<PanelId, Panel> = {
+  charts: { label: "Charts", pages: ["run"], keys: [], Body: ChartsPanel },
+  timeline: { label: "Timeline", pages: ["run"], keys: [], Body: TimelinePanel },
+  samples: { label: "Samples", pages: ["run"], keys: [], Body: SamplesPanel },
+  log: { label: "Log", pages: ["run"], keys: [], Body: LogPanel, Note: AlertCount },
+  schedule: { label: "Schedule", pages: ["loop", "run"], keys: [], Body: SchedulePanel },
+  problems: {
+    label: "Problems",
+    pages: ["loop"],
+    keys: ["mod+m"],
+    Body: ProblemsPanel,
+    Note: ProblemCount,
+  },
+  memory: { label: "Memory and time", pages: ["loop"], keys: [], Body: MemoryPanel },
+  yaml: { label: "YAML", pages: ["loop", "run"], keys: ["y"], Body: YamlPanel },
+};
+
+export function panelsOf(page: Page): [PanelId, Panel][] {
+  const all = Object.entries(PANELS) as [PanelId, Panel][];
+  return all.filter(([, panel]) => panel.pages.includes(page));
+}
+
+function ProblemCount() {
+  const total = useSync((state) => indexProblems(state.check?.report.diagnostics).total);
+  const count = total.error + total.warning + total.hint;
+  if (count === 0) return null;
+  return (
+    <Badge tone={total.error > 0 ? "error" : total.warning > 0 ? "warning" : "neutral"}>
+      {count}
+    </Badge>
+  );
+}
+
+function AlertCount() {
+  const alerts = useLive("lines", (live) => live.state.alerts, 0);
+  return alerts > 0 ? <Badge tone="warning">{alerts}</Badge> : null;
+}
