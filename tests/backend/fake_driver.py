@@ -96,8 +96,9 @@ class Driver:
         self.tell(f'{{"type":"gauges","gauges":{text}}}')
 
     def become(self, state: RunStateName) -> None:
-        self.record(RunStateEvent(state=state, step=self.step))
+        """That the run is over is said last."""
         self.show(state)
+        self.record(RunStateEvent(state=state, step=self.step))
 
     def obey(self) -> None:
         if not self.control.exists():
@@ -167,9 +168,9 @@ class Driver:
         checkpoint.mkdir(parents=True, exist_ok=True)
         (checkpoint / "manifest.json").write_text(json.dumps({"step": self.step}), encoding="utf-8")
         self.record(CheckpointEvent(path=f"checkpoints/{checkpoint.name}", step=self.step))
-        self.become(RunStateName.STOPPED if self.is_stopping else RunStateName.FINISHED)
         report = json.dumps({"steps": self.step})
         (self.folder / "report.json").write_text(report, encoding="utf-8")
+        self.become(RunStateName.STOPPED if self.is_stopping else RunStateName.FINISHED)
 
 
 def main() -> None:

@@ -167,3 +167,22 @@ def test_a_log_that_comes_again_from_its_start_adds_only_what_is_new(tmp_path: P
 
     assert folder.events.read_text() == line(1) + line(2)
     assert (folder.path / "engine.log").read_text() == "one\ntwo\n"
+
+
+def test_gauges_do_not_go_back_when_a_log_comes_again(tmp_path: Path) -> None:
+    """After the end the log is read once more from its start: what lies there stays the last."""
+    folder = RunFolder(tmp_path / "run")
+    gauges = [
+        MARK
+        + json.dumps({"type": "gauges", "gauges": {"step": step, "at": f"2026-01-02T03:04:{at}"}})
+        for step, at in ((1, "05+00:00"), (2, "05.5+00:00"), (3, "06.25+00:00"))
+    ]
+    text = "\n".join([*gauges, line(1)])
+    MarkedLog(folder).take(text)
+    assert json.loads(folder.gauges.read_text())["step"] == 3
+
+    for log in (MarkedLog(folder), MarkedLog(folder)):
+        log.restart()
+        log.take(gauges[0] + "\n" + gauges[1] + "\n")
+
+        assert json.loads(folder.gauges.read_text())["step"] == 3

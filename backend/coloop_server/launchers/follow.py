@@ -2,18 +2,20 @@
 
 Marked lines are events and gauges, everything else belongs to `engine.log`. A connection that
 breaks is opened again and the log comes from its start: events that are written already are known
-by `seq`.
+by `seq`, and gauges never go back behind those that lie there.
 """
 
 import asyncio
 import json
 import logging
 import threading
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 from coloop.events import MARK
 from coloop_server.runs.eventlog import EventLog, parse_event
-from coloop_server.runs.folder import RunFolder, plain_json
+from coloop_server.runs.folder import MAX_GAUGES_BYTES, RunFolder, plain_json, read_text
+from coloop_server.runs.summary import read_time
 
 if TYPE_CHECKING:
     from ray.job_submission import JobSubmissionClient
@@ -37,6 +39,7 @@ class MarkedLog:
         self.last_seq = log.last_seq
         self.other_lines = 0
         """Lines of `engine.log` that were written already."""
+        self.gauges_at = time_of(plain_json(read_text(folder.gauges, MAX_GAUGES_BYTES) or ""))
         self.rest = ""
         self.seen_others = 0
         engine_log = folder.path / "engine.log"
@@ -61,6 +64,8 @@ class MarkedLog:
         value = plain_json(text)
         kind = value.get("type") if isinstance(value, dict) else None
         if kind in WHOLE_FILES:
+            if kind == "gauges" and not self.are_newer(value.get("gauges")):
+                return
             path = self.folder.path / f"{kind}.json"
             aside = path.with_suffix(".json.new")
             aside.write_text(json.dumps(value.get(kind)), encoding="utf-8")
@@ -73,6 +78,14 @@ class MarkedLog:
         with self.folder.events.open("a", encoding="utf-8") as file:
             file.write(parsed[1] + "\n")
 
+    def are_newer(self, gauges: Any) -> bool:
+        """Whether the gauges are not older than the last ones; then they are the last ones."""
+        at = time_of(gauges)
+        if at is not None and self.gauges_at is not None and at < self.gauges_at:
+            return False
+        self.gauges_at = at or self.gauges_at
+        return True
+
     def take_other(self, line: str) -> None:
         self.seen_others += 1
         if self.seen_others <= self.other_lines:
@@ -80,6 +93,11 @@ class MarkedLog:
         self.other_lines = self.seen_others
         with (self.folder.path / "engine.log").open("a", encoding="utf-8") as file:
             file.write(line + "\n")
+
+
+def time_of(gauges: Any) -> datetime | None:
+    """When gauges were taken, where they say so."""
+    return read_time(gauges.get("at")) if isinstance(gauges, dict) else None
 
 
 class Follower:

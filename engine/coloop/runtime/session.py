@@ -210,8 +210,8 @@ class Session(Watcher):
             self._stop()
 
     def finish(self) -> None:
+        """The last checkpoint; that the run is over is said when everything else is written."""
         self._keeper.write_once(self.timeline.step)
-        self._teller.become(RunStateName.FINISHED)
 
     def rescue(self, failure: BaseException) -> None:
         """Save what a failed run has, where it stands between two steps."""
@@ -376,7 +376,6 @@ class Session(Watcher):
         self._teller.become(RunStateName.STOPPING)
         self._obey_requests()
         self._keeper.write_changes(self.timeline.step)
-        self._teller.become(RunStateName.STOPPED)
         raise StopRequested("the run was asked to stop")
 
     def show_last(self, state: RunStateName) -> None:

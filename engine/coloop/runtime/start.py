@@ -5,7 +5,6 @@ import logging
 import os
 import traceback
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -132,36 +131,54 @@ def _run(request: RunRequest, plan: Plan, folder: Path, recorder: Recorder) -> R
             run_loop(session)
     except StopRequested:
         state = RunStateName.STOPPED
-        if session is None:
-            recorder.record(RunStateEvent(state=state))
     except BaseException as failure:
         state, error = RunStateName.FAILED, _error_of(failure, session)
         logger.exception("the run failed")
         if session is not None and isinstance(failure, Exception):
             session.rescue(failure)
-        with suppress(OSError):
-            recorder.record(_failed(error, session))
         if not isinstance(failure, Exception):
             raise
     finally:
-        if cluster is not None:
-            cluster.close()
-        if session is not None:
-            _close(session, request, recorder, state)
-        logging.getLogger("coloop").removeHandler(log)
-        log.close()
+        try:
+            _end(session, request, recorder, state, error)
+        finally:
+            if cluster is not None:
+                cluster.close()
+            logging.getLogger("coloop").removeHandler(log)
+            log.close()
     return RunResult(state=state, folder=folder, error=error)
 
 
-def _close(session: Session, request: RunRequest, recorder: Recorder, state: RunStateName) -> None:
-    """The last words of a run; none of them can change how it ended."""
-    session.close()
-    session.show_last(state)
+def _end(
+    session: Session | None,
+    request: RunRequest,
+    recorder: Recorder,
+    state: RunStateName,
+    error: RunError | None,
+) -> None:
+    """The last words of a run. That it is over is said last: who hears it can read all the rest.
+    Nothing of the rest can change how the run ended."""
+    last = _last_word(session, state, error)
     try:
-        report = write_report(recorder.folder, request.spec, session, state, request.root)
-        recorder.report(report)
-    except OSError as error:
-        logger.warning("the report was not written: %s", error)
+        if session is not None:
+            _leave_behind(session, request, recorder, state)
+    finally:
+        try:
+            recorder.record(last)
+        except OSError as failure:
+            logger.warning("that the run %s could not be written down: %s", state.value, failure)
+
+
+def _leave_behind(
+    session: Session, request: RunRequest, recorder: Recorder, state: RunStateName
+) -> None:
+    """The report and the last gauges."""
+    session.close()
+    try:
+        recorder.report(write_report(recorder.folder, request.spec, session, state, request.root))
+    except Exception as error:  # the report observes the run: it never decides how the run ended
+        logger.warning("the report was not written: %r", error)
+    session.show_last(state)
 
 
 def build_session(
@@ -317,10 +334,14 @@ def _cluster(request: RunRequest, plan: Plan, folder: Path) -> Cluster:
     )
 
 
-def _failed(error: RunError, session: Session | None) -> RunStateEvent:
-    """The end of a run that failed, with the node and the step at which it was."""
+def _last_word(
+    session: Session | None, state: RunStateName, error: RunError | None
+) -> RunStateEvent:
+    """How the run ended; of a failure with the node and the step at which it was."""
+    if error is None:
+        return RunStateEvent(state=state, step=session.timeline.step if session else None)
     return RunStateEvent(
-        state=RunStateName.FAILED,
+        state=state,
         error=error,
         message=error.message,
         node=error.node,

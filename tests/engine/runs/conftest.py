@@ -15,7 +15,7 @@ from coloop.diagnostics import Change
 from coloop.events import RunError, RunStateName, StopRequest
 from coloop.runtime.checkpoint import list_checkpoints
 from coloop.runtime.control import request
-from coloop.runtime.recorder import CallbackSink, read_events
+from coloop.runtime.recorder import CallbackSink, Sink, read_events
 from coloop.runtime.start import RunRequest, run
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse, patch
@@ -240,7 +240,7 @@ class Runner:
         self._number += 1
         name = options.pop("run_id", f"run-{self._number}")
         folder = resume.folder if resume is not None else self.runs_dir / name
-        sinks: list[CallbackSink] = []
+        sinks: list[Sink] = [*options.pop("more_sinks", ())]
         if stop_at is not None:
             stopper = StopAt(stop_at)
             stopper.folder = folder

@@ -1,0 +1,129 @@
+"""A run is over when everything that belongs to it can be read: its last event is the last thing
+that is written, in the folder and on the lines of a log that is followed."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coloop.events import RunStateName
+from coloop.runtime.recorder import NullSink
+from coloop.runtime.report import write_report
+
+Run = Callable[..., Any]
+
+LOOP = """
+coloop: 1
+name: small
+nodes:
+  problems: {kind: dataset, source: {type: task, task: arithmetic, size: 16}, rows_per_step: 2}
+  actor:
+    kind: actor
+    model: {type: scratch, architecture: tiny-qwen3}
+    rollout: {completions_per_prompt: 2, max_new_tokens: 3}
+    algorithm: {name: grpo}
+  length: {kind: reward, source: {type: builtin, name: length, max: 3}}
+  probe: {kind: evaluate, instead_of: problems, every: 9, metrics: [score]}
+  held_out: {kind: dataset, source: {type: task, task: arithmetic, size: 4}, rows_per_step: 2}
+edges:
+  - problems.rows -> actor.prompts
+  - actor.rollouts -> length.rollouts
+  - length.scores -> actor.rewards
+  - held_out.rows -> probe.rows
+  - length.scores -> probe.scores
+schedule: {steps: 2}
+hardware: {preset: cpu}
+"""
+
+BROKEN = "def reward(prompts, completions, **columns):\n    raise ValueError('no')\n"
+
+
+def final(event: dict[str, Any]) -> bool:
+    return event["type"] == "run.state" and RunStateName(event["state"]).is_final
+
+
+class Shelf:
+    """What could be read of a run in the moment in which it said that it is over."""
+
+    def __init__(self) -> None:
+        self.report: dict[str, Any] | None = None
+        self.gauges: dict[str, Any] = {}
+        self.checkpoints: list[str] = []
+        self.samples: list[str] = []
+
+    def look(self, event: dict[str, Any], folder: Path) -> None:
+        if final(event):
+            report = folder / "report.json"
+            self.report = json.loads(report.read_text()) if report.exists() else None
+            self.gauges = json.loads((folder / "gauges.json").read_text())
+            self.checkpoints = sorted(path.name for path in (folder / "checkpoints").glob("step-*"))
+            self.samples = sorted(path.name for path in (folder / "samples").glob("*"))
+
+
+class Order(NullSink):
+    """In which order a follower of the log hears things."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    def event(self, line: str) -> None:
+        event = json.loads(line)
+        self.heard.append(f"event {event['state']}" if final(event) else "event")
+
+    def gauges(self, text: str) -> None:
+        self.heard.append(f"gauges {json.loads(text)['state']}")
+
+    def report(self, text: str) -> None:
+        self.heard.append("report")
+
+
+@pytest.mark.parametrize("how", ["finished", "stopped", "failed"])
+def test_what_belongs_to_a_run_lies_there_when_it_says_that_it_is_over(
+    how: str, runner: Run
+) -> None:
+    shelf = Shelf()
+    text = LOOP
+    options: dict[str, Any] = {}
+    if how == "stopped":
+        options["stop_at"] = lambda event: event["type"] == "metrics" and event["step"] == 1
+    if how == "failed":
+        source = json.dumps({"type": "python", "code": BROKEN})
+        text = LOOP.replace("{type: builtin, name: length, max: 3}", source)
+
+    ended = runner(text, on_event=shelf.look, **options)
+
+    assert ended.state == how
+    assert ended.events[-1]["type"] == "run.state"
+    assert shelf.report is not None
+    assert shelf.report["state"] == how
+    assert shelf.gauges["state"] == how
+    said = [event["path"] for event in ended.of("checkpoint")]
+    assert shelf.checkpoints == sorted(path.removeprefix("checkpoints/") for path in said)
+    assert [f"samples/{name}" for name in shelf.samples] == [
+        event["path"] for event in ended.of("sample")
+    ]
+    assert sum(map(final, ended.events)) == 1
+
+
+def test_who_follows_the_log_hears_of_the_end_last(runner: Run, tmp_path: Path) -> None:
+    order = Order()
+
+    runner(LOOP, more_sinks=[order])
+
+    assert order.heard[-3:] == ["report", "gauges finished", "event finished"]
+
+
+def test_a_report_that_cannot_be_made_does_not_change_how_a_run_ended(
+    runner: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*arguments: object) -> str:
+        raise ZeroDivisionError("an estimate that divides by nothing")
+
+    monkeypatch.setattr(f"coloop.runtime.start.{write_report.__name__}", broken)
+
+    ended = runner(LOOP)
+
+    assert ended.state is RunStateName.FINISHED
+    assert final(ended.events[-1])
