@@ -44,6 +44,8 @@ class FilterRow:
     """Scores at port `by`, by the scorer's node."""
     group: Hashable = None
     """What rows of a group share where a rule names nothing else."""
+    seed: int = 0
+    """Decides what is drawn for this row."""
 
 
 GroupOf = Callable[[FilterRow, tuple[str, ...]], Hashable]
@@ -53,7 +55,9 @@ GroupOf = Callable[[FilterRow, tuple[str, ...]], Hashable]
 class KeepRunner(Protocol):
     """Runs `keep(**columns)` of the user on rows; a sandbox."""
 
-    def keep(self, rows: Sequence[Mapping[str, Any]], *, seed: int = 0) -> list[bool]: ...
+    def keep(
+        self, rows: Sequence[Mapping[str, Any]], *, seeds: Sequence[int] | None = None
+    ) -> list[bool]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +82,9 @@ def decide(
     rules: Sequence[Rule],
     per_group: PerGroup | None = None,
     *,
-    rng: random.Random,
     node: str = "filter",
     group_of: GroupOf = by_columns,
     runners: Sequence[KeepRunner | None] = (),
-    seed: int = 0,
 ) -> Decision:
     """Which rows stay.
 
@@ -94,7 +96,7 @@ def decide(
     for place, rule in enumerate(rules):
         runner = runners[place] if place < len(runners) else None
         try:
-            verdict = kept_by(rows, rule, group_of=group_of, runner=runner, seed=seed)
+            verdict = kept_by(rows, rule, group_of=group_of, runner=runner)
         except (DataError, PatternProblem, PatternTimeout) as problem:
             where = f"keep.{place}"
             raise DataError(f"{node}: {where}: {problem}", node, where) from None
@@ -103,7 +105,7 @@ def decide(
     kept = [place for place, stay in enumerate(stays) if stay]
     if per_group is not None:
         before = len(kept)
-        kept = picked(rows, kept, per_group, rng=rng, group_of=group_of)
+        kept = picked(rows, kept, per_group, group_of=group_of)
         cut_by["per_group"] = before - len(kept)
     return Decision(kept=tuple(kept), cut_by=cut_by)
 
@@ -114,7 +116,6 @@ def kept_by(
     *,
     group_of: GroupOf = by_columns,
     runner: KeepRunner | None = None,
-    seed: int = 0,
 ) -> list[bool]:
     """What one rule says of each row."""
     match rule:
@@ -131,7 +132,7 @@ def kept_by(
         case PythonRule():
             assert runner is not None, "a rule with code wants a runner"
             given = [{**row.columns, **_all_scores(row)} for row in rows]
-            return [bool(keep) for keep in runner.keep(given, seed=seed)]
+            return [bool(keep) for keep in runner.keep(given, seeds=[row.seed for row in rows])]
         case AccuracyBand() | NonzeroVariance() | GroupMean():
             keys = [group_of(row, as_tuple(rule.by)) for row in rows]
             groups: dict[Hashable, list[float]] = defaultdict(list)
@@ -210,7 +211,6 @@ def picked(
     kept: Sequence[int],
     section: PerGroup,
     *,
-    rng: random.Random,
     group_of: GroupOf = by_columns,
 ) -> list[int]:
     """Of the kept rows at most `max` of each group; the order of the rows stays."""
@@ -219,13 +219,11 @@ def picked(
         groups[group_of(rows[place], as_tuple(section.by))].append(place)
     chosen: set[int] = set()
     for members in groups.values():
-        chosen.update(_pick(rows, members, section, rng))
+        chosen.update(_pick(rows, members, section))
     return [place for place in kept if place in chosen]
 
 
-def _pick(
-    rows: Sequence[FilterRow], members: list[int], section: PerGroup, rng: random.Random
-) -> list[int]:
+def _pick(rows: Sequence[FilterRow], members: list[int], section: PerGroup) -> list[int]:
     if len(members) <= section.max:
         return members
 
@@ -236,7 +234,7 @@ def _pick(
 
     match section.pick:
         case "random":
-            return rng.sample(members, section.max)
+            return sorted(members, key=lambda place: rows[place].seed)[: section.max]
         case "first":
             return members[: section.max]
         case "best":

@@ -34,7 +34,7 @@ class TemplateRow:
     earlier: Sequence[Mapping[str, Any]] = ()
     """Columns of the earlier rounds, the oldest first: what `past` lists."""
     seed: int = 0
-    """From run seed, node, step and row id: decides what `others` draws."""
+    """From run seed, node, salt, step and row id: decides what `others` and the code draw."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class CodeRunner(Protocol):
     """Runs `write(**columns)` of the user on rows; a sandbox."""
 
     def write(
-        self, rows: Sequence[Mapping[str, Any]], *, seed: int = 0
+        self, rows: Sequence[Mapping[str, Any]], *, seeds: Sequence[int] | None = None
     ) -> list[dict[str, Any] | None]: ...
 
 
@@ -92,7 +92,6 @@ class TemplateProgram:
         *,
         library: Sequence[TemplateRow] | None = None,
         runner: CodeRunner | None = None,
-        seed: int = 0,
     ) -> list[Written | None]:
         """What becomes of each row; None where the code cut it.
 
@@ -101,7 +100,7 @@ class TemplateProgram:
             runner: runs the section's `code`; wanted where there is some.
         """
         starts = [self._read(row, place) for place, row in enumerate(rows)]
-        coded = self._run_code(rows, starts, runner, seed)
+        coded = self._run_code(rows, starts, runner)
         return [
             None if new is None else self._write(place, rows, library, start, new)
             for place, (start, new) in enumerate(zip(starts, coded, strict=True))
@@ -131,7 +130,6 @@ class TemplateProgram:
         rows: Sequence[TemplateRow],
         starts: Sequence[tuple[dict[str, Any], frozenset[str]]],
         runner: CodeRunner | None,
-        seed: int,
     ) -> list[dict[str, Any] | None]:
         if self.section.code is None:
             return [dict(new) for new, _ in starts]
@@ -139,7 +137,7 @@ class TemplateProgram:
         given = [
             {**row.columns, **row.scores, **new} for row, (new, _) in zip(rows, starts, strict=True)
         ]
-        written = runner.write(given, seed=seed)
+        written = runner.write(given, seeds=[row.seed for row in rows])
         return [
             None if result is None else {**new, **result}
             for result, (new, _) in zip(written, starts, strict=True)

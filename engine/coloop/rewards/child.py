@@ -317,10 +317,13 @@ def each_row(
     module: Module,
     call: Callable[[Module, Mapping[str, Any]], Any],
     rows: Sequence[Mapping[str, Any]],
+    seeds: Sequence[int],
 ) -> list[Any]:
-    """A function of one row on each row, with the number of the row that fails."""
+    """A function of one row on each row, with the number of the row that fails. Each row has draws
+    of its own, whatever other rows there are."""
     values = []
-    for row, columns in enumerate(rows):
+    for row, (columns, seed) in enumerate(zip(rows, seeds, strict=True)):
+        seed_draws(seed)
         try:
             values.append(call(module, columns))
         except Bad as bad:
@@ -336,11 +339,19 @@ EACH: Mapping[str, Callable[[Module, Mapping[str, Any]], Any]] = {
 }
 
 
+def seed_draws(seed: int) -> None:
+    """What the code draws from now on follows from this seed."""
+    random.seed(seed)
+    if "numpy.random" in sys.modules:
+        sys.modules["numpy.random"].seed(seed & 0xFFFFFFFF)
+
+
 def answer(module: Module, request: Mapping[str, Any]) -> list[Any]:
     """The value that a call gives."""
     if request["op"] == "score":
+        seed_draws(request["seed"])
         return score_batch(module, request["columns"], request["count"])
-    return each_row(module, EACH[request["op"]], request["rows"])
+    return each_row(module, EACH[request["op"]], request["rows"], request["seeds"])
 
 
 def reply_to(state: dict[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
@@ -355,9 +366,6 @@ def reply_to(state: dict[str, Any], request: Mapping[str, Any]) -> dict[str, Any
             state["module"] = Module(request["source"], request["function"], name)
             value: Any = None
         else:
-            random.seed(request["seed"])
-            if "numpy.random" in sys.modules:
-                sys.modules["numpy.random"].seed(request["seed"] & 0xFFFFFFFF)
             value = answer(state["module"], request)
         reply: dict[str, Any] = {"ok": True, "value": value}
     except Bad as bad:

@@ -98,19 +98,27 @@ class Sandbox:
         scores: list[float | list[float | None] | None] = self._call(request, count)
         return scores
 
-    def keep(self, rows: Sequence[Mapping[str, Any]], *, seed: int = 0) -> list[bool]:
-        """`keep(**columns)` of each row."""
-        kept: list[bool] = self._call({"op": "keep", "rows": rows, "seed": seed}, len(rows))
+    def keep(
+        self, rows: Sequence[Mapping[str, Any]], *, seeds: Sequence[int] | None = None
+    ) -> list[bool]:
+        """`keep(**columns)` of each row, which draws by its own seed."""
+        kept: list[bool] = self._each("keep", rows, seeds)
         return kept
 
     def write(
-        self, rows: Sequence[Mapping[str, Any]], *, seed: int = 0
+        self, rows: Sequence[Mapping[str, Any]], *, seeds: Sequence[int] | None = None
     ) -> list[dict[str, Any] | None]:
-        """`write(**columns)` of each row: new columns, or None where the row is cut."""
-        written: list[dict[str, Any] | None] = self._call(
-            {"op": "write", "rows": rows, "seed": seed}, len(rows)
-        )
+        """`write(**columns)` of each row, which draws by its own seed: new columns, or None where
+        the row is cut."""
+        written: list[dict[str, Any] | None] = self._each("write", rows, seeds)
         return written
+
+    def _each(
+        self, op: str, rows: Sequence[Mapping[str, Any]], seeds: Sequence[int] | None
+    ) -> list[Any]:
+        own = list(seeds) if seeds is not None else [0] * len(rows)
+        answered: list[Any] = self._call({"op": op, "rows": rows, "seeds": own}, len(rows))
+        return answered
 
     def load(self) -> None:
         """Start the child and run the code's top level; raises what is wrong with it."""

@@ -82,7 +82,7 @@ def _one_by_one(
             raise whole
         one = {name: [values[row]] for name, values in columns.items()}
         try:
-            scores.extend(sandbox.score(one, 1, seed=seed))
+            scores.extend(sandbox.score(one, 1, seed=seed + row))
         except UserCodeError as error:
             message = _in_row(sandbox.node, row, str(error))
             if on_error == "stop":

@@ -56,6 +56,7 @@ class FilterRole(Stateless):
                     for one, delivery in zip(by, others, strict=True)
                 },
                 group=group_of(row),
+                seed=self._seed(call, row.id) % 2**31,
             )
             for row in rows
         ]
@@ -130,18 +131,18 @@ class FilterRole(Stateless):
         def shared(row: FilterRow, names: tuple[str, ...]) -> Hashable:
             return row.group if not names else keys(names)(row_of[id(row)])
 
-        seed = derive_seed(self._context.seed, self._node, call.salt, call.step)
         found = decide(
             [seen[place] for place in places],
             [rule for rule, _ in rules],
             per_group,
-            rng=random.Random(seed),
             node=self._node,
             group_of=shared,
             runners=[runner for _, runner in rules],
-            seed=seed % 2**31,
         )
         return Decision(kept=tuple(places[place] for place in found.kept), cut_by=found.cut_by)
+
+    def _seed(self, call: Call, what: str) -> int:
+        return derive_seed(self._context.seed, self._node, call.salt, call.step, what)
 
     def _counts(
         self, kept: Sequence[Row], seen: Sequence[FilterRow], call: Call
@@ -151,7 +152,7 @@ class FilterRole(Stateless):
         section = self._section.resample
         if section is None or call.is_probe:
             return None
-        seed = derive_seed(self._context.seed, self._node, call.step, "resample")
+        seed = self._seed(call, "resample")
         counted = [(row, one) for row, one in zip(kept, seen, strict=True) if not row.is_greedy]
         drawn = resampled([one for _, one in counted], section, rng=random.Random(seed))
         return {row.id: count for (row, _), count in zip(counted, drawn, strict=True) if count}

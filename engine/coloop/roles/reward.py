@@ -126,7 +126,7 @@ class RewardRole(Stateless):
             reward_columns(plain),
             len(rows),
             on_error=self._section.on_error,
-            seed=derive_seed(self._context.seed, self._node, call.step) % 2**31,
+            seed=derive_seed(self._context.seed, self._node, call.salt, call.step) % 2**31,
         )
         said: list[Score | StepScores] = [
             score if score is None or isinstance(score, list) else float(score)

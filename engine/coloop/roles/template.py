@@ -44,7 +44,6 @@ class TemplateRole(Stateless):
             [self._as_row(row, names, deliveries, call) for row in rows],
             library=library if call.tables("library") else None,
             runner=self._runner(),
-            seed=derive_seed(self._context.seed, self._node, call.step) % 2**31,
         )
         out: list[Row] = []
         for row, new in zip(rows, written, strict=True):
@@ -74,7 +73,7 @@ class TemplateRole(Stateless):
                 for name, delivery in zip(names, deliveries, strict=True)
                 if row.id in delivery.values
             },
-            seed=derive_seed(self._context.seed, self._node, call.salt, call.step, row.id),
+            seed=derive_seed(self._context.seed, self._node, call.salt, call.step, row.id) % 2**31,
         )
 
     def _compiled(self) -> TemplateProgram:

@@ -1,6 +1,7 @@
 """Filter rules on literal rows."""
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,7 +21,6 @@ def decided(rows: list[FilterRow], *rules: dict[str, Any], **options: Any) -> De
         rows,
         [RULES.validate_python(rule) for rule in rules],
         section,
-        rng=random.Random(0),
         node="sift",
         **options,
     )
@@ -202,7 +202,8 @@ def test_per_group_picks(pick: str, places: list[int]) -> None:
 
 
 def test_per_group_picks_at_random_but_alike_for_a_seed() -> None:
-    rows = scored(*[0.0] * 20)
+    drawn = random.Random(0)
+    rows = [replace(row, seed=drawn.getrandbits(31)) for row in scored(*[0.0] * 20)]
 
     chosen = kept(rows, per_group={"max": 4})
 
@@ -210,6 +211,8 @@ def test_per_group_picks_at_random_but_alike_for_a_seed() -> None:
     assert len(chosen) == 4
     assert chosen == kept(rows, per_group={"max": 4})
     assert chosen != [0, 1, 2, 3]
+    turned = kept(rows[::-1], per_group={"max": 4})
+    assert chosen == sorted(19 - place for place in turned)
 
 
 def test_per_group_by_a_column_after_the_rules() -> None:
