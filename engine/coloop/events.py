@@ -92,6 +92,8 @@ class StageStarted(Event):
     type: Literal["stage.started"] = "stage.started"
     stage: str
     phase: str
+    evaluation: str | None = None
+    """The probe for which it runs, outside the step."""
 
 
 class StageFinished(Event):
@@ -104,6 +106,8 @@ class StageFinished(Event):
     samples: int = 0
     tokens: int = 0
     waited_seconds: float = 0.0
+    evaluation: str | None = None
+    """The probe for which it ran, outside the step."""
 
 
 class MetricsEvent(Event):
@@ -211,24 +215,54 @@ class Progress(_Message):
 
 
 class NodeGauge(_Message):
-    """What one node does at present."""
+    """What one node does at present. Of its stages the one that takes most time gives the rates."""
 
     samples_per_second: float | None = None
+    """While that stage runs: how fast it is, not how much the loop gets of it."""
     tokens_per_second: float | None = None
+    """While that stage runs."""
+    wall_samples_per_second: float | None = None
+    """Over the whole time of the last steps: times `step_seconds` it is what a step brings."""
+    wall_tokens_per_second: float | None = None
+    """Over the whole time of the last steps."""
     busy: float | None = None
     """Share of the last steps' time that this node's stages took, 0 to 1."""
+    evaluation: bool = False
+    """Works in evaluations only: time and shares are those between evaluations, up to now."""
     queue: int | None = None
     staleness: float | None = None
 
 
 class StageGauge(_Message):
-    """One stage over the last steps."""
+    """One stage over the last steps of the phase."""
 
     seconds: float
+    """Mean of a run of the stage."""
     share: float
     """Share of the step, 0 to 1."""
     samples_per_second: float | None = None
+    """While it runs."""
     tokens_per_second: float | None = None
+    """While it runs."""
+    wall_samples_per_second: float | None = None
+    """Over the whole time of the last steps: times `step_seconds` it is what a step brings."""
+    wall_tokens_per_second: float | None = None
+    """Over the whole time of the last steps."""
+    evaluation: bool = False
+    """Runs in evaluations only: time and share are those between evaluations, up to now. The
+    `evaluate` of a probe is a whole evaluation, the stages that ran for it included."""
+
+
+class EdgeGauge(_Message):
+    """What one edge delivers; rows are counted once however many stages of a node read them."""
+
+    rows_per_second: float | None = None
+    """Over the whole time of the last steps of the phase: times `step_seconds` it is what a step
+    brings, 0 where nothing flows in this phase, null before the phase's first step is done."""
+    rows: int = 0
+    """Since the run was started or resumed; grows while rows flow."""
+    evaluation: bool = False
+    """Flows in evaluations only: a second of the time between evaluations, up to now."""
 
 
 class Gauges(_Message):
@@ -246,10 +280,16 @@ class Gauges(_Message):
     stage: str | None = None
     eta_seconds: float | None = None
     step_seconds: float | None = None
+    """Mean of the phase's last steps, without the evaluations between them."""
+    evaluation_share: float = 0.0
+    """Share of the time that went into evaluations, 0 to 1."""
     progress: Progress | None = None
     nodes: dict[str, NodeGauge] = {}
     stages: dict[str, StageGauge] = {}
+    edges: dict[str, EdgeGauge] = {}
+    """By `node.port->node.port`, or the edge's id."""
     bottleneck: str | None = None
+    """The stage that takes most of a step."""
     memory: dict[str, int] = {}
 
 

@@ -122,12 +122,13 @@ class RunDisplay:
             table.add_column(column, justify="left" if column == "stage" else "right")
         for name, stage in self._gauges.get("stages", {}).items():
             mark = " ◀ bottleneck" if name == self._gauges.get("bottleneck") else ""
+            mark += " (evaluation)" if stage.get("evaluation") else ""
             table.add_row(
                 name + mark,
                 f"{stage['seconds']:.3f}",
                 f"{stage['share']:.0%}",
-                _rate(stage.get("samples_per_second")),
-                _rate(stage.get("tokens_per_second")),
+                _rate(stage.get("wall_samples_per_second")),
+                _rate(stage.get("wall_tokens_per_second")),
             )
         return table
 

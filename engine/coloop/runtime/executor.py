@@ -52,6 +52,8 @@ class Unrolled:
     tables: Tables = field(default_factory=dict)
     items: dict[tuple[str, str], tuple[LearnItem, ...]] = field(default_factory=dict)
     """What credit stages prepared for the update, by (node, port)."""
+    delivered: set[str] = field(default_factory=set)
+    """Keys of the edges that have brought these tables to their reader."""
 
 
 class Watcher:
@@ -62,6 +64,9 @@ class Watcher:
     def stage_finished(
         self, stage: Stage, situation: Situation, seconds: float, outcome: Outcome
     ) -> None: ...
+
+    def delivered(self, edge: str, rows: int) -> None:
+        """An edge brought its reader a table; told once, however many of its stages read it."""
 
     def noticed(self, node: str, code: str, message: str) -> None: ...
 
@@ -129,6 +134,7 @@ class Executor:
             salt = f"{situation.salt}refill-{turn}" if turn > 1 else situation.salt
             for stage in stages:
                 self._one(stage, replace(situation, salt=salt, turn=turn), fresh)
+            unrolled.delivered |= fresh.delivered
             if turn == 1:
                 first_pass = _input_rows(refill, entries, fresh)
             for key, table in fresh.tables.items():
@@ -176,6 +182,9 @@ class Executor:
             edge = self._edges[key]
             table = unrolled.tables.get((edge.source.node, edge.source.port))
             if table is not None:
+                if key not in unrolled.delivered:
+                    unrolled.delivered.add(key)
+                    self._watcher.delivered(key, len(table.rows))
                 given = Input(edge=self._current_edge(edge), table=table)
                 inputs.setdefault((edge.target.node, edge.target.port), []).append(given)
         nodes = set(stage.members) or {stage.node}

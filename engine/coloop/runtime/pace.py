@@ -1,15 +1,24 @@
-"""How fast a run goes: rates of nodes and stages over the last steps, the bottleneck, the time
-left.
+"""How fast a run goes: rates of nodes, stages and edges over the last steps, the bottleneck, the
+time left.
 
-Pure bookkeeping over finished stages; the gauges are made of it.
+Two kinds of time are never mixed. A *step* is what the phase repeats; its rates are those of the
+phase's own last steps, over the whole time of these steps, so that rate times step time is what a
+step brings. An *evaluation* lies between two steps; what only evaluations use is told over the time
+from one to the next, up to now. Beside these stand rates while busy: how fast a stage is, not how
+much the loop gets of it.
+
+Pure bookkeeping over finished stages and delivered rows; the gauges are made of it.
 """
 
+import time
 from collections import defaultdict, deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from coloop.events import NodeGauge, StageGauge
+from coloop.events import EdgeGauge, NodeGauge, StageGauge
 
 WINDOW_STEPS = 8
+WINDOW_EVALUATIONS = 8
 
 
 @dataclass(slots=True, kw_only=True)
@@ -19,85 +28,225 @@ class _Work:
     tokens: int = 0
     runs: int = 0
 
-    def add(self, seconds: float, samples: int, tokens: int) -> None:
-        self.seconds += seconds
-        self.samples += samples
-        self.tokens += tokens
-        self.runs += 1
+    def add(self, other: "_Work") -> None:
+        self.seconds += other.seconds
+        self.samples += other.samples
+        self.tokens += other.tokens
+        self.runs += other.runs
 
 
 @dataclass(slots=True, kw_only=True)
-class _Step:
+class _Window:
+    """What was done in a stretch of time: one step, one evaluation, or several together."""
+
     seconds: float = 0.0
-    stages: dict[str, _Work] = field(default_factory=dict)
+    stages: dict[str, _Work] = field(default_factory=lambda: defaultdict(_Work))
+    edges: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+
+    def add(self, other: "_Window") -> None:
+        self.seconds += other.seconds
+        for stage, work in other.stages.items():
+            self.stages[stage].add(work)
+        for edge, rows in other.edges.items():
+            self.edges[edge] += rows
+
+
+@dataclass(slots=True)
+class _Evaluations:
+    """The last evaluations of one probe."""
+
+    since: float
+    """When the time began over which they are spread."""
+    passes: deque[tuple[float, _Window]] = field(default_factory=deque)
+    """Each with its end."""
+
+    def add(self, end: float, window: _Window) -> None:
+        self.passes.append((end, window))
+        if len(self.passes) > WINDOW_EVALUATIONS:
+            self.since, _ = self.passes.popleft()
 
 
 class Pace:
-    """Work of the last steps, by stage and by node."""
+    """Work of the last steps and evaluations, by stage, by node and by edge."""
 
-    def __init__(self) -> None:
-        self._steps: deque[_Step] = deque(maxlen=WINDOW_STEPS)
-        self._current = _Step()
+    def __init__(
+        self, edges: Iterable[str] = (), clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """
+        Args:
+            edges: keys of all edges of the loop.
+            clock: seconds that only grow.
+        """
+        self._clock = clock
+        self._rows = dict.fromkeys(edges, 0)
+        self._phase = ""
+        self._steps: dict[str, deque[_Window]] = {}
+        self._last_steps: deque[float] = deque(maxlen=WINDOW_STEPS)
+        self._current = _Window()
+        self._evaluation: _Window | None = None
+        self._evaluations: dict[str, _Evaluations] = {}
+        self._began: float | None = None
 
-    def stage_finished(self, stage: str, seconds: float, samples: int, tokens: int) -> None:
-        self._current.stages.setdefault(stage, _Work()).add(seconds, samples, tokens)
+    # --- what is told
+
+    def step_began(self, phase: str) -> None:
+        """What an earlier step left that did not end is forgotten."""
+        self._start_clock()
+        self._phase = phase
+        self._current = _Window()
 
     def step_finished(self, seconds: float) -> None:
         self._current.seconds = seconds
-        self._steps.append(self._current)
-        self._current = _Step()
+        steps = self._steps.setdefault(self._phase, deque(maxlen=WINDOW_STEPS))
+        steps.append(self._current)
+        self._last_steps.append(seconds)
+        self._current = _Window()
+
+    def evaluation_began(self) -> None:
+        """Until it ends, stages and edges work for a probe."""
+        self._start_clock()
+        self._evaluation = _Window()
+
+    def evaluation_finished(self, probe: str, stage: str, seconds: float, samples: int) -> None:
+        """The whole evaluation counts as one run of the probe's own stage."""
+        done, self._evaluation = self._evaluation, None
+        assert done is not None
+        assert self._began is not None
+        done.seconds = seconds
+        done.stages[stage].add(_Work(seconds=seconds, samples=samples, runs=1))
+        known = self._evaluations.setdefault(probe, _Evaluations(self._began))
+        known.add(self._clock(), done)
+
+    def stage_finished(self, stage: str, seconds: float, samples: int, tokens: int) -> None:
+        work = _Work(seconds=seconds, samples=samples, tokens=tokens, runs=1)
+        self._open.stages[stage].add(work)
+
+    def delivered(self, edge: str, rows: int) -> None:
+        """An edge brought rows to its reader."""
+        self._open.edges[edge] += rows
+        self._rows[edge] = self._rows.get(edge, 0) + rows
+
+    @property
+    def _open(self) -> _Window:
+        return self._evaluation if self._evaluation is not None else self._current
+
+    def _start_clock(self) -> None:
+        if self._began is None:
+            self._began = self._clock()
+
+    # --- what is read
 
     @property
     def step_seconds(self) -> float | None:
-        """Mean seconds of a step over the window."""
-        if not self._steps:
-            return None
-        return sum(step.seconds for step in self._steps) / len(self._steps)
+        """Mean seconds of a step over the phase's last steps; in a phase's first step those of the
+        phases before."""
+        last = [step.seconds for step in self._steps.get(self._phase, ())] or self._last_steps
+        return sum(last) / len(last) if last else None
+
+    @property
+    def evaluation_share(self) -> float:
+        """Share of the time that went into evaluations, up to now."""
+        now = self._clock()
+        shares = [
+            sum(window.seconds for _, window in known.passes) / max(now - known.since, 1e-9)
+            for known in self._evaluations.values()
+        ]
+        return min(1.0, sum(shares))
 
     def stages(self) -> dict[str, StageGauge]:
-        totals, whole = self._totals()
-        return {
-            stage: StageGauge(
-                seconds=work.seconds / work.runs,
-                share=work.seconds / whole if whole else 0.0,
-                samples_per_second=_rate(work.samples, work.seconds),
-                tokens_per_second=_rate(work.tokens, work.seconds),
-            )
-            for stage, work in totals.items()
-        }
-
-    def nodes(self) -> dict[str, NodeGauge]:
-        """Rates while the node's stages ran, and the share of the time that they took."""
-        totals, whole = self._totals()
-        by_node: dict[str, list[_Work]] = defaultdict(list)
-        for stage, work in totals.items():
-            by_node[stage.partition(".")[0]].append(work)
-        gauges = {}
-        for node, works in by_node.items():
-            main = max(works, key=lambda work: work.seconds)
-            busy = sum(work.seconds for work in works) / whole if whole else 0.0
-            gauges[node] = NodeGauge(
-                samples_per_second=_rate(main.samples, main.seconds),
-                tokens_per_second=_rate(main.tokens, main.seconds),
-                busy=min(1.0, busy),
-            )
+        """Stages of the phase, then those that only evaluations run."""
+        steps, evaluations = self._step_window(), self._evaluation_windows()
+        gauges = _stage_gauges(steps, evaluation=False)
+        for window in evaluations:
+            for stage, gauge in _stage_gauges(window, evaluation=True).items():
+                gauges.setdefault(stage, gauge)
         return gauges
 
-    def bottleneck(self) -> str | None:
-        """The stage that took most of the last steps."""
-        totals, _ = self._totals()
-        return max(totals, key=lambda stage: totals[stage].seconds) if totals else None
+    def seconds_of_stages(self) -> dict[str, float]:
+        """Mean seconds of a run of every stage of every phase, as it was when it was last on."""
+        found: dict[str, float] = {}
+        for steps in self._steps.values():
+            for stage, gauge in _stage_gauges(_sum(steps), evaluation=False).items():
+                found[stage] = gauge.seconds
+        return found | {stage: gauge.seconds for stage, gauge in self.stages().items()}
 
-    def _totals(self) -> tuple[dict[str, _Work], float]:
-        totals: dict[str, _Work] = {}
-        for step in self._steps:
-            for stage, work in step.stages.items():
-                total = totals.setdefault(stage, _Work())
-                total.seconds += work.seconds
-                total.samples += work.samples
-                total.tokens += work.tokens
-                total.runs += work.runs
-        return totals, sum(step.seconds for step in self._steps)
+    def nodes(self) -> dict[str, NodeGauge]:
+        """A node's rates are those of the stage that takes most of its time."""
+        by_node: dict[str, dict[bool, list[StageGauge]]] = {}
+        for stage, gauge in self.stages().items():
+            kinds = by_node.setdefault(stage.partition(".")[0], {})
+            kinds.setdefault(gauge.evaluation, []).append(gauge)
+        nodes = {}
+        for node, kinds in by_node.items():
+            evaluation = False not in kinds
+            stages = kinds[evaluation]
+            main = max(stages, key=lambda gauge: gauge.share)
+            nodes[node] = NodeGauge(
+                samples_per_second=main.samples_per_second,
+                tokens_per_second=main.tokens_per_second,
+                wall_samples_per_second=main.wall_samples_per_second,
+                wall_tokens_per_second=main.wall_tokens_per_second,
+                busy=min(1.0, sum(gauge.share for gauge in stages)),
+                evaluation=evaluation,
+            )
+        return nodes
+
+    def edges(self) -> dict[str, EdgeGauge]:
+        """Every edge of the loop; the phase's own rows go before those of evaluations."""
+        steps, evaluations = self._step_window(), self._evaluation_windows()
+        return {edge: self._edge(edge, steps, evaluations) for edge in self._rows}
+
+    def _edge(self, edge: str, steps: _Window, evaluations: list[_Window]) -> EdgeGauge:
+        rows = self._rows[edge]
+        in_step = steps.edges.get(edge, 0)
+        in_evaluations = [
+            window.edges[edge] / window.seconds for window in evaluations if edge in window.edges
+        ]
+        if in_step == 0 and in_evaluations:
+            return EdgeGauge(rows_per_second=sum(in_evaluations), rows=rows, evaluation=True)
+        if steps.seconds == 0:
+            return EdgeGauge(rows=rows)
+        return EdgeGauge(rows_per_second=in_step / steps.seconds, rows=rows)
+
+    def bottleneck(self) -> str | None:
+        """The stage that took most of the phase's last steps."""
+        stages = self._step_window().stages
+        return max(stages, key=lambda stage: stages[stage].seconds) if stages else None
+
+    def _step_window(self) -> _Window:
+        return _sum(self._steps.get(self._phase, ()))
+
+    def _evaluation_windows(self) -> list[_Window]:
+        """By probe, its last evaluations over the time that they are spread over."""
+        now = self._clock()
+        windows = []
+        for known in self._evaluations.values():
+            window = _sum(done for _, done in known.passes)
+            window.seconds = max(now - known.since, 1e-9)
+            windows.append(window)
+        return windows
+
+
+def _sum(windows: Iterable[_Window]) -> _Window:
+    whole = _Window()
+    for window in windows:
+        whole.add(window)
+    return whole
+
+
+def _stage_gauges(window: _Window, *, evaluation: bool) -> dict[str, StageGauge]:
+    return {
+        stage: StageGauge(
+            seconds=work.seconds / work.runs,
+            share=min(1.0, work.seconds / window.seconds) if window.seconds else 0.0,
+            samples_per_second=_rate(work.samples, work.seconds),
+            tokens_per_second=_rate(work.tokens, work.seconds),
+            wall_samples_per_second=_rate(work.samples, window.seconds),
+            wall_tokens_per_second=_rate(work.tokens, window.seconds),
+            evaluation=evaluation,
+        )
+        for stage, work in window.stages.items()
+    }
 
 
 def _rate(count: int, seconds: float) -> float | None:

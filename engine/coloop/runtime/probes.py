@@ -7,7 +7,7 @@ Nothing learns, no buffer is read or written, nothing refills. A probe is due at
 steps, and at the end.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,9 @@ from coloop.spec.nodes import EvaluateNode
 from coloop.tables import Row, Table
 from coloop.tables.row import root_row
 from coloop.tables.table import concat_tables
+
+Grades = Callable[[str, int], None]
+"""Is told what each edge into a probe brought: its key, and how many rows."""
 
 
 class Probes:
@@ -61,24 +64,27 @@ class Probes:
         return section
 
     def read_tables(
-        self, probe: ProbePlan, unrolled: Unrolled, step: int, phase: str
+        self, probe: ProbePlan, unrolled: Unrolled, step: int, phase: str, grades: Grades
     ) -> dict[str, float]:
         """Metrics of a step's own tables."""
-        return self._roles[probe.node].measure(self._call(probe, unrolled, step, phase))
+        return self._roles[probe.node].measure(self._call(probe, unrolled, step, phase, grades))
 
-    def read(self, probe: ProbePlan, executor: Executor, step: int, phase: str) -> dict[str, float]:
+    def read(
+        self, probe: ProbePlan, executor: Executor, step: int, phase: str, grades: Grades
+    ) -> dict[str, float]:
         """Run the probe's slice and measure."""
         section = self._section(probe.node)
         situation = Situation(step=step, phase=phase, salt=f"probe:{probe.node}", is_probe=True)
         start = executor.run(probe.sources, situation)
         if probe.instead_of is not None:
-            self._stand_in(probe, start)
+            self._stand_in(probe, start, grades)
         metrics: dict[str, float] = {}
         last = start
         if section.greedy and probe.stages:
             once = replace(situation, greedy=frozenset(probe.writers))
             unrolled = executor.run(probe.stages, once, unrolled=_copy(start))
-            metrics |= self._measure(probe, unrolled, step, phase, of_k=False)
+            call = self._call(probe, unrolled, step, phase, grades)
+            metrics |= self._roles[probe.node].measure(call, of_k=False)
             last = unrolled
         count = self._samples(section)
         if probe.stages and (not section.greedy or count is not None):
@@ -90,15 +96,15 @@ class Probes:
                 else dict.fromkeys(probe.writers, section.temperature),
             )
             unrolled = executor.run(probe.stages, several, unrolled=_copy(start))
-            of_k = True if section.greedy else None
-            metrics |= self._measure(probe, unrolled, step, phase, of_k=of_k)
+            call = self._call(probe, unrolled, step, phase, grades)
+            metrics |= self._roles[probe.node].measure(call, of_k=True if section.greedy else None)
             last = unrolled
         if probe.of:
             if probe.instead_of is None:
                 self._stand_in_as_taught(probe, last)
             unrolled = executor.run(probe.of_stages, situation, unrolled=_copy(last))
             metrics |= self._roles[probe.node].measure_ports(
-                self._port_inputs(probe, unrolled), step
+                self._port_inputs(probe, unrolled, grades), step
             )
         return metrics
 
@@ -109,18 +115,16 @@ class Probes:
         numbers = [int(m.partition("@")[2]) for m in section.metrics if "@" in m]
         return max(numbers) if numbers else None
 
-    def _measure(
-        self, probe: ProbePlan, unrolled: Unrolled, step: int, phase: str, *, of_k: bool | None
-    ) -> dict[str, float]:
-        return self._roles[probe.node].measure(self._call(probe, unrolled, step, phase), of_k=of_k)
-
-    def _call(self, probe: ProbePlan, unrolled: Unrolled, step: int, phase: str) -> Call:
+    def _call(
+        self, probe: ProbePlan, unrolled: Unrolled, step: int, phase: str, grades: Grades
+    ) -> Call:
         inputs: dict[str, tuple[Input, ...]] = {}
         for edge in self._context.spec.graph.edges_into(probe.node):
             if edge.target.port == "rows" and probe.instead_of is not None:
                 continue
             given = _input(edge, unrolled)
             if given is not None:
+                grades(edge.key, len(given.table.rows))
                 inputs[edge.target.port] = (*inputs.get(edge.target.port, ()), given)
         return Call(
             stage=f"{probe.node}.evaluate",
@@ -132,7 +136,7 @@ class Probes:
         )
 
     def _port_inputs(
-        self, probe: ProbePlan, unrolled: Unrolled
+        self, probe: ProbePlan, unrolled: Unrolled, grades: Grades
     ) -> dict[tuple[str, str], tuple[Input, ...]]:
         """What the probe's rows would be at each teaching port named in `of`."""
         graph = self._context.spec.graph
@@ -150,15 +154,19 @@ class Probes:
                 ]
             given = [_input(edge, unrolled) for edge in edges]
             found[learner, port] = tuple(one for one in given if one is not None)
+            if probe.instead_of is None:
+                for one in found[learner, port]:
+                    grades(one.edge.key, len(one.table.rows))
             reference = [_input(edge, unrolled) for edge in graph.edges_into(learner, "reference")]
             found[learner, "reference"] = tuple(one for one in reference if one is not None)
         return found
 
-    def _stand_in(self, probe: ProbePlan, start: Unrolled) -> None:
+    def _stand_in(self, probe: ProbePlan, start: Unrolled, grades: Grades) -> None:
         """The probe's rows take the place of those of `instead_of`, under that node's name."""
         assert probe.instead_of is not None
         for edge in self._context.spec.graph.edges_into(probe.node, "rows"):
             table = start.tables[edge.source.node, edge.source.port]
+            grades(edge.key, len(table.rows))
             rows = tuple(_renamed(row, probe.instead_of) for row in table.rows)
             start.tables[probe.instead_of, "rows"] = Table(rows=rows)
             if rows and "chosen" in rows[0].columns:

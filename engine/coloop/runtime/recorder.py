@@ -72,7 +72,7 @@ class MarkedLinesSink(NullSink):
     """Marked lines on standard output, for a launcher that follows a remote job's log.
 
     A line is one write of at most 8 KiB. Of a longer event what lies in files of the run is left
-    out; of longer gauges the stages, then the nodes.
+    out; of longer gauges the stages, then the edges, then the nodes.
     """
 
     def event(self, line: str) -> None:
@@ -80,7 +80,7 @@ class MarkedLinesSink(NullSink):
 
     def gauges(self, text: str) -> None:
         line = _gauges_line(json.loads(text))
-        for part in ("stages", "nodes"):
+        for part in ("stages", "edges", "nodes"):
             if not _fits(line):
                 line = _gauges_line({**json.loads(line)["gauges"], part: {}})
         self._write(line)

@@ -21,7 +21,6 @@ def write_report(
         root: folder from which the loop's relative paths are read.
     """
     predicted = estimate(spec, root=root)
-    measured = {name: gauge.seconds for name, gauge in session.pace.stages().items()}
     report: dict[str, Any] = {
         "run": folder.name,
         "state": state.value,
@@ -34,7 +33,7 @@ def write_report(
         "measured": {
             "step_seconds": session.pace.step_seconds,
             "bottleneck": session.pace.bottleneck(),
-            "stages": measured,
+            "stages": session.pace.seconds_of_stages(),
         },
         "metrics": session.readings,
     }

@@ -7,7 +7,8 @@ triggers.
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +27,7 @@ from coloop.runtime.idleness import Idleness
 from coloop.runtime.keeper import Keeper
 from coloop.runtime.pace import Pace
 from coloop.runtime.phase_stages import PhaseStages
-from coloop.runtime.probes import Probes
+from coloop.runtime.probes import Grades, Probes
 from coloop.runtime.recorder import Recorder
 from coloop.runtime.samples import Samples
 from coloop.runtime.teller import Teller
@@ -75,7 +76,8 @@ class Session(Watcher):
         self._parts = parts
         self.timeline = parts.timeline
         self._executor: Executor = executor_of(self)
-        self._teller = Teller(parts.recorder, parts.timeline)
+        edges = [edge.key for edge in parts.context.spec.edges]
+        self._teller = Teller(parts.recorder, parts.timeline, edges)
         self._step_has_learned = False
         self._controller = _Controller()
         self._fired: list[Trigger] = []
@@ -135,6 +137,7 @@ class Session(Watcher):
         parts.context.spec = parts.fields.at(moment)
         take_back = self._memory()
         self._controller = _Controller(step_began=time.monotonic())
+        self.pace.step_began(moment.phase.name)
         self._idleness.step_begins()
         due = parts.phase_stages.due(moment)
         situation = Situation(step=moment.step, phase=moment.phase.name, live=due.live)
@@ -246,6 +249,9 @@ class Session(Watcher):
 
     # --- what the executor tells
 
+    def delivered(self, edge: str, rows: int) -> None:
+        self.pace.delivered(edge, rows)
+
     def noticed(self, node: str, code: str, message: str) -> None:
         self._teller.alert("warning", code, message, node=node)
         self._idleness.noticed(message)
@@ -279,7 +285,10 @@ class Session(Watcher):
         whole = time.monotonic() - self._controller.step_began
         self._teller.step_finished(moment.step, whole, self._controller.in_stages)
         for probe in parts.probes.of_tables(moment.step):
-            readings = parts.probes.read_tables(probe, unrolled, moment.step, moment.phase.name)
+            with self._evaluation(probe.node, moment.phase.name) as grades:
+                readings = parts.probes.read_tables(
+                    probe, unrolled, moment.step, moment.phase.name, grades
+                )
             parts.probes.mark_read(probe, moment.step)
             situation = Situation(step=moment.step, phase=moment.phase.name)
             self._report(probe.node, readings, situation)
@@ -308,13 +317,29 @@ class Session(Watcher):
         self._step_has_learned = False
         for probe in due:
             try:
-                metrics = parts.probes.read(probe, self._executor, step, phase)
+                with self._evaluation(probe.node, phase) as grades:
+                    metrics = parts.probes.read(probe, self._executor, step, phase, grades)
             except StopRequested:
                 self._stop()
             parts.probes.mark_read(probe, step)
             self._keeper.note_change()
             situation = Situation(step=step, phase=phase)
             self._report(probe.node, metrics, situation)
+
+    @contextmanager
+    def _evaluation(self, probe: str, phase: str) -> Iterator[Grades]:
+        """Times an evaluation and counts what its own edges bring."""
+        began = time.monotonic()
+        most_rows = 0
+
+        def grades(edge: str, rows: int) -> None:
+            nonlocal most_rows
+            most_rows = max(most_rows, rows)
+            self.delivered(edge, rows)
+
+        self._teller.evaluation_began(probe, phase)
+        yield grades
+        self._teller.evaluation_finished(phase, time.monotonic() - began, most_rows)
 
     def _report(self, node: str, metrics: Mapping[str, float], situation: Situation) -> None:
         for name, value in self._teller.metrics(node, situation.step, metrics).items():

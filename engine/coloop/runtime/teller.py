@@ -1,7 +1,7 @@
 """What a run tells of itself: events as things happen, and how it stands a few times a second."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 from coloop.events import (
@@ -32,10 +32,11 @@ Level = Literal["info", "warning", "error"]
 class Teller:
     """See the module."""
 
-    def __init__(self, recorder: Recorder, timeline: Timeline) -> None:
+    def __init__(self, recorder: Recorder, timeline: Timeline, edges: Iterable[str]) -> None:
         self._recorder = recorder
         self._timeline = timeline
-        self.pace = Pace()
+        self.pace = Pace(edges)
+        self._probe: str | None = None
         self.state = RunStateName.STARTING
         self.stage: Stage | None = None
         """The stage at work."""
@@ -94,7 +95,11 @@ class Teller:
         self.stage, self.step = stage, situation.step
         self._recorder.record(
             StageStarted(
-                stage=stage.name, phase=situation.phase, node=stage.node, step=situation.step
+                stage=stage.name,
+                phase=situation.phase,
+                node=stage.node,
+                step=situation.step,
+                evaluation=self._probe,
             )
         )
 
@@ -113,6 +118,38 @@ class Teller:
                 seconds=round(seconds, 6),
                 samples=outcome.samples,
                 tokens=outcome.tokens,
+                evaluation=self._probe,
+            )
+        )
+
+    def evaluation_began(self, probe: str, phase: str) -> None:
+        """What runs from here on runs for a probe."""
+        self._probe = probe
+        self.pace.evaluation_began()
+        self._recorder.record(
+            StageStarted(
+                stage=_evaluate_stage(probe),
+                phase=phase,
+                node=probe,
+                step=self._timeline.step,
+                evaluation=probe,
+            )
+        )
+
+    def evaluation_finished(self, phase: str, seconds: float, rows: int) -> None:
+        """The probe was read; with what ran for it that took so long."""
+        probe, self._probe = self._probe, None
+        assert probe is not None
+        self.pace.evaluation_finished(probe, _evaluate_stage(probe), seconds, rows)
+        self._recorder.record(
+            StageFinished(
+                stage=_evaluate_stage(probe),
+                phase=phase,
+                node=probe,
+                step=self._timeline.step,
+                seconds=round(seconds, 6),
+                samples=rows,
+                evaluation=probe,
             )
         )
 
@@ -181,12 +218,18 @@ class Teller:
                 progress=Progress(stage=stage, done=poll.done, total=poll.total, unit=poll.unit)
                 if poll is not None and stage is not None
                 else None,
+                evaluation_share=pace.evaluation_share,
                 nodes=pace.nodes(),
                 stages=pace.stages(),
+                edges=pace.edges(),
                 bottleneck=pace.bottleneck(),
                 memory=dict(self._memory),
             )
         )
+
+
+def _evaluate_stage(probe: str) -> str:
+    return f"{probe}.evaluate"
 
 
 def _eta(total: int | None, done: int, step_seconds: float | None) -> float | None:

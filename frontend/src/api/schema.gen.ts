@@ -937,6 +937,31 @@ export interface components {
             };
         };
         /**
+         * EdgeGauge
+         * @description What one edge delivers; rows are counted once however many stages of a node read them.
+         */
+        EdgeGauge: {
+            /**
+             * Evaluation
+             * @description Flows in evaluations only: a second of the time between evaluations, up to now.
+             * @default false
+             */
+            evaluation: boolean;
+            /**
+             * Rows
+             * @description Since the run was started or resumed; grows while rows flow.
+             * @default 0
+             */
+            rows: number;
+            /**
+             * Rows Per Second
+             * @description Over the whole time of the last steps of the phase: times `step_seconds` it is what a step
+             *     brings, 0 where nothing flows in this phase, null before the phase's first step is done.
+             * @default null
+             */
+            rows_per_second: number | null;
+        };
+        /**
          * EditEvent
          * @description Hot fields were changed while the run was going.
          */
@@ -1175,14 +1200,29 @@ export interface components {
             attempt: number;
             /**
              * Bottleneck
+             * @description The stage that takes most of a step.
              * @default null
              */
             bottleneck: string | null;
+            /**
+             * Edges
+             * @description By `node.port->node.port`, or the edge's id.
+             * @default {}
+             */
+            edges: {
+                [key: string]: components["schemas"]["EdgeGauge"];
+            };
             /**
              * Eta Seconds
              * @default null
              */
             eta_seconds: number | null;
+            /**
+             * Evaluation Share
+             * @description Share of the time that went into evaluations, 0 to 1.
+             * @default 0
+             */
+            evaluation_share: number;
             /**
              * Memory
              * @default {}
@@ -1233,6 +1273,7 @@ export interface components {
             step: number;
             /**
              * Step Seconds
+             * @description Mean of the phase's last steps, without the evaluations between them.
              * @default null
              */
             step_seconds: number | null;
@@ -1859,7 +1900,7 @@ export interface components {
         };
         /**
          * NodeGauge
-         * @description What one node does at present.
+         * @description What one node does at present. Of its stages the one that takes most time gives the rates.
          */
         NodeGauge: {
             /**
@@ -1869,12 +1910,19 @@ export interface components {
              */
             busy: number | null;
             /**
+             * Evaluation
+             * @description Works in evaluations only: time and shares are those between evaluations, up to now.
+             * @default false
+             */
+            evaluation: boolean;
+            /**
              * Queue
              * @default null
              */
             queue: number | null;
             /**
              * Samples Per Second
+             * @description While that stage runs: how fast it is, not how much the loop gets of it.
              * @default null
              */
             samples_per_second: number | null;
@@ -1885,9 +1933,22 @@ export interface components {
             staleness: number | null;
             /**
              * Tokens Per Second
+             * @description While that stage runs.
              * @default null
              */
             tokens_per_second: number | null;
+            /**
+             * Wall Samples Per Second
+             * @description Over the whole time of the last steps: times `step_seconds` it is what a step brings.
+             * @default null
+             */
+            wall_samples_per_second: number | null;
+            /**
+             * Wall Tokens Per Second
+             * @description Over the whole time of the last steps.
+             * @default null
+             */
+            wall_tokens_per_second: number | null;
         };
         /**
          * OutputInfo
@@ -2545,6 +2606,11 @@ export interface components {
              * @default 1
              */
             attempt: number;
+            /**
+             * Evaluation
+             * @description The probe for which it ran, outside the step.
+             */
+            evaluation?: string | null;
             /** Node */
             node?: string | null;
             /** Phase */
@@ -2589,15 +2655,26 @@ export interface components {
         };
         /**
          * StageGauge
-         * @description One stage over the last steps.
+         * @description One stage over the last steps of the phase.
          */
         StageGauge: {
             /**
+             * Evaluation
+             * @description Runs in evaluations only: time and share are those between evaluations, up to now. The
+             *     `evaluate` of a probe is a whole evaluation, the stages that ran for it included.
+             * @default false
+             */
+            evaluation: boolean;
+            /**
              * Samples Per Second
+             * @description While it runs.
              * @default null
              */
             samples_per_second: number | null;
-            /** Seconds */
+            /**
+             * Seconds
+             * @description Mean of a run of the stage.
+             */
             seconds: number;
             /**
              * Share
@@ -2606,9 +2683,22 @@ export interface components {
             share: number;
             /**
              * Tokens Per Second
+             * @description While it runs.
              * @default null
              */
             tokens_per_second: number | null;
+            /**
+             * Wall Samples Per Second
+             * @description Over the whole time of the last steps: times `step_seconds` it is what a step brings.
+             * @default null
+             */
+            wall_samples_per_second: number | null;
+            /**
+             * Wall Tokens Per Second
+             * @description Over the whole time of the last steps.
+             * @default null
+             */
+            wall_tokens_per_second: number | null;
         };
         /**
          * StageStarted
@@ -2626,6 +2716,11 @@ export interface components {
              * @default 1
              */
             attempt: number;
+            /**
+             * Evaluation
+             * @description The probe for which it runs, outside the step.
+             */
+            evaluation?: string | null;
             /** Node */
             node?: string | null;
             /** Phase */

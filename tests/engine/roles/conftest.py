@@ -156,7 +156,7 @@ class Bench(Watcher):
         """One reading of an evaluation with rows of its own."""
         probes = Probes(self.plan, self.context, {name: self.roles[name]})  # type: ignore[dict-item]
         [plan] = [one for one in self.plan.probes if one.node == name]
-        return probes.read(plan, self.executor, number, "test")
+        return probes.read(plan, self.executor, number, "test", lambda edge, rows: None)
 
     def items(self, port: str = "rewards") -> tuple[LearnItem, ...]:
         """What the last update brought at a teaching port."""

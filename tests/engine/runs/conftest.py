@@ -151,7 +151,8 @@ class Ended:
 
     def stages(self, step: int) -> list[str]:
         """Stages of one step in their order, without those of probes."""
-        return [event["stage"] for event in self.of("stage.finished", step=step)]
+        events = self.of("stage.finished", step=step)
+        return [event["stage"] for event in events if "evaluation" not in event]
 
     def metrics(self, node: str, name: str) -> list[float]:
         """All readings of one metric."""

@@ -94,6 +94,7 @@ def test_a_long_event_is_still_whole_json_on_its_marked_line(
 def test_no_marked_line_is_longer_than_a_write_may_be(capsys: pytest.CaptureFixture[str]) -> None:
     gauges = {"step": 3, "stages": {f"stage_{n}": {"seconds": 0.1} for n in range(400)}}
     gauges["nodes"] = {f"node_{n}": {"busy": 0.5} for n in range(400)}
+    gauges["edges"] = {f"edge_{n}": {"rows": 5} for n in range(400)}
     diagnostic = {"code": "c", "message": "m" * 9000, "fixes": [{"title": "t" * 9000}]}
     report = {"run": "r", "metrics": {f"metric_{n}": 0.5 for n in range(900)}}
 
@@ -106,6 +107,6 @@ def test_no_marked_line_is_longer_than_a_write_may_be(capsys: pytest.CaptureFixt
     lines = capsys.readouterr().out.splitlines(keepends=True)
     assert all(len(line.encode()) <= 8 * 1024 for line in lines)
     told = [json.loads(line.removeprefix(MARK)) for line in lines]
-    assert told[0]["gauges"] == {"step": 3, "stages": {}, "nodes": {}}
+    assert told[0]["gauges"] == {"step": 3, "stages": {}, "nodes": {}, "edges": {}}
     assert told[1]["diagnostic"]["message"] == "m" * 1000
     assert told[3]["report"] == {"run": "r", "metrics": {}}

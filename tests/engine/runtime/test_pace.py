@@ -1,0 +1,130 @@
+"""Rates over time, with a clock that the test moves."""
+
+import pytest
+
+from coloop.runtime.pace import WINDOW_EVALUATIONS, WINDOW_STEPS, Pace
+
+EDGES = ("data.rows->actor.prompts", "held.rows->probe.rows")
+PROMPTS, HELD = EDGES
+
+
+class Clock:
+    """Seconds that pass when the test says so."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def step(pace: Pace, clock: Clock, phase: str = "rl", seconds: float = 2.0, rows: int = 6) -> None:
+    """One step with a stage that takes a quarter of it."""
+    pace.step_began(phase)
+    pace.stage_finished("actor.generate", seconds / 4, rows, 0)
+    pace.delivered(PROMPTS, rows)
+    clock.now += seconds
+    pace.step_finished(seconds)
+
+
+def evaluation(pace: Pace, clock: Clock, seconds: float = 1.0, rows: int = 10) -> None:
+    pace.evaluation_began()
+    pace.stage_finished("actor.generate", seconds / 2, rows, 0)
+    pace.delivered(HELD, rows)
+    pace.delivered(PROMPTS, rows)
+    clock.now += seconds
+    pace.evaluation_finished("probe", "probe.evaluate", seconds, rows)
+
+
+def test_a_stage_is_told_while_busy_and_over_the_whole_step() -> None:
+    clock = Clock()
+    pace = Pace(EDGES, clock)
+
+    step(pace, clock)
+    step(pace, clock, seconds=4.0)
+
+    gauge = pace.stages()["actor.generate"]
+    assert gauge.samples_per_second == pytest.approx(12 / 1.5)
+    assert gauge.wall_samples_per_second == pytest.approx(12 / 6)
+    assert gauge.share == pytest.approx(0.25)
+    assert pace.step_seconds == pytest.approx(3.0)
+
+
+def test_evaluations_do_not_count_as_work_of_the_step() -> None:
+    clock = Clock()
+    pace = Pace(EDGES, clock)
+
+    evaluation(pace, clock)
+    step(pace, clock)
+    evaluation(pace, clock)
+    step(pace, clock)
+
+    assert pace.edges()[PROMPTS].rows_per_second == pytest.approx(3.0)
+    assert pace.edges()[PROMPTS].rows == 32
+    assert pace.stages()["actor.generate"].seconds == pytest.approx(0.5)
+    assert pace.bottleneck() == "actor.generate"
+    held = pace.edges()[HELD]
+    assert held.evaluation
+    assert held.rows_per_second == pytest.approx(20 / 6)
+    assert pace.evaluation_share == pytest.approx(2 / 6)
+    assert pace.nodes()["probe"].busy == pytest.approx(2 / 6)
+
+
+def test_the_rate_of_evaluations_falls_until_the_next_one() -> None:
+    clock = Clock()
+    pace = Pace(EDGES, clock)
+    evaluation(pace, clock)
+    before = pace.edges()[HELD].rows_per_second
+
+    clock.now += 9.0
+
+    assert before == pytest.approx(10.0)
+    assert pace.edges()[HELD].rows_per_second == pytest.approx(1.0)
+
+
+def test_only_the_last_evaluations_and_steps_count() -> None:
+    clock = Clock()
+    pace = Pace(EDGES, clock)
+    for _ in range(3):
+        step(pace, clock, seconds=100.0)
+        evaluation(pace, clock, rows=500)
+
+    for _ in range(max(WINDOW_STEPS, WINDOW_EVALUATIONS)):
+        step(pace, clock)
+        evaluation(pace, clock)
+
+    assert pace.step_seconds == pytest.approx(2.0)
+    assert pace.edges()[PROMPTS].rows_per_second == pytest.approx(3.0)
+    assert pace.edges()[HELD].rows_per_second == pytest.approx(10 / 3)
+
+
+def test_a_phase_has_rates_of_its_own() -> None:
+    clock = Clock()
+    pace = Pace(EDGES, clock)
+    step(pace, clock, "rl")
+
+    pace.step_began("imitate")
+
+    assert pace.edges()[PROMPTS].rows_per_second is None
+    assert pace.step_seconds == pytest.approx(2.0)
+    pace.stage_finished("other.learn", 1.0, 4, 0)
+    clock.now += 1.0
+    pace.step_finished(1.0)
+    assert pace.edges()[PROMPTS].rows_per_second == 0.0
+    assert set(pace.stages()) == {"other.learn"}
+    assert set(pace.seconds_of_stages()) == {"actor.generate", "other.learn"}
+    pace.step_began("rl")
+    assert pace.edges()[PROMPTS].rows_per_second == pytest.approx(3.0)
+
+
+def test_a_step_that_was_taken_back_leaves_nothing() -> None:
+    clock = Clock()
+    pace = Pace(EDGES, clock)
+    pace.step_began("rl")
+    pace.stage_finished("actor.generate", 50.0, 999, 0)
+    pace.delivered(PROMPTS, 999)
+
+    step(pace, clock)
+
+    assert pace.edges()[PROMPTS].rows_per_second == pytest.approx(3.0)
+    assert pace.stages()["actor.generate"].seconds == pytest.approx(0.5)
