@@ -15,6 +15,11 @@ export function portText(ref: PortRef): string {
   return `${ref.node}.${ref.port}`;
 }
 
+/** By what name a run tells of an edge. */
+export function runKey(edge: Edge): string {
+  return typeof edge.id === "string" ? edge.id : `${edge.from}->${edge.to}`;
+}
+
 /** What follows from a list of edges, worked out once for each list. */
 export interface EdgeFacts {
   keys: readonly string[];
@@ -22,8 +27,6 @@ export interface EdgeFacts {
   /** Ports with an edge: outputs and inputs by their text. */
   outputs: ReadonlySet<string>;
   inputs: ReadonlySet<string>;
-  /** Keys of edges that are the first between their two nodes. */
-  first: ReadonlySet<string>;
 }
 
 const known = new WeakMap<readonly Edge[], EdgeFacts>();
@@ -45,8 +48,6 @@ function readFacts(edges: readonly Edge[]): EdgeFacts {
   const index = new Map<string, number>();
   const outputs = new Set<string>();
   const inputs = new Set<string>();
-  const first = new Set<string>();
-  const pairs = new Set<string>();
   for (const [place, edge] of edges.entries()) {
     const ends = `${edge.from}->${edge.to}`;
     const count = seen.get(ends) ?? 0;
@@ -56,11 +57,8 @@ function readFacts(edges: readonly Edge[]): EdgeFacts {
     index.set(key, place);
     outputs.add(edge.from);
     inputs.add(edge.to);
-    const pair = `${portRef(edge.from).node} ${portRef(edge.to).node}`;
-    if (!pairs.has(pair)) first.add(key);
-    pairs.add(pair);
   }
-  return { keys, index, outputs, inputs, first };
+  return { keys, index, outputs, inputs };
 }
 
 /** What tells an edge from all others: its ends; a second edge between the same ports has a number. */

@@ -10,6 +10,9 @@ import { createLiveState, type LiveState } from "./state";
 
 export type Connection = "loading" | "live" | "reconnecting" | "ended" | "failed";
 
+/** For how long an edge is seen to flow after rows came. */
+export const FLOW_SHOWN = 1000;
+
 const INTERVALS: Record<Topic, number> = {
   status: 0,
   gauges: 250,
@@ -29,6 +32,9 @@ export class LiveRun {
   /** Last event before the gauges that are on screen; stages that finished since then have just worked. */
   shownSeq = 0;
   private toldSeq = 0;
+  /** By edge, the local time at which rows were last seen to have come. */
+  private readonly flowedAt = new Map<string, number>();
+  private flowTimer: ReturnType<typeof setTimeout> | undefined;
 
   private readonly versions: Record<Topic, number> = {
     status: 0,
@@ -71,8 +77,27 @@ export class LiveRun {
   }
 
   applyGauges(gauges: Gauges): void {
+    this.noteFlow(this.state.gauges, gauges);
     this.state.gauges = gauges;
     this.tell("gauges");
+  }
+
+  /** Whether rows came over an edge within the last second. */
+  hasFlow(edge: string): boolean {
+    const at = this.flowedAt.get(edge);
+    return at !== undefined && this.connection !== "ended" && Date.now() - at < FLOW_SHOWN;
+  }
+
+  /** Edges count their rows; the first gauges of all say nothing of when those came. */
+  private noteFlow(before: Gauges | null, gauges: Gauges): void {
+    if (!before || before.attempt !== gauges.attempt) return;
+    const now = Date.now();
+    for (const [edge, { rows }] of Object.entries(gauges.edges ?? {})) {
+      if (rows > (before.edges?.[edge]?.rows ?? 0)) this.flowedAt.set(edge, now);
+    }
+    // What flowed comes to rest even where no more gauges come.
+    clearTimeout(this.flowTimer);
+    this.flowTimer = setTimeout(() => this.tell("gauges"), FLOW_SHOWN);
   }
 
   setRun(run: RunSummary): void {
@@ -95,6 +120,7 @@ export class LiveRun {
   }
 
   close(): void {
+    clearTimeout(this.flowTimer);
     for (const timer of Object.values(this.timers)) clearTimeout(timer);
   }
 

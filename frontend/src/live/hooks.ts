@@ -1,6 +1,7 @@
 /** Narrow views of the watched run. Each gives a primitive or a versioned value, so that little repaints. */
 import { createContext, useCallback, useContext, useSyncExternalStore } from "react";
-import { formatRate } from "@/lib/format";
+import type { Gauges } from "@/api/types";
+import { formatCount, formatRate } from "@/lib/format";
 import type { LiveRun } from "./LiveRun";
 import type { Topic } from "./reducer";
 
@@ -62,27 +63,62 @@ export function useIsBottleneck(node: string): boolean {
 }
 
 export interface EdgeActivity {
+  /** Rows a second of wall time; empty where that is not known yet. */
   label: string;
+  /** Whether rows came within the last second. */
   isActive: boolean;
-  /** Whether most of the step's time goes into that stage. */
+  /** Whether most of the step's time goes into the stage that gives the rows. */
   isBottleneck: boolean;
+  /** Rows come for evaluations only. */
+  isEvaluation: boolean;
 }
 
-/** The rate of the stage that gives an edge its rows, and whether it is giving now. */
-export function useEdgeActivity(stage: string): EdgeActivity | null {
-  const label = useLive(
-    "gauges",
-    (live) => {
-      const rate = live.state.gauges?.stages?.[stage]?.samples_per_second;
-      return rate === null || rate === undefined ? "" : formatRate(rate, "rows");
-    },
-    "",
-  );
-  const isActive = useLive<boolean | null>(
-    "gauges",
-    (live) => isAnyRunning(live, (one) => one === stage),
-    null,
-  );
+/**
+ * What an edge really delivers.
+ *
+ * @param edge its key in the gauges
+ * @param stage the stage that gives its rows
+ */
+export function useEdgeActivity(edge: string, stage: string): EdgeActivity | null {
+  const label = useLive("gauges", (live) => edgeLabel(live, edge), "");
+  const isActive = useLive<boolean | null>("gauges", (live) => live.hasFlow(edge), null);
   const isBottleneck = useLive("gauges", (live) => live.state.gauges?.bottleneck === stage, false);
-  return isActive === null ? null : { label, isActive, isBottleneck };
+  const isEvaluation = useLive(
+    "gauges",
+    (live) => live.state.gauges?.edges?.[edge]?.evaluation ?? false,
+    false,
+  );
+  return isActive === null ? null : { label, isActive, isBottleneck, isEvaluation };
+}
+
+function edgeLabel(live: LiveRun, edge: string): string {
+  const rate = live.state.gauges?.edges?.[edge]?.rows_per_second ?? null;
+  return rate === null ? "" : formatRate(rate, "rows");
+}
+
+/** All that the gauges know of an edge, in words; the rate while busy is the giver's. */
+export function useEdgeFacts(edge: string, stage: string): string {
+  return useLive("gauges", (live) => edgeFacts(live.state.gauges, edge, stage), "");
+}
+
+function edgeFacts(gauges: Gauges | null, edge: string, stage: string): string {
+  const gauge = gauges?.edges?.[edge];
+  if (!gauges || !gauge || gauge.rows_per_second === null) return "No row has come yet.";
+  const rate = gauge.rows_per_second;
+  const busy = gauges.stages?.[stage]?.samples_per_second ?? null;
+  const lines: string[] = [];
+  if (gauge.evaluation) {
+    lines.push("Flows in evaluations only", `${formatRate(rate, "rows")} between evaluations`);
+  } else {
+    lines.push(`${formatRate(rate, "rows")} of the whole time`);
+    if (gauges.step_seconds)
+      lines.push(`${formatCount(round(rate * gauges.step_seconds))} rows a step`);
+  }
+  if (busy !== null) lines.push(`${stage} while busy: ${formatRate(busy, "rows")}`);
+  lines.push(`${formatCount(gauge.rows)} rows since the start`);
+  return lines.join("\n");
+}
+
+function round(count: number): number {
+  return Math.round(count * 100) / 100;
 }

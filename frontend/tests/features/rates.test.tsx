@@ -8,10 +8,17 @@ import { mainRates, stageRates, wholeText } from "@/features/canvas/stageText";
 import { LiveRun } from "@/live/LiveRun";
 import { catalog } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
-import { someGauges } from "../fixtures/runs";
+import { aStage, someGauges } from "../fixtures/runs";
 
+/** A stage that runs twice as fast as the loop gets rows of it. */
 function stage(share: number, samples: number | null, tokens: number | null) {
-  return { seconds: 1, share, samples_per_second: samples, tokens_per_second: tokens };
+  return aStage({
+    share,
+    wall_samples_per_second: samples,
+    wall_tokens_per_second: tokens,
+    samples_per_second: samples && samples * 2,
+    tokens_per_second: tokens && tokens * 2,
+  });
 }
 
 const gauges: Gauges = someGauges({
@@ -21,19 +28,35 @@ const gauges: Gauges = someGauges({
     "actor.learn": stage(0.6, 8, null),
     "actor.sync": stage(0.05, null, null),
     "other.score": stage(0, 1, null),
+    "probe.evaluate": aStage({ share: 0.1, wall_samples_per_second: 3, evaluation: true }),
   },
 });
 
 afterEach(cleanup);
 
 describe("rates of a node", () => {
-  it("all of its stages have theirs by name", () => {
+  it("all of its stages have theirs by name, the rate while busy named as such", () => {
     expect(stageRates(gauges, "actor").map(wholeText)).toEqual([
-      "generate: 12.0 rows/s · 1500 tok/s · 30 % of the step",
-      "credit: 400 rows/s · 5 % of the step",
-      "learn: 8.00 rows/s · 60 % of the step",
+      "generate: 12.0 rows/s · 1500 tok/s · 30 % of the step\n   while busy 24.0 rows/s · 3000 tok/s",
+      "credit: 400 rows/s · 5 % of the step\n   while busy 800 rows/s",
+      "learn: 8.00 rows/s · 60 % of the step\n   while busy 16.0 rows/s",
       "sync: 5 % of the step",
     ]);
+  });
+
+  it("a probe has its rate too, marked as an evaluation", () => {
+    const live = new LiveRun("r");
+    const { wrapper } = insideLoop({ live });
+    render(<LiveNodeFooter node="probe" lines={1} />, { wrapper });
+
+    act(() => {
+      const probe = { busy: 0.1, evaluation: true } as Gauges["nodes"][string];
+      live.applyGauges({ ...gauges, nodes: { probe } });
+    });
+
+    expect(screen.getByText("evaluate 3.00 rows/s")).toBeTruthy();
+    expect(screen.getByText("10 % · evaluates")).toBeTruthy();
+    expect(stageRates(gauges, "probe").map(wholeText)[0]).toContain("of the time, in evaluations");
   });
 
   it("where there is little room, those that take the most time stay", () => {

@@ -2,14 +2,21 @@
 import { act, cleanup, render, renderHook } from "@testing-library/react";
 import { Profiler, type ReactNode } from "react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { LiveContext, useEdgeActivity, useIsBottleneck, useNodeActivity } from "@/live/hooks";
+import type { RunEvent } from "@/api/types";
+import {
+  LiveContext,
+  useEdgeActivity,
+  useEdgeFacts,
+  useIsBottleneck,
+  useNodeActivity,
+} from "@/live/hooks";
 import { LiveRun } from "@/live/LiveRun";
-import { someGauges } from "../fixtures/runs";
+import { aStage, someGauges } from "../fixtures/runs";
 
 function NodeProbe({ node }: { node: string }) {
   const activity = useNodeActivity(node);
   const isBottleneck = useIsBottleneck(node);
-  const edge = useEdgeActivity(`${node}.generate`);
+  const edge = useEdgeActivity(`${node}.rows->sink.rows`, `${node}.generate`);
   return <span>{`${node} ${activity} ${isBottleneck} ${edge?.label}`}</span>;
 }
 
@@ -43,16 +50,9 @@ describe("what a tick of the gauges repaints", () => {
     return { painted, text: () => view.container.textContent ?? "" };
   }
 
-  const rate = (node: string, samples: number) =>
+  const rate = (node: string, rows_per_second: number) =>
     someGauges({
-      stages: {
-        [`${node}.generate`]: {
-          seconds: 1,
-          share: 0.5,
-          samples_per_second: samples,
-          tokens_per_second: null,
-        },
-      },
+      edges: { [`${node}.rows->sink.rows`]: { rows_per_second, rows: 0, evaluation: false } },
     });
 
   it("only the node whose value changed", () => {
@@ -113,18 +113,97 @@ describe("what a tick of the gauges repaints", () => {
 });
 
 describe("an edge of a run", () => {
-  afterEach(cleanup);
+  const EDGE = "a.rows->b.rows";
 
-  it("knows whether its stage is the one that the step waits for", () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    cleanup();
+    vi.useRealTimers();
+  });
+
+  function show() {
     const live = new LiveRun("r");
     const wrapper = ({ children }: { children: ReactNode }) => (
       <LiveContext value={live}>{children}</LiveContext>
     );
-    const { result } = renderHook(() => useEdgeActivity("a.generate"), { wrapper });
-    expect(result.current?.isBottleneck).toBe(false);
+    const { result } = renderHook(
+      () => ({
+        edge: useEdgeActivity(EDGE, "a.generate"),
+        facts: useEdgeFacts(EDGE, "a.generate"),
+      }),
+      { wrapper },
+    );
+    const gauge = (rows: number, rows_per_second: number | null, evaluation = false) =>
+      act(() => {
+        const stages = { "a.generate": aStage({ samples_per_second: 44_400 }) };
+        const edges = { [EDGE]: { rows, rows_per_second, evaluation } };
+        live.applyGauges(someGauges({ edges, stages, step_seconds: 0.374 }));
+        vi.advanceTimersByTime(250);
+      });
+    return { live, gauge, edge: () => result.current.edge, facts: () => result.current.facts };
+  }
 
-    act(() => live.applyGauges(someGauges({ bottleneck: "a.generate" })));
+  it("knows whether its stage is the one that the step waits for", () => {
+    const { live, edge } = show();
+    expect(edge()?.isBottleneck).toBe(false);
 
-    expect(result.current?.isBottleneck).toBe(true);
+    act(() => {
+      live.applyGauges(someGauges({ bottleneck: "a.generate" }));
+      vi.advanceTimersByTime(300);
+    });
+
+    expect(edge()?.isBottleneck).toBe(true);
+  });
+
+  it("shows what it delivers, and its giver's speed only as what it is", () => {
+    const { gauge, edge, facts } = show();
+
+    gauge(2560, 256 / 0.374);
+
+    expect(edge()?.label).toBe("684 rows/s");
+    expect(facts().split("\n")).toEqual([
+      "684 rows/s of the whole time",
+      "256 rows a step",
+      "a.generate while busy: 44.4k rows/s",
+      "2560 rows since the start",
+    ]);
+  });
+
+  it("flows while rows come, and rests a second after the last", () => {
+    const { gauge, edge } = show();
+    gauge(256, 684);
+    expect(edge()?.isActive).toBe(false);
+
+    gauge(512, 684);
+    expect(edge()?.isActive).toBe(true);
+
+    act(() => void vi.advanceTimersByTime(1300));
+    expect(edge()?.isActive).toBe(false);
+  });
+
+  it("rests while its giver works and nothing has come yet", () => {
+    const { live, gauge, edge } = show();
+    gauge(0, null);
+
+    act(() => {
+      const at = "2026-01-01T00:00:00Z";
+      const started = { type: "stage.started", stage: "a.generate", node: "a", phase: "p" };
+      live.applyEvents([{ seq: 1, at, run: "r", attempt: 1, ...started } as RunEvent]);
+      vi.advanceTimersByTime(300);
+    });
+    gauge(0, null);
+
+    expect(edge()?.isActive).toBe(false);
+    expect(edge()?.label).toBe("");
+  });
+
+  it("says 0 where nothing flows in this phase", () => {
+    const { gauge, edge } = show();
+
+    gauge(512, 0);
+
+    expect(edge()?.label).toBe("0 rows/s");
   });
 });

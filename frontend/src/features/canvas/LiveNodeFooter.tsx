@@ -14,6 +14,11 @@ interface LiveNodeFooterProps {
 /** What a node does in the watched run: rates of its stages, share of the step, progress. */
 export function LiveNodeFooter({ node, lines }: LiveNodeFooterProps) {
   const busy = useLive("gauges", (live) => live.state.gauges?.nodes?.[node]?.busy ?? null, null);
+  const isEvaluation = useLive(
+    "gauges",
+    (live) => live.state.gauges?.nodes?.[node]?.evaluation ?? false,
+    false,
+  );
   const done = useLive(
     "gauges",
     (live) => {
@@ -29,10 +34,13 @@ export function LiveNodeFooter({ node, lines }: LiveNodeFooterProps) {
     <footer className="loop-node-live tabular" style={{ height: liveHeight(lines) }}>
       <StageRates node={node} lines={lines} />
       <span className="flex h-4 items-center gap-2">
-        <span className="loop-node-busy" title="Share of the step's time">
+        <span
+          className="loop-node-busy"
+          title={isEvaluation ? "Share of the time, in evaluations" : "Share of the step's time"}
+        >
           <span style={{ transform: `scaleX(${Math.min(1, busy ?? 0)})` }} />
         </span>
-        <span className="whitespace-nowrap">{busy === null ? "" : formatShare(busy)}</span>
+        <span className="whitespace-nowrap">{busyText(busy, isEvaluation)}</span>
         {isBottleneck ? (
           <Tooltip text="Bottleneck: most of the step's time goes here" side="top">
             <span className="loop-node-bottleneck">
@@ -46,4 +54,9 @@ export function LiveNodeFooter({ node, lines }: LiveNodeFooterProps) {
       )}
     </footer>
   );
+}
+
+function busyText(busy: number | null, isEvaluation: boolean): string {
+  if (busy === null) return "";
+  return isEvaluation ? `${formatShare(busy)} · evaluates` : formatShare(busy);
 }

@@ -1,12 +1,13 @@
-import { BaseEdge, EdgeLabelRenderer, type EdgeProps } from "@xyflow/react";
+import { BaseEdge, type EdgeProps } from "@xyflow/react";
 import { memo } from "react";
 import { outputPort } from "@/document/canConnect";
 import { useDocument, useOpenLoop } from "@/document/context";
-import { edgeFacts, edgeIndex, portRef } from "@/document/edges";
+import { edgeIndex, portRef, runKey } from "@/document/edges";
 import { edgeText } from "@/document/edgeText";
 import { kindOf } from "@/document/geometry";
 import { useEdgeActivity } from "@/live/hooks";
 import { portColor } from "@/ui/PortMark";
+import { EdgeLabel } from "./EdgeLabel";
 import { edgeLine } from "./edgePath";
 
 /** Edges into different ports run beside each other, not over each other. */
@@ -24,16 +25,13 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
   const targetRow = rowOf(kindOf(catalog, targetKind)?.inputs, props.targetHandleId);
   const sourceKind = useDocument((state) => state.document.nodes[source]?.kind);
   // The first stage of a node is the one that its outputs come from.
-  const live = useEdgeActivity(`${source}.${kindOf(catalog, sourceKind)?.stages[0] ?? ""}`);
-  // One rate is enough for edges that run side by side.
-  const isFirst = useDocument((state) => edgeFacts(state.document.edges).first.has(id));
+  const stage = `${source}.${kindOf(catalog, sourceKind)?.stages[0] ?? ""}`;
+  const live = useEdgeActivity(edge ? runKey(edge) : "", stage);
   if (!edge) return null;
 
   const laneY = typeof props.data?.laneY === "number" ? props.data.laneY : null;
   const line = edgeLine(props, laneY, laneY === null ? 0 : (targetRow % 5) * LANE_STEP);
-  const text = edgeText(edge);
   const portType = catalog.port_types[type ?? ""];
-  const label = [text, isFirst ? live?.label : null].filter(Boolean).join(" · ");
 
   return (
     <>
@@ -54,19 +52,17 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
           } as React.CSSProperties
         }
       />
-      {label ? (
-        <EdgeLabelRenderer>
-          <div
-            className="loop-edge-label"
-            data-selected={selected || undefined}
-            style={{
-              transform: `translate(-50%, -50%) translate(${line.labelX}px, ${line.labelY}px)`,
-            }}
-          >
-            {label}
-          </div>
-        </EdgeLabelRenderer>
-      ) : null}
+      <EdgeLabel
+        id={id}
+        run={runKey(edge)}
+        stage={stage}
+        text={edgeText(edge)}
+        rate={live?.label ?? ""}
+        isEvaluation={live?.isEvaluation ?? false}
+        isSelected={selected === true}
+        x={line.labelX}
+        y={line.labelY}
+      />
     </>
   );
 });

@@ -5,10 +5,13 @@ import { formatRate, formatShare } from "@/lib/format";
 export interface StageRate {
   /** Its name within the node. */
   stage: string;
-  /** "12.0 rows/s · 1.20k tok/s", or empty where it handles no rows. */
+  /** "12.0 rows/s · 1.20k tok/s" of the whole time, or empty where it handles no rows. */
   rate: string;
-  /** Of the step's time, 0 to 1. */
+  /** The same for the time in which it ran. */
+  busyRate: string;
+  /** Of the step's time, 0 to 1; of the time between evaluations where it runs in these only. */
   share: number;
+  isEvaluation: boolean;
 }
 
 const NONE: readonly StageRate[] = [];
@@ -30,17 +33,25 @@ function readRates(gauges: Gauges): Map<string, StageRate[]> {
   for (const [name, gauge] of Object.entries(gauges.stages ?? {})) {
     const dot = name.indexOf(".");
     const [node, stage] = [name.slice(0, dot), name.slice(dot + 1)];
-    const rates = [
-      (gauge.samples_per_second ?? null) === null
-        ? ""
-        : formatRate(gauge.samples_per_second, "rows"),
-      (gauge.tokens_per_second ?? null) === null ? "" : formatRate(gauge.tokens_per_second, "tok"),
-    ];
     const list = byNode.get(node) ?? [];
-    list.push({ stage, rate: rates.filter(Boolean).join(" · "), share: gauge.share });
+    list.push({
+      stage,
+      rate: rates(gauge.wall_samples_per_second, gauge.wall_tokens_per_second),
+      busyRate: rates(gauge.samples_per_second, gauge.tokens_per_second),
+      share: gauge.share,
+      isEvaluation: gauge.evaluation,
+    });
     byNode.set(node, list);
   }
   return byNode;
+}
+
+function rates(rows: number | null | undefined, tokens: number | null | undefined): string {
+  const known = [
+    (rows ?? null) === null ? "" : formatRate(rows, "rows"),
+    (tokens ?? null) === null ? "" : formatRate(tokens, "tok"),
+  ];
+  return known.filter(Boolean).join(" · ");
 }
 
 /** The stages with a rate that take the most time, as many as there are lines for, in their order. */
@@ -56,7 +67,8 @@ export function rateText({ stage, rate }: StageRate): string {
   return `${stage} ${rate}`;
 }
 
-export function wholeText({ stage, rate, share }: StageRate): string {
-  const time = `${formatShare(share)} of the step`;
-  return `${stage}: ${rate === "" ? time : `${rate} · ${time}`}`;
+export function wholeText({ stage, rate, busyRate, share, isEvaluation }: StageRate): string {
+  const time = `${formatShare(share)} of the ${isEvaluation ? "time, in evaluations" : "step"}`;
+  if (rate === "") return `${stage}: ${time}`;
+  return `${stage}: ${rate} · ${time}\n   while busy ${busyRate}`;
 }

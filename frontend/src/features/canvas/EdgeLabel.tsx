@@ -1,0 +1,53 @@
+import { EdgeLabelRenderer } from "@xyflow/react";
+import { useEdgeFacts } from "@/live/hooks";
+import { useSelection } from "@/session/selection";
+import { Tooltip } from "@/ui/Tooltip";
+
+interface EdgeLabelProps {
+  id: string;
+  /** By what name a run tells of the edge, and the stage that gives its rows. */
+  run: string;
+  stage: string;
+  /** Its options. */
+  text: string;
+  /** Rows a second in a run. */
+  rate: string;
+  isEvaluation: boolean;
+  isSelected: boolean;
+  x: number;
+  y: number;
+}
+
+/** What an edge says of itself, on free ground: its options, and in a run what it delivers. */
+export function EdgeLabel(props: EdgeLabelProps) {
+  const { id, run, stage, text, rate, isEvaluation, isSelected, x, y } = props;
+  if (text === "" && rate === "") return null;
+  const label = (
+    <div
+      className="loop-edge-label"
+      data-edge={id}
+      data-selected={isSelected || undefined}
+      data-evaluation={isEvaluation || undefined}
+      style={{ transform: `translate(-50%, -50%) translate(${x}px, ${y}px)` }}
+      onPointerDown={() => useSelection.getState().select({ nodes: [], edges: [id] })}
+    >
+      {[text, rate].filter(Boolean).join(" · ")}
+    </div>
+  );
+  return (
+    <EdgeLabelRenderer>
+      {rate === "" ? (
+        label
+      ) : (
+        <Tooltip side="top" text={<EdgeFacts run={run} stage={stage} />}>
+          {label}
+        </Tooltip>
+      )}
+    </EdgeLabelRenderer>
+  );
+}
+
+function EdgeFacts({ run, stage }: { run: string; stage: string }) {
+  const text = useEdgeFacts(run, stage);
+  return <span className="tabular whitespace-pre-line">{text}</span>;
+}
