@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
+from coloop.recipes.drawn import per_draw
 from coloop.recipes.estimators import Events, normalise_events, normalise_over_batch
 from coloop.recipes.protocol import EdgeScores
 from coloop.recipes.rows import StayingRows
@@ -54,7 +55,7 @@ def sum_of_normalised_edges(
     for edge in edges:
         said = [_said(edge, rows, row) for row in range(rows.size)]
         own = clip_events(_events([at or {} for at in said]), settings, is_before=True)
-        own = normalise_events(own, rows.groups, rows.lengths, settings)
+        own = normalise_rows(own, rows, settings)
         own = clip_events(own, settings, is_before=False)
         for row, place, value in zip(
             own.rows.tolist(), own.positions.tolist(), own.values.tolist(), strict=True
@@ -69,8 +70,21 @@ def sum_of_normalised_edges(
         ]
     events = _events(combined)
     if credit.combine == "normalize_then_sum":
-        return normalise_over_batch(events, epsilon=settings.epsilon)
+        return per_draw(
+            events,
+            rows.counts,
+            lambda drawn, _: normalise_over_batch(drawn, epsilon=settings.epsilon),
+        )
     return events
+
+
+def normalise_rows(events: Events, rows: StayingRows, settings: ResolvedRewards) -> Events:
+    """Baseline and deviation of the settings; a row counts as often as it was drawn."""
+    return per_draw(
+        events,
+        rows.counts,
+        lambda drawn, of: normalise_events(drawn, rows.groups[of], rows.lengths[of], settings),
+    )
 
 
 def clip_events(events: Events, settings: ResolvedRewards, *, is_before: bool) -> Events:

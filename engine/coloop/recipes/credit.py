@@ -23,11 +23,12 @@ from coloop.algos.kl import kl_divergence
 from coloop.algos.masks import masked_mean, masked_sum
 from coloop.recipes.combine import (
     clip_events,
+    normalise_rows,
     rows_that_stay,
     sum_of_edges,
     sum_of_normalised_edges,
 )
-from coloop.recipes.estimators import Events, last_of_rows, normalise_events
+from coloop.recipes.estimators import Events, last_of_rows
 from coloop.recipes.protocol import CreditInput, CreditOutput, EdgeScores, Score
 from coloop.recipes.rows import StayingRows, gather_rows
 from coloop.spec.algorithm import ResolvedRewards
@@ -50,7 +51,7 @@ def credit_rows(rows: CreditInput, settings: ResolvedRewards, credit: Credit) ->
         events = clip_events(totals, settings, is_before=True)
         if kl is not None and settings.needs_group and not settings.penalizes_after_baseline:
             events, kl_left = _less_kl_of_rows(events, staying, kl), None
-        events = normalise_events(events, staying.groups, staying.lengths, settings)
+        events = normalise_rows(events, staying, settings)
         events = clip_events(events, settings, is_before=False)
     else:
         events = sum_of_normalised_edges(edges, staying, settings, credit)

@@ -351,6 +351,50 @@ def test_remax_subtracts_the_greedy_score() -> None:
         run(rows(("a", 1.0, [1.0])), settings("remax"))
 
 
+def tokens(advantage: float | list[float] | None) -> list[float]:
+    """Advantages of a row's two tokens."""
+    assert advantage is not None
+    return advantage if isinstance(advantage, list) else [advantage] * 2
+
+
+DRAWN = {
+    # rewards 1, 0, 0 drawn 3, 1, 1 times: n 5, mean 0.6, squares 3 (0.4)^2 + 2 (0.6)^2 = 1.2
+    "dr_grpo": (0.4, -0.6, -0.6),
+    "grpo": (0.4 / math.sqrt(1.2 / 4), -0.6 / math.sqrt(1.2 / 4), -0.6 / math.sqrt(1.2 / 4)),
+    # the baseline of a draw is the mean of the 4 others: 2/4 for the first, 3/4 for the rest
+    "rloo": (0.5, -0.75, -0.75),
+    # lengths 1, 2, 3: baseline 3 * 1 / (3 * 1 + 2 + 3)
+    "opo": (0.625, -0.375, -0.375),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_baseline_counts_a_row_as_often_as_it_was_drawn(name: str) -> None:
+    given = rows(("a", 1.0, [1.0, 0.0, 0.0]), lengths=[1, 2, 3], counts=[3.0, 1.0, 1.0])
+
+    found = run(given, settings(name))
+
+    assert found.advantages == near(DRAWN[name], digits=5)  # ε is 1e-6 of a deviation
+
+
+@pytest.mark.parametrize("combine", ["sum_then_normalize", "normalize_then_sum"])
+@pytest.mark.parametrize(
+    "fields",
+    [{}, {"whiten": True}, {"deviation": "batch"}, {"advantage": "best_minus_second"}],
+    ids=str,
+)
+def test_a_row_drawn_twice_is_two_rows(combine: str, fields: dict[str, Any]) -> None:
+    steps: list[Score] = [{0: 0.2, 1: 0.5}, {1: 1.0}, {0: 0.1}, {1: 0.3}]
+    twice = [*steps[:1], *steps]  # the first row once more
+    counted = rows(("a", 1.0, steps), groups=[0, 0, 1, 1], counts=[2.0, 1.0, 1.0, 1.0])
+    written = rows(("a", 1.0, twice), groups=[0, 0, 0, 1, 1])
+
+    found = run(counted, settings("grpo", **fields), combine=combine)
+
+    expected = run(written, settings("grpo", **fields), combine=combine).advantages[1:]
+    assert [tokens(one) for one in found.advantages] == [near(tokens(one)) for one in expected]
+
+
 def test_whitening_counts_a_row_as_often_as_it_was_drawn() -> None:
     once = rows(("a", 1.0, [1.0, 0.0, 0.0]), lengths=[1, 1, 1])
     counted = rows(("a", 1.0, [1.0, 0.0]), lengths=[1, 1], counts=[1.0, 2.0])

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.engine.numerics import near
 
 from coloop.errors import DataError
 
@@ -445,6 +446,23 @@ def test_what_is_written_for_a_greedy_row_is_learned(
     loop.step()
 
     assert len(loop.items()) == 8
+
+
+def test_the_baseline_of_a_group_counts_its_draws(bench: Bench, rows_of: Any, actor: Any) -> None:
+    score = python("[1.0 + 'abcd'.index(c[-1]) for c in completions]")  # 1 and 2 for each prompt
+    nodes, edges = simple(rows_of, writer(actor, {"name": "dr_grpo"}), score)
+    nodes["drawn"] = {"kind": "filter", "resample": {"weight": "power", "exponent": 1, "rows": 24}}
+    edges = [*edges[:2], "mark.scores -> drawn.scores", "drawn.scores -> actor.rewards"]
+    loop = bench(nodes, edges)
+
+    loop.step()
+
+    items = {item.id: item for item in loop.items()}
+    for sum_ in ("0.0", "0.1"):
+        first, second = (items[f"actor:sums:{sum_}.{k}"] for k in (0, 1))
+        assert first.count + second.count > 2
+        mean = (first.count + 2 * second.count) / (first.count + second.count)
+        assert (first.advantages, second.advantages) == (near(1 - mean), near(2 - mean))
 
 
 def test_how_often_a_row_was_drawn_counts(bench: Bench, rows_of: Any, actor: Any) -> None:
