@@ -1,8 +1,9 @@
 import { Command } from "cmdk";
 import { Dialog as RadixDialog } from "radix-ui";
 import { useOpenLoop } from "@/document/context";
-import { type Action, showKeys } from "@/session/actions";
+import { type Action, isSingleKey, showKeys } from "@/session/actions";
 import { useDialogs } from "@/session/dialogs";
+import { usePreferences } from "@/session/preferences";
 import { useSelection } from "@/session/selection";
 import { KindIcon } from "@/ui/KindIcon";
 
@@ -16,6 +17,9 @@ export function CommandPalette({ actions }: { actions: readonly Action[] }) {
   const { store, catalog } = useOpenLoop();
   const isOpen = useDialogs((state) => state.open === "commands");
   const show = useDialogs((state) => state.show);
+  const hasSingleKeys = usePreferences((state) => state.hasSingleKeys);
+  const keysOf = (action: Action) =>
+    action.keys.find((keys) => hasSingleKeys || !isSingleKey(keys)) ?? null;
   const sections = [...new Set(actions.map((action) => action.section))];
   const run = (act: () => void) => {
     show(null);
@@ -53,9 +57,7 @@ export function CommandPalette({ actions }: { actions: readonly Action[] }) {
                         onSelect={() => run(action.run)}
                       >
                         <span className="flex-1">{action.label}</span>
-                        {action.keys[0] ? (
-                          <span className="text-faint text-xs">{showKeys(action.keys[0])}</span>
-                        ) : null}
+                        <span className="text-faint text-xs">{showKeys(keysOf(action) ?? "")}</span>
                       </Command.Item>
                     ))}
                 </Command.Group>

@@ -1,7 +1,9 @@
-import { type Action, showKeys } from "@/session/actions";
+import { type Action, isSingleKey, showKeys } from "@/session/actions";
 import { useDialogs } from "@/session/dialogs";
+import { usePreferences } from "@/session/preferences";
 import { Dialog } from "@/ui/Dialog";
 import { Kbd } from "@/ui/Kbd";
+import { Switch } from "@/ui/Switch";
 
 const BY_MOUSE = [
   ["Double-click the canvas", "add a node there"],
@@ -15,13 +17,32 @@ const BY_MOUSE = [
 export function ShortcutSheet({ actions }: { actions: readonly Action[] }) {
   const isOpen = useDialogs((state) => state.open === "shortcuts");
   const show = useDialogs((state) => state.show);
+  const hasSingleKeys = usePreferences((state) => state.hasSingleKeys);
+  const set = usePreferences((state) => state.set);
   const sections = [...new Set(actions.map((action) => action.section))];
   return (
     <Dialog title="Keyboard shortcuts" isOpen={isOpen} onClose={() => show(null)} width="max-w-3xl">
+      <div className="mb-4 flex items-start gap-3 rounded-2 bg-sunken px-3 py-2 text-sm">
+        <Switch
+          id="single-keys"
+          isOn={hasSingleKeys}
+          describedBy="single-keys-help"
+          onChange={(isOn) => set({ hasSingleKeys: isOn })}
+        />
+        <div>
+          <label htmlFor="single-keys">Shortcuts of one letter or sign</label>
+          <p id="single-keys-help" className="text-muted text-xs">
+            Off, only shortcuts with {showKeys("mod")} are left, and those that act on what is
+            selected in the graph.
+          </p>
+        </div>
+      </div>
       <div className="columns-1 gap-8 sm:columns-2">
         {sections.map((section) => {
           const listed = actions.filter(
-            (action) => action.section === section && action.keys.length > 0,
+            (action) =>
+              action.section === section &&
+              action.keys.some((keys) => hasSingleKeys || !isSingleKey(keys)),
           );
           if (listed.length === 0) return null;
           return (
@@ -35,9 +56,11 @@ export function ShortcutSheet({ actions }: { actions: readonly Action[] }) {
                   >
                     <dt className="flex-1">{action.label}</dt>
                     <dd className="flex gap-1">
-                      {action.keys.map((keys) => (
-                        <Kbd key={keys}>{showKeys(keys)}</Kbd>
-                      ))}
+                      {action.keys
+                        .filter((keys) => hasSingleKeys || !isSingleKey(keys))
+                        .map((keys) => (
+                          <Kbd key={keys}>{showKeys(keys)}</Kbd>
+                        ))}
                     </dd>
                   </div>
                 ))}

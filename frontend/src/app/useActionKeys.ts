@@ -1,9 +1,10 @@
 import { useEffect } from "react";
-import { type Action, isTyping, matchesKeys } from "@/session/actions";
+import { type Action, isInScope, isSingleKey, matchesKeys } from "@/session/actions";
 import { useAddSearch } from "@/session/addSearch";
 import { useDialogs } from "@/session/dialogs";
+import { usePreferences } from "@/session/preferences";
 
-/** Runs the action whose keys are pressed, unless the user types or a dialog is open. */
+/** Runs the action whose keys are pressed where they count, unless a dialog is open. */
 export function useActionKeys(actions: readonly Action[]): void {
   useEffect(() => {
     let isOnPane = false;
@@ -15,11 +16,12 @@ export function useActionKeys(actions: readonly Action[]): void {
     };
     const press = (event: KeyboardEvent) => {
       if (event.defaultPrevented || isAsked()) return;
-      const typing = isTyping(event.target);
+      const { hasSingleKeys } = usePreferences.getState();
       for (const action of actions) {
         const keys = action.keys.find((one) => matchesKeys(event, one));
         if (!keys) continue;
-        if (typing && !WHILE_TYPING.has(action.id)) return;
+        if (!hasSingleKeys && isSingleKey(keys)) return;
+        if (!isInScope(event.target, action.scope ?? "page", keys)) return;
         // Tab moves the focus. It is a command once after the canvas was pressed, where there is no focus.
         if (keys === "tab" && !isOnPane) return;
         if (action.isEnabled && !action.isEnabled()) return;
@@ -45,8 +47,6 @@ function isAsked(): boolean {
   if (useDialogs.getState().open !== null || useAddSearch.getState().request !== null) return true;
   return document.querySelector('[role="dialog"], [role="menu"]') !== null;
 }
-
-const WHILE_TYPING = new Set(["commands", "save"]);
 
 function isPane(target: EventTarget | null): boolean {
   return target instanceof Element && target.classList.contains("react-flow__pane");

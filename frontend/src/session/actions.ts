@@ -7,9 +7,45 @@ export interface Action {
   label: string;
   /** "mod" is ⌘ on a Mac and Ctrl elsewhere. Several are alternatives. */
   keys: readonly string[];
+  /** Where the focus must be for the keys to count; `page` where nothing is said. */
+  scope?: Scope;
   section: string;
   isEnabled?: () => boolean;
   run: () => void;
+}
+
+/**
+ * Where keys count, from the widest to the narrowest: also while text is typed; anywhere else; on the graph,
+ * or where nothing has the focus.
+ */
+export type Scope = "always" | "page" | "canvas";
+
+/** A key without a modifier that writes a sign: it can be switched off (WCAG 2.1.4). */
+export function isSingleKey(keys: string): boolean {
+  return keys.length === 1;
+}
+
+/** Whether keys of a scope count while this has the focus. */
+export function isInScope(target: EventTarget | null, scope: Scope, keys: string): boolean {
+  if (scope === "always") return true;
+  if (isTyping(target)) return false;
+  if (isSingleKey(keys) && isWithin(target, TAKES_LETTERS)) return false;
+  return scope === "page" || isCanvas(target);
+}
+
+/** Lists in which a letter goes to the entry that begins with it. */
+const TAKES_LETTERS = '[role="listbox"], [role="combobox"], [role="menu"], [role="tree"]';
+
+const CONTROLS =
+  'button, a, input, select, textarea, [role="slider"], [role="checkbox"], [role="switch"], [role="tab"]';
+
+function isCanvas(target: EventTarget | null): boolean {
+  if (!(target instanceof Element) || target === target.ownerDocument.body) return true;
+  return isWithin(target, ".react-flow") && !isWithin(target, CONTROLS);
+}
+
+function isWithin(target: EventTarget | null, selector: string): boolean {
+  return target instanceof Element && target.closest(selector) !== null;
 }
 
 export const IS_MAC = typeof navigator !== "undefined" && /mac/i.test(navigator.platform);

@@ -27,6 +27,8 @@ export interface Preferences {
   runDockHeight: number;
   inspectorWidth: number;
   hasMinimap: boolean;
+  /** Shortcuts of one letter or sign, without Ctrl or ⌘. */
+  hasSingleKeys: boolean;
   snapsToGrid: boolean;
   lastLoop: string | null;
   smoothing: number;
@@ -47,6 +49,7 @@ export const usePreferences = create<Preferences>()(
       runDockHeight: 360,
       inspectorWidth: 360,
       hasMinimap: false,
+      hasSingleKeys: true,
       snapsToGrid: true,
       lastLoop: null,
       smoothing: 0,

@@ -5,8 +5,9 @@ import { useActionKeys } from "@/app/useActionKeys";
 import { useFlowNodes } from "@/features/canvas/useFlowNodes";
 import { ConnectTo } from "@/features/inspector/ConnectTo";
 import { AddSearch } from "@/features/palette/AddSearch";
-import type { Action } from "@/session/actions";
+import type { Action, Scope } from "@/session/actions";
 import { useAddSearch } from "@/session/addSearch";
+import { usePreferences } from "@/session/preferences";
 import { insideLoop } from "../fixtures/open";
 
 beforeEach(() => {
@@ -59,6 +60,66 @@ describe("Tab", () => {
     tab();
 
     expect(run).not.toHaveBeenCalled();
+  });
+});
+
+describe("where keys count", () => {
+  function listen() {
+    const ran: string[] = [];
+    const action = (id: string, keys: string[], scope?: Scope): Action => ({
+      id,
+      label: id,
+      keys,
+      section: "",
+      run: () => ran.push(id),
+      ...(scope ? { scope } : {}),
+    });
+    renderHook(() =>
+      useActionKeys([
+        action("delete", ["backspace"], "canvas"),
+        action("yaml", ["y"]),
+        action("undo", ["mod+z"]),
+        action("save", ["mod+s"], "always"),
+      ]),
+    );
+    document.body.innerHTML = `
+      <div class="react-flow"><div class="react-flow__node" tabindex="0" role="group"></div>
+        <button id="zoom"></button></div>
+      <button id="button"></button><span id="slider" role="slider" tabindex="0"></span>
+      <input id="checkbox" type="checkbox" /><input id="text" />
+      <div id="choice" role="combobox" tabindex="0"></div>`;
+    const press = (where: string) => {
+      const target = where === "body" ? document.body : document.querySelector(where);
+      ran.length = 0;
+      for (const key of ["Backspace", "y"]) fireEvent.keyDown(target as Element, { key });
+      for (const key of ["z", "s"]) fireEvent.keyDown(target as Element, { key, ctrlKey: true });
+      return [...ran];
+    };
+    return press;
+  }
+
+  it.each([
+    ["body", ["delete", "yaml", "undo", "save"]],
+    [".react-flow__node", ["delete", "yaml", "undo", "save"]],
+    ["#zoom", ["yaml", "undo", "save"]],
+    ["#button", ["yaml", "undo", "save"]],
+    ["#slider", ["yaml", "undo", "save"]],
+    ["#checkbox", ["yaml", "undo", "save"]],
+    ["#choice", ["undo", "save"]],
+    ["#text", ["save"]],
+  ])("with the focus on %s only %s", (where, expected) => {
+    const press = listen();
+
+    expect(press(where)).toEqual(expected);
+  });
+
+  it("single letters can be switched off", () => {
+    const press = listen();
+    usePreferences.getState().set({ hasSingleKeys: false });
+
+    expect(press("body")).toEqual(["delete", "undo", "save"]);
+
+    usePreferences.getState().set({ hasSingleKeys: true });
   });
 });
 

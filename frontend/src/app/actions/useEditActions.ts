@@ -69,6 +69,7 @@ export function useEditActions(): Action[] {
         id: "delete",
         label: "Delete",
         keys: ["backspace", "delete"],
+        scope: "canvas",
         section: "Edit",
         isEnabled: () => canEdit() && (hasNodes() || useSelection.getState().edges.length > 0),
         run: () => {

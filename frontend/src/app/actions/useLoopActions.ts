@@ -27,6 +27,7 @@ export function useLoopActions(): Action[] {
         id: "save",
         label: "Save now",
         keys: ["mod+s"],
+        scope: "always" as const,
         section: "Loop",
         run: () => void sync?.flush(),
       },

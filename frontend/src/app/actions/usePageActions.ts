@@ -7,11 +7,12 @@ import { useDialogs } from "@/session/dialogs";
 export function usePageActions(): Action[] {
   const [, navigate] = useLocation();
   return useMemo(
-    () => [
+    (): Action[] => [
       {
         id: "commands",
         label: "All commands",
         keys: ["mod+k"],
+        scope: "always",
         section: "Help",
         run: () => useDialogs.getState().show("commands"),
       },
