@@ -238,7 +238,9 @@ CODES: dict[str, str] = {
     "data.unknown_format": "It cannot be told how a file is written.",
     "data.unreadable": "A file cannot be read in its format.",
     "data.empty": "A source has no rows.",
-    "data.missing_column": "A mapped column is not in the source.",
+    "data.missing_column": "A mapped column is not in the source, or not in every row of it.",
+    "data.partial_column": "A column that every row should have is missing in some.",
+    "data.unseen_column": "No row of a large file has a column, as far as it was looked at.",
     # Learning.
     "learning.no_algorithm": "A teaching port is connected, but the node has no algorithm for it.",
     "learning.algorithm_unused": "An algorithm stands at a port to which nothing is connected.",

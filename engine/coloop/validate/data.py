@@ -11,7 +11,7 @@ from coloop.spec.data import FileSource, InlineSource
 from coloop.spec.nodes import DatasetNode, RewardNode, ToolNode
 from coloop.spec.reward import PythonSource
 from coloop.validate.facts import Facts, found
-from coloop.validate.sources import format_of, glance_at, is_inside
+from coloop.validate.sources import Glance, format_of, glance_at, glance_at_rows, is_inside
 
 
 def sources_have_rows(facts: Facts) -> Iterator[Diagnostic]:
@@ -30,10 +30,21 @@ def sources_have_the_mapped_columns(facts: Facts) -> Iterator[Diagnostic]:
     for name, node in facts.nodes.items():
         if not isinstance(node, DatasetNode):
             continue
-        there = _columns_there(facts, node)
-        if there is None:
+        seen = _look_at(facts, node)
+        if seen is None or seen.columns is None:
             continue
+        there = seen.columns
         for column, own in node.columns.items():
+            if (lack := seen.lacking.get(own)) is not None:
+                first = "" if lack.line is None else f", the first in line {lack.line}"
+                yield found(
+                    "data.missing_column",
+                    f"{lack.rows:,} of {seen.rows:,} rows have no column `{own}` for `{column}`"
+                    f"{first}",
+                    hint="a mapped column must be in every row",
+                    node=name,
+                    field=f"columns.{column}",
+                )
             if own in there:
                 continue
             path = f"nodes.{name}.columns.{column}"
@@ -137,12 +148,12 @@ def _check_file(
         )
 
 
-def _columns_there(facts: Facts, node: DatasetNode) -> frozenset[str] | None:
+def _look_at(facts: Facts, node: DatasetNode) -> Glance | None:
     source = node.source
     if isinstance(source, InlineSource):
-        return frozenset(key for row in source.rows for key in row) if source.rows else None
+        return glance_at_rows(source.rows)
     if isinstance(source, FileSource) and facts.root is not None and format_of(source) is not None:
-        return glance_at(source, facts.root, is_confined=facts.is_confined).columns
+        return glance_at(source, facts.root, is_confined=facts.is_confined)
     return None
 
 

@@ -30,13 +30,13 @@ from coloop.spec.groups import WeightsGroup, training_of, weights_groups
 from coloop.spec.lineage import Lineage, compute_lineage
 from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.lineage.walk import Walk
-from coloop.spec.nodes import ActorNode, Node, VerifierNode, model_of
+from coloop.spec.nodes import ActorNode, DatasetNode, Node, VerifierNode, model_of
 from coloop.spec.ports import PORTS
 from coloop.spec.rollout import Rollout
 from coloop.spec.schedule import Phase, PhaseActions, PhaseGroup
 from coloop.spec.training import Training
 from coloop.validate.machine import hardware_of
-from coloop.validate.sources import columns_of_sources
+from coloop.validate.sources import Glance, glances
 
 Port = tuple[str, str]
 """A node and one of its ports."""
@@ -69,19 +69,39 @@ class Facts:
     """Everything that rules read; see the module."""
 
     def __init__(
-        self, spec: LoopSpec, root: Path | None = None, *, is_confined: bool = False
+        self,
+        spec: LoopSpec,
+        root: Path | None = None,
+        *,
+        is_confined: bool = False,
+        known_columns: Mapping[str, frozenset[str]] | None = None,
     ) -> None:
+        """
+        Args:
+            known_columns: by dataset node, the columns that its source is taken to have; else
+                those of files that were seen whole.
+        """
         self.spec = spec
         self.root = root
         self.is_confined = is_confined
         self.nodes: Mapping[str, Node] = spec.nodes
         self.numbers: Mapping[int, int] = {id(edge): i for i, edge in enumerate(spec.edges)}
-        self.known_columns = columns_of_sources(spec, root, is_confined=is_confined)
+        self.glances: Mapping[str, Glance] = glances(spec, root, is_confined=is_confined)
+        self.known_columns = known_columns or {
+            name: self.columns_of(name) for name, seen in self.glances.items() if seen.is_whole
+        }
         self.lineage: Lineage
         self.lineage, self.lineage_findings = compute_lineage(spec, self.known_columns)
         self.walk: Walk = self.lineage.walk
         self._reads: dict[Port, frozenset[str]] = {}
         self._trainings: dict[str, Training] = {}
+
+    def columns_of(self, dataset: str, *, everywhere: bool = False) -> frozenset[str]:
+        """Columns of a source that was looked into, mapped names included: those of some row, or
+        of every row."""
+        seen, node = self.glances[dataset], self.nodes[dataset]
+        mapped = frozenset(node.columns) if isinstance(node, DatasetNode) else frozenset()
+        return mapped | (seen.common if everywhere else seen.columns or frozenset())
 
     # ---- edges
 

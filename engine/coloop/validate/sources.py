@@ -1,27 +1,44 @@
-"""A look into the files that datasets name: are they there, what columns do they have.
+"""A look into the files that datasets name: are they there, what columns do their rows have.
 
-Only the start of a file is read. Paths count from the folder that the caller gives, and may be
-made to stay in it. What was seen is kept until the file changes, because a loop is checked at
-every edit. Parquet is not opened here: its reader is no part of the light line.
+A csv has a header and a parquet file a schema. A jsonl file is read whole up to `WHOLE_BYTES`; of
+a larger one the start and stretches all over it are read, and the glance says so. Paths count from
+the folder that the caller gives, and may be made to stay in it. What was seen is kept until the
+file changes, because a loop is checked at every edit.
 
 Invariant: nothing here raises; what cannot be read is told in `Glance.problem`.
 """
 
 import csv
+import importlib
 import io
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from codecs import BOM_UTF8
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import count, islice
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from coloop.spec.data import FileSource
 from coloop.spec.graph import LoopSpec
 from coloop.spec.nodes import DatasetNode
 
 READ_BYTES: Final = 65_536
+"""What is read of a csv: its header and the next line."""
+WHOLE_BYTES: Final = 64 * 2**20
+"""Files of rows up to this size are read whole, as a run does before it starts."""
+STRETCHES: Final = 64
+STRETCH_BYTES: Final = 64 * 1024
+"""A larger one is looked at in this many places, so much in each."""
+ROWS_AT_ONCE: Final = 500
+MOST_COLUMNS: Final = 10_000
+"""Of a file whose rows name more, nothing is said."""
+
+_Row = tuple[Mapping[str, object], int | None]
+"""A row and its line; None where the lines before it were not read."""
+
 FORMATS: Final[Mapping[str, str]] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
@@ -30,20 +47,38 @@ FORMATS: Final[Mapping[str, str]] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """Rows without a column."""
+
+    rows: int
+    line: int | None
+    """Where the first of them stands, counted from 1; None where the lines before are not read."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Glance:
-    """What the start of a file shows."""
+    """What a look into a file shows."""
 
     columns: frozenset[str] | None = None
-    """Columns of its first rows, or `None` where they are not known."""
+    """Columns that some row has, or `None` where they are not known."""
+    lacking: Mapping[str, Lack] = field(default_factory=dict)
+    """Of columns that only some rows have: what lacks them."""
+    rows: int = 0
+    """Rows that were looked at; 0 where the format itself names the columns."""
     is_whole: bool = False
-    """Whether every row was seen, or the format has a header."""
+    """Whether every row was looked at, or the format names the columns."""
     is_outside: bool = False
     """Whether the path leads out of the folder, where that is not allowed."""
     is_missing: bool = False
     is_empty: bool = False
     problem: str | None = None
     """Why nothing could be read."""
+
+    @property
+    def common(self) -> frozenset[str]:
+        """Columns that every row has."""
+        return (self.columns or frozenset()) - self.lacking.keys()
 
 
 def format_of(source: FileSource) -> str | None:
@@ -75,18 +110,22 @@ def glance_at(source: FileSource, root: Path, *, is_confined: bool = False) -> G
     return _read(path, format_of(source) or "", facts.st_mtime_ns, facts.st_size)
 
 
-def columns_of_sources(
-    spec: LoopSpec, root: Path | None, *, is_confined: bool = False
-) -> dict[str, frozenset[str]]:
-    """By dataset node: all columns of its file, where they can be known, mapped names included."""
+def glance_at_rows(rows: Iterable[Mapping[str, object]]) -> Glance:
+    """The same of rows that the loop itself holds; their line is their number."""
+    numbered: list[_Row] = list(zip(rows, count(1), strict=False))
+    return _glance_at_rows([numbered], is_whole=True)
+
+
+def glances(spec: LoopSpec, root: Path | None, *, is_confined: bool = False) -> dict[str, Glance]:
+    """By dataset node: what its file shows, where its columns can be seen."""
     if root is None:
         return {}
-    found: dict[str, frozenset[str]] = {}
+    found: dict[str, Glance] = {}
     for name, node in spec.nodes.items():
         if isinstance(node, DatasetNode) and isinstance(node.source, FileSource):
             glance = glance_at(node.source, root, is_confined=is_confined)
-            if glance.columns is not None and glance.is_whole:
-                found[name] = glance.columns | node.columns.keys()
+            if glance.columns is not None:
+                found[name] = glance
     return found
 
 
@@ -94,31 +133,121 @@ def columns_of_sources(
 def _read(path: Path, form: str, changed: int, size: int) -> Glance:
     del changed
     try:
-        with path.open("rb") as file:
-            start = file.read(READ_BYTES)
-        if form == "csv":
-            return _glance_at_csv(start)
-        if form == "jsonl":
-            return _glance_at_jsonl(start, is_whole=size <= READ_BYTES)
-    except (OSError, UnicodeDecodeError, ValueError, csv.Error) as error:
+        match form:
+            case "csv":
+                return _glance_at_csv(path)
+            case "jsonl":
+                return _glance_at_jsonl(path, size)
+            case "parquet":
+                return _glance_at_parquet(path)
+    except (OSError, UnicodeDecodeError, ValueError, RecursionError, csv.Error) as error:
         return Glance(problem=str(error))
     return Glance()
 
 
-def _glance_at_csv(start: bytes) -> Glance:
-    text = start.decode("utf-8-sig", errors="replace")
+def _glance_at_csv(path: Path) -> Glance:
+    with path.open("rb") as file:
+        text = file.read(READ_BYTES).decode("utf-8-sig", errors="replace")
     rows = csv.reader(io.StringIO(text))
     header = next(rows, [])
     if not header:
         return Glance(is_empty=True)
-    return Glance(columns=frozenset(header), is_whole=True, is_empty=next(rows, None) is None)
+    twice = next((name for name in header if header.count(name) > 1), None)
+    if not all(header) or twice is not None:
+        what = "a column without a name" if twice in (None, "") else f"the column `{twice}` twice"
+        raise ValueError(f"its header has {what}")
+    is_empty = next(rows, None) is None
+    return Glance(columns=frozenset(header), is_whole=True, is_empty=is_empty)
 
 
-def _glance_at_jsonl(start: bytes, *, is_whole: bool) -> Glance:
-    lines = start.decode("utf-8-sig", errors="replace").splitlines()
-    complete = lines if is_whole else lines[:-1]
-    rows = [json.loads(line) for line in complete if line.strip()]
-    if not rows:
-        return Glance(is_empty=is_whole)
-    keys = frozenset(key for row in rows if isinstance(row, dict) for key in row)
-    return Glance(columns=keys, is_whole=is_whole)
+def _glance_at_parquet(path: Path) -> Glance:
+    """Its schema; where the reader of parquet is not installed, nothing is known."""
+    try:
+        parquet = importlib.import_module("pyarrow.parquet")
+    except ImportError:
+        return Glance()
+    file = parquet.ParquetFile(path)
+    return Glance(
+        columns=frozenset(file.schema_arrow.names),
+        is_whole=True,
+        is_empty=file.metadata.num_rows == 0,
+    )
+
+
+def _glance_at_jsonl(path: Path, size: int) -> Glance:
+    is_whole = size <= WHOLE_BYTES
+    with path.open("rb") as file:
+        if is_whole:
+            return _glance_at_rows(_rows_of(_lines(file, 0, size)), is_whole=True)
+        step = (size - STRETCH_BYTES) // (STRETCHES - 1)
+        parts = (_lines(file, step * index, STRETCH_BYTES) for index in range(STRETCHES))
+        return _glance_at_rows((some for part in parts for some in _rows_of(part)), is_whole=False)
+
+
+def _lines(file: BinaryIO, start: int, length: int) -> Iterator[tuple[bytes, int | None]]:
+    """Whole lines that begin in a stretch of a file, with their numbers where they are known."""
+    file.seek(start)
+    if start:
+        file.readline()
+    number = 0
+    while file.tell() < start + length and (line := file.readline()):
+        number += 1
+        text = line.removeprefix(BOM_UTF8) if start == 0 and number == 1 else line
+        if text.strip():
+            yield text, None if start else number
+
+
+def _rows_of(lines: Iterator[tuple[bytes, int | None]]) -> Iterator[list[_Row]]:
+    """The rows of lines; many are read as one list, which is several times as fast."""
+    while some := list(islice(lines, ROWS_AT_ONCE)):
+        try:
+            rows = json.loads(b"[" + b",".join(line for line, _ in some) + b"]")
+        except ValueError:
+            rows = []
+        if len(rows) != len(some) or not all(isinstance(row, dict) for row in rows):
+            rows = [_read_row(line, number) for line, number in some]
+        yield [(row, number) for row, (_, number) in zip(rows, some, strict=True)]
+
+
+def _read_row(line: bytes, number: int | None) -> dict[str, object]:
+    where = "a line" if number is None else f"line {number}"
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise ValueError(f"{where} is not JSON: {error}") from None
+    if not isinstance(row, dict):
+        raise ValueError(f"{where} is no object with columns")
+    return row
+
+
+def _glance_at_rows(parts: Iterable[list[_Row]], *, is_whole: bool) -> Glance:
+    """Counts columns part by part, rows with the same ones at once."""
+    total, first_line = 0, None
+    having: dict[str, int] = {}
+    first_without: dict[str, int | None] = {}
+    for part in parts:
+        shapes: dict[frozenset[str], list[int | None]] = {}
+        for row, line in part:
+            shapes.setdefault(frozenset(row), []).append(line)
+        for columns, lines in shapes.items():
+            if total == 0:
+                first_line = lines[0]
+            for column in columns - having.keys():
+                having[column] = 0
+                if total:
+                    first_without[column] = first_line
+            for column in having.keys() - columns:
+                first_without.setdefault(column, lines[0])
+            for column in columns:
+                having[column] += len(lines)
+            total += len(lines)
+        if len(having) > MOST_COLUMNS:
+            return Glance()
+    lacking = {name: Lack(total - having[name], line) for name, line in first_without.items()}
+    return Glance(
+        columns=frozenset(having) if total else None,
+        lacking=lacking,
+        rows=total,
+        is_whole=is_whole,
+        is_empty=is_whole and not total,
+    )

@@ -1,11 +1,16 @@
 """Files that a loop names are looked at under its folder, and nowhere without one."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from coloop.diagnostics import Diagnostic, Report
+from coloop.spec.data import FileSource
+from coloop.validate import sources
 
 Finding = Callable[..., Diagnostic]
 
@@ -146,3 +151,156 @@ def test_a_link_does_not_lead_out_of_a_confined_check(finding: Finding, tmp_path
     found = finding("grpo", *_from_file("rows.csv"), root=tmp_path / "loops", is_confined=True)
 
     assert found.code == "data.outside"
+
+
+ROW = {"prompt": "1+1=", "target": "2"}
+
+
+def _write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+@pytest.mark.parametrize("count", [100, 4_000])
+def test_columns_of_a_file_are_known_whatever_its_size(
+    finding: Finding, tmp_path: Path, count: int
+) -> None:
+    _write_rows(tmp_path / "rows.jsonl", [ROW] * count)
+
+    found = finding("grpo", *_from_file("rows.jsonl"), root=tmp_path)
+
+    assert (found.code, found.severity) == ("structure.unknown_column", "error")
+    assert found.message == "nothing gives the name `answer`"
+
+
+def test_columns_of_a_parquet_file_are_those_of_its_schema(
+    finding: Finding, tmp_path: Path
+) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="parquet wants the engine's packages")
+    arrow = pytest.importorskip("pyarrow")
+    parquet.write_table(arrow.Table.from_pylist([ROW] * 10), tmp_path / "rows.parquet")
+
+    found = finding("grpo", *_from_file("rows.parquet"), root=tmp_path)
+
+    assert (found.code, found.severity) == ("structure.unknown_column", "error")
+
+
+def test_a_parquet_file_that_is_none_is_unreadable(finding: Finding, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow.parquet", reason="parquet wants the engine's packages")
+    (tmp_path / "rows.parquet").write_text("no parquet at all")
+
+    assert finding("grpo", *_from_file("rows.parquet"), root=tmp_path).code == "data.unreadable"
+
+
+def test_a_column_that_some_rows_lack_is_told_with_the_first_line(
+    finding: Finding, tmp_path: Path
+) -> None:
+    rows: list[dict[str, Any]] = [{**ROW, "answer": "2"}] * 4_000
+    _write_rows(tmp_path / "rows.jsonl", [*rows[:2_500], ROW, *rows[2_501:]])
+
+    found = finding("grpo", *_from_file("rows.jsonl"), root=tmp_path)
+
+    assert (found.code, found.severity) == ("data.partial_column", "warning")
+    assert found.message.startswith(
+        "`answer` is missing in 1 of 4,000 rows of `problems`, the first in line 2501"
+    )
+
+
+def test_a_column_that_only_late_rows_have_is_missing_in_the_first(
+    finding: Finding, tmp_path: Path
+) -> None:
+    _write_rows(tmp_path / "rows.jsonl", [*[ROW] * 600, {**ROW, "answer": "2"}])
+
+    found = finding("grpo", *_from_file("rows.jsonl"), root=tmp_path)
+
+    assert found.message.startswith("`answer` is missing in 600 of 601 rows")
+    assert "line 1:" in found.message
+
+
+def test_a_mapped_column_must_be_in_every_row(finding: Finding, tmp_path: Path) -> None:
+    rows = [{**ROW, "gold": "2"}] * 3
+    _write_rows(tmp_path / "rows.jsonl", [*rows, ROW])
+    mapping = ("set", "nodes.problems.columns", {"answer": "gold"})
+
+    found = finding("grpo", *_from_file("rows.jsonl"), mapping, root=tmp_path)
+
+    assert (found.code, found.severity) == ("data.missing_column", "error")
+    assert found.message == ("1 of 4 rows have no column `gold` for `answer`, the first in line 4")
+
+
+@pytest.fixture
+def small_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files from 4 KB on are looked at in 8 places of 256 bytes."""
+    monkeypatch.setattr(sources, "WHOLE_BYTES", 4096)
+    monkeypatch.setattr(sources, "STRETCHES", 8)
+    monkeypatch.setattr(sources, "STRETCH_BYTES", 256)
+
+
+@pytest.mark.usefixtures("small_looks")
+def test_a_large_file_is_looked_at_here_and_there_and_the_finding_says_so(
+    finding: Finding, tmp_path: Path
+) -> None:
+    _write_rows(tmp_path / "rows.jsonl", [ROW] * 4_000)
+
+    found = finding("grpo", *_from_file("rows.jsonl"), root=tmp_path)
+
+    assert (found.code, found.severity) == ("data.unseen_column", "warning")
+    assert re.fullmatch(
+        r"nothing gives the name `answer` in \d\d rows of `problems`", found.message
+    )
+
+
+@pytest.mark.usefixtures("small_looks")
+def test_a_large_file_with_the_column_has_no_finding(
+    check: Callable[..., Report], tmp_path: Path
+) -> None:
+    _write_rows(tmp_path / "rows.jsonl", [{**ROW, "answer": "2"}] * 4_000)
+
+    assert check("grpo", *_from_file("rows.jsonl"), root=tmp_path).diagnostics == ()
+
+
+@pytest.mark.usefixtures("small_looks")
+def test_of_a_large_file_little_is_read_and_that_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "rows.jsonl"
+    _write_rows(path, [ROW] * 200_000)
+    read: list[int] = []
+    loads = sources.json.loads
+    monkeypatch.setattr(sources.json, "loads", lambda text: read.append(len(text)) or loads(text))
+    source = FileSource(type="file", path="rows.jsonl")
+
+    for _ in range(3):
+        glance = sources.glance_at(source, tmp_path)
+
+    assert glance.columns == {"prompt", "target"}
+    assert not glance.is_whole
+    assert sum(read) < 8 * 512 < path.stat().st_size / 100
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ('{"prompt": "1+1=", "answer": }', "line 1001 is not JSON"),
+        ('["1+1=", "2"]', "line 1001 is no object with columns"),
+        ('{"prompt": 1}, {"prompt": 2}', "line 1001 is not JSON"),
+    ],
+)
+def test_a_line_that_is_no_row_is_named(
+    finding: Finding, tmp_path: Path, line: str, problem: str
+) -> None:
+    row = json.dumps({**ROW, "answer": "2"})
+    (tmp_path / "rows.jsonl").write_text("\n".join([*[row] * 1000, line, *[row] * 10]))
+
+    found = finding("grpo", *_from_file("rows.jsonl"), root=tmp_path)
+
+    assert found.code == "data.unreadable"
+    assert problem in found.message
+
+
+def test_a_header_that_names_a_column_twice_is_unreadable(finding: Finding, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("prompt,answer,answer\n1+1=,2,2\n")
+
+    found = finding("grpo", *_from_file("rows.csv"), root=tmp_path)
+
+    assert found.code == "data.unreadable"
+    assert "the column `answer` twice" in found.message
