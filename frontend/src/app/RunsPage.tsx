@@ -5,6 +5,7 @@ import { Link } from "wouter";
 import { fetchRuns } from "@/api/routes";
 import { RunRow } from "@/features/runs/RunRow";
 import { isFinal } from "@/live/reducer";
+import { useServerCatalog } from "@/session/useServerCatalog";
 import { CONTROL } from "@/ui/control";
 import { Empty, Failed, Loading } from "@/ui/States";
 import { PageShell } from "./PageShell";
@@ -14,6 +15,7 @@ const REFRESH = 2000;
 /** Every run there is, newest first. */
 export function RunsPage() {
   const [filter, setFilter] = useState("");
+  const catalog = useServerCatalog();
   const runs = useQuery({
     queryKey: ["runs"],
     queryFn: fetchRuns,
@@ -76,7 +78,7 @@ export function RunsPage() {
             </thead>
             <tbody>
               {shown.map((run) => (
-                <RunRow key={run.id} run={run} />
+                <RunRow key={run.id} run={run} catalog={catalog.data ?? null} />
               ))}
             </tbody>
           </table>

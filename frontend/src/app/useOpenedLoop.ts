@@ -13,6 +13,7 @@ import type { PlaceNodes } from "@/document/sync/Reader";
 import { EMPTY_DOCUMENT } from "@/document/types";
 import { usePreferences } from "@/session/preferences";
 import { useSelection } from "@/session/selection";
+import { useServerCatalog } from "@/session/useServerCatalog";
 
 interface OpenedLoop {
   open: OpenLoop | null;
@@ -21,11 +22,7 @@ interface OpenedLoop {
 }
 
 export function useOpenedLoop(id: string): OpenedLoop {
-  const catalog = useQuery({
-    queryKey: ["catalog"],
-    queryFn: routes.fetchCatalog,
-    staleTime: Number.POSITIVE_INFINITY,
-  });
+  const catalog = useServerCatalog();
   // Read once: from then on the document is the truth, not the cache.
   const loaded = useQuery({
     queryKey: ["open", id],

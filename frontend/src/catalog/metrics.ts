@@ -2,28 +2,18 @@
 import type { Catalog, MetricInfo } from "@/api/types";
 import { formatName } from "@/lib/format";
 
-const FIRST = [
-  "reward/mean",
-  "accuracy",
-  "score",
-  "loss",
-  "kl",
-  "entropy",
-  "rollout/length",
-  "mismatch_kl",
-  "clip_fraction",
-  "grad_norm",
-  "reward/std",
-  "lr",
-];
-
 /** Metrics that are shown without asking; the rest is one press away. */
 export const SHOWN_AT_FIRST = 8;
 
-export function orderMetrics(names: Iterable<string>): string[] {
+/** In the catalog's order; then those that stand for one number of samples, then by name. */
+export function orderMetrics(
+  catalog: Pick<Catalog, "chart_order"> | null,
+  names: Iterable<string>,
+): string[] {
+  const first = catalog?.chart_order ?? [];
   const rank = (name: string) => {
-    const at = FIRST.indexOf(name.split("@")[0] ?? name);
-    return at < 0 ? FIRST.length + (name.includes("@") ? 0 : 1) : at;
+    const at = first.indexOf(name.split("@")[0] ?? name);
+    return at < 0 ? first.length + (name.includes("@") ? 0 : 1) : at;
   };
   return [...names].toSorted((a, b) => rank(a) - rank(b) || a.localeCompare(b));
 }

@@ -2,6 +2,7 @@
 import { createContext, type ReactNode, useContext } from "react";
 import { useStore } from "zustand";
 import type { Catalog } from "@/api/types";
+import { nodeColors } from "@/lib/colors";
 import type { DocumentState, DocumentStore } from "./store";
 import type { LoopSync } from "./sync/LoopSync";
 import type { SyncState, SyncStore } from "./sync/state";
@@ -34,6 +35,23 @@ export function useCatalog(): Catalog {
 
 export function useDocument<T>(selector: (state: DocumentState) => T): T {
   return useStore(useOpenLoop().store, selector);
+}
+
+/** The colour of every node, the same in the graph, the charts, the timeline and the memory. */
+export function useNodeColors(): Readonly<Record<string, string>> {
+  const { catalog, store } = useOpenLoop();
+  return nodeColors(
+    catalog,
+    useStore(store, (state) => state.document.nodes),
+  );
+}
+
+export function useNodeColor(node: string): string {
+  const { catalog, store } = useOpenLoop();
+  return useStore(
+    store,
+    (state) => nodeColors(catalog, state.document.nodes)[node] ?? "var(--muted)",
+  );
 }
 
 export function useSync<T>(selector: (state: SyncState) => T): T {

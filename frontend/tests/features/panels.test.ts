@@ -132,7 +132,7 @@ describe("charts", () => {
   });
 
   it("what one looks at first comes first", () => {
-    expect(orderMetrics(["grad_norm", "zzz", "loss", "reward/mean"])).toEqual([
+    expect(orderMetrics(catalog, ["grad_norm", "zzz", "loss", "reward/mean"])).toEqual([
       "reward/mean",
       "loss",
       "grad_norm",

@@ -1,7 +1,7 @@
 import { MiniMap, ReactFlow, SelectionMode, useReactFlow } from "@xyflow/react";
 import { useEffect, useRef } from "react";
-import { useOpenLoop } from "@/document/context";
-import { GRID, kindOf, NODE_WIDTH } from "@/document/geometry";
+import { useNodeColors, useOpenLoop } from "@/document/context";
+import { GRID, NODE_WIDTH } from "@/document/geometry";
 import { useAddSearch } from "@/session/addSearch";
 import { usePreferences } from "@/session/preferences";
 import { useSelection } from "@/session/selection";
@@ -28,6 +28,7 @@ export function Canvas() {
   const { catalog, store } = useOpenLoop();
   const { nodes, onNodesChange, onDragStop } = useFlowNodes();
   const { edges, onEdgesChange } = useFlowEdges(nodes);
+  const colors = useNodeColors();
   const connecting = useConnect();
   const snaps = usePreferences((state) => state.snapsToGrid);
   const hasMinimap = usePreferences((state) => state.hasMinimap);
@@ -103,10 +104,7 @@ export function Canvas() {
             zoomable
             ariaLabel="Overview of the graph"
             maskColor="color-mix(in oklab, var(--canvas) 70%, transparent)"
-            nodeColor={(node) => {
-              const kind = kindOf(catalog, store.getState().document.nodes[node.id]?.kind);
-              return `var(--group-${kind?.group ?? ""}, var(--muted))`;
-            }}
+            nodeColor={(node) => colors[node.id] ?? "var(--muted)"}
           />
         ) : null}
       </ReactFlow>

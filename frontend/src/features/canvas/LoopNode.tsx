@@ -1,6 +1,6 @@
 import type { NodeProps } from "@xyflow/react";
 import { memo } from "react";
-import { useDocument, useOpenLoop } from "@/document/context";
+import { useDocument, useNodeColor, useOpenLoop } from "@/document/context";
 import { kindOf, rateLines } from "@/document/geometry";
 import { formatName } from "@/lib/format";
 import { useNodeActivity } from "@/live/hooks";
@@ -14,11 +14,11 @@ import { summarise } from "./summary";
 export const LoopNode = memo(function LoopNode({ id, selected }: NodeProps) {
   const { catalog, runId } = useOpenLoop();
   const data = useDocument((state) => state.document.nodes[id]);
+  const color = useNodeColor(id);
   const activity = useNodeActivity(id);
   if (!data) return null;
   const kind = kindOf(catalog, data.kind);
   const summary = summarise(data);
-  const group = kind?.group ?? "unknown";
 
   return (
     <article
@@ -26,7 +26,7 @@ export const LoopNode = memo(function LoopNode({ id, selected }: NodeProps) {
       data-selected={selected || undefined}
       data-activity={activity}
       data-unknown={kind === undefined || undefined}
-      style={{ "--node-color": `var(--group-${group}, var(--muted))` } as React.CSSProperties}
+      style={{ "--node-color": color } as React.CSSProperties}
       aria-label={`${id}, ${kind?.title ?? data.kind}`}
     >
       <header className="loop-node-header" title={kind?.help}>

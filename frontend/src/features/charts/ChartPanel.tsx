@@ -1,6 +1,5 @@
 import { useEffect, useRef, useState } from "react";
 import type { MetricInfo } from "@/api/types";
-import { nodeColor } from "@/lib/colors";
 import { formatMetric } from "@/lib/format";
 import type { LiveRun } from "@/live/LiveRun";
 import { useResolvedTheme } from "@/session/theme";
@@ -17,7 +16,8 @@ interface ChartPanelProps {
   /** Nodes that report it, each with its own curve. */
   nodes: readonly string[];
   /** Nodes in the order that gives them their colours. */
-  allNodes: readonly string[];
+  /** Of every node of the loop. */
+  colors: Readonly<Record<string, string>>;
   info: MetricInfo;
   smoothing: number;
 }
@@ -30,7 +30,7 @@ interface Reading {
 const HEIGHT = 168;
 
 /** One metric: a curve for each node, values at the cursor or the latest ones. Draws only while on screen. */
-export function ChartPanel({ live, metric, nodes, allNodes, info, smoothing }: ChartPanelProps) {
+export function ChartPanel({ live, metric, nodes, colors, info, smoothing }: ChartPanelProps) {
   const host = useRef<HTMLDivElement>(null);
   const zoom = useRef<Zoom | null>(null);
   const isOnScreen = useOnScreen(host);
@@ -46,7 +46,7 @@ export function ChartPanel({ live, metric, nodes, allNodes, info, smoothing }: C
     const made = createPlot(element, {
       width: element.clientWidth,
       height: HEIGHT,
-      colors: nodes.map((node) => nodeColor(allNodes, node)),
+      colors: nodes.map((node) => colors[node] ?? "var(--muted)"),
       zoom: zoom.current,
       onCursor: (values, step) => setCursor(values ? { values, step } : null),
     });
@@ -107,7 +107,7 @@ export function ChartPanel({ live, metric, nodes, allNodes, info, smoothing }: C
           <li key={node} className="tabular flex items-center gap-1 text-2xs">
             <span
               className="h-0.5 w-3 rounded-full"
-              style={{ background: nodeColor(allNodes, node) }}
+              style={{ background: colors[node] ?? "var(--muted)" }}
             />
             <span className="max-w-24 truncate text-muted" title={node}>
               {node}

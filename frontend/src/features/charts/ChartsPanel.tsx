@@ -1,7 +1,7 @@
 import { ChartLine } from "lucide-react";
 import { useState } from "react";
 import { metricInfo, orderMetrics, SHOWN_AT_FIRST } from "@/catalog/metrics";
-import { useCatalog, useDocument } from "@/document/context";
+import { useCatalog, useNodeColors } from "@/document/context";
 import { useLive, useLiveRun } from "@/live/hooks";
 import { usePreferences } from "@/session/preferences";
 import { Button } from "@/ui/Button";
@@ -15,7 +15,7 @@ export function ChartsPanel() {
   const catalog = useCatalog();
   const smoothing = usePreferences((state) => state.smoothing);
   const set = usePreferences((state) => state.set);
-  const loopNodes = useDocument((state) => state.document.nodes);
+  const colors = useNodeColors();
   const [filter, setFilter] = useState("");
   const [showsAll, setShowsAll] = useState(false);
   // Changes only when a metric or a node is heard of for the first time.
@@ -43,8 +43,7 @@ export function ChartsPanel() {
       return [part.slice(0, at), part.slice(at + 1).split(",")] as const;
     }),
   );
-  const allNodes = Object.keys(loopNodes);
-  const names = orderMetrics(nodesOf.keys());
+  const names = orderMetrics(catalog, nodesOf.keys());
   const found = names.filter((name) =>
     `${name} ${metricInfo(catalog, name).title}`.toLowerCase().includes(filter.toLowerCase()),
   );
@@ -92,7 +91,7 @@ export function ChartsPanel() {
             live={live}
             metric={name}
             nodes={nodesOf.get(name) ?? []}
-            allNodes={allNodes}
+            colors={colors}
             info={metricInfo(catalog, name)}
             smoothing={smoothing}
           />

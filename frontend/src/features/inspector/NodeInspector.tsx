@@ -1,7 +1,7 @@
 import { Copy, Trash2 } from "lucide-react";
 import { readSchema } from "@/catalog/schema";
 import { removeItems } from "@/document/commands/removeItems";
-import { useDocument, useOpenLoop, useSync } from "@/document/context";
+import { useDocument, useNodeColor, useOpenLoop, useSync } from "@/document/context";
 import { indexProblems } from "@/document/problems";
 import { showKeys } from "@/session/actions";
 import { useSelection } from "@/session/selection";
@@ -29,6 +29,7 @@ export function NodeInspector({ id }: { id: string }) {
     (state) => indexProblems(state.check?.report.diagnostics).byNode.get(id) ?? NONE,
   );
   const form = useNodeForm(id);
+  const color = useNodeColor(id);
   const { duplicate } = useClipboard();
   if (!data) return null;
   const kind = catalog.kinds[data.kind];
@@ -42,7 +43,7 @@ export function NodeInspector({ id }: { id: string }) {
             className="loop-node-icon"
             style={
               {
-                "--node-color": `var(--group-${kind?.group ?? ""}, var(--muted))`,
+                "--node-color": color,
               } as React.CSSProperties
             }
           >

@@ -1,4 +1,5 @@
 import type { GpuEstimate, MemoryPart } from "@/api/types";
+import { partColor } from "@/lib/colors";
 import { partsIn } from "@/lib/estimate";
 import { formatBytes, formatName, formatShare } from "@/lib/format";
 import { classes } from "@/ui/classes";
@@ -6,12 +7,11 @@ import { classes } from "@/ui/classes";
 interface MemoryBarProps {
   gpu: GpuEstimate;
   stage: string | null;
-  colorOf: (part: string) => string;
   height: number;
 }
 
 /** One GPU as a bar: its parts side by side against its capacity, with the usable limit marked. */
-export function MemoryBar({ gpu, stage, colorOf, height }: MemoryBarProps) {
+export function MemoryBar({ gpu, stage, height }: MemoryBarProps) {
   const parts = partsIn(gpu, stage);
   const used = parts.reduce((sum, part) => sum + part.bytes, 0);
   const whole = Math.max(gpu.capacity_bytes, used, 1);
@@ -33,7 +33,7 @@ export function MemoryBar({ gpu, stage, colorOf, height }: MemoryBarProps) {
             key={`${part.node} ${part.part}`}
             title={partTitle(part, used)}
             className="h-full border-surface border-r last:border-r-0"
-            style={{ width: `${(part.bytes / whole) * 100}%`, background: colorOf(part.part) }}
+            style={{ width: `${(part.bytes / whole) * 100}%`, background: partColor(part.part) }}
           />
         ))}
       </div>

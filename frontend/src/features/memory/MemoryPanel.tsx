@@ -2,6 +2,7 @@ import { TriangleAlert } from "lucide-react";
 import { useState } from "react";
 import type { Estimate } from "@/api/types";
 import { useSync } from "@/document/context";
+import { partColor } from "@/lib/colors";
 import { bytesIn, type GpuGroup, groupGpus, groupName, partNames, stagesOf } from "@/lib/estimate";
 import { formatBytes, formatName } from "@/lib/format";
 import { classes } from "@/ui/classes";
@@ -26,7 +27,6 @@ export function MemoryPanel() {
 
 function Costs({ estimate }: { estimate: Estimate }) {
   const names = partNames(estimate);
-  const colorOf = (part: string) => `var(--series-${(names.indexOf(part) % 8) + 1})`;
   const groups = groupGpus(estimate);
   return (
     <div className="flex h-full min-h-0 flex-col gap-4 overflow-y-auto p-4 lg:flex-row lg:overflow-hidden">
@@ -36,12 +36,12 @@ function Costs({ estimate }: { estimate: Estimate }) {
         className="flex min-w-0 flex-1 flex-col gap-3 lg:overflow-y-auto"
       >
         {groups.map((group) => (
-          <GpuRow key={group.key} group={group} colorOf={colorOf} />
+          <GpuRow key={group.key} group={group} />
         ))}
         <ul className="flex flex-wrap gap-x-4 gap-y-1">
           {names.map((part) => (
             <li key={part} className="flex items-center gap-1.5 text-muted text-xs">
-              <span className="size-2.5 rounded-[2px]" style={{ background: colorOf(part) }} />
+              <span className="size-2.5 rounded-[2px]" style={{ background: partColor(part) }} />
               {formatName(part)}
             </li>
           ))}
@@ -58,7 +58,7 @@ function Costs({ estimate }: { estimate: Estimate }) {
   );
 }
 
-function GpuRow({ group, colorOf }: { group: GpuGroup; colorOf: (part: string) => string }) {
+function GpuRow({ group }: { group: GpuGroup }) {
   const { gpu } = group;
   const [chosen, setChosen] = useState<string | null>(null);
   const stages = stagesOf(gpu);
@@ -83,7 +83,7 @@ function GpuRow({ group, colorOf }: { group: GpuGroup; colorOf: (part: string) =
           <span className="text-muted">of {formatBytes(gpu.usable_bytes)} usable</span>
         </span>
       </div>
-      <MemoryBar gpu={gpu} stage={shown} colorOf={colorOf} height={20} />
+      <MemoryBar gpu={gpu} stage={shown} height={20} />
       <div className="mt-1 flex flex-wrap gap-1">
         {stages.map((name) => (
           <button

@@ -1,7 +1,7 @@
 import { Flame, Gauge } from "lucide-react";
 import type { Estimate } from "@/api/types";
 import { useSync } from "@/document/context";
-import { type GpuGroup, groupGpus, groupName, partNames } from "@/lib/estimate";
+import { type GpuGroup, groupGpus, groupName } from "@/lib/estimate";
 import { formatBytes, formatSeconds } from "@/lib/format";
 import { usePreferences } from "@/session/preferences";
 import { Tooltip } from "@/ui/Tooltip";
@@ -50,13 +50,11 @@ export function StatusBar() {
 }
 
 function Bars({ estimate, onOpen }: { estimate: Estimate; onOpen: () => void }) {
-  const names = partNames(estimate);
-  const colorOf = (part: string) => `var(--series-${(names.indexOf(part) % 8) + 1})`;
   const groups = groupGpus(estimate);
   return (
     <>
       {groups.slice(0, SHOWN_GROUPS).map((group) => (
-        <Bar key={group.key} group={group} colorOf={colorOf} onOpen={onOpen} />
+        <Bar key={group.key} group={group} onOpen={onOpen} />
       ))}
       {groups.length > SHOWN_GROUPS ? (
         <button type="button" className="hover:underline" onClick={onOpen}>
@@ -67,15 +65,7 @@ function Bars({ estimate, onOpen }: { estimate: Estimate; onOpen: () => void }) 
   );
 }
 
-function Bar({
-  group,
-  colorOf,
-  onOpen,
-}: {
-  group: GpuGroup;
-  colorOf: (part: string) => string;
-  onOpen: () => void;
-}) {
+function Bar({ group, onOpen }: { group: GpuGroup; onOpen: () => void }) {
   const { gpu } = group;
   return (
     <Tooltip
@@ -89,7 +79,7 @@ function Bar({
       >
         <span className="whitespace-nowrap">{groupName(group)}</span>
         <span className="block w-28">
-          <MemoryBar gpu={gpu} stage={gpu.peak_stage} colorOf={colorOf} height={10} />
+          <MemoryBar gpu={gpu} stage={gpu.peak_stage} height={10} />
         </span>
         <span className={`tabular whitespace-nowrap ${gpu.fits ? "" : "font-medium text-error"}`}>
           {formatBytes(gpu.peak_bytes)} / {formatBytes(gpu.usable_bytes)}

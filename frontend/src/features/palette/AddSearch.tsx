@@ -3,6 +3,7 @@ import { useEffect, useMemo, useRef } from "react";
 import { useOpenLoop } from "@/document/context";
 import { portText } from "@/document/edges";
 import { fittingPort } from "@/document/fittingPort";
+import { kindColor } from "@/lib/colors";
 import { type AddRequest, useAddSearch } from "@/session/addSearch";
 import { useAddNode } from "@/session/useAddNode";
 import { Kbd } from "@/ui/Kbd";
@@ -99,7 +100,7 @@ export function AddSearch({ request }: { request: AddRequest }) {
                   }}
                   style={
                     {
-                      "--node-color": `var(--group-${kind.group}, var(--muted))`,
+                      "--node-color": kindColor(kind),
                     } as React.CSSProperties
                   }
                   className="flex h-8 cursor-default items-center gap-2 rounded-2 px-2 text-sm data-[selected=true]:bg-hover"

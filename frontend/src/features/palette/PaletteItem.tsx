@@ -1,4 +1,5 @@
 import type { KindInfo } from "@/api/types";
+import { kindColor } from "@/lib/colors";
 import { NODE_DRAG } from "@/session/useAddNode";
 import { classes } from "@/ui/classes";
 import { KindIcon } from "@/ui/KindIcon";
@@ -36,9 +37,7 @@ export function PaletteItem({ kind, isDisabled, isCompact = false, onAdd }: Pale
           event.dataTransfer.setData(NODE_DRAG, kind.kind);
           event.dataTransfer.effectAllowed = "copy";
         }}
-        style={
-          { "--node-color": `var(--group-${kind.group}, var(--muted))` } as React.CSSProperties
-        }
+        style={{ "--node-color": kindColor(kind) } as React.CSSProperties}
         aria-label={isCompact ? kind.title : undefined}
         className={classes(
           "flex h-8 w-full cursor-grab items-center gap-2 rounded-2 text-left text-sm hover:bg-hover active:cursor-grabbing disabled:cursor-not-allowed disabled:opacity-50",

@@ -1,14 +1,20 @@
 import { Link, useLocation } from "wouter";
-import type { RunSummary } from "@/api/types";
+import type { Catalog, RunSummary } from "@/api/types";
 import { orderMetrics } from "@/catalog/metrics";
 import { formatAgo, formatMetric, formatSeconds } from "@/lib/format";
 import { RunStateChip } from "./RunStateChip";
 
 const SHOWN_METRICS = 2;
 
-export function RunRow({ run }: { run: RunSummary }) {
+interface RunRowProps {
+  run: RunSummary;
+  /** Null until it is there: metrics then stand by name. */
+  catalog: Catalog | null;
+}
+
+export function RunRow({ run, catalog }: RunRowProps) {
   const [, navigate] = useLocation();
-  const metrics = latest(run);
+  const metrics = latest(run, catalog);
   const share = run.steps_total ? Math.min(1, (run.step ?? 0) / run.steps_total) : null;
   return (
     <tr
@@ -59,10 +65,10 @@ export function RunRow({ run }: { run: RunSummary }) {
 }
 
 /** The most telling metrics; a name is `node.metric`. */
-function latest(run: RunSummary): [string, number | null][] {
+function latest(run: RunSummary, catalog: Catalog | null): [string, number | null][] {
   const names = Object.keys(run.metrics ?? {});
   const metricOf = (name: string) => name.slice(name.indexOf(".") + 1);
-  const order = orderMetrics(new Set(names.map(metricOf)));
+  const order = orderMetrics(catalog, new Set(names.map(metricOf)));
   return names
     .toSorted((a, b) => order.indexOf(metricOf(a)) - order.indexOf(metricOf(b)))
     .slice(0, SHOWN_METRICS)

@@ -1,7 +1,7 @@
 /** Opens a run: its loop with what was changed since it started, its history, and its stream. */
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
-import { check, fetchCatalog, fetchRunSpec } from "@/api/routes";
+import { check, fetchRunSpec } from "@/api/routes";
 import type { OpenLoop } from "@/document/context";
 import { fromSpec } from "@/document/convert";
 import { withPlaces } from "@/document/layout";
@@ -12,6 +12,7 @@ import { LiveRun } from "@/live/LiveRun";
 import { RunConnection } from "@/live/RunConnection";
 import { useRunEdits } from "@/session/runEdits";
 import { useSelection } from "@/session/selection";
+import { useServerCatalog } from "@/session/useServerCatalog";
 import { followEdits } from "./followEdits";
 
 export interface WatchedRun {
@@ -25,11 +26,7 @@ export function useWatchedRun(id: string): {
   error: unknown;
   retry: () => void;
 } {
-  const catalog = useQuery({
-    queryKey: ["catalog"],
-    queryFn: fetchCatalog,
-    staleTime: Number.POSITIVE_INFINITY,
-  });
+  const catalog = useServerCatalog();
   const spec = useQuery({
     queryKey: ["run", id, "spec"],
     queryFn: () => fetchRunSpec(id),

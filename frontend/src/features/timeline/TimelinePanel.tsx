@@ -1,7 +1,6 @@
 import { Rows3 } from "lucide-react";
 import { useEffect, useMemo, useRef, useState } from "react";
-import { useDocument } from "@/document/context";
-import { nodeColor } from "@/lib/colors";
+import { useDocument, useNodeColors } from "@/document/context";
 import { formatCount, formatRate, formatSeconds } from "@/lib/format";
 import { useLiveRun, useLiveVersion } from "@/live/hooks";
 import type { StageSpan } from "@/live/state";
@@ -33,6 +32,7 @@ export function TimelinePanel() {
   const [span, setSpan] = useState<Window>("60");
   const [manual, setManual] = useState<Range | null>(null);
   const [hovered, setHovered] = useState<StageSpan | null>(null);
+  const colors = useNodeColors();
   const list = useMemo(() => nodes.split(","), [nodes]);
   const spans = live?.state.spans ?? [];
   // biome-ignore lint/correctness/useExhaustiveDependencies: the version says that the spans changed
@@ -54,14 +54,14 @@ export function TimelinePanel() {
         range,
         origin,
         now,
-        colorOf: (node) => nodeColor(list, node),
+        colorOf: (node) => colors[node] ?? "var(--muted)",
         hovered,
       });
     draw();
     const resize = new ResizeObserver(draw);
     resize.observe(element);
     return () => resize.disconnect();
-  }, [rows, range.start, range.end, origin, now, list, hovered, theme]);
+  }, [rows, range.start, range.end, origin, now, list, hovered, theme, colors]);
 
   useWheelZoom(canvas, range, setManual);
 
@@ -140,7 +140,7 @@ export function TimelinePanel() {
               >
                 <span
                   className="size-2 shrink-0 rounded-[2px]"
-                  style={{ background: nodeColor(list, row.node) }}
+                  style={{ background: colors[row.node] }}
                 />
                 <span className="truncate" title={row.stage}>
                   {row.stage}

@@ -64,13 +64,16 @@ const LANGUAGES: Record<Language, () => Extension> = {
 };
 
 const COLORS = HighlightStyle.define([
-  { tag: [tags.definition(tags.propertyName), tags.propertyName], color: "var(--series-1)" },
-  { tag: [tags.string, tags.special(tags.string)], color: "var(--series-3)" },
-  { tag: [tags.number, tags.bool, tags.null], color: "var(--series-2)" },
-  { tag: [tags.keyword, tags.operatorKeyword, tags.controlKeyword], color: "var(--series-4)" },
+  { tag: [tags.definition(tags.propertyName), tags.propertyName], color: "var(--syntax-name)" },
+  { tag: [tags.string, tags.special(tags.string)], color: "var(--syntax-string)" },
+  { tag: [tags.number, tags.bool, tags.null], color: "var(--syntax-number)" },
+  {
+    tag: [tags.keyword, tags.operatorKeyword, tags.controlKeyword],
+    color: "var(--syntax-keyword)",
+  },
   {
     tag: [tags.function(tags.variableName), tags.definition(tags.variableName)],
-    color: "var(--series-5)",
+    color: "var(--syntax-other)",
   },
   { tag: [tags.comment, tags.lineComment], color: "var(--faint)", fontStyle: "italic" },
   { tag: [tags.punctuation, tags.separator, tags.bracket], color: "var(--muted)" },
