@@ -28,11 +28,11 @@ def test_a_log_grows_and_a_half_written_line_waits(tmp_path: Path) -> None:
     whole, half = line(1) + line(2), line(3)
     path.write_text(whole + half[:20])
 
-    assert [event["seq"] for event in log.refresh()] == [1, 2]
+    assert [entry.event["seq"] for entry in log.refresh()] == [1, 2]
     assert log.refresh() == []
     path.write_text(whole + half)
 
-    assert [event["seq"] for event in log.refresh()] == [3]
+    assert [entry.event["seq"] for entry in log.refresh()] == [3]
     assert seqs(log) == [1, 2, 3]
 
 
@@ -82,7 +82,7 @@ def test_a_log_that_was_begun_anew_is_read_anew(tmp_path: Path) -> None:
     log.refresh()
     path.write_text(line(1))
 
-    assert [event["seq"] for event in log.refresh()] == [1]
+    assert [entry.event["seq"] for entry in log.refresh()] == [1]
     assert seqs(log) == [1]
 
 

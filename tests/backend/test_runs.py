@@ -225,7 +225,7 @@ def test_samples_and_the_report_are_read_from_the_folder(
 
 
 def test_an_event_cannot_name_a_file_outside_of_its_folder(
-    client: TestClient, settings: Settings, loop: str
+    client: TestClient, settings: Settings, loop: str, eventually: Callable[..., Any]
 ) -> None:
     folder = settings.runs_dir / "sly"
     folder.mkdir()
@@ -238,7 +238,7 @@ def test_an_event_cannot_name_a_file_outside_of_its_folder(
     ]
     (folder / "events.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
 
-    client.get("/api/runs")
+    eventually(lambda: client.get("/api/runs").json())
 
     assert client.get("/api/runs/sly/samples").json()["rows"] == []
 
@@ -253,7 +253,7 @@ def test_a_headless_run_shows_up_and_opens_like_any_other(
     command = [*settings.driver, str(spec), "--runs-dir", str(settings.runs_dir)]
     subprocess.run([*command, "--run-id", "typed"], check=True)
 
-    runs = client.get("/api/runs").json()
+    runs = eventually(lambda: client.get("/api/runs").json())
 
     assert [run["id"] for run in runs] == ["typed"]
     assert runs[0]["state"] == "finished"
@@ -286,7 +286,7 @@ def test_a_run_folder_elsewhere_is_imported_inside_the_roots_only(
 
 
 def test_an_external_run_without_a_sign_of_life_counts_as_dead(
-    client: TestClient, settings: Settings, loop: str
+    client: TestClient, settings: Settings, loop: str, eventually: Callable[..., Any]
 ) -> None:
     folder = settings.runs_dir / "silent"
     folder.mkdir()
@@ -295,7 +295,7 @@ def test_an_external_run_without_a_sign_of_life_counts_as_dead(
     event |= {"type": "run.state", "state": "running"}
     (folder / "events.jsonl").write_text(json.dumps(event) + "\n")
 
-    run = client.get("/api/runs").json()[0]
+    run = eventually(lambda: client.get("/api/runs").json())[0]
 
     assert run["state"] == "failed"
     assert run["error"]["code"] == "run.no_sign_of_life"

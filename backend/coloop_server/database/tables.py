@@ -7,7 +7,7 @@ lists need no files. Rows have no relationships: a repository asks for what it n
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import JSON, DateTime, ForeignKey, Index, String, Text, UniqueConstraint
+from sqlalchemy import JSON, BigInteger, DateTime, ForeignKey, Index, String, Text, UniqueConstraint
 from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
@@ -89,3 +89,17 @@ class RunRow(Base):
     ended_at: Mapped[datetime | None]
     heartbeat_at: Mapped[datetime | None]
     stop_asked_at: Mapped[datetime | None]
+
+
+class RunLogRow(Base):
+    """How far the event file of a run was read: the next server goes on from there."""
+
+    __tablename__ = "run_logs"
+
+    run_id: Mapped[str] = mapped_column(
+        String(128), ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True
+    )
+    size: Mapped[int] = mapped_column(BigInteger)
+    mtime_ns: Mapped[int] = mapped_column(BigInteger)
+    kept: Mapped[dict[str, Any]]
+    """What a `Watch` keeps."""

@@ -8,7 +8,9 @@ by `seq`, and gauges never go back behind those that lie there.
 import asyncio
 import json
 import logging
+import os
 import threading
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +20,12 @@ from coloop_server.runs.folder import MAX_GAUGES_BYTES, RunFolder, plain_json, r
 from coloop_server.runs.summary import read_time
 
 if TYPE_CHECKING:
-    from ray.job_submission import JobSubmissionClient
+    from coloop_server.launchers.ray_client import JobsClient
 
 logger = logging.getLogger(__name__)
 
 RETRY_SECONDS = 2.0
+STOP_SECONDS = 0.2
 WHOLE_FILES = frozenset({"gauges", "report"})
 """Lines that replace a whole file of the run folder."""
 
@@ -37,6 +40,8 @@ class MarkedLog:
         while log.refresh():
             pass
         self.last_seq = log.last_seq
+        if folder.events.exists():
+            os.truncate(folder.events, log.end)  # a line that an earlier reader did not finish
         self.other_lines = 0
         """Lines of `engine.log` that were written already."""
         self.gauges_at = time_of(plain_json(read_text(folder.gauges, MAX_GAUGES_BYTES) or ""))
@@ -103,11 +108,13 @@ def time_of(gauges: Any) -> datetime | None:
 class Follower:
     """A thread that follows one job until the job is over and its log is read to the end."""
 
-    def __init__(self, client: "JobSubmissionClient", job_id: str, folder: RunFolder) -> None:
+    def __init__(self, client: "JobsClient", job_id: str, folder: RunFolder) -> None:
         self.client = client
         self.job_id = job_id
         self.marked = MarkedLog(folder)
         self.stopped = threading.Event()
+        self.is_done = False
+        """Whether the log was read to its end."""
         self.thread = threading.Thread(target=self.run, name=f"follow-{job_id}", daemon=True)
 
     @property
@@ -118,7 +125,10 @@ class Follower:
         self.thread.start()
 
     def stop(self) -> None:
+        """Returns when nothing more is written."""
         self.stopped.set()
+        if self.thread.ident is not None:
+            self.thread.join()
 
     def run(self) -> None:
         from aiohttp import ClientError
@@ -126,18 +136,28 @@ class Follower:
 
         while not self.stopped.is_set():
             try:
-                asyncio.run(self.tail())
+                asyncio.run(self.tail_until_stopped())
+                if self.stopped.is_set():
+                    return
                 if self.client.get_job_status(self.job_id).is_terminal():
                     self.marked.restart()
                     self.marked.take(self.client.get_job_logs(self.job_id))
+                    self.is_done = True
                     return
             except (RayError, ClientError, RuntimeError, OSError) as error:
                 logger.info("the log of %s broke off: %s", self.job_id, error)
             self.stopped.wait(RETRY_SECONDS)
 
+    async def tail_until_stopped(self) -> None:
+        tail = asyncio.create_task(self.tail())
+        while not tail.done() and not self.stopped.is_set():
+            await asyncio.wait((tail,), timeout=STOP_SECONDS)
+        if not tail.done():
+            tail.cancel()
+        with suppress(asyncio.CancelledError):
+            await tail
+
     async def tail(self) -> None:
         self.marked.restart()
         async for text in self.client.tail_job_logs(self.job_id):
-            if self.stopped.is_set():
-                return
             self.marked.take(text)

@@ -38,6 +38,10 @@ from coloop_server.launchers.protocol import LaunchFailed
 logger = logging.getLogger(__name__)
 
 START_SECONDS = 90.0
+PATIENCE_SECONDS = 60.0
+PROBES = 3
+PROBE_PAUSE_SECONDS = 0.5
+PROBE_SECONDS = 5.0
 END_SECONDS = 20.0
 AT_ONCE = {"RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0"}
 """Asked to end, Ray ends: there is no other node that its work could move to."""
@@ -60,8 +64,10 @@ class Head:
 
 
 class LocalRay:
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, patience: float = PATIENCE_SECONDS) -> None:
         self.folder = folder
+        self.patience = patience
+        """Seconds that a Ray which runs may leave probes without an answer."""
         self.note = folder / "head.json"
         self.token_file = folder / "token"
         self.log = folder / "head.log"
@@ -76,16 +82,38 @@ class LocalRay:
             return None
         return head if head.is_running else None
 
-    def ensure(self, tell: Callable[[str], None]) -> Head:
-        """The running Ray, started if there is none."""
+    def ensure(
+        self, tell: Callable[[str], None], is_busy: Callable[[], bool] = lambda: False
+    ) -> Head:
+        """The running Ray, started if there is none. One that does not answer for long is replaced,
+        unless runs go on there: a busy machine answers late."""
         with self.lock:
             head = self.known()
-            if head is not None and self.answers(head.address):
+            if head is not None and self.answers_in_time(head, tell):
                 return head
             if head is not None:
+                if is_busy():
+                    raise LaunchFailed(
+                        f"Ray on this machine (process {head.pid}) gave no answer for "
+                        f"{self.patience:.0f} s, and runs still go on there; it is left alone. "
+                        "Start this run again later, or stop those first"
+                    )
+                logger.warning("Ray (process %d) does not answer and is replaced", head.pid)
                 self.stop_head(head)
             tell("starting Ray on this machine")
             return self.start()
+
+    def answers_in_time(self, head: Head, tell: Callable[[str], None]) -> bool:
+        """Several probes, with patience."""
+        deadline = time.monotonic() + self.patience
+        tries = 0
+        while head.is_running and (tries < PROBES or time.monotonic() < deadline):
+            if self.answers(head.address):
+                return True
+            tries += 1
+            tell("waiting for Ray on this machine to answer")
+            time.sleep(PROBE_PAUSE_SECONDS)
+        return False
 
     def start(self) -> Head:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -142,7 +170,7 @@ class LocalRay:
         request = urllib.request.Request(f"{address}/api/jobs/", headers=self.headers())
         opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         try:
-            with opener.open(request, timeout=5) as answer:
+            with opener.open(request, timeout=PROBE_SECONDS) as answer:
                 return bool(answer.status == 200)
         except (OSError, urllib.error.URLError):
             return False

@@ -65,18 +65,23 @@ class ProcessLauncher:
     def ask(self, handle: Handle, folder: RunFolder, request: ControlRequest) -> bool:
         return folder.ask(request)
 
-    def end(self, handle: Handle) -> None:
+    def end(self, handle: Handle) -> bool:
         pid = handle["pid"]
         with self.lock:
             child = self.children.get(pid)
         if child is not None and child.poll() is not None:
-            return
+            return True
         end_group(pid, handle["started"], seconds=END_SECONDS)
         if child is not None:
             child.poll()
+        return not is_same(pid, handle["started"])
 
     def follow(self, handle: Handle, folder: RunFolder) -> None:
         """The driver writes its own files."""
+
+    def let_go(self, handle: Handle) -> None:
+        with self.lock:
+            self.children.pop(handle["pid"], None)
 
     def close(self, *, runs_go_on: bool) -> None:
         with self.lock:

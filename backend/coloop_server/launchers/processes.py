@@ -32,20 +32,31 @@ def is_same(pid: int, started: str) -> bool:
 
 
 def end_group(pid: int, started: str, *, seconds: float) -> None:
-    """Ask the process's own session to end, then insist."""
+    """Ask a process, and the session that it leads, to end, then insist."""
     if not is_same(pid, started):
         return
     for number, patience in ((signal.SIGTERM, seconds), (signal.SIGKILL, 5.0)):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, number)
+        tell(pid, number)
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline:
             if not is_same(pid, started):
                 if number == signal.SIGTERM:
-                    with contextlib.suppress(ProcessLookupError, PermissionError):
-                        os.killpg(pid, signal.SIGKILL)  # what it left behind in its session
+                    tell_group(pid, signal.SIGKILL)  # what it left behind in its session
                 return
             time.sleep(0.05)
+
+
+def tell(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if os.getpgid(pid) == pid:
+            os.killpg(pid, number)
+        else:
+            os.kill(pid, number)
+
+
+def tell_group(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)
 
 
 def child_environment(**extra: str) -> dict[str, str]:

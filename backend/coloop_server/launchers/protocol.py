@@ -47,7 +47,10 @@ class Order:
 class Liveness:
     is_alive: bool
     reason: str = ""
-    """How it ended, where that is known."""
+    """How it ended, where that is known; why nobody could be asked, where nothing was reached."""
+    is_reached: bool = True
+    """False where what runs the driver gave no answer: then nothing is known, and it counts as
+    alive."""
 
 
 class Launcher(Protocol):
@@ -63,12 +66,18 @@ class Launcher(Protocol):
         """Bring a request to the driver; whether it could be handed over."""
         ...
 
-    def end(self, handle: Handle) -> None:
-        """End the driver and what it started; returns when it is gone or cannot be ended."""
+    def end(self, handle: Handle) -> bool:
+        """End the driver and what it started. True when it is gone, False when that is not known:
+        until then nobody else may write its files."""
         ...
 
     def follow(self, handle: Handle, folder: RunFolder) -> None:
-        """Go on writing the run's files where the driver cannot; called again after a restart."""
+        """Go on writing the run's files where the driver cannot; called again and again. Raises
+        LaunchFailed where that does not work just now."""
+        ...
+
+    def let_go(self, handle: Handle) -> None:
+        """The driver is gone: write its files no more."""
         ...
 
     def close(self, *, runs_go_on: bool) -> None:

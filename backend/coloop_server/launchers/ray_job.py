@@ -11,6 +11,7 @@ importing the service must stay light.
 import shlex
 import shutil
 import threading
+import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -22,15 +23,19 @@ from coloop.plan.compile import compile_plan
 from coloop.spec.io import load
 from coloop_server.launchers.follow import Follower
 from coloop_server.launchers.local_ray import LocalRay
+from coloop_server.launchers.processes import end_group, identity, is_same
 from coloop_server.launchers.protocol import Handle, LaunchFailed, Liveness, Order
 from coloop_server.launchers.upload import build_upload
 from coloop_server.runs.folder import RunFolder
 from coloop_server.settings import Settings
 
 if TYPE_CHECKING:
-    from ray.job_submission import JobSubmissionClient
+    from ray.job_submission import JobDetails
 
-END_SECONDS = 15.0
+    from coloop_server.launchers.ray_client import JobsClient
+
+END_SECONDS = 20.0
+POLL_SECONDS = 0.1
 ASK = (
     "import os; file = open(os.environ['COLOOP_CONTROL_FILE'], 'a'); "
     "file.write(os.environ['COLOOP_REQUEST'] + chr(10)); file.close()"
@@ -45,23 +50,18 @@ class RayJobLauncher:
         self.is_shared = settings.ray_address is None or settings.ray_shares_runs_dir
         self.local = LocalRay(settings.data_dir / "ray")
         self.lock = threading.Lock()
-        self.clients: dict[str, JobSubmissionClient] = {}
+        self.clients: dict[str, JobsClient] = {}
         self.followers: dict[str, Follower] = {}
+        self.jobs: dict[str, Handle] = {}
+        """Jobs that go on, as far as this server knows."""
+        self.drivers: dict[str, tuple[int, str]] = {}
+        """Number and start time of drivers on this machine, by job."""
 
     def start(self, order: Order) -> Handle:
-        address = self.address or self.local.ensure(order.tell).address
+        address = self.address or self.local.ensure(order.tell, self.is_own_ray_busy).address
         client = self.client(address)
         order.tell("waiting for Ray to start the job")
-        submission = f"{order.run_id}-{order.attempt}"
-        try:
-            job_id = client.submit_job(
-                entrypoint=self.entry(order),
-                submission_id=submission,
-                runtime_env=self.runtime_env(order),
-                metadata={"coloop_run": order.run_id},
-            )
-        except ray_errors() as error:
-            raise LaunchFailed(f"Ray at {address} did not take the job: {error}") from error
+        job_id = self.submit(client, address, order)
         there = str(order.folder if self.is_shared else self.there(order))
         handle = {
             "job_id": job_id,
@@ -73,6 +73,21 @@ class RayJobLauncher:
             keep_spec(order)
         self.follow(handle, RunFolder(order.folder))
         return handle
+
+    def submit(self, client: "JobsClient", address: str, order: Order) -> str:
+        """The job's id. A job that a server submitted before it ended is the same job."""
+        submission = f"{order.run_id}-{order.attempt}"
+        try:
+            with suppress(*ray_errors()):
+                return client.get_job_info(submission).submission_id or submission
+            return client.submit_job(
+                entrypoint=self.entry(order),
+                submission_id=submission,
+                runtime_env=self.runtime_env(order),
+                metadata={"coloop_run": order.run_id},
+            )
+        except ray_errors() as error:
+            raise LaunchFailed(f"Ray at {address} did not take the job: {error}") from error
 
     def entry(self, order: Order) -> str:
         """The command of the job. The driver in it connects to the Ray that runs the job."""
@@ -94,19 +109,35 @@ class RayJobLauncher:
 
     def check(self, handle: Handle) -> Liveness:
         if self.is_own(handle) and not self.is_own_ray_alive(handle):
-            return Liveness(False, "the Ray that it ran on is gone")
+            # A driver outlives its Ray for a while, and may still write its last words.
+            return Liveness(self.has_driver(handle), "the Ray that it ran on is gone")
         try:
             info = self.client(handle["address"]).get_job_info(handle["job_id"])
-        except LaunchFailed:
-            return Liveness(True)  # not to be reached now is not dead
-        except RuntimeError as error:
-            is_gone = "not found" in str(error).lower() or "does not exist" in str(error).lower()
-            return Liveness(not is_gone, "Ray knows nothing of its job any more")
-        except ray_errors():
-            return Liveness(True)
-        if not info.status.is_terminal() or self.is_following(handle):
+        except LaunchFailed as error:
+            return Liveness(True, str(error), is_reached=False)  # not reached now is not dead
+        except ray_errors() as error:
+            if is_unknown_job(error):
+                return Liveness(False, "Ray knows nothing of its job any more")
+            reason = f"Ray at {handle['address']} does not answer: {error}"
+            return Liveness(True, reason, is_reached=False)
+        self.note_driver(handle, info)
+        if not info.status.is_terminal() or self.has_driver(handle) or self.is_following(handle):
             return Liveness(True)
         return Liveness(False, f"its Ray job ended as {info.status.value}: {info.message or ''}")
+
+    def note_driver(self, handle: Handle, info: "JobDetails") -> None:
+        """Keep the process of the driver, where it runs on this machine."""
+        job_id = handle["job_id"]
+        if job_id in self.drivers or not self.is_own(handle) or info.driver_info is None:
+            return
+        pid = int(info.driver_info.pid)
+        started = identity(pid)
+        if started is not None:
+            self.drivers[job_id] = (pid, started)
+
+    def has_driver(self, handle: Handle) -> bool:
+        driver = self.drivers.get(handle["job_id"])
+        return driver is not None and is_same(*driver)
 
     def ask(self, handle: Handle, folder: RunFolder, request: ControlRequest) -> bool:
         if handle["shared"]:
@@ -127,22 +158,56 @@ class RayJobLauncher:
             return True
         return False
 
-    def end(self, handle: Handle) -> None:
-        if self.is_own(handle) and not self.is_own_ray_alive(handle):
-            return
-        with suppress(LaunchFailed, *ray_errors()):
-            self.client(handle["address"]).stop_job(handle["job_id"])
+    def end(self, handle: Handle) -> bool:
+        """Ray asks the driver to end, then insists; over when no process of it is left."""
+        deadline = time.monotonic() + END_SECONDS
+        is_over = self.is_own(handle) and not self.is_own_ray_alive(handle)
+        try:
+            if not is_over:
+                self.client(handle["address"]).stop_job(handle["job_id"])
+            while not is_over and time.monotonic() < deadline:
+                info = self.client(handle["address"]).get_job_info(handle["job_id"])
+                self.note_driver(handle, info)
+                is_over = info.status.is_terminal()
+                time.sleep(0 if is_over else POLL_SECONDS)
+        except LaunchFailed:
+            return False
+        except ray_errors() as error:
+            if not is_unknown_job(error):
+                return False
+            is_over = True
+        if not is_over:
+            return False
+        if driver := self.drivers.get(handle["job_id"]):
+            end_group(*driver, seconds=END_SECONDS)
+        while self.is_following(handle) and time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS)  # what it wrote last is still on its way
+        return not self.has_driver(handle)
 
     def follow(self, handle: Handle, folder: RunFolder) -> None:
-        if handle["shared"]:
-            return
         with self.lock:
+            self.jobs[handle["job_id"]] = handle
+            if handle["shared"]:
+                return
             follower = self.followers.get(handle["job_id"])
-            if follower is None or not follower.is_running:
-                client = self.client(handle["address"])
-                follower = Follower(client, handle["job_id"], folder)
-                self.followers[handle["job_id"]] = follower
-                follower.start()
+            if follower is None:
+                self.start_follower(handle, folder)
+            elif not follower.is_running and not follower.is_done:
+                self.start_follower(handle, folder)
+                raise LaunchFailed("what reads its log died, and was started again")
+
+    def start_follower(self, handle: Handle, folder: RunFolder) -> None:
+        follower = Follower(self.client(handle["address"]), handle["job_id"], folder)
+        self.followers[handle["job_id"]] = follower
+        follower.start()
+
+    def let_go(self, handle: Handle) -> None:
+        with self.lock:
+            self.jobs.pop(handle["job_id"], None)
+            self.drivers.pop(handle["job_id"], None)
+            follower = self.followers.pop(handle["job_id"], None)
+        if follower is not None:
+            follower.stop()
 
     def close(self, *, runs_go_on: bool) -> None:
         for follower in self.followers.values():
@@ -159,19 +224,24 @@ class RayJobLauncher:
         head = self.local.known()
         return head is not None and head.address == handle["address"]
 
+    def is_own_ray_busy(self) -> bool:
+        """Whether runs go on, as far as is known, on the Ray of this server's own."""
+        with self.lock:
+            return any(self.is_own(handle) for handle in self.jobs.values())
+
     def is_following(self, handle: Handle) -> bool:
         follower = self.followers.get(handle["job_id"])
         return follower is not None and follower.is_running
 
-    def client(self, address: str) -> "JobSubmissionClient":
-        from ray.job_submission import JobSubmissionClient
+    def client(self, address: str) -> "JobsClient":
+        from coloop_server.launchers.ray_client import JobsClient
 
         known = self.clients.get(address)
         if known is not None:
             return known
         headers = self.local.headers() if self.address is None else None
         try:
-            client = JobSubmissionClient(address, headers=headers)
+            client = JobsClient(address, headers=headers)
         except ray_errors() as error:
             raise LaunchFailed(f"the Ray cluster at {address} does not answer: {error}") from error
         self.clients[address] = client
@@ -186,6 +256,12 @@ def keep_spec(order: Order) -> None:
         plan = compile_plan(load(order.spec))
         text = plan.model_dump_json(indent=1)
         (order.folder / "plan.json").write_text(text, encoding="utf-8")
+
+
+def is_unknown_job(error: Exception) -> bool:
+    """Whether the cluster answered that it knows no such job."""
+    text = str(error).lower()
+    return isinstance(error, RuntimeError) and ("not found" in text or "does not exist" in text)
 
 
 def ray_errors() -> tuple[type[Exception], ...]:

@@ -5,7 +5,8 @@
       recent                  [the last 2048 lines, as text]
 
 A line that is not whole yet is left for later; one that is no event is skipped. Texts go to clients
-as they stand in the file. Safe to use from several threads.
+as they stand in the file. What was learned of a file can be kept (`keep`, `recall`), so that the
+next reader goes on from `end`. Safe to use from several threads.
 """
 
 import json
@@ -14,7 +15,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from coloop_server.runs.folder import plain_json
 
@@ -24,23 +25,59 @@ MAX_LINE_BYTES = 8 * 1024 * 1024
 READ_BYTES = 4 * 1024 * 1024
 
 
+class Entry(NamedTuple):
+    """An event and where its line lies in the file, in bytes."""
+
+    event: dict[str, Any]
+    start: int
+    size: int
+
+
 class EventLog:
     """The events of one run."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.lock = threading.RLock()
+        self.beginnings = 0
+        """How often the file was begun; one more when it turns out to be another one."""
         self.reset()
 
     def reset(self) -> None:
+        self.beginnings += 1
         self.end = 0
         """Bytes up to the end of the last whole line."""
         self.last_seq = 0
+        self.last_start = 0
+        """Byte where the last event begins."""
         self.lines = 0
         self.marks: list[tuple[int, int]] = []
         self.recent: deque[tuple[int, str]] = deque(maxlen=RECENT)
 
-    def refresh(self) -> list[dict[str, Any]]:
+    def keep(self) -> dict[str, Any]:
+        """What is known of the file, as JSON."""
+        with self.lock:
+            return {
+                "end": self.end,
+                "last_seq": self.last_seq,
+                "last_start": self.last_start,
+                "lines": self.lines,
+                "marks": self.marks,
+            }
+
+    def recall(self, kept: dict[str, Any]) -> bool:
+        """Go on from what was known; False where the file is another one by now."""
+        with self.lock:
+            last = self.line_at(kept["last_start"], kept["end"] - kept["last_start"])
+            parsed = parse_event(last.partition(b"\n")[0]) if last else None
+            if parsed is None or parsed[0] != kept["last_seq"]:
+                return False
+            self.end, self.last_seq = kept["end"], kept["last_seq"]
+            self.last_start, self.lines = kept["last_start"], kept["lines"]
+            self.marks = [(seq, start) for seq, start in kept["marks"]]
+            return True
+
+    def refresh(self) -> list[Entry]:
         """Events that were written since the last call; at most a few MiB of them a call."""
         with self.lock:
             try:
@@ -51,7 +88,7 @@ class EventLog:
                 self.reset()
             return self.take_new(size) if size > self.end else []
 
-    def take_new(self, size: int) -> list[dict[str, Any]]:
+    def take_new(self, size: int) -> list[Entry]:
         with self.path.open("rb") as file:
             file.seek(self.end)
             block = file.read(min(READ_BYTES, size - self.end))
@@ -60,7 +97,7 @@ class EventLog:
         if len(block) >= MAX_LINE_BYTES and b"\n" not in block:
             self.end += len(block)  # no event is so long: skip over it
             return []
-        events = []
+        entries = []
         for line in block[: block.rfind(b"\n") + 1].splitlines(keepends=True):
             start, self.end = self.end, self.end + len(line)
             parsed = parse_event(line)
@@ -70,10 +107,19 @@ class EventLog:
             if self.lines % MARK_EVERY == 0:
                 self.marks.append((seq, start))
             self.lines += 1
-            self.last_seq = seq
+            self.last_seq, self.last_start = seq, start
             self.recent.append((seq, text))
-            events.append(event)
-        return events
+            entries.append(Entry(event, start, len(line)))
+        return entries
+
+    def line_at(self, start: int, size: int) -> bytes:
+        """Bytes of the file; nothing where it cannot be read."""
+        try:
+            with self.path.open("rb", buffering=0) as file:
+                file.seek(start)
+                return file.read(size)
+        except (OSError, ValueError):
+            return b""
 
     def read(self, after: int, limit: int) -> list[tuple[int, str]]:
         """Up to `limit` events with a `seq` above `after`, as (seq, JSON text)."""

@@ -9,12 +9,19 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from coloop.events import ControlRequest, Event, utc_now
 
 MAX_GAUGES_BYTES = 4 * 1024 * 1024
 MAX_TEXT_BYTES = 32 * 1024 * 1024
+
+
+class Stamp(NamedTuple):
+    """How a file stood when it was read: the same stamp, the same bytes."""
+
+    size: int
+    mtime_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,17 +60,25 @@ class RunFolder:
             file.write(request.model_dump_json() + "\n")
         return True
 
-    def append_event(self, event: Event, *, run: str, seq: int, attempt: int, end: int) -> None:
-        """Write an event in the dead driver's place, after its last whole line at byte `end`."""
+    def append_event(self, event: Event, *, run: str, seq: int, attempt: int, end: int) -> bool:
+        """Write an event in the dead driver's place, after its last whole line at byte `end`.
+
+        Only a line that was not written whole goes. False, and nothing is changed, where there are
+        whole lines behind `end`: they have to be read first.
+        """
         whole = event.model_copy(
             update={"seq": seq, "at": utc_now(), "run": run, "attempt": attempt}
         )
         with self.events.open("r+b") as file:
+            file.seek(end)
+            if b"\n" in file.read():
+                return False
             file.truncate(end)
             file.seek(end)
             file.write(whole.model_dump_json(exclude_none=True).encode() + b"\n")
             file.flush()
             os.fsync(file.fileno())
+        return True
 
     def inside(self, relative: str) -> Path | None:
         """A file of this folder by the path that an event names; None for anything outside."""
@@ -73,6 +88,15 @@ class RunFolder:
             return None
         is_ours = path.is_relative_to(self.path.resolve()) and path.is_file()
         return path if is_ours else None
+
+
+def stamp_of(path: Path) -> Stamp | None:
+    """None for a file that is not there."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return Stamp(status.st_size, status.st_mtime_ns)
 
 
 def read_text(path: Path, limit: int = MAX_TEXT_BYTES) -> str | None:

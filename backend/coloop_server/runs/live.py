@@ -1,13 +1,17 @@
 """One run that goes on: its files, its process, and what is asked of it.
 
+    look --submit--> pool: follow, check, ask, end      (clusters may take their time)
+      '--poll files, take what came back-----'
+
 The driver's own word is final: a run is over when its event file says so. Only a driver that is
 gone without a last word, or that does not stop in time, is judged by the server, which then writes
-the missing event itself, so that every reader of the folder sees the same end.
+the missing event itself, so that every reader of the folder sees the same end. It does so only when
+the driver is known to be gone: a file never has two writers.
 """
 
 import logging
 import time
-from concurrent.futures import Future
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,13 +24,17 @@ from coloop.events import (
     StopRequest,
 )
 from coloop_server.launchers.processes import last_words
-from coloop_server.launchers.protocol import Handle, Launcher
+from coloop_server.launchers.protocol import Handle, Launcher, LaunchFailed, Liveness
 from coloop_server.runs.watch import Watch
 
 logger = logging.getLogger(__name__)
 
 CHECK_SECONDS = 1.0
+MAX_CHECK_SECONDS = 60.0
 ASK_AGAIN_SECONDS = 3.0
+MAX_TRIES = 10
+ALERT_AFTER = 2
+"""Checks in a row that reached nobody before that is said on the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +56,26 @@ class LiveRun:
     attempt: int
     """The attempt that goes on; events of earlier ones do not end it."""
     log: Path
+    pool: Executor
     stop_seconds: float
     stale_seconds: float
 
     launching: Future[None] | None = None
+    checking: Future[Liveness] | None = None
+    asking: Future[bool] | None = None
+    ending: Future[bool] | None = None
     verdict: Verdict | None = None
+    unreached: str | None = None
+    """Why nothing is known of the driver just now."""
+    unended: str | None = None
+    """Why a run that is to end still goes on."""
+    failures: int = 0
+    """Checks in a row that reached nobody."""
     checked_at: float = 0.0
     saved_at: float = 0.0
     changed_at: float | None = None
     saved_state: RunStateName | None = None
+    saved_alert: str | None = None
     stop_asked_at: float | None = None
     stop_sent_at: float = field(default=-ASK_AGAIN_SECONDS)
     ends_at: float | None = None
@@ -67,42 +86,74 @@ class LiveRun:
         return self.watch.summary.state if self.watch.summary.attempt >= self.attempt else None
 
     @property
+    def alert(self) -> str | None:
+        """What keeps the server from the run just now; shown as the run's message."""
+        return self.unended or self.unreached
+
+    @property
     def is_over(self) -> bool:
         return self.state is not None and self.state.is_final
 
     def look(self) -> bool:
         """Read what is new, judge whether the run still lives, pass on a wish to stop."""
-        is_alive, reason = self.check()
+        liveness = self.check()
         is_changed = self.watch.poll()
         if is_changed and self.changed_at is None:
             self.changed_at = time.monotonic()
         if self.is_over:
             return is_changed
-        if not is_alive:
-            self.bury(reason)
+        if not liveness.is_alive:
+            self.bury(liveness.reason)
         elif self.stop_asked_at is not None:
             self.press()
         return is_changed
 
-    def check(self) -> tuple[bool, str]:
-        """Asked before the files are read, so that a driver's last word is never missed."""
-        now = time.monotonic()
-        if now - self.checked_at < CHECK_SECONDS:
-            return True, ""
-        self.checked_at = now
+    # Whether it lives
+
+    def check(self) -> Liveness:
+        """Answered before the files are read, so that a driver's last word is never missed."""
         if self.launcher is None:
             return self.check_heartbeat()
         if self.handle is None:
-            return True, ""
-        liveness = self.launcher.check(self.handle)
-        return liveness.is_alive, liveness.reason
+            return Liveness(True)
+        if self.checking is not None and self.checking.done():
+            return self.take_check(self.checking)
+        if self.checking is None and time.monotonic() - self.checked_at >= self.patience:
+            self.checking = self.pool.submit(self.inspect, self.launcher, self.handle)
+        return Liveness(True)
 
-    def check_heartbeat(self) -> tuple[bool, str]:
+    @property
+    def patience(self) -> float:
+        """Seconds between two checks: longer and longer while nobody answers."""
+        return min(CHECK_SECONDS * 2.0**self.failures, MAX_CHECK_SECONDS)
+
+    def inspect(self, launcher: Launcher, handle: Handle) -> Liveness:
+        """In a thread of the pool."""
+        try:
+            launcher.follow(handle, self.watch.folder)
+        except LaunchFailed as error:
+            return Liveness(True, str(error), is_reached=False)
+        return launcher.check(handle)
+
+    def take_check(self, checking: Future[Liveness]) -> Liveness:
+        self.checking, self.checked_at = None, time.monotonic()
+        error = checking.exception()
+        if error is not None:
+            logger.error("run %s could not be checked", self.id, exc_info=error)
+        liveness = Liveness(True, str(error), is_reached=False) if error else checking.result()
+        self.failures = 0 if liveness.is_reached else min(self.failures + 1, 16)
+        if liveness.is_reached:
+            self.unreached = None
+        elif self.failures >= ALERT_AFTER:
+            self.unreached = f"the run cannot be watched just now, trying again: {liveness.reason}"
+        return liveness
+
+    def check_heartbeat(self) -> Liveness:
         beat = self.watch.summary.heartbeat_at
         age = None if beat is None else (datetime.now(UTC) - beat).total_seconds()
         if age is None or age <= self.stale_seconds:
-            return True, ""
-        return False, f"no sign of life since {beat:%Y-%m-%d %H:%M:%S} UTC"
+            return Liveness(True)
+        return Liveness(False, f"no sign of life since {beat:%Y-%m-%d %H:%M:%S} UTC")
 
     # Stopping
 
@@ -116,16 +167,28 @@ class LiveRun:
         """Ask until the driver answers; after the deadline end it."""
         now = time.monotonic()
         is_answered = self.state is RunStateName.STOPPING
-        if not is_answered and now - self.stop_sent_at >= ASK_AGAIN_SECONDS:
+        is_asking = self.asking is not None and not self.asking.done()
+        if not is_answered and not is_asking and now - self.stop_sent_at >= ASK_AGAIN_SECONDS:
             self.stop_sent_at = now
-            self.send(StopRequest())
-        if self.ends_at is None or now < self.ends_at or self.launcher is None:
+            self.asking = self.pool.submit(self.send, StopRequest())
+        if self.ending is not None:
+            if self.ending.done():
+                self.take_end(self.ending)
+        elif self.ends_at is not None and now >= self.ends_at and self.launcher is not None:
+            self.ending = self.pool.submit(self.end)
+
+    def take_end(self, ending: Future[bool]) -> None:
+        """The last word is the server's only when the driver is gone."""
+        self.ending = None
+        error = ending.exception()
+        if error is not None:
+            logger.error("run %s could not be ended", self.id, exc_info=error)
+        if error is not None or not ending.result():
+            self.ends_at = time.monotonic() + ASK_AGAIN_SECONDS
+            self.unended = "it was told to end and has not ended yet, trying again"
             return
-        self.end()
-        self.watch.poll()
-        if not self.is_over:
-            message = "it was ended before it had stopped by itself; its last checkpoint is kept"
-            self.close(RunStateName.STOPPED, message, None)
+        message = "it was ended before it had stopped by itself; its last checkpoint is kept"
+        self.close(RunStateName.STOPPED, message, None)
 
     def send(self, request: ControlRequest) -> bool:
         try:
@@ -138,9 +201,11 @@ class LiveRun:
             logger.warning("run %s cannot be asked: %s", self.id, error)
             return False
 
-    def end(self) -> None:
-        if self.launcher is not None and self.handle is not None:
-            self.launcher.end(self.handle)
+    def end(self) -> bool:
+        """End the driver; whether it is gone."""
+        if self.launcher is None or self.handle is None:
+            return True
+        return self.launcher.end(self.handle)
 
     # Closing
 
@@ -158,23 +223,29 @@ class LiveRun:
         self.close(RunStateName.FAILED, message, "run.driver_died")
 
     def close(self, state: RunStateName, message: str, code: str | None) -> None:
-        """Write the end that the driver did not write."""
-        self.verdict = Verdict(state, message, code)
-        log = self.watch.log
-        if not self.watch.folder.events.is_file():
+        """Write the end that the driver, who is gone, did not write."""
+        if self.launcher is not None and self.handle is not None:
+            self.launcher.let_go(self.handle)
+        self.watch.poll()
+        if self.is_over:
             return
+        self.verdict = Verdict(state, message, code)
         error = RunError(code=code, message=message) if code else None
         try:
-            self.watch.folder.append_event(
-                RunStateEvent(state=state, message=message, error=error),
-                run=self.id,
-                seq=log.last_seq + 1,
-                attempt=self.attempt,
-                end=log.end,
-            )
+            self.write_end(RunStateEvent(state=state, message=message, error=error))
         except OSError as failure:
             logger.warning("the end of run %s could not be written: %s", self.id, failure)
         self.watch.poll()
+
+    def write_end(self, event: RunStateEvent) -> None:
+        log, folder = self.watch.log, self.watch.folder
+        for _ in range(MAX_TRIES):
+            if not folder.events.is_file() or folder.append_event(
+                event, run=self.id, seq=log.last_seq + 1, attempt=self.attempt, end=log.end
+            ):
+                return
+            self.watch.poll()  # there are whole lines that were not read yet
+        logger.error("the end of run %s was not written: its file still grows", self.id)
 
     def fail(self, code: str, message: str) -> None:
         """Close the run without touching its folder."""
@@ -183,7 +254,7 @@ class LiveRun:
     # Saving
 
     def has_new_state(self) -> bool:
-        return self.state is not self.saved_state
+        return self.state is not self.saved_state or self.alert != self.saved_alert
 
     def is_unsaved_since(self, moment: float) -> bool:
         return self.changed_at is not None and self.changed_at < moment
@@ -192,3 +263,4 @@ class LiveRun:
         self.saved_at = time.monotonic()
         self.changed_at = None
         self.saved_state = self.state
+        self.saved_alert = self.alert

@@ -1,14 +1,16 @@
 """The SQL of runs."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from sqlalchemy import CursorResult, Update, bindparam, func, null, select, update
 from sqlalchemy.orm import Session
 
 from coloop.events import RunStateName
-from coloop_server.database.tables import RunRow, UtcDateTime
+from coloop_server.database.tables import RunLogRow, RunRow, UtcDateTime
 from coloop_server.errors import NotFound
+from coloop_server.runs.folder import Stamp
 from coloop_server.runs.summary import Summary
 
 UNFINISHED = tuple(state.value for state in RunStateName if not state.is_final)
@@ -102,8 +104,24 @@ def changed(session: Session, statement: Update) -> bool:
     return isinstance(result, CursorResult) and result.rowcount == 1
 
 
-def rows_in(session: Session, folders: Iterable[str]) -> Sequence[RunRow]:
-    return session.scalars(select(RunRow).where(RunRow.folder.in_(list(folders)))).all()
+def find_in(session: Session, folder: str) -> RunRow | None:
+    return session.scalars(select(RunRow).where(RunRow.folder == folder).limit(1)).one_or_none()
+
+
+def list_stamps(session: Session) -> dict[str, Stamp]:
+    """Folder of each run to the stamp of its event file, as it was when it was last read."""
+    query = select(RunRow.folder, RunLogRow.size, RunLogRow.mtime_ns)
+    rows = session.execute(query.join(RunLogRow, RunLogRow.run_id == RunRow.id))
+    return {folder: Stamp(size, mtime_ns) for folder, size, mtime_ns in rows}
+
+
+def get_kept(session: Session, run_id: str) -> dict[str, Any] | None:
+    """What the last reader of the run's event file kept."""
+    return session.scalars(select(RunLogRow.kept).where(RunLogRow.run_id == run_id)).one_or_none()
+
+
+def put_kept(session: Session, run_id: str, stamp: Stamp, kept: dict[str, Any]) -> None:
+    session.merge(RunLogRow(run_id=run_id, size=stamp.size, mtime_ns=stamp.mtime_ns, kept=kept))
 
 
 def new_row(

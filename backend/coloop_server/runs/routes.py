@@ -3,9 +3,8 @@
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response, WebSocket
+from fastapi import APIRouter, Depends, Query, Response, WebSocket
 from fastapi import Path as PathParameter
-from sqlalchemy.orm import Session
 from starlette.concurrency import run_in_threadpool
 
 from coloop.events import RunStateName
@@ -13,7 +12,8 @@ from coloop_server import language
 from coloop_server.dependencies import SessionOf, SettingsOf, SupervisorOf
 from coloop_server.errors import NotFound
 from coloop_server.runs import repository, service
-from coloop_server.runs.samples import read_samples
+from coloop_server.runs.folder import RunFolder
+from coloop_server.runs.samples import SampleReader
 from coloop_server.runs.schemas import (
     EditRun,
     ForkRun,
@@ -24,6 +24,7 @@ from coloop_server.runs.schemas import (
     RunEvents,
     RunSpec,
     Samples,
+    SampleSteps,
     StopRun,
 )
 from coloop_server.runs.stream import NO_SUCH_RUN, Stream
@@ -35,19 +36,24 @@ router = APIRouter(prefix="/runs", tags=["runs"])
 RunId = Annotated[str, PathParameter(max_length=128)]
 After = Annotated[int, Query(ge=0, description="`seq` of the last event that is known already")]
 MAX_SEQ = 2**53
+SCAN_PATIENCE_SECONDS = 1.0
+"""How long a list waits for run folders that are new; longer ones come with the next list."""
 
 
-def open_watch(session: Session, supervisor: Supervisor, run_id: str) -> Watch:
-    """The files of a run, read up to now."""
-    row = repository.get_run(session, run_id)
-    watch = supervisor.watch(row.id, Path(row.folder))
-    watch.poll()
-    return watch
+def watch_of(run_id: RunId, supervisor: SupervisorOf) -> Watch:
+    """The files of the run, read up to now; no transaction is open meanwhile."""
+    return supervisor.open(run_id)
+
+
+WatchOf = Annotated[Watch, Depends(watch_of)]
 
 
 @router.post("", operation_id="createRun", status_code=201)
-def create_run(body: NewRun, session: SessionOf, settings: SettingsOf) -> Run:
+def create_run(
+    body: NewRun, session: SessionOf, settings: SettingsOf, supervisor: SupervisorOf
+) -> Run:
     """Queue a run; the supervisor starts it as soon as a place is free."""
+    supervisor.wake_after(session)
     return Run.model_validate(service.create(session, settings, body))
 
 
@@ -59,18 +65,16 @@ def list_runs(
     state: RunStateName | None = None,
     loop_id: Annotated[str | None, Query(max_length=64)] = None,
 ) -> list[Run]:
-    supervisor.scan()
+    supervisor.scanner.wait_for_look(SCAN_PATIENCE_SECONDS)
     rows = repository.list_runs(session, limit=limit, state=state, loop_id=loop_id)
     return [Run.model_validate(row) for row in rows]
 
 
 @router.post("/import", operation_id="importRun", status_code=201)
-def import_run(
-    body: ImportRun, session: SessionOf, settings: SettingsOf, supervisor: SupervisorOf
-) -> Run:
-    row = service.import_run(session, settings, body.path)
-    supervisor.take_up(row)
-    return Run.model_validate(row)
+def import_run(body: ImportRun, settings: SettingsOf, supervisor: SupervisorOf) -> Run:
+    run_id = supervisor.import_folder(settings.roots.check(body.path, "path"))
+    with supervisor.sessions() as session:
+        return Run.model_validate(repository.get_run(session, run_id))
 
 
 @router.get("/{run_id}", operation_id="getRun")
@@ -85,6 +89,7 @@ def stop_run(
     supervisor: SupervisorOf,
     body: StopRun | None = None,
 ) -> Run:
+    supervisor.wake_after(session)
     row = service.stop(session, run_id)
     supervisor.ask_stop(run_id, at_once=body is not None and body.force)
     return Run.model_validate(row)
@@ -95,8 +100,10 @@ def resume_run(
     run_id: RunId,
     session: SessionOf,
     settings: SettingsOf,
+    supervisor: SupervisorOf,
     body: ResumeRun | None = None,
 ) -> Run:
+    supervisor.wake_after(session)
     force = body is not None and body.force
     return Run.model_validate(service.resume(session, settings, run_id, force=force))
 
@@ -106,8 +113,10 @@ def fork_run(
     run_id: RunId,
     session: SessionOf,
     settings: SettingsOf,
+    supervisor: SupervisorOf,
     body: ForkRun | None = None,
 ) -> Run:
+    supervisor.wake_after(session)
     return Run.model_validate(service.fork(session, settings, run_id, body or ForkRun()))
 
 
@@ -124,14 +133,12 @@ def edit_run(
 
 @router.get("/{run_id}/events", operation_id="listRunEvents", response_model=RunEvents)
 def list_run_events(
-    run_id: RunId,
-    session: SessionOf,
-    supervisor: SupervisorOf,
+    watch: WatchOf,
     after: After = 0,
     limit: Annotated[int, Query(ge=1, le=10000)] = 1000,
 ) -> Response:
     """Events as they stand in the file; they are not read into models and written out again."""
-    log = open_watch(session, supervisor, run_id).log
+    log = watch.log
     found = log.read(min(after, MAX_SEQ), limit)
     last = log.last_seq
     texts = ",".join(text for _, text in found)
@@ -142,29 +149,36 @@ def list_run_events(
 
 @router.get("/{run_id}/samples", operation_id="listRunSamples")
 def list_run_samples(
-    run_id: RunId,
-    session: SessionOf,
-    supervisor: SupervisorOf,
-    step: Annotated[int | None, Query(ge=0)] = None,
+    watch: WatchOf,
+    step: Annotated[int | None, Query(ge=0, description="rows of this step only")] = None,
     node: Annotated[str | None, Query(max_length=64)] = None,
     limit: Annotated[int, Query(ge=1, le=2000)] = 200,
 ) -> Samples:
-    watch = open_watch(session, supervisor, run_id)
-    return read_samples(watch, step=step, node=node, limit=limit)
+    """Rows of the newest steps, or of one; only the steps that are given are read."""
+    reader = SampleReader(watch.folder, watch.log, watch.samples)
+    return Samples(
+        rows=reader.read(step=step, node=node, limit=limit), steps=watch.samples.all_steps()
+    )
+
+
+@router.get("/{run_id}/samples/steps", operation_id="listRunSampleSteps")
+def list_run_sample_steps(watch: WatchOf) -> SampleSteps:
+    """The steps that samples were kept of; reads none of them."""
+    return SampleSteps(steps=watch.samples.all_steps())
 
 
 @router.get("/{run_id}/report", operation_id="getRunReport")
-def get_run_report(run_id: RunId, session: SessionOf, supervisor: SupervisorOf) -> dict[str, Any]:
-    report = open_watch(session, supervisor, run_id).folder.report()
+def get_run_report(watch: WatchOf) -> dict[str, Any]:
+    report = watch.folder.report()
     if not isinstance(report, dict):
         raise NotFound("run.no_report", "the run has no report; it is written when a run ends")
     return report
 
 
 @router.get("/{run_id}/spec", operation_id="getRunSpec")
-def get_run_spec(run_id: RunId, session: SessionOf, supervisor: SupervisorOf) -> RunSpec:
-    folder = open_watch(session, supervisor, run_id).folder
-    yaml = folder.spec_text() or repository.get_run(session, run_id).yaml
+def get_run_spec(run_id: RunId, session: SessionOf) -> RunSpec:
+    row = repository.get_run(session, run_id)
+    yaml = RunFolder(Path(row.folder)).spec_text() or row.yaml
     return RunSpec(yaml=yaml, spec=language.document(yaml))
 
 

@@ -1,44 +1,129 @@
-"""Samples of a run: texts of the steps, from the small rows of events or the files beside them."""
+"""Samples of a run: texts of the steps, from the small rows of events or the files beside them.
 
+An index of places knows where in the event file the samples of each step are told of, so that
+reading one step costs the lines and files of that step, however long the run is.
+"""
+
+import threading
+from bisect import bisect_left, insort
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from coloop_server.runs.folder import plain_json, read_text
-from coloop_server.runs.schemas import SampleRow, Samples
-from coloop_server.runs.watch import Watch
+from coloop_server.runs.eventlog import Entry, EventLog, parse_event
+from coloop_server.runs.folder import RunFolder, plain_json, read_text
+from coloop_server.runs.schemas import SampleRow
 
 
-def read_samples(watch: Watch, *, step: int | None, node: str | None, limit: int) -> Samples:
-    """Rows of the newest steps first; each step's rows in their own order."""
-    events = sample_events(watch)
-    steps = sorted({event["step"] for event in events if isinstance(event.get("step"), int)})
-    rows: list[SampleRow] = []
-    for event in reversed(events):
-        if len(rows) >= limit:
-            break
-        if step is None or event.get("step") == step:
-            found = event_rows(watch, event)
+class Place(NamedTuple):
+    """The line of a `sample` event."""
+
+    start: int
+    size: int
+
+
+class SampleIndex:
+    """Step to the places that tell of it. Where a step was done twice the later attempt counts.
+
+    Attempts follow one another in the file: the first sample of a later one undoes the samples of
+    its step and of all steps after it. Safe to use from several threads.
+    """
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.attempt = 0
+        self.steps: list[int] = []
+        self.places: dict[int | None, list[Place]] = {}
+
+    def add(self, entry: Entry) -> None:
+        """Take in a `sample` event."""
+        step, attempt = entry.event.get("step"), entry.event.get("attempt")
+        step = step if isinstance(step, int) and not isinstance(step, bool) else None
+        attempt = attempt if isinstance(attempt, int) else 1
+        with self.lock:
+            if attempt > self.attempt:
+                self.attempt = attempt
+                self.undo(step)
+            if step is not None and step not in self.places:
+                insort(self.steps, step)
+            self.places.setdefault(step, []).append(Place(entry.start, entry.size))
+
+    def undo(self, step: int | None) -> None:
+        if step is None:
+            return
+        first = bisect_left(self.steps, step)
+        for undone in self.steps[first:]:
+            del self.places[undone]
+        del self.steps[first:]
+
+    def all_steps(self) -> list[int]:
+        with self.lock:
+            return list(self.steps)
+
+    def of_step(self, step: int | None) -> list[Place]:
+        """Places of one step, in the order of the file."""
+        with self.lock:
+            return list(self.places.get(step, ()))
+
+    def keep(self) -> dict[str, Any]:
+        """The index as JSON."""
+        with self.lock:
+            places = [[step, *place] for step, found in self.places.items() for place in found]
+            return {"attempt": self.attempt, "places": places}
+
+    def recall(self, kept: dict[str, Any]) -> None:
+        with self.lock:
+            self.attempt = kept["attempt"]
+            self.places = {}
+            for step, start, size in kept["places"]:
+                self.places.setdefault(step, []).append(Place(start, size))
+            self.steps = sorted(step for step in self.places if step is not None)
+
+
+class SampleReader:
+    """Reads rows of samples by what the index says."""
+
+    def __init__(self, folder: RunFolder, log: EventLog, index: SampleIndex) -> None:
+        self.folder = folder
+        self.log = log
+        self.index = index
+
+    def read(self, *, step: int | None, node: str | None, limit: int) -> list[SampleRow]:
+        """Rows of the newest steps first, each step's in their own order; `step` wants one only."""
+        steps: list[int | None] = [step]
+        if step is None:
+            steps = [*reversed(self.index.all_steps()), None]
+        rows: list[SampleRow] = []
+        for one in steps:
+            if len(rows) >= limit:
+                break
+            found = self.rows_of(one)
             rows += [row for row in found if node is None or row.node == node][: limit - len(rows)]
-    return Samples(rows=rows, steps=steps)
+        return rows
 
+    def rows_of(self, step: int | None) -> list[SampleRow]:
+        rows = []
+        for place in self.index.of_step(step):
+            parsed = parse_event(self.log.line_at(*place))
+            if parsed is not None and parsed[2]["type"] == "sample":
+                rows += self.rows_in(parsed[2], step)
+        return rows
 
-def sample_events(watch: Watch) -> list[dict[str, Any]]:
-    found = [text for seq in tuple(watch.sample_seqs) for _, text in watch.log.read(seq - 1, 1)]
-    return [plain_json(text) for text in found]
-
-
-def event_rows(watch: Watch, event: dict[str, Any]) -> list[SampleRow]:
-    """A row names its own writer where one event tells of several."""
-    path = watch.folder.inside(str(event.get("path", "")))
-    rows = read_rows(path) if path is not None else event.get("rows")
-    step = event["step"] if isinstance(event.get("step"), int) else None
-    return [
-        SampleRow.model_validate(
-            {**row, "seq": event["seq"], "step": step, "node": event.get("node") or row.get("node")}
-        )
-        for row in (rows if isinstance(rows, list) else [])
-        if isinstance(row, dict)
-    ]
+    def rows_in(self, event: dict[str, Any], step: int | None) -> list[SampleRow]:
+        """A row names its own writer where one event tells of several."""
+        path = self.folder.inside(str(event.get("path", "")))
+        rows = read_rows(path) if path is not None else event.get("rows")
+        return [
+            SampleRow.model_validate(
+                {
+                    **row,
+                    "seq": event["seq"],
+                    "step": step,
+                    "node": event.get("node") or row.get("node"),
+                }
+            )
+            for row in (rows if isinstance(rows, list) else [])
+            if isinstance(row, dict)
+        ]
 
 
 def read_rows(path: Path) -> list[Any]:

@@ -1,8 +1,14 @@
-"""Finds runs that the server did not start: folders that `coloop run` wrote when it was typed."""
+"""Finds runs that the server did not start: folders that `coloop run` wrote when it was typed.
+
+    scanner thread:  stamps of all event files --changed--> read --> row, stamp --> supervisor
+
+Folders whose stamp is the one of their last reading are not opened. Files are read outside of
+transactions, so that nobody waits for them.
+"""
 
 import logging
 import threading
-import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,7 +19,7 @@ from coloop_server.database.connect import Sessions
 from coloop_server.database.tables import RunRow
 from coloop_server.errors import Conflict, Invalid
 from coloop_server.runs import repository
-from coloop_server.runs.folder import RunFolder
+from coloop_server.runs.folder import RunFolder, Stamp, stamp_of
 from coloop_server.runs.watch import Watch
 from coloop_server.settings import Settings
 
@@ -26,56 +32,108 @@ MAX_FOLDERS = 2000
 class Scanner:
     """Looks through the runs folder for new runs, and for ended ones that go on again."""
 
-    def __init__(self, settings: Settings, sessions: Sessions) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        sessions: Sessions,
+        *,
+        is_live: Callable[[str], bool],
+        take: Callable[[RunRow], None],
+    ) -> None:
         self.settings = settings
         self.sessions = sessions
-        self.lock = threading.Lock()
-        self.scanned_at = -SCAN_SECONDS
-        self.stamps: dict[Path, float] = {}
+        self.is_live = is_live
+        """Whether a run, by its id, is watched already."""
+        self.take = take
+        """Given the row of each run that goes on and is not watched yet."""
+        self.stamps: dict[str, Stamp] | None = None
+        self.asked = self.done = 0
+        """Looks that somebody waits for, and the last of them that was taken."""
+        self.changed = threading.Condition()
+        self.is_ended = False
+        self.thread = threading.Thread(target=self.run, name="scanner", daemon=True)
 
-    def is_due(self) -> bool:
-        return time.monotonic() - self.scanned_at >= SCAN_SECONDS
+    def start(self) -> None:
+        self.thread.start()
 
-    def scan(self, known_live: set[str]) -> list[RunRow]:
-        """External runs that go on and are not watched yet. New folders get their row."""
-        with self.lock:
-            self.scanned_at = time.monotonic()
-            changed = [path for path in self.folders() if self.is_changed(path)]
-            if not changed:
-                return []
-            with self.sessions.begin() as session:
-                rows = {row.folder: row for row in repository.rows_in(session, map(str, changed))}
-                found = [rows.get(str(path)) or take_up(session, path) for path in changed]
-                return [
-                    row
-                    for row in found
-                    if row is not None and row.id not in known_live and self.goes_on(row)
-                ]
+    def close(self) -> None:
+        with self.changed:
+            self.is_ended = True
+            self.changed.notify_all()
+        if self.thread.ident is not None:
+            self.thread.join(timeout=30)
+
+    def wait_for_look(self, seconds: float) -> None:
+        """Return when the folder was looked through once more, or has kept the scanner for long."""
+        with self.changed:
+            self.asked += 1
+            ticket = self.asked
+            self.changed.notify_all()
+            self.changed.wait_for(lambda: self.is_ended or self.done >= ticket, timeout=seconds)
+
+    def run(self) -> None:
+        while not self.is_ended:
+            ticket = self.asked
+            try:
+                self.scan()
+            except Exception:
+                # The boundary to disks and the database: one look that fails is followed by others.
+                logger.exception("a look through the runs folder failed; trying again")
+            with self.changed:
+                self.done = ticket
+                self.changed.notify_all()
+                self.changed.wait_for(
+                    lambda: self.is_ended or self.asked > self.done, timeout=SCAN_SECONDS
+                )
+
+    def scan(self) -> None:
+        if self.stamps is None:
+            with self.sessions() as session:
+                self.stamps = repository.list_stamps(session)
+        for path in self.folders():
+            if self.is_ended:
+                return
+            stamp = stamp_of(path / "events.jsonl")
+            is_known = stamp is None or self.stamps.get(str(path)) == stamp
+            if stamp is None or is_known or self.is_live(path.name):
+                continue
+            self.look(path)
+            self.stamps[str(path)] = stamp
 
     def folders(self) -> list[Path]:
         try:
-            found = [path for path in self.settings.runs_dir.iterdir() if path.is_dir()]
+            found = [
+                path
+                for path in self.settings.runs_dir.iterdir()
+                if not path.name.startswith(".") and path.is_dir()
+            ]
         except OSError:
             return []
         return sorted(found)[:MAX_FOLDERS]
 
-    def is_changed(self, path: Path) -> bool:
-        """Whether the event file was written since the last look."""
-        try:
-            stamp = (path / "events.jsonl").stat().st_mtime
-        except OSError:
-            return False
-        is_changed = self.stamps.get(path) != stamp
-        self.stamps[path] = stamp
-        return is_changed
+    def look(self, path: Path) -> None:
+        """Bring the row of a folder up to date; hand it on where its run goes on."""
+        if not RunFolder(path).is_run:
+            return
+        with self.sessions() as session:
+            row = repository.find_in(session, str(path))
+            if row is not None and is_ours(row):
+                return
+            watch_kept = None if row is None else repository.get_kept(session, row.id)
+        watch = Watch(path, watch_kept)
+        stamp, kept = watch.keep()
+        with self.sessions.begin() as session:
+            row = repository.find_in(session, str(path)) or take_up(session, path)
+            if row is None or is_ours(row) or self.is_live(row.id):
+                return
+            goes_on = self.bring_up(row, watch)
+            if not goes_on and stamp is not None:
+                repository.put_kept(session, row.id, stamp, kept)
+        if goes_on:
+            self.take(row)
 
-    def goes_on(self, row: RunRow) -> bool:
-        """Bring the row of a run that is not watched up to date; whether it goes on."""
-        is_final = RunStateName(row.state).is_final
-        if row.launcher is not None and not is_final:
-            return False  # queued or being started by this server
-        watch = Watch(Path(row.folder))
-        watch.poll()
+    def bring_up(self, row: RunRow, watch: Watch) -> bool:
+        """Write what the files say to the row; whether the run goes on."""
         summary = watch.summary
         if row.launcher is not None:
             if summary.attempt <= row.attempt:
@@ -91,6 +149,13 @@ class Scanner:
         repository.end(row, RunStateName.FAILED, message, "run.no_sign_of_life")
         row.ended_at = summary.heartbeat_at or row.ended_at
         return False
+
+
+def is_ours(row: RunRow) -> bool:
+    """Whether this server has the run in its own hands: queued, or started by it and not over."""
+    return row.state == RunStateName.QUEUED or (
+        row.launcher is not None and not RunStateName(row.state).is_final
+    )
 
 
 def take_up(session: Session, path: Path) -> RunRow | None:

@@ -118,6 +118,11 @@ class Samples(Output):
     """All steps that samples were kept of."""
 
 
+class SampleSteps(Output):
+    steps: list[int]
+    """In order; where a step was done twice it is told of once."""
+
+
 class RunSpec(Output):
     yaml: str
     """The loop as this run was given it."""

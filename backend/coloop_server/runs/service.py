@@ -14,7 +14,7 @@ from coloop.spec.io import content_hash
 from coloop_server import language
 from coloop_server.database.tables import RunRow
 from coloop_server.errors import Conflict
-from coloop_server.runs import repository, scan
+from coloop_server.runs import repository
 from coloop_server.runs.forking import choose_checkpoint, prepare_fork
 from coloop_server.runs.schemas import EditRun, ForkRun, NewRun
 from coloop_server.runs.supervisor import Supervisor
@@ -133,12 +133,6 @@ def edit(
     if not supervisor.ask(run_id, EditRequest(changes=dict(change.changes), by=change.by)):
         raise Conflict("run.not_ready", f"the run is {row.state} and takes no changes yet")
     return row
-
-
-def import_run(session: Session, settings: Settings, text: str) -> RunRow:
-    """Show a run folder that lies elsewhere."""
-    path = settings.roots.check(text, "path")
-    return scan.import_folder(session, path)
 
 
 def require_folder(row: RunRow) -> Path:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Self
 
 from coloop.events import RunStateName
 
@@ -24,6 +24,34 @@ class Summary:
     started_at: datetime | None = None
     ended_at: datetime | None = None
     heartbeat_at: datetime | None = None
+
+    def keep(self) -> dict[str, Any]:
+        """The summary as JSON."""
+        times = {name: at.isoformat() if at else None for name, at in self.times().items()}
+        return {
+            "state": self.state,
+            "attempt": self.attempt,
+            "step": self.step,
+            "steps_total": self.steps_total,
+            "metrics": self.metrics,
+            "message": self.message,
+            "error": self.error,
+            **times,
+        }
+
+    def times(self) -> dict[str, datetime | None]:
+        return {
+            "started_at": self.started_at,
+            "ended_at": self.ended_at,
+            "heartbeat_at": self.heartbeat_at,
+        }
+
+    @classmethod
+    def recall(cls, kept: dict[str, Any]) -> Self:
+        """The summary that was kept."""
+        times = {name: read_time(kept[name]) for name in cls().times()}
+        state = None if kept["state"] is None else RunStateName(kept["state"])
+        return cls(**{**kept, **times, "state": state})
 
     def add(self, event: dict[str, Any]) -> None:
         """Take in one event; parts of a wrong type are passed over."""

@@ -2,8 +2,11 @@
 
     routes --ask_stop, wake--> +------------ supervisor thread ------------+
                                | poll folders -> rows of the database      |--> hub -> WebSockets
-    launcher <--start, end---- | liveness, deadlines, queue, new folders   |
-      (threads of a pool)      +-------------------------------------------+
+    launcher <--start, end---- | liveness, deadlines, queue                |<-- scanner thread:
+      (threads of a pool)      +-------------------------------------------+    runs found on disk
+
+While nothing goes on it asks the database nothing: the queue is looked at when a route or an ended
+run says so.
 
 A row of the database is written by this thread alone once its run is queued; routes only insert
 rows and ask. After a restart everything is known again from the rows and the folders.
@@ -17,6 +20,10 @@ from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
+from sqlalchemy import event
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.orm import Session
+
 from coloop.events import ControlRequest, RunStateName
 from coloop.spec.io import parse
 from coloop_server.database.connect import Sessions
@@ -25,13 +32,14 @@ from coloop_server.launchers.protocol import Launcher, LaunchFailed, Order
 from coloop_server.runs import repository
 from coloop_server.runs.hub import Hub
 from coloop_server.runs.live import LiveRun
-from coloop_server.runs.scan import Scanner
+from coloop_server.runs.scan import Scanner, import_folder
 from coloop_server.runs.watch import Watch
 from coloop_server.settings import Settings
 
 logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.1
+IDLE_SECONDS = 5.0
 SAVE_SECONDS = 1.0
 OPEN_WATCHES = 64
 SUBMITTED = ".submitted"
@@ -53,12 +61,16 @@ class Supervisor:
         self.launchers = launchers
         self.default_launcher = default_launcher
         self.hub = Hub()
-        self.scanner = Scanner(settings, sessions)
+        self.scanner = Scanner(
+            settings, sessions, is_live=lambda run_id: run_id in self.live, take=self.take_up
+        )
         self.live: dict[str, LiveRun] = {}
         self.watches: OrderedDict[str, Watch] = OrderedDict()
         self.lock = threading.RLock()
         self.pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="launch")
         self.news = threading.Event()
+        self.is_queue_due = True
+        """Whether a run may wait in the queue that was not looked at yet."""
         self.ended = threading.Event()
         self.thread = threading.Thread(target=self.run, name="supervisor", daemon=True)
 
@@ -66,11 +78,13 @@ class Supervisor:
         """Find the runs that go on, then keep watch."""
         self.adopt()
         self.thread.start()
+        self.scanner.start()
 
     def close(self) -> None:
         """Stop watching. Runs go on without the server, or are ended with it, as set."""
         self.ended.set()
         self.news.set()
+        self.scanner.close()
         if self.thread.ident is not None:
             self.thread.join(timeout=30)
         self.pool.shutdown(wait=True, cancel_futures=True)
@@ -92,9 +106,7 @@ class Supervisor:
                 if row.launcher is not None and row.handle is None:
                     row.state = RunStateName.QUEUED.value  # the last server ended while starting it
                     continue
-                run = self.add_live(row)
-                if run.launcher is not None and run.handle is not None:
-                    run.launcher.follow(run.handle, run.watch.folder)
+                self.add_live(row)
 
     def add_live(self, row: RunRow) -> LiveRun:
         run = LiveRun(
@@ -104,6 +116,7 @@ class Supervisor:
             handle=row.handle,
             attempt=row.attempt,
             log=self.log_path(row.id),
+            pool=self.pool,
             stop_seconds=self.settings.stop_seconds,
             stale_seconds=self.settings.stale_seconds,
         )
@@ -117,12 +130,31 @@ class Supervisor:
 
     def wake(self) -> None:
         """Something was queued or asked: look at once."""
+        self.is_queue_due = True
         self.news.set()
+
+    def wake_after(self, session: Session) -> None:
+        """Look as soon as what the session wrote can be read."""
+        event.listen(session, "after_commit", lambda _: self.wake(), once=True)
+
+    def open(self, run_id: str) -> Watch:
+        """The files of a run, read up to now."""
+        with self.sessions() as session:
+            folder = Path(repository.get_run(session, run_id).folder)
+        watch = self.watch(run_id, folder)
+        watch.poll()
+        return watch
 
     def watch(self, run_id: str, folder: Path) -> Watch:
         """The files of a run, finished or not; the least recently used ones are closed."""
         with self.lock:
-            watch = self.watches.pop(run_id, None) or Watch(folder)
+            known = self.watches.get(run_id)
+        if known is None:
+            with self.sessions() as session:
+                kept = repository.get_kept(session, run_id)
+            known = Watch(folder, kept)
+        with self.lock:
+            watch = self.watches.pop(run_id, known)
             self.watches[run_id] = watch
             for other in list(self.watches):
                 if len(self.watches) <= OPEN_WATCHES:
@@ -142,15 +174,19 @@ class Supervisor:
         run = self.live.get(run_id)
         return run is not None and run.send(request)
 
-    def scan(self) -> None:
-        """Take up run folders that appeared, and external runs that go on again."""
-        for row in self.scanner.scan(known_live=set(self.live)):
-            self.add_live(row)
-
     def take_up(self, row: RunRow) -> None:
-        """An imported run: bring its row up to date, and watch it if it goes on."""
-        if row.id not in self.live and self.scanner.goes_on(row):
-            self.add_live(row)
+        """Keep watch over a run that goes on and that this server did not start."""
+        with self.lock:
+            if row.id not in self.live:
+                self.add_live(row)
+        self.news.set()
+
+    def import_folder(self, path: Path) -> str:
+        """Show a run folder that lies elsewhere; its id."""
+        with self.sessions.begin() as session:
+            run_id = import_folder(session, path).id
+        self.scanner.look(path)
+        return run_id
 
     def folder_of(self, run_id: str) -> Path | None:
         with self.sessions() as session:
@@ -167,12 +203,10 @@ class Supervisor:
                 # The boundary to drivers, disks and clusters: one that misbehaves must not end the
                 # watch over all the others.
                 logger.exception("a look at the runs failed; trying again")
-            self.news.wait(TICK_SECONDS)
+            self.news.wait(TICK_SECONDS if self.live else IDLE_SECONDS)
             self.news.clear()
 
     def tick(self) -> None:
-        if self.scanner.is_due():
-            self.scan()
         for run in list(self.live.values()):
             try:
                 self.look_after(run)
@@ -189,35 +223,47 @@ class Supervisor:
         is_changed = run.look()
         now = time.monotonic()
         is_closed = run.is_over or run.verdict is not None
-        is_due = is_changed and (now - run.saved_at > SAVE_SECONDS or run.has_new_state())
+        is_due = run.has_new_state() or (is_changed and now - run.saved_at > SAVE_SECONDS)
         if is_closed or is_due or run.is_unsaved_since(now - SAVE_SECONDS):
             self.save(run)
-        if is_changed or is_closed:
+        if is_changed or is_due or is_closed:
             self.hub.tell(run.id)
 
     def save(self, run: LiveRun) -> None:
         """Write the summary to the row, and close the run when it is over."""
+        is_closed = run.is_over or run.verdict is not None
+        stamp, kept = run.watch.keep() if is_closed else (None, {})
         with self.sessions.begin() as session:
             row = session.get(RunRow, run.id)
             if row is not None:
                 repository.apply_summary(row, run.watch.summary, run.watch.log.last_seq)
                 if run.verdict is not None:
                     repository.end(row, run.verdict.state, run.verdict.message, run.verdict.code)
-                if run.is_over or run.verdict is not None:
+                if run.alert is not None and not is_closed:
+                    row.message = run.alert
+                if is_closed:
                     row.handle, row.stop_asked_at = None, None
+                if stamp is not None:
+                    repository.put_kept(session, run.id, stamp, kept)
         run.saved()
-        if run.is_over or run.verdict is not None:
+        if is_closed:
             with self.lock:
                 self.live.pop(run.id, None)
+            self.is_queue_due = True
             self.hub.tell(run.id)
 
     def start_queued(self) -> None:
         busy = sum(run.launcher is not None for run in self.live.values())
-        if busy >= self.settings.max_running:
+        if not self.is_queue_due or busy >= self.settings.max_running:
             return
-        with self.sessions.begin() as session:
-            free = self.settings.max_running - busy
-            claimed = repository.claim_queued(session, free, self.default_launcher)
+        self.is_queue_due = False
+        try:
+            with self.sessions.begin() as session:
+                free = self.settings.max_running - busy
+                claimed = repository.claim_queued(session, free, self.default_launcher)
+        except SQLAlchemyError:
+            self.is_queue_due = True
+            raise
         for row in claimed:
             run = self.add_live(row)
             run.launching = self.pool.submit(self.launch, run, self.order(row))

@@ -426,8 +426,31 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List Run Samples */
+        /**
+         * List Run Samples
+         * @description Rows of the newest steps, or of one; only the steps that are given are read.
+         */
         get: operations["listRunSamples"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/runs/{run_id}/samples/steps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List Run Sample Steps
+         * @description The steps that samples were kept of; reads none of them.
+         */
+        get: operations["listRunSampleSteps"];
         put?: never;
         post?: never;
         delete?: never;
@@ -2500,6 +2523,14 @@ export interface components {
             step?: number | null;
         } & {
             [key: string]: unknown;
+        };
+        /** SampleSteps */
+        SampleSteps: {
+            /**
+             * Steps
+             * @description In order; where a step was done twice it is told of once.
+             */
+            steps: number[];
         };
         /** Samples */
         Samples: {
@@ -5744,6 +5775,7 @@ export interface operations {
     listRunSamples: {
         parameters: {
             query?: {
+                /** @description rows of this step only */
                 step?: number | null;
                 node?: string | null;
                 limit?: number;
@@ -5763,6 +5795,109 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Samples"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    listRunSampleSteps: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SampleSteps"];
                 };
             };
             /** @description Bad Request */

@@ -1,0 +1,401 @@
+"""Clusters and drivers that misbehave: away, silent, slow to end. No Ray runs here: a jobs API of
+the test's own stands for it, and launchers that are told what to do."""
+
+import json
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from coloop.events import ControlRequest
+from coloop_server.app import create_app
+from coloop_server.launchers import has_ray
+from coloop_server.launchers.local_ray import Head, LocalRay
+from coloop_server.launchers.processes import identity
+from coloop_server.launchers.protocol import Handle, LaunchFailed, Liveness, Order
+from coloop_server.launchers.ray_job import RayJobLauncher
+from coloop_server.runs.folder import RunFolder
+from coloop_server.runs.live import LiveRun
+from coloop_server.runs.watch import Watch
+from coloop_server.settings import Settings
+
+needs_ray = pytest.mark.skipif(not has_ray(), reason="Ray is not installed")
+Eventually = Callable[..., Any]
+LoopThat = Callable[[str], str]
+
+
+def line(seq: int, kind: str = "run.state", **fields: Any) -> str:
+    head = {"seq": seq, "at": "2026-01-01T00:00:00Z", "run": "r", "attempt": 1, "type": kind}
+    return json.dumps(head | fields) + "\n"
+
+
+class ToldLauncher:
+    """Does what the test says."""
+
+    def __init__(self) -> None:
+        self.liveness = Liveness(True)
+        self.may_end = threading.Event()
+        self.asked_to_end = threading.Event()
+        self.follow_fails = 0
+        self.follows = 0
+        self.let_go_of: list[Handle] = []
+
+    def start(self, order: Order) -> Handle:
+        return {"job": order.run_id}
+
+    def check(self, handle: Handle) -> Liveness:
+        return self.liveness
+
+    def ask(self, handle: Handle, folder: RunFolder, request: ControlRequest) -> bool:
+        return True
+
+    def end(self, handle: Handle) -> bool:
+        self.asked_to_end.set()
+        return self.may_end.wait(30)
+
+    def follow(self, handle: Handle, folder: RunFolder) -> None:
+        self.follows += 1
+        if self.follows <= self.follow_fails:
+            raise LaunchFailed("the cluster is away")
+
+    def let_go(self, handle: Handle) -> None:
+        self.let_go_of.append(handle)
+
+    def close(self, *, runs_go_on: bool) -> None:
+        self.may_end.set()
+
+
+@pytest.fixture
+def told() -> ToldLauncher:
+    return ToldLauncher()
+
+
+@pytest.fixture
+def live(tmp_path: Path, told: ToldLauncher) -> Iterator[LiveRun]:
+    """A run that goes on under the told launcher, its first event written."""
+    folder = tmp_path / "r"
+    folder.mkdir()
+    (folder / "events.jsonl").write_text(line(1, state="running"))
+    with ThreadPoolExecutor(2) as pool:
+        yield LiveRun(
+            id="r",
+            watch=Watch(folder),
+            launcher=told,
+            handle={"job": "r"},
+            attempt=1,
+            log=tmp_path / "r.log",
+            pool=pool,
+            stop_seconds=60,
+            stale_seconds=60,
+        )
+        told.may_end.set()
+
+
+def states(run: LiveRun) -> list[str]:
+    lines = run.watch.folder.events.read_text().splitlines()
+    return [json.loads(one).get("state", "") for one in lines]
+
+
+def look(live: LiveRun, question: Callable[[], Any]) -> Callable[[], Any]:
+    """Look at the run, then ask."""
+
+    def ask() -> Any:
+        live.look()
+        return question()
+
+    return ask
+
+
+def test_the_last_word_waits_until_the_driver_is_gone(
+    live: LiveRun, told: ToldLauncher, eventually: Eventually
+) -> None:
+    live.ask_stop(at_once=True)
+    live.look()
+    assert told.asked_to_end.wait(30)
+    events = live.watch.folder.events
+    with events.open("a") as file:
+        file.write(line(2, "log", message="saving"))
+        file.write(line(3, "log", message="saved")[:30])
+    live.look()
+    with events.open("a") as file:
+        file.write(line(3, "log", message="saved")[30:])
+
+    assert live.verdict is None
+    assert states(live) == ["running", "", ""]
+    told.may_end.set()
+    eventually(look(live, lambda: live.verdict))
+
+    assert states(live) == ["running", "", "", "stopped"]
+    seqs = [json.loads(one)["seq"] for one in events.read_text().splitlines()]
+    assert seqs == [1, 2, 3, 4]
+    assert told.let_go_of == [{"job": "r"}]
+
+
+def test_a_driver_that_says_its_own_last_word_while_it_is_ended_keeps_it(
+    live: LiveRun, told: ToldLauncher, eventually: Eventually
+) -> None:
+    live.ask_stop(at_once=True)
+    live.look()
+    assert told.asked_to_end.wait(30)
+    with live.watch.folder.events.open("a") as file:
+        file.write(line(2, state="stopped", message="by itself"))
+    told.may_end.set()
+    eventually(look(live, lambda: live.is_over))
+
+    assert live.verdict is None
+    assert states(live) == ["running", "stopped"]
+
+
+def test_a_driver_that_cannot_be_ended_keeps_its_file_and_its_place(
+    live: LiveRun, told: ToldLauncher, eventually: Eventually
+) -> None:
+    told.end = lambda _: False  # type: ignore[method-assign]
+    live.ask_stop(at_once=True)
+    eventually(look(live, lambda: live.alert))
+
+    assert "has not ended yet" in (live.alert or "")
+    assert live.verdict is None
+    assert states(live) == ["running"]
+
+
+def test_what_writes_the_files_is_started_again_and_again_with_longer_pauses(
+    live: LiveRun, told: ToldLauncher, eventually: Eventually
+) -> None:
+    told.follow_fails = 3
+    pauses = []
+
+    def has_followed(number: int) -> Callable[[], bool]:
+        live.checked_at = -1e9  # the pause is over
+        return lambda: told.follows >= number and live.checking is None
+
+    for number in range(1, 4):
+        eventually(look(live, has_followed(number)))
+        pauses.append(live.patience)
+    alert = live.alert
+    eventually(look(live, has_followed(4)))
+    eventually(look(live, lambda: live.alert is None))
+
+    assert pauses == [2.0, 4.0, 8.0]
+    assert "the cluster is away" in (alert or "")
+    assert live.verdict is None
+    assert live.patience == 1.0
+
+
+class JobsApi:
+    """The part of Ray's jobs API that the launcher uses, for one job."""
+
+    def __init__(self) -> None:
+        self.status = "RUNNING"
+        self.pid: int | None = None
+        self.stop_asked = threading.Event()
+        self.silent_answers = 0
+        self.requests: list[str] = []
+        api = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                api.requests.append(self.path)
+                if api.silent_answers > 0:
+                    api.silent_answers -= 1
+                    self.send_error(503)
+                    return
+                self.answer(api.job() if "/api/jobs/" in self.path else api.version())
+
+            def do_POST(self) -> None:
+                api.stop_asked.set()
+                self.answer({"stopped": True})
+
+            def answer(self, body: object) -> None:
+                text = json.dumps(body).encode()
+                self.send_response(200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = f"http://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def version(self) -> dict[str, Any]:
+        return {"version": "4", "ray_version": "2.60.0", "ray_commit": "x", "session_name": "s"}
+
+    def job(self) -> dict[str, Any]:
+        driver = {"id": "1", "node_ip_address": "127.0.0.1", "pid": str(self.pid)}
+        return {
+            "type": "SUBMISSION",
+            "submission_id": "r-1",
+            "job_id": "1",
+            "driver_info": driver if self.pid else None,
+            "status": self.status,
+            "entrypoint": "x",
+        }
+
+
+@pytest.fixture
+def jobs() -> Iterator[JobsApi]:
+    api = JobsApi()
+    yield api
+    api.server.shutdown()
+    api.server.server_close()
+
+
+@pytest.fixture
+def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
+    """A process that ends when it is told to."""
+    command = [sys.executable, "-c", "import time; time.sleep(600)"]
+    process = subprocess.Popen(command, start_new_session=True)
+    yield process
+    process.kill()
+    process.wait(30)
+
+
+def own_ray(settings: Settings, address: str, process: "subprocess.Popen[bytes]") -> None:
+    """Note a running process as the Ray of this server."""
+    head = Head(
+        pid=process.pid, started=identity(process.pid) or "", address=address, temp_dir="/nowhere"
+    )
+    folder = settings.data_dir / "ray"
+    folder.mkdir(parents=True)
+    (folder / "head.json").write_text(json.dumps(asdict(head)))
+
+
+@needs_ray
+def test_ending_a_ray_job_returns_when_its_driver_is_gone(
+    settings: Settings, jobs: JobsApi, sleeper: "subprocess.Popen[bytes]"
+) -> None:
+    own_ray(settings, jobs.address, sleeper)
+    driver = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    threading.Thread(target=driver.wait, daemon=True).start()
+    jobs.pid = driver.pid
+    launcher = RayJobLauncher(settings)
+    handle = {"job_id": "r-1", "address": jobs.address, "shared": True, "folder": "/nowhere"}
+    assert launcher.check(handle).is_alive
+    ended: list[bool] = []
+    ending = threading.Thread(target=lambda: ended.append(launcher.end(handle)))
+    ending.start()
+    assert jobs.stop_asked.wait(30)
+
+    assert ended == []  # Ray was asked, and the driver still runs
+    jobs.status = "STOPPED"
+    ending.join(60)
+
+    assert ended == [True]
+    assert identity(driver.pid) is None
+    assert not launcher.check(handle).is_alive
+
+
+@needs_ray
+def test_a_driver_that_outlives_its_ray_still_has_its_files(
+    settings: Settings, jobs: JobsApi, sleeper: "subprocess.Popen[bytes]"
+) -> None:
+    own_ray(settings, jobs.address, sleeper)
+    driver = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+    jobs.pid = driver.pid
+    launcher = RayJobLauncher(settings)
+    handle = {"job_id": "r-1", "address": jobs.address, "shared": True, "folder": "/nowhere"}
+    launcher.check(handle)
+    sleeper.kill()
+    sleeper.wait(30)
+
+    assert launcher.check(handle).is_alive
+    driver.kill()
+    driver.wait(30)
+    assert not launcher.check(handle).is_alive
+
+
+@needs_ray
+@pytest.mark.parametrize("is_local", [True, False])
+def test_a_cluster_that_never_answers_is_given_up(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, is_local: bool
+) -> None:
+    from coloop_server.launchers import ray_client
+
+    monkeypatch.setattr(ray_client, "ANSWER_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        launcher = RayJobLauncher(settings.model_copy(update={"ray_address": address}))
+        handle = {"job_id": "r-1", "address": address, "shared": is_local, "folder": "/nowhere"}
+
+        liveness = launcher.check(handle)
+        is_gone = launcher.end(handle)
+
+    assert liveness.is_alive
+    assert not liveness.is_reached
+    assert "does not answer" in liveness.reason
+    assert not is_gone
+
+
+@needs_ray
+def test_a_cluster_that_is_away_does_not_keep_the_server_from_starting(
+    settings: Settings, loop: str, eventually: Eventually
+) -> None:
+    from coloop_server.database.connect import migrate, open_engine, open_sessions
+    from coloop_server.runs import repository
+
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        address = f"http://127.0.0.1:{probe.getsockname()[1]}"
+    remote = settings.model_copy(
+        update={"ray_address": address, "ray_shares_runs_dir": False, "launcher": "ray_job"}
+    )
+    settings.data_dir.mkdir(parents=True)
+    engine = open_engine(settings.database)
+    migrate(engine)
+    with open_sessions(engine).begin() as session:
+        row = repository.new_row(id="r", name="r", folder=str(settings.runs_dir / "r"), yaml=loop)
+        row.state, row.launcher = "running", "ray_job"
+        row.handle = {"job_id": "r-1", "address": address, "shared": False, "folder": "/nowhere"}
+        session.add(row)
+    engine.dispose()
+
+    with TestClient(create_app(remote), base_url="http://127.0.0.1:8321") as client:
+        assert client.get("/api/health").status_code == 200
+        run = eventually(lambda: shown_alert(client), 60)
+
+    assert run["state"] == "running"
+    assert address in run["message"]
+
+
+def shown_alert(client: TestClient) -> dict[str, Any] | None:
+    run: dict[str, Any] = client.get("/api/runs/r").json()
+    return run if "cannot be watched" in (run["message"] or "") else None
+
+
+def test_one_probe_without_an_answer_ends_no_ray(
+    settings: Settings, jobs: JobsApi, sleeper: "subprocess.Popen[bytes]"
+) -> None:
+    own_ray(settings, jobs.address, sleeper)
+    jobs.silent_answers = 2
+    ray = LocalRay(settings.data_dir / "ray")
+
+    head = ray.ensure(lambda _: None)
+
+    assert head.pid == sleeper.pid
+    assert sleeper.poll() is None
+    assert len(jobs.requests) == 3
+
+
+def test_a_ray_with_runs_on_it_is_never_ended_for_its_silence(
+    settings: Settings, jobs: JobsApi, sleeper: "subprocess.Popen[bytes]"
+) -> None:
+    own_ray(settings, jobs.address, sleeper)
+    jobs.silent_answers = 10**9
+    ray = LocalRay(settings.data_dir / "ray", patience=0.0)
+
+    with pytest.raises(LaunchFailed, match="left alone"):
+        ray.ensure(lambda _: None, lambda: True)
+
+    assert sleeper.poll() is None
+    assert ray.known() is not None
