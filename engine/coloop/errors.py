@@ -19,6 +19,8 @@ tree ends an operation: a file that cannot be read, a worker that died, user cod
       BackendMissing          a library that the spec asks for is not installed
       DataError               a dataset cannot be read as the spec says
       UserCodeError           a reward, filter, template or environment of the user failed
+      StageFailed             something broke in a stage that has no error of its own
+        OutOfMemory             a stage wants more memory than there is
       NothingLearned          for many steps in a row no goal of the phase came any nearer
       StorageFull             a checkpoint or sample file could not be written
       CheckpointError         a checkpoint is missing, damaged or of another loop
@@ -158,6 +160,33 @@ class UserCodeError(ColoopError):
         self.node = node
         self.row = row
         self.traceback = traceback
+
+
+class StageFailed(ColoopError):
+    """Something broke in a stage that has no error of its own: a library's, or a bug. The message
+    names stage and step, and what it was."""
+
+    code = "run.stage_failed"
+
+    def __init__(
+        self,
+        message: str,
+        node: str | None = None,
+        stage: str | None = None,
+        step: int | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, node, stage, step, hint)
+        self.node = node
+        self.stage = stage
+        self.step = step
+        self.hint = hint
+
+
+class OutOfMemory(StageFailed):
+    """A stage wants more memory than there is; the hint names the fields that lower it."""
+
+    code = "run.out_of_memory"
 
 
 class NothingLearned(ColoopError):

@@ -68,6 +68,10 @@ class ClusterHosts:
         reply: LearnReply = self._call(order.group, "learn", self._dated(order))
         return reply
 
+    def has_changed(self, group: str) -> bool:
+        changed: bool = self._call(group, "has_changed")
+        return changed
+
     def evaluate(self, order: LearnOrder) -> LearnReply:
         reply: LearnReply = self._call(order.group, "evaluate", self._dated(order))
         return reply

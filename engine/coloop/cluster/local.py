@@ -2,13 +2,13 @@
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from coloop.cluster.protocol import TICK_SECONDS, Deadlines, Tick
 from coloop.cluster.watchdog import Watchdog
-from coloop.errors import PlacementTimeout
+from coloop.errors import PlacementTimeout, WorkerDied
 from coloop.plan.types import Plan, PoolPlan
 from coloop.roles.host import HostSettings, PoolHost, gpus_here
 
@@ -45,7 +45,8 @@ class LocalCluster:
 
     def call(self, pool: str, method: str, *arguments: Any) -> Any:
         host = self._hosts[pool]
-        future: Future[Any] = self._threads[pool].submit(getattr(host, method), *arguments)
+        work = getattr(host, method)
+        future: Future[Any] = self._threads[pool].submit(_without_exit, pool, work, *arguments)
         watchdog = Watchdog(f"{pool}: {method}", self._deadlines.stalled_after_seconds)
         ticked = time.monotonic()
         while True:
@@ -71,6 +72,14 @@ class LocalCluster:
             threads.shutdown(wait=True, cancel_futures=True)
         self._hosts.clear()
         self._threads.clear()
+
+
+def _without_exit(pool: str, work: Callable[..., Any], *arguments: Any) -> Any:
+    """A library that ends its process ends a worker, not the driver."""
+    try:
+        return work(*arguments)
+    except SystemExit as error:
+        raise WorkerDied(f"pool {pool}: its worker asked to end, with code {error.code}") from error
 
 
 def _check_capacity(pool: PoolPlan) -> None:

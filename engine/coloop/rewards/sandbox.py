@@ -7,9 +7,9 @@ replaced.
             <----- scores, or what is wrong with which row ------
       late, dead, or too long an answer: killed by its id; the next call starts a new one
 
-Invariants: a call returns or raises UserCodeError within its timeout, whatever the code does. The
-child gets nothing but its own code and the rows; it holds no descriptor of ours but the two
-pipes.
+Invariants: a call returns or raises UserCodeError within its timeout, whatever the code does. While
+it waits it ticks; what the tick raises ends the child and the call. The child gets nothing but its
+own code and the rows; it holds no descriptor of ours but the two pipes.
 """
 
 import json
@@ -21,7 +21,7 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -35,6 +35,7 @@ DEFAULT_MEMORY_MIB: Final = 512
 START_TIMEOUT_SECONDS: Final = 30.0
 LARGEST_REPLY: Final = 17 * 2**20
 CHUNK: Final = 1 << 16
+TICK_SECONDS: Final = 0.1
 
 ENVIRONMENT: Final = {
     "PYTHONHASHSEED": "0",
@@ -73,7 +74,13 @@ class Sandbox:
         node: str,
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
         memory_mib: int = DEFAULT_MEMORY_MIB,
+        tick: Callable[[], None] | None = None,
     ) -> None:
+        """
+        Args:
+            tick: called a few times a second while an answer is waited for; it may raise.
+        """
+        self.tick = tick
         self.source = source
         self.function = function
         self.node = node
@@ -231,6 +238,9 @@ class Sandbox:
             message = f"answered with more than {LARGEST_REPLY // 2**20} MiB"
         except (_Ended, OSError, ValueError):
             message = self._how_it_ended()
+        except BaseException:
+            self.close()
+            raise
         self.close()
         raise self._error(message)
 
@@ -267,9 +277,7 @@ class Sandbox:
     def _send(self, payload: bytes, deadline: float) -> None:
         left = memoryview(len(payload).to_bytes(8, "big") + payload)
         while left:
-            _, ready, _ = select.select([], [self._to_child], [], _until(deadline))
-            if not ready:
-                raise _Late
+            self._wait([], [self._to_child], deadline)
             try:
                 left = left[os.write(self._to_child, left[: CHUNK * 16]) :]
             except BrokenPipeError:
@@ -287,9 +295,7 @@ class Sandbox:
     def _read(self, count: int, deadline: float) -> bytes:
         parts: list[bytes] = []
         while count:
-            ready, _, _ = select.select([self._from_child], [], [], _until(deadline))
-            if not ready:
-                raise _Late
+            self._wait([self._from_child], [], deadline)
             part = os.read(self._from_child, min(count, CHUNK * 16))
             if not part:
                 raise _Ended
@@ -297,12 +303,15 @@ class Sandbox:
             count -= len(part)
         return b"".join(parts)
 
-
-def _until(deadline: float) -> float:
-    left = deadline - time.monotonic()
-    if left <= 0:
+    def _wait(self, reads: Sequence[int], writes: Sequence[int], deadline: float) -> None:
+        """Until a pipe is ready; raises `_Late` after the deadline, and what the tick raises."""
+        while (left := deadline - time.monotonic()) > 0:
+            readable, writable, _ = select.select(reads, writes, [], min(left, TICK_SECONDS))
+            if readable or writable:
+                return
+            if self.tick is not None:
+                self.tick()
         raise _Late
-    return left
 
 
 def _plain(value: Any) -> Any:

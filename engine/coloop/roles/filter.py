@@ -4,7 +4,7 @@ whether it has enough yet."""
 import random
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 from coloop.data.filtering import Decision, FilterRow, decide, resampled, spare_wanted
 from coloop.rewards.sandbox import Sandbox
@@ -118,7 +118,7 @@ class FilterRole(Stateless):
         in_groups = not rows[places[0]].is_greedy
         rules = [
             (rule, runner)
-            for rule, runner in zip(self._section.keep, self._runners(), strict=True)
+            for rule, runner in zip(self._section.keep, self._runners(len(places)), strict=True)
             if in_groups or not isinstance(rule, GROUP_RULES)
         ]
         per_group = self._section.per_group if in_groups and not call.is_probe else None
@@ -192,12 +192,14 @@ class FilterRole(Stateless):
         )
         return replace(table, rows=rows)
 
-    def _runners(self) -> list[Sandbox | None]:
+    def _runners(self, rows: int) -> list[Sandbox | None]:
         runners: list[Sandbox | None] = []
         for place, rule in enumerate(self._section.keep):
             if isinstance(rule, PythonRule) and place not in self._sandboxes:
                 self._sandboxes[place] = Sandbox(rule.code, function="keep", node=self._node)
             runners.append(self._sandboxes.get(place))
+        for sandbox in self._sandboxes.values():
+            sandbox.tick = partial(self._context.tick, 0, rows)
         return runners
 
     # --- refills

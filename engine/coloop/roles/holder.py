@@ -32,7 +32,7 @@ from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of
 from coloop.spec.nodes import model_of
 from coloop.sync import CHANNELS, WeightChannel
-from coloop.training import BACKENDS, Scorer, TrainBackend
+from coloop.training import BACKENDS, Hooks, Scorer, TrainBackend
 
 TRAINER_FILE = "trainer.pt"
 
@@ -64,13 +64,15 @@ class Holder:
             raise ColoopError(f"weights {self.name} are frozen: they have no trainer")
         return self.backend
 
-    def score(self, sequences: Sequence[TokenSequence], *, temperature: float) -> list[list[float]]:
+    def score(
+        self, sequences: Sequence[TokenSequence], *, temperature: float, hooks: Hooks
+    ) -> list[list[float]]:
         """Log-probs of each sequence's tokens by these weights; 0 outside of its loss mask."""
         if self.backend is not None:
-            return self.backend.score(sequences, temperature=temperature)
+            return self.backend.score(sequences, temperature=temperature, hooks=hooks)
         if self._scorer is None:
             self._scorer = Scorer(self.loaded.model)
-        return self._scorer.score(sequences, temperature=temperature)
+        return self._scorer.score(sequences, temperature=temperature, hooks=hooks)
 
     def engine(self) -> RolloutEngine:
         """The rollout engine with the weights of this version."""

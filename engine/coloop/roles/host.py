@@ -77,6 +77,7 @@ class PoolHost:
         self._holders: dict[str, Holder] = {}
         self._applied: tuple[dict[str, Any], LoopSpec] = ({}, settings.spec)
         self._interrupted = threading.Event()
+        self._has_changed = False
         self._progress = (0, 0, "")
         self._process = psutil.Process(os.getpid())
 
@@ -157,7 +158,8 @@ class PoolHost:
         holder = self._holders[group]
         encoder = holder.encoder(node)
         sequences = [encoder.sequence(example) for example in examples]
-        scored = holder.score(sequences, temperature=temperature)
+        hooks = Hooks(progress=self._count_rows, should_stop=self._interrupted.is_set)
+        scored = holder.score(sequences, temperature=temperature, hooks=hooks)
         return [
             values[encoder.prompt_length(example) :]
             for example, values in zip(examples, scored, strict=True)
@@ -185,6 +187,7 @@ class PoolHost:
     def learn(self, order: LearnOrder) -> LearnReply:
         """One update of a group: its loads joined, or role after role where an order is given."""
         self._begin()
+        self._has_changed = False
         holder = self._holders[order.group]
         spec = self._at(order.overrides)
         backend = holder.trainer()
@@ -194,25 +197,27 @@ class PoolHost:
         parts = _in_order(order.loads, order.order)
         metrics: dict[str, dict[str, float]] = {}
         samples = tokens = 0
-        changed = False
         for turn in range(order.updates):
             for number, part in enumerate(parts):
                 loads = [one for load in part for one in self._teaching(spec, holder, load)]
-                report = backend.update(
-                    loads,
-                    training,
-                    seed=order.seed + 7919 * turn + number,
-                    hooks=Hooks(
-                        progress=self._learn_progress,
-                        should_stop=self._interrupted.is_set if not changed else _never,
-                    ),
-                )
-                changed = changed or report.optimizer_steps > 0
+                has_changed = self._has_changed
+                try:
+                    report = backend.update(
+                        loads,
+                        training,
+                        seed=order.seed + 7919 * turn + number,
+                        hooks=Hooks(
+                            progress=self._count_rows,
+                            should_stop=_never if has_changed else self._interrupted.is_set,
+                        ),
+                    )
+                finally:
+                    self._has_changed = has_changed or backend.has_stepped
                 for role, found in report.metrics.items():
                     metrics.setdefault(role, {}).update(found)
                 samples += report.rows
                 tokens += report.tokens
-        if changed:
+        if self._has_changed:
             holder.version += 1
         return LearnReply(metrics=metrics, version=holder.version, samples=samples, tokens=tokens)
 
@@ -222,7 +227,8 @@ class PoolHost:
         holder = self._holders[order.group]
         spec = self._at(order.overrides)
         loads = [one for load in order.loads for one in self._teaching(spec, holder, load)]
-        report = holder.trainer().evaluate(loads, training_of(spec, order.group))
+        hooks = Hooks(progress=self._count_rows, should_stop=self._interrupted.is_set)
+        report = holder.trainer().evaluate(loads, training_of(spec, order.group), hooks=hooks)
         return LearnReply(
             metrics=report.metrics,
             version=holder.version,
@@ -245,6 +251,10 @@ class PoolHost:
 
     def reset_optimizer(self, group: str) -> None:
         self._holders[group].trainer().reset_optimizer()
+
+    def has_changed(self) -> bool:
+        """Whether the last order to learn changed weights; of one that broke off as well."""
+        return self._has_changed
 
     def version(self, group: str) -> int:
         return self._holders[group].version
@@ -306,7 +316,7 @@ class PoolHost:
         del tokens_done
         self._progress = (rows_done, rows_total, "rows")
 
-    def _learn_progress(self, done: int, total: int) -> None:
+    def _count_rows(self, done: int, total: int) -> None:
         self._progress = (done, total, "rows")
 
 

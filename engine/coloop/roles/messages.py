@@ -134,4 +134,5 @@ class Poll:
     done: int
     total: int
     unit: str
-    rss_bytes: int
+    rss_bytes: int | None = None
+    """Memory of its process; None: of work in the driver."""

@@ -117,11 +117,26 @@ class Hosts(Protocol):
 
     def learn(self, order: LearnOrder) -> LearnReply: ...
 
+    def has_changed(self, group: str) -> bool:
+        """Whether the group's last order to learn changed its weights; of one that broke off as
+        well."""
+        ...
+
     def evaluate(self, order: LearnOrder) -> LearnReply:
         """Losses of the loads without learning."""
         ...
 
     def sync(self, group: str) -> Mapping[str, float]: ...
+
+
+class Tick(Protocol):
+    """Told now and then how far a role is with its rows, where it knows."""
+
+    def __call__(self, done: int = 0, total: int = 0) -> None: ...
+
+
+def _go_on(done: int = 0, total: int = 0) -> None:
+    del done, total
 
 
 @dataclass(slots=True, kw_only=True)
@@ -137,6 +152,9 @@ class Context:
     root: Path
     """Folder from which relative paths in the spec are read."""
     seed: int
+    tick: Tick = _go_on
+    """Called while a role works in the driver: it shows how far the role is, and raises
+    `StopRequested` where the run is to stop."""
 
 
 class Role(Protocol):

@@ -3,6 +3,7 @@ were made for, and stand in those rows under the node's name. A list is one numb
 numbers land on the tokens in which the steps end."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -121,8 +122,10 @@ class RewardRole(Stateless):
         call: Call,
     ) -> tuple[list[Score | StepScores], list[RowFailure]]:
         plain = [{**_plain(row), **scores} for row, scores in zip(rows, incoming, strict=True)]
+        child = self._child(source)
+        child.tick = partial(self._context.tick, 0, len(rows))
         result = score_rows(
-            self._child(source),
+            child,
             reward_columns(plain),
             len(rows),
             on_error=self._section.on_error,

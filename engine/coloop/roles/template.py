@@ -3,6 +3,7 @@ for `each` a child for every element."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from coloop.data.template import TemplateProgram, TemplateRow, Written
 from coloop.rewards.sandbox import Sandbox
@@ -43,7 +44,7 @@ class TemplateRole(Stateless):
         written = self._compiled().apply(
             [self._as_row(row, names, deliveries, call) for row in rows],
             library=library if call.tables("library") else None,
-            runner=self._runner(),
+            runner=self._runner(len(rows)),
         )
         out: list[Row] = []
         for row, new in zip(rows, written, strict=True):
@@ -82,11 +83,12 @@ class TemplateRole(Stateless):
             self._program = TemplateProgram.from_section(section, node=self._node)
         return self._program
 
-    def _runner(self) -> Sandbox | None:
+    def _runner(self, rows: int) -> Sandbox | None:
         if self._section.code is None:
             return None
         if self._sandbox is None:
             self._sandbox = Sandbox(self._section.code, function="write", node=self._node)
+        self._sandbox.tick = partial(self._context.tick, 0, rows)
         return self._sandbox
 
     def close(self) -> None:

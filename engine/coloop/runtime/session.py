@@ -10,10 +10,17 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from coloop.cluster import Cluster
-from coloop.errors import CheckpointError, ColoopError, SpecProblem, StopRequested, StorageFull
+from coloop.errors import (
+    CheckpointError,
+    ColoopError,
+    SpecProblem,
+    StageStalled,
+    StopRequested,
+    StorageFull,
+)
 from coloop.events import CheckpointRequest, ControlRequest, EditRequest, RunStateName
 from coloop.plan.types import Plan, Stage
 from coloop.roles.messages import Poll
@@ -22,6 +29,7 @@ from coloop.runtime.actions import Actions
 from coloop.runtime.checkpoint import Checkpoints
 from coloop.runtime.control import Control
 from coloop.runtime.executor import Executor, Situation, Unrolled, Watcher
+from coloop.runtime.failures import stage_failure
 from coloop.runtime.fields import Fields
 from coloop.runtime.idleness import Idleness
 from coloop.runtime.keeper import Keeper
@@ -89,6 +97,7 @@ class Session(Watcher):
         self._is_whole = True
         parts.checkpoints.on_lost_copy = self._lost_copy
         parts.cluster.on_tick(self._tick)
+        parts.context.tick = self._tick_in_driver
 
     # --- the loop's words
 
@@ -139,22 +148,23 @@ class Session(Watcher):
         self._controller = _Controller(step_began=time.monotonic())
         self.pace.step_began(moment.phase.name)
         self._idleness.step_begins()
-        due = parts.phase_stages.due(moment)
-        situation = Situation(step=moment.step, phase=moment.phase.name, live=due.live)
         try:
+            due = parts.phase_stages.due(moment)
+            situation = Situation(step=moment.step, phase=moment.phase.name, live=due.live)
             unrolled = self._executor.run(due.stages, situation, due.refills)
         except StopRequested:
             take_back()
             self._stop()
-        except ColoopError:
-            if not self._step_has_learned and not self._is_changing_weights:
+        except (Exception, SystemExit) as error:
+            if not self._step_has_learned and not self._has_changed_weights():
                 take_back()
-            raise
+            self._fail(error, moment.step)
         parts.phase_stages.done(moment)
         parts.fields.step_done(moment)
-        self._after_step(moment, unrolled)
+        parts.actions.step_done(moment)
         self._is_whole = True
         self._keeper.note_change()
+        self._after_step(moment, unrolled)
         self._idleness.step_finished(moment.step, moment.phase.name)
 
     def _memory(self) -> Callable[[], None]:
@@ -173,9 +183,21 @@ class Session(Watcher):
 
         return take_back
 
-    @property
-    def _is_changing_weights(self) -> bool:
-        return self._teller.stage is not None and self._teller.stage.verb in ("learn", "sync")
+    def _has_changed_weights(self) -> bool:
+        """Whether the stage that failed has changed weights, or nobody can tell."""
+        stage = self._teller.stage
+        if stage is None or stage.verb != "learn":
+            return stage is not None and stage.verb == "sync"
+        try:
+            return self._parts.context.hosts.has_changed(stage.node)
+        except ColoopError:
+            return True
+
+    def _fail(self, error: BaseException, step: int) -> NoReturn:
+        """Raise what went wrong, with its place where the error does not know it."""
+        if isinstance(error, ColoopError):
+            raise error
+        raise stage_failure(error, self._teller.stage, step) from error
 
     def evaluate_due(self) -> None:
         """Probes that are due at this step and have not been read yet."""
@@ -217,12 +239,12 @@ class Session(Watcher):
         self._keeper.write_once(self.timeline.step)
 
     def rescue(self, failure: BaseException) -> None:
-        """Save what a failed run has, where it stands between two steps."""
-        if not self._is_whole or isinstance(failure, StorageFull | CheckpointError):
+        """Save what a failed run has, where it stands between two steps and its hosts answer."""
+        if not self._is_whole or isinstance(failure, StorageFull | CheckpointError | StageStalled):
             return
         try:
             self._keeper.write_changes(self.timeline.step)
-        except (ColoopError, OSError) as error:
+        except Exception as error:  # what cannot be saved does not hide why the run failed
             logger.warning("the state before the failure was not saved: %s", error)
 
     def close(self) -> None:
@@ -293,7 +315,6 @@ class Session(Watcher):
             situation = Situation(step=moment.step, phase=moment.phase.name)
             self._report(probe.node, readings, situation)
         self._show_samples(moment.step, unrolled)
-        parts.actions.step_done(moment)
         self._teller.show_if_due()
 
     def _show_samples(self, step: int, unrolled: Unrolled) -> None:
@@ -321,6 +342,8 @@ class Session(Watcher):
                     metrics = parts.probes.read(probe, self._executor, step, phase, grades)
             except StopRequested:
                 self._stop()
+            except (Exception, SystemExit) as error:
+                self._fail(error, step)
             parts.probes.mark_read(probe, step)
             self._keeper.note_change()
             situation = Situation(step=step, phase=phase)
@@ -413,6 +436,11 @@ class Session(Watcher):
         self._collect_requests()
         self._teller.show_if_due(poll)
         return self._parts.control.stop_is_wanted and not self._step_has_learned
+
+    def _tick_in_driver(self, done: int = 0, total: int = 0) -> None:
+        """What `_tick` is while a host is waited for, for a role that works here."""
+        if self._tick(Poll(done=done, total=total, unit="rows") if total else None):
+            raise StopRequested("while a role was at work")
 
     # --- resume
 

@@ -355,6 +355,11 @@ def _error_of(failure: BaseException, session: Session | None) -> RunError:
     own = failure.traceback if isinstance(failure, UserCodeError) else None
     stage = session.stage_at_work if session is not None else None
     lines = [own] if own else traceback.format_exception(failure)
+    if isinstance(failure, KeyboardInterrupt):
+        message = "interrupted at once; the last checkpoint is where it goes on"
+        return RunError(
+            code="run.interrupted", message=message, stage=stage.name if stage else None
+        )
     return RunError(
         code=getattr(failure, "code", "run.failed")
         if isinstance(failure, ColoopError)
@@ -362,5 +367,6 @@ def _error_of(failure: BaseException, session: Session | None) -> RunError:
         message=str(failure) or type(failure).__name__,
         node=getattr(failure, "node", None) or (stage.node if stage else None),
         stage=stage.name if stage else None,
+        hint=getattr(failure, "hint", None),
         traceback="".join(lines)[-8000:],
     )

@@ -198,7 +198,7 @@ class Teller:
         """How the run stands now; `poll` is what the host at work says of itself."""
         timeline, pace = self._timeline, self.pace
         moment, total = timeline.now(), timeline.steps_total()
-        if poll is not None:
+        if poll is not None and poll.rss_bytes is not None:
             self._memory = {"rss_bytes": poll.rss_bytes}
         stage = self.stage.name if self.stage else None
         self._recorder.show(

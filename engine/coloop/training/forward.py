@@ -22,7 +22,9 @@ from torch.utils.checkpoint import checkpoint
 from coloop.algos.shapes import wide
 from coloop.batch import Batch, collate, pack, split_units
 from coloop.batch import Sequence as TokenSequence
+from coloop.errors import StopRequested
 from coloop.recipes.protocol import PolicyOutputs
+from coloop.training.protocol import Hooks
 
 LOGITS_AT_ONCE = 1 << 24
 """Most logits held at once where no chunk is set; 64 MiB in float32."""
@@ -156,19 +158,29 @@ def score_sequences(
     *,
     temperature: float = 1.0,
     rows_at_once: int | None = None,
+    hooks: Hooks | None = None,
 ) -> list[list[float]]:
-    """Log-prob of each token, aligned to `token_ids`; 0 where the loss mask is false."""
+    """Log-prob of each token, aligned to `token_ids`; 0 where the loss mask is false.
+
+    Raises `StopRequested` where a stop is asked between two micro-batches.
+    """
     if not sequences:
         return []
+    hooks = hooks or Hooks()
+    done = 0
     batch = collate([_bare(sequence) for sequence in sequences])
     scores: list[list[float]] = [[] for _ in sequences]
     lengths = batch.lengths()
     for rows in split_units(lengths, rows=rows_at_once, tokens=TOKENS_AT_ONCE):
+        if hooks.should_stop():
+            raise StopRequested("stopped while texts were scored")
         part = batch.select(rows).to(model.device)
         with torch.no_grad():
             log_probs = model.outputs(part, temperature=effective_temperature(temperature))
         for row, numbers in zip(rows, log_probs.log_probs.tolist(), strict=True):
             scores[row] = numbers[: lengths[row]]
+        done += len(rows)
+        hooks.progress(done, len(sequences))
     return scores
 
 

@@ -76,7 +76,7 @@ class Hooks:
     progress: Callable[[int, int], None] = _ignore
     """Called with rows done and rows in all, after each micro-batch."""
     should_stop: Callable[[], bool] = _keep_going
-    """Asked between micro-batches until the first optimizer step is taken."""
+    """Asked between micro-batches; of an update until the first optimizer step is taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +96,11 @@ class UpdateReport:
 
 class TrainBackend(Protocol):
     """Owner of one weights group's training."""
+
+    @property
+    def has_stepped(self) -> bool:
+        """Whether the last update changed the weights; of one that broke off as well."""
+        ...
 
     def begin_phase(self, total_updates: int | None) -> None:
         """A phase's entry starts: warm-up and decay of the learning rate span its updates."""
@@ -124,7 +129,11 @@ class TrainBackend(Protocol):
         ...
 
     def score(
-        self, sequences: Sequence[TokenSequence], *, temperature: float = 1.0
+        self,
+        sequences: Sequence[TokenSequence],
+        *,
+        temperature: float = 1.0,
+        hooks: Hooks | None = None,
     ) -> list[list[float]]:
         """Log-prob of each token, aligned to `token_ids`; 0 where the loss mask is false."""
         ...

@@ -6,6 +6,7 @@ from torch import nn
 
 from coloop.batch import Sequence as TokenSequence
 from coloop.training.forward import ForwardOptions, TokenModel, score_sequences
+from coloop.training.protocol import Hooks
 
 
 class Scorer:
@@ -15,7 +16,11 @@ class Scorer:
         self._tokens = TokenModel(model.eval(), ForwardOptions(loss_chunk=loss_chunk))
 
     def score(
-        self, sequences: Sequence[TokenSequence], *, temperature: float = 1.0
+        self,
+        sequences: Sequence[TokenSequence],
+        *,
+        temperature: float = 1.0,
+        hooks: Hooks | None = None,
     ) -> list[list[float]]:
         """Log-prob of each token, aligned to `token_ids`; 0 where the loss mask is false."""
-        return score_sequences(self._tokens, sequences, temperature=temperature)
+        return score_sequences(self._tokens, sequences, temperature=temperature, hooks=hooks)

@@ -57,6 +57,12 @@ class SingleBackend:
         self._updates = 0
         self._phase_done = 0
         self._phase_total: int | None = None
+        self._has_stepped = False
+
+    @property
+    def has_stepped(self) -> bool:
+        """Whether the last update changed the weights; of one that broke off as well."""
+        return self._has_stepped
 
     @property
     def updates(self) -> int:
@@ -74,6 +80,7 @@ class SingleBackend:
         seed: int,
         hooks: Hooks | None = None,
     ) -> UpdateReport:
+        self._has_stepped = False
         prepared, skipped = self._prepare(loads)
         if not prepared:
             return UpdateReport(metrics={}, rows=0, tokens=0, optimizer_steps=0, skipped=skipped)
@@ -114,9 +121,13 @@ class SingleBackend:
         return self._report(run, 0, skipped)
 
     def score(
-        self, sequences: Sequence[TokenSequence], *, temperature: float = 1.0
+        self,
+        sequences: Sequence[TokenSequence],
+        *,
+        temperature: float = 1.0,
+        hooks: Hooks | None = None,
     ) -> list[list[float]]:
-        return score_sequences(self._tokens, sequences, temperature=temperature)
+        return score_sequences(self._tokens, sequences, temperature=temperature, hooks=hooks)
 
     def reset_optimizer(self) -> None:
         self._optimizer = GroupOptimizer(self.model, self._section)
@@ -208,9 +219,9 @@ class SingleBackend:
                 self.group,
                 step=number,
             )
+        run.has_stepped = self._has_stepped = True
         self._optimizer.step()
         self._optimizer.zero_grad()
-        run.has_stepped = True
         for role in run.roles():
             run.meter.add(role, "grad_norm", norm, 1.0)
         run.close_step()

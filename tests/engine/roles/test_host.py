@@ -1,6 +1,7 @@
 """A pool's process: weights built and copied, ids that fit their tokenizer, steps of texts."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from tests.engine.numerics import rounding
 from tokenizers import Tokenizer, decoders, models
 from transformers import PreTrainedTokenizerFast
 
-from coloop.errors import DataError
+from coloop.errors import DataError, StopRequested
 from coloop.models import character_tokenizer
 from coloop.plan.compile import compile_plan
 from coloop.roles.holder import build_holder
@@ -21,12 +22,15 @@ from coloop.roles.messages import (
     LearnOrder,
     LearnReply,
     Load,
+    PairExample,
+    Poll,
     PromptRequest,
     Sampling,
 )
 from coloop.roles.tokens import Encoder
 from coloop.spec.io import from_dict
 from coloop.tables import Tokens
+from coloop.training.forward import TokenModel
 
 SCRATCH = {"type": "scratch", "architecture": "tiny-qwen3"}
 ACTOR: dict[str, Any] = {
@@ -195,3 +199,86 @@ def test_a_step_ends_with_the_token_that_brings_its_separator() -> None:
 def _decoding(tokenizer: Tokenizer) -> Tokenizer:
     tokenizer.decoder = decoders.Fuse()
     return tokenizer
+
+
+@pytest.fixture
+def in_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Micro-batches of a row or two."""
+    for module in ("forward", "single"):
+        monkeypatch.setattr(f"coloop.training.{module}.TOKENS_AT_ONCE", 16)
+
+
+def worked(host: PoolHost, how: str, count: int) -> Callable[[], object]:
+    """One of the ways in which a host reads rows without learning from them."""
+    tokens = [write(host, 1.0) for _ in range(count)]
+    examples = [Example(id=f"row{place}", tokens=one) for place, one in enumerate(tokens)]
+    pairs = [PairExample(id=one.id, chosen=one, rejected=one) for one in examples[: count // 2]]
+    items = tuple(
+        LearnItem(
+            id=one.id, example=one, advantages=1.0, reference=[0.0] * len(one.tokens.token_ids)
+        )
+        for one in examples
+        if one.tokens is not None
+    )
+    order = LearnOrder(
+        group="actor", loads=(Load(node="actor", port="rewards", items=items),), seed=0
+    )
+    ways: dict[str, Callable[[], object]] = {
+        "score": lambda: host.score("actor", "actor", examples, 1.0),
+        "score_pairs": lambda: host.score_pairs("actor", "actor", pairs),
+        "evaluate": lambda: host.evaluate(order),
+        "old log-probs": lambda: host.learn(replace(order, overrides={MINI_BATCH: count // 2})),
+    }
+    return ways[how]
+
+
+MINI_BATCH = "nodes.actor.training.mini_batch"
+READING = ("score", "score_pairs", "evaluate", "old log-probs")
+
+
+@pytest.mark.parametrize("how", READING)
+def test_a_host_that_reads_rows_says_how_far_it_is(
+    how: str, make_host: MakeHost, in_small_batches: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = make_host()
+    work = worked(host, how, 6)
+    seen: list[Poll] = []
+    outputs = TokenModel.outputs
+
+    def watched(*arguments: Any, **options: Any) -> Any:
+        seen.append(host.poll())
+        return outputs(*arguments, **options)
+
+    monkeypatch.setattr(TokenModel, "outputs", watched)
+
+    work()
+
+    done = [poll.done for poll in seen]
+    assert len(done) > 2
+    assert done == sorted(set(done))
+    assert (host.poll().done, host.poll().unit) == (host.poll().total, "rows")
+
+
+@pytest.mark.parametrize("how", READING)
+def test_a_host_that_reads_rows_gives_up_when_asked(
+    how: str, make_host: MakeHost, in_small_batches: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = make_host()
+    work = worked(host, how, 6)
+    before = host.score("actor", "actor", [Example(id="row", tokens=write(host, 1.0))], 1.0)
+    calls: list[int] = []
+    outputs = TokenModel.outputs
+
+    def interrupted(*arguments: Any, **options: Any) -> Any:
+        calls.append(1)
+        host.interrupt()
+        return outputs(*arguments, **options)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(TokenModel, "outputs", interrupted)
+        with pytest.raises(StopRequested):
+            work()
+
+    assert len(calls) == 1
+    assert not host.has_changed()
+    assert host.score("actor", "actor", [Example(id="row", tokens=write(host, 1.0))], 1.0) == before

@@ -32,6 +32,29 @@ PLAIN = {"optimizer": {"name": "adamw", "lr": 1.0e-3}}
 WRITING = {"completions_per_prompt": 4, "max_new_tokens": 6}
 REST = {"schedule.triggers": [], "run.best": None, "run.checkpoint_every": None}
 
+SMALL = """
+coloop: 1
+name: small
+nodes:
+  problems: {kind: dataset, source: {type: task, task: arithmetic, size: 16}, rows_per_step: 2}
+  actor:
+    kind: actor
+    model: {type: scratch, architecture: tiny-qwen3}
+    rollout: {completions_per_prompt: 2, max_new_tokens: 3}
+    algorithm: {name: grpo}
+  length: {kind: reward, source: {type: builtin, name: length, max: 3}}
+  probe: {kind: evaluate, instead_of: problems, every: 9, metrics: [score]}
+  held_out: {kind: dataset, source: {type: task, task: arithmetic, size: 4}, rows_per_step: 2}
+edges:
+  - problems.rows -> actor.prompts
+  - actor.rollouts -> length.rollouts
+  - length.scores -> actor.rewards
+  - held_out.rows -> probe.rows
+  - length.scores -> probe.scores
+schedule: {steps: 2}
+hardware: {preset: cpu}
+"""
+
 TINY: dict[str, dict[str, Any]] = {
     "grpo-arithmetic": {
         "nodes.problems.source.size": 32,
@@ -275,6 +298,12 @@ class Runner:
 def runner(tmp_path: Path) -> Runner:
     """Runs a loop given as text."""
     return Runner(tmp_path)
+
+
+@pytest.fixture
+def small() -> str:
+    """The text of the smallest loop that learns by rewards and has a probe: two steps."""
+    return SMALL
 
 
 @pytest.fixture

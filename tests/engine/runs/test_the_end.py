@@ -14,28 +14,6 @@ from coloop.runtime.report import write_report
 
 Run = Callable[..., Any]
 
-LOOP = """
-coloop: 1
-name: small
-nodes:
-  problems: {kind: dataset, source: {type: task, task: arithmetic, size: 16}, rows_per_step: 2}
-  actor:
-    kind: actor
-    model: {type: scratch, architecture: tiny-qwen3}
-    rollout: {completions_per_prompt: 2, max_new_tokens: 3}
-    algorithm: {name: grpo}
-  length: {kind: reward, source: {type: builtin, name: length, max: 3}}
-  probe: {kind: evaluate, instead_of: problems, every: 9, metrics: [score]}
-  held_out: {kind: dataset, source: {type: task, task: arithmetic, size: 4}, rows_per_step: 2}
-edges:
-  - problems.rows -> actor.prompts
-  - actor.rollouts -> length.rollouts
-  - length.scores -> actor.rewards
-  - held_out.rows -> probe.rows
-  - length.scores -> probe.scores
-schedule: {steps: 2}
-hardware: {preset: cpu}
-"""
 
 BROKEN = "def reward(prompts, completions, **columns):\n    raise ValueError('no')\n"
 
@@ -81,16 +59,16 @@ class Order(NullSink):
 
 @pytest.mark.parametrize("how", ["finished", "stopped", "failed"])
 def test_what_belongs_to_a_run_lies_there_when_it_says_that_it_is_over(
-    how: str, runner: Run
+    how: str, runner: Run, small: str
 ) -> None:
     shelf = Shelf()
-    text = LOOP
+    text = small
     options: dict[str, Any] = {}
     if how == "stopped":
         options["stop_at"] = lambda event: event["type"] == "metrics" and event["step"] == 1
     if how == "failed":
         source = json.dumps({"type": "python", "code": BROKEN})
-        text = LOOP.replace("{type: builtin, name: length, max: 3}", source)
+        text = small.replace("{type: builtin, name: length, max: 3}", source)
 
     ended = runner(text, on_event=shelf.look, **options)
 
@@ -107,23 +85,23 @@ def test_what_belongs_to_a_run_lies_there_when_it_says_that_it_is_over(
     assert sum(map(final, ended.events)) == 1
 
 
-def test_who_follows_the_log_hears_of_the_end_last(runner: Run, tmp_path: Path) -> None:
+def test_who_follows_the_log_hears_of_the_end_last(runner: Run, small: str) -> None:
     order = Order()
 
-    runner(LOOP, more_sinks=[order])
+    runner(small, more_sinks=[order])
 
     assert order.heard[-3:] == ["report", "gauges finished", "event finished"]
 
 
 def test_a_report_that_cannot_be_made_does_not_change_how_a_run_ended(
-    runner: Run, monkeypatch: pytest.MonkeyPatch
+    runner: Run, small: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*arguments: object) -> str:
         raise ZeroDivisionError("an estimate that divides by nothing")
 
     monkeypatch.setattr(f"coloop.runtime.start.{write_report.__name__}", broken)
 
-    ended = runner(LOOP)
+    ended = runner(small)
 
     assert ended.state is RunStateName.FINISHED
     assert final(ended.events[-1])
