@@ -10,6 +10,7 @@ tree ends an operation: a file that cannot be read, a worker that died, user cod
       RunFolderExists         a run folder would be overwritten
       RunNotFound             no such run, or it cannot be resumed
       PlanRefused             the compiler refuses a valid spec (carries the diagnostics)
+      PlanInconsistent        the compiler made a plan that cannot hold (an error of coloop itself)
       PlacementTimeout        the cluster did not give what the plan wants in time
       WorkerDied              a process of a pool ended
       StageStalled            a process of a pool is alive and makes no progress
@@ -89,6 +90,13 @@ class PlanRefused(ColoopError):
     def __init__(self, message: str, diagnostics: Sequence[object] = ()) -> None:
         super().__init__(message, tuple(diagnostics))
         self.diagnostics = tuple(diagnostics)
+
+
+class PlanInconsistent(ColoopError):
+    """A compiled plan breaks its own rules; the message names the stages. An error of coloop, not
+    of the loop."""
+
+    code = "plan.inconsistent"
 
 
 class PlacementTimeout(ColoopError):

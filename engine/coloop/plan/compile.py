@@ -7,6 +7,7 @@ from typing import Any
 from coloop.errors import PlanRefused
 from coloop.plan.decisions import backend_of, decide, engine_of
 from coloop.plan.explain import explain
+from coloop.plan.invariants import check_stages
 from coloop.plan.needs import GIVES
 from coloop.plan.phases import (
     FlatPhase,
@@ -16,7 +17,6 @@ from coloop.plan.phases import (
     live_ports,
 )
 from coloop.plan.placement import pool_of, pools_of
-from coloop.plan.refills import refills_of
 from coloop.plan.rows import with_rows
 from coloop.plan.runnable import check_compiles
 from coloop.plan.stages import Goals, Unrolling
@@ -82,8 +82,10 @@ class Compiler:
             teaching=frozenset(live),
             fills=frozenset(fills),
         )
-        stages = self._with_readings(unrolling.stages(goals))
-        return refills_of(self._spec, stages)
+        stages, refills = unrolling.step(goals)
+        stages = self._with_readings(stages, refills, unrolling)
+        check_stages(self._spec, stages, refills)
+        return stages, refills
 
     def phase(self, flat: FlatPhase) -> PhasePlan:
         spec, phase = self._spec, flat.phase
@@ -115,7 +117,10 @@ class Compiler:
     def probes(self) -> Iterable[ProbePlan]:
         for name, node in self._spec.nodes.items():
             if isinstance(node, EvaluateNode):
-                yield self._probe(name, node)
+                probe = self._probe(name, node)
+                for stages in (probe.sources, probe.stages, probe.of_stages):
+                    check_stages(self._spec, stages)
+                yield probe
 
     def weights(self) -> tuple[WeightsPlan, ...]:
         spec = self._spec
@@ -154,21 +159,22 @@ class Compiler:
             return pool_of(self._spec, node)
         return None
 
-    def _with_readings(self, stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
+    def _with_readings(
+        self, stages: tuple[Stage, ...], refills: tuple[Refill, ...], unrolling: Unrolling
+    ) -> tuple[Stage, ...]:
         """Evaluations that only read the step's own tables come last; scorers without weights that
         are missing for them are added where their rows are there."""
         added = list(stages)
+        given = {stage.name for stage in added}
         for name, node in self._spec.nodes.items():
             if not isinstance(node, EvaluateNode) or node.instead_of or node.of:
                 continue
-            given = {stage.name for stage in added}
-            unrolling = self._unrolling(lambda edge: self._spec.graph.is_dead(edge))
             for edge in self._spec.graph.edges_into(name):
                 for stage in unrolling.sources_of([(edge.source.node, edge.source.port)]):
                     is_light = stage.pool is None and stage.verb in ("score", "prepare")
                     has_rows = given.issuperset(self._givers[key] for key in stage.edges)
                     if stage.name not in given and is_light and has_rows:
-                        added.append(stage)
+                        added.append(_after_slices(stage, refills))
                         given.add(stage.name)
         return tuple(added)
 
@@ -254,6 +260,12 @@ def _giver(spec: LoopSpec, edge: Edge) -> str | None:
     source = edge.source
     verb = GIVES[spec.nodes[source.node].kind].get(source.port)
     return None if verb is None else f"{source.node}.{verb}"
+
+
+def _after_slices(stage: Stage, refills: tuple[Refill, ...]) -> Stage:
+    """A stage that is part of no slice, with the filters of those whose rows it reads."""
+    filters = [r.stages[-1] for r in refills if not set(r.stages).isdisjoint(stage.after)]
+    return stage.model_copy(update={"after": tuple(dict.fromkeys((*stage.after, *filters)))})
 
 
 def _only_source(stages: tuple[Stage, ...]) -> str | None:

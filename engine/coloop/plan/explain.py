@@ -102,4 +102,5 @@ def _phase_lines(phase: PhasePlan) -> Iterator[str]:
     for update in phase.updates:
         yield f"  {update_line(update)}"
     for refill in phase.refills:
-        yield f"  {refill.filter} refills from {refill.source}, at most {refill.max_rounds} rounds"
+        start = " and ".join(refill.sources)
+        yield f"  {refill.filter} refills from {start}, at most {refill.max_rounds} rounds"

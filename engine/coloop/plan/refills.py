@@ -1,102 +1,103 @@
-"""Slices of a step that a filter with `fill` repeats: from the nearest source to the filter.
+"""Slices of a step that a filter with `fill` repeats, and where every other stage stands to them.
 
-The slice is every stage on a way from the source to the filter, over the edges that deliver in
-this step; what a learner reads lies on no such way.
+    problems.load ─┬─ a.generate ── sa.score ── fa.prepare    two slices; what both begin with runs
+                   └─ b.generate ── sb.score ── fb.prepare    once before them, in their first pass
+
+A stage that reads rows of a slice without being part of it stands after the slice's filter. A slice
+that reads another's rows stands after it as a whole; slices that only begin alike stand side by
+side, and each sees what it ran itself and that one first pass.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from coloop.plan.types import Refill, Stage
-from coloop.spec.graph import LoopSpec
+from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.nodes import FilterNode
+from coloop.spec.refills import Givers, Region, followers, regions_of
 
-SOURCES = ("load", "read")
 REPEATED = ("load", "read", "generate", "score", "prepare")
+"""Verbs whose stages a slice may hold; a node has one of them at most."""
 
 
-def refills_of(
-    spec: LoopSpec, stages: tuple[Stage, ...]
-) -> tuple[tuple[Stage, ...], tuple[Refill, ...]]:
-    """The stages, each slice in one piece, and the refills over them."""
-    order = list(stages)
-    refills = []
-    for stage in stages:
-        node = spec.nodes[stage.node]
-        if not isinstance(node, FilterNode) or node.fill is None:
-            continue
-        above = _stages_above(spec, order)
-        source = node.fill.from_ or _nearest_source(above, order, stage)
-        if source is None:
-            continue
-        inside = _between(above, order, source, stage)
-        order = _gathered(order, inside, stage)
-        refills.append(
-            Refill(
-                filter=stage.node,
-                source=source,
-                stages=tuple(one.name for one in order if one.name in inside),
-                max_rounds=node.fill.max_rounds,
-                only_lacking=node.fill.groups == "all" and node.fill.from_ is not None,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slices:
+    """The slices of one step."""
+
+    regions: tuple[Region, ...] = ()
+    waits: Mapping[str, frozenset[str]]
+    """By filter, the filters of the slices before its own."""
+
+    def piece(self, node: str, verb: str) -> str | None:
+        """The filter in whose slice a stage runs first; None where it stands alone, be it before
+        several slices that begin with it."""
+        own = self._own(node) if verb in REPEATED else []
+        return own[0].filter if len(own) == 1 else None
+
+    def filters_before(self, node: str, verb: str, giver: str) -> list[str]:
+        """Filters that a stage waits for because their slices hold what it reads of `giver`."""
+        mine = [r for r in self.regions if verb in REPEATED and node in r.nodes]
+        found = []
+        for region in self.regions:
+            if giver not in region.nodes or region in mine:
+                continue
+            shares = any(
+                giver in one.nodes and region.filter not in self.waits[one.filter] for one in mine
             )
+            if not shares:
+                found.append(region.filter)
+        return found
+
+    def refill(
+        self, spec: LoopSpec, region: Region, stages: Sequence[Stage], once: tuple[str, ...]
+    ) -> Refill:
+        """The slice of one region, over the stages in their order."""
+        section = spec.nodes[region.filter]
+        assert isinstance(section, FilterNode)
+        fill = section.fill
+        assert fill is not None
+        members = [s for s in stages if s.verb in REPEATED and s.node in region.nodes]
+        own = [s for s in members if self.piece(s.node, s.verb) == region.filter]
+        shared = [s for s in members if region in self._own(s.node) and s not in own]
+        return Refill(
+            filter=region.filter,
+            sources=region.sources,
+            stages=tuple(stage.name for stage in members),
+            first_pass=tuple(stage.name for stage in own),
+            shared=tuple(stage.name for stage in shared),
+            once=once,
+            max_rounds=fill.max_rounds,
+            only_lacking=fill.groups == "all" and fill.from_ is not None,
         )
-    return tuple(order), tuple(refills)
+
+    def _own(self, node: str) -> list[Region]:
+        """Of the regions that hold a node, those that stand after none of the others."""
+        holding = [region for region in self.regions if node in region.nodes]
+        names = {region.filter for region in holding}
+        return [region for region in holding if names.isdisjoint(self.waits[region.filter])]
 
 
-def _stages_above(spec: LoopSpec, order: Sequence[Stage]) -> Mapping[str, tuple[Stage, ...]]:
-    """By stage, those that deliver to it."""
-    sources = {edge.key: edge.source.node for edge in spec.edges}
-    by_node = {stage.node: stage for stage in order if stage.verb in REPEATED}
-    return {
-        stage.name: tuple(
-            by_node[node]
-            for node in dict.fromkeys(sources[key] for key in stage.edges)
-            if node in by_node
-        )
-        for stage in order
-    }
+def slices_of(spec: LoopSpec, givers: Givers) -> Slices:
+    """The slices among the nodes that give rows in this step."""
+    regions = regions_of(spec, givers)
+    return Slices(regions=regions, waits=followers(regions, givers))
 
 
-def _nearest_source(
-    above: Mapping[str, tuple[Stage, ...]], order: Sequence[Stage], last: Stage
-) -> str | None:
-    frontier, seen = [last.name], {last.name}
-    while frontier:
-        nearer: list[str] = []
-        for name in frontier:
-            for stage in above[name]:
-                if stage.verb in SOURCES:
-                    return stage.node
-                if stage.name not in seen:
-                    seen.add(stage.name)
-                    nearer.append(stage.name)
-        frontier = nearer
-    return None
-
-
-def _between(
-    above: Mapping[str, tuple[Stage, ...]], order: Sequence[Stage], source: str, last: Stage
-) -> set[str]:
-    below = {s.name for s in order if s.node == source and s.verb in REPEATED}
-    for stage in order:
-        if any(one.name in below for one in above[stage.name]):
-            below.add(stage.name)
-    leading = _closure(last.name, lambda name: [stage.name for stage in above[name]])
-    return below & leading
-
-
-def _closure(start: str, next_of: Callable[[str], list[str]]) -> set[str]:
-    seen, waiting = {start}, [start]
-    while waiting:
-        for name in next_of(waiting.pop()):
-            if name not in seen:
-                seen.add(name)
-                waiting.append(name)
-    return seen
-
-
-def _gathered(order: list[Stage], inside: set[str], last: Stage) -> list[Stage]:
-    """The slice in one piece, where its last stage stands; what it does not hold keeps its
-    order."""
-    end = order.index(last)
-    before = [stage for stage in order[:end] if stage.name not in inside]
-    return [*before, *(s for s in order[: end + 1] if s.name in inside), *order[end + 1 :]]
+def edges_of_first_pass(
+    region: Region, edges: Iterable[Edge], is_concat: Callable[[str, str], bool]
+) -> tuple[str, ...]:
+    """Keys of edges that deliver in the first pass alone: from outside, into a table that is put
+    together (`concat`, `spare`) with rows of the slice. Those rows went through already."""
+    put_together = [
+        edge
+        for edge in edges
+        if edge.target.node in region.nodes
+        and (edge.target.port == "spare" or is_concat(edge.target.node, edge.target.port))
+    ]
+    renewed = {edge.target.node for edge in put_together if edge.source.node in region.nodes}
+    return tuple(
+        edge.key
+        for edge in put_together
+        if edge.source.node not in region.nodes
+        and (edge.target.port == "spare" or edge.target.node in renewed)
+    )

@@ -145,12 +145,15 @@ class _Counting:
         return f"{edge.source.node}.{verb}"
 
     def _passes_of(self, stage: Stage) -> int:
-        inside = [refill.max_rounds for refill in self._refills if stage.name in refill.stages]
-        return max(inside, default=1)
+        """How often at most a stage runs in a step; what several slices begin with runs once for
+        all of them."""
+        slices = [refill for refill in self._refills if stage.name in refill.stages]
+        return 1 + sum(refill.max_rounds - 1 for refill in slices)
 
     def _passes_over(self) -> Callable[[Edge], int]:
-        """How often at most what an edge brings is repeated before its reader sees it: the slice
-        runs to its end before a stage outside of it; what its filter gives is whole already."""
+        """How often at most what an edge brings is repeated before its reader sees it: a slice runs
+        to its end before a stage outside of it; what its filter gives is whole already, and a
+        slice sees its own passes alone."""
         readers: dict[str, set[str]] = {}
         for stage in self._stages:
             for key in stage.edges:
@@ -158,15 +161,14 @@ class _Counting:
 
         def passes(edge: Edge) -> int:
             giver, read_by = self._giver(edge), readers.get(edge.key, set())
-            return max(
-                (
-                    refill.max_rounds
-                    for refill in self._refills
-                    if giver in refill.stages
-                    and edge.source.node != refill.filter
-                    and not read_by <= set(refill.stages)
-                ),
-                default=1,
+            if any(giver in r.shared and read_by <= set(r.stages) for r in self._refills):
+                return 1
+            return 1 + sum(
+                refill.max_rounds - 1
+                for refill in self._refills
+                if giver in refill.stages
+                and edge.source.node != refill.filter
+                and not read_by <= set(refill.stages)
             )
 
         return passes

@@ -5,9 +5,9 @@ evaluations; a stage runs if a goal needs what it gives, and of a node that take
 after another only those inputs run whose rows can reach a goal.
 """
 
-import graphlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from coloop.plan.needs import (
     CONCAT_KINDS,
@@ -18,13 +18,17 @@ from coloop.plan.needs import (
     SERVING,
     USES_WEIGHTS,
 )
-from coloop.plan.types import Stage
+from coloop.plan.order import in_order
+from coloop.plan.refills import REPEATED, Slices, edges_of_first_pass, slices_of
+from coloop.plan.types import Refill, Stage
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.lineage import Level, Levels, Lineage, Relation
 from coloop.spec.ports import PORTS
 
 StageKey = tuple[str, str]
 """(node, verb); for learn stages the node is the weights group's."""
+
+NO_SLICES: Final = Slices(waits={})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,9 +81,26 @@ class Unrolling:
         self._halt: str | None = None
         self._spec_order = {node: place for place, node in enumerate(spec.nodes)}
 
+    def step(self, goals: Goals) -> tuple[tuple[Stage, ...], tuple[Refill, ...]]:
+        """Stages in the order in which they run, and the slices that filters repeat."""
+        found = self._closure(goals)
+        edges = [
+            e for key, entry in found.items() if key[1] in REPEATED for e in entry.edges.values()
+        ]
+        slices = slices_of(self._spec, _givers(found))
+        stages = self._ordered(found, slices)
+        refills = [
+            slices.refill(
+                self._spec, region, stages, edges_of_first_pass(region, edges, self._is_concat)
+            )
+            for region in slices.regions
+        ]
+        places = {stage.name: place for place, stage in enumerate(stages)}
+        return stages, tuple(sorted(refills, key=lambda refill: places[refill.first_pass[0]]))
+
     def stages(self, goals: Goals) -> tuple[Stage, ...]:
-        """Stages in the order in which they run."""
-        return self._ordered(self._closure(goals))
+        """Stages in the order in which they run, each once."""
+        return self._ordered(self._closure(goals), NO_SLICES)
 
     def slice_after(self, node: str, ports: Iterable[tuple[str, str]]) -> tuple[Stage, ...]:
         """The stages between a node and these output ports, that node's own left out."""
@@ -87,14 +108,15 @@ class Unrolling:
         found = self._closure(Goals(wanted=wanted), halt=node)
         below = self._graph.downstream([node])
         kept = {key: entry for key, entry in found.items() if key[0] in below and key[0] != node}
-        return self._ordered(kept)
+        return self._ordered(kept, NO_SLICES)
 
     def slice_beside(self, node: str, ports: Iterable[tuple[str, str]]) -> tuple[Stage, ...]:
         """What these output ports need besides that slice: stages that nothing of the node
         reaches."""
         found = self._closure(Goals(wanted=frozenset(ports)), halt=node)
         below = self._graph.downstream([node])
-        return self._ordered({k: entry for k, entry in found.items() if k[0] not in below})
+        beside = {k: entry for k, entry in found.items() if k[0] not in below}
+        return self._ordered(beside, NO_SLICES)
 
     def sources_of(self, ports: Iterable[tuple[str, str]]) -> tuple[Stage, ...]:
         """Everything that these output ports need."""
@@ -208,13 +230,17 @@ class Unrolling:
         now = entry.demand and frozenset(entry.demand)
         if (before is not None and known == now) or node == self._halt:
             return
+        is_born_here = (
+            verb == "read"
+        )  # a buffer's rows have no parents: all that seeds it is wanted
+        wanted = None if is_born_here else entry.demand
         for port in READS[self._kind(node)].get(verb, ()):
             concat = self._is_concat(node, port)
             for edge in self._live_edges(node, port):
-                if concat and not self._reaches(edge, entry.demand):
+                if concat and not self._reaches(edge, wanted):
                     continue
                 entry.edges[edge.key] = edge
-                self._follow(found, edge, entry.demand)
+                self._follow(found, edge, wanted)
 
     def _is_concat(self, node: str, port: str) -> bool:
         section = self._spec.nodes[node]
@@ -235,7 +261,23 @@ class Unrolling:
             for wanted in demand
         )
 
-    def _ordered(self, found: Mapping[StageKey, _Found]) -> tuple[Stage, ...]:
+    def _ordered(self, found: Mapping[StageKey, _Found], slices: Slices) -> tuple[Stage, ...]:
+        before = self._waits(found, slices)
+
+        def piece(key: StageKey) -> Hashable:
+            return slices.piece(*key) or key
+
+        order = in_order(before, piece, lambda key: self._spec_order.get(key[0], 0))
+        places = {key: place for place, key in enumerate(order)}
+        return tuple(
+            self._stage(key, found[key], sorted(before[key], key=places.__getitem__))
+            for key in order
+        )
+
+    def _waits(
+        self, found: Mapping[StageKey, _Found], slices: Slices
+    ) -> dict[StageKey, set[StageKey]]:
+        """By stage, those that it stands after."""
         before: dict[StageKey, set[StageKey]] = {key: set() for key in found}
         for key, entry in found.items():
             for edge in entry.edges.values():
@@ -243,6 +285,8 @@ class Unrolling:
                 giver = (source, GIVES[self._kind(source)][edge.source.port])
                 if giver in found and giver != key:
                     before[key].add(giver)
+                    filters = slices.filters_before(*key, source) if giver[1] in REPEATED else []
+                    before[key].update((name, "prepare") for name in filters)
             if key[1] == "credit":
                 before[(self._groups[key[0]], "learn")].add(key)
             if key[1] == "sync":
@@ -255,16 +299,9 @@ class Unrolling:
         for key in found:
             if key[1] == "write":
                 before[key].update(k for k in found if k[1] != "write")
-        sorter = graphlib.TopologicalSorter(before)
-        sorter.prepare()
-        order: list[StageKey] = []
-        while sorter.is_active():
-            ready = sorted(sorter.get_ready(), key=lambda key: self._spec_order.get(key[0], 0))
-            order.extend(ready)
-            sorter.done(*ready)
-        return tuple(self._stage(key, found[key]) for key in order)
+        return before
 
-    def _stage(self, key: StageKey, entry: _Found) -> Stage:
+    def _stage(self, key: StageKey, entry: _Found, after: Iterable[StageKey]) -> Stage:
         node, verb = key
         return Stage(
             name=f"{node}.{verb}",
@@ -272,6 +309,18 @@ class Unrolling:
             verb=verb,
             kind=self._kind(node),
             edges=tuple(entry.edges),
+            after=tuple(f"{before}.{done}" for before, done in after),
             members=tuple(sorted(entry.members, key=lambda n: self._spec_order[n])),
             pool=self._pool_of(node, verb),
         )
+
+
+def _givers(found: Mapping[StageKey, _Found]) -> Mapping[str, tuple[str, ...]]:
+    """By node whose stage may be repeated, the nodes whose rows it reads."""
+    repeated = {node: entry for (node, verb), entry in found.items() if verb in REPEATED}
+    return {
+        node: tuple(
+            dict.fromkeys(e.source.node for e in entry.edges.values() if e.source.node in repeated)
+        )
+        for node, entry in repeated.items()
+    }

@@ -23,6 +23,8 @@ class Stage(_Planned):
     kind: str
     edges: tuple[str, ...] = ()
     """Keys of the edges that deliver to this stage."""
+    after: tuple[str, ...] = ()
+    """Names of the stages of its step that it waits for."""
     members: tuple[str, ...] = ()
     """Learn stages: the roles that share the update."""
     pool: str | None = None
@@ -83,10 +85,17 @@ class Refill(_Planned):
     """A slice of stages that a filter with `fill` repeats until it has enough."""
 
     filter: str
-    source: str
-    """The node from which the slice starts."""
+    sources: tuple[str, ...]
+    """The nodes from which the slice starts."""
     stages: tuple[str, ...]
     """Names, in order; the filter's own stage is the last."""
+    first_pass: tuple[str, ...]
+    """Those of them that run in the first pass; the others have run before the slice."""
+    shared: tuple[str, ...] = ()
+    """Of the others, those with which several slices begin: each sees that one run of theirs, and
+    none of what the passes of another slice add."""
+    once: tuple[str, ...] = ()
+    """Keys of edges that deliver in the first pass alone."""
     max_rounds: int
     only_lacking: bool = False
     """`groups: all` from a node on: only rows that still lack a group go round again."""

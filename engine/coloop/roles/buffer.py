@@ -140,7 +140,8 @@ class BufferRole:
         return Outcome(outputs=outputs, samples=len(drawn))
 
     def _given(self, entry: Entry, call: Call) -> Row:
-        fresh = root_row(self._node, f"{entry.serial}.{call.step}", entry.row.columns)
+        again = f".{call.turn}" if call.turn > 1 else ""
+        fresh = root_row(self._node, f"{entry.serial}.{call.step}{again}", entry.row.columns)
         return replace(
             fresh,
             scoped={**entry.row.scoped, **fresh.scoped},

@@ -54,7 +54,8 @@ class Call:
     salt: str = ""
     """Tells the draws of a probe, and of each pass of a refill, from those of the step."""
     turn: int = 1
-    """Which pass of a refill this is; rows that are written anew get places after the old ones."""
+    """How often the stage has run in this step, this time counted; rows that it writes anew get
+    places after the old ones."""
     greedy: bool = False
     samples: int | None = None
     """Probes: completions per prompt instead of the node's own number."""

@@ -8,7 +8,7 @@ knows nothing of phases, algorithms or machines.
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from coloop.plan.types import Refill, Stage
@@ -36,7 +36,9 @@ class Situation:
     """Live (node, port)."""
     salt: str = ""
     turn: int = 1
-    """Which pass of a refill this is."""
+    """How often the stage has run in this step, this time counted."""
+    without: frozenset[str] = frozenset()
+    """Keys of edges that deliver nothing in this pass of a refill."""
     is_probe: bool = False
     greedy: frozenset[str] = frozenset()
     """Writers that a probe sets to greedy."""
@@ -102,45 +104,51 @@ class Executor:
     ) -> Unrolled:
         """Run the stages in order on these tables, fresh ones where none are given."""
         unrolled = unrolled if unrolled is not None else Unrolled()
-        starts = {refill.stages[0]: refill for refill in refills}
-        covered: set[str] = set()
+        starts = {refill.first_pass[0]: refill for refill in refills}
+        by_name = {stage.name: stage for stage in stages}
+        begun = _Begun(shared=frozenset(name for refill in refills for name in refill.shared))
         for stage in stages:
-            if stage.name in covered:
+            if stage.name in begun.runs:
                 continue
             refill = starts.get(stage.name)
             if refill is not None:
-                members = [s for s in stages if s.name in refill.stages]
-                self._refill(refill, members, situation, unrolled)
-                covered.update(refill.stages)
+                members = [by_name[name] for name in refill.stages]
+                self._refill(refill, members, situation, unrolled, begun)
             else:
                 self._one(stage, situation, unrolled)
+                begun.ran(stage, unrolled.tables)
         return unrolled
 
     def _refill(
-        self, refill: Refill, stages: Sequence[Stage], situation: Situation, unrolled: Unrolled
+        self,
+        refill: Refill,
+        stages: Sequence[Stage],
+        situation: Situation,
+        unrolled: Unrolled,
+        begun: "_Begun",
     ) -> None:
         """Repeat the slice until its filter has enough, adding to the tables of each port."""
         role = self._roles[refill.filter]
         assert isinstance(role, FilterRole)
         entries = self._entries(refill, stages)
-        before = dict(unrolled.tables)
+        nodes = {stage.node for stage in stages}
+        seen = {**unrolled.tables, **begun.tables_of(refill.shared)}
+        outside = {key: table for key, table in seen.items() if key[0] not in nodes}
         first_pass = 0
         has_enough = False
         for turn in range(1, refill.max_rounds + 1):
-            given = dict(before)
+            given = dict(seen if turn == 1 else outside)
             if turn > 1 and refill.only_lacking:
                 _keep_lacking(refill, entries, given, unrolled)
             fresh = Unrolled(tables=given)
-            salt = f"{situation.salt}refill-{turn}" if turn > 1 else situation.salt
-            for stage in stages:
-                self._one(stage, replace(situation, salt=salt, turn=turn), fresh)
+            running = [s for s in stages if turn > 1 or s.name in refill.first_pass]
+            for stage in running:
+                self._one(stage, self._pass_of(stage, turn, situation, refill, begun), fresh)
+                begun.ran(stage, fresh.tables)
             unrolled.delivered |= fresh.delivered
             if turn == 1:
                 first_pass = _input_rows(refill, entries, fresh)
-            for key, table in fresh.tables.items():
-                if key not in before:
-                    known = unrolled.tables.get(key)
-                    unrolled.tables[key] = concat_tables([known, table]) if known else table
+            _add(unrolled.tables, fresh.tables, {stage.node for stage in running})
             has_enough = role.has_enough(unrolled.tables, first_pass)
             if has_enough:
                 break
@@ -153,10 +161,20 @@ class Executor:
                 "the step goes on with what there is",
             )
 
+    def _pass_of(
+        self, stage: Stage, turn: int, situation: Situation, refill: Refill, begun: "_Begun"
+    ) -> Situation:
+        """The situation of a stage in one pass: draws and places of their own wherever it has run
+        before in this step, be it for another slice."""
+        number = begun.runs.get(stage.name, 0) + 1
+        salt = f"{situation.salt}refill-{number}" if number > 1 else situation.salt
+        without = frozenset(refill.once) if turn > 1 else frozenset()
+        return replace(situation, salt=salt, turn=number, without=without)
+
     def _entries(self, refill: Refill, stages: Sequence[Stage]) -> list[tuple[str, str]]:
-        """Where the rows come from on which the slice's source works, as (node, port); what it
-        learns from, calls or is scored by is no input of the slice."""
-        edges = [self._edges[key] for s in stages if s.node == refill.source for key in s.edges]
+        """Where the rows come from on which the slice's sources work, as (node, port); what they
+        learn from, call or are scored by is no input of the slice."""
+        edges = [self._edges[key] for s in stages if s.node in refill.sources for key in s.edges]
         return [(e.source.node, e.source.port) for e in edges if e.target.port in ROW_PORTS]
 
     def _one(self, stage: Stage, situation: Situation, unrolled: Unrolled) -> None:
@@ -179,6 +197,8 @@ class Executor:
     def _call(self, stage: Stage, situation: Situation, unrolled: Unrolled) -> Call:
         inputs: dict[tuple[str, str], list[Input]] = {}
         for key in stage.edges:
+            if key in situation.without:
+                continue
             edge = self._edges[key]
             table = unrolled.tables.get((edge.source.node, edge.source.port))
             if table is not None:
@@ -207,11 +227,47 @@ class Executor:
         )
 
 
+@dataclass(slots=True)
+class _Begun:
+    """What has run so far in a step."""
+
+    shared: frozenset[str]
+    """Stages with which several slices begin."""
+    runs: dict[str, int] = field(default_factory=dict)
+    """How often, by stage."""
+    first: dict[str, Tables] = field(default_factory=dict)
+    """What a shared stage gave when it ran for all of them."""
+
+    def ran(self, stage: Stage, tables: Tables) -> None:
+        """A stage has run, and its tables are among these."""
+        if stage.name in self.shared and stage.name not in self.runs:
+            own = {key: table for key, table in tables.items() if key[0] == stage.node}
+            self.first[stage.name] = own
+        self.runs[stage.name] = self.runs.get(stage.name, 0) + 1
+
+    def tables_of(self, names: Sequence[str]) -> Tables:
+        """What these shared stages gave at first."""
+        return {key: table for name in names for key, table in self.first[name].items()}
+
+
+def _add(tables: Tables, fresh: Tables, nodes: Collection[str]) -> None:
+    """Put what a pass gave at the ports of these nodes behind what is there."""
+    for key, table in fresh.items():
+        if key[0] in nodes:
+            known = tables.get(key)
+            tables[key] = concat_tables([known, table]) if known else table
+
+
 def _input_rows(refill: Refill, entries: Sequence[tuple[str, str]], unrolled: Unrolled) -> int:
-    """Rows at the input of the slice's source; of a dataset or buffer, what it gave."""
+    """Rows at the input of the slice's sources; of datasets and buffers, what they gave."""
     given = [unrolled.tables[key] for key in entries if key in unrolled.tables]
     if not given:
-        given = [t for (node, _), t in unrolled.tables.items() if node == refill.source][:1]
+        by_source = {
+            node: table
+            for (node, port), table in reversed(unrolled.tables.items())
+            if node in refill.sources
+        }
+        given = list(by_source.values())
     return sum(len(table.rows) for table in given)
 
 

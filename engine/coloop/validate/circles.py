@@ -1,13 +1,14 @@
 """What goes round: illegal circles, handles that call themselves, regions of rounds, refills."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.graph import Edge
 from coloop.spec.nodes import FilterNode
 from coloop.spec.ports import HANDLES, PORTS
+from coloop.spec.refills import Region, followers, regions_of
 from coloop.validate.edges import edge_value, removal
-from coloop.validate.facts import Facts, found
+from coloop.validate.facts import Facts, PhaseFacts, found
 
 
 def graph_has_no_circle(facts: Facts) -> Iterator[Diagnostic]:
@@ -91,44 +92,76 @@ def take_stands_on_ways_out(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def refills_are_sound(facts: Facts) -> Iterator[Diagnostic]:
-    """What a `fill` runs again holds no learner and no second `fill`."""
+    """What a `fill` runs again holds no learner and no second `fill`, and two of them do not wait
+    for each other."""
+    starting = {region.filter for region in regions_of(facts.spec, _givers(facts, None))}
     for name, node in facts.nodes.items():
-        if not isinstance(node, FilterNode) or node.fill is None:
-            continue
-        start = node.fill.from_
-        above = facts.walk.upstream(name)
-        if start is not None and start in facts.nodes and start not in above - {name}:
+        start = node.fill.from_ if isinstance(node, FilterNode) and node.fill else None
+        if start in facts.nodes and name not in starting:
             yield found(
                 "structure.fill_start",
                 f"`{name}` cannot refill from `{start}`: its rows do not come from there",
-                hint="name a node further up, or leave `from` out for the nearest dataset or "
-                "buffer",
+                hint="name a node further up, or leave `from` out for the nearest datasets and "
+                "buffers",
                 node=name,
                 field="fill.from",
             )
-            continue
-        region = _refilled(facts, name)
-        for other in facts.nodes:
-            if other == name or other not in region:
-                continue
-            second = facts.nodes[other]
+    findings: dict[tuple[str | None, str], Diagnostic] = {}
+    for phase in facts.phases:
+        for finding in _refills_of_phase(facts, phase):
+            findings.setdefault((finding.node, finding.message), finding)
+    yield from findings.values()
+
+
+def _refills_of_phase(facts: Facts, phase: PhaseFacts) -> Iterator[Diagnostic]:
+    givers = _givers(facts, phase)
+    regions = regions_of(facts.spec, givers)
+    waits = followers(regions, givers)
+    fills = {region.filter for region in regions}
+    for region in regions:
+        for other in sorted(region.nodes - {region.filter}):
             rule = facts.spec.schedule.learn.get(other)
             if rule is not None and rule.when == "before_score" and other in facts.learners:
-                yield found(
-                    "structure.fill_region",
-                    f"`{name}` runs `{other}` again, which learns before it scores",
-                    hint="start the refill after it with `from`, or let it learn after scoring",
-                    node=name,
-                    field="fill",
+                yield _bad_region(
+                    region.filter,
+                    f"`{region.filter}` runs `{other}` again, which learns before it scores",
+                    "start the refill after it with `from`, or let it learn after scoring",
                 )
-            if isinstance(second, FilterNode) and second.fill is not None:
-                yield found(
-                    "structure.fill_region",
-                    f"`{name}` runs `{other}` again, which has a `fill` of its own",
-                    hint="keep one of the two, or start this one after it with `from`",
-                    node=name,
-                    field="fill",
+            if other in fills:
+                yield _bad_region(
+                    region.filter,
+                    f"`{region.filter}` runs `{other}` again, which has a `fill` of its own",
+                    "keep one of the two, or start this one after it with `from`",
                 )
+        second = next((r for r in regions if _wait_for_each_other(region, r, waits)), None)
+        if second is not None:
+            yield _bad_region(
+                region.filter,
+                f"`{region.filter}` and `{second.filter}` each run again what the other one works "
+                "on, so neither can be first",
+                "let both start from the same node, or leave `from` out",
+            )
+
+
+def _givers(facts: Facts, phase: PhaseFacts | None) -> dict[str, list[str]]:
+    """By node, those whose rows it works on; in a phase without those of dead edges."""
+    givers: dict[str, list[str]] = {name: [] for name in facts.nodes}
+    for edge in facts.walk.forward_edges:
+        if phase is None or not facts.is_dead(edge, phase):
+            givers[edge.target.node].append(edge.source.node)
+    return givers
+
+
+def _wait_for_each_other(
+    region: Region, other: Region, waits: Mapping[str, frozenset[str]]
+) -> bool:
+    is_mutual = region.filter in waits[other.filter] and other.filter in waits[region.filter]
+    is_nested = region.filter in other.nodes or other.filter in region.nodes
+    return is_mutual and not is_nested and region.filter < other.filter
+
+
+def _bad_region(name: str, message: str, hint: str) -> Diagnostic:
+    return found("structure.fill_region", message, hint=hint, node=name, field="fill")
 
 
 def _as_rounds(facts: Facts, edge: Edge) -> Fix:
@@ -137,16 +170,6 @@ def _as_rounds(facts: Facts, edge: Edge) -> Fix:
         title=f"Go round twice over {edge.label}",
         changes=(Change(op="set", path=facts.place(edge), value=value),),
     )
-
-
-def _refilled(facts: Facts, name: str) -> set[str]:
-    """Nodes that a `fill` runs again: from its start, or the nearest source, to the filter."""
-    node = facts.nodes[name]
-    assert isinstance(node, FilterNode)
-    above = facts.walk.upstream(name)
-    if node.fill is not None and node.fill.from_ is not None:
-        return above & facts.walk.downstream(node.fill.from_)
-    return above
 
 
 def _circles(edges: list[Edge]) -> Iterator[list[Edge]]:

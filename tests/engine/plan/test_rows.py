@@ -147,6 +147,36 @@ def test_a_refill_says_rows_of_a_pass_and_what_stands_after_it_sees_all_passes(
     assert "actor.generate (8 a pass)" in "\n".join(plan.explain)
 
 
+def test_slices_that_begin_alike_see_their_own_passes_and_readers_those_of_all(
+    compiled: Compiled,
+) -> None:
+    edges: list[str] = []
+    nodes: dict[str, Any] = {}
+    for one in "ab":
+        edges += [
+            f"problems.rows -> {one}.prompts",
+            f"{one}.rollouts -> mark_{one}.rollouts",
+            f"mark_{one}.scores -> keep_{one}.scores",
+            f"keep_{one}.scores -> {one}.rewards",
+        ]
+        fill = {"groups": 4, "max_rounds": 3}
+        nodes[one] = {**WRITER, **PLAIN}
+        nodes[f"mark_{one}"] = {
+            "kind": "reward",
+            "source": {"type": "builtin", "name": "exact_match"},
+        }
+        nodes[f"keep_{one}"] = {"kind": "filter", "keep": [], "fill": fill}
+    edges += ["problems.rows -> a.demonstrations"]
+
+    plan = compiled(edges, **nodes)
+
+    assert stage(plan, "problems.load").passes == 5
+    assert stage(plan, "b.generate").passes == 3
+    assert stage(plan, "b.generate").edges["problems.rows->b.prompts"].text == "4"
+    learn = stage(plan, "a.learn")
+    assert learn.edges["problems.rows->a.demonstrations"].text == "at most 20"
+
+
 def test_roles_that_share_weights_are_one_joint_update_or_take_turns(compiled: Compiled) -> None:
     edges = [
         "problems.rows -> actor.demonstrations",

@@ -186,6 +186,21 @@ def test_buffers_are_read_first_and_written_last(compiled: Compiled, stages: Nam
     assert plan.phases[0].fill == ("pool",)
 
 
+def test_what_seeds_a_buffer_is_loaded_whatever_learns_from_it(
+    compiled: Compiled, stages: Names
+) -> None:
+    edges = [
+        "problems.rows -> pool.seed",
+        "pool.rows -> actor.prompts",
+        "actor.rollouts -> exact.rollouts",
+        "exact.scores -> actor.rewards",
+    ]
+
+    names = stages(compiled(edges, pool={"kind": "buffer", "capacity": 8}))
+
+    assert names[:3] == ["problems.load", "pool.read", "actor.generate"]
+
+
 def test_a_buffer_that_is_only_filled_causes_no_learning(compiled: Compiled, stages: Names) -> None:
     edges = ["problems.rows -> pool.rows", "pool.rows -> actor.demonstrations"]
     phases = [

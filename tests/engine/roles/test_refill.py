@@ -238,3 +238,154 @@ def test_a_probe_refills_nothing(bench: Bench, rows_of: Any, actor: Any) -> None
 
     assert loop.probe("probe") == {"score": 0.5}
     assert len(loop.hosts.seeds) == 2
+
+
+LEARNER = {"algorithm": {"name": "reinforce", "advantage": "none"}}
+
+
+def test_a_reference_sees_the_rows_of_all_passes(bench: Bench, rows_of: Any, actor: Any) -> None:
+    nodes, edges = sampled(rows_of, actor, {"groups": 2})
+    nodes["actor"]["algorithm"] = {"name": "reinforce", "kl": {"coefficient": 0.1}}
+    nodes["start"] = {"kind": "reference", "model": {"type": "snapshot", "of": "actor"}}
+    edges += ["actor.rollouts -> start.rollouts", "start.log_probs -> actor.reference"]
+    loop = bench(nodes, edges)
+    loop.hosts.write = only("c", "f")
+
+    unrolled = loop.step()
+
+    assert len(unrolled.tables["start", "log_probs"].rows) == 12
+    assert len(loop.items()) == 4
+    assert all(item.reference is not None for item in loop.items())
+
+
+def test_a_second_reward_reaches_every_kept_row(bench: Bench, rows_of: Any, actor: Any) -> None:
+    nodes, edges = sampled(rows_of, actor, {"groups": 2})
+    nodes["actor"]["credit"] = {"missing": "skip_row"}
+    nodes["again"] = MARK
+    edges += ["actor.rollouts -> again.rollouts", "again.scores -> actor.rewards"]
+    loop = bench(nodes, edges)
+    loop.hosts.write = only("c", "f")
+
+    loop.step()
+
+    delivered = loop.outcomes["actor.credit"].detail["edges"]
+    assert delivered["keep.scores->actor.rewards"]["delivered"] == 4
+    assert delivered["again.scores->actor.rewards"]["delivered"] == 12
+    assert len(loop.items()) == 4
+
+
+def test_a_second_learner_gets_the_prompts_of_all_passes(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    nodes, edges = sampled(rows_of, actor, {"groups": 2})
+    nodes |= {"other": actor(**LEARNER), "again": MARK}
+    edges += [
+        "sums.rows -> other.prompts",
+        "other.rollouts -> again.rollouts",
+        "again.scores -> other.rewards",
+    ]
+    loop = bench(nodes, edges)
+    loop.hosts.write = only("c", "f")
+
+    unrolled = loop.step()
+
+    assert len(unrolled.tables["other", "rollouts"].rows) == 12
+
+
+def twice(rows_of: Any, actor: Any, fill: dict[str, Any], per_step: int = 2) -> tuple[Any, Any]:
+    """Two writers over one dataset, each with a filter that refills."""
+    nodes, edges = sampled(rows_of, actor, fill, per_step)
+    nodes |= {"other": actor(**LEARNER), "again": MARK, "both": {**nodes["keep"]}}
+    edges += [
+        "sums.rows -> other.prompts",
+        "other.rollouts -> again.rollouts",
+        "other.rollouts -> both.rollouts",
+        "again.scores -> both.scores",
+        "both.scores -> other.rewards",
+    ]
+    return nodes, edges
+
+
+def prompts_of(table: Any) -> str:
+    return "".join(dict.fromkeys(row.columns["prompt"] for row in table.rows))
+
+
+def test_two_fills_of_one_dataset_begin_alike_and_go_on_with_rows_of_their_own(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    loop = bench(*twice(rows_of, actor, {"groups": 1, "max_rounds": 2}))
+    loop.hosts.write = only("d", "e")
+
+    unrolled = loop.step()
+
+    assert prompts_of(unrolled.tables["actor", "rollouts"]) == "abcd"
+    assert prompts_of(unrolled.tables["other", "rollouts"]) == "abef"
+    assert prompts_of(unrolled.tables["sums", "rows"]) == "abcdef"
+    assert kept(unrolled) == ["d"]
+    assert prompts_of(unrolled.tables["both", "rollouts"]) == "e"
+    assert loop.alerts == []
+
+
+def test_fills_that_have_enough_load_no_more(bench: Bench, rows_of: Any, actor: Any) -> None:
+    loop = bench(*twice(rows_of, actor, {"groups": 1, "max_rounds": 3}))
+    loop.hosts.write = only("a")
+
+    unrolled = loop.step()
+
+    assert prompts_of(unrolled.tables["sums", "rows"]) == "ab"
+    assert loop.roles["sums"].state()["drawn"] == 2
+
+
+def test_two_filters_that_write_again_from_one_writer_make_rows_of_their_own(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    fill = {"groups": "all", "from": "actor", "max_rounds": 2}
+    nodes, edges = sampled(rows_of, actor, fill, per_step=1)
+    nodes |= {"again": MARK, "both": {**nodes["keep"]}}
+    edges += [
+        "actor.rollouts -> again.rollouts",
+        "again.scores -> both.scores",
+        "both.scores -> actor.rewards",
+    ]
+    loop = bench(nodes, edges)
+    loop.hosts.write = only()
+
+    unrolled = loop.step()
+
+    rows = unrolled.tables["actor", "rollouts"].rows
+    assert [row.k for row in rows] == [0, 1, 2, 3, 4, 5]
+    assert len({seed for seeds in loop.hosts.seeds for seed in seeds}) == 6
+    assert len(unrolled.tables["mark", "scores"].rows) == 4
+    assert len(unrolled.tables["again", "scores"].rows) == 4
+
+
+@pytest.mark.parametrize("start", [None, "sums"])
+def test_groups_stay_whole_where_two_datasets_are_read(
+    start: str | None, bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    fill = {"groups": 9, "max_rounds": 3} | ({"from": start} if start else {})
+    nodes, edges = sampled(rows_of, actor, fill)
+    nodes["more"] = rows_of(*({"prompt": sign} for sign in "uvwxyz"), rows_per_step=1)
+    loop = bench(nodes, ["more.rows -> actor.prompts", *edges])
+    loop.hosts.write = only()
+
+    unrolled = loop.step()
+
+    rows = unrolled.tables["actor", "rollouts"].rows
+    assert prompts_of(unrolled.tables["more", "rows"]) == ("u" if start else "uvw")
+    assert {sum(r.group == row.group for r in rows) for row in rows} == {2}
+    assert loop.roles["more"].state()["drawn"] == (1 if start else 3)
+
+
+def test_what_a_buffer_gives_again_are_new_rows(bench: Bench, rows_of: Any, actor: Any) -> None:
+    nodes, edges = sampled(rows_of, actor, {"groups": 9, "max_rounds": 3})
+    nodes["pool"] = {"kind": "buffer", "capacity": 4, "sample": "oldest", "rows_per_step": 2}
+    edges = ["sums.rows -> pool.seed", "pool.rows -> actor.prompts", *edges[1:]]
+    loop = bench(nodes, edges)
+    loop.hosts.write = only()
+
+    unrolled = loop.step()
+
+    rows = unrolled.tables["actor", "rollouts"].rows
+    assert len(rows) == 12
+    assert {sum(r.group == row.group for r in rows) for row in rows} == {2}

@@ -1,0 +1,93 @@
+"""What a filter with `fill` runs again: the nodes on a path from where a pass starts to the filter
+(language.md 8).
+
+    problems ── actor ─┬─ exact ── informative     region: problems, actor, exact, informative
+                       └─ start                    outside: stands after it, sees all passes
+
+Pure graph work over whatever the caller calls a giver: the compiler passes the stages of a step,
+the checks the edges of a phase. Knows neither stages nor rows.
+
+Invariant: rows that a dataset or a buffer gives come from nowhere else, so a walk ends there.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from coloop.spec.graph import LoopSpec
+from coloop.spec.nodes import FilterNode
+
+Givers = Mapping[str, Collection[str]]
+"""By node, those whose rows it works on."""
+
+SOURCES = frozenset({"dataset", "buffer"})
+"""Kinds from which a pass starts where `from` is not said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Region:
+    """What one filter runs again."""
+
+    filter: str
+    sources: tuple[str, ...]
+    """Where a pass starts: `from`, else every dataset and buffer that feeds the filter."""
+    nodes: frozenset[str]
+    """On a path from a source to the filter, both among them."""
+
+
+def regions_of(spec: LoopSpec, givers: Givers) -> tuple[Region, ...]:
+    """The regions of all filters with `fill` among the nodes that have givers, in the order in
+    which they are written; a filter whose rows do not come from its `from` has none."""
+    found = (
+        _region(spec, name, node.fill.from_, givers)
+        for name, node in spec.nodes.items()
+        if isinstance(node, FilterNode) and node.fill is not None and name in givers
+    )
+    return tuple(region for region in found if region is not None)
+
+
+def followers(regions: Sequence[Region], givers: Givers) -> Mapping[str, frozenset[str]]:
+    """By filter, the filters whose regions it stands after: it works on their rows without running
+    them itself."""
+    direct = {
+        one.filter: {other.filter for other in regions if _follows(one, other, givers)}
+        for one in regions
+    }
+    return {name: frozenset(_reached(waits, direct)) for name, waits in direct.items()}
+
+
+def _region(spec: LoopSpec, name: str, start: str | None, givers: Givers) -> Region | None:
+    def above(node: str) -> Collection[str]:
+        is_source = spec.nodes[node].kind in SOURCES
+        return () if is_source and node != name else givers.get(node, ())
+
+    leading = _reached([name], {node: above(node) for node in givers})
+    if start is not None:
+        sources: tuple[str, ...] = (start,) if start in leading - {name} else ()
+    else:
+        sources = tuple(n for n in spec.nodes if n in leading and spec.nodes[n].kind in SOURCES)
+    if not sources:
+        return None
+    below: dict[str, list[str]] = {}
+    for node in leading:
+        for giver in above(node):
+            below.setdefault(giver, []).append(node)
+    nodes = frozenset(_reached(sources, below)) & leading
+    return Region(filter=name, sources=sources, nodes=nodes)
+
+
+def _follows(one: Region, other: Region, givers: Givers) -> bool:
+    outside = other.nodes - one.nodes
+    return one is not other and any(
+        giver in outside for node in one.nodes for giver in givers.get(node, ())
+    )
+
+
+def _reached(starts: Iterable[str], links: Mapping[str, Iterable[str]]) -> set[str]:
+    """The starts and all to which links lead."""
+    reached, waiting = set(starts), list(starts)
+    while waiting:
+        for node in links.get(waiting.pop(), ()):
+            if node not in reached:
+                reached.add(node)
+                waiting.append(node)
+    return reached
