@@ -94,10 +94,13 @@ class ClusterHosts:
         version: int = self._call(group, "version", group)
         return version
 
-    def save(self, folder: str) -> None:
-        """Every group's weights and trainer state, one folder each."""
+    def save(self, folder: str) -> Mapping[str, int]:
+        """Every group's weights and trainer state, one folder each; bytes of each file that was
+        written, by its path in the folder."""
+        files: dict[str, int] = {}
         for pool in dict.fromkeys(self._pools.values()):
-            self._cluster.call(pool, "save", folder)
+            files |= self._cluster.call(pool, "save", folder)
+        return files
 
     def load(self, folder: str) -> None:
         """Bring every group back to what `save` wrote."""

@@ -259,10 +259,18 @@ class PoolHost:
     def version(self, group: str) -> int:
         return self._holders[group].version
 
-    def save(self, folder: str) -> None:
-        """Each group's weights in Hugging Face format, and what its trainer needs to go on."""
+    def save(self, folder: str) -> dict[str, int]:
+        """Each group's weights in Hugging Face format, and what its trainer needs to go on; bytes
+        of each file, by its path in the folder."""
+        whole = Path(folder)
         for name, holder in self._holders.items():
-            holder.save(Path(folder) / name)
+            holder.save(whole / name)
+        files = (path for name in self._holders for path in sorted((whole / name).rglob("*")))
+        return {
+            path.relative_to(whole).as_posix(): path.stat().st_size
+            for path in files
+            if path.is_file()
+        }
 
     def load(self, folder: str) -> None:
         """What `save` wrote."""

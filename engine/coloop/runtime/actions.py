@@ -28,7 +28,7 @@ class Weights(Protocol):
 
     def version(self, group: str) -> int: ...
 
-    def save(self, folder: str) -> None: ...
+    def save(self, folder: str) -> Mapping[str, int]: ...
 
     def load(self, folder: str) -> None: ...
 
@@ -97,8 +97,8 @@ class Actions:
             timeline.leave_after_this_step()
         return actions.stop, wants_checkpoint
 
-    def save(self, folder: Path) -> None:
-        self._weights.save(str(folder))
+    def save(self, folder: Path) -> Mapping[str, int]:
+        return self._weights.save(str(folder))
 
     def load(self, folder: Path) -> None:
         self._weights.load(str(folder))

@@ -2,12 +2,14 @@
 
     checkpoints/
       step-40/
-        manifest.json            timeline, fields, triggers, roles, groups, metrics
+        manifest.json            timeline, fields, triggers, roles, and every file with its size
         actor/                   Hugging Face format plus trainer state
         start/
 
 A checkpoint is written into a folder aside and renamed when it is whole; older ones are removed
-only after that. A checkpoint without a manifest does not exist. Where the disk is full the aside
+only after that. A checkpoint is whole when the driver can read back every file that its manifest
+names: weights that a worker wrote to a disk of its own do not count, and nothing is removed for
+them. A checkpoint without a manifest does not exist. Where the disk is full the aside
 folder is removed and the last whole checkpoint stays. A writer that was killed leaves folders
 whose names begin with a dot; who opens the checkpoints next clears them up.
 
@@ -35,7 +37,9 @@ MANIFEST_VERSION = 1
 class Saver(Protocol):
     """Writes the weights of all groups into a folder, one folder each."""
 
-    def save(self, folder: Path) -> None: ...
+    def save(self, folder: Path) -> Mapping[str, int]:
+        """Bytes of each file as its writer sees it, by its path in the folder."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +52,10 @@ class Checkpoint:
 
     def manifest(self) -> dict[str, Any]:
         return _read_manifest(self.path)
+
+    def damage(self) -> str | None:
+        """What is wrong with its files; None of a whole one."""
+        return _damage(self.path, self.manifest().get("files", {}))
 
 
 class Checkpoints:
@@ -75,9 +83,21 @@ class Checkpoints:
         try:
             shutil.rmtree(aside, ignore_errors=True)
             aside.mkdir(parents=True)
-            saver.save(aside)
+            files = dict(saver.save(aside))
+            damage = _damage(aside, files)
+            if damage is not None:
+                raise CheckpointError(
+                    f"{damage}; where workers run on other machines, `run.storage` must be a "
+                    "folder that all of them see"
+                )
             is_best = best or self._is_best(final)
-            manifest = {**state, "version": MANIFEST_VERSION, "step": step, "best": is_best}
+            manifest = {
+                **state,
+                "version": MANIFEST_VERSION,
+                "step": step,
+                "best": is_best,
+                "files": files,
+            }
             (aside / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
             if final.exists():
                 old = self._folder / f".step-{step}.old"
@@ -102,8 +122,21 @@ class Checkpoints:
         return list_checkpoints(self._folder)
 
     def latest(self) -> Checkpoint | None:
+        """The newest whole one.
+
+        Raises:
+            CheckpointError: there are checkpoints, and none of them is whole.
+        """
         found = self.all()
+        damaged = self.damaged()
+        if damaged and not found:
+            raise CheckpointError(damaged[-1])
         return found[-1] if found else None
+
+    def damaged(self) -> list[str]:
+        """What is wrong with checkpoints that are not whole, the oldest first."""
+        problems = (checkpoint.damage() for checkpoint in _with_manifest(self._folder))
+        return [problem for problem in problems if problem is not None]
 
     def best(self) -> Checkpoint | None:
         found = [checkpoint for checkpoint in self.all() if checkpoint.best]
@@ -112,8 +145,8 @@ class Checkpoints:
     def bring_back(self) -> None:
         """The newest copy of the storage, where it is newer than what lies here."""
         steps = self._storage.steps() if self._storage is not None else []
-        latest = self.latest()
-        if self._storage is not None and steps and (latest is None or latest.step < steps[-1]):
+        here = self.all()
+        if self._storage is not None and steps and (not here or here[-1].step < steps[-1]):
             self._folder.mkdir(parents=True, exist_ok=True)
             self._storage.get(steps[-1], self._folder)
 
@@ -155,6 +188,10 @@ class Checkpoints:
 
 def list_checkpoints(folder: Path) -> list[Checkpoint]:
     """Whole checkpoints of a `checkpoints` folder, oldest first."""
+    return [checkpoint for checkpoint in _with_manifest(folder) if checkpoint.damage() is None]
+
+
+def _with_manifest(folder: Path) -> list[Checkpoint]:
     found = []
     for path in folder.glob("step-*") if folder.exists() else []:
         match = re.fullmatch(r"step-(\d+)", path.name)
@@ -162,6 +199,19 @@ def list_checkpoints(folder: Path) -> list[Checkpoint]:
             best = bool(_read_manifest(path).get("best"))
             found.append(Checkpoint(path=path, step=int(match[1]), best=best))
     return sorted(found, key=lambda checkpoint: checkpoint.step)
+
+
+def _damage(folder: Path, files: Mapping[str, int]) -> str | None:
+    """The first file that is not there as it was written."""
+    for name, size in files.items():
+        path = folder / name
+        try:
+            found = path.stat().st_size
+        except OSError as error:
+            return f"{path} was written and cannot be read here: {error.strerror}"
+        if found != size:
+            return f"{path} has {found} bytes, {size} were written"
+    return None
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:

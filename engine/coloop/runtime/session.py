@@ -415,6 +415,10 @@ class Session(Watcher):
         except (StorageFull, CheckpointError) as error:
             self._teller.alert("error", "checkpoint.failed", str(error))
 
+    def left_out(self, damage: str) -> None:
+        """A checkpoint of the run is not whole: it goes on from another one."""
+        self._teller.alert("warning", "checkpoint.damaged", damage)
+
     def _lost_copy(self, reason: str) -> None:
         self._teller.alert("warning", "checkpoint.not_copied", reason)
 

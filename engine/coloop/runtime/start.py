@@ -253,6 +253,8 @@ def build_session(
     if request.resume is not None:
         checkpoints.bring_back()
         checkpoint = checkpoints.latest()
+        for damage in checkpoints.damaged():
+            session.left_out(damage)
         if checkpoint is not None:
             manifest = checkpoint.manifest()
             parts.actions.load(checkpoint.path)

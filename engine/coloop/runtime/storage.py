@@ -70,6 +70,9 @@ class Storage:
                 place = f"{target}/{path.relative_to(folder).as_posix()}"
                 self._files.makedirs(place.rpartition("/")[0], exist_ok=True)
                 self._files.put_file(str(path), place)
+                size, written = path.stat().st_size, self._files.size(place)
+                if written != size:
+                    raise OSError(f"{place} has {written} of {size} bytes")
         except Exception as error:  # every kind of storage has its own errors
             raise CheckpointError(
                 f"{folder.name} could not be copied to {self.url}: {error}; it lies in {folder}"
@@ -90,6 +93,7 @@ class Storage:
             raise CheckpointError(
                 f"step-{step} could not be brought back from {self.url}: {error}"
             ) from error
+        shutil.rmtree(final, ignore_errors=True)
         aside.rename(final)
         return final
 

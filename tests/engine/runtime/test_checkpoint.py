@@ -13,13 +13,32 @@ class Saver:
     def __init__(self, content: str = "weights") -> None:
         self.content = content
 
-    def save(self, folder: Path) -> None:
-        (folder / "actor").mkdir()
-        (folder / "actor" / "model").write_text(self.content)
+    def save(self, folder: Path) -> dict[str, int]:
+        (folder / "actor").mkdir(parents=True)
+        size = (folder / "actor" / "model").write_text(self.content)
+        return {"actor/model": size}
+
+
+class Elsewhere(Saver):
+    """A worker on another machine: the same path is another folder there."""
+
+    def __init__(self, machine: Path) -> None:
+        super().__init__()
+        self.machine = machine
+
+    def save(self, folder: Path) -> dict[str, int]:
+        return super().save(self.machine / folder.name)
+
+
+class Cut(Saver):
+    """Half of what was written arrives."""
+
+    def save(self, folder: Path) -> dict[str, int]:
+        return {name: 2 * size for name, size in super().save(folder).items()}
 
 
 class FullDisk:
-    def save(self, folder: Path) -> None:
+    def save(self, folder: Path) -> dict[str, int]:
         (folder / "actor").mkdir()
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -108,3 +127,42 @@ def test_a_best_step_that_is_written_again_stays_the_best(tmp_path: Path) -> Non
     checkpoints.write(3, {}, Saver())
 
     assert [c.best for c in checkpoints.all()] == [True]
+
+
+@pytest.mark.parametrize("how", ["elsewhere", "cut"])
+def test_weights_that_cannot_be_read_back_are_no_checkpoint(how: str, tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path / "here", keep=1)
+    checkpoints.write(5, {}, Saver())
+    saver = Elsewhere(tmp_path / "there") if how == "elsewhere" else Cut()
+
+    for step in (10, 15):
+        with pytest.raises(CheckpointError, match=r"actor/model .*run\.storage") as found:
+            checkpoints.write(step, {}, saver)
+
+    assert "the checkpoint before it is untouched" in str(found.value)
+    assert [c.step for c in checkpoints.all()] == [5]
+    assert [path.name for path in (tmp_path / "here").iterdir()] == ["step-5"]
+
+
+def test_a_checkpoint_that_lost_a_file_does_not_count(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, keep=2)
+    checkpoints.write(1, {}, Saver())
+    path = checkpoints.write(2, {}, Saver())
+    (path / "actor" / "model").write_text("half")
+
+    latest = checkpoints.latest()
+
+    assert latest is not None
+    assert latest.step == 1
+    assert checkpoints.damaged() == [f"{path}/actor/model has 4 bytes, 7 were written"]
+    checkpoints.write(3, {}, Saver())
+    assert [c.step for c in checkpoints.all()] == [1, 3]
+
+
+def test_where_no_checkpoint_is_whole_nothing_begins_anew(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, keep=2)
+    path = checkpoints.write(2, {}, Saver())
+    (path / "actor" / "model").unlink()
+
+    with pytest.raises(CheckpointError, match="actor/model was written and cannot be read here"):
+        checkpoints.latest()

@@ -13,10 +13,11 @@ from coloop.runtime.storage import Storage
 class Weights:
     """Writes one group of one file."""
 
-    def save(self, folder: Path) -> None:
+    def save(self, folder: Path) -> dict[str, int]:
         (folder / "actor").mkdir()
         (folder / "actor" / "manifest.json").write_text("{}")
         (folder / "actor" / "model.bin").write_bytes(b"weights")
+        return {"actor/manifest.json": 2, "actor/model.bin": 7}
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -95,3 +96,24 @@ def test_an_address_that_nothing_speaks_to_is_told() -> None:
 def _folder(path: Path) -> Path:
     path.mkdir()
     return path
+
+
+def test_a_copy_that_arrives_in_part_is_told_and_removes_nothing(
+    storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoints = Checkpoints(tmp_path / "here", keep=1, storage=storage)
+    told: list[str] = []
+    checkpoints.on_lost_copy = told.append
+    checkpoints.write(1, {}, Weights())
+    put = storage._files.put_file
+    half = tmp_path / "half"
+    half.write_bytes(b"wei")
+
+    def cut_off(source: str, target: str) -> None:
+        put(str(half) if target.endswith("model.bin") else source, target)
+
+    monkeypatch.setattr(storage._files, "put_file", cut_off)
+    checkpoints.write(2, {}, Weights())
+
+    assert "model.bin has 3 of 7 bytes" in told[0]
+    assert storage.steps() == [1]
