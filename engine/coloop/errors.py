@@ -23,6 +23,7 @@ tree ends an operation: a file that cannot be read, a worker that died, user cod
       StageFailed             something broke in a stage that has no error of its own
         OutOfMemory             a stage wants more memory than there is
       NothingLearned          for many steps in a row no goal of the phase came any nearer
+      RowsMissing             rows that are bound to come did not come, in a stage's first step
       StorageFull             a checkpoint or sample file could not be written
       CheckpointError         a checkpoint is missing, damaged or of another loop
       StopRequested           the run was asked to stop (control flow, not a failure)
@@ -201,6 +202,25 @@ class NothingLearned(ColoopError):
     """For many steps in a row nothing was learned and no buffer got a row; the message says why."""
 
     code = "run.nothing_learned"
+
+
+class RowsMissing(ColoopError):
+    """A stage got no rows in its first step where the plan is certain of some; the message names
+    stage, edge and what was expected."""
+
+    code = "run.rows_missing"
+
+    def __init__(
+        self,
+        message: str,
+        node: str | None = None,
+        stage: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, node, stage, hint)
+        self.node = node
+        self.stage = stage
+        self.hint = hint
 
 
 class StorageFull(ColoopError):

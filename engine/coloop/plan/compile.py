@@ -17,10 +17,10 @@ from coloop.plan.phases import (
     live_ports,
 )
 from coloop.plan.placement import pool_of, pools_of
-from coloop.plan.rows import with_rows
+from coloop.plan.rows import rows_of, with_rows
 from coloop.plan.runnable import check_compiles
 from coloop.plan.stages import Goals, Unrolling
-from coloop.plan.types import PhasePlan, Plan, ProbePlan, Refill, Stage, WeightsPlan
+from coloop.plan.types import PhasePlan, Plan, ProbePlan, Refill, Stage, StageRows, WeightsPlan
 from coloop.spec.algorithm import node_algorithms, reads
 from coloop.spec.base import as_tuple
 from coloop.spec.graph import Edge, LoopSpec
@@ -86,6 +86,16 @@ class Compiler:
         stages = self._with_readings(stages, refills, unrolling)
         check_stages(self._spec, stages, refills)
         return stages, refills
+
+    def rows(
+        self,
+        stages: tuple[Stage, ...],
+        refills: tuple[Refill, ...],
+        live: Iterable[tuple[str, str]],
+        overrides: Mapping[str, Any],
+    ) -> tuple[StageRows, ...]:
+        """Rows of the stages of a step with these live ports."""
+        return rows_of(self._spec, self._lineage, stages, refills, live, overrides)
 
     def phase(self, flat: FlatPhase) -> PhasePlan:
         spec, phase = self._spec, flat.phase

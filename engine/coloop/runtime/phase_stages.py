@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coloop.plan.compile import Compiler
-from coloop.plan.types import PhasePlan, Refill, Stage
+from coloop.plan.types import PhasePlan, Refill, Stage, StageRows
 from coloop.runtime.timeline import Moment
 from coloop.spec.schedule import LearnRule
 
@@ -18,6 +18,7 @@ class Due:
     stages: tuple[Stage, ...]
     refills: tuple[Refill, ...]
     live: frozenset[tuple[str, str]]
+    rows: tuple[StageRows, ...]
 
 
 class PhaseStages:
@@ -43,10 +44,13 @@ class PhaseStages:
         key = (phase.index, live)
         if key not in self._known:
             if len(live) == len(ports):
-                self._known[key] = Due(stages=phase.stages, refills=phase.refills, live=live)
+                self._known[key] = Due(
+                    stages=phase.stages, refills=phase.refills, live=live, rows=phase.rows
+                )
             else:
                 stages, refills = self._compiler.unroll(live, phase.fill, phase.overrides)
-                self._known[key] = Due(stages=stages, refills=refills, live=live)
+                rows = self._compiler.rows(stages, refills, live, phase.overrides)
+                self._known[key] = Due(stages=stages, refills=refills, live=live, rows=rows)
         return self._known[key]
 
     def done(self, moment: Moment) -> None:

@@ -7,7 +7,7 @@ triggers.
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn
@@ -26,6 +26,8 @@ from coloop.plan.types import Plan, Stage
 from coloop.roles.messages import Poll
 from coloop.roles.protocol import Context, Outcome, Role
 from coloop.runtime.actions import Actions
+from coloop.runtime.arrivals import CODE as MISSING_ROWS
+from coloop.runtime.arrivals import Arrivals, Missing
 from coloop.runtime.checkpoint import Checkpoints
 from coloop.runtime.control import Control
 from coloop.runtime.executor import Executor, Situation, Unrolled, Watcher
@@ -93,6 +95,7 @@ class Session(Watcher):
         self._best: float | None = None
         self.readings: dict[str, float] = {}
         self._idleness = Idleness()
+        self._arrivals = Arrivals(parts.context.spec.edges)
         self._keeper = Keeper(parts.checkpoints, parts.actions, parts.recorder, self.state)
         self._is_whole = True
         parts.checkpoints.on_lost_copy = self._lost_copy
@@ -150,6 +153,7 @@ class Session(Watcher):
         self._idleness.step_begins()
         try:
             due = parts.phase_stages.due(moment)
+            self._arrivals.step_begins(due.rows)
             situation = Situation(step=moment.step, phase=moment.phase.name, live=due.live)
             unrolled = self._executor.run(due.stages, situation, due.refills)
         except StopRequested:
@@ -164,6 +168,7 @@ class Session(Watcher):
         parts.actions.step_done(moment)
         self._is_whole = True
         self._keeper.note_change()
+        self._arrivals.step_finished(moment.phase.name)
         self._after_step(moment, unrolled)
         self._idleness.step_finished(moment.step, moment.phase.name)
 
@@ -280,6 +285,7 @@ class Session(Watcher):
 
     def stage_started(self, stage: Stage, situation: Situation) -> None:
         self._teller.stage_started(stage, situation)
+        self._tell_missing(self._arrivals.stage_starts(stage, situation), situation)
 
     def stage_finished(
         self, stage: Stage, situation: Situation, seconds: float, outcome: Outcome
@@ -293,6 +299,7 @@ class Session(Watcher):
         for code, message in outcome.alerts:
             self.noticed(stage.node, code, message)
         self._teller.detail_of(stage, situation, outcome)
+        self._tell_missing(self._arrivals.stage_finished(stage, situation, outcome), situation)
         if stage.verb in GOALS:
             self._idleness.goal_finished(stage.name, is_idle=outcome.is_idle)
         self._collect_requests()
@@ -301,6 +308,14 @@ class Session(Watcher):
             raise StopRequested("between stages")
 
     # --- inside
+
+    def _tell_missing(self, missing: Sequence[Missing], situation: Situation) -> None:
+        """Rows that are bound to come and did not: an alert at once, an error where they never
+        came."""
+        for one in self._arrivals.note(missing):
+            self._teller.alert("error", MISSING_ROWS, one.message, node=one.node, hint=one.hint)
+            self._idleness.noticed(one.message)
+        self._arrivals.check_first(missing, situation.phase)
 
     def _after_step(self, moment: Moment, unrolled: Unrolled) -> None:
         parts = self._parts
@@ -461,6 +476,7 @@ class Session(Watcher):
             "actions": parts.actions.state(),
             "roles": {node: role.state() for node, role in parts.roles.items()},
             "best_reading": self._best,
+            "arrivals": self._arrivals.state(),
             "fired": [parts.triggers.triggers.index(trigger) for trigger in self._fired],
         }
 
@@ -476,6 +492,7 @@ class Session(Watcher):
         parts.actions.load_state(state["actions"])
         for node, role in parts.roles.items():
             role.load_state(state["roles"][node])
+        self._arrivals.load_state(state["arrivals"])
         self._best = state["best_reading"]
         self._fired = [parts.triggers.triggers[index] for index in state["fired"]]
         self._keeper.note_resumed(self.timeline.step)

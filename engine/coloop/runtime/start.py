@@ -368,7 +368,7 @@ def _error_of(failure: BaseException, session: Session | None) -> RunError:
         else "run.failed",
         message=str(failure) or type(failure).__name__,
         node=getattr(failure, "node", None) or (stage.node if stage else None),
-        stage=stage.name if stage else None,
+        stage=getattr(failure, "stage", None) or (stage.name if stage else None),
         hint=getattr(failure, "hint", None),
         traceback="".join(lines)[-8000:],
     )

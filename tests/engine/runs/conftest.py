@@ -219,6 +219,11 @@ class Ended:
             if key.startswith(f"{name}/")
         }
 
+    def plan(self) -> dict[str, Any]:
+        """The compiled plan."""
+        text = (self.folder / "plan.json").read_text(encoding="utf-8")
+        return dict(json.loads(text))
+
     def manifest(self) -> dict[str, Any]:
         """The manifest of the last checkpoint."""
         return list_checkpoints(self.folder / "checkpoints")[-1].manifest()

@@ -1,0 +1,68 @@
+"""A run whose stages get nothing where the plan is certain of rows ends in its first step."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from coloop.events import RunStateName
+from coloop.plan.compile import compile_plan
+from coloop.plan.types import Plan
+
+KL = {"rewards": {"name": "grpo", "kl": {"coefficient": 0.01}}, "demonstrations": {"name": "sft"}}
+
+
+def too_early(stage: str) -> Callable[..., Plan]:
+    """A compiler that puts a stage before everything else."""
+
+    def compiled(*args: Any) -> Plan:
+        plan = compile_plan(*args)
+        phases = tuple(
+            phase.model_copy(
+                update={"stages": tuple(sorted(phase.stages, key=lambda one: one.name != stage))}
+            )
+            for phase in plan.phases
+        )
+        return plan.model_copy(update={"phases": phases})
+
+    return compiled
+
+
+def test_a_reference_that_is_asked_too_early_ends_the_run_in_the_first_step_of_its_phase(
+    runner: Callable[..., Any], tiny: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coloop.runtime.start.compile_plan", too_early("start.score"))
+
+    ended = runner(tiny("grpo-arithmetic", {"nodes.actor.algorithm": KL}))
+
+    assert ended.state is RunStateName.FAILED
+    assert ended.error.code == "run.rows_missing"
+    assert (ended.error.node, ended.error.stage) == ("start", "start.score")
+    [alert] = ended.of("alert", code="rows.missing")
+    assert (alert["level"], alert["node"], alert["step"]) == ("error", "start", 4)
+    assert "actor.rollouts->start.rollouts" in alert["message"]
+    assert "12 are expected" in alert["message"]
+    assert alert["hint"]
+    assert ended.manifest()["timeline"]["step"] == 3  # the warm-up is kept
+
+
+@pytest.mark.parametrize("name", ["grpo-arithmetic", "spin", "two-halves"])
+def test_every_stage_has_the_rows_that_the_plan_says(
+    name: str, runner: Callable[..., Any], tiny: Callable[..., str]
+) -> None:
+    ended = runner(tiny(name))
+
+    assert ended.state is RunStateName.FINISHED, ended.error
+    assert "rows.missing" not in ended.alerts()
+    phases = {phase["name"]: phase for phase in ended.plan()["phases"]}
+    seen = 0
+    for event in ended.of("stage.finished"):
+        if "evaluation" in event or not event["stage"].endswith(
+            (".load", ".read", ".generate", ".score", ".prepare", ".learn")
+        ):
+            continue
+        rows = {one["stage"]: one["rows"] for one in phases[event["phase"]]["rows"]}
+        expected = rows[event["stage"]]
+        assert expected["least"] <= event["samples"] <= expected["most"], event
+        seen += 1
+    assert seen

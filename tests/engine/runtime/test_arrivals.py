@@ -1,0 +1,229 @@
+"""Rows that are bound to come and do not are told at once; what may legally be empty is not."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from coloop.errors import RowsMissing
+from coloop.plan.compile import compile_plan
+from coloop.plan.types import Plan, Stage
+from coloop.roles.protocol import Outcome
+from coloop.runtime.arrivals import Arrivals, Missing
+from coloop.runtime.executor import Situation
+from coloop.spec.graph import LoopSpec
+from coloop.spec.io import from_dict
+from coloop.tables import Table
+from coloop.tables.row import root_row
+
+SCORES = "exact.scores->actor.rewards"
+ROLLOUTS = "actor.rollouts->exact.rollouts"
+
+
+def loop(**filters: Any) -> LoopSpec:
+    """GRPO with a KL reference; scores go through a filter where one is given."""
+    kept = {"kept": {"kind": "filter", **filters}} if filters else {}
+    way = ["exact.scores -> kept.scores", "kept.scores -> actor.rewards"]
+    parsed = from_dict(
+        {
+            "coloop": 1,
+            "name": "small",
+            "nodes": {
+                "problems": {
+                    "kind": "dataset",
+                    "source": {"type": "task", "task": "arithmetic"},
+                    "rows_per_step": 4,
+                },
+                "actor": {
+                    "kind": "actor",
+                    "model": {"type": "scratch", "architecture": "tiny-qwen3"},
+                    "rollout": {"completions_per_prompt": 2, "max_new_tokens": 4},
+                    "algorithm": {"rewards": {"name": "grpo", "kl": {"coefficient": 0.1}}},
+                },
+                "start": {"kind": "reference", "model": {"type": "snapshot", "of": "actor"}},
+                "exact": {"kind": "reward", "source": {"type": "builtin", "name": "exact_match"}},
+                **kept,
+            },
+            "edges": [
+                "problems.rows -> actor.prompts",
+                "actor.rollouts -> exact.rollouts",
+                "actor.rollouts -> start.rollouts",
+                "start.log_probs -> actor.reference",
+                *(way if kept else ["exact.scores -> actor.rewards"]),
+            ],
+            "schedule": {"steps": 3},
+            "hardware": {"preset": "cpu"},
+        }
+    )
+    assert parsed.spec is not None
+    return parsed.spec
+
+
+def table(count: int) -> Table:
+    return Table(rows=tuple(root_row("problems", f"0.{place}", {}) for place in range(count)))
+
+
+class Steps:
+    """Plays stages to the arrivals, without roles."""
+
+    def __init__(self, spec: LoopSpec) -> None:
+        self.plan: Plan = compile_plan(spec)
+        self.arrivals = Arrivals(spec.edges)
+        self.situation = Situation(step=1, phase=self.plan.phases[0].name)
+        self.begin()
+
+    def begin(self) -> None:
+        self.arrivals.step_begins(self.plan.phases[0].rows)
+
+    def stage(self, name: str) -> Stage:
+        return next(one for one in self.plan.phases[0].stages if one.name == name)
+
+    def start(self, name: str, **situation: Any) -> list[Missing]:
+        known = Situation(step=1, phase=self.situation.phase, **situation)
+        return self.arrivals.stage_starts(self.stage(name), known)
+
+    def finish(
+        self, name: str, rows: Mapping[str, int], detail: Mapping[str, Any] | None = None
+    ) -> list[Missing]:
+        outcome = Outcome(
+            outputs={port: table(count) for port, count in rows.items()}, detail=detail or {}
+        )
+        return self.arrivals.stage_finished(self.stage(name), self.situation, outcome)
+
+    def until_credit(self, scored: int = 8) -> None:
+        self.finish("problems.load", {"rows": 4})
+        self.finish("actor.generate", {"rollouts": 8})
+        self.finish("start.score", {"log_probs": 8})
+        self.finish("exact.score", {"scores": scored})
+
+
+def test_a_scorer_that_runs_before_its_rows_are_written_is_named() -> None:
+    steps = Steps(loop())
+    steps.finish("problems.load", {"rows": 4})
+
+    [missing] = steps.start("exact.score")
+
+    assert (missing.stage, missing.node, missing.edge) == ("exact.score", "exact", ROLLOUTS)
+    assert missing.message == (
+        f"exact.score gets no rows over {ROLLOUTS}, 8 are expected: actor has not run before it"
+    )
+    assert "coloop plan" in missing.hint
+
+
+def test_a_giver_that_gave_nothing_is_named() -> None:
+    steps = Steps(loop())
+    steps.until_credit(scored=0)
+
+    [missing] = steps.start("actor.credit")
+
+    assert missing.edge == SCORES
+    assert missing.message.endswith("8 are expected: exact gave none in this step")
+
+
+def test_rows_that_come_are_not_missed() -> None:
+    steps = Steps(loop())
+
+    assert steps.start("problems.load") == []
+    steps.until_credit()
+    assert steps.start("actor.credit") == []
+
+
+def test_inputs_whose_rows_do_not_meet_are_named() -> None:
+    steps = Steps(loop())
+    steps.finish("problems.load", {"rows": 4})
+    steps.finish("actor.generate", {"rollouts": 8})
+
+    [missing] = steps.finish("exact.score", {"scores": 0})
+
+    assert (missing.node, missing.edge) == ("exact", None)
+    assert f"8 over {ROLLOUTS}" in missing.message
+    assert "join" in missing.hint
+
+
+def credit_detail(**values: Any) -> dict[str, Any]:
+    given = {"delivered": values.pop("delivered", 8), "none": 0}
+    return {"edges": {SCORES: given}, "learned": 8, "without_reference": 0, **values}
+
+
+def test_scores_that_reach_no_row_of_the_learner_are_named() -> None:
+    steps = Steps(loop())
+    steps.until_credit()
+
+    [missing] = steps.finish("actor.credit", {}, credit_detail(delivered=0))
+
+    assert (missing.stage, missing.node, missing.edge) == ("actor.credit", "actor", SCORES)
+    assert "8 rows" in missing.message
+    assert steps.finish("actor.credit", {}, credit_detail()) == []
+
+
+def test_rows_that_all_lack_their_reference_are_named() -> None:
+    steps = Steps(loop())
+    steps.until_credit()
+
+    [missing] = steps.finish("actor.credit", {}, credit_detail(learned=0, without_reference=8))
+
+    assert missing.edge == "start.log_probs->actor.reference"
+    assert "none of the 8 rows" in missing.message
+
+
+@pytest.mark.parametrize("none", [0, 8])
+def test_scores_of_none_are_the_scorers_word_and_no_missing_rows(none: int) -> None:
+    steps = Steps(loop())
+    steps.until_credit()
+    detail = credit_detail(learned=8 - none)
+    detail["edges"][SCORES]["none"] = none
+
+    assert steps.finish("actor.credit", {}, detail) == []
+
+
+@pytest.mark.parametrize(
+    "cuts",
+    [
+        {"keep": [{"rule": "nonzero_variance"}]},
+        {"keep": [{"rule": "nonzero_variance"}], "fill": {"groups": 4, "max_rounds": 2}},
+        {"resample": {"weight": "power"}},
+    ],
+    ids=["keep", "fill", "resample"],
+)
+def test_what_a_filter_cut_is_not_missed(cuts: dict[str, Any]) -> None:
+    steps = Steps(loop(**cuts))
+    steps.until_credit()
+    steps.finish("kept.prepare", {"scores": 0})
+
+    assert steps.start("actor.credit") == []
+
+
+def test_probes_and_later_passes_of_a_refill_are_not_looked_at() -> None:
+    steps = Steps(loop())
+
+    assert steps.start("exact.score", is_probe=True) == []
+    assert steps.start("exact.score", turn=2) == []
+
+
+def test_only_the_first_time_in_a_phase_is_an_error_and_a_resume_is_not_the_first() -> None:
+    steps = Steps(loop())
+    missing = steps.start("exact.score")
+
+    with pytest.raises(RowsMissing, match=r"exact\.score gets no rows") as raised:
+        steps.arrivals.check_first(missing, "main")
+
+    assert (raised.value.node, raised.value.stage) == ("exact", "exact.score")
+    steps.arrivals.step_finished("main")
+    steps.arrivals.check_first(missing, "main")
+    resumed = Arrivals(())
+    resumed.load_state(steps.arrivals.state())
+    resumed.check_first(missing, "main")
+    with pytest.raises(RowsMissing):
+        resumed.check_first(missing, "another")
+
+
+def test_an_alert_comes_once_and_again_after_rows_came() -> None:
+    steps = Steps(loop())
+    told = []
+    for rows in (0, 0, 8, 0):
+        steps.begin()
+        steps.finish("problems.load", {"rows": 4})
+        steps.finish("actor.generate", {"rollouts": rows})
+        told.append(len(steps.arrivals.note(steps.start("exact.score"))))
+
+    assert told == [1, 0, 0, 1]
