@@ -145,15 +145,12 @@ class _Counting:
         return f"{edge.source.node}.{verb}"
 
     def _passes_of(self, stage: Stage) -> int:
-        """How often at most a stage runs in a step; what several slices begin with runs once for
-        all of them."""
-        slices = [refill for refill in self._refills if stage.name in refill.stages]
-        return 1 + sum(refill.max_rounds - 1 for refill in slices)
+        return _runs(refill for refill in self._refills if stage.name in refill.stages)
 
     def _passes_over(self) -> Callable[[Edge], int]:
-        """How often at most what an edge brings is repeated before its reader sees it: a slice runs
-        to its end before a stage outside of it; what its filter gives is whole already, and a
-        slice sees its own passes alone."""
+        """How often at most what an edge brings is repeated before its reader sees it: slices run
+        to their end before a stage outside of them; what a filter gives is whole already, and a
+        stage inside of a slice sees its own passes alone."""
         readers: dict[str, set[str]] = {}
         for stage in self._stages:
             for key in stage.edges:
@@ -161,17 +158,17 @@ class _Counting:
 
         def passes(edge: Edge) -> int:
             giver, read_by = self._giver(edge), readers.get(edge.key, set())
-            if any(giver in r.shared and read_by <= set(r.stages) for r in self._refills):
+            holding = [one for one in self._refills if giver in one.stages]
+            if any(read_by <= set(one.stages) for one in holding):
                 return 1
-            return 1 + sum(
-                refill.max_rounds - 1
-                for refill in self._refills
-                if giver in refill.stages
-                and edge.source.node != refill.filter
-                and not read_by <= set(refill.stages)
-            )
+            return _runs(one for one in holding if one.filter != edge.source.node)
 
         return passes
+
+
+def _runs(refills: Iterable[Refill]) -> int:
+    """How often at most a stage of these slices runs in a step; the first time is for all."""
+    return 1 + sum(refill.max_rounds - 1 for refill in refills)
 
 
 def as_rows(count: Count) -> Rows:

@@ -177,6 +177,38 @@ def test_slices_that_begin_alike_see_their_own_passes_and_readers_those_of_all(
     assert learn.edges["problems.rows->a.demonstrations"].text == "at most 20"
 
 
+def test_a_source_of_two_fills_runs_for_the_passes_of_both(compiled: Compiled) -> None:
+    fill = {"groups": 4, "max_rounds": 3}
+    kept = {"kind": "filter", "keep": [{"rule": "nonzero_variance"}], "fill": fill}
+    writer = {**WRITER, **PLAIN}
+    edges = [
+        edge
+        for name in ("ann", "bea")
+        for edge in (
+            f"problems.rows -> {name}.prompts",
+            f"{name}.rollouts -> of_{name}.rollouts",
+            f"of_{name}.scores -> kept_{name}.scores",
+            f"kept_{name}.scores -> {name}.rewards",
+        )
+    ]
+    scorer = {"kind": "reward", "source": {"type": "builtin", "name": "length", "max": 4}}
+    plan = compiled(
+        [*edges, "problems.rows -> third.demonstrations"],
+        ann=writer,
+        bea=writer,
+        third=writer,
+        of_ann=scorer,
+        of_bea=scorer,
+        kept_ann=kept,
+        kept_bea=kept,
+    )
+
+    assert stage(plan, "problems.load").passes == 5  # once for both, then 2 more for each
+    assert stage(plan, "ann.generate").rows.text == "8"
+    assert stage(plan, "ann.generate").passes == 3
+    assert rows(plan)["third.learn"] == "at most 20"  # 4 rows in each of the 5 passes
+
+
 def test_roles_that_share_weights_are_one_joint_update_or_take_turns(compiled: Compiled) -> None:
     edges = [
         "problems.rows -> actor.demonstrations",
