@@ -22,11 +22,12 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
+    GetCoreSchemaHandler,
     StringConstraints,
     Tag,
     model_validator,
 )
-from pydantic_core import PydanticCustomError, PydanticUndefined
+from pydantic_core import CoreSchema, PydanticCustomError, PydanticUndefined
 
 Level = Literal["simple", "advanced", "expert"]
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -78,7 +79,21 @@ _REFERENCE_OF_WIDGET: dict[str, Reference] = {"node": "node", "port": "node", "c
 NODE_PATTERN = r"^[a-z][a-z0-9_]*$"
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 
-Whole = Annotated[int, Field(strict=True, le=2**53 - 1)]
+MOST = 2**53 - 1
+"""Greatest whole number that JSON and YAML carry everywhere."""
+
+
+class _Carried:
+    """An upper bound that gives way to a field's own; a second `le` would take its place."""
+
+    def __get_pydantic_core_schema__(
+        self, source: type[Any], handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        schema = handler(source)
+        return {"le": MOST, **schema} if schema["type"] == "int" else schema
+
+
+Whole = Annotated[int, Field(strict=True), _Carried()]
 Count = Annotated[int, Field(strict=True, ge=1)]
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Flag = Annotated[bool, Field(strict=True)]

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from coloop.diagnostics import Change, Diagnostic, Fix
 from coloop.spec.lineage.counts import Count, RowCounts
 from coloop.spec.ports import PORTS
+from coloop.validate.divisors import divisors
 from coloop.validate.facts import Facts, PhaseFacts, found
 
 
@@ -86,9 +87,9 @@ def _rows_to_learn(facts: Facts, counts: RowCounts, node: str, port: str) -> Cou
 def _indivisible(phase: PhaseFacts, group: str, path: str, count: Count, batch: int) -> Diagnostic:
     assert count.rows is not None
     ladder = f" ({count.ladder})" if count.ladder else ""
-    divisors = [n for n in range(1, count.rows + 1) if count.rows % n == 0]
-    below = max(n for n in divisors if n < batch)
-    above = min((n for n in divisors if n > batch), default=count.rows)
+    factors = divisors(count.rows)
+    below = max((n for n in factors if n < batch), default=1)
+    above = min((n for n in factors if n > batch), default=count.rows)
     where = "" if phase.name is None else f" in {phase.label}"
     return _nearest(
         f"{count.rows} rows{ladder} are learned in a step{where}, which is no whole number of "

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.training import Training
+from coloop.validate.divisors import divisors
 from coloop.validate.facts import Facts, found
 from coloop.validate.machine import MAIN_POOL
 from coloop.validate.numerics import architecture
@@ -68,7 +69,7 @@ def _check_training_degrees(
         yield found(
             "numbers.divisibility",
             f"{shown} = {product} does not divide the {places} places of its pool",
-            hint=f"the product must divide {places}: " + _divisors(places),
+            hint=f"the product must divide {places}: " + ", ".join(map(str, divisors(places))),
             node=name,
             field="training",
         )
@@ -104,7 +105,7 @@ def _check_degree(
         yield found(
             "numbers.divisibility",
             f"`{field}: {degree}` does not divide the {places} places of its pool",
-            hint=f"it must divide {places}: " + _divisors(places),
+            hint=f"it must divide {places}: " + ", ".join(map(str, divisors(places))),
             node=name,
             field=field,
         )
@@ -117,7 +118,7 @@ def _check_degree(
             "numbers.divisibility",
             f"`{field}: {degree}` does not divide the heads of the model ({arch.heads}, "
             f"{arch.kv_heads} for keys and values)",
-            hint=f"it must divide {arch.heads}: " + _divisors(arch.heads),
+            hint=f"it must divide {arch.heads}: " + ", ".join(map(str, divisors(arch.heads))),
             node=name,
             field=field,
         )
@@ -132,10 +133,6 @@ def _places(facts: Facts, pool: str | None) -> int | None:
         return machine.gpus or 1
     section = pools.get(pool or MAIN_POOL)
     return None if section is None else section.gpus or section.workers
-
-
-def _divisors(number: int) -> str:
-    return ", ".join(str(n) for n in range(1, number + 1) if number % n == 0)
 
 
 RULES = (
