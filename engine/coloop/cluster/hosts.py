@@ -14,6 +14,7 @@ from coloop.roles.messages import (
     PairExample,
     PromptRequest,
     Sampling,
+    TooLong,
 )
 
 
@@ -34,24 +35,24 @@ class ClusterHosts:
 
     def generate(
         self, group: str, node: str, requests: Sequence[PromptRequest], sampling: Sampling
-    ) -> tuple[list[list[Completion]], int]:
-        result: tuple[list[list[Completion]], int] = self._call(
+    ) -> tuple[list[list[Completion] | TooLong], int]:
+        result: tuple[list[list[Completion] | TooLong], int] = self._call(
             group, "generate", group, node, list(requests), sampling
         )
         return result
 
     def score(
         self, group: str, node: str, examples: Sequence[Example], temperature: float
-    ) -> list[list[float]]:
-        result: list[list[float]] = self._call(
+    ) -> list[list[float] | TooLong]:
+        result: list[list[float] | TooLong] = self._call(
             group, "score", group, node, list(examples), temperature
         )
         return result
 
     def score_pairs(
         self, group: str, node: str, pairs: Sequence[PairExample]
-    ) -> list[dict[str, list[float]]]:
-        result: list[dict[str, list[float]]] = self._call(
+    ) -> list[dict[str, list[float]] | TooLong]:
+        result: list[dict[str, list[float]] | TooLong] = self._call(
             group, "score_pairs", group, node, list(pairs)
         )
         return result

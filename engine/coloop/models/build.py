@@ -70,6 +70,16 @@ def copy_model(source: LoadedModel) -> LoadedModel:
     return LoadedModel(model=model.requires_grad_(True), tokenizer=source.tokenizer)
 
 
+def positions_of(model: PreTrainedModel) -> int | None:
+    """Most tokens that the model reads; None: no limit is known."""
+    config = model.config.get_text_config()
+    for name in ("max_position_embeddings", "n_positions"):
+        limit = getattr(config, name, None)
+        if limit:
+            return int(limit)
+    return None
+
+
 def dtype_of(dtype: Dtype | None, device: torch.device) -> torch.dtype:
     """The type asked for; else float32 on a CPU and bfloat16 on a GPU."""
     if dtype is not None:

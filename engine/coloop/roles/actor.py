@@ -3,11 +3,13 @@ them; `credit` turns the scores at `rewards` into what its algorithm learns from
 nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from coloop.roles.credit import credit_rewards
-from coloop.roles.messages import Completion, PromptRequest, Sampling
+from coloop.roles.fits import prompts_of
+from coloop.roles.messages import Completion, PromptRequest, Sampling, TooLong
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.seeds import derive_seed
 from coloop.roles.texts import prompt_of
@@ -23,6 +25,7 @@ class ActorRole(Stateless):
     def __init__(self, node: str, context: Context) -> None:
         self._node = node
         self._context = context
+        self._fits = prompts_of(node)
 
     @property
     def _section(self) -> ActorNode:
@@ -45,8 +48,17 @@ class ActorRole(Stateless):
         rollout = self._section.rollout
         greedy_extra = rollout.greedy_extra and not call.is_probe
         count = 1 if call.greedy else (call.samples or rollout.completions_per_prompt)
-        drawn, version = self._draw(rows, call, count, 0.0 if call.greedy else call.temperature)
-        best = self._draw(rows, call, 1, 0.0)[0] if greedy_extra else [[] for _ in rows]
+        heat = 0.0 if call.greedy else call.temperature
+        replies, version = self._draw(rows, call, count, heat)
+        refused = [reply for reply in replies if isinstance(reply, TooLong)]
+        metrics, alerts = self._fits.count(refused, len(rows))
+        rows = tuple(
+            row for row, reply in zip(rows, replies, strict=True) if not isinstance(reply, TooLong)
+        )
+        if not rows:
+            return Outcome(outputs={"rollouts": Table()}, metrics=metrics, alerts=alerts)
+        drawn = _written(replies)
+        best = _written(self._draw(rows, call, 1, 0.0)[0]) if greedy_extra else [[] for _ in rows]
         first = (call.turn - 1) * (count + greedy_extra)
         children: list[Row] = []
         for row, texts, extra in zip(rows, drawn, best, strict=True):
@@ -63,15 +75,17 @@ class ActorRole(Stateless):
             samples=len(children),
             tokens=tokens,
             metrics={
+                **metrics,
                 "rollout/tokens": tokens,
                 "rollout/length": tokens / len(children),
                 "rollout/finished": finished / len(children),
             },
+            alerts=alerts,
         )
 
     def _draw(
         self, rows: tuple[Row, ...], call: Call, count: int, temperature: float | None
-    ) -> tuple[list[list[Completion]], int]:
+    ) -> tuple[list[list[Completion] | TooLong], int]:
         rollout, context = self._section.rollout, self._context
         requests = [
             PromptRequest(
@@ -105,3 +119,14 @@ class ActorRole(Stateless):
         child = child_row(self._node, row, k, columns, tokens=completion.tokens, version=version)
         prompt = f"{self._node}.prompt"
         return replace(child, scoped={**child.scoped, prompt: row.columns["prompt"]})
+
+    def state(self) -> dict[str, Any]:
+        return self._fits.state()
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self._fits.load_state(state)
+
+
+def _written(replies: Sequence[list[Completion] | TooLong]) -> list[list[Completion]]:
+    """The completions of the prompts that fit."""
+    return [reply for reply in replies if not isinstance(reply, TooLong)]

@@ -118,7 +118,11 @@ class EvaluateRole(Stateless):
                     seed=derive_seed(context.seed, self._node, step),
                 )
             )
-            metrics = reply.metrics[node]
+            left_out = len(reply.too_long.get(node, ()))
+            if left_out:
+                key = f"{name}.rows/too_long" if several else "rows/too_long"
+                found[key] = float(left_out)
+            metrics = reply.metrics.get(node, {})
             for wanted in self._section.metrics:
                 key = wanted if wanted in metrics else PORT_METRICS.get(wanted, wanted)
                 if key in metrics:

@@ -6,7 +6,8 @@ from dataclasses import asdict
 from typing import Any
 
 from coloop.plan.types import PhasePlan
-from coloop.roles.messages import Example, LearnItem, LearnOrder, Load, PairExample
+from coloop.roles.fits import Fits, rows_of
+from coloop.roles.messages import Example, LearnItem, LearnOrder, LearnReply, Load, PairExample
 from coloop.roles.protocol import Call, Context, Outcome
 from coloop.roles.seeds import derive_seed
 from coloop.roles.teaching import teaching_items
@@ -22,6 +23,7 @@ class GroupRole:
         self._context = context
         self._kept: dict[tuple[str, str], list[LearnItem]] = {}
         """Rows that wait until there are `learn.X.rows` of them."""
+        self._fits: dict[str, Fits] = {}
         self._is_new_phase = False
         self._phase_updates: int | None = None
 
@@ -61,12 +63,35 @@ class GroupRole:
             )
         )
         self._is_new_phase = False
+        left_out, alerts = self._left_out(loads, reply)
+        roles = dict.fromkeys((*reply.metrics, *left_out))
         return Outcome(
-            member_metrics=reply.metrics,
+            member_metrics={
+                node: {**reply.metrics.get(node, {}), **left_out.get(node, {})} for node in roles
+            },
             samples=reply.samples,
             tokens=reply.tokens,
             detail={"ports": details, "version": reply.version},
+            alerts=alerts,
+            is_idle=reply.samples == 0,
         )
+
+    def _left_out(
+        self, loads: list[Load], reply: LearnReply
+    ) -> tuple[dict[str, dict[str, float]], list[tuple[str, str]]]:
+        """Metrics by role and alerts of the rows that are longer than the model's positions."""
+        metrics: dict[str, dict[str, float]] = {}
+        alerts: list[tuple[str, str]] = []
+        for node in dict.fromkeys(load.node for load in loads):
+            rows = sum(len(load.items) for load in loads if load.node == node)
+            if not rows:
+                continue
+            fits = self._fits.setdefault(node, rows_of(node))
+            found, told = fits.count(reply.too_long.get(node, ()), rows)
+            if found:
+                metrics[node] = found
+            alerts += told
+        return metrics, alerts
 
     def _nothing_to_learn(
         self, call: Call, waiting_before: int, details: list[dict[str, Any]]
@@ -125,6 +150,7 @@ class GroupRole:
         return {
             "is_new_phase": self._is_new_phase,
             "phase_updates": self._phase_updates,
+            "fits": {node: fits.state() for node, fits in self._fits.items()},
             "kept": [
                 {"node": node, "port": port, "items": [item_to_json(item) for item in items]}
                 for (node, port), items in self._kept.items()
@@ -135,6 +161,8 @@ class GroupRole:
     def load_state(self, state: Mapping[str, Any]) -> None:
         self._is_new_phase = state["is_new_phase"]
         self._phase_updates = state["phase_updates"]
+        for node, fits in state.get("fits", {}).items():
+            self._fits.setdefault(node, rows_of(node)).load_state(fits)
         self._kept = {
             (kept["node"], kept["port"]): [item_from_json(item) for item in kept["items"]]
             for kept in state["kept"]

@@ -20,6 +20,7 @@ from coloop.models import (
     LoadedModel,
     build_model,
     copy_model,
+    positions_of,
     read_weights,
     save_hf,
     vocabulary_mark,
@@ -58,6 +59,11 @@ class Holder:
         if self._mark is None:
             self._mark = vocabulary_mark(self.loaded.tokenizer)
         return Encoder(self.loaded.tokenizer, node=node, mark=self._mark)
+
+    @property
+    def positions(self) -> int | None:
+        """Most tokens of a row that these weights read; None: no limit is known."""
+        return positions_of(self.loaded.model)
 
     def trainer(self) -> TrainBackend:
         if self.backend is None:

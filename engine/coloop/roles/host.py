@@ -32,6 +32,7 @@ from coloop.roles.messages import (
     Poll,
     PromptRequest,
     Sampling,
+    TooLong,
 )
 from coloop.roles.tokens import Encoder
 from coloop.rollout.protocol import GenerationRequest
@@ -78,6 +79,7 @@ class PoolHost:
         self._applied: tuple[dict[str, Any], LoopSpec] = ({}, settings.spec)
         self._interrupted = threading.Event()
         self._has_changed = False
+        self._too_long: dict[tuple[str, str], tuple[TooLong, ...]] = {}
         self._progress = (0, 0, "")
         self._process = psutil.Process(os.getpid())
 
@@ -117,16 +119,21 @@ class PoolHost:
 
     def generate(
         self, group: str, node: str, requests: Sequence[PromptRequest], sampling: Sampling
-    ) -> tuple[list[list[Completion]], int]:
-        """Completions of each request, in order, and the version that wrote them."""
+    ) -> tuple[list[list[Completion] | TooLong], int]:
+        """Completions of each request, in order, and the version that wrote them; for a prompt
+        that leaves no room for what may be written, how long it is."""
         self._begin()
         holder = self._holders[group]
         engine = holder.engine()
         encoder = holder.encoder(node)
+        prompts = [encoder.prompt(request.prompt) for request in requests]
+        refused = [
+            too_long(len(prompt) + sampling.max_new_tokens, engine.max_length) for prompt in prompts
+        ]
         wanted = [
             GenerationRequest(
                 id=request.id,
-                prompt_ids=encoder.prompt(request.prompt),
+                prompt_ids=prompt,
                 seed=seed,
                 max_new_tokens=sampling.max_new_tokens,
                 temperature=sampling.temperature,
@@ -135,46 +142,48 @@ class PoolHost:
                 stop=sampling.stop,
                 greedy=sampling.temperature == 0,
             )
-            for request in requests
+            for request, prompt, problem in zip(requests, prompts, refused, strict=True)
+            if problem is None
             for seed in request.seeds
         ]
         written = iter(engine.generate(wanted, self._rows_progress, self._interrupted.is_set))
-        replies: list[list[Completion]] = []
         at = iter(wanted)
-        for request in requests:
-            replies.append(
-                [
-                    _completion(next(at), next(written), encoder, sampling, node)
-                    for _ in request.seeds
-                ]
-            )
+        replies: list[list[Completion] | TooLong] = [
+            problem
+            if problem is not None
+            else [
+                _completion(next(at), next(written), encoder, sampling, node) for _ in request.seeds
+            ]
+            for request, problem in zip(requests, refused, strict=True)
+        ]
         return replies, engine.version
 
     def score(
         self, group: str, node: str, examples: Sequence[Example], temperature: float
-    ) -> list[list[float]]:
-        """Log-probs of each example's completion tokens."""
+    ) -> list[list[float] | TooLong]:
+        """Log-probs of each example's completion tokens; of one that the model cannot read, how
+        long it is."""
         self._begin()
         holder = self._holders[group]
         encoder = holder.encoder(node)
         sequences = [encoder.sequence(example) for example in examples]
+        refused = [too_long(len(one.token_ids), holder.positions) for one in sequences]
+        fitting = [one for one, bad in zip(sequences, refused, strict=True) if bad is None]
         hooks = Hooks(progress=self._count_rows, should_stop=self._interrupted.is_set)
-        scored = holder.score(sequences, temperature=temperature, hooks=hooks)
+        scored = iter(holder.score(fitting, temperature=temperature, hooks=hooks))
         return [
-            values[encoder.prompt_length(example) :]
-            for example, values in zip(examples, scored, strict=True)
+            problem if problem is not None else next(scored)[encoder.prompt_length(example) :]
+            for example, problem in zip(examples, refused, strict=True)
         ]
 
     def score_pairs(
         self, group: str, node: str, pairs: Sequence[PairExample]
-    ) -> list[dict[str, list[float]]]:
-        """Log-probs of both sides of each pair."""
+    ) -> list[dict[str, list[float]] | TooLong]:
+        """Log-probs of both sides of each pair; of one that the model cannot read, how long its
+        longer side is."""
         sides = [side for pair in pairs for side in (pair.chosen, pair.rejected)]
         scored = self.score(group, node, sides, 1.0)
-        return [
-            {"chosen": scored[2 * index], "rejected": scored[2 * index + 1]}
-            for index in range(len(pairs))
-        ]
+        return [_both(scored[2 * index], scored[2 * index + 1]) for index in range(len(pairs))]
 
     def step_ends(
         self, group: str, node: str, token_ids: Sequence[list[int]], separator: str
@@ -219,7 +228,13 @@ class PoolHost:
                 tokens += report.tokens
         if self._has_changed:
             holder.version += 1
-        return LearnReply(metrics=metrics, version=holder.version, samples=samples, tokens=tokens)
+        return LearnReply(
+            metrics=metrics,
+            version=holder.version,
+            samples=samples,
+            tokens=tokens,
+            too_long=self._left_out(),
+        )
 
     def evaluate(self, order: LearnOrder) -> LearnReply:
         """Losses of the loads by the weights as they are."""
@@ -234,6 +249,7 @@ class PoolHost:
             version=holder.version,
             samples=report.rows,
             tokens=report.tokens,
+            too_long=self._left_out(),
         )
 
     def sync(self, group: str) -> Mapping[str, float]:
@@ -282,6 +298,14 @@ class PoolHost:
     def _begin(self) -> None:
         self._interrupted.clear()
         self._progress = (0, 0, "")
+        self._too_long = {}
+
+    def _left_out(self) -> dict[str, tuple[TooLong, ...]]:
+        """Rows that are longer than the model's positions, by role."""
+        found: dict[str, tuple[TooLong, ...]] = {}
+        for (node, _), rows in self._too_long.items():
+            found[node] = (*found.get(node, ()), *rows)
+        return {node: rows for node, rows in found.items() if rows}
 
     def _source_of(self, weights: WeightsPlan) -> str | None:
         model = self._spec.nodes[weights.name].model  # type: ignore[union-attr]
@@ -302,8 +326,15 @@ class PoolHost:
         rollout = getattr(spec.nodes[load.node], "rollout", None)
         longest = rollout.max_new_tokens if rollout is not None else None
         encoder = holder.encoder(load.node)
-        rows = [_row(encoder, item) for item in load.items]
-        heats = [_temperature(item) if load.port == REWARDS else 1.0 for item in load.items]
+        every = [_row(encoder, item) for item in load.items]
+        refused = [too_long(_length(row), holder.positions) for row in every]
+        self._too_long[load.node, load.port] = tuple(one for one in refused if one is not None)
+        rows = [row for row, problem in zip(every, refused, strict=True) if problem is None]
+        heats = [
+            _temperature(item) if load.port == REWARDS else 1.0
+            for item, problem in zip(load.items, refused, strict=True)
+            if problem is None
+        ]
         loads = []
         for entry in node_algorithms(spec, load.node)[load.port]:
             settings = resolve_algorithm(entry, max_new_tokens=longest)
@@ -326,6 +357,27 @@ class PoolHost:
 
     def _count_rows(self, done: int, total: int) -> None:
         self._progress = (done, total, "rows")
+
+
+def too_long(tokens: int, limit: int | None) -> TooLong | None:
+    """What is wrong with a row of so many tokens, where the model reads no more than `limit`."""
+    return TooLong(tokens=tokens, limit=limit) if limit is not None and tokens > limit else None
+
+
+def _length(row: TokenSequence | Pair) -> int:
+    """Tokens of a row, of a pair those of its longer side."""
+    if isinstance(row, Pair):
+        return max(len(row.chosen.token_ids), len(row.rejected.token_ids))
+    return len(row.token_ids)
+
+
+def _both(
+    chosen: list[float] | TooLong, rejected: list[float] | TooLong
+) -> dict[str, list[float]] | TooLong:
+    if isinstance(chosen, TooLong) or isinstance(rejected, TooLong):
+        problems = [side for side in (chosen, rejected) if isinstance(side, TooLong)]
+        return max(problems, key=lambda one: one.tokens)
+    return {"chosen": chosen, "rejected": rejected}
 
 
 def _completion(

@@ -47,6 +47,14 @@ class Completion:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TooLong:
+    """A row that a model cannot read: what it would need is more than its positions."""
+
+    tokens: int
+    limit: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class Example:
     """A text whose tokens are scored or learned: a rollout with its tokens, or a prompt with its
     target."""
@@ -125,6 +133,8 @@ class LearnReply:
     version: int
     samples: int
     tokens: int
+    too_long: Mapping[str, tuple[TooLong, ...]] = field(default_factory=dict)
+    """Rows that were left out, by role."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

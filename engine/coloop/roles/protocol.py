@@ -19,6 +19,7 @@ from coloop.roles.messages import (
     PairExample,
     PromptRequest,
     Sampling,
+    TooLong,
 )
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.lineage import Lineage
@@ -94,20 +95,21 @@ class Hosts(Protocol):
 
     def generate(
         self, group: str, node: str, requests: Sequence[PromptRequest], sampling: Sampling
-    ) -> tuple[list[list[Completion]], int]:
-        """Completions for each request, and the version of the weights that wrote them."""
+    ) -> tuple[list[list[Completion] | TooLong], int]:
+        """Completions for each request, and the version of the weights that wrote them; a prompt
+        that leaves no room for what may be written has none."""
         ...
 
     def score(
         self, group: str, node: str, examples: Sequence[Example], temperature: float
-    ) -> list[list[float]]:
-        """Log-probs of the trained tokens of each example."""
+    ) -> list[list[float] | TooLong]:
+        """Log-probs of the trained tokens of each example that the model can read."""
         ...
 
     def score_pairs(
         self, group: str, node: str, pairs: Sequence[PairExample]
-    ) -> list[dict[str, list[float]]]:
-        """Log-probs of both sides of each pair."""
+    ) -> list[dict[str, list[float]] | TooLong]:
+        """Log-probs of both sides of each pair that the model can read."""
         ...
 
     def step_ends(

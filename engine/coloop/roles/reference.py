@@ -4,8 +4,11 @@ another.
 Rollouts are scored at the temperature that they were drawn at, as their writer's own log-probs are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from coloop.roles.fits import rows_of
+from coloop.roles.messages import TooLong
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.texts import as_example, as_pair
 from coloop.tables import Row, Table, concat_rows
@@ -17,38 +20,52 @@ class ReferenceRole(Stateless):
     def __init__(self, node: str, context: Context) -> None:
         self._node = node
         self._context = context
+        self._fits = rows_of(node)
 
     def run(self, call: Call) -> Outcome:
         hosts, group = self._context.hosts, self._context.groups[self._node]
         rollouts = concat_rows(call.tables("rollouts"))
         pairs = concat_rows(call.tables("pairs"))
-        log_probs: dict[str, object] = {}
-        tokens = 0
-        if rollouts:
-            scored = self._scored(rollouts)
-            log_probs.update(scored)
-            tokens += sum(map(len, scored.values()))
+        every = (*rollouts, *pairs)
+        if not every:
+            return Outcome(outputs={"log_probs": Table(log_probs={})})
+        scored: dict[str, Any] = self._scored(rollouts) if rollouts else {}
         if pairs:
             sides = hosts.score_pairs(group, self._node, [as_pair(row) for row in pairs])
-            log_probs.update(zip((row.id for row in pairs), sides, strict=True))
-            tokens += sum(len(side) for pair in sides for side in pair.values())
-        rows = (*rollouts, *pairs)
+            scored.update(zip((row.id for row in pairs), sides, strict=True))
+        refused = [one for one in scored.values() if isinstance(one, TooLong)]
+        metrics, alerts = self._fits.count(refused, len(every))
+        log_probs = {key: one for key, one in scored.items() if not isinstance(one, TooLong)}
+        rows = tuple(row for row in every if row.id in log_probs)
         return Outcome(
             outputs={"log_probs": Table(rows=rows, log_probs=log_probs)},
             samples=len(rows),
-            tokens=tokens,
+            tokens=sum(_tokens(one) for one in log_probs.values()),
+            metrics=metrics,
+            alerts=alerts,
         )
 
-    def _scored(self, rollouts: Sequence[Row]) -> dict[str, list[float]]:
+    def _scored(self, rollouts: Sequence[Row]) -> dict[str, list[float] | TooLong]:
         """Log-probs by row id, one call for each temperature that is there."""
         by_heat: dict[float, list[Row]] = {}
         for row in rollouts:
             heat = (row.tokens.temperature if row.tokens else 1.0) or 1.0
             by_heat.setdefault(heat, []).append(row)
         hosts, group = self._context.hosts, self._context.groups[self._node]
-        found: dict[str, list[float]] = {}
+        found: dict[str, list[float] | TooLong] = {}
         for temperature, rows in by_heat.items():
             examples = [as_example(row) for row in rows]
             scored = hosts.score(group, self._node, examples, temperature)
             found.update(zip((row.id for row in rows), scored, strict=True))
         return {row.id: found[row.id] for row in rollouts}
+
+    def state(self) -> dict[str, Any]:
+        return self._fits.state()
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self._fits.load_state(state)
+
+
+def _tokens(scored: Any) -> int:
+    """Tokens that were scored, of a pair those of both sides."""
+    return sum(map(len, scored.values())) if isinstance(scored, dict) else len(scored)

@@ -19,6 +19,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from coloop.errors import WeightsNotUpdated
+from coloop.models import positions_of
 from coloop.rollout.lean_weights import names_differ
 from coloop.rollout.padding import pad_left, pad_right, similar_lengths
 from coloop.rollout.scoring import token_log_probs
@@ -37,11 +38,7 @@ class ForwardDecoder:
         own = copy.deepcopy(model).train(False).requires_grad_(False)
         torch.nn.Module.to(own, device=device, dtype=dtype)
         self._model: Any = own
-        config = model.config
-        limit = getattr(config, "max_position_embeddings", None) or getattr(
-            config, "n_positions", None
-        )
-        self.max_length: int | None = limit
+        self.max_length: int | None = positions_of(model)
         self._device = device
         self._takes_positions = "position_ids" in inspect.signature(model.forward).parameters
         self._cache: Any = None

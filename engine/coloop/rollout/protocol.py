@@ -107,6 +107,11 @@ class RolloutEngine(Protocol):
         ...
 
     @property
+    def max_length(self) -> int | None:
+        """Most tokens of a prompt and what may be written to it; None: no limit."""
+        ...
+
+    @property
     def dtype(self) -> torch.dtype:
         """Type of the weights held."""
         ...

@@ -76,6 +76,11 @@ class TorchEngine:
         return self._loaded_version()
 
     @property
+    def max_length(self) -> int | None:
+        """Most tokens of a prompt and what may be written to it; None: no limit."""
+        return self._max_length
+
+    @property
     def dtype(self) -> torch.dtype:
         """Type of the weights held."""
         return self._dtype

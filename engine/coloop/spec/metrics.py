@@ -154,6 +154,20 @@ METRICS: dict[str, Metric] = {
         expect="Close to 1; less means that `max_new_tokens` cuts answers.",
         better="higher",
     ),
+    "prompts/too_long": Metric(
+        title="Prompts too long",
+        help="Prompts of the step that leave no room in the model's positions; they are dropped.",
+        expect="0. More means shorter prompts or a lower `max_new_tokens`.",
+        better="lower",
+        unit="rows",
+    ),
+    "rows/too_long": Metric(
+        title="Rows too long",
+        help="Rows of the step with more tokens than the model has positions; they are dropped.",
+        expect="0. More means shorter rows or a model with more positions.",
+        better="lower",
+        unit="rows",
+    ),
     "verifier/accuracy": Metric(
         title="Verifier accuracy",
         help="Share of verdicts that agree with the truth.",

@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerFast
 from coloop.errors import DataError, StopRequested
 from coloop.models import character_tokenizer
 from coloop.plan.compile import compile_plan
-from coloop.roles.holder import build_holder
+from coloop.roles.holder import Holder, build_holder
 from coloop.roles.host import HostSettings, PoolHost
 from coloop.roles.messages import (
     Example,
@@ -26,6 +26,7 @@ from coloop.roles.messages import (
     Poll,
     PromptRequest,
     Sampling,
+    TooLong,
 )
 from coloop.roles.tokens import Encoder
 from coloop.spec.io import from_dict
@@ -282,3 +283,35 @@ def test_a_host_that_reads_rows_gives_up_when_asked(
     assert len(calls) == 1
     assert not host.has_changed()
     assert host.score("actor", "actor", [Example(id="row", tokens=write(host, 1.0))], 1.0) == before
+
+
+def test_rows_beyond_the_positions_are_neither_scored_nor_learned(
+    make_host: MakeHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = make_host()
+    short, long = (
+        Example(id=f"row{count}", tokens=replace(write(host, 1.0), prompt_ids=[5] * count))
+        for count in (3, 90)
+    )
+    monkeypatch.setattr(Holder, "positions", property(lambda self: 50))
+    alone = host.score("actor", "actor", [short], 1.0)
+    length = 90 + len(long.tokens.token_ids)  # type: ignore[union-attr]
+    found = TooLong(tokens=length, limit=50)
+
+    assert host.score("actor", "actor", [long, short, long], 1.0) == [found, *alone, found]
+    pairs = [
+        PairExample(id=f"{a.id}/{b.id}", chosen=a, rejected=b)
+        for a, b in ((short, short), (short, long), (long, short))
+    ]
+    both, *beyond = host.score_pairs("actor", "actor", pairs)
+    assert both == {"chosen": alone[0], "rejected": alone[0]}
+    assert beyond == [found, found]
+
+    items = tuple(LearnItem(id=one.id, example=one, advantages=1.0) for one in (short, long))
+    order = LearnOrder(
+        group="actor", loads=(Load(node="actor", port="rewards", items=items),), seed=0
+    )
+    assert host.evaluate(order).too_long == {"actor": (found,)}
+    reply = host.learn(order)
+    assert (reply.too_long, reply.samples) == ({"actor": (found,)}, 1)
+    assert host.evaluate(replace(order, loads=())).too_long == {}
