@@ -160,6 +160,8 @@ class Unrolling:
             credit.edges[edge.key] = edge
             wanted = self._scored_for(node, edge) if port in CREDITED else None
             self._follow(found, edge, wanted)
+            # Rows that a buffer kept learn beside those of the step.
+            demand |= {level for level in wanted or () if self._is_kept(level)}
         for serving in sorted(served & SERVING):
             for edge in self._live_edges(node, serving):
                 credit.edges[edge.key] = edge

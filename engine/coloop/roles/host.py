@@ -224,8 +224,10 @@ class PoolHost:
                     self._has_changed = has_changed or backend.has_stepped
                 for role, found in report.metrics.items():
                     metrics.setdefault(role, {}).update(found)
-                samples += report.rows
-                tokens += report.tokens
+                if turn == 0:
+                    # What is learned from several times is there once in the step.
+                    samples += report.rows
+                    tokens += report.tokens
         if self._has_changed:
             holder.version += 1
         return LearnReply(
