@@ -4,24 +4,44 @@ else."""
 from collections.abc import Sequence
 
 from coloop.roles.protocol import Call, Context, Input
+from coloop.spec.lineage.levels import Levels, align, births, ordered
 from coloop.spec.training import Gather
 from coloop.tables import Delivery, Row, attach, concat_rows, cross_rows, gather_rows, join_rows
+from coloop.tables.join import Meetings
 from coloop.tables.table import Table
 
 
 def joined_rows(node: str, context: Context, call: Call, ports: Sequence[str]) -> tuple[Row, ...]:
     """The tables at these ports joined as the node says."""
-    tables = [table for port in ports for table in call.tables(port)]
+    return joined_inputs(
+        node, context, [one for port in ports for one in call.inputs.get(port, ())]
+    )
+
+
+def joined_inputs(node: str, context: Context, inputs: Sequence[Input]) -> tuple[Row, ...]:
+    """What these edges brought joined as the node says; the order of the edges changes nothing but
+    that of a `concat`."""
     join = context.spec.nodes[node].join
+    if join == "concat":
+        return concat_rows([one.table for one in inputs])
+    inputs = sorted(inputs, key=lambda one: (one.edge.source, one.edge.key))
+    tables = [one.table for one in inputs]
+    meetings = meetings_of([context.lineage.edge_levels(one.edge) for one in inputs])
     match join:
-        case "concat":
-            return concat_rows(tables)
         case "cross":
-            return cross_rows(tables)
+            return cross_rows(tables, meetings)
         case Gather(gather=by):
-            births = None if by is None else context.lineage.births_of(by)
-            return gather_rows(join_rows(tables), births)
-    return join_rows(tables)
+            above = None if by is None else context.lineage.births_of(by)
+            return gather_rows(join_rows(tables, meetings), above)
+    return join_rows(tables, meetings)
+
+
+def meetings_of(tables: Sequence[Levels]) -> Meetings:
+    """Which levels of these tables meet."""
+    return Meetings(
+        levels=tuple(tuple(map(births, ordered(levels))) for levels in tables),
+        combinations=tuple(tuple(map(births, met)) for met in align(tables)[0]) if tables else (),
+    )
 
 
 def deliver(context: Context, rows: Sequence[Row], given: Input) -> Delivery:

@@ -3,9 +3,10 @@
 from typing import Any
 
 from coloop.data.pairing import PairRow, pair_directly, pair_rows, relabel, side_text
-from coloop.roles.inputs import deliver, joined_rows
+from coloop.roles.inputs import deliver, joined_rows, meetings_of
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.texts import prompt_of
+from coloop.spec.lineage import Levels
 from coloop.spec.nodes import PairsNode
 from coloop.tables import ABSENT, Row, Table, concat_rows, matched_rows
 from coloop.tables.row import joined_row
@@ -44,12 +45,17 @@ class PairsRole(Stateless):
             tuple(row for row in concat_rows(call.tables(side)) if not row.is_greedy)
             for side in ("chosen", "rejected")
         )
-        sides = matched_rows(chosen, rejected)
+        levels = [self._levels(side) for side in ("chosen", "rejected")]
+        sides = matched_rows(chosen, rejected, meetings_of(levels))
         kept, equal = pair_directly(
             [(chosen.columns, rejected.columns) for chosen, rejected in sides],
             self._section.columns,
         )
         return [self._pair(*sides[place]) for place in kept], {"equal_texts": equal}
+
+    def _levels(self, side: str) -> Levels:
+        edges = self._context.spec.graph.edges_into(self._node, side)
+        return frozenset().union(*(self._context.lineage.edge_levels(edge) for edge in edges))
 
     def _compared(self, call: Call) -> tuple[list[Row], dict[str, int]]:
         section = self._section

@@ -12,14 +12,14 @@ from coloop.rewards.builtin import score_builtin
 from coloop.rewards.sandbox import Sandbox
 from coloop.rewards.scoring import ScoringRow
 from coloop.rewards.user_code import RowFailure, reward_columns, score_rows
-from coloop.roles.inputs import deliver, joined_rows, only_delivered
+from coloop.roles.inputs import deliver, joined_inputs, joined_rows, only_delivered
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.seeds import derive_seed
 from coloop.roles.steps import StepScores, at_ends, listed, step_ends
 from coloop.spec.builtins import Column
 from coloop.spec.nodes import RewardNode
 from coloop.spec.reward import PythonSource, ScoreAs
-from coloop.tables import Row, Score, Table, join_rows
+from coloop.tables import Row, Score, Table
 
 ROW_PORTS = ("rollouts", "rows", "comparisons")
 
@@ -63,13 +63,9 @@ class RewardRole(Stateless):
         if any(call.tables(port) for port in ROW_PORTS):
             rows = joined_rows(self._node, self._context, call, ROW_PORTS)
         else:
-            level = [one.table for one in given if one.edge.aggregate is None]
             is_concat = self._section.join == "concat"
-            rows = (
-                joined_rows(self._node, self._context, call, ("scores",))
-                if is_concat
-                else join_rows(level)
-            )
+            level = [one for one in given if is_concat or one.edge.aggregate is None]
+            rows = joined_inputs(self._node, self._context, level)
         deliveries = [deliver(self._context, rows, one) for one in given]
         if self._section.join != "concat":
             rows = only_delivered(rows, deliveries)

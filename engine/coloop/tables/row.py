@@ -8,6 +8,7 @@ Invariants:
   and is unique within a step. The same parents in the same order always give the same joined row.
 - `trail[a]` is the way from ancestor `a` down to this row: its steps, each (row id, place k). A row
   is its own ancestor with an empty way.
+- `places[a]` are the ways of places k from ancestor `a`, where several lead down to this row.
 - `columns` are the bare names (the nearest value wins), `scoped` the exact ones (`node.column`).
 - `depths[c]` says how many births ago a bare column was written; it decides what "nearest" means
   when several parents meet.
@@ -75,6 +76,7 @@ class Row:
     id: str
     parents: tuple[str, ...] = ()
     trail: Mapping[str, tuple[Step, ...]]
+    places: Mapping[str, tuple[tuple[int, ...], ...]] = field(default_factory=dict)
     k: int = 0
     round: int = 1
     writer: str | None = None
@@ -109,6 +111,11 @@ class Row:
             if best is None or len(way) < best[0]:
                 best = (len(way), ancestor)
         return best[1] if best else None
+
+    def ways_from(self, ancestor: str) -> tuple[tuple[int, ...], ...]:
+        """The places k on the way down from an ancestor: one way, or several below a join."""
+        known = self.places.get(ancestor)
+        return known if known is not None else (tuple(k for _, k in self.trail[ancestor]),)
 
     def with_columns(self, node: str, columns: Mapping[str, Any]) -> "Row":
         """The same row with more columns, written by `node`."""
@@ -166,6 +173,7 @@ def child_row(
         id=row_id,
         parents=(parent.id,),
         trail=trail,
+        places={a: tuple((*way, k) for way in ways) for a, ways in parent.places.items()},
         k=k,
         round=parent.round,
         writer=node,
@@ -178,7 +186,9 @@ def child_row(
     )
 
 
-def joined_row(parents: Sequence[Row], *, columns: Mapping[str, Any] | None = None) -> Row:
+def joined_row(
+    parents: Sequence[Row], *, columns: Mapping[str, Any] | None = None, k: int = 0
+) -> Row:
     """The child of several rows; the same parents in the same order give the same row.
 
     A bare column that two parents have at the same distance from different rows is ambiguous and is
@@ -190,9 +200,9 @@ def joined_row(parents: Sequence[Row], *, columns: Mapping[str, Any] | None = No
         for ancestor, way in parent.trail.items():
             known = trail.get(ancestor)
             if known is None:
-                trail[ancestor] = (*way, (row_id, 0))
+                trail[ancestor] = (*way, (row_id, k))
             elif known[:-1] != way:
-                trail[ancestor] = (*known[:-1], *(s for s in way if s not in known), (row_id, 0))
+                trail[ancestor] = (*known[:-1], *(s for s in way if s not in known), (row_id, k))
     trail[row_id] = ()
     bare, depths = _nearest_columns(parents)
     scoped: dict[str, Any] = {}
@@ -205,6 +215,8 @@ def joined_row(parents: Sequence[Row], *, columns: Mapping[str, Any] | None = No
         id=row_id,
         parents=tuple(parent.id for parent in parents),
         trail=trail,
+        places=_places_below(parents, k),
+        k=k,
         round=max(parent.round for parent in parents),
         version=min(parent.version for parent in parents),
         columns=bare,
@@ -229,6 +241,16 @@ def merge_columns(row: Row, others: Sequence[Row]) -> Row:
                 depths[name] = depth
     tokens = row.tokens or next((o.tokens for o in others if o.id == row.id and o.tokens), None)
     return replace(row, columns=columns, scoped=scoped, depths=depths, tokens=tokens)
+
+
+def _places_below(parents: Sequence[Row], k: int) -> Mapping[str, tuple[tuple[int, ...], ...]]:
+    """Ways from the ancestors that more than one way leads down from."""
+    found: dict[str, list[tuple[int, ...]]] = {}
+    for parent in parents:
+        for ancestor in parent.trail:
+            ways = [(*way, k) for way in parent.ways_from(ancestor)]
+            found.setdefault(ancestor, []).extend(ways)
+    return {ancestor: tuple(sorted(set(ways))) for ancestor, ways in found.items() if len(ways) > 1}
 
 
 def _nearest_columns(parents: Sequence[Row]) -> tuple[dict[str, Any], dict[str, int]]:

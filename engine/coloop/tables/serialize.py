@@ -25,6 +25,10 @@ def row_from_json(plain: dict[str, Any]) -> Row:
     fields["trail"] = {
         ancestor: tuple((step, k) for step, k in way) for ancestor, way in plain["trail"].items()
     }
+    fields["places"] = {
+        ancestor: tuple(tuple(way) for way in ways)
+        for ancestor, ways in plain.get("places", {}).items()
+    }
     fields["columns"] = {name: _from_plain(value) for name, value in plain["columns"].items()}
     fields["scoped"] = {name: _from_plain(value) for name, value in plain["scoped"].items()}
     fields["tokens"] = Tokens(**plain["tokens"]) if plain["tokens"] else None

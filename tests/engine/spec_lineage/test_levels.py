@@ -1,5 +1,6 @@
 """The algebra of levels: what stands above, below and beside what."""
 
+import itertools
 import pickle
 
 import pytest
@@ -68,8 +69,20 @@ def test_a_join_of_lines_is_the_lowest_of_them() -> None:
     assert join_levels([LEFT, RIGHT, VOICE]) == VOICE
 
 
-def test_the_order_of_parents_makes_another_row() -> None:
-    assert join_levels([LEFT, RIGHT]) != join_levels([RIGHT, LEFT])
+def test_a_join_is_the_same_in_whatever_order() -> None:
+    assert join_levels([LEFT, RIGHT]) == join_levels([RIGHT, LEFT])
+    assert join_levels([JUDGE, RIGHT, PROBLEMS]) == join_levels([RIGHT, PROBLEMS, JUDGE])
+    assert joined((LEFT, RIGHT)) != joined((RIGHT, LEFT))
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+def test_tables_that_were_put_together_meet_alike_in_whatever_order(order: tuple[int, ...]) -> None:
+    tables = [frozenset({LEFT, RIGHT}), frozenset({JUDGE}), frozenset({PROBLEMS})]
+
+    met, apart = align([tables[place] for place in order])
+
+    assert (len(met), apart) == (1, None)
+    assert set(met[0]) == {LEFT, JUDGE, PROBLEMS}
 
 
 def test_tables_meet_in_their_nearest_kin_only() -> None:
@@ -90,7 +103,7 @@ def test_a_table_of_one_role_takes_its_own_part_of_a_mixed_one() -> None:
 def test_tables_of_different_origin_are_apart() -> None:
     met, apart = align([frozenset({LEFT}), frozenset({RIGHT}), frozenset({OTHER})])
 
-    assert (met, apart) == ((), 2)
+    assert (met, apart) == ((), (0, 2))
 
 
 def test_gathered_rows_are_children_of_all_their_members() -> None:

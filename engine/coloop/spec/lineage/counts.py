@@ -6,9 +6,9 @@ the edges that deliver in the phase at hand. The prediction of `estimate` guesse
 is silent; whoever calls something an error must not guess.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import combinations, pairwise
 from math import prod
 from typing import Any, Final
 
@@ -310,38 +310,51 @@ class RowCounts:
                 return UNKNOWN
             shared = found
         above = self._born.get(shared, UNKNOWN)
-        steps = [self._fan_outs(shared, one) for one in levels]
-        is_exact = above.is_exact and all(count.is_exact for count in counts.values())
-        if not is_exact or not above.rows or any(None in fans for fans in steps):
+        ways = [_way(shared, one) for one in levels]
+        each = self._each(ways, is_crossed=is_crossed)
+        if above.rows is None or each is None:
             most = [count.rows for count in counts.values()]
             known = [rows for rows in most if rows is not None]
-            bound = prod(known) if is_crossed else max(known, default=0)
+            is_level = not is_crossed and len({way and len(way) for way in ways}) == 1
+            bound = max(known, default=0) if is_level else prod(known)
             return Count(rows=bound if len(known) == len(most) else None)
-        fans = [[fan or 0 for fan in found] for found in steps]
-        if is_crossed:
-            each = prod(prod(found) for found in fans)
-        elif len({len(found) for found in fans}) == 1:
-            each = prod(min(at) for at in zip(*fans, strict=True))
-        else:
-            each = min(found[0] for found in fans) * prod(prod(found[1:]) for found in fans)
-        rows = above.rows * each
+        is_exact = above.is_exact and all(count.is_exact for count in counts.values())
         names = " and ".join(f"`{one}`" for one in levels)
-        ladder = f"{above.rows} x {each} joined of {names}"
-        return Count(rows=rows, is_exact=True, least=above.least * each, ladder=ladder)
+        return Count(
+            rows=above.rows * each,
+            is_exact=is_exact,
+            least=above.least * each if is_exact else 0,
+            ladder=f"{above.rows} x {each} joined of {names}",
+        )
 
-    def _fan_outs(self, above: Level, below: Level) -> list[int | None]:
-        """Rows of each level on the way down for one row of the level before it."""
-        way = [below]
-        while way[-1] != above:
-            parents = [one for one in way[-1].parents if above in ancestors(one)]
-            if len(parents) != 1:
-                return [None]
-            way.append(parents[0])
-        numbers = [self._born.get(level, UNKNOWN).rows for level in reversed(way)]
-        return [
-            low // high if low is not None and high and low % high == 0 else None
-            for high, low in pairwise(numbers)
-        ]
+    def _each(self, ways: Sequence[tuple[Level, ...] | None], *, is_crossed: bool) -> int | None:
+        """Rows that meet under one row from which these ways lead down.
+
+        Every step of a way has so many places; the join makes places equal, and each set of equal
+        ones is worth the least of their numbers.
+        """
+        steps: dict[tuple[int, int], int] = {}
+        for number, way in enumerate(ways):
+            if way is None:
+                return None
+            for depth, (high, low) in enumerate(pairwise(way)):
+                fan = self._fan_out(high, low)
+                if fan is None:
+                    return None
+                steps[number, depth] = fan
+        equal = {step: {step} for step in steps}
+        for (i, way), (j, other) in combinations(enumerate(ways), 2):
+            for depth in _equal_places(way or (), other or (), is_crossed=is_crossed):
+                merged = equal[i, depth] | equal[j, depth]
+                equal.update(dict.fromkeys(merged, merged))
+        return prod(
+            min(steps[step] for step in one) for one in {frozenset(e) for e in equal.values()}
+        )
+
+    def _fan_out(self, high: Level, low: Level) -> int | None:
+        """Rows of a level for one row of the level above it."""
+        above, below = (self._born.get(level, UNKNOWN).rows for level in (high, low))
+        return below // above if below is not None and above and below % above == 0 else None
 
     def _gathered(self, by: str | None, levels: Iterable[Level], rows: Counts) -> Counts:
         """One row for each row that the members descend from."""
@@ -376,6 +389,31 @@ class RowCounts:
     def _at(self, edge: Edge, level: Level) -> Count:
         source = self._tables.get((edge.source.node, edge.source.port), {})
         return _repeated(source.get(level, UNKNOWN), self._passes(edge))
+
+
+def _way(above: Level, below: Level) -> tuple[Level, ...] | None:
+    """The levels from one down to another, where only one way leads there."""
+    way = [below]
+    while way[-1] != above:
+        parents = [one for one in way[-1].parents if above in ancestors(one)]
+        if len(parents) != 1:
+            return None
+        way.append(parents[0])
+    return tuple(reversed(way))
+
+
+def _equal_places(
+    way: tuple[Level, ...], other: tuple[Level, ...], *, is_crossed: bool
+) -> Iterable[int]:
+    """Depths at which rows that meet have the same place: on the way that both go, and below the
+    level where they part all of equal ways, the first of unequal ones, none where they cross."""
+    common = sum(1 for a, b in zip(way, other, strict=False) if a == b) - 1
+    below = min(len(way), len(other)) - 1 - common
+    if is_crossed:
+        below = 0
+    elif len(way) != len(other):
+        below = min(below, 1)
+    return range(common + below)
 
 
 def add_up(counts: Iterable[Count]) -> Count:

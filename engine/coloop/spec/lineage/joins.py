@@ -80,11 +80,11 @@ def _side_by_side(tables: list[Table]) -> Join:
 
 
 def _aligned(tables: list[Table]) -> Join:
-    combinations, index = align([levels for _, levels in tables])
+    combinations, places = align([levels for _, levels in tables])
     edges = [edge for edge, _ in tables]
     parts = tuple((join_levels(met), tuple(zip(edges, met, strict=True))) for met in combinations)
     levels = frozenset(level for level, _ in parts)
-    apart = None if index is None else (edges[index - 1], edges[index])
+    apart = None if places is None else (edges[places[0]], edges[places[1]])
     return Join(levels=levels, members=levels, parts=parts, apart=apart)
 
 
@@ -92,10 +92,10 @@ def _join_sides(tables: list[Table]) -> Join:
     sides = sides_of_pairs(tables)
     if not all(sides):
         return EMPTY_JOIN
-    combinations, index = align(sides)
+    combinations, places = align(sides)
     levels = frozenset(join_levels(met) for met in combinations)
     by_port = {edge.target.port: edge for edge, _ in reversed(tables)}
-    apart = None if index is None else (by_port["chosen"], by_port["rejected"])
+    apart = None if places is None else (by_port["chosen"], by_port["rejected"])
     return Join(levels=levels, members=levels, apart=apart)
 
 

@@ -24,6 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
+from itertools import combinations as combinations_of
 from typing import Any, Final
 
 JOINED: Final = "join"
@@ -64,9 +65,13 @@ class Level:
     joined: bool = False
     """A child of all its parents, made by a join and not by a node."""
     _hash: int = field(init=False, repr=False, compare=False)
+    _key: tuple[Any, ...] = field(init=False, repr=False, compare=False)
+    """By which levels are put in an order that is the same in every run."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_hash", hash((self.node, self.parents, self.joined)))
+        parents = tuple(parent._key for parent in self.parents)
+        object.__setattr__(self, "_key", (self.node, self.joined, parents))
 
     def __hash__(self) -> int:
         return self._hash
@@ -163,13 +168,16 @@ def common_ancestor(a: Level, b: Level) -> Level | None:
     shared = [level for level in from_a if level in from_b]
     if not shared:
         return None
-    return min(
-        shared, key=lambda level: (from_a[level] + from_b[level], from_a[level], _name(level))
-    )
+
+    def distance(level: Level) -> tuple[Any, ...]:
+        ways = from_a[level], from_b[level]
+        return sum(ways), max(ways), level._key
+
+    return min(shared, key=distance)
 
 
 def join_levels(parts: Iterable[Level]) -> Level:
-    """The level of rows that align or cross these levels, in order.
+    """The level of rows that align or cross these levels, in whatever order.
 
     A level that stands above another one of them adds columns and no rows; what is left, if it is
     more than one level, has a child of all.
@@ -180,40 +188,55 @@ def join_levels(parts: Iterable[Level]) -> Level:
         for level in distinct
         if not any(other is not level and level in ancestors(other) for other in distinct)
     )
-    return lowest[0] if len(lowest) == 1 else joined(lowest)
+    return lowest[0] if len(lowest) == 1 else joined(ordered(lowest))
 
 
-def align(tables: Sequence[Levels]) -> tuple[tuple[tuple[Level, ...], ...], int | None]:
+def align(
+    tables: Sequence[Levels],
+) -> tuple[tuple[tuple[Level, ...], ...], tuple[int, int] | None]:
     """The combinations of levels whose rows meet when tables are joined, one level of each table.
 
     Levels of tables that were put together meet their nearest kin only: of `{alice, bob}` and
-    `{judge of alice}` the judge's rows meet alice's and nothing else.
+    `{judge of alice}` the judge's rows meet alice's and nothing else. All tables are taken at once:
+    a combination counts where none of its levels has nearer kin in another one.
 
     Returns:
-        The combinations, and the first table that has no common ancestor with those before it.
+        The combinations, and the first two tables that have no common ancestor.
     """
-    combinations: list[tuple[Level, ...]] = [(level,) for level in ordered(tables[0])]
-    for index, table in enumerate(tables[1:], start=1):
-        heads = {combination: join_levels(combination) for combination in combinations}
-        pairs = _nearest_kin(tuple(dict.fromkeys(heads.values())), ordered(table))
-        if not pairs:
-            return (), index
-        combinations = [(*c, b) for c, head in heads.items() for a, b in pairs if a == head]
-    return tuple(combinations), None
+    related: list[tuple[Level, ...]] = [()]
+    for table in tables:
+        related = [
+            (*met, level) for met in related for level in ordered(table) if _all_kin(met, level)
+        ]
+    distances = {met: _distance(met) for met in related}
+    nearest: dict[tuple[int, Level], int] = {}
+    for met, distance in distances.items():
+        for place in enumerate(met):
+            nearest[place] = min(distance, nearest.get(place, distance))
+    combinations = tuple(
+        met
+        for met, distance in distances.items()
+        if all(distance == nearest[place] for place in enumerate(met))
+    )
+    return combinations, None if combinations else _first_apart(tables)
 
 
-def _nearest_kin(left: tuple[Level, ...], right: tuple[Level, ...]) -> list[tuple[Level, Level]]:
-    """Pairs in which each side is among the nearest kin of the other."""
-    rank = {(a, b): _kinship(a, b) for a in left for b in right}
-    far = NEARNESS[Relation.NONE]
-    best_a = {a: min((rank[a, b] for b in right), default=far) for a in left}
-    best_b = {b: min((rank[a, b] for a in left), default=far) for b in right}
-    return [
-        (a, b)
-        for a in left
-        for b in right
-        if rank[a, b] < far and rank[a, b] == best_a[a] == best_b[b]
-    ]
+def _all_kin(met: tuple[Level, ...], level: Level) -> bool:
+    return all(relate_pair(other, level) is not Relation.NONE for other in met)
+
+
+def _distance(met: tuple[Level, ...]) -> int:
+    return sum(_kinship(a, b) for a, b in combinations_of(met, 2))
+
+
+def _first_apart(tables: Sequence[Levels]) -> tuple[int, int]:
+    places = combinations_of(range(len(tables)), 2)
+    apart = (
+        (i, j)
+        for i, j in places
+        if all(relate_pair(a, b) is Relation.NONE for a in tables[i] for b in tables[j])
+    )
+    return next(apart, (0, len(tables) - 1))
 
 
 def _kinship(a: Level, b: Level) -> int:
@@ -224,8 +247,10 @@ def _kinship(a: Level, b: Level) -> int:
 
 def ordered(levels: Iterable[Level]) -> tuple[Level, ...]:
     """Levels in an order that is the same in every run."""
-    return tuple(sorted(levels, key=_name))
+    return tuple(sorted(levels, key=lambda level: level._key))
 
 
-def _name(level: Level) -> tuple[str, ...]:
-    return (level.node, *(parent.node for parent in level.parents))
+@lru_cache(maxsize=4096)
+def births(level: Level) -> frozenset[str]:
+    """The nodes in which rows of the level and their ancestors are born, as their ids say."""
+    return frozenset(JOINED if one.joined else one.node for one in ancestors(level))
