@@ -51,7 +51,7 @@ class ActorRole(Stateless):
         heat = 0.0 if call.greedy else call.temperature
         replies, version = self._draw(rows, call, count, heat)
         refused = [reply for reply in replies if isinstance(reply, TooLong)]
-        metrics, alerts = self._fits.count(refused, len(rows))
+        metrics, alerts = self._fits.count(refused, len(rows), is_probe=call.is_probe)
         rows = tuple(
             row for row, reply in zip(rows, replies, strict=True) if not isinstance(reply, TooLong)
         )

@@ -28,14 +28,15 @@ class Fits:
         self._has_fitted = False
 
     def count(
-        self, left_out: Sequence[TooLong], rows: int
+        self, left_out: Sequence[TooLong], rows: int, *, is_probe: bool = False
     ) -> tuple[dict[str, float], list[tuple[str, str]]]:
-        """Metrics and alerts of so many rows, of which some were left out.
+        """Metrics and alerts of so many rows, of which some were left out. A probe's rows say
+        nothing about the run's.
 
         Raises:
             RequestRefused: none fits, and none has before in this run.
         """
-        self._has_fitted |= len(left_out) < rows
+        self._has_fitted |= len(left_out) < rows and not is_probe
         if not left_out:
             return {}, []
         longest = max(left_out, key=lambda one: one.tokens)
@@ -43,7 +44,7 @@ class Fits:
             f"the longest needs {longest.tokens} tokens, the model has {longest.limit} positions; "
             f"{self._hint}"
         )
-        if not self._has_fitted:
+        if len(left_out) == rows and not self._has_fitted and not is_probe:
             raise RequestRefused(f"{self._node}: all {rows} {self._what} are too long: {found}")
         message = f"{self._node}: {len(left_out)} of {rows} {self._what} are dropped: {found}"
         return {f"{self._what}/too_long": float(len(left_out))}, [(self._code, message)]

@@ -34,7 +34,7 @@ class ReferenceRole(Stateless):
             sides = hosts.score_pairs(group, self._node, [as_pair(row) for row in pairs])
             scored.update(zip((row.id for row in pairs), sides, strict=True))
         refused = [one for one in scored.values() if isinstance(one, TooLong)]
-        metrics, alerts = self._fits.count(refused, len(every))
+        metrics, alerts = self._fits.count(refused, len(every), is_probe=call.is_probe)
         log_probs = {key: one for key, one in scored.items() if not isinstance(one, TooLong)}
         rows = tuple(row for row in every if row.id in log_probs)
         return Outcome(
