@@ -1,6 +1,6 @@
 /**
  * What the front end has from the service: openapi.json (its API), src/api/schema.gen.ts (types made from
- * that), and the catalog that the tests work with.
+ * that), and the catalog and presets that the tests work with.
  *
  *   npm run typegen          write them anew
  *   npm run typegen:check    fail where they differ from a fresh dump
@@ -8,37 +8,22 @@
  * The dumps are made with the repository's Python; without one (PYTHON unset and no .venv) the committed
  * openapi.json is taken as it is.
  */
-import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { delimiter, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
+import { ask, askLoops, hasPython, root } from "./python.mjs";
 import { typesOf } from "./types.mjs";
 
-const root = fileURLToPath(new URL("../..", import.meta.url));
 const dumpPath = join(root, "frontend/openapi.json");
 const typesPath = join(root, "frontend/src/api/schema.gen.ts");
 const isCheck = process.argv.includes("--check");
 
 const catalogPath = join(root, "frontend/tests/fixtures/catalog.json");
-const python = process.env.PYTHON ?? join(root, ".venv/bin/python");
-const hasPython = process.env.PYTHON !== undefined || existsSync(python);
+const presetsPath = join(root, "frontend/tests/fixtures/presets.json");
 
 const CATALOG = `
 from coloop.spec.catalog import catalog
 print(catalog().model_dump_json())
 `;
-
-function ask(...words) {
-  const paths = [join(root, "engine"), join(root, "backend"), process.env.PYTHONPATH];
-  const { status, stdout, stderr } = spawnSync(python, words, {
-    cwd: root,
-    encoding: "utf-8",
-    maxBuffer: 64 * 1024 * 1024,
-    env: { ...process.env, PYTHONPATH: paths.filter(Boolean).join(delimiter) },
-  });
-  if (status !== 0) throw new Error(`the service could not be asked:\n${stderr}`);
-  return stdout;
-}
 
 function differs(path, text) {
   return !existsSync(path) || readFileSync(path, "utf-8") !== text;
@@ -49,7 +34,7 @@ const wanted = new Map([
   [dumpPath, api],
   [typesPath, await typesOf(api)],
 ]);
-if (hasPython) wanted.set(catalogPath, ask("-c", CATALOG));
+if (hasPython) wanted.set(catalogPath, ask("-c", CATALOG)).set(presetsPath, askLoops());
 
 const stale = [...wanted].filter(([path, text]) => differs(path, text));
 for (const [path, text] of stale) {

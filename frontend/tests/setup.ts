@@ -11,3 +11,5 @@ globalThis.matchMedia ??= ((query: string) => ({
   addEventListener() {},
   removeEventListener() {},
 })) as unknown as typeof matchMedia;
+
+if (typeof Element !== "undefined") Element.prototype.scrollIntoView ??= () => {};

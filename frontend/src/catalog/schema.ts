@@ -17,6 +17,8 @@ export interface FieldFacts {
   isHot: boolean;
   isHidden: boolean;
   widget: string | null;
+  /** What its value is chosen from: things of the loop, or lists of the catalog. */
+  choosesFrom: string | null;
   unit: string | null;
   fallback: Json | undefined;
   isNullable: boolean;
@@ -152,6 +154,7 @@ function readFacts(
     isHot: fact("x-hot") === true,
     isHidden: fact("x-hidden") === true,
     widget: text(fact("x-widget")),
+    choosesFrom: text(fact("x-choices")),
     unit: text(fact("x-unit")),
     fallback: raw.default ?? schema.default,
     isNullable,
@@ -214,37 +217,83 @@ function readUnion(union: JsonSchema[], schema: JsonSchema, defs: Defs, name: st
   if (resolved.every((one) => one.enum !== undefined || one.const !== undefined)) {
     return { shape: "choice", choices: constants.map(asChoice) } as const;
   }
-  const tag = schema.discriminator?.propertyName ?? sharedTag(resolved);
+  const tag = schema.discriminator?.propertyName ?? sharedTag(resolved, defs);
   if (tag) {
-    const variants = resolved.map((one, index) => {
-      const tagSchema = one.properties?.[tag];
-      const value = tagSchema?.const ?? tagSchema?.enum?.[0] ?? tagSchema?.default ?? index;
-      return { key: String(value), title: String(value), field: readField(one, defs, "") };
-    });
-    return { shape: "tagged", tag, variants } as const;
+    return {
+      shape: "tagged",
+      tag,
+      variants: union.flatMap((one) => tagged(one, tag, defs)),
+    } as const;
   }
   const isOneOrMany =
     resolved.length === 2 &&
     resolved[1]?.type === "array" &&
     deepEqual(resolve((resolved[1].items ?? {}) as JsonSchema, defs).schema, resolved[0]);
+  const [first, second] = union;
+  const hasParts = first && second && union.length === 2 && isOneForEach(first, second, defs);
   const variants = union.map((one, index) => {
     const field = readField(one, defs, "");
-    const title = isOneOrMany ? (index === 0 ? "one" : "several") : variantTitle(field, name);
-    return { key: String(index), title, field };
+    const title = isOneOrMany
+      ? ["one", "several"][index]
+      : hasParts
+        ? ["one for all", "one for each"][index]
+        : variantTitle(field, name);
+    return { key: String(index), title: title ?? "", field };
   });
   return { shape: "variants", variants } as const;
 }
 
-/** A property that is a constant in every variant tells them apart. */
-function sharedTag(variants: JsonSchema[]): string | null {
+/**
+ * A member of a union that `tag` tells apart, as variants: one for each value of its tag. A member can be
+ * a union of its own, which another tag tells apart, within one value of this one; it stays together.
+ */
+function tagged(member: JsonSchema, tag: string, defs: Defs): Variant[] {
+  const { schema } = resolve(member, defs);
+  const values = tagValues(schema, tag, defs);
+  const inner = schema.oneOf ?? schema.anyOf;
+  if (inner && values.length !== 1) return inner.flatMap((one) => tagged(one, tag, defs));
+  const field = readField(member, defs, "");
+  return values.map((value) => ({ key: String(value), title: spokenWord(String(value)), field }));
+}
+
+/** The values that a property has in a schema that is told apart by it, unions within it counted. */
+function tagValues(schema: JsonSchema, tag: string, defs: Defs): Json[] {
+  const inner = schema.oneOf ?? schema.anyOf;
+  if (inner) {
+    const values = inner.flatMap((one) => tagValues(resolve(one, defs).schema, tag, defs));
+    return [...new Set(values)];
+  }
+  const property = schema.properties?.[tag];
+  if (!property) return [];
+  if (property.const !== undefined) return [property.const];
+  return property.enum ?? (property.default !== undefined ? [property.default] : []);
+}
+
+/** A property of which no two variants share a value tells them apart. */
+function sharedTag(variants: JsonSchema[], defs: Defs): string | null {
   const [first] = variants;
   for (const name of Object.keys(first?.properties ?? {})) {
-    const values = variants.map((one) => one.properties?.[name]?.const);
-    if (values.every((value) => value !== undefined) && new Set(values).size === values.length) {
-      return name;
-    }
+    const values = variants.map((one) => tagValues(one, name, defs));
+    const all = values.flat();
+    if (values.every((own) => own.length > 0) && new Set(all).size === all.length) return name;
   }
   return null;
+}
+
+/** Whether the parts of the second are each what the first is: one thing for all of them, or one for each. */
+function isOneForEach(one: JsonSchema, each: JsonSchema, defs: Defs): boolean {
+  const models = refsOf(one);
+  const parts = Object.values(resolve(each, defs).schema.properties ?? {}).map(refsOf);
+  return (
+    parts.length > 0 && parts.every((own) => own.length > 0 && own.every((m) => models.includes(m)))
+  );
+}
+
+/** What a schema may be, or may be a list of, by name. */
+function refsOf(schema: JsonSchema): string[] {
+  if (schema.$ref) return [schema.$ref];
+  const union = [...(schema.oneOf ?? []), ...(schema.anyOf ?? [])];
+  return [...union.flatMap(refsOf), ...(isObject(schema.items) ? refsOf(schema.items) : [])];
 }
 
 function variantTitle(field: Field, name: string): string {
@@ -268,15 +317,25 @@ function variantTitle(field: Field, name: string): string {
     case "object": {
       const properties = field.properties();
       const needed = properties.filter((property) => property.isRequired);
-      const names = needed.map((property) => property.name.replaceAll("_", " "));
+      const names = needed.map((property) => spokenWord(property.name));
       return names.slice(0, 2).join(", ") || spoken(field.model) || formatName(name);
     }
+    case "tagged":
+    case "variants":
+      return field.variants.length <= 3
+        ? field.variants.map((one) => one.title).join(" | ")
+        : "by name";
     default:
-      return "other";
+      return "as written";
   }
 }
 
-/** "RewardsAlgorithm" → "rewards algorithm". */
+/** "exact_match" → "exact match". */
+function spokenWord(word: string): string {
+  return word.replaceAll("_", " ");
+}
+
+/** "SoftLabels" → "soft labels". */
 function spoken(model: string): string {
   return model.replaceAll(/(?<=[a-z])(?=[A-Z])/g, " ").toLowerCase();
 }

@@ -7,14 +7,16 @@ import type { Field, Property, Variant } from "./schema";
 export function chosenVariant(field: Field, value: Json | undefined): Variant | null {
   if (field.shape === "tagged") {
     const tag = isObject(value) ? value[field.tag] : undefined;
-    return field.variants.find((variant) => variant.key === String(tag)) ?? null;
+    return field.variants.find((variant) => variant.key === tag) ?? null;
   }
   if (field.shape !== "variants") return null;
   if (value === undefined || value === null) return null;
   return field.variants.find((variant) => fits(variant.field, value)) ?? null;
 }
 
-function fits(field: Field, value: Json): boolean {
+/** Whether a value has the shape of a field, as far as tells its variants apart. */
+export function fits(field: Field, value: Json): boolean {
+  if (value === null) return field.isNullable || field.shape === "json";
   switch (field.shape) {
     case "text":
       return typeof value === "string";
@@ -36,7 +38,7 @@ function fits(field: Field, value: Json): boolean {
       return Object.keys(value).every((key) => names.has(key) || field.extra !== null);
     }
     case "tagged":
-      return isObject(value) && field.tag in value;
+      return chosenVariant(field, value) !== null;
     case "variants":
       return field.variants.some((variant) => fits(variant.field, value));
     case "json":
@@ -77,20 +79,6 @@ export function emptyValue(field: Field): Json {
     case "json":
       return null;
   }
-}
-
-/** Going to another variant keeps what both have. */
-export function changeVariant(old: Json | undefined, variant: Variant, tag: string | null): Json {
-  const fresh = emptyValue(variant.field);
-  if (!isObject(fresh) || variant.field.shape !== "object") return fresh;
-  const kept: Record<string, Json | undefined> = { ...fresh };
-  if (isObject(old)) {
-    for (const { name } of variant.field.properties()) {
-      if (name !== tag && old[name] !== undefined) kept[name] = old[name];
-    }
-  }
-  if (tag) kept[tag] = variant.key;
-  return kept;
 }
 
 /** Whether a field belongs to the present values of its siblings (`x-when`). */

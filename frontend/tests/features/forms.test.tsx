@@ -12,6 +12,7 @@ import { NodeInspector } from "@/features/inspector/NodeInspector";
 import { PhaseInspector } from "@/features/inspector/PhaseInspector";
 import { usePreferences } from "@/session/preferences";
 import { TooltipProvider } from "@/ui/Tooltip";
+import { choose } from "../fixtures/choose";
 import { catalog, smallLoop } from "../fixtures/loops";
 import { aProblem } from "../fixtures/runs";
 
@@ -50,6 +51,33 @@ describe("forms from the catalog", () => {
       expect(screen.getByLabelText("Name of the node")).toHaveProperty("value", "probe");
     },
   );
+
+  it("built-in rewards and tasks show as chosen, and are changed without loss", () => {
+    const loop = smallLoop();
+    loop.nodes.problems = {
+      kind: "dataset",
+      source: { type: "task", task: "arithmetic", digits: 3, split: "test" },
+    };
+    const store = show(<NodeInspector id="exact" />, [], loop);
+    const exact = () => store.getState().document.nodes.exact?.source;
+    expect(screen.getByLabelText("Source, type").textContent).toBe("builtin");
+    expect(screen.getByLabelText("Name").textContent).toBe("exact match");
+    const before = exact();
+
+    choose(screen.getByLabelText("Name"), /^format/);
+    expect(exact()).toMatchObject({ type: "builtin", name: "format" });
+    choose(screen.getByLabelText("Source, type"), /^remote/);
+    expect(exact()).toMatchObject({ type: "remote" });
+    choose(screen.getByLabelText("Source, type"), /^builtin/);
+    choose(screen.getByLabelText("Name"), /^exact match/);
+
+    expect(exact()).toEqual(before);
+    cleanup();
+    show(<NodeInspector id="problems" />, [], loop);
+    expect(screen.getByLabelText("Source, type").textContent).toBe("task");
+    expect(screen.getByLabelText("Task").textContent).toBe("arithmetic");
+    expect(screen.getByLabelText("Split").textContent).toBe("test");
+  });
 
   it("a number that is typed is set, an emptied one goes back to its default", () => {
     const store = show(<NodeInspector id="problems" />);

@@ -8,6 +8,7 @@ import { AddSearch } from "@/features/palette/AddSearch";
 import type { Action, Scope } from "@/session/actions";
 import { useAddSearch } from "@/session/addSearch";
 import { usePreferences } from "@/session/preferences";
+import { choose } from "../fixtures/choose";
 import { insideLoop } from "../fixtures/open";
 
 beforeEach(() => {
@@ -166,8 +167,7 @@ describe("connecting from the settings", () => {
     render(<ConnectTo node={node} />, { wrapper });
     const list = screen.getByLabelText("Connect to");
     fireEvent.focus(list);
-    const wish = () =>
-      fireEvent.change(list, { target: { value: "start.log_probs → actor.reference" } });
+    const wish = () => choose(list, "start.log_probs → actor.reference");
     return { store, wish };
   }
 

@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { Estimate, GpuEstimate } from "@/api/types";
 import { orderMetrics } from "@/catalog/metrics";
+import { readSchema } from "@/catalog/schema";
 import { countProblems, indexProblems, problemsAt, worstSeverity } from "@/document/problems";
 import { chartData, MAX_POINTS, smoothed } from "@/features/charts/chartData";
-import { presetDefaults } from "@/features/inspector/form/presetDefaults";
+import { presetOf } from "@/features/inspector/form/presetDefaults";
 import { sampleText } from "@/features/samples/sampleText";
 import { entryText, phaseLength } from "@/features/schedule/phaseText";
 import {
@@ -218,9 +219,17 @@ describe("text", () => {
     const [port, list] = Object.entries(catalog.algorithms)[0] ?? ["", []];
     const [preset] = list;
 
-    expect(presetDefaults(catalog, ["algorithm", port], { name: preset?.name ?? "" })).toEqual(
-      preset?.defaults,
+    const object = (marks: object) => {
+      const schema = { type: "object", properties: { name: { type: "string", ...marks } } };
+      const field = readSchema(schema);
+      if (field.shape !== "object") throw new Error("an object is an object");
+      return field;
+    };
+    const value = { name: preset?.name ?? "" };
+
+    expect(presetOf(catalog, object({ "x-choices": "algorithms" }), ["any", port], value)).toBe(
+      preset,
     );
-    expect(presetDefaults(catalog, ["training"], { name: preset?.name ?? "" })).toBeNull();
+    expect(presetOf(catalog, object({}), ["any", port], value)).toBeNull();
   });
 });

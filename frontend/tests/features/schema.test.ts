@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import type { JsonSchema } from "@/api/types";
 import { entryField, phaseField } from "@/catalog/scheduleSchema";
 import { type Field, readSchema } from "@/catalog/schema";
-import { belongs, changeVariant, chosenVariant, defaultText, emptyValue } from "@/catalog/shapes";
+import { belongs, chosenVariant, defaultText, emptyValue } from "@/catalog/shapes";
+import { changeVariant } from "@/catalog/variants";
 import { catalog } from "../fixtures/loops";
 
 const property = (field: Field | null, name: string): Field => {
@@ -123,9 +124,10 @@ describe("fields from JSON Schema", () => {
         },
       ],
     });
-    const other = field.shape === "tagged" ? field.variants[1] : undefined;
+    if (field.shape !== "tagged") throw new Error("a shared constant tells apart");
+    const other = field.variants[1] ?? null;
 
-    expect(other && changeVariant({ type: "x", path: "p" }, other, "type")).toEqual({
+    expect(changeVariant(new Map(), field, { type: "x", path: "p" }, other)).toEqual({
       type: "y",
       n: 2,
       path: "p",

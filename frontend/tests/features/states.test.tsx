@@ -109,6 +109,7 @@ describe("values by name", () => {
     level: "simple",
     levels: ["simple"],
     base: [],
+    scope: [],
     diagnostics: [aProblem({ field: "weights.exact", message: "too heavy" })],
     isLocked: () => false,
     lockReason: null,

@@ -6,13 +6,13 @@ import { useDocument, useOpenLoop } from "@/document/context";
 import { portText } from "@/document/edges";
 import type { Edge, LoopDocument } from "@/document/types";
 import { Button } from "@/ui/Button";
-import { WIDE_CONTROL } from "@/ui/control";
+import { Select } from "@/ui/Select";
 
 /** A list of the edges that a node can still get. Choosing changes nothing; the button connects. */
 export function ConnectTo({ node }: { node: string }) {
   const { catalog, store } = useOpenLoop();
   const document = useDocument((state) => state.document);
-  const list = useRef<HTMLSelectElement>(null);
+  const list = useRef<HTMLButtonElement>(null);
   const [wish, setWish] = useState("");
   // Looked for when the list is opened: in a large loop there are many pairs of ports.
   const [isAsked, setAsked] = useState(false);
@@ -31,24 +31,23 @@ export function ConnectTo({ node }: { node: string }) {
   };
   return (
     <div className="mt-1 flex items-center gap-1">
-      <select
-        ref={list}
-        aria-label="Connect to"
-        className={`${WIDE_CONTROL} min-w-0 flex-1 pr-1 text-muted`}
-        value={chosen ? wish : ""}
-        onFocus={() => setAsked(true)}
-        onPointerEnter={() => setAsked(true)}
-        onChange={(event) => setWish(event.target.value)}
-      >
-        <option value="">
-          {isAsked && options.length === 0 ? "Nothing else fits" : "Connect to…"}
-        </option>
-        {options.map((edge) => (
-          <option key={edgeName(edge)} value={edgeName(edge)}>
-            {edgeName(edge)}
-          </option>
-        ))}
-      </select>
+      <span className="min-w-0 flex-1">
+        <Select
+          ref={list}
+          label="Connect to"
+          value={chosen ? wish : ""}
+          options={[
+            {
+              value: "",
+              label: isAsked && options.length === 0 ? "Nothing else fits" : "Connect to…",
+              isUnset: true,
+            },
+            ...options.map((edge) => ({ value: edgeName(edge), label: edgeName(edge) })),
+          ]}
+          onOpen={() => setAsked(true)}
+          onChange={setWish}
+        />
+      </span>
       <Button size="small" disabled={!chosen} onClick={add}>
         Connect
       </Button>

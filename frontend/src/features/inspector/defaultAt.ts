@@ -5,7 +5,7 @@ import { chosenVariant } from "@/catalog/shapes";
 import { findPlace } from "@/document/place";
 import type { LoopDocument } from "@/document/types";
 import { isObject, type Path, readPath } from "@/lib/paths";
-import { presetDefaults, withPreset } from "./form/presetDefaults";
+import { presetOf, withPreset } from "./form/presetDefaults";
 
 /** `undefined` where the field has none, or is not known. */
 export function defaultAt(catalog: Catalog, document: LoopDocument, path: Path): Json | undefined {
@@ -38,7 +38,7 @@ function stepInto(
 ): Field | null {
   switch (field.shape) {
     case "object": {
-      const preset = presetDefaults(catalog, at, isObject(value) ? value : {});
+      const preset = presetOf(catalog, field, at, isObject(value) ? value : {});
       const properties = withPreset(field.properties(), preset);
       return properties.find((property) => property.name === key)?.field ?? field.extra;
     }

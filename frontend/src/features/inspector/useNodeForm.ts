@@ -23,6 +23,7 @@ export function useNodeForm(node: string): FormSettings {
       level,
       levels: catalog.levels,
       base: [],
+      scope: ["nodes", node],
       diagnostics,
       ...locks,
       write: (path, value, keep = 0) => {

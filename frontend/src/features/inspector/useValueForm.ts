@@ -24,6 +24,7 @@ export function useValueForm(base: Path): FormSettings {
       level,
       levels: catalog.levels,
       base: at,
+      scope: at,
       diagnostics,
       ...locks,
       write: (path, value, keep = 0) => {

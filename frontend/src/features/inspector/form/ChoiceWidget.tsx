@@ -1,7 +1,7 @@
 import type { Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
 import { defaultText } from "@/catalog/shapes";
-import { WIDE_CONTROL } from "@/ui/control";
+import { Select, type SelectOption } from "@/ui/Select";
 
 interface ChoiceWidgetProps {
   id: string;
@@ -13,6 +13,10 @@ interface ChoiceWidgetProps {
   onChange: (value: Json | undefined) => void;
 }
 
+const UNSET = "";
+const FOREIGN = "foreign";
+
+/** One of the values that the schema lists; a value that is none of them is shown and kept. */
 export function ChoiceWidget({
   id,
   label,
@@ -25,27 +29,25 @@ export function ChoiceWidget({
   const index = field.choices.findIndex((choice) => choice.value === value);
   const isForeign = value !== undefined && value !== null && index < 0;
   const byDefault = defaultText(field);
+  const options: SelectOption<string>[] = field.choices.map((choice, place) => ({
+    value: String(place),
+    label: choice.label,
+  }));
+  if (isForeign) options.unshift({ value: FOREIGN, label: String(value) });
+  if (!isRequired || value === undefined) {
+    const unset = byDefault === "" ? "choose…" : `${byDefault} (default)`;
+    options.unshift({ value: UNSET, label: unset, isUnset: true });
+  }
   return (
-    <select
+    <Select
       id={id}
-      aria-label={label}
-      className={`${WIDE_CONTROL} ${value === undefined ? "text-faint" : ""} pr-1`}
-      value={isForeign ? "foreign" : index < 0 ? "" : String(index)}
-      disabled={isDisabled}
-      onChange={(event) => {
-        const chosen = field.choices[Number(event.target.value)];
-        onChange(event.target.value === "" || !chosen ? undefined : chosen.value);
+      label={label}
+      value={isForeign ? FOREIGN : index < 0 ? UNSET : String(index)}
+      options={options}
+      isDisabled={isDisabled}
+      onChange={(chosen) => {
+        if (chosen !== FOREIGN) onChange(field.choices[Number(chosen || Number.NaN)]?.value);
       }}
-    >
-      {isRequired && value !== undefined ? null : (
-        <option value="">{byDefault === "" ? "choose…" : `${byDefault} (default)`}</option>
-      )}
-      {isForeign ? <option value="foreign">{String(value)}</option> : null}
-      {field.choices.map((choice, place) => (
-        <option key={choice.label} value={place}>
-          {choice.label}
-        </option>
-      ))}
-    </select>
+    />
   );
 }

@@ -9,6 +9,8 @@ export interface FormSettings {
   levels: readonly string[];
   /** Path of the form's own object in words of the diagnostics; "" for a node. */
   base: Path;
+  /** Path of the form's own object in the loop. */
+  scope: Path;
   diagnostics: readonly Diagnostic[];
   isLocked: (field: Field) => boolean;
   /** Why a locked field is locked. */

@@ -8,7 +8,7 @@ import { joinPath, type Path } from "@/lib/paths";
 import { AnyField } from "./AnyField";
 import { levelRank, useForm } from "./FormContext";
 import { PresetNote } from "./PresetNote";
-import { presetDefaults, presetHelp, withPreset } from "./presetDefaults";
+import { presetOf, withPreset } from "./presetDefaults";
 import { UnknownField } from "./UnknownField";
 import { useEverSet } from "./useEverSet";
 
@@ -27,9 +27,9 @@ interface ObjectFieldsProps {
 export function ObjectFields({ field, path, value, without = [] }: ObjectFieldsProps) {
   const form = useForm();
   const catalog = useCatalog();
-  const properties = withPreset(field.properties(), presetDefaults(catalog, path, value));
+  const preset = presetOf(catalog, field, path, value);
+  const properties = withPreset(field.properties(), preset);
   const everSet = useEverSet(value, form.level);
-  const note = presetHelp(catalog, path, value);
   const defaults = defaultsOf(properties);
   const names = new Set(properties.map((property) => property.name));
   const shown = properties.filter((property) => isShown(property));
@@ -54,7 +54,7 @@ export function ObjectFields({ field, path, value, without = [] }: ObjectFieldsP
 
   return (
     <>
-      {note ? <PresetNote {...note} /> : null}
+      {preset ? <PresetNote help={preset.help} formula={preset.formula} /> : null}
       {ordered.map((property) => (
         <AnyField
           key={property.name}

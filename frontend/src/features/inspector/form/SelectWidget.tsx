@@ -1,7 +1,7 @@
 import type { Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
 import { defaultText } from "@/catalog/shapes";
-import { WIDE_CONTROL } from "@/ui/control";
+import { Select, type SelectOption } from "@/ui/Select";
 import type { Suggestion } from "./useSuggestions";
 
 interface SelectWidgetProps {
@@ -27,29 +27,27 @@ export function SelectWidget({
   onChange,
 }: SelectWidgetProps) {
   const shown = typeof value === "string" ? value : "";
-  const isForeign = shown !== "" && !options.some((option) => option.value === shown);
   const unset = defaultText(field);
+  const listed: SelectOption<string>[] = options.map((option) => ({
+    value: option.value,
+    label: option.value,
+    help: option.title !== option.value ? option.title : undefined,
+  }));
+  if (shown !== "" && !options.some((option) => option.value === shown)) {
+    listed.unshift({ value: shown, label: shown });
+  }
+  if (!isRequired || shown === "") {
+    const label = unset === "" || isRequired ? "choose…" : unset;
+    listed.unshift({ value: "", label, isUnset: true });
+  }
   return (
-    <select
+    <Select
       id={id}
-      aria-label={label}
-      className={`${WIDE_CONTROL} ${shown === "" ? "text-faint" : ""} pr-1`}
+      label={label}
       value={shown}
-      title={options.find((option) => option.value === shown)?.title ?? shown}
-      disabled={isDisabled}
-      onChange={(event) => onChange(event.target.value === "" ? undefined : event.target.value)}
-    >
-      {isRequired && shown !== "" ? null : (
-        <option value="">{unset === "" || isRequired ? "choose…" : unset}</option>
-      )}
-      {isForeign ? <option value={shown}>{shown}</option> : null}
-      {options.map((option) => (
-        <option key={option.value} value={option.value}>
-          {option.title && option.title !== option.value
-            ? `${option.value} · ${option.title}`
-            : option.value}
-        </option>
-      ))}
-    </select>
+      options={listed}
+      isDisabled={isDisabled}
+      onChange={(chosen) => onChange(chosen === "" ? undefined : chosen)}
+    />
   );
 }

@@ -1,15 +1,14 @@
-import type { Field } from "@/catalog/schema";
-import { changeVariant, chosenVariant, defaultText, isLong, isSimple } from "@/catalog/shapes";
+import type { Field, Variant } from "@/catalog/schema";
+import { chosenVariant, isLong, isSimple } from "@/catalog/shapes";
+import { formatName } from "@/lib/format";
 import { isObject } from "@/lib/paths";
-import { WIDE_CONTROL } from "@/ui/control";
 import { AnyField, type AnyFieldProps } from "./AnyField";
 import { Control } from "./Control";
 import { FieldRow } from "./FieldRow";
-import { useForm } from "./FormContext";
 import { Group } from "./Group";
-import { fieldId } from "./ids";
 import { ObjectFields } from "./ObjectFields";
 import { TypeNote } from "./TypeNote";
+import { VariantSelect } from "./VariantSelect";
 
 interface UnionFieldProps extends AnyFieldProps {
   field: Extract<Field, { shape: "tagged" | "variants" }>;
@@ -17,44 +16,20 @@ interface UnionFieldProps extends AnyFieldProps {
 
 /** One of several shapes: a choice of the shape, and the fields of the chosen one. */
 export function UnionField({ field, path, value, isRequired }: UnionFieldProps) {
-  const form = useForm();
   const chosen = chosenVariant(field, value);
-  const tag = field.shape === "tagged" ? field.tag : null;
-  const fallback = chosenVariant(field, field.fallback);
-
   const select = (
-    <select
-      id={fieldId(form.base, path)}
-      aria-label={`${field.title}, type`}
-      className={`${WIDE_CONTROL} ${chosen ? "" : "text-faint"} pr-1`}
-      value={chosen?.key ?? ""}
-      disabled={form.isLocked(field)}
-      onChange={(event) => {
-        const variant = field.variants.find((one) => one.key === event.target.value);
-        form.write(path, variant ? changeVariant(value, variant, tag) : undefined);
-      }}
-    >
-      {chosen && isRequired ? null : (
-        <option value="">
-          {fallback
-            ? `${defaultText({ ...field, fallback: field.fallback }) || fallback.title} (default)`
-            : isRequired
-              ? "choose…"
-              : "not set"}
-        </option>
-      )}
-      {field.variants.map((variant) => (
-        <option key={variant.key} value={variant.key}>
-          {variant.title}
-        </option>
-      ))}
-    </select>
+    <VariantSelect
+      field={field}
+      path={path}
+      value={value}
+      label={`${field.title}, type`}
+      isRequired={isRequired}
+    />
   );
-
   const isFlat = field.variants.every(
     (variant) => isSimple(variant.field) && !isLong(variant.field),
   );
-  if (isFlat && tag === null) {
+  if (isFlat && field.shape === "variants") {
     return (
       <FieldRow field={field} path={path} value={value} isRequired={isRequired}>
         <div className="flex gap-1">
@@ -81,22 +56,60 @@ export function UnionField({ field, path, value, isRequired }: UnionFieldProps) 
       startsOpen={value !== undefined && path.length <= 2}
       aside={<span className="w-[calc(50%-4px)] shrink-0">{select}</span>}
     >
-      {chosen ? <TypeNote text={chosen.field.help} /> : null}
-      {chosen?.field.shape === "object" ? (
-        <ObjectFields
-          field={chosen.field}
-          path={path}
-          value={isObject(value) ? value : {}}
-          without={tag ? [tag] : []}
-        />
-      ) : chosen ? (
-        <AnyField
-          field={{ ...chosen.field, title: chosen.title }}
+      {chosen ? (
+        <Inside
+          chosen={chosen}
           path={path}
           value={value}
-          isRequired={false}
+          tags={field.shape === "tagged" ? [field.tag] : []}
         />
       ) : null}
     </Group>
+  );
+}
+
+interface InsideProps extends Pick<AnyFieldProps, "path" | "value"> {
+  chosen: Variant;
+  /** What has told the shape already. */
+  tags: readonly string[];
+}
+
+/** The fields of the chosen shape; a union within it asks for its own tag first, on the same level. */
+function Inside({ chosen, path, value, tags }: InsideProps) {
+  const { field } = chosen;
+  if (field.shape === "object") {
+    return (
+      <>
+        <TypeNote text={field.help} />
+        <ObjectFields
+          field={field}
+          path={path}
+          value={isObject(value) ? value : {}}
+          without={tags}
+        />
+      </>
+    );
+  }
+  if (field.shape !== "tagged" || tags.length === 0) {
+    return (
+      <AnyField field={{ ...field, title: chosen.title }} path={path} value={value} isRequired />
+    );
+  }
+  const inner = chosenVariant(field, value);
+  const title = formatName(field.tag);
+  return (
+    <>
+      <FieldRow
+        field={{ ...field, title, help: "" }}
+        path={[...path, field.tag]}
+        value={inner?.key}
+        isRequired
+      >
+        <VariantSelect field={field} path={path} value={value} label={title} isRequired />
+      </FieldRow>
+      {inner ? (
+        <Inside chosen={inner} path={path} value={value} tags={[...tags, field.tag]} />
+      ) : null}
+    </>
   );
 }

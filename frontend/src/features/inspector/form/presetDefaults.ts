@@ -1,51 +1,50 @@
 /**
  * A name can be a preset of the fields beside it: then their defaults are the preset's. The catalog lists
- * such presets under `algorithms`, by teaching port. Pure.
+ * such presets, by teaching port, and marks the fields that choose from them. Pure.
  */
-import type { Catalog, JsonObject } from "@/api/types";
-import type { Property } from "@/catalog/schema";
+import type { AlgorithmInfo, Catalog, JsonObject } from "@/api/types";
+import type { Field, Property } from "@/catalog/schema";
 import type { Path } from "@/lib/paths";
 
-const PRESET_SECTION = "algorithm";
+const NONE: ReadonlyMap<string, AlgorithmInfo> = new Map();
+const PRESETS = "algorithms";
 
-export function presetDefaults(catalog: Catalog, path: Path, value: JsonObject): JsonObject | null {
-  const at = path.indexOf(PRESET_SECTION);
-  if (at < 0 || typeof value.name !== "string") return null;
-  const port = path[at + 1];
-  const lists =
-    typeof port === "string" && catalog.algorithms[port]
-      ? [catalog.algorithms[port]]
-      : Object.values(catalog.algorithms);
-  for (const list of lists) {
-    const found = list.find((one) => one.name === value.name);
-    if (found) return found.defaults ?? null;
-  }
-  return null;
+const isPresetName = ({ field }: Property) => field.choosesFrom === PRESETS;
+
+/** The preset that an object names. Where ports share a name, the port on the way to it decides. */
+export function presetOf(
+  catalog: Catalog,
+  field: Extract<Field, { shape: "object" }>,
+  path: Path,
+  value: JsonObject,
+): AlgorithmInfo | null {
+  const property = field.properties().find(isPresetName);
+  if (!property) return null;
+  const port = path.findLast((key) => typeof key === "string" && key in catalog.algorithms);
+  const lists = Object.entries(catalog.algorithms).toSorted(
+    ([a], [b]) => Number(b === port) - Number(a === port),
+  );
+  const name = value[property.name];
+  return lists.flatMap(([, list]) => list).find((one) => one.name === name) ?? null;
 }
 
 export function withPreset(
   properties: readonly Property[],
-  preset: JsonObject | null,
+  preset: AlgorithmInfo | null,
 ): readonly Property[] {
   if (!preset) return properties;
   return properties.map((property) => {
-    const fallback = preset[property.name];
+    const fallback = preset.defaults[property.name];
     return fallback === undefined
       ? property
       : { ...property, field: { ...property.field, fallback } };
   });
 }
 
-/** Help of the chosen preset: what it does, and its formula. */
-export function presetHelp(
-  catalog: Catalog,
-  path: Path,
-  value: JsonObject,
-): { help: string; formula: string } | null {
-  if (!path.includes(PRESET_SECTION) || typeof value.name !== "string") return null;
-  for (const list of Object.values(catalog.algorithms)) {
-    const found = list.find((one) => one.name === value.name);
-    if (found) return { help: found.help ?? "", formula: found.formula ?? "" };
-  }
-  return null;
+/** What the shapes of a union are called, where presets tell them apart. */
+export function namesOf(catalog: Catalog, field: Field): ReadonlyMap<string, AlgorithmInfo> {
+  const first = field.shape === "tagged" ? field.variants[0]?.field : undefined;
+  if (first?.shape !== "object" || !first.properties().some(isPresetName)) return NONE;
+  const all = Object.values(catalog.algorithms).flat();
+  return new Map(all.toReversed().map((one) => [one.name, one]));
 }

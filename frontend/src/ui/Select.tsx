@@ -1,0 +1,94 @@
+import { Check, ChevronDown } from "lucide-react";
+import { Select as RadixSelect } from "radix-ui";
+import type { Ref } from "react";
+import { classes } from "./classes";
+
+export interface SelectOption<V extends string> {
+  value: V;
+  label: string;
+  /** A line below the label. */
+  help?: string | undefined;
+  /** Nothing is chosen by it: it stands for what holds where nothing is set. */
+  isUnset?: boolean;
+}
+
+interface SelectProps<V extends string> {
+  ref?: Ref<HTMLButtonElement>;
+  id?: string;
+  label: string;
+  value: V;
+  options: readonly SelectOption<V>[];
+  isDisabled?: boolean;
+  className?: string;
+  /** Before the list is shown. */
+  onOpen?: () => void;
+  onChange: (value: V) => void;
+}
+
+/** No value of an option may be empty for Radix, and ours may. */
+const inside = (value: string) => `=${value}`;
+
+/** One of several. The list is as wide as its texts; the chosen one wraps rather than being cut. */
+export function Select<V extends string>(props: SelectProps<V>) {
+  const { ref, id, label, value, options, isDisabled = false, className, onOpen, onChange } = props;
+  const chosen = options.find((option) => option.value === value);
+  return (
+    <RadixSelect.Root
+      value={inside(value)}
+      disabled={isDisabled}
+      onOpenChange={(isOpen) => {
+        if (isOpen) onOpen?.();
+      }}
+      onValueChange={(next) => onChange(next.slice(1) as V)}
+    >
+      <RadixSelect.Trigger
+        ref={ref}
+        id={id}
+        aria-label={label}
+        className={classes(
+          "flex min-h-7 w-full min-w-0 items-center gap-1 rounded-1 border border-line bg-surface py-0.5 pr-1 pl-2 text-left text-sm leading-5 hover:border-line-strong focus-visible:border-focus focus-visible:outline-2 focus-visible:outline-focus/40 disabled:opacity-60",
+          (!chosen || chosen.isUnset) && "text-faint",
+          className,
+        )}
+      >
+        <span className="min-w-0 flex-1 break-words">{chosen?.label ?? ""}</span>
+        <ChevronDown size={14} className="shrink-0 text-faint" aria-hidden="true" />
+      </RadixSelect.Trigger>
+      <RadixSelect.Portal>
+        <RadixSelect.Content
+          position="popper"
+          sideOffset={4}
+          collisionPadding={8}
+          className="z-50 max-h-[min(420px,var(--radix-select-content-available-height))] min-w-[var(--radix-select-trigger-width)] max-w-[min(420px,calc(100vw-16px))] overflow-hidden rounded-2 border border-line bg-raised shadow-3 motion-safe:animate-[pop-in_100ms_ease-out]"
+        >
+          <RadixSelect.Viewport className="p-1">
+            {options.map((option) => (
+              <RadixSelect.Item
+                key={option.value}
+                value={inside(option.value)}
+                textValue={option.label}
+                className="flex cursor-default select-none items-start gap-2 rounded-1 px-2 py-1 text-sm outline-none data-[highlighted]:bg-hover"
+              >
+                <span className="flex h-5 w-4 shrink-0 items-center justify-center text-accent-text">
+                  <RadixSelect.ItemIndicator>
+                    <Check size={14} />
+                  </RadixSelect.ItemIndicator>
+                </span>
+                <span className="min-w-0">
+                  <RadixSelect.ItemText>
+                    <span className={option.isUnset ? "text-muted" : undefined}>
+                      {option.label}
+                    </span>
+                  </RadixSelect.ItemText>
+                  {option.help ? (
+                    <span className="block text-muted text-xs">{option.help}</span>
+                  ) : null}
+                </span>
+              </RadixSelect.Item>
+            ))}
+          </RadixSelect.Viewport>
+        </RadixSelect.Content>
+      </RadixSelect.Portal>
+    </RadixSelect.Root>
+  );
+}
