@@ -3,6 +3,7 @@
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -15,11 +16,12 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from pydantic import SecretStr
 from sqlalchemy import text
+from sqlalchemy.dialects import sqlite
 from starlette.testclient import TestClient
 
 from coloop_server.app import create_app
 from coloop_server.database.connect import migrate, open_engine, open_sessions
-from coloop_server.database.tables import Base
+from coloop_server.database.tables import Base, UtcDateTime
 from coloop_server.errors import Unavailable
 from coloop_server.runs import repository
 from coloop_server.settings import Settings
@@ -59,6 +61,26 @@ def test_times_come_back_as_utc(tmp_path: Path) -> None:
         assert repository.get_run(session, "r").created_at == noon
         assert repository.get_run(session, "r").created_at.tzinfo == UTC
     engine.dispose()
+
+
+EAST = timezone(timedelta(hours=5, minutes=30))
+MOMENT = datetime(2026, 1, 2, 6, 30, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("zone", [UTC, EAST, None])
+def test_a_time_of_any_session_is_the_same_moment(zone: timezone | None) -> None:
+    """What drivers give: SQLite no zone at all, PostgreSQL the one of its session."""
+    given = MOMENT.astimezone(zone) if zone else MOMENT.replace(tzinfo=None)
+
+    read = UtcDateTime().process_result_value(given, sqlite.dialect())
+
+    assert read == MOMENT
+    assert read.tzinfo is UTC
+
+
+def test_a_time_without_a_zone_is_not_written() -> None:
+    with pytest.raises(ValueError, match="time zone"):
+        UtcDateTime().process_bind_param(MOMENT.replace(tzinfo=None), sqlite.dialect())
 
 
 def test_a_queued_run_is_claimed_or_taken_back_never_both(tmp_path: Path) -> None:
@@ -111,9 +133,9 @@ def postgres_programs() -> Path | None:
     return Path(path).parent if path else None
 
 
-@pytest.fixture
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A PostgreSQL server of this test's own, as an address."""
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    """A PostgreSQL server of these tests' own, as an address."""
     programs, user = postgres_programs(), postgres_user()
     if programs is None or user is None or find_spec("psycopg") is None:
         pytest.skip("PostgreSQL or psycopg is not installed")
@@ -142,7 +164,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     try:
         yield f"postgresql://coloop@127.0.0.1:{port}/postgres"
     finally:
-        server.terminate()
+        server.send_signal(signal.SIGINT)  # does not wait for connections that a test left open
         server.wait(30)
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -156,6 +178,24 @@ def is_up(address: str) -> bool:
     finally:
         engine.dispose()
     return True
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata", "America/St_Johns"])
+def test_times_on_postgresql_are_the_same_in_every_zone(
+    postgres: str, eventually: object, monkeypatch: pytest.MonkeyPatch, zone: str
+) -> None:
+    assert callable(eventually)
+    monkeypatch.setenv("TZ", zone)
+    monkeypatch.setenv("PGTZ", zone)
+    eventually(lambda: is_up(postgres), 60)
+    engine = open_engine(postgres)
+    sessions = open_sessions(engine)
+    with sessions.begin() as session:
+        session.add(repository.new_row(id=zone, name="r", folder="/r", yaml="", created_at=MOMENT))
+    with sessions() as session:
+        assert session.execute(text("SHOW timezone")).scalar_one() == zone
+        assert repository.get_run(session, zone).created_at == MOMENT
+    engine.dispose()
 
 
 def test_the_service_works_on_postgresql(
