@@ -1,10 +1,22 @@
 /// <reference types="vitest/config" />
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import tailwindcss from "@tailwindcss/vite";
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vite";
 
 const server = process.env.COLOOP_SERVER ?? "http://127.0.0.1:8321";
+
+/** The token of the server that is asked, as it was set or as its data folder keeps it. */
+function token(): string {
+  const folder = process.env.COLOOP_DATA_DIR ?? fileURLToPath(new URL("../.coloop", import.meta.url));
+  try {
+    return process.env.COLOOP_TOKEN ?? readFileSync(resolve(folder, "token"), "utf8").trim();
+  } catch {
+    return "";
+  }
+}
 
 export default defineConfig({
   plugins: [react(), tailwindcss()],
@@ -16,7 +28,20 @@ export default defineConfig({
     target: "es2022",
     chunkSizeWarningLimit: 600,
   },
-  server: { proxy: { "/api": { target: server, ws: true, changeOrigin: true } } },
+  server: {
+    proxy: {
+      "/api": {
+        target: server,
+        ws: true,
+        changeOrigin: true,
+        configure: (proxy) => {
+          for (const request of ["proxyReq", "proxyReqWs"] as const) {
+            proxy.on(request, (asked) => asked.setHeader("Authorization", `Bearer ${token()}`));
+          }
+        },
+      },
+    },
+  },
   test: {
     environment: "node",
     include: ["src/**/*.test.{ts,tsx}", "tests/**/*.test.{ts,tsx}"],

@@ -13,11 +13,12 @@ from starlette.middleware.gzip import GZipMiddleware
 
 from coloop_server.bodies import PlainBodies
 from coloop_server.checks.routes import router as checks
-from coloop_server.database.connect import migrate, open_engine, open_sessions
+from coloop_server.database.connect import Sessions, migrate, open_engine, open_sessions
 from coloop_server.errors import ERRORS, add_error_handlers
 from coloop_server.health.routes import own_version
 from coloop_server.health.routes import router as health
 from coloop_server.launchers import build_launchers, default_launcher
+from coloop_server.lock import DatabaseLease, DataLock
 from coloop_server.loops.routes import router as loops
 from coloop_server.openapi import build_openapi
 from coloop_server.pages import Pages
@@ -27,6 +28,8 @@ from coloop_server.runs.routes import router as runs
 from coloop_server.runs.supervisor import Supervisor
 from coloop_server.security import Guard, SecurityHeaders
 from coloop_server.session.routes import router as session
+from coloop_server.session.secret import own_secret
+from coloop_server.session.tickets import TicketOffice
 from coloop_server.settings import Settings
 
 ROUTERS = (health, session, presets, checks, rewards, loops, runs)
@@ -34,28 +37,42 @@ ROUTERS = (health, session, presets, checks, rewards, loops, runs)
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Open the database and find the runs that go on; give everything back at the end."""
+    """Take the data folder and the database, find the runs that go on; give everything back."""
     settings: Settings = app.state.settings
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
-    settings.runs_dir.mkdir(parents=True, exist_ok=True)
-    engine = open_engine(settings.database)
+    with app.state.lock:
+        settings.runs_dir.mkdir(parents=True, exist_ok=True)
+        app.state.tickets = TicketOffice(own_secret(settings))
+        engine = open_engine(settings.database)
+        try:
+            await run_in_threadpool(migrate, engine)
+            async with owning(settings, open_sessions(engine), app):
+                yield
+        finally:
+            engine.dispose()
+
+
+@asynccontextmanager
+async def owning(settings: Settings, sessions: Sessions, app: FastAPI) -> AsyncIterator[None]:
+    """The supervisor at work, as long as the database is this server's."""
+    lease = DatabaseLease(sessions, settings.data_dir)
+    await run_in_threadpool(lease.claim)
     try:
-        await run_in_threadpool(migrate, engine)
-        app.state.sessions = open_sessions(engine)
-        app.state.supervisor = Supervisor(
-            settings, app.state.sessions, build_launchers(settings), default_launcher(settings)
+        supervisor = Supervisor(
+            settings, sessions, build_launchers(settings), default_launcher(settings)
         )
-        await run_in_threadpool(app.state.supervisor.start)
+        app.state.sessions, app.state.supervisor = sessions, supervisor
+        await run_in_threadpool(supervisor.start)
+        lease.keep(supervisor.step_down)
         try:
             yield
         finally:
-            await run_in_threadpool(app.state.supervisor.close)
+            await run_in_threadpool(supervisor.close)
     finally:
-        engine.dispose()
+        await run_in_threadpool(lease.close)
 
 
-def create_app(settings: Settings | None = None) -> FastAPI:
-    """The service as an ASGI application."""
+def create_app(settings: Settings | None = None, lock: DataLock | None = None) -> FastAPI:
+    """The service as an ASGI application. `lock` is one that is held already."""
     settings = settings or Settings()
     app = FastAPI(
         title="coloop",
@@ -71,6 +88,7 @@ def create_app(settings: Settings | None = None) -> FastAPI:
             Middleware(PlainBodies, max_bytes=settings.max_body_bytes),
         ],
     )
+    app.state.lock = lock or DataLock(settings.data_dir)
     app.state.settings = settings
     api = APIRouter(prefix="/api", responses=ERRORS)
     for router in ROUTERS:

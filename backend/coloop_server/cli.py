@@ -15,13 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+from fastapi import FastAPI
 from pydantic import ValidationError
 
 from coloop_server.app import create_app
-from coloop_server.database.connect import migrate, open_engine
+from coloop_server.database.connect import migrate, open_engine, open_sessions
 from coloop_server.errors import ServerError
-from coloop_server.lock import DataLock
+from coloop_server.lock import DatabaseLease, DataLock
 from coloop_server.security import is_loopback
+from coloop_server.session.secret import own_secret
+from coloop_server.session.tickets import TicketOffice
 from coloop_server.settings import Settings
 
 PING_SECONDS = 15.0
@@ -39,9 +42,9 @@ def serve(
     check_address(settings)
     listener = listen(settings.host, settings.port)
     try:
-        with DataLock(settings.data_dir):
+        with DataLock(settings.data_dir) as lock:
             check_database(settings)
-            run_server(settings, listener, open_browser=open_browser)
+            run_server(settings, listener, lock, open_browser=open_browser)
     except ServerError as error:
         raise SystemExit(f"error: {error}") from error
     finally:
@@ -68,10 +71,14 @@ def check_address(settings: Settings) -> None:
 
 
 def check_database(settings: Settings) -> None:
-    """Open and migrate the database, so that one that cannot be used ends the start in one line."""
+    """Open, migrate and claim the database, so that one that cannot be used ends the start in one
+    line."""
     engine = open_engine(settings.database)
     try:
         migrate(engine)
+        lease = DatabaseLease(open_sessions(engine), settings.data_dir)
+        lease.claim()
+        lease.close()
     finally:
         engine.dispose()
 
@@ -110,10 +117,13 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def run_server(settings: Settings, listener: socket.socket, *, open_browser: bool) -> None:
+def run_server(
+    settings: Settings, listener: socket.socket, lock: DataLock, *, open_browser: bool
+) -> None:
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    app = create_app(settings, lock)
     config = uvicorn.Config(
-        create_app(settings),
+        app,
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -126,7 +136,7 @@ def run_server(settings: Settings, listener: socket.socket, *, open_browser: boo
     )
     server = uvicorn.Server(config)
     url = address_of(settings.host, listener.getsockname()[1])
-    greeter = threading.Thread(target=greet, args=(server, url, open_browser), daemon=True)
+    greeter = threading.Thread(target=greet, args=(server, app, url, open_browser), daemon=True)
     greeter.start()
     # uvicorn passes a signal on to whom it found here after it has ended in good order.
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -136,17 +146,21 @@ def run_server(settings: Settings, listener: socket.socket, *, open_browser: boo
         raise SystemExit("error: the server could not start; the lines above say why")
 
 
-def greet(server: uvicorn.Server, url: str, open_browser: bool) -> None:
-    """Say where the page is, once it answers."""
+def greet(server: uvicorn.Server, app: FastAPI, url: str, open_browser: bool) -> None:
+    """Say where the page is, once it answers. A token that was set is known and is not printed."""
     deadline = time.monotonic() + OPEN_SECONDS
     while not server.started and not server.should_exit and time.monotonic() < deadline:
         time.sleep(0.05)
     if not server.started:
         return
-    sys.stdout.write(f"coloop is at {url}\nCtrl-C ends it\n")
+    settings: Settings = app.state.settings
+    tickets: TicketOffice = app.state.tickets
+    shown = url if settings.secret else f"{url}/?token={own_secret(settings)}"
+    sys.stdout.write(f"coloop is at {shown}\nCtrl-C ends it\n")
     sys.stdout.flush()
     if open_browser:
-        webbrowser.open(url)
+        # Other users see a browser's command line: what stands there is good for one look.
+        webbrowser.open(f"{url}/?token={tickets.new_pass()}")
 
 
 def address_of(host: str, port: int) -> str:

@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 from starlette.requests import HTTPConnection
 
 from coloop_server.runs.supervisor import Supervisor
+from coloop_server.session.tickets import TicketOffice
 from coloop_server.settings import Settings
 
 
@@ -21,6 +22,11 @@ def supervisor_of(connection: HTTPConnection) -> Supervisor:
     return supervisor
 
 
+def tickets_of(connection: HTTPConnection) -> TicketOffice:
+    tickets: TicketOffice = connection.app.state.tickets
+    return tickets
+
+
 def session_of(connection: HTTPConnection) -> Iterator[Session]:
     """One transaction a request: committed when the route has returned, before the answer goes."""
     with connection.app.state.sessions.begin() as session:
@@ -28,5 +34,6 @@ def session_of(connection: HTTPConnection) -> Iterator[Session]:
 
 
 SettingsOf = Annotated[Settings, Depends(settings_of)]
+TicketsOf = Annotated[TicketOffice, Depends(tickets_of)]
 SupervisorOf = Annotated[Supervisor, Depends(supervisor_of)]
 SessionOf = Annotated[Session, Depends(session_of, scope="function")]

@@ -3,8 +3,8 @@
     request -> Host known? -> Origin ours? -> token right? -> routes
 
 The Host check stops DNS rebinding, the Origin check stops foreign pages from acting in the user's
-name, the token stands for the user where the server is reachable by others. There is no CORS:
-a foreign page reads nothing. The page's own files need no token; they hold no secret.
+name, the token stands for the user: other users of this machine reach the port too. There is no
+CORS: a foreign page reads nothing. The page's own files need no token; they hold no secret.
 """
 
 import ipaddress
@@ -15,18 +15,19 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from coloop_server.dependencies import tickets_of
 from coloop_server.errors import (
     NotAllowed,
     ServerError,
     SignInNeeded,
     error_response,
 )
-from coloop_server.session.tickets import COOKIE, TicketOffice, set_ticket
+from coloop_server.session.tickets import cookie_name, set_ticket
 from coloop_server.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -98,8 +99,6 @@ class Guard:
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app = app
-        self.secret = settings.secret
-        self.tickets = TicketOffice(settings.secret)
         self.is_local = is_loopback(settings.host)
         names = {settings.host, *settings.allowed_hosts}
         if not self.is_local:
@@ -167,9 +166,7 @@ class Guard:
 
     def check_token(self, connection: HTTPConnection) -> None:
         path = connection.scope["path"]
-        if self.secret is None or path in OPEN_PATHS or not is_api(path):
-            return
-        if self.is_signed_in(connection.headers):
+        if path in OPEN_PATHS or not is_api(path) or is_signed_in(connection):
             return
         raise SignInNeeded(
             "session.token_needed",
@@ -177,17 +174,11 @@ class Guard:
             "or open the page with ?token=TOKEN once",
         )
 
-    def is_signed_in(self, headers: Headers) -> bool:
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and self.tickets.is_token(given.strip()):
-            return True
-        return self.tickets.is_valid(read_cookies(headers).get(COOKIE, ""))
-
     def sign_in_by_address(self, connection: HTTPConnection) -> Response | None:
         """`/?token=SECRET` gives the browser a cookie and takes the secret out of the address."""
-        if self.secret is None or connection.scope["type"] != "http":
+        if connection.scope["type"] != "http" or connection.scope["method"] != "GET":
             return None
-        if is_api(connection.scope["path"]) or connection.scope["method"] != "GET":
+        if is_api(connection.scope["path"]):
             return None
         query = parse_qsl(connection.url.query, keep_blank_values=True)
         given = [value for name, value in query if name == "token"]
@@ -196,9 +187,20 @@ class Guard:
         rest = urlencode([(name, value) for name, value in query if name != "token"])
         path = "/" + connection.scope["path"].lstrip("/\\")
         moved = RedirectResponse(f"{path}?{rest}" if rest else path, status_code=303)
-        if self.tickets.is_token(given[-1]):
-            set_ticket(moved, self.tickets, is_secure=connection.url.scheme == "https")
+        tickets = tickets_of(connection)
+        if tickets.take(given[-1]):
+            host = connection.headers.get("host", "")
+            set_ticket(moved, tickets, host=host, is_secure=connection.url.scheme == "https")
         return moved
+
+
+def is_signed_in(connection: HTTPConnection) -> bool:
+    tickets = tickets_of(connection)
+    scheme, _, given = connection.headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and tickets.is_token(given.strip()):
+        return True
+    cookies = read_cookies(connection.headers)
+    return tickets.is_valid(cookies.get(cookie_name(connection.headers.get("host", "")), ""))
 
 
 class SecurityHeaders:

@@ -38,7 +38,8 @@ class Settings(BaseSettings):
     """Port to bind; 0 takes a free one."""
 
     token: SecretStr | None = None
-    """Secret that every request to the API has to bring; without one only loopback is served."""
+    """Secret that every request to the API has to bring. Default: one of the server's own, in the
+    file `token` of the data folder; then only loopback is served."""
 
     data_dir: Path = DEFAULT_DATA_DIR
     """Folder of the database, of submitted specs and of the launchers' own files."""
@@ -140,6 +141,6 @@ class Settings(BaseSettings):
 
     @property
     def secret(self) -> str | None:
-        """The token as text, None when there is none."""
+        """The token that was set, as text; None when none was."""
         text = self.token.get_secret_value().strip() if self.token else ""
         return text or None

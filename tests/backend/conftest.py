@@ -16,13 +16,12 @@ from typing import Any
 import httpx
 import pytest
 from starlette.testclient import TestClient
+from tests.backend.signed_in import signed_in
 
-from coloop_server.app import create_app
 from coloop_server.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
 DRIVER = (sys.executable, str(Path(__file__).parent / "fake_driver.py"))
-ADDRESS = "http://127.0.0.1:8321"
 
 LOOP = """\
 # A loop that a person wrote.
@@ -82,7 +81,7 @@ def settings(tmp_path: Path) -> Settings:
 @pytest.fixture
 def client(settings: Settings) -> Iterator[TestClient]:
     """The application in this process, addressed as a browser does."""
-    with TestClient(create_app(settings), base_url=ADDRESS) as client:
+    with signed_in(settings) as client:
         yield client
 
 
@@ -125,10 +124,17 @@ class Server:
     process: subprocess.Popen[str]
     url: str
     lines: "queue.Queue[str]"
+    token: str = ""
+    """As the address that it printed says."""
 
     @property
     def http(self) -> httpx.Client:
-        return httpx.Client(base_url=self.url, timeout=30, trust_env=False)
+        return httpx.Client(base_url=self.url, timeout=30, trust_env=False, headers=self.headers)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What a program sends that knows the token."""
+        return {"Authorization": f"Bearer {self.token}"}
 
     def kill(self) -> None:
         self.process.kill()
@@ -172,7 +178,8 @@ def start_server(server_environment: dict[str, str]) -> Iterator[Callable[..., S
         threading.Thread(target=pump, args=(process, lines), daemon=True).start()
         server = Server(process, "", lines)
         servers.append(server)
-        server.url = wait_for_url(server)
+        server.url, token = wait_for_url(server)
+        server.token = token or environment.get("COLOOP_TOKEN", "")
         return server
 
     yield start
@@ -189,10 +196,11 @@ def pump(process: "subprocess.Popen[str]", lines: "queue.Queue[str]") -> None:
     lines.put("")
 
 
-def wait_for_url(server: Server) -> str:
+def wait_for_url(server: Server) -> tuple[str, str]:
+    """The address that a server prints, and the token in it."""
     seen = ""
     while line := server.lines.get(timeout=60):
         seen += line
-        if found := re.search(r"coloop is at (http://\S+)", line):
-            return found[1]
+        if found := re.search(r"coloop is at (http://[^/\s]+)(?:/\?token=(\S+))?", line):
+            return found[1], found[2] or ""
     pytest.fail(f"the server did not start:\n{seen}")

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
+from tests.backend.signed_in import signed_in
 
 from coloop.events import ControlRequest
-from coloop_server.app import create_app
 from coloop_server.launchers import has_ray
 from coloop_server.launchers.local_ray import Head, LocalRay
 from coloop_server.launchers.processes import identity
@@ -360,7 +360,7 @@ def test_a_cluster_that_is_away_does_not_keep_the_server_from_starting(
         session.add(row)
     engine.dispose()
 
-    with TestClient(create_app(remote), base_url="http://127.0.0.1:8321") as client:
+    with signed_in(remote) as client:
         assert client.get("/api/health").status_code == 200
         run = eventually(lambda: shown_alert(client), 60)
 

@@ -17,9 +17,8 @@ from alembic.migration import MigrationContext
 from pydantic import SecretStr
 from sqlalchemy import text
 from sqlalchemy.dialects import sqlite
-from starlette.testclient import TestClient
+from tests.backend.signed_in import signed_in
 
-from coloop_server.app import create_app
 from coloop_server.database.connect import migrate, open_engine, open_sessions
 from coloop_server.database.tables import Base, UtcDateTime
 from coloop_server.errors import Unavailable
@@ -204,7 +203,7 @@ def test_the_service_works_on_postgresql(
     assert callable(eventually)
     eventually(lambda: is_up(postgres), 60)
     settings = settings.model_copy(update={"database_url": SecretStr(postgres)})
-    with TestClient(create_app(settings), base_url="http://127.0.0.1:8321") as client:
+    with signed_in(settings) as client:
         made = client.post("/api/loops", json={"yaml": loop}).json()
         headers = {"If-Match": made["revision"]}
         path = f"/api/loops/{made['id']}"

@@ -1,6 +1,13 @@
 """Saved loops: revisions, conflicts between tabs, downloads, imports."""
 
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
 from starlette.testclient import TestClient
+
+from coloop_server.loops import service
 
 
 def test_a_loop_is_created_read_listed_and_deleted(client: TestClient, loop: str) -> None:
@@ -107,3 +114,151 @@ def test_an_import_makes_a_new_loop_each_time(client: TestClient, loop: str) -> 
 
     assert one.status_code == two.status_code == 201
     assert one.json()["id"] != two.json()["id"]
+
+
+def save(client: TestClient, loop_id: str, yaml: str, **more: str) -> dict[str, Any]:
+    path = f"/api/loops/{loop_id}"
+    headers = {"If-Match": client.get(path).json()["revision"]}
+    saved: dict[str, Any] = client.put(path, json={"yaml": yaml, **more}, headers=headers).json()
+    return saved
+
+
+def texts(client: TestClient, loop_id: str) -> list[str]:
+    """What is kept of a loop, the oldest first."""
+    path = f"/api/loops/{loop_id}/versions"
+    numbers = [one["version"] for one in client.get(f"{path}?limit=1000").json()]
+    return [client.get(f"{path}/{number}").json()["yaml"] for number in reversed(numbers)]
+
+
+def test_two_hundred_edits_of_a_sitting_are_one_version(client: TestClient, loop: str) -> None:
+    made = client.post("/api/loops", json={"yaml": loop}).json()
+
+    for number in range(200):
+        last = save(client, made["id"], f"{loop}# {number}\n", sitting="tab")
+
+    assert last["version"] == 2
+    assert texts(client, made["id"]) == [loop, f"{loop}# 199\n"]
+    versions = client.get(f"/api/loops/{made['id']}/versions").json()
+    assert [(one["reason"], one["is_kept"]) for one in versions] == [
+        ("edited", False),
+        ("created", True),
+    ]
+    assert versions[0]["revision"] == last["revision"]
+    assert versions[0]["started_at"] < versions[0]["saved_at"]
+
+
+def test_another_tab_and_another_day_are_versions_of_their_own(
+    client: TestClient, loop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = client.post("/api/loops", json={"yaml": loop}).json()
+    save(client, made["id"], loop + "# one\n", sitting="tab")
+    save(client, made["id"], loop + "# two\n", sitting="other tab")
+    save(client, made["id"], loop + "# three\n", sitting="tab")
+    monkeypatch.setattr(service, "SITTING", timedelta(0))
+    save(client, made["id"], loop + "# four\n", sitting="tab")
+
+    assert [text[len(loop) :] for text in texts(client, made["id"])] == [
+        "",
+        "# one\n",
+        "# two\n",
+        "# three\n",
+        "# four\n",
+    ]
+
+
+def test_what_a_label_or_a_run_holds_on_to_is_not_written_over(
+    client: TestClient, loop: str, run_until: Callable[..., Any]
+) -> None:
+    made = client.post("/api/loops", json={"yaml": loop}).json()
+    path = f"/api/loops/{made['id']}/versions"
+    save(client, made["id"], loop + "# named\n", sitting="tab")
+    named = client.patch(f"{path}/2", json={"label": " good\nstart "}).json()
+    ran = save(client, made["id"], loop + "# ran\n", sitting="tab")
+    body = {"yaml": ran["yaml"], "loop_id": made["id"]}
+    run = client.post("/api/runs", json=body).json()
+    save(client, made["id"], loop + "# later\n", sitting="tab")
+
+    assert (named["label"], named["is_kept"]) == ("good start", True)
+    assert run["loop_version"] == 3
+    versions = client.get(path).json()
+    assert [(one["version"], one["runs"], one["is_kept"]) for one in versions] == [
+        (4, 0, False),
+        (3, 1, True),
+        (2, 0, True),
+        (1, 0, True),
+    ]
+    run_until(run["id"], "finished")
+    client.delete(f"/api/runs/{run['id']}")
+    assert [one["is_kept"] for one in client.get(path).json()] == [False, False, True, True]
+    assert client.patch(f"{path}/2", json={"label": None}).json()["is_kept"] is False
+
+
+def test_of_versions_that_nothing_holds_on_to_the_newest_stay(
+    client: TestClient, loop: str
+) -> None:
+    made = client.post("/api/loops", json={"yaml": loop}).json()
+    path = f"/api/loops/{made['id']}/versions"
+    for number in range(2, 61):
+        save(client, made["id"], f"{loop}# {number}\n")
+        if number == 4:
+            client.patch(f"{path}/4", json={"label": "keep me"})
+
+    kept = [one["version"] for one in client.get(path).json()]
+
+    assert kept == [*range(60, 10, -1), 4, 1]
+    assert len(kept) - 2 == service.KEPT_VERSIONS
+    page = client.get(f"{path}?limit=2&before=11")
+    assert [one["version"] for one in page.json()] == [4, 1]
+    assert page.headers["x-total-count"] == str(len(kept))
+
+
+def test_a_version_is_restored_and_what_was_there_stays(client: TestClient, loop: str) -> None:
+    made = client.post("/api/loops", json={"yaml": loop}).json()
+    path = f"/api/loops/{made['id']}"
+    now = save(client, made["id"], loop + "# later\n", sitting="tab")
+
+    stale = client.post(f"{path}/versions/1/restore", headers={"If-Match": made["revision"]})
+    restored = client.post(f"{path}/versions/1/restore", headers={"If-Match": now["revision"]})
+    after = save(client, made["id"], loop + "# again\n", sitting="tab")
+
+    assert stale.status_code == 409
+    assert restored.json()["yaml"] == loop
+    assert restored.headers["etag"] == f'"{restored.json()["revision"]}"'
+    assert after["version"] == 4
+    versions = client.get(f"{path}/versions").json()
+    assert [(one["reason"], one["restored_from"]) for one in versions] == [
+        ("edited", None),
+        ("restored", 1),
+        ("edited", None),
+        ("created", None),
+    ]
+    assert client.post(f"{path}/versions/9/restore", headers={"If-Match": "*"}).status_code == 404
+
+
+def test_versions_are_compared_line_by_line(client: TestClient, loop: str) -> None:
+    made = client.post("/api/loops", json={"yaml": loop}).json()
+    path = f"/api/loops/{made['id']}/versions"
+    save(client, made["id"], loop.replace("schedule: {steps: 3}", "schedule: {steps: 4}"))
+
+    lines = client.get(f"{path}/1/diff").json()["lines"]
+
+    changed = [(one["kind"], one["text"]) for one in lines if one["kind"] in ("added", "removed")]
+    assert changed == [("removed", "schedule: {steps: 3}"), ("added", "schedule: {steps: 4}")]
+    assert lines[0]["kind"] == "gap"
+    assert client.get(f"{path}/1/diff?to=2").json()["lines"] == lines
+    assert client.get(f"{path}/2/diff").json()["lines"] == []
+    assert client.get(f"{path}/1/diff?to=7").status_code == 404
+
+
+def test_a_page_makes_the_loop_whose_address_it_chose(client: TestClient, loop: str) -> None:
+    new = {"If-None-Match": "*"}
+
+    made = client.put("/api/loops/chosen-1", json={"yaml": loop}, headers=new)
+    again = client.put("/api/loops/chosen-1", json={"yaml": loop + "#\n"}, headers=new)
+    odd = client.put("/api/loops/..%20x", json={"yaml": loop}, headers=new)
+
+    assert made.json()["id"] == "chosen-1"
+    assert made.json()["version"] == 1
+    assert again.status_code == 409
+    assert again.json()["detail"]["yaml"] == loop
+    assert odd.status_code in (404, 422)

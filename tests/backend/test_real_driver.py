@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
+from tests.backend.signed_in import signed_in
 
 from coloop.events import EVENT_ADAPTER, Gauges
-from coloop_server.app import create_app
 from coloop_server.settings import Settings
 
 pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="the engine is not installed")
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="the engine i
 @pytest.fixture
 def real(settings: Settings) -> Iterator[TestClient]:
     settings = settings.model_copy(update={"driver": (sys.executable, "-m", "coloop", "run")})
-    with TestClient(create_app(settings), base_url="http://127.0.0.1:8321") as client:
+    with signed_in(settings) as client:
         yield client
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from starlette.testclient import TestClient
+from tests.backend.signed_in import signed_in
 
 from coloop_server.settings import Settings
 
@@ -67,10 +68,8 @@ def test_a_run_stops_when_asked_and_keeps_a_checkpoint(
 def test_a_run_that_does_not_stop_is_ended_at_the_deadline(
     settings: Settings, loop_that: LoopThat, eventually: Callable[..., Any]
 ) -> None:
-    from coloop_server.app import create_app
-
     impatient = settings.model_copy(update={"stop_seconds": 0.5})
-    with TestClient(create_app(impatient), base_url="http://127.0.0.1:8321") as client:
+    with signed_in(impatient) as client:
         new = {"yaml": loop_that("steps=1 hold=60 deaf")}
         run_id = client.post("/api/runs", json=new).json()["id"]
         eventually(lambda: client.get(f"/api/runs/{run_id}").json()["state"] == "running")
@@ -309,3 +308,97 @@ def test_runs_that_do_not_exist_are_404_everywhere(client: TestClient) -> None:
         assert answer.json()["code"] == "run.not_found"
     for verb in ("stop", "resume", "fork"):
         assert client.post(f"/api/runs/none/{verb}").status_code == 404
+
+
+def write_ended_run(settings: Settings, loop: str, run_id: str) -> Path:
+    folder = settings.runs_dir / run_id
+    folder.mkdir()
+    (folder / "spec.yaml").write_text(loop)
+    event = {"seq": 1, "at": "2026-01-01T00:00:00Z", "run": run_id, "attempt": 1}
+    event |= {"type": "run.state", "state": "finished"}
+    (folder / "events.jsonl").write_text(json.dumps(event) + "\n")
+    return folder
+
+
+def test_runs_are_paged_and_found_by_words(
+    client: TestClient, settings: Settings, loop: str, eventually: Callable[..., Any]
+) -> None:
+    for number in range(25):
+        write_ended_run(settings, loop, f"{'odd' if number % 2 else 'even'}-{number}")
+    eventually(lambda: len(client.get("/api/runs").json()) == 25)
+
+    first = client.get("/api/runs?limit=10")
+    rest = client.get("/api/runs?limit=10&offset=20")
+    odd = client.get("/api/runs?search=ODD finished&limit=3")
+
+    assert first.headers["x-total-count"] == rest.headers["x-total-count"] == "25"
+    assert (len(first.json()), len(rest.json())) == (10, 5)
+    assert not {run["id"] for run in first.json()} & {run["id"] for run in rest.json()}
+    assert odd.headers["x-total-count"] == "12"
+    assert all(run["id"].startswith("odd") for run in odd.json())
+    assert client.get("/api/runs?search=%25").json() == []
+
+
+def test_a_list_of_runs_reads_no_loop(client: TestClient, settings: Settings, loop: str) -> None:
+    from sqlalchemy import Engine, event
+
+    seen: list[str] = []
+    event.listen(Engine, "before_cursor_execute", lambda *args: seen.append(args[2]))
+    client.get("/api/runs")
+
+    assert [one for one in seen if "runs.yaml" in one or "runs.handle" in one] == []
+    assert len([one for one in seen if "FROM runs" in one]) <= 2
+
+
+def test_an_ended_run_is_renamed_and_deleted_with_all_that_belongs_to_it(
+    client: TestClient, settings: Settings, loop: str, run_until: RunUntil
+) -> None:
+    run_id = client.post("/api/runs", json={"yaml": loop}).json()["id"]
+    run_until(run_id, "finished")
+    path = f"/api/runs/{run_id}"
+    client.get(f"{path}/samples")
+
+    renamed = client.patch(path, json={"name": "  mine\n"})
+    deleted = client.delete(path)
+
+    assert renamed.json()["name"] == "mine"
+    assert client.patch(path, json={"name": ""}).status_code in (404, 422)
+    assert deleted.status_code == 204
+    assert client.get(path).status_code == 404
+    assert client.get("/api/runs").json() == []
+    left = [
+        p for p in (*settings.runs_dir.rglob("*"), *settings.data_dir.rglob("*")) if p.is_file()
+    ]
+    assert [p for p in left if run_id in str(p)] == []
+    assert client.delete(path).status_code == 404
+
+
+def test_a_run_that_goes_on_is_not_deleted(
+    client: TestClient, loop_that: LoopThat, run_until: RunUntil
+) -> None:
+    run_id = client.post("/api/runs", json={"yaml": loop_that("steps=1 hold=60")}).json()["id"]
+    folder = Path(run_until(run_id, "running")["folder"])
+
+    refused = client.delete(f"/api/runs/{run_id}")
+
+    assert refused.status_code == 409
+    assert refused.json()["code"] == "run.going_on"
+    assert (folder / "events.jsonl").exists()
+    client.post(f"/api/runs/{run_id}/stop")
+    run_until(run_id, "stopped")
+    assert client.delete(f"/api/runs/{run_id}").status_code == 204
+    assert not folder.exists()
+
+
+def test_a_folder_that_was_only_shown_is_not_removed(
+    client: TestClient, settings: Settings, loop: str
+) -> None:
+    work = settings.allowed_roots[0]
+    work.mkdir()
+    folder = write_ended_run(settings, loop, "elsewhere").rename(work / "elsewhere")
+    client.post("/api/runs/import", json={"path": "elsewhere"})
+
+    assert client.delete("/api/runs/elsewhere").status_code == 204
+
+    assert client.get("/api/runs").json() == []
+    assert (folder / "events.jsonl").exists()

@@ -10,13 +10,18 @@ import httpx
 import pytest
 from pydantic import SecretStr
 from starlette.testclient import TestClient
+from tests.backend.signed_in import ADDRESS, signed_in
 
 from coloop_server.app import create_app
-from coloop_server.session.tickets import COOKIE, LIFETIME_SECONDS, TicketOffice
+from coloop_server.session.tickets import (
+    COOKIE,
+    LIFETIME_SECONDS,
+    TicketOffice,
+    cookie_name,
+)
 from coloop_server.settings import Settings
 
 TOKEN = "a long secret"
-ADDRESS = "http://127.0.0.1:8321"
 
 
 @pytest.fixture
@@ -66,7 +71,7 @@ def test_the_own_page_and_programs_without_an_origin_may_act(client: TestClient,
 
 def test_a_named_origin_may_act(settings: Settings, loop: str) -> None:
     settings = settings.model_copy(update={"allowed_origins": ("http://localhost:5173",)})
-    with TestClient(create_app(settings), base_url=ADDRESS) as client:
+    with signed_in(settings) as client:
         answer = client.post(
             "/api/loops", json={"yaml": loop}, headers={"Origin": "http://localhost:5173"}
         )
@@ -216,3 +221,62 @@ def test_secrets_do_not_reach_the_drivers(
     assert TOKEN not in child_environment().values()
     assert not {"COLOOP_TOKEN", "COLOOP_DATABASE_URL"} & set(child_environment())
     assert TOKEN not in repr(Settings(token=SecretStr(TOKEN)))
+
+
+def test_a_server_without_a_set_token_makes_one_that_only_its_user_reads(
+    settings: Settings,
+) -> None:
+    with TestClient(create_app(settings), base_url=ADDRESS) as client:
+        refused = client.post("/api/rewards/preview", json={})
+        opened = client.get("/api/session").json()
+    token = (settings.data_dir / "token").read_text()
+    with TestClient(create_app(settings), base_url=ADDRESS) as again:
+        signed_in = again.get("/api/loops", headers={"Authorization": f"Bearer {token}"})
+
+    assert refused.status_code == 401
+    assert opened == {"token_needed": True, "signed_in": False}
+    assert len(token) >= 32
+    assert signed_in.status_code == 200
+
+
+def test_the_data_folder_is_closed_to_other_users(settings: Settings) -> None:
+    settings.data_dir.mkdir(mode=0o755)
+    with TestClient(create_app(settings), base_url=ADDRESS) as client:
+        client.get("/api/health")
+        modes = {path.name: path.stat().st_mode & 0o777 for path in settings.data_dir.iterdir()}
+        folder = settings.data_dir.stat().st_mode & 0o777
+
+    assert folder == 0o700
+    assert {"token", "coloop.db", "coloop.db-wal", "server.lock"} <= set(modes)
+    assert {name: mode for name, mode in modes.items() if mode & 0o077} == {}
+
+
+def test_the_printed_address_signs_a_browser_in(start_server: Callable[..., Any]) -> None:
+    server = start_server()
+    with httpx.Client(base_url=server.url, trust_env=False, follow_redirects=True) as browser:
+        assert browser.get("/api/loops").status_code == 401
+        browser.get(f"/?token={server.token}")
+
+        assert browser.get("/api/loops").status_code == 200
+        port = server.url.rpartition(":")[2]
+        assert list(browser.cookies) == [f"{COOKIE}_{port}"]
+
+
+def test_a_pass_is_good_for_one_look() -> None:
+    office = TicketOffice(TOKEN)
+    made = office.new_pass()
+
+    assert not office.is_token(made)
+    assert not office.take("guess")
+    assert office.take(made)
+    assert not office.take(made)
+    assert office.take(TOKEN)
+    assert office.take(TOKEN)
+
+
+def test_servers_on_one_name_have_cookies_of_their_own() -> None:
+    hosts = ("127.0.0.1:8321", "localhost:9000", "[::1]:80", "[::1]", "example.org", "")
+
+    names = [cookie_name(host) for host in hosts]
+
+    assert names == [f"{COOKIE}_8321", f"{COOKIE}_9000", f"{COOKIE}_80", COOKIE, COOKIE, COOKIE]

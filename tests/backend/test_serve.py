@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.testclient import TestClient
+from tests.backend.signed_in import signed_in
 
-from coloop_server.app import create_app
 from coloop_server.settings import Settings
 
 StartServer = Callable[..., Any]
@@ -113,7 +112,7 @@ def page(tmp_path: Path) -> Path:
 
 def test_the_page_is_served_with_a_fallback_and_caching(settings: Settings, page: Path) -> None:
     settings = settings.model_copy(update={"static_dir": page})
-    with TestClient(create_app(settings), base_url="http://127.0.0.1:8321") as client:
+    with signed_in(settings) as client:
         root, deep = client.get("/"), client.get("/runs/some-run")
         script, icon = client.get("/assets/index-4f2a.js"), client.get("/favicon.svg")
         missing = client.get("/assets/none.js")
@@ -133,7 +132,7 @@ def test_the_page_is_served_with_a_fallback_and_caching(settings: Settings, page
 def test_no_path_leads_out_of_the_page(settings: Settings, page: Path, path: str) -> None:
     (page.parent / "secret.txt").write_text("secret")
     settings = settings.model_copy(update={"static_dir": page})
-    with TestClient(create_app(settings), base_url="http://127.0.0.1:8321") as client:
+    with signed_in(settings) as client:
         answer = client.get(path)
 
     assert "secret" not in answer.text
@@ -141,7 +140,7 @@ def test_no_path_leads_out_of_the_page(settings: Settings, page: Path, path: str
 
 def test_a_page_that_is_not_built_says_how_to_build_it(settings: Settings, tmp_path: Path) -> None:
     settings = settings.model_copy(update={"static_dir": tmp_path / "none"})
-    with TestClient(create_app(settings), base_url="http://127.0.0.1:8321") as client:
+    with signed_in(settings) as client:
         answer = client.get("/")
         unknown = client.get("/api/nothing")
         wrong = client.post("/api/health")

@@ -17,6 +17,7 @@ StartServer = Callable[..., Any]
 
 def open_stream(server: Any, run_id: str, after: int = 0, **options: Any) -> ClientConnection:
     address = f"{server.url.replace('http', 'ws')}/api/runs/{run_id}/stream?after={after}"
+    options.setdefault("additional_headers", server.headers)
     return connect(address, proxy=None, **options)
 
 
@@ -182,7 +183,7 @@ def test_the_stream_asks_for_the_token(start_server: StartServer, loop_that: Loo
     run_id = answer.json()["id"]
 
     with pytest.raises(InvalidStatus):
-        open_stream(server, run_id)
+        open_stream(server, run_id, additional_headers={})
     with open_stream(server, run_id, additional_headers=bearer) as stream:
         assert json.loads(stream.recv(timeout=30))["kind"] == "hello"
 

@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 from playwright.sync_api import Page, sync_playwright
 from tests.bench.results import Goal, Result, Table
-from tests.bench.server import serve
+from tests.bench.server import BEARER, TOKEN, serve
 
 from coloop.spec.emit import to_yaml
 
@@ -46,11 +46,11 @@ def run() -> Result:
     if found is None:
         return Result(title="Canvas of 200 nodes", text="no Chromium; `make chromium` installs it")
     with serve() as url, sync_playwright() as playwright:
-        client = httpx.Client(base_url=url, timeout=60, trust_env=False)
+        client = httpx.Client(base_url=url, timeout=60, trust_env=False, headers=BEARER)
         loop = client.post("/api/loops", json={"yaml": to_yaml(two_hundred_nodes())}).json()
         browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 1440, "height": 900})
-        page.goto(f"{url}/loops/{loop['id']}")
+        page.goto(f"{url}/loops/{loop['id']}?token={TOKEN}")
         page.get_by_role("article").first.wait_for()
         page.wait_for_timeout(3000)
         nodes = page.get_by_role("article").count()

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 from tests.bench.results import Goal, Result, Table
-from tests.bench.server import serve
+from tests.bench.server import BEARER, serve
 
 from coloop.estimate import estimate
 from coloop.plan.compile import compile_plan
@@ -149,7 +149,10 @@ def _read(document: Mapping[str, Any]) -> LoopSpec:
 def _measure_route(document: dict[str, Any]) -> dict[str, list[float]]:
     text, small = to_yaml(document), load_loop_text("grpo-arithmetic")
     fresh = (f"\n# {number}\n" for number in itertools.count())
-    with serve() as url, httpx.Client(base_url=url, timeout=30, trust_env=False) as client:
+    with (
+        serve() as url,
+        httpx.Client(base_url=url, timeout=30, trust_env=False, headers=BEARER) as client,
+    ):
 
         def ask(body: dict[str, Any]) -> None:
             answer = client.post("/api/check", json=body)

@@ -1,4 +1,4 @@
-"""A server for benches: on a free port, with folders of its own."""
+"""A server for benches: on a free port, with folders and a token of its own."""
 
 import os
 import re
@@ -9,6 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tests.bench.machine import ROOT
+
+TOKEN = "bench"
+BEARER = {"Authorization": f"Bearer {TOKEN}"}
+"""What a program sends; a browser opens `/?token=` once."""
 
 
 @contextmanager
@@ -23,6 +27,7 @@ def serve() -> Iterator[str]:
             "COLOOP_DATA_DIR": f"{folder}/data",
             "COLOOP_RUNS_DIR": f"{folder}/runs",
             "COLOOP_LAUNCHER": "process",
+            "COLOOP_TOKEN": TOKEN,
         }
         process = subprocess.Popen(
             [sys.executable, "-m", "coloop_server", "--no-browser", "--port", "0"],

@@ -107,7 +107,15 @@ class Server:
 
     @property
     def http(self) -> httpx.Client:
-        return httpx.Client(base_url=f"{self.url}/api", timeout=60, trust_env=False)
+        headers = {"Authorization": f"Bearer {self.token}"}
+        return httpx.Client(
+            base_url=f"{self.url}/api", timeout=60, trust_env=False, headers=headers
+        )
+
+    @property
+    def token(self) -> str:
+        """The server's own, as its data folder keeps it."""
+        return (self.data / "token").read_text(encoding="utf-8")
 
     def start(self) -> None:
         """Start, or start again where it was."""
@@ -272,6 +280,9 @@ def open_page(
             if beside is None
             else beside.context
         )
+        if beside is None:
+            signed_in = context.request.post("/api/session", data={"token": server.token})
+            assert signed_in.ok
         page = context.new_page()
         page.set_default_timeout(20_000)
         page.on("console", hear)

@@ -1,5 +1,6 @@
 """Opening the database and bringing it up to date."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 
 from coloop_server.errors import Unavailable
+from coloop_server.private import ensure_private_file
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
 BUSY_SECONDS = 10
@@ -25,6 +27,7 @@ def open_engine(address: str) -> Engine:
         if url.drivername in ("postgresql", "postgres"):
             url = url.set(drivername="postgresql+psycopg")
         if url.get_backend_name() == "sqlite":
+            close_to_others(url.database)
             engine = create_engine(url, connect_args={"timeout": BUSY_SECONDS})
             event.listen(engine, "connect", prepare_sqlite)
             return engine
@@ -36,6 +39,14 @@ def open_engine(address: str) -> Engine:
             "expected sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME "
             "(which needs the package psycopg)",
         ) from error
+
+
+def close_to_others(file: str | None) -> None:
+    """SQLite gives its further files the mode of the first one. What cannot be opened says so
+    later."""
+    if file and file != ":memory:":
+        with suppress(OSError):
+            ensure_private_file(Path(file))
 
 
 def prepare_sqlite(connection: Any, _: Any) -> None:

@@ -65,6 +65,11 @@ class LoopVersionRow(Base):
     revision: Mapped[str] = mapped_column(String(32))
     name: Mapped[str]
     yaml: Mapped[str]
+    label: Mapped[str | None]
+    reason: Mapped[str] = mapped_column(String(16))
+    sitting: Mapped[str | None] = mapped_column(String(64))
+    restored_from: Mapped[int | None]
+    started_at: Mapped[datetime]
     saved_at: Mapped[datetime]
 
 
@@ -79,6 +84,7 @@ class RunRow(Base):
     yaml: Mapped[str]
     spec_hash: Mapped[str | None] = mapped_column(String(128))
     loop_id: Mapped[str | None] = mapped_column(String(32), index=True)
+    loop_version: Mapped[int | None]
     parent_id: Mapped[str | None] = mapped_column(String(128))
     resume_of: Mapped[str | None] = mapped_column(String(128))
     forced: Mapped[bool]
@@ -110,3 +116,15 @@ class RunLogRow(Base):
     mtime_ns: Mapped[int] = mapped_column(BigInteger)
     kept: Mapped[dict[str, Any]]
     """What a `Watch` keeps."""
+
+
+class ServerRow(Base):
+    """The one server that starts and closes the runs of this database."""
+
+    __tablename__ = "servers"
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    folder_id: Mapped[str] = mapped_column(String(32))
+    token: Mapped[str] = mapped_column(String(32))
+    place: Mapped[str]
+    beat_at: Mapped[datetime]

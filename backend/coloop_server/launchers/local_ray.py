@@ -11,7 +11,6 @@ Where runs go on after the server has ended, Ray does too, and the next server t
 
 import json
 import logging
-import os
 import secrets
 import shutil
 import socket
@@ -34,6 +33,7 @@ from coloop_server.launchers.processes import (
     last_words,
 )
 from coloop_server.launchers.protocol import LaunchFailed
+from coloop_server.private import ensure_private_file, ensure_private_folder, read_or_write
 
 logger = logging.getLogger(__name__)
 
@@ -116,8 +116,10 @@ class LocalRay:
         return False
 
     def start(self) -> Head:
-        self.folder.mkdir(parents=True, exist_ok=True)
+        ensure_private_folder(self.folder)
         self.ensure_token()
+        for file in (self.log, self.note):
+            ensure_private_file(file)
         # Ray puts Unix sockets below its temp folder, whose paths must be short.
         temp_dir = tempfile.mkdtemp(prefix="coloop-ray-")
         port, dashboard, client, agent, agent_grpc = free_ports(5)
@@ -196,10 +198,7 @@ class LocalRay:
             self.child = None
 
     def ensure_token(self) -> None:
-        if not self.token_file.exists():
-            descriptor = os.open(self.token_file, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                file.write(secrets.token_hex(32))
+        read_or_write(self.token_file, secrets.token_hex(32))
 
     def environment(self) -> dict[str, str]:
         return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(self.token_file)}
@@ -235,5 +234,6 @@ def remove_folder(folder: Path) -> None:
 
 def write_aside(path: Path, text: str) -> None:
     aside = path.with_suffix(".new")
+    ensure_private_file(aside)
     aside.write_text(text, encoding="utf-8")
     aside.replace(path)

@@ -17,6 +17,7 @@ from coloop_server.launchers.processes import (
     is_same,
 )
 from coloop_server.launchers.protocol import Handle, LaunchFailed, Liveness, Order
+from coloop_server.private import ensure_private_file
 from coloop_server.runs.folder import RunFolder
 from coloop_server.settings import Settings
 
@@ -34,6 +35,7 @@ class ProcessLauncher:
         command = [*self.driver, str(order.spec), *order.options(), "--local"]
         order.log.parent.mkdir(parents=True, exist_ok=True)
         try:
+            ensure_private_file(order.log)
             with order.log.open("ab") as log:
                 child = subprocess.Popen(
                     command,

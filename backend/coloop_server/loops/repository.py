@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import CursorResult, delete, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import CursorResult, Select, delete, func, select, update
+from sqlalchemy.orm import Session, defer
 
-from coloop_server.database.tables import LoopRow, LoopVersionRow
+from coloop_server.database.tables import LoopRow, LoopVersionRow, RunRow
 from coloop_server.errors import NotFound
 
 
@@ -18,14 +18,19 @@ def get_loop(session: Session, loop_id: str) -> LoopRow:
 
 
 def list_loops(session: Session, limit: int) -> Sequence[LoopRow]:
-    query = select(LoopRow).order_by(LoopRow.updated_at.desc(), LoopRow.id).limit(limit)
+    query = (
+        select(LoopRow)
+        .options(defer(LoopRow.yaml, raiseload=True))
+        .order_by(LoopRow.updated_at.desc(), LoopRow.id)
+        .limit(limit)
+    )
     return session.scalars(query).all()
 
 
 def add_loop(session: Session, row: LoopRow) -> None:
     session.add(row)
     session.flush()
-    add_version(session, row)
+    add_version(session, row, reason="created")
 
 
 def replace(
@@ -34,6 +39,7 @@ def replace(
     *,
     name: str,
     yaml: str,
+    version: int,
     revision: str,
     at: datetime,
 ) -> bool:
@@ -41,17 +47,22 @@ def replace(
     save = (
         update(LoopRow)
         .where(LoopRow.id == row.id, LoopRow.revision == row.revision)
-        .values(name=name, yaml=yaml, revision=revision, version=row.version + 1, updated_at=at)
+        .values(name=name, yaml=yaml, revision=revision, version=version, updated_at=at)
     )
     result = session.execute(save, execution_options={"synchronize_session": False})
     session.refresh(row)
-    if not (isinstance(result, CursorResult) and result.rowcount == 1):
-        return False
-    add_version(session, row)
-    return True
+    return isinstance(result, CursorResult) and result.rowcount == 1
 
 
-def add_version(session: Session, row: LoopRow) -> None:
+def add_version(
+    session: Session,
+    row: LoopRow,
+    *,
+    reason: str,
+    sitting: str | None = None,
+    restored_from: int | None = None,
+) -> None:
+    """Keep what the loop is now as a version of its own."""
     session.add(
         LoopVersionRow(
             loop_id=row.id,
@@ -59,10 +70,63 @@ def add_version(session: Session, row: LoopRow) -> None:
             revision=row.revision,
             name=row.name,
             yaml=row.yaml,
+            label=None,
+            reason=reason,
+            sitting=sitting,
+            restored_from=restored_from,
+            started_at=row.updated_at,
             saved_at=row.updated_at,
         )
     )
     session.flush()
+
+
+def rewrite_version(session: Session, row: LoopRow) -> None:
+    """Keep what the loop is now in the place of what its newest version was."""
+    session.execute(
+        update(LoopVersionRow)
+        .where(LoopVersionRow.loop_id == row.id, LoopVersionRow.version == row.version)
+        .values(name=row.name, yaml=row.yaml, revision=row.revision, saved_at=row.updated_at)
+    )
+
+
+def is_working(session: Session, row: LoopRow, sitting: str, *, since: datetime) -> bool:
+    """Whether the newest version was begun by this sitting after `since`, and nothing holds on to
+    it."""
+    query = loose(row.id).where(
+        LoopVersionRow.version == row.version,
+        LoopVersionRow.sitting == sitting,
+        LoopVersionRow.started_at > since,
+    )
+    return session.scalars(query).first() is not None
+
+
+def loose(loop_id: str) -> Select[int]:
+    """Numbers of the versions that nothing holds on to: no label, no run, no reason but an edit."""
+    has_run = select(RunRow.id).where(
+        RunRow.loop_id == loop_id, RunRow.loop_version == LoopVersionRow.version
+    )
+    return select(LoopVersionRow.version).where(
+        LoopVersionRow.loop_id == loop_id,
+        LoopVersionRow.label.is_(None),
+        LoopVersionRow.reason == "edited",
+        ~has_run.exists(),
+    )
+
+
+def prune_versions(session: Session, loop_id: str, keep: int) -> None:
+    """Of the versions that nothing holds on to, only the newest stay."""
+    query = loose(loop_id).order_by(LoopVersionRow.version.desc()).offset(keep).limit(1)
+    last = session.scalars(query).first()
+    if last is None:
+        return
+    old = loose(loop_id).where(LoopVersionRow.version <= last)
+    session.execute(
+        delete(LoopVersionRow).where(
+            LoopVersionRow.loop_id == loop_id, LoopVersionRow.version.in_(old)
+        ),
+        execution_options={"synchronize_session": False},
+    )
 
 
 def delete_loop(session: Session, row: LoopRow) -> None:
@@ -70,10 +134,40 @@ def delete_loop(session: Session, row: LoopRow) -> None:
     session.execute(delete(LoopRow).where(LoopRow.id == row.id))
 
 
-def list_versions(session: Session, loop_id: str, limit: int) -> Sequence[LoopVersionRow]:
-    query = select(LoopVersionRow).where(LoopVersionRow.loop_id == loop_id)
+def list_versions(
+    session: Session, loop_id: str, *, limit: int, before: int | None
+) -> list[tuple[LoopVersionRow, int]]:
+    """Versions, the newest first and without their text, each with how many runs it had."""
+    runs = (
+        select(func.count())
+        .where(RunRow.loop_id == loop_id, RunRow.loop_version == LoopVersionRow.version)
+        .correlate(LoopVersionRow)
+        .scalar_subquery()
+    )
+    query = select(LoopVersionRow, runs).options(defer(LoopVersionRow.yaml, raiseload=True))
+    query = query.where(LoopVersionRow.loop_id == loop_id)
+    if before is not None:
+        query = query.where(LoopVersionRow.version < before)
     query = query.order_by(LoopVersionRow.version.desc()).limit(limit)
-    return session.scalars(query).all()
+    return [(row, count) for row, count in session.execute(query)]
+
+
+def count_versions(session: Session, loop_id: str) -> int:
+    query = select(func.count()).where(LoopVersionRow.loop_id == loop_id)
+    return session.scalars(query).one()
+
+
+def count_runs(session: Session, loop_id: str, version: int) -> int:
+    query = select(func.count()).where(RunRow.loop_id == loop_id, RunRow.loop_version == version)
+    return session.scalars(query).one()
+
+
+def version_of(session: Session, loop_id: str, yaml: str) -> int | None:
+    """The newest version that says exactly this."""
+    query = select(func.max(LoopVersionRow.version)).where(
+        LoopVersionRow.loop_id == loop_id, LoopVersionRow.yaml == yaml
+    )
+    return session.scalars(query).one()
 
 
 def get_version(session: Session, loop_id: str, version: int) -> LoopVersionRow:

@@ -1,6 +1,6 @@
 """Loops over HTTP."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Header, Path, Query, Response
 
@@ -12,14 +12,19 @@ from coloop_server.loops.schemas import (
     LoopText,
     LoopVersion,
     LoopVersionText,
+    VersionDiff,
+    VersionLabel,
 )
 
 router = APIRouter(prefix="/loops", tags=["loops"])
 
-LoopId = Annotated[str, Path(max_length=64)]
+LoopId = Annotated[str, Path(max_length=32, pattern=r"^[A-Za-z0-9_-]+$")]
+Version = Annotated[int, Path(ge=1, lt=2**31)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 IfMatch = Annotated[str | None, Header(max_length=100, description="the revision to replace")]
+IfNoneMatch = Annotated[Literal["*"] | None, Header(description="`*` makes a new loop")]
 ETAG = "ETag"
+TOTAL = "X-Total-Count"
 
 
 @router.get("", operation_id="listLoops")
@@ -54,9 +59,14 @@ def save_loop(
     session: SessionOf,
     response: Response,
     if_match: IfMatch = None,
+    if_none_match: IfNoneMatch = None,
 ) -> Loop:
-    """Save over the revision in If-Match; 409 with the present loop when that is not the last."""
-    loop = service.save(session, loop_id, body, if_match)
+    """Save over the revision in If-Match; 409 with the present loop when that is not the last. With
+    `If-None-Match: *` the loop is made, unless there is one."""
+    if if_none_match is not None:
+        loop = service.create(session, body, loop_id)
+    else:
+        loop = service.save(session, loop_id, body, if_match)
     response.headers[ETAG] = f'"{loop.revision}"'
     return loop
 
@@ -79,15 +89,51 @@ def download_loop(loop_id: LoopId, session: SessionOf) -> Response:
 
 @router.get("/{loop_id}/versions", operation_id="listLoopVersions")
 def list_loop_versions(
-    loop_id: LoopId, session: SessionOf, limit: Limit = 200
+    loop_id: LoopId,
+    session: SessionOf,
+    response: Response,
+    limit: Limit = 200,
+    before: Annotated[int | None, Query(ge=1, lt=2**31, description="older than this one")] = None,
 ) -> list[LoopVersion]:
-    repository.get_loop(session, loop_id)
-    rows = repository.list_versions(session, loop_id, limit)
-    return [LoopVersion.model_validate(row) for row in rows]
+    """The newest first. The header X-Total-Count says how many there are."""
+    found = service.list_versions(session, loop_id, limit=limit, before=before)
+    response.headers[TOTAL] = str(repository.count_versions(session, loop_id))
+    return found
 
 
 @router.get("/{loop_id}/versions/{version}", operation_id="getLoopVersion")
-def get_loop_version(
-    loop_id: LoopId, version: Annotated[int, Path(ge=1, lt=2**31)], session: SessionOf
-) -> LoopVersionText:
-    return service.whole_version(repository.get_version(session, loop_id, version))
+def get_loop_version(loop_id: LoopId, version: Version, session: SessionOf) -> LoopVersionText:
+    return service.whole_version(session, loop_id, version)
+
+
+@router.patch("/{loop_id}/versions/{version}", operation_id="labelLoopVersion")
+def label_loop_version(
+    loop_id: LoopId, version: Version, body: VersionLabel, session: SessionOf
+) -> LoopVersion:
+    """Call a version something; one with a label stays for good."""
+    return service.label_version(session, loop_id, version, body.label)
+
+
+@router.get("/{loop_id}/versions/{version}/diff", operation_id="compareLoopVersion")
+def compare_loop_version(
+    loop_id: LoopId,
+    version: Version,
+    session: SessionOf,
+    to: Annotated[int | None, Query(ge=1, lt=2**31)] = None,
+) -> VersionDiff:
+    """Line by line, from this version to another one; to what the loop is now by default."""
+    return service.compare(session, loop_id, version, to)
+
+
+@router.post("/{loop_id}/versions/{version}/restore", operation_id="restoreLoopVersion")
+def restore_loop_version(
+    loop_id: LoopId,
+    version: Version,
+    session: SessionOf,
+    response: Response,
+    if_match: IfMatch = None,
+) -> Loop:
+    """Make this version the newest one, over the revision in If-Match."""
+    loop = service.restore(session, loop_id, version, if_match)
+    response.headers[ETAG] = f'"{loop.revision}"'
+    return loop

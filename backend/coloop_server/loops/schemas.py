@@ -1,7 +1,7 @@
 """What the routes of loops take and give."""
 
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -22,13 +22,16 @@ class LoopText(Input):
     """The loop, as text. A draft may have errors, but it has to be readable as YAML."""
     name: str | None = Field(default=None, max_length=MAX_NAME)
     """What to call it. Default: the name in the text."""
+    sitting: str | None = Field(default=None, max_length=64)
+    """Whose edits these are, such as a tab's. Saves of one sitting are one version for a while;
+    without it each save is a version."""
 
 
 class LoopSummary(Output):
     id: str
     name: str
     version: int
-    """1, and one more with each save that changed something."""
+    """Number of the newest version. Edits of one sitting are one version."""
     revision: str
     """Names exactly this saved state; a save sends it as `If-Match`."""
     created_at: datetime
@@ -45,9 +48,38 @@ class LoopVersion(Output):
     version: int
     revision: str
     name: str
+    label: str | None
+    """What a person called it."""
+    reason: Literal["created", "edited", "restored"]
+    restored_from: int | None
+    """The version that was restored."""
+    runs: int
+    """Runs that were started from exactly this."""
+    is_kept: bool
+    """Whether it stays for good: it has a label or a run, or was created or restored. Of the
+    others the newest stay."""
+    started_at: datetime
+    """Its first edit; all edits of a sitting are one version."""
     saved_at: datetime
+    """Its last edit."""
 
 
 class LoopVersionText(LoopVersion):
     yaml: str
     spec: dict[str, Any] | None
+
+
+class VersionLabel(Input):
+    label: str | None = Field(max_length=MAX_NAME)
+    """What to call the version; null takes the label away."""
+
+
+class DiffLine(Output):
+    kind: Literal["same", "added", "removed", "gap"]
+    """A gap stands for lines that are the same on both sides."""
+    text: str
+
+
+class VersionDiff(Output):
+    lines: list[DiffLine]
+    """From the older text to the newer one; empty where they are the same."""

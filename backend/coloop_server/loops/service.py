@@ -1,10 +1,11 @@
-"""Saving loops. A save says which revision it replaces, so that no tab overwrites another."""
+"""Saving loops and their history. A save says which revision it replaces, so that no tab
+overwrites another."""
 
 import hashlib
 import re
 import secrets
 import unicodedata
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from sqlalchemy.orm import Session
 
@@ -12,6 +13,7 @@ from coloop_server import language
 from coloop_server.database.tables import LoopRow, LoopVersionRow
 from coloop_server.errors import Conflict, RevisionNeeded
 from coloop_server.loops import repository
+from coloop_server.loops.diff import compare_texts
 from coloop_server.loops.schemas import (
     MAX_NAME,
     Loop,
@@ -19,15 +21,34 @@ from coloop_server.loops.schemas import (
     LoopText,
     LoopVersion,
     LoopVersionText,
+    VersionDiff,
 )
 
 UNNAMED = "untitled"
+SITTING = timedelta(minutes=10)
+"""Edits of one tab within so long after the first one are one version."""
+KEPT_VERSIONS = 50
+"""Versions that nothing holds on to: so many of the newest stay."""
+VERSION_FACTS = (
+    "version",
+    "revision",
+    "name",
+    "label",
+    "reason",
+    "restored_from",
+    "started_at",
+    "saved_at",
+)
 
 
-def create(session: Session, new: LoopText) -> Loop:
+def create(session: Session, new: LoopText, loop_id: str | None = None) -> Loop:
+    """A new loop. An id that a page chose beforehand is taken only where nothing has it."""
     document = language.require_document(new.yaml)
     now = datetime.now(UTC)
-    loop_id = secrets.token_hex(8)
+    loop_id = loop_id or secrets.token_hex(8)
+    known = session.get(LoopRow, loop_id)
+    if known is not None:
+        raise stale(known)
     row = LoopRow(
         id=loop_id,
         name=clean_name(new.name) or clean_name(document.get("name")) or UNNAMED,
@@ -42,20 +63,72 @@ def create(session: Session, new: LoopText) -> Loop:
 
 
 def save(session: Session, loop_id: str, new: LoopText, if_match: str | None) -> Loop:
-    """Save a new version. Saving what is there already changes nothing."""
-    row = repository.get_loop(session, loop_id)
-    expected = read_etag(if_match)
-    if expected not in ("*", row.revision):
-        raise stale(row)
+    """Save over the newest text. Saving what is there already changes nothing.
+
+    The edits of a sitting are one version, which each save writes anew; a version that something
+    holds on to (a label, a run, a restore) is left as it is, and the edit begins another.
+    """
+    row = require_revision(session, loop_id, if_match)
     document = language.require_document(new.yaml)
     name = clean_name(new.name) or clean_name(document.get("name")) or row.name
     if name == row.name and new.yaml == row.yaml:
         return whole(row)
-    revision = new_revision(loop_id, row.version + 1, new.yaml)
     at = datetime.now(UTC)
-    if not repository.replace(session, row, name=name, yaml=new.yaml, revision=revision, at=at):
-        raise stale(row)
+    goes_on = new.sitting is not None and repository.is_working(
+        session, row, new.sitting, since=at - SITTING
+    )
+    version = row.version if goes_on else row.version + 1
+    put(session, row, name=name, yaml=new.yaml, version=version, at=at)
+    if goes_on:
+        repository.rewrite_version(session, row)
+    else:
+        repository.add_version(session, row, reason="edited", sitting=new.sitting)
+        repository.prune_versions(session, loop_id, KEPT_VERSIONS)
     return whole(row)
+
+
+def restore(session: Session, loop_id: str, version: int, if_match: str | None) -> Loop:
+    """Make an earlier version the newest one. What was there stays in the history."""
+    row = require_revision(session, loop_id, if_match)
+    earlier = repository.get_version(session, loop_id, version)
+    at = datetime.now(UTC)
+    put(session, row, name=earlier.name, yaml=earlier.yaml, version=row.version + 1, at=at)
+    repository.add_version(session, row, reason="restored", restored_from=version)
+    return whole(row)
+
+
+def label_version(session: Session, loop_id: str, version: int, label: str | None) -> LoopVersion:
+    row = repository.get_version(session, loop_id, version)
+    row.label = clean_name(label) or None
+    return summary_of(row, repository.count_runs(session, loop_id, version))
+
+
+def compare(session: Session, loop_id: str, version: int, to: int | None) -> VersionDiff:
+    """What changed from a version to another one, or to what the loop is now."""
+    old = repository.get_version(session, loop_id, version).yaml
+    if to is None:
+        new = repository.get_loop(session, loop_id).yaml
+    else:
+        new = repository.get_version(session, loop_id, to).yaml
+    return VersionDiff(lines=compare_texts(old, new))
+
+
+def require_revision(session: Session, loop_id: str, if_match: str | None) -> LoopRow:
+    row = repository.get_loop(session, loop_id)
+    if read_etag(if_match) not in ("*", row.revision):
+        raise stale(row)
+    return row
+
+
+def put(
+    session: Session, row: LoopRow, *, name: str, yaml: str, version: int, at: datetime
+) -> None:
+    revision = new_revision(row.id, version, yaml)
+    is_saved = repository.replace(
+        session, row, name=name, yaml=yaml, version=version, revision=revision, at=at
+    )
+    if not is_saved:
+        raise stale(row)
 
 
 def stale(row: LoopRow) -> Conflict:
@@ -79,8 +152,23 @@ def whole(row: LoopRow) -> Loop:
     return Loop(**summary.model_dump(), yaml=row.yaml, spec=language.document(row.yaml))
 
 
-def whole_version(row: LoopVersionRow) -> LoopVersionText:
-    summary = LoopVersion.model_validate(row)
+def summary_of(row: LoopVersionRow, runs: int) -> LoopVersion:
+    facts = {name: getattr(row, name) for name in VERSION_FACTS}
+    is_kept = row.label is not None or row.reason != "edited" or runs > 0
+    return LoopVersion(**facts, runs=runs, is_kept=is_kept)
+
+
+def list_versions(
+    session: Session, loop_id: str, *, limit: int, before: int | None
+) -> list[LoopVersion]:
+    repository.get_loop(session, loop_id)
+    found = repository.list_versions(session, loop_id, limit=limit, before=before)
+    return [summary_of(row, runs) for row, runs in found]
+
+
+def whole_version(session: Session, loop_id: str, version: int) -> LoopVersionText:
+    row = repository.get_version(session, loop_id, version)
+    summary = summary_of(row, repository.count_runs(session, loop_id, version))
     return LoopVersionText(**summary.model_dump(), yaml=row.yaml, spec=language.document(row.yaml))
 
 

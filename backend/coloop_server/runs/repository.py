@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import CursorResult, Update, bindparam, func, null, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import CursorResult, Update, bindparam, delete, func, null, or_, select, update
+from sqlalchemy.orm import Session, defer
 
 from coloop.events import RunStateName
 from coloop_server.database.tables import RunLogRow, RunRow, UtcDateTime
@@ -13,25 +13,59 @@ from coloop_server.errors import NotFound
 from coloop_server.runs.folder import Stamp
 from coloop_server.runs.summary import Summary
 
+OUTLINE = defer(RunRow.yaml, raiseload=True)
+"""What lists and watchers need no text of a loop for."""
 UNFINISHED = tuple(state.value for state in RunStateName if not state.is_final)
 
 
 def get_run(session: Session, run_id: str) -> RunRow:
-    row = session.get(RunRow, run_id)
+    return found(session.get(RunRow, run_id), run_id)
+
+
+def get_outline(session: Session, run_id: str) -> RunRow:
+    """The row without the loop's text."""
+    return found(find_outline(session, run_id), run_id)
+
+
+def find_outline(session: Session, run_id: str) -> RunRow | None:
+    return session.get(RunRow, run_id, options=[OUTLINE])
+
+
+def found(row: RunRow | None, run_id: str) -> RunRow:
     if row is None:
         raise NotFound("run.not_found", f"there is no run {run_id!r}")
     return row
 
 
 def list_runs(
-    session: Session, *, limit: int, state: str | None = None, loop_id: str | None = None
-) -> Sequence[RunRow]:
-    query = select(RunRow).order_by(RunRow.created_at.desc(), RunRow.id.desc()).limit(limit)
+    session: Session,
+    *,
+    limit: int,
+    offset: int = 0,
+    state: str | None = None,
+    loop_id: str | None = None,
+    search: str | None = None,
+) -> tuple[Sequence[RunRow], int]:
+    """Runs without the texts of their loops, the newest first, and how many there are in all."""
+    wanted = []
     if state is not None:
-        query = query.where(RunRow.state == state)
+        wanted.append(RunRow.state == state)
     if loop_id is not None:
-        query = query.where(RunRow.loop_id == loop_id)
-    return session.scalars(query).all()
+        wanted.append(RunRow.loop_id == loop_id)
+    for word in (search or "").split():
+        columns = (RunRow.name, RunRow.id, RunRow.state)
+        wanted.append(or_(*(column.icontains(word, autoescape=True) for column in columns)))
+    total = session.scalars(select(func.count()).select_from(RunRow).where(*wanted)).one()
+    query = select(RunRow).options(OUTLINE).where(*wanted)
+    query = query.order_by(RunRow.created_at.desc(), RunRow.id.desc())
+    return session.scalars(query.limit(limit).offset(offset)).all(), total
+
+
+def delete_run(session: Session, run_id: str) -> bool:
+    """Remove the row of an ended run; False when it goes on."""
+    remove = delete(RunRow).where(RunRow.id == run_id, RunRow.state.not_in(UNFINISHED))
+    result = session.execute(remove, execution_options={"synchronize_session": False})
+    return isinstance(result, CursorResult) and result.rowcount == 1
 
 
 def list_unfinished(session: Session) -> Sequence[RunRow]:

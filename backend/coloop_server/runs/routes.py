@@ -11,7 +11,7 @@ from coloop.events import RunStateName
 from coloop_server import language
 from coloop_server.dependencies import SessionOf, SettingsOf, SupervisorOf
 from coloop_server.errors import NotFound
-from coloop_server.runs import repository, service
+from coloop_server.runs import removal, repository, service
 from coloop_server.runs.folder import RunFolder
 from coloop_server.runs.samples import SampleReader
 from coloop_server.runs.schemas import (
@@ -19,6 +19,7 @@ from coloop_server.runs.schemas import (
     ForkRun,
     ImportRun,
     NewRun,
+    RenameRun,
     ResumeRun,
     Run,
     RunEvents,
@@ -36,6 +37,7 @@ router = APIRouter(prefix="/runs", tags=["runs"])
 RunId = Annotated[str, PathParameter(max_length=128)]
 After = Annotated[int, Query(ge=0, description="`seq` of the last event that is known already")]
 MAX_SEQ = 2**53
+TOTAL = "X-Total-Count"
 SCAN_PATIENCE_SECONDS = 1.0
 """How long a list waits for run folders that are new; longer ones come with the next list."""
 
@@ -61,12 +63,21 @@ def create_run(
 def list_runs(
     session: SessionOf,
     supervisor: SupervisorOf,
+    response: Response,
     limit: Annotated[int, Query(ge=1, le=1000)] = 200,
+    offset: Annotated[int, Query(ge=0, lt=2**31, description="runs to pass over")] = 0,
     state: RunStateName | None = None,
     loop_id: Annotated[str | None, Query(max_length=64)] = None,
+    search: Annotated[
+        str | None, Query(max_length=200, description="words in the name, the id or the state")
+    ] = None,
 ) -> list[Run]:
+    """The newest first. The header X-Total-Count says how many there are in all."""
     supervisor.scanner.wait_for_look(SCAN_PATIENCE_SECONDS)
-    rows = repository.list_runs(session, limit=limit, state=state, loop_id=loop_id)
+    rows, total = repository.list_runs(
+        session, limit=limit, offset=offset, state=state, loop_id=loop_id, search=search
+    )
+    response.headers[TOTAL] = str(total)
     return [Run.model_validate(row) for row in rows]
 
 
@@ -74,12 +85,25 @@ def list_runs(
 def import_run(body: ImportRun, settings: SettingsOf, supervisor: SupervisorOf) -> Run:
     run_id = supervisor.import_folder(settings.roots.check(body.path, "path"))
     with supervisor.sessions() as session:
-        return Run.model_validate(repository.get_run(session, run_id))
+        return Run.model_validate(repository.get_outline(session, run_id))
 
 
 @router.get("/{run_id}", operation_id="getRun")
 def get_run(run_id: RunId, session: SessionOf) -> Run:
-    return Run.model_validate(repository.get_run(session, run_id))
+    return Run.model_validate(repository.get_outline(session, run_id))
+
+
+@router.patch("/{run_id}", operation_id="renameRun")
+def rename_run(run_id: RunId, body: RenameRun, session: SessionOf) -> Run:
+    return Run.model_validate(service.rename(session, run_id, body.name))
+
+
+@router.delete("/{run_id}", operation_id="deleteRun", status_code=204)
+def delete_run(
+    run_id: RunId, session: SessionOf, settings: SettingsOf, supervisor: SupervisorOf
+) -> None:
+    """Remove an ended run with its folder; 409 while it goes on."""
+    removal.delete(session, settings, supervisor, run_id)
 
 
 @router.post("/{run_id}/stop", operation_id="stopRun", status_code=202)

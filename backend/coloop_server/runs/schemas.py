@@ -59,6 +59,10 @@ class EditRun(Input):
     by: str = Field(default="user", max_length=100)
 
 
+class RenameRun(Input):
+    name: str = Field(min_length=1, max_length=200)
+
+
 class ImportRun(Input):
     path: str = Field(max_length=4096)
     """Folder of a run that `coloop run` wrote, inside the allowed roots."""
@@ -69,6 +73,8 @@ class Run(Output):
     name: str
     state: RunStateName
     loop_id: str | None
+    loop_version: int | None
+    """The version of that loop which was run, where it is one."""
     parent_id: str | None
     """The run whose checkpoint this one started from."""
     spec_hash: str | None

@@ -14,6 +14,7 @@ from coloop.spec.io import content_hash
 from coloop_server import language
 from coloop_server.database.tables import RunRow
 from coloop_server.errors import Conflict
+from coloop_server.loops.repository import version_of
 from coloop_server.runs import repository
 from coloop_server.runs.forking import choose_checkpoint, prepare_fork
 from coloop_server.runs.schemas import EditRun, ForkRun, NewRun
@@ -66,6 +67,7 @@ def queue(
     )
     row.spec_hash = content_hash(spec)
     row.loop_id = loop_id
+    row.loop_version = None if loop_id is None else version_of(session, loop_id, yaml)
     row.parent_id = parent_id
     row.forced = force
     if checkpoint is not None:
@@ -73,6 +75,12 @@ def queue(
         row.resume_of = run_id
     session.add(row)
     session.flush()
+    return row
+
+
+def rename(session: Session, run_id: str, name: str) -> RunRow:
+    row = repository.get_outline(session, run_id)
+    row.name = clean_name(name) or row.name
     return row
 
 

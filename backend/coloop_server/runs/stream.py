@@ -21,6 +21,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from coloop.events import RunStateName
 from coloop_server.database.connect import Sessions
+from coloop_server.errors import NotFound
 from coloop_server.runs import repository
 from coloop_server.runs.hub import Hub
 from coloop_server.runs.schemas import Run, StreamEnd, StreamHello, StreamPing
@@ -65,6 +66,8 @@ class Stream:
                 await self.send_all(news, leaving)
             except TimeoutError:
                 await self.cut_off()
+            except NotFound:
+                await self.within(self.socket.close(NO_SUCH_RUN, "deleted"))
             except (WebSocketDisconnect, RuntimeError):
                 pass  # the client left while it was sent something
             finally:
@@ -150,4 +153,4 @@ class Stream:
 
     def read_run(self) -> Run:
         with self.sessions() as session:
-            return Run.model_validate(repository.get_run(session, self.run_id))
+            return Run.model_validate(repository.get_outline(session, self.run_id))

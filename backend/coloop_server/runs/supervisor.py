@@ -13,6 +13,7 @@ rows and ask. After a restart everything is known again from the rows and the fo
 """
 
 import logging
+import shutil
 import threading
 import time
 from collections import OrderedDict
@@ -28,6 +29,7 @@ from coloop.events import ControlRequest, RunStateName
 from coloop.spec.io import parse
 from coloop_server.database.connect import Sessions
 from coloop_server.database.tables import RunRow
+from coloop_server.errors import Unavailable
 from coloop_server.launchers.protocol import Launcher, LaunchFailed, Order
 from coloop_server.runs import repository
 from coloop_server.runs.hub import Hub
@@ -61,14 +63,13 @@ class Supervisor:
         self.launchers = launchers
         self.default_launcher = default_launcher
         self.hub = Hub()
-        self.scanner = Scanner(
-            settings, sessions, is_live=lambda run_id: run_id in self.live, take=self.take_up
-        )
+        self.scanner = Scanner(settings, sessions, is_live=self.is_live, take=self.take_up)
         self.live: dict[str, LiveRun] = {}
         self.watches: OrderedDict[str, Watch] = OrderedDict()
         self.lock = threading.RLock()
         self.pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="launch")
         self.news = threading.Event()
+        self.is_owner = True
         self.is_queue_due = True
         """Whether a run may wait in the queue that was not looked at yet."""
         self.ended = threading.Event()
@@ -90,12 +91,23 @@ class Supervisor:
         self.pool.shutdown(wait=True, cancel_futures=True)
         for launcher in self.launchers.values():
             owned = [run for run in self.live.values() if run.launcher is launcher]
-            if owned and self.settings.keep_runs:
+            goes_on = self.settings.keep_runs or not self.is_owner
+            if owned and goes_on:
                 logger.info("%d runs go on; the next server finds them again", len(owned))
             else:
                 for run in owned:
                     run.end()
-            launcher.close(runs_go_on=bool(owned) and self.settings.keep_runs)
+            launcher.close(runs_go_on=bool(owned) and goes_on)
+
+    def step_down(self) -> None:
+        """Another server has the database: whatever goes on is its to watch, start and close."""
+        self.is_owner = False
+
+    def require_owner(self) -> None:
+        if not self.is_owner:
+            raise Unavailable(
+                "database.lost", "another coloop server took over this database; use that one"
+            )
 
     def adopt(self) -> None:
         """After a restart: rows of unfinished runs become live runs again."""
@@ -134,13 +146,27 @@ class Supervisor:
         self.news.set()
 
     def wake_after(self, session: Session) -> None:
-        """Look as soon as what the session wrote can be read."""
+        """Look as soon as what the session writes can be read."""
+        self.require_owner()
         event.listen(session, "after_commit", lambda _: self.wake(), once=True)
+
+    def is_live(self, run_id: str) -> bool:
+        return run_id in self.live
+
+    def forget(self, run_id: str) -> None:
+        """A run was deleted: close its files and remove what was kept for it."""
+        with self.lock:
+            self.watches.pop(run_id, None)
+        submitted = self.settings.runs_dir / SUBMITTED
+        self.log_path(run_id).unlink(missing_ok=True)
+        (submitted / f"{run_id}.yaml").unlink(missing_ok=True)
+        shutil.rmtree(submitted / f"{run_id}.upload", ignore_errors=True)
+        self.hub.tell(run_id)
 
     def open(self, run_id: str) -> Watch:
         """The files of a run, read up to now."""
         with self.sessions() as session:
-            folder = Path(repository.get_run(session, run_id).folder)
+            folder = Path(repository.get_outline(session, run_id).folder)
         watch = self.watch(run_id, folder)
         watch.poll()
         return watch
@@ -190,7 +216,7 @@ class Supervisor:
 
     def folder_of(self, run_id: str) -> Path | None:
         with self.sessions() as session:
-            row = session.get(RunRow, run_id)
+            row = repository.find_outline(session, run_id)
             return None if row is None else Path(row.folder)
 
     # The thread
@@ -207,6 +233,8 @@ class Supervisor:
             self.news.clear()
 
     def tick(self) -> None:
+        if not self.is_owner:
+            return
         for run in list(self.live.values()):
             try:
                 self.look_after(run)
@@ -234,7 +262,7 @@ class Supervisor:
         is_closed = run.is_over or run.verdict is not None
         stamp, kept = run.watch.keep() if is_closed else (None, {})
         with self.sessions.begin() as session:
-            row = session.get(RunRow, run.id)
+            row = repository.find_outline(session, run.id)
             if row is not None:
                 repository.apply_summary(row, run.watch.summary, run.watch.log.last_seq)
                 if run.verdict is not None:
@@ -300,13 +328,13 @@ class Supervisor:
         handle = run.launcher.start(order)
         run.handle = handle
         with self.sessions.begin() as session:
-            row = session.get(RunRow, run.id)
+            row = repository.find_outline(session, run.id)
             if row is not None:
                 row.handle = handle
 
     def tell_starting(self, run_id: str, message: str) -> None:
         with self.sessions.begin() as session:
-            row = session.get(RunRow, run_id)
+            row = repository.find_outline(session, run_id)
             if row is not None:
                 row.message = message
         self.hub.tell(run_id)

@@ -7,7 +7,7 @@ class SignIn(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     token: str = Field(max_length=4096)
-    """The server's token, as set in COLOOP_TOKEN."""
+    """The server's token: COLOOP_TOKEN, or what the file `token` of its data folder says."""
 
 
 class SessionState(BaseModel):

@@ -126,7 +126,8 @@ export interface paths {
         get: operations["getLoop"];
         /**
          * Save Loop
-         * @description Save over the revision in If-Match; 409 with the present loop when that is not the last.
+         * @description Save over the revision in If-Match; 409 with the present loop when that is not the last. With
+         *     `If-None-Match: *` the loop is made, unless there is one.
          */
         put: operations["saveLoop"];
         post?: never;
@@ -144,7 +145,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List Loop Versions */
+        /**
+         * List Loop Versions
+         * @description The newest first. The header X-Total-Count says how many there are.
+         */
         get: operations["listLoopVersions"];
         put?: never;
         post?: never;
@@ -165,6 +169,50 @@ export interface paths {
         get: operations["getLoopVersion"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        /**
+         * Label Loop Version
+         * @description Call a version something; one with a label stays for good.
+         */
+        patch: operations["labelLoopVersion"];
+        trace?: never;
+    };
+    "/api/loops/{loop_id}/versions/{version}/diff": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Compare Loop Version
+         * @description Line by line, from this version to another one; to what the loop is now by default.
+         */
+        get: operations["compareLoopVersion"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/loops/{loop_id}/versions/{version}/restore": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Restore Loop Version
+         * @description Make this version the newest one, over the revision in If-Match.
+         */
+        post: operations["restoreLoopVersion"];
         delete?: never;
         options?: never;
         head?: never;
@@ -283,7 +331,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** List Runs */
+        /**
+         * List Runs
+         * @description The newest first. The header X-Total-Count says how many there are in all.
+         */
         get: operations["listRuns"];
         put?: never;
         /**
@@ -325,10 +376,15 @@ export interface paths {
         get: operations["getRun"];
         put?: never;
         post?: never;
-        delete?: never;
+        /**
+         * Delete Run
+         * @description Remove an ended run with its folder; 409 while it goes on.
+         */
+        delete: operations["deleteRun"];
         options?: never;
         head?: never;
-        patch?: never;
+        /** Rename Run */
+        patch: operations["renameRun"];
         trace?: never;
     };
     "/api/runs/{run_id}/edit": {
@@ -937,6 +993,17 @@ export interface components {
              * @enum {string}
              */
             type: "diagnostic";
+        };
+        /** DiffLine */
+        DiffLine: {
+            /**
+             * Kind
+             * @description A gap stands for lines that are the same on both sides.
+             * @enum {string}
+             */
+            kind: "same" | "added" | "removed" | "gap";
+            /** Text */
+            text: string;
         };
         /** Discriminator */
         Discriminator: {
@@ -1698,7 +1765,7 @@ export interface components {
             updated_at: string;
             /**
              * Version
-             * @description 1, and one more with each save that changed something.
+             * @description Number of the newest version. Edits of one sitting are one version.
              */
             version: number;
             /** Yaml */
@@ -1754,7 +1821,7 @@ export interface components {
             updated_at: string;
             /**
              * Version
-             * @description 1, and one more with each save that changed something.
+             * @description Number of the newest version. Edits of one sitting are one version.
              */
             version: number;
         };
@@ -1766,6 +1833,12 @@ export interface components {
              */
             name?: string | null;
             /**
+             * Sitting
+             * @description Whose edits these are, such as a tab's. Saves of one sitting are one version for a while;
+             *     without it each save is a version.
+             */
+            sitting?: string | null;
+            /**
              * Yaml
              * @description The loop, as text. A draft may have errors, but it has to be readable as YAML.
              */
@@ -1773,33 +1846,99 @@ export interface components {
         };
         /** LoopVersion */
         LoopVersion: {
+            /**
+             * Is Kept
+             * @description Whether it stays for good: it has a label or a run, or was created or restored. Of the
+             *     others the newest stay.
+             */
+            is_kept: boolean;
+            /**
+             * Label
+             * @description What a person called it.
+             */
+            label: string | null;
             /** Name */
             name: string;
+            /**
+             * Reason
+             * @enum {string}
+             */
+            reason: "created" | "edited" | "restored";
+            /**
+             * Restored From
+             * @description The version that was restored.
+             */
+            restored_from: number | null;
             /** Revision */
             revision: string;
             /**
+             * Runs
+             * @description Runs that were started from exactly this.
+             */
+            runs: number;
+            /**
              * Saved At
              * Format: date-time
+             * @description Its last edit.
              */
             saved_at: string;
+            /**
+             * Started At
+             * Format: date-time
+             * @description Its first edit; all edits of a sitting are one version.
+             */
+            started_at: string;
             /** Version */
             version: number;
         };
         /** LoopVersionText */
         LoopVersionText: {
+            /**
+             * Is Kept
+             * @description Whether it stays for good: it has a label or a run, or was created or restored. Of the
+             *     others the newest stay.
+             */
+            is_kept: boolean;
+            /**
+             * Label
+             * @description What a person called it.
+             */
+            label: string | null;
             /** Name */
             name: string;
+            /**
+             * Reason
+             * @enum {string}
+             */
+            reason: "created" | "edited" | "restored";
+            /**
+             * Restored From
+             * @description The version that was restored.
+             */
+            restored_from: number | null;
             /** Revision */
             revision: string;
             /**
+             * Runs
+             * @description Runs that were started from exactly this.
+             */
+            runs: number;
+            /**
              * Saved At
              * Format: date-time
+             * @description Its last edit.
              */
             saved_at: string;
             /** Spec */
             spec: {
                 [key: string]: unknown;
             } | null;
+            /**
+             * Started At
+             * Format: date-time
+             * @description Its first edit; all edits of a sitting are one version.
+             */
+            started_at: string;
             /** Version */
             version: number;
             /** Yaml */
@@ -2230,6 +2369,11 @@ export interface components {
             /** Unit */
             unit: string;
         };
+        /** RenameRun */
+        RenameRun: {
+            /** Name */
+            name: string;
+        };
         /** ResumeRun */
         ResumeRun: {
             /**
@@ -2321,6 +2465,11 @@ export interface components {
             launcher: string | null;
             /** Loop Id */
             loop_id: string | null;
+            /**
+             * Loop Version
+             * @description The version of that loop which was run, where it is one.
+             */
+            loop_version: number | null;
             /** Message */
             message: string | null;
             /**
@@ -2580,7 +2729,7 @@ export interface components {
         SignIn: {
             /**
              * Token
-             * @description The server's token, as set in COLOOP_TOKEN.
+             * @description The server's token: COLOOP_TOKEN, or what the file `token` of its data folder says.
              */
             token: string;
         };
@@ -2949,6 +3098,22 @@ export interface components {
              * @default 5
              */
             timeout_seconds: number;
+        };
+        /** VersionDiff */
+        VersionDiff: {
+            /**
+             * Lines
+             * @description From the older text to the newer one; empty where they are the same.
+             */
+            lines: components["schemas"]["DiffLine"][];
+        };
+        /** VersionLabel */
+        VersionLabel: {
+            /**
+             * Label
+             * @description What to call the version; null takes the label away.
+             */
+            label: string | null;
         };
     };
     responses: never;
@@ -3795,6 +3960,8 @@ export interface operations {
             header?: {
                 /** @description the revision to replace */
                 "if-match"?: string | null;
+                /** @description `*` makes a new loop */
+                "if-none-match"?: "*" | null;
             };
             path: {
                 loop_id: string;
@@ -4004,6 +4171,8 @@ export interface operations {
         parameters: {
             query?: {
                 limit?: number;
+                /** @description older than this one */
+                before?: number | null;
             };
             header?: never;
             path: {
@@ -4124,6 +4293,327 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["LoopVersionText"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    labelLoopVersion: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                loop_id: string;
+                version: number;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["VersionLabel"];
+            };
+        };
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LoopVersion"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    compareLoopVersion: {
+        parameters: {
+            query?: {
+                to?: number | null;
+            };
+            header?: never;
+            path: {
+                loop_id: string;
+                version: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["VersionDiff"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    restoreLoopVersion: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description the revision to replace */
+                "if-match"?: string | null;
+            };
+            path: {
+                loop_id: string;
+                version: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Loop"];
                 };
             };
             /** @description Bad Request */
@@ -4825,8 +5315,12 @@ export interface operations {
         parameters: {
             query?: {
                 limit?: number;
+                /** @description runs to pass over */
+                offset?: number;
                 state?: components["schemas"]["RunStateName"] | null;
                 loop_id?: string | null;
+                /** @description words in the name, the id or the state */
+                search?: string | null;
             };
             header?: never;
             path?: never;
@@ -5146,6 +5640,214 @@ export interface operations {
             cookie?: never;
         };
         requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Run"];
+                };
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    deleteRun: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Successful Response */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description Bad Request */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unauthorized */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Forbidden */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Not Found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Conflict */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Request Entity Too Large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Unprocessable Entity */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Precondition Required */
+            428: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Service Unavailable */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    renameRun: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                run_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RenameRun"];
+            };
+        };
         responses: {
             /** @description Successful Response */
             200: {
