@@ -1,5 +1,6 @@
 /// <reference types="vitest/config" />
 import { readFileSync } from "node:fs";
+import type { ClientRequest } from "node:http";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import tailwindcss from "@tailwindcss/vite";
@@ -10,7 +11,8 @@ const server = process.env.COLOOP_SERVER ?? "http://127.0.0.1:8321";
 
 /** The token of the server that is asked, as it was set or as its data folder keeps it. */
 function token(): string {
-  const folder = process.env.COLOOP_DATA_DIR ?? fileURLToPath(new URL("../.coloop", import.meta.url));
+  const folder =
+    process.env.COLOOP_DATA_DIR ?? fileURLToPath(new URL("../.coloop", import.meta.url));
   try {
     return process.env.COLOOP_TOKEN ?? readFileSync(resolve(folder, "token"), "utf8").trim();
   } catch {
@@ -35,9 +37,10 @@ export default defineConfig({
         ws: true,
         changeOrigin: true,
         configure: (proxy) => {
-          for (const request of ["proxyReq", "proxyReqWs"] as const) {
-            proxy.on(request, (asked) => asked.setHeader("Authorization", `Bearer ${token()}`));
-          }
+          const sign = (request: ClientRequest) =>
+            request.setHeader("Authorization", `Bearer ${token()}`);
+          proxy.on("proxyReq", sign);
+          proxy.on("proxyReqWs", sign);
         },
       },
     },

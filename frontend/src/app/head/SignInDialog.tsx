@@ -30,7 +30,7 @@ export function SignInDialog() {
   return (
     <Dialog
       title="Sign in"
-      description="This server asks for its token, the value of COLOOP_TOKEN where it was started."
+      description="This server asks for its token: the address that it printed at its start has it, and so has the file “token” in its data folder."
       isOpen={isOpen}
       isBlocking
       onClose={() => {}}
