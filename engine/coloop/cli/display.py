@@ -44,6 +44,8 @@ class RunDisplay:
         self._gauges: dict[str, Any] = {}
         self._metrics: dict[str, dict[str, float]] = {}
         self._state = "starting"
+        self._open: dict[tuple[str, ...], None] = {}
+        """Alerts of the learning doctor that hold: code and node."""
         self._live = (
             Live(console=console, refresh_per_second=4, get_renderable=self._render)
             if console.is_terminal
@@ -72,6 +74,7 @@ class RunDisplay:
             case "run.state":
                 self._state = event["state"]
                 if event["state"] in FINAL:
+                    self._say_open()
                     colour = FINAL[event["state"]]
                     self._say(f"[{colour}]{event['state']}[/] at step {event.get('step', 0)}")
                 if event.get("error"):
@@ -94,7 +97,19 @@ class RunDisplay:
             case "edit":
                 self._say(f"  edit: {event['changes']}")
 
+    def _say_open(self) -> None:
+        """One line of what is still wrong when a run ends."""
+        if self._open:
+            held = ", ".join(" of ".join(filter(None, key)) for key in self._open)
+            self._say(f"[yellow]{len(self._open)} unresolved[/]: {held}")
+
     def _alert(self, event: Mapping[str, Any]) -> None:
+        if event.get("metric"):
+            key = (event["code"], event.get("node") or "")
+            if event.get("cleared"):
+                self._open.pop(key, None)
+            else:
+                self._open[key] = None
         colour = "green" if event.get("cleared") else ALERT_COLOURS[event["level"]]
         step = f"step {event['step']}: " if event.get("step") else ""
         self._say(f"  [{colour}]{event['code']}[/]: {step}{escape(event['message'])}")

@@ -178,11 +178,12 @@ def _metrics(
         return metrics
     tokens = advantages[staying.mask]
     distance = (rewards - estimate.group_means(rewards, staying.groups)).abs()
-    spread = estimate.group_sums(distance, staying.groups)
+    is_flat = estimate.group_sums(distance, staying.groups) < 1e-6
+    shares = 1 / estimate.group_sizes(staying.groups)  # of its group, one a group in all
     metrics |= {
         "reward/mean": float(rewards.mean()),
         "reward/std": float(rewards.std()) if staying.size > 1 else 0.0,
-        "reward/zero_variance": float((spread < 1e-6).float().mean()),
+        "group/zero_variance": float((shares * is_flat).sum() / shares.sum()),
         "advantage/mean": float(tokens.mean()) if tokens.numel() else 0.0,
         "advantage/std": float(tokens.std()) if tokens.numel() > 1 else 0.0,
     }

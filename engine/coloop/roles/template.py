@@ -50,7 +50,19 @@ class TemplateRole(Stateless):
         for row, new in zip(rows, written, strict=True):
             if new is not None:
                 out.extend(self._rows_of(row, new))
-        return Outcome(outputs={"rows": Table(rows=tuple(out))}, samples=len(out))
+        return Outcome(
+            outputs={"rows": Table(rows=tuple(out))},
+            samples=len(out),
+            metrics=self._unparsed(written),
+        )
+
+    def _unparsed(self, written: Sequence[Written | None]) -> dict[str, float]:
+        """Share of the rows in which no pattern of `parse` matched and no default stands in."""
+        looked_for = set(self._section.parse) - set(self._section.drop)
+        there = [one.absent for one in written if one is not None]
+        if not looked_for or not there:
+            return {}
+        return {"parse/none": sum(looked_for <= absent for absent in there) / len(there)}
 
     def _rows_of(self, row: Row, new: Written) -> list[Row]:
         """Texts without tokens: the tokens are those of the text that was drawn, not of this."""

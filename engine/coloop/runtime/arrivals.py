@@ -128,16 +128,21 @@ class Arrivals:
         ]
         if not came or any(one.startswith("0 ") for one in came):
             return  # told when the stage began
+        meets = len(came) > 1
+        why = ", and none of them belong together" if meets else ""
         yield Missing(
             stage=stage.name,
             node=stage.node,
             edge=None,
             what="met",
             message=(
-                f"{stage.name} has no rows, {expected.rows.text} are expected: its inputs bring "
-                f"rows ({', '.join(came)}), and no two of them belong together"
+                f"{stage.name} gives no rows, {expected.rows.text} are expected: its inputs bring "
+                f"rows ({', '.join(came)}){why}"
             ),
-            hint="look at its `join`, and at what its inputs descend from",
+            hint="look at its alerts"
+            + (
+                ", at its `join`, and at what its inputs descend from" if meets else " in this step"
+            ),
         )
 
     def _unreached(self, stage: Stage, outcome: Outcome) -> Iterator[Missing]:

@@ -1,6 +1,7 @@
 """`report.json`: what was predicted against what was measured, and the last metrics."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ def write_report(
             "stages": session.pace.seconds_of_stages(),
         },
         "metrics": session.readings,
+        "alerts": [asdict(finding) for finding in session.unresolved],
     }
     aside = folder / f".{REPORT_FILE}.new"
     text = json.dumps(report, indent=1)

@@ -30,6 +30,7 @@ from coloop.runtime.arrivals import CODE as MISSING_ROWS
 from coloop.runtime.arrivals import Arrivals, Missing
 from coloop.runtime.checkpoint import Checkpoints
 from coloop.runtime.control import Control
+from coloop.runtime.doctor import Doctor, Finding
 from coloop.runtime.executor import Executor, Situation, Unrolled, Watcher
 from coloop.runtime.failures import stage_failure
 from coloop.runtime.fields import Fields
@@ -96,6 +97,7 @@ class Session(Watcher):
         self.readings: dict[str, float] = {}
         self._idleness = Idleness()
         self._arrivals = Arrivals(parts.context.spec.edges)
+        self._doctor = Doctor()
         self._keeper = Keeper(parts.checkpoints, parts.actions, parts.recorder, self.state)
         self._is_whole = True
         parts.checkpoints.on_lost_copy = self._lost_copy
@@ -154,6 +156,7 @@ class Session(Watcher):
         try:
             due = parts.phase_stages.due(moment)
             self._arrivals.step_begins(due.rows)
+            self._doctor.step_begins()
             situation = Situation(step=moment.step, phase=moment.phase.name, live=due.live)
             unrolled = self._executor.run(due.stages, situation, due.refills)
         except StopRequested:
@@ -169,6 +172,7 @@ class Session(Watcher):
         self._is_whole = True
         self._keeper.note_change()
         self._arrivals.step_finished(moment.phase.name)
+        self._tell_findings(self._doctor.step_finished(moment.step, moment.phase.name))
         self._after_step(moment, unrolled)
         self._idleness.step_finished(moment.step, moment.phase.name)
 
@@ -241,6 +245,7 @@ class Session(Watcher):
 
     def finish(self) -> None:
         """The last checkpoint; that the run is over is said when everything else is written."""
+        self._tell_findings(self._doctor.run_finished(self.timeline.step))
         self._keeper.write_once(self.timeline.step)
 
     def rescue(self, failure: BaseException) -> None:
@@ -295,7 +300,7 @@ class Session(Watcher):
         self._teller.stage_finished(stage, situation, seconds, outcome)
         if not situation.is_probe:
             for node, metrics in ((stage.node, outcome.metrics), *outcome.member_metrics.items()):
-                self._report(node, metrics, situation)
+                self._doctor.hear(node, self._report(node, metrics, situation))
         for code, message in outcome.alerts:
             self.noticed(stage.node, code, message)
         self._teller.detail_of(stage, situation, outcome)
@@ -307,7 +312,24 @@ class Session(Watcher):
         if self._parts.control.stop_is_wanted and not self._step_has_learned:
             raise StopRequested("between stages")
 
+    @property
+    def unresolved(self) -> list[Finding]:
+        """What the learning doctor has raised and not cleared."""
+        return self._doctor.open
+
     # --- inside
+
+    def _tell_findings(self, findings: Sequence[Finding]) -> None:
+        for one in findings:
+            self._teller.alert(
+                "info" if one.cleared else one.level,
+                one.code,
+                one.message,
+                node=one.node,
+                hint=None if one.cleared else one.hint,
+                metric=one.metric,
+                cleared=one.cleared,
+            )
 
     def _tell_missing(self, missing: Sequence[Missing], situation: Situation) -> None:
         """Rows that are bound to come and did not: an alert at once, an error where they never
@@ -379,11 +401,16 @@ class Session(Watcher):
         yield grades
         self._teller.evaluation_finished(phase, time.monotonic() - began, most_rows)
 
-    def _report(self, node: str, metrics: Mapping[str, float], situation: Situation) -> None:
-        for name, value in self._teller.metrics(node, situation.step, metrics).items():
+    def _report(
+        self, node: str, metrics: Mapping[str, float], situation: Situation
+    ) -> Mapping[str, float]:
+        """Tell the readings of a node to everybody; those that are numbers."""
+        known = self._teller.metrics(node, situation.step, metrics)
+        for name, value in known.items():
             self.readings[f"{node}.{name}"] = value
             self._note_best(f"{node}.{name}", value)
             self._fired += self._parts.triggers.read(f"{node}.{name}", value, situation.phase)
+        return known
 
     def _note_best(self, metric: str, value: float) -> None:
         is_best = metric == self._parts.context.spec.run.best
@@ -477,6 +504,7 @@ class Session(Watcher):
             "roles": {node: role.state() for node, role in parts.roles.items()},
             "best_reading": self._best,
             "arrivals": self._arrivals.state(),
+            "doctor": self._doctor.state(),
             "fired": [parts.triggers.triggers.index(trigger) for trigger in self._fired],
         }
 
@@ -493,6 +521,7 @@ class Session(Watcher):
         for node, role in parts.roles.items():
             role.load_state(state["roles"][node])
         self._arrivals.load_state(state["arrivals"])
+        self._doctor.load_state(state["doctor"])
         self._best = state["best_reading"]
         self._fired = [parts.triggers.triggers[index] for index in state["fired"]]
         self._keeper.note_resumed(self.timeline.step)

@@ -168,6 +168,23 @@ METRICS: dict[str, Metric] = {
         better="lower",
         unit="rows",
     ),
+    "score/mean": Metric(
+        title="Mean score",
+        help="Mean of what a scorer says of the step's rows.",
+        expect="Between its extremes: at one of them every row is worth the same.",
+    ),
+    "score/none": Metric(
+        title="Rows without a score",
+        help="Share of rows of which a scorer says None: nothing found, or its code failed.",
+        expect="Near 0; at 1 it finds nothing to score.",
+        better="lower",
+    ),
+    "parse/none": Metric(
+        title="Rows in which nothing was found",
+        help="Share of a template's rows in which no pattern of `parse` matched.",
+        expect="Falls to 0 as the writer learns the form.",
+        better="lower",
+    ),
     "verifier/accuracy": Metric(
         title="Verifier accuracy",
         help="Share of verdicts that agree with the truth.",

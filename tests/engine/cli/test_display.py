@@ -43,3 +43,17 @@ def test_a_failure_says_its_step_and_its_message_as_written() -> None:
     lines = lines_of({"type": "run.state", "state": "failed", "step": 3, "error": error})
 
     assert lines == ["failed at step 3", "a list[int] in [brackets]"]
+
+
+def test_a_run_that_ends_names_the_alerts_that_still_hold() -> None:
+    alert = {"type": "alert", "level": "error", "node": "actor", "step": 7, "message": "m"}
+    raised = [
+        {**alert, "code": "learning.no_update", "metric": "grad_norm"},
+        {**alert, "code": "learning.no_spread", "metric": "group/zero_variance"},
+        {**alert, "code": "learning.no_spread", "metric": "group/zero_variance", "cleared": True},
+        {**alert, "code": "checkpoint.failed"},
+    ]
+
+    lines = lines_of(*raised, {"type": "run.state", "state": "finished", "step": 9})
+
+    assert lines[-2:] == ["1 unresolved: learning.no_update of actor", "finished at step 9"]

@@ -418,7 +418,7 @@ def test_metrics_say_what_was_rewarded() -> None:
     metrics = run(given, settings("grpo")).metrics
 
     assert metrics["reward/mean"] == 0.5
-    assert metrics["reward/zero_variance"] == 0.5
+    assert metrics["group/zero_variance"] == 0.5
     assert metrics["advantage/mean"] == near(0.0, digits=6)
     assert metrics["advantage/std"] > 0
 

@@ -137,7 +137,7 @@ def test_inputs_whose_rows_do_not_meet_are_named() -> None:
 
     assert (missing.node, missing.edge) == ("exact", None)
     assert f"8 over {ROLLOUTS}" in missing.message
-    assert "join" in missing.hint
+    assert "alerts" in missing.hint
 
 
 def credit_detail(**values: Any) -> dict[str, Any]:

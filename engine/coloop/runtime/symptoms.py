@@ -1,0 +1,289 @@
+"""What can be wrong with what a node learns, how it shows in its metrics, and what to do about it.
+
+Pure: metric names and numbers, nothing else. The thresholds are the constants of this module; what
+each metric should look like is said in `spec.metrics`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Metrics = Mapping[str, float]
+Level = Literal["warning", "error"]
+
+NO_GRADIENT = 1e-12
+"""Gradient norm from here down moves no weight: Adam's own epsilon is 1e-8."""
+ALL_GROUPS = 0.999
+"""Share of groups without variance that counts as all of them."""
+MOST_GROUPS = 0.9
+"""Share of groups without variance at which dynamic sampling (DAPO, arXiv 2503.14476) throws most
+of a step away."""
+ALL_ROWS = 0.999
+"""Share of rows that counts as all of them."""
+LEFT_OF_ENTROPY = 0.05
+"""Entropy below this share of its first readings, without a better reward, is a collapse
+(arXiv 2505.22617: performance is bought with entropy, and ends where none is left)."""
+BETTER_REWARD = 0.05
+"""Rise of the mean reward, against its first readings, that pays for lost entropy and for KL."""
+FAR_KL = 1.0
+"""KL to the reference, in nats a token, from which on a reward must have risen for it. Short
+answers that are learned well reach half of it."""
+LOST_KL = 10.0
+"""KL, in nats a token, that no reward pays for: what the policy writes, the reference never would
+(e^10 to one)."""
+MOST_CLIPPED = 0.5
+"""Share of clipped tokens from which on most of an update is thrown away."""
+FAR_RATIO = 100.0
+"""Ratio of new to old policy, ten times where a step counts as too large."""
+MISMATCH = 1e-2
+"""KL between engine and trainer, ten times what rounding makes on a GPU."""
+FEW_FINISHED = 0.1
+"""Share of finished completions below which nearly all are cut by the limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What a symptom sees of one node at one step."""
+
+    now: Metrics
+    first: Metrics
+    """Medians of the first readings in this phase, where there were enough."""
+    recent: Metrics
+    """Medians of the last readings."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Symptom:
+    """What can be wrong; `shows` says how it shows, or nothing."""
+
+    code: str
+    level: Level
+    metric: str
+    """Without a reading of it nothing is said."""
+    patience: int
+    """Readings in a row."""
+    shows: Callable[[Look], str | None]
+    hint: str
+    holds_from_the_start: bool = False
+    """A run that ends before the patience does is told, where it held in every reading."""
+
+
+def _no_update(look: Look) -> str | None:
+    if look.now["grad_norm"] > NO_GRADIENT:
+        return None
+    numbers = {name: look.now.get(name) for name in ("loss", "reward/mean", "reward/std")}
+    known = ", ".join(f"{name} {value:.4g}" for name, value in numbers.items() if value is not None)
+    return f"its gradient is 0{f' ({known})' if known else ''}: no weight moves"
+
+
+def _no_rate(look: Look) -> str | None:
+    return None if look.now["lr"] > 0 else "its learning rate is 0: no weight moves"
+
+
+def _no_spread(look: Look) -> str | None:
+    is_flat = look.now["group/zero_variance"] >= ALL_GROUPS
+    if not is_flat or look.now.get("advantage/std", 0.0) > NO_GRADIENT:
+        return None
+    mean = look.now.get("reward/mean", 0.0)
+    return (
+        f"all rewards of every group are the same (mean {mean:.4g}): no row is better than others"
+    )
+
+
+def _little_spread(look: Look) -> str | None:
+    share = look.now["group/zero_variance"]
+    if not MOST_GROUPS <= share < ALL_GROUPS:
+        return None
+    return f"in {share:.0%} of the groups all rewards are the same: they teach nothing"
+
+
+def _no_scores(look: Look) -> str | None:
+    if look.now["score/none"] < ALL_ROWS:
+        return None
+    return "it finds nothing to score in any row: every score is None"
+
+
+def _nothing_parsed(look: Look) -> str | None:
+    if look.now["parse/none"] < ALL_ROWS:
+        return None
+    return "its patterns match in no row"
+
+
+def _entropy_collapse(look: Look) -> str | None:
+    first = look.first.get("entropy")
+    if first is None or look.recent["entropy"] > LEFT_OF_ENTROPY * first:
+        return None
+    if _is_paid_for(look):
+        return None
+    return f"its entropy fell from {first:.4g} to {look.recent['entropy']:.4g}, and no reward rose"
+
+
+def _kl_runaway(look: Look) -> str | None:
+    kl = look.recent["kl"]
+    if "kl" not in look.first or kl <= FAR_KL or (kl <= LOST_KL and _is_paid_for(look)):
+        return None
+    rise = "" if _is_paid_for(look) else ", and no reward rose"
+    return f"it is {kl:.3g} nats a token away from its reference{rise}"
+
+
+def _is_paid_for(look: Look) -> bool:
+    """Whether the mean reward has risen since the first readings."""
+    before, now = look.first.get("reward/mean"), look.recent.get("reward/mean")
+    return before is not None and now is not None and now > before + BETTER_REWARD
+
+
+def _clipped(look: Look) -> str | None:
+    share = look.now["clip_fraction"]
+    return f"{share:.0%} of its tokens are clipped" if share > MOST_CLIPPED else None
+
+
+def _far_ratio(look: Look) -> str | None:
+    return _above(look, "ratio/max", FAR_RATIO, "times the old policy is its greatest ratio")
+
+
+def _mismatch(look: Look) -> str | None:
+    return _above(look, "mismatch_kl", MISMATCH, "nats lie between engine and trainer")
+
+
+def _cut(look: Look) -> str | None:
+    share = look.now["rollout/finished"]
+    if share >= FEW_FINISHED:
+        return None
+    return f"only {share:.0%} of its completions end by themselves; the rest are cut by the limit"
+
+
+def _above(look: Look, name: str, limit: float, words: str) -> str | None:
+    value = look.now[name]
+    return f"{value:.3g} {words}" if value > limit else None
+
+
+SYMPTOMS: tuple[Symptom, ...] = (
+    Symptom(
+        code="learning.no_update",
+        level="error",
+        metric="grad_norm",
+        patience=3,
+        shows=_no_update,
+        hint=(
+            "look at samples with their rewards: where all rewards are equal nothing can be "
+            "learned; where there are no rewards, look at the scorer's rows in `coloop plan`"
+        ),
+        holds_from_the_start=True,
+    ),
+    Symptom(
+        code="learning.no_rate",
+        level="error",
+        metric="lr",
+        patience=3,
+        shows=_no_rate,
+        hint="set `training.optimizer.lr` above 0, and look at its schedule and warm-up",
+        holds_from_the_start=True,
+    ),
+    Symptom(
+        code="learning.no_spread",
+        level="warning",
+        metric="group/zero_variance",
+        patience=3,
+        shows=_no_spread,
+        hint=(
+            "take problems that are sometimes solved: warm up on demonstrations, make the task "
+            "easier or harder, raise `rollout.temperature` or `completions_per_prompt`; and read "
+            "samples to see whether the reward finds the answer"
+        ),
+        holds_from_the_start=True,
+    ),
+    Symptom(
+        code="learning.little_spread",
+        level="warning",
+        metric="group/zero_variance",
+        patience=20,
+        shows=_little_spread,
+        hint=(
+            "put a `filter` with `nonzero_variance` and `fill` before the learner, or change how "
+            "hard the problems are"
+        ),
+    ),
+    Symptom(
+        code="learning.no_scores",
+        level="error",
+        metric="score/none",
+        patience=3,
+        shows=_no_scores,
+        hint=(
+            "compare its pattern or code with samples of this run; `on_no_match` or `on_error` "
+            "says what a text is worth in which nothing is found"
+        ),
+        holds_from_the_start=True,
+    ),
+    Symptom(
+        code="learning.nothing_parsed",
+        level="error",
+        metric="parse/none",
+        patience=3,
+        shows=_nothing_parsed,
+        hint=(
+            "compare `parse` with samples of this run; warm the writer up on the form, or give "
+            "`default` for what is not found"
+        ),
+        holds_from_the_start=True,
+    ),
+    Symptom(
+        code="learning.entropy_collapse",
+        level="error",
+        metric="entropy",
+        patience=5,
+        shows=_entropy_collapse,
+        hint=(
+            "lower the learning rate, raise `clip_high` or `algorithm.rewards.entropy`, raise "
+            "`rollout.temperature`; go on from a checkpoint before the fall"
+        ),
+    ),
+    Symptom(
+        code="learning.kl_runaway",
+        level="error",
+        metric="kl",
+        patience=3,
+        shows=_kl_runaway,
+        hint=(
+            "raise `kl.coefficient`, lower the learning rate, and read samples: the policy may be "
+            "gaming its reward; a snapshot may follow with `refresh`"
+        ),
+    ),
+    Symptom(
+        code="learning.clipped",
+        level="warning",
+        metric="clip_fraction",
+        patience=3,
+        shows=_clipped,
+        hint="lower the learning rate, or take fewer mini-batches, `epochs` and `updates` a step",
+    ),
+    Symptom(
+        code="learning.far_ratio",
+        level="warning",
+        metric="ratio/max",
+        patience=3,
+        shows=_far_ratio,
+        hint="lower the learning rate, or take fewer mini-batches, `epochs` and `updates` a step",
+    ),
+    Symptom(
+        code="learning.mismatch",
+        level="warning",
+        metric="mismatch_kl",
+        patience=3,
+        shows=_mismatch,
+        hint=(
+            "give engine and trainer the same dtype and draw from the whole distribution (no "
+            "`top_p`, no `top_k`); `correction` bounds what it does"
+        ),
+    ),
+    Symptom(
+        code="learning.cut_texts",
+        level="warning",
+        metric="rollout/finished",
+        patience=5,
+        shows=_cut,
+        hint="raise `rollout.max_new_tokens`, or give a `stop`; a warm-up teaches how to end",
+    ),
+)
+
+BY_CODE = {symptom.code: symptom for symptom in SYMPTOMS}

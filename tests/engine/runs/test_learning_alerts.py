@@ -1,0 +1,52 @@
+"""Runs that cannot learn say so, with what to do next; runs that can say nothing of the kind."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from coloop.events import RunStateName
+
+NEVER = {"type": "builtin", "name": "regex", "pattern": "(never)", "on_no_match": 0.0}
+"""A reward that is 0 for every text of a random model."""
+
+
+@pytest.mark.parametrize("steps", [1, 4])
+def test_a_run_without_any_reward_does_not_end_without_a_word(
+    steps: int, runner: Callable[..., Any], tiny: Callable[..., str]
+) -> None:
+    values = {"nodes.exact.source": NEVER, "schedule.phases.1.steps": steps}
+
+    ended = runner(tiny("grpo-arithmetic", values))
+
+    assert ended.state is RunStateName.FINISHED, ended.error
+    told = {event["code"]: event for event in ended.of("alert")}
+    assert told["learning.no_update"]["level"] == "error"
+    assert told["learning.no_update"]["node"] == "actor"
+    assert told["learning.no_update"]["metric"] == "grad_norm"
+    assert told["learning.no_update"]["hint"]
+    assert "learning.no_spread" in told
+    report = json.loads((ended.folder / "report.json").read_text(encoding="utf-8"))
+    assert {one["code"] for one in report["alerts"]} >= {"learning.no_update", "learning.no_spread"}
+
+
+def test_a_template_whose_patterns_never_match_is_told(
+    runner: Callable[..., Any], tiny: Callable[..., str]
+) -> None:
+    parse = {"answer": "(never)"}
+    text = tiny("two-halves", {"nodes.both.parse": parse})
+
+    ended = runner(text)
+
+    told = [event for event in ended.of("alert") if event["code"] == "learning.nothing_parsed"]
+    assert [(event["node"], event["metric"]) for event in told] == [("both", "parse/none")]
+
+
+@pytest.mark.parametrize("name", ["grpo-arithmetic", "spin", "two-halves"])
+def test_runs_that_learn_raise_no_red_alert(
+    name: str, runner: Callable[..., Any], tiny: Callable[..., str]
+) -> None:
+    ended = runner(tiny(name))
+
+    assert ended.of("alert", level="error") == []

@@ -1,0 +1,161 @@
+"""The learning doctor on literal readings: what is raised, when, once, and when it is over."""
+
+import json
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from coloop.runtime.doctor import Doctor, Finding
+from coloop.runtime.symptoms import SYMPTOMS
+
+HEALTHY = {
+    "loss": 0.02,
+    "grad_norm": 0.7,
+    "lr": 1e-3,
+    "reward/mean": 0.4,
+    "reward/std": 0.4,
+    "group/zero_variance": 0.3,
+    "advantage/std": 0.9,
+    "entropy": 0.8,
+    "kl": 0.01,
+    "clip_fraction": 0.02,
+    "ratio/max": 1.4,
+    "mismatch_kl": 1e-7,
+    "rollout/finished": 0.98,
+    "score/none": 0.0,
+    "parse/none": 0.1,
+}
+
+SICK: dict[str, dict[str, float]] = {
+    "learning.no_update": {"grad_norm": 0.0},
+    "learning.no_rate": {"lr": 0.0},
+    "learning.no_spread": {"group/zero_variance": 1.0, "advantage/std": 0.0},
+    "learning.little_spread": {"group/zero_variance": 0.95},
+    "learning.no_scores": {"score/none": 1.0},
+    "learning.nothing_parsed": {"parse/none": 1.0},
+    "learning.entropy_collapse": {"entropy": 0.001},
+    "learning.kl_runaway": {"kl": 2.0},
+    "learning.clipped": {"clip_fraction": 0.7},
+    "learning.far_ratio": {"ratio/max": 300.0},
+    "learning.mismatch": {"mismatch_kl": 0.05},
+    "learning.cut_texts": {"rollout/finished": 0.0},
+}
+
+LATER = {"learning.entropy_collapse": 2, "learning.kl_runaway": 2}
+"""Where the median of the last five readings counts: how many of them it takes."""
+
+
+def play(readings: Sequence[Mapping[str, float]], doctor: Doctor | None = None) -> list[Finding]:
+    """All findings of a run of one learner with these readings."""
+    doctor = doctor or Doctor()
+    found = []
+    for step, metrics in enumerate(readings, 1):
+        doctor.step_begins()
+        doctor.hear("actor", metrics)
+        found += doctor.step_finished(step, "rl")
+    return found
+
+
+def test_a_run_that_learns_is_told_nothing() -> None:
+    doctor = Doctor()
+
+    assert play([HEALTHY] * 60, doctor) == []
+    assert doctor.run_finished(60) == []
+
+
+@pytest.mark.parametrize("code", SICK)
+def test_each_symptom_is_raised_once_after_its_patience_and_cleared_when_over(code: str) -> None:
+    sick = {**HEALTHY, **SICK[code]}
+    patience = next(one.patience for one in SYMPTOMS if one.code == code)
+    doctor = Doctor()
+
+    found = play([HEALTHY] * 10 + [sick] * 30, doctor)
+
+    [raised] = found
+    assert raised.code == code
+    assert raised.step == 10 + patience + LATER.get(code, 0)
+    assert raised.metric in SICK[code]
+    assert raised.message.startswith("actor: ")
+    assert raised.hint
+    assert doctor.open == [raised]
+    assert play([HEALTHY, sick] * 5, doctor) == []  # a single reading clears nothing
+    [cleared] = play([HEALTHY] * 30, doctor)
+    assert (cleared.code, cleared.cleared, doctor.open) == (code, True, [])
+    assert [one.code for one in play([sick] * 30, doctor)] == [code]  # armed again
+
+
+def test_every_symptom_has_its_case_here() -> None:
+    assert [one.code for one in SYMPTOMS] == list(SICK)
+
+
+def test_a_short_run_is_told_at_its_end_what_held_all_the_time() -> None:
+    doctor = Doctor()
+    assert play([{**HEALTHY, "grad_norm": 0.0, "loss": 0.0}] * 2, doctor) == []
+
+    [found] = doctor.run_finished(2)
+
+    assert found.code == "learning.no_update"
+    assert found.message == (
+        "actor: its gradient is 0 (loss 0, reward/mean 0.4, reward/std 0.4): no weight moves "
+        "(in 2 readings in a row)"
+    )
+    assert doctor.open == [found]
+
+
+def test_a_run_that_learned_at_first_is_not_told_of_its_last_step_alone() -> None:
+    doctor = Doctor()
+
+    assert play([HEALTHY, {**HEALTHY, "grad_norm": 0.0}], doctor) == []
+    assert doctor.run_finished(2) == []
+
+
+def test_entropy_and_kl_that_bought_reward_are_no_collapse() -> None:
+    better = {**HEALTHY, "entropy": 0.001, "kl": 3.0, "reward/mean": 0.95}
+
+    assert play([HEALTHY] * 10 + [better] * 30) == []
+
+
+def test_no_reward_pays_for_a_policy_that_the_reference_would_never_be() -> None:
+    gamed = {**HEALTHY, "kl": 30.0, "reward/mean": 0.95}
+
+    assert [one.code for one in play([HEALTHY] * 10 + [gamed] * 30)] == ["learning.kl_runaway"]
+
+
+def test_one_step_far_out_is_no_runaway() -> None:
+    spike = {**HEALTHY, "kl": 8.0, "ratio/max": 1e3, "clip_fraction": 1.0}
+
+    assert play(([HEALTHY] * 9 + [spike]) * 5) == []
+
+
+def test_groups_of_one_that_learn_without_a_baseline_are_no_lack_of_spread() -> None:
+    assert play([{**HEALTHY, "group/zero_variance": 1.0}] * 30) == []
+
+
+def test_a_learner_that_pauses_keeps_its_streak() -> None:
+    flat = {**HEALTHY, "grad_norm": 0.0}
+
+    found = play([flat, {}, flat, {}, flat])
+
+    assert [(one.code, one.step) for one in found] == [("learning.no_update", 5)]
+
+
+def test_a_resume_neither_forgets_nor_repeats() -> None:
+    flat = {**HEALTHY, "grad_norm": 0.0}
+    first, second, third = Doctor(), Doctor(), Doctor()
+    assert play([flat] * 2, first) == []
+
+    second.load_state(json.loads(json.dumps(first.state())))
+
+    assert len(play([flat], second)) == 1
+    third.load_state(json.loads(json.dumps(second.state())))
+    assert play([flat] * 5, third) == []
+    assert third.open == second.open
+
+
+def test_what_was_heard_of_a_step_that_was_not_done_does_not_count() -> None:
+    doctor = Doctor()
+    play([{**HEALTHY, "grad_norm": 0.0}] * 2, doctor)
+    doctor.step_begins()
+    doctor.hear("actor", {**HEALTHY, "grad_norm": 0.0})
+
+    assert play([HEALTHY], doctor) == []
