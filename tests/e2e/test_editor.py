@@ -63,8 +63,18 @@ def node(page: Page, name: str) -> Locator:
 
 
 def port(page: Page, name: str) -> Locator:
-    """The dot of a port: `input actor.rewards`."""
+    """The dot of a port: `input actor.rewards`. One without an edge is seen while its node is
+    pointed at, or while an edge is drawn that it can take."""
     return page.get_by_label(name, exact=True)
+
+
+def point_at(page: Page, dot: Locator | str) -> Locator:
+    """The dot of a port, its node pointed at so that all ports are seen."""
+    if isinstance(dot, str):
+        node(page, dot.split(" ")[1].split(".")[0]).hover(position={"x": 90, "y": 20})
+        dot = port(page, dot)
+        expect(dot).to_be_visible()
+    return dot
 
 
 def edge(page: Page, start: str, end: str) -> Locator:
@@ -72,11 +82,16 @@ def edge(page: Page, start: str, end: str) -> Locator:
 
 
 def drag(
-    page: Page, start: Locator, end: Locator | tuple[float, float], *, drop: bool = True
+    page: Page, start: str, end: str | Locator | tuple[float, float], *, drop: bool = True
 ) -> None:
-    """By mouse, as a hand does: press, move in steps, release."""
-    page.mouse.move(*middle(start))
+    """By mouse, as a hand does: point, press, move in steps, release."""
+    page.mouse.move(*middle(point_at(page, start)))
     page.mouse.down()
+    if isinstance(end, str):
+        box = node(page, end.split(" ")[1].split(".")[0]).bounding_box()
+        assert box is not None
+        page.mouse.move(box["x"] + 60, box["y"] + 12, steps=8)
+        end = port(page, end)
     goal = end if isinstance(end, tuple) else middle(end)
     page.mouse.move(goal[0] - 12, goal[1] - 6, steps=8)
     page.mouse.move(*goal, steps=3)
@@ -113,7 +128,7 @@ def test_ports_are_connected_by_dragging_from_one_to_the_other(
 ) -> None:
     page = editor(WITHOUT_SCORES)
 
-    drag(page, port(page, "output exact.scores"), port(page, "input actor.rewards"))
+    drag(page, "output exact.scores", "input actor.rewards")
 
     expect(edge(page, "exact.scores", "actor.rewards")).to_be_attached()
     assert "- exact.scores -> actor.rewards" in saved_yaml(page)
@@ -125,7 +140,7 @@ def test_a_connection_that_is_not_legal_is_refused_with_the_reason(
     page = editor(WITHOUT_SCORES)
     before = saved_yaml(page)
 
-    drag(page, port(page, "output exact.scores"), port(page, "input actor.prompts"), drop=False)
+    drag(page, "output exact.scores", "input actor.prompts", drop=False)
 
     expect(page.get_by_text("prompts takes Rows, scores gives Scores.")).to_be_visible()
     page.mouse.up()
@@ -138,7 +153,7 @@ def test_an_edge_dropped_on_the_empty_canvas_offers_what_fits_and_connects_it(
 ) -> None:
     page = editor()
 
-    drag(page, port(page, "output exact.scores"), empty_place(page))
+    drag(page, "output exact.scores", empty_place(page))
     expect(page.get_by_placeholder("What goes with exact.scores?")).to_be_focused()
     page.keyboard.type("filt")
     page.keyboard.press("Enter")

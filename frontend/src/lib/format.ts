@@ -67,9 +67,16 @@ function pair(large: number, largeUnit: string, small: number, smallUnit: string
 /** 1234.5 with "tok" → "1.23k tok/s". */
 export function formatRate(perSecond: number | null | undefined, unit: string): string {
   if (!isNumber(perSecond)) return DASH;
-  const size = Math.abs(perSecond);
-  const text = size < 1000 ? trimmed(perSecond) : formatCount(perSecond);
-  return `${text} ${unit}/s`;
+  return `${rateNumber(perSecond)} ${unit}/s`;
+}
+
+/** The shortest form, where the unit is known: 44_400 → "44.4k/s". */
+export function formatPerSecond(perSecond: number): string {
+  return `${rateNumber(perSecond)}/s`;
+}
+
+function rateNumber(perSecond: number): string {
+  return Math.abs(perSecond) < 1000 ? trimmed(perSecond) : formatCount(perSecond);
 }
 
 function trimmed(value: number): string {

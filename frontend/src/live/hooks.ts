@@ -1,7 +1,7 @@
 /** Narrow views of the watched run. Each gives a primitive or a versioned value, so that little repaints. */
 import { createContext, useCallback, useContext, useSyncExternalStore } from "react";
 import type { Gauges } from "@/api/types";
-import { formatCount, formatRate } from "@/lib/format";
+import { formatCount, formatPerSecond, formatRate } from "@/lib/format";
 import type { LiveRun } from "./LiveRun";
 import type { Topic } from "./reducer";
 
@@ -93,7 +93,7 @@ export function useEdgeActivity(edge: string, stage: string): EdgeActivity | nul
 
 function edgeLabel(live: LiveRun, edge: string): string {
   const rate = live.state.gauges?.edges?.[edge]?.rows_per_second ?? null;
-  return rate === null ? "" : formatRate(rate, "rows");
+  return rate === null ? "" : formatPerSecond(rate);
 }
 
 /** All that the gauges know of an edge, in words; the rate while busy is the giver's. */

@@ -1,22 +1,26 @@
-import type { Node } from "@xyflow/react";
 import { describe, expect, it } from "vitest";
 import { edgeText } from "@/document/edgeText";
 import { fittingPort } from "@/document/fittingPort";
 import { freePlace } from "@/document/freePlace";
-import { NODE_WIDTH } from "@/document/geometry";
+import { NODE_WIDTH, nodeHeight } from "@/document/geometry";
 import { arrange, forwardEdges, placeNodes } from "@/document/layout";
 import { edgeLine } from "@/features/canvas/edgePath";
-import { createLanes } from "@/features/canvas/lane";
+import { isBackward, planLanes, type RouteBox } from "@/features/canvas/lanes";
+import { routeEdges } from "@/features/canvas/routes";
 import { summarise } from "@/features/canvas/summary";
 import { groupKinds, matchesSearch } from "@/features/palette/groups";
 import { catalog, smallLoop } from "../fixtures/loops";
 
-const box = (id: string, x: number, y: number, height = 100): Node => ({
-  id,
-  position: { x, y },
-  height,
-  data: {},
-});
+const box = (id: string, x: number, y: number, height = 100): RouteBox => ({ id, x, y, height });
+
+function lane(boxes: RouteBox[], ...ways: [string, string][]) {
+  const at = (id: string) => boxes.find((one) => one.id === id) as RouteBox;
+  const planned = planLanes(
+    boxes,
+    ways.map(([from, to]) => ({ key: `${from} ${to}`, from: at(from), to: at(to) })),
+  );
+  return ways.map(([from, to]) => planned.get(`${from} ${to}`));
+}
 
 describe("layout", () => {
   it("data flows from left to right", () => {
@@ -47,9 +51,37 @@ describe("layout", () => {
 
   it("a loop that places its nodes is drawn as it is", () => {
     const loop = smallLoop();
-    loop.layout = { problems: [0, 0], actor: [1, 1], start: [2, 2], exact: [3, 3] };
+    loop.layout = { problems: [0, 0], actor: [300, 0], start: [600, 0], exact: [600, 300] };
 
     expect(placeNodes(catalog, loop, false)).toBe(loop.layout);
+  });
+
+  it("boxes that would stand on each other are moved apart, the upper one stays", () => {
+    const loop = smallLoop();
+    loop.layout = { problems: [0, 0], actor: [300, 0], start: [600, 0], exact: [600, 40] };
+
+    const places = placeNodes(catalog, loop, true);
+
+    expect(places.start).toEqual([600, 0]);
+    const [, y] = places.exact ?? [];
+    expect(y).toBeGreaterThanOrEqual(nodeHeight(catalog, loop, "start", true));
+  });
+
+  it("a long chain goes on in a new row", () => {
+    const names = Array.from({ length: 9 }, (_, index) => `step_${index}`);
+    const loop = smallLoop();
+    loop.nodes = Object.fromEntries(names.map((name) => [name, { kind: "template" }]));
+    loop.edges = names.slice(1).map((name, index) => ({
+      from: `${names[index]}.rows`,
+      to: `${name}.rows`,
+    }));
+    loop.layout = {};
+
+    const places = Object.values(arrange(catalog, loop, false));
+
+    const width = Math.max(...places.map(([x]) => x)) + NODE_WIDTH;
+    expect(width).toBeLessThan((NODE_WIDTH + 72) * 6);
+    expect(new Set(places.map(([, y]) => y)).size).toBeGreaterThan(1);
   });
 
   it("a new node is not put on top of another", () => {
@@ -61,20 +93,64 @@ describe("layout", () => {
 
 describe("edges", () => {
   it("a forward edge has no lane", () => {
-    expect(createLanes([box("a", 0, 0), box("b", 400, 0)]).below("a", "b")).toBeNull();
+    expect(isBackward(box("a", 0, 0), box("b", 400, 0))).toBe(false);
+    expect(isBackward(box("b", 400, 0), box("a", 0, 0))).toBe(true);
   });
 
   it("a backward edge runs below everything in between", () => {
     const all = [box("a", 800, 0), box("b", 0, 0), box("tall", 400, 50, 300), box("far", 400, 900)];
 
-    expect(createLanes(all).below("a", "b")).toBe(50 + 300 + 22);
+    expect(lane(all, ["a", "b"])[0]?.y).toBe(50 + 300 + 24);
+  });
+
+  it("between two rows it runs in the free stripe", () => {
+    const all = [box("a", 800, 0), box("b", 0, 200)];
+
+    expect(lane(all, ["a", "b"])[0]?.y).toBe(100 + 24);
+  });
+
+  it("each backward edge has a track and a way out of its own", () => {
+    const all = [box("a", 800, 0), box("b", 0, 0), box("c", 400, 0)];
+
+    const [long, short, other] = lane(all, ["a", "b"], ["a", "c"], ["c", "b"]);
+
+    const tracks = [long, short, other].map((one) => one?.y ?? 0);
+    expect(Math.abs((tracks[0] ?? 0) - (tracks[1] ?? 0))).toBeGreaterThanOrEqual(24);
+    expect(long?.out).not.toBe(short?.out);
+    expect(long?.into).not.toBe(other?.into);
   });
 
   it("a lane turns corners, a forward line does not", () => {
     const ends = { sourceX: 400, sourceY: 0, targetX: 0, targetY: 0 };
 
-    expect(edgeLine(ends, 200, 0).path).toContain("Q");
-    expect(edgeLine({ ...ends, targetX: 800 }, null, 0).path).toContain("C");
+    expect(edgeLine(ends, { y: 200, out: 24, into: 24 }).path).toContain("Q");
+    expect(edgeLine({ ...ends, targetX: 800 }, null).path).toContain("C");
+  });
+
+  it("two edges between the same two ports swing apart", () => {
+    const boxes = [box("a", 0, 0), box("b", 400, 0)];
+    const edge = { source: "a", target: "b", sourceRow: 0, targetRow: 0, characters: 4 };
+
+    const routes = routeEdges(
+      boxes,
+      [
+        { ...edge, key: "1" },
+        { ...edge, key: "2" },
+      ],
+      1,
+    );
+
+    expect(routes.get("1")?.bend).not.toBe(routes.get("2")?.bend);
+    expect(routes.get("1")?.label).not.toEqual(routes.get("2")?.label);
+  });
+
+  it("a label without room waits until its edge is pointed at", () => {
+    const boxes = [box("a", 0, 0, 700), box("b", 230, 0, 700)];
+    const edge = { source: "a", target: "b", sourceRow: 10, targetRow: 10 };
+
+    const routes = routeEdges(boxes, [{ ...edge, key: "1", characters: 30 }], 1);
+
+    expect(routes.get("1")?.label).toBeNull();
   });
 
   it("options are said in a few words, the name first", () => {

@@ -2,11 +2,11 @@
 import { act, cleanup, render, screen } from "@testing-library/react";
 import { afterEach, describe, expect, it } from "vitest";
 import type { Gauges } from "@/api/types";
-import { liveHeight, nodeHeight, rateLines } from "@/document/geometry";
+import { FOLD_HEIGHT, liveHeight, nodeHeight, rateLines } from "@/document/geometry";
 import { LiveNodeFooter } from "@/features/canvas/LiveNodeFooter";
 import { mainRates, stageRates, wholeText } from "@/features/canvas/stageText";
 import { LiveRun } from "@/live/LiveRun";
-import { catalog } from "../fixtures/loops";
+import { catalog, smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
 import { aStage, someGauges } from "../fixtures/runs";
 
@@ -54,7 +54,7 @@ describe("rates of a node", () => {
       live.applyGauges({ ...gauges, nodes: { probe } });
     });
 
-    expect(screen.getByText("evaluate 3.00 rows/s")).toBeTruthy();
+    expect(screen.getByText("3.00 rows/s")).toBeTruthy();
     expect(screen.getByText("10 % · evaluates")).toBeTruthy();
     expect(stageRates(gauges, "probe").map(wholeText)[0]).toContain("of the time, in evaluations");
   });
@@ -75,14 +75,26 @@ describe("rates of a node", () => {
 
     act(() => live.applyGauges(gauges));
 
-    expect(screen.getByText("generate 12.0 rows/s · 1500 tok/s")).toBeTruthy();
-    expect(screen.getByText("learn 8.00 rows/s")).toBeTruthy();
+    expect(screen.getByText("12.0 rows/s · 1500 tok/s")).toBeTruthy();
+    expect(screen.getByText("8.00 rows/s")).toBeTruthy();
+  });
+
+  it("a node without work in this phase says so", () => {
+    const live = new LiveRun("r");
+    const { wrapper } = insideLoop({ live });
+    render(<LiveNodeFooter node="start" lines={1} />, { wrapper });
+
+    act(() => live.applyGauges({ ...gauges, step_seconds: 0.4 }));
+
+    expect(screen.getByText("rests in this phase")).toBeTruthy();
   });
 
   it("a box has room for the stages of its kind", () => {
     const { actor, dataset } = catalog.kinds;
+    const loop = smallLoop();
 
     expect([rateLines(actor), rateLines(dataset), rateLines(undefined)]).toEqual([2, 1, 1]);
-    expect(nodeHeight(actor, true) - nodeHeight(actor, false)).toBe(liveHeight(2));
+    const [live, still] = [true, false].map((is) => nodeHeight(catalog, loop, "actor", is));
+    expect((live ?? 0) - (still ?? 0)).toBe(liveHeight(2) - FOLD_HEIGHT);
   });
 });

@@ -65,7 +65,7 @@ describe("what a tick of the gauges repaints", () => {
     });
 
     expect([...painted.keys()]).toEqual(["n7"]);
-    expect(text()).toContain("12.0 rows/s");
+    expect(text()).toContain("12.0/s");
   });
 
   it("nothing, where the values are the same", () => {
@@ -162,7 +162,7 @@ describe("an edge of a run", () => {
 
     gauge(2560, 256 / 0.374);
 
-    expect(edge()?.label).toBe("684 rows/s");
+    expect(edge()?.label).toBe("684/s");
     expect(facts().split("\n")).toEqual([
       "684 rows/s of the whole time",
       "256 rows a step",
@@ -204,6 +204,6 @@ describe("an edge of a run", () => {
 
     gauge(512, 0);
 
-    expect(edge()?.label).toBe("0 rows/s");
+    expect(edge()?.label).toBe("0/s");
   });
 });

@@ -1,4 +1,4 @@
-import { MiniMap, ReactFlow, SelectionMode, useReactFlow } from "@xyflow/react";
+import { MiniMap, ReactFlow, SelectionMode, useReactFlow, useStore } from "@xyflow/react";
 import { useEffect, useRef } from "react";
 import { useNodeColors, useOpenLoop } from "@/document/context";
 import { GRID, NODE_WIDTH } from "@/document/geometry";
@@ -6,16 +6,15 @@ import { useAddSearch } from "@/session/addSearch";
 import { usePreferences } from "@/session/preferences";
 import { useSelection } from "@/session/selection";
 import { NODE_DRAG, useAddNode } from "@/session/useAddNode";
-import { useViewport } from "@/session/viewport";
 import { CanvasControls } from "./CanvasControls";
 import { CanvasEmpty } from "./CanvasEmpty";
 import { CanvasGrid } from "./CanvasGrid";
 import { ConnectionLine } from "./ConnectionLine";
-import { FIT, FIT_SOFTLY } from "./fit";
+import { FIT, textScale } from "./fit";
 import { LoopEdge } from "./LoopEdge";
 import { LoopNode } from "./LoopNode";
 import { useConnect } from "./useConnect";
-import { useFitOnResize } from "./useFitOnResize";
+import { useFit } from "./useFit";
 import { useFlowEdges } from "./useFlowEdges";
 import { useFlowNodes } from "./useFlowNodes";
 
@@ -27,7 +26,8 @@ const SNAP: [number, number] = [GRID, GRID];
 export function Canvas() {
   const { catalog, store } = useOpenLoop();
   const { nodes, onNodesChange, onDragStop } = useFlowNodes();
-  const { edges, onEdgesChange } = useFlowEdges(nodes);
+  const scale = useStore((state) => textScale(state.transform[2]));
+  const { edges, onEdgesChange, area } = useFlowEdges(nodes, scale);
   const colors = useNodeColors();
   const connecting = useConnect();
   const snaps = usePreferences((state) => state.snapsToGrid);
@@ -35,9 +35,8 @@ export function Canvas() {
   const showSearch = useAddSearch((state) => state.show);
   const { screenToFlowPosition } = useReactFlow();
   const add = useAddNode();
-  const { frame, onTouch } = useFitOnResize();
+  const { frame, onTouch, fit, isTooLarge } = useFit(area);
   useCenterOnFocus();
-  useFitOnRequest();
 
   const openSearch = (event: React.MouseEvent) => {
     const isPane =
@@ -62,6 +61,7 @@ export function Canvas() {
       onWheelCapture={onTouch}
       aria-label="Graph"
       className="relative h-full w-full"
+      style={{ "--canvas-text": scale } as React.CSSProperties}
       onDoubleClick={openSearch}
       onDrop={drop}
       onDragOver={(event) => {
@@ -98,7 +98,7 @@ export function Canvas() {
         attributionPosition="bottom-right"
       >
         <CanvasGrid />
-        {hasMinimap ? (
+        {hasMinimap || isTooLarge ? (
           <MiniMap
             pannable
             zoomable
@@ -108,7 +108,7 @@ export function Canvas() {
           />
         ) : null}
       </ReactFlow>
-      <CanvasControls />
+      <CanvasControls onFit={fit} />
       {nodes.length === 0 ? <CanvasEmpty /> : null}
     </section>
   );
@@ -128,17 +128,4 @@ function useCenterOnFocus(): void {
     const y = node.position.y + (node.height ?? 0) / 2;
     void setCenter(x, y, { zoom: Math.max(getZoom(), 0.8), duration: 250 });
   }, [focus, getNode, setCenter, getZoom]);
-}
-
-/** A command shows everything, once the boxes stand where it left them. */
-function useFitOnRequest(): void {
-  const fits = useViewport((state) => state.fits);
-  const { fitView } = useReactFlow();
-  const seen = useRef(fits);
-  useEffect(() => {
-    if (seen.current === fits) return;
-    seen.current = fits;
-    const frame = requestAnimationFrame(() => void fitView(FIT_SOFTLY));
-    return () => cancelAnimationFrame(frame);
-  }, [fits, fitView]);
 }

@@ -4,11 +4,10 @@ import { useDocument } from "@/document/context";
 import { usePreferences } from "@/session/preferences";
 import { useArrange } from "@/session/useArrange";
 import { IconButton } from "@/ui/IconButton";
-import { FIT_SOFTLY } from "./fit";
 
 /** Zoom, fit, layout, snap, overview. */
-export function CanvasControls() {
-  const { zoomIn, zoomOut, fitView } = useReactFlow();
+export function CanvasControls({ onFit }: { onFit: () => void }) {
+  const { zoomIn, zoomOut } = useReactFlow();
   const hasMinimap = usePreferences((state) => state.hasMinimap);
   const snaps = usePreferences((state) => state.snapsToGrid);
   const set = usePreferences((state) => state.set);
@@ -39,13 +38,7 @@ export function CanvasControls() {
       >
         <Minus size={15} />
       </IconButton>
-      <IconButton
-        side="right"
-        size="small"
-        label="Show everything"
-        keys="1"
-        onClick={() => void fitView(FIT_SOFTLY)}
-      >
+      <IconButton side="right" size="small" label="Show everything" keys="1" onClick={onFit}>
         <Maximize size={15} />
       </IconButton>
       <span className="mx-1 my-0.5 h-px bg-line" />

@@ -14,14 +14,16 @@ interface EdgeLabelProps {
   rate: string;
   isEvaluation: boolean;
   isSelected: boolean;
-  x: number;
-  y: number;
+  /** Its free place; without one it is seen only while its edge is selected, at the spare place. */
+  place: [number, number] | null;
+  spare: [number, number];
 }
 
 /** What an edge says of itself, on free ground: its options, and in a run what it delivers. */
 export function EdgeLabel(props: EdgeLabelProps) {
-  const { id, run, stage, text, rate, isEvaluation, isSelected, x, y } = props;
-  if (text === "" && rate === "") return null;
+  const { id, run, stage, text, rate, isEvaluation, isSelected, place, spare } = props;
+  if ((text === "" && rate === "") || (place === null && !isSelected)) return null;
+  const [x, y] = place ?? spare;
   const label = (
     <div
       className="loop-edge-label"

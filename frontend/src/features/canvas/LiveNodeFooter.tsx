@@ -33,7 +33,7 @@ export function LiveNodeFooter({ node, lines }: LiveNodeFooterProps) {
   return (
     <footer className="loop-node-live tabular" style={{ height: liveHeight(lines) }}>
       <StageRates node={node} lines={lines} />
-      <span className="flex h-4 items-center gap-2">
+      <span className="flex h-[18px] items-center gap-2">
         <span
           className="loop-node-busy"
           title={isEvaluation ? "Share of the time, in evaluations" : "Share of the step's time"}

@@ -9,28 +9,24 @@ import { useEdgeActivity } from "@/live/hooks";
 import { portColor } from "@/ui/PortMark";
 import { EdgeLabel } from "./EdgeLabel";
 import { edgeLine } from "./edgePath";
-
-/** Edges into different ports run beside each other, not over each other. */
-const LANE_STEP = 8;
+import type { Route } from "./routes";
 
 /** An edge in the colour of its type, with its options and, in a run, its rate. */
 export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
-  const { id, selected, source, target } = props;
+  const { id, selected, source } = props;
   const { catalog } = useOpenLoop();
   const edge = useDocument((state) => state.document.edges[edgeIndex(state.document, id)]);
   const type = useDocument((state) =>
     edge ? outputPort(catalog, state.document, portRef(edge.from))?.type : undefined,
   );
-  const targetKind = useDocument((state) => state.document.nodes[target]?.kind);
-  const targetRow = rowOf(kindOf(catalog, targetKind)?.inputs, props.targetHandleId);
   const sourceKind = useDocument((state) => state.document.nodes[source]?.kind);
   // The first stage of a node is the one that its outputs come from.
   const stage = `${source}.${kindOf(catalog, sourceKind)?.stages[0] ?? ""}`;
   const live = useEdgeActivity(edge ? runKey(edge) : "", stage);
   if (!edge) return null;
 
-  const laneY = typeof props.data?.laneY === "number" ? props.data.laneY : null;
-  const line = edgeLine(props, laneY, laneY === null ? 0 : (targetRow % 5) * LANE_STEP);
+  const route = props.data?.route as Route | undefined;
+  const line = edgeLine(props, route?.lane ?? null, route?.bend);
   const portType = catalog.port_types[type ?? ""];
 
   return (
@@ -60,16 +56,9 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
         rate={live?.label ?? ""}
         isEvaluation={live?.isEvaluation ?? false}
         isSelected={selected === true}
-        x={line.labelX}
-        y={line.labelY}
+        place={route?.label ?? null}
+        spare={line.at(0.5)}
       />
     </>
   );
 });
-
-function rowOf(
-  ports: readonly { name: string }[] | undefined,
-  name: string | null | undefined,
-): number {
-  return Math.max(0, ports?.findIndex((port) => port.name === name) ?? 0);
-}

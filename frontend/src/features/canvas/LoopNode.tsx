@@ -5,17 +5,22 @@ import { kindOf, rateLines } from "@/document/geometry";
 import { formatName } from "@/lib/format";
 import { useNodeActivity } from "@/live/hooks";
 import { KindIcon } from "@/ui/KindIcon";
+import { FoldedPorts } from "./FoldedPorts";
 import { LiveNodeFooter } from "./LiveNodeFooter";
 import { NodeBadge } from "./NodeBadge";
 import { NodePort } from "./NodePort";
 import { summarise } from "./summary";
+import { useNodePorts } from "./useNodePorts";
+import { usePointedAt } from "./usePointedAt";
 
 /** A box of the graph, drawn from the catalog. */
-export const LoopNode = memo(function LoopNode({ id, selected }: NodeProps) {
+export const LoopNode = memo(function LoopNode({ id, selected, dragging }: NodeProps) {
   const { catalog, runId } = useOpenLoop();
   const data = useDocument((state) => state.document.nodes[id]);
   const color = useNodeColor(id);
   const activity = useNodeActivity(id);
+  const { isPointedAt, pointing } = usePointedAt();
+  const ports = useNodePorts(id, (selected || isPointedAt) && !dragging);
   if (!data) return null;
   const kind = kindOf(catalog, data.kind);
   const summary = summarise(data);
@@ -28,6 +33,7 @@ export const LoopNode = memo(function LoopNode({ id, selected }: NodeProps) {
       data-unknown={kind === undefined || undefined}
       style={{ "--node-color": color } as React.CSSProperties}
       aria-label={`${id}, ${kind?.title ?? data.kind}`}
+      {...pointing}
     >
       <header className="loop-node-header" title={kind?.help}>
         <span className="loop-node-icon">
@@ -46,16 +52,19 @@ export const LoopNode = memo(function LoopNode({ id, selected }: NodeProps) {
       </header>
       <div className="loop-node-ports">
         <div className="min-w-0">
-          {kind?.inputs.map((port, row) => (
+          {ports.inputs.map((port, row) => (
             <NodePort key={port.name} node={id} port={port} side="input" row={row} />
           ))}
         </div>
         <div className="min-w-0">
-          {kind?.outputs.map((port, row) => (
+          {ports.outputs.map((port, row) => (
             <NodePort key={port.name} node={id} port={port} side="output" row={row} />
           ))}
         </div>
       </div>
+      {runId || ports.isOpen ? null : (
+        <FoldedPorts inputs={ports.foldedInputs} outputs={ports.foldedOutputs} />
+      )}
       {runId ? <LiveNodeFooter node={id} lines={rateLines(kind)} /> : null}
     </article>
   );

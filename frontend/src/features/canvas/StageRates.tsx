@@ -1,4 +1,5 @@
 import { useLive } from "@/live/hooks";
+import type { LiveRun } from "@/live/LiveRun";
 import { Tooltip } from "@/ui/Tooltip";
 import { mainRates, rateText, stageRates, wholeText } from "./stageText";
 
@@ -15,21 +16,31 @@ export function StageRates({ node, lines }: StageRatesProps) {
     (live) => mainRates(stageRates(live.state.gauges, node), lines).map(rateText).join("\n"),
     "",
   );
-  const isOver = useLive("status", (live) => live.connection === "ended", false);
-  if (text === "") {
-    return <span className="truncate text-faint">{isOver ? "no rate" : "no rate yet"}</span>;
-  }
+  const rest = useLive("gauges", (live) => restText(live, node), "");
+  if (text === "") return <span className="truncate text-faint">{rest}</span>;
   return (
     <Tooltip text={<AllStages node={node} />} side="top">
       <span className="flex min-w-0 flex-col">
-        {text.split("\n").map((line) => (
-          <span key={line.split(" ")[0]} className="truncate">
-            {line}
-          </span>
-        ))}
+        {text.split("\n").map((line) => {
+          const [stage, rate] = line.split("\t");
+          return (
+            <span key={stage} className="flex gap-1">
+              <span className="truncate">{stage}</span>
+              <span className="ml-auto whitespace-nowrap text-text">{rate}</span>
+            </span>
+          );
+        })}
       </span>
     </Tooltip>
   );
+}
+
+/** Why a node has no rate. */
+function restText(live: LiveRun, node: string): string {
+  const { gauges } = live.state;
+  const hasStepped = (gauges?.step_seconds ?? null) !== null;
+  if (hasStepped && gauges?.nodes?.[node] === undefined) return "rests in this phase";
+  return live.connection === "ended" ? "no rate" : "no rate yet";
 }
 
 function AllStages({ node }: { node: string }) {

@@ -2,6 +2,8 @@
  * The line of an edge. Forward it is a soft curve; backward (learning flows against the data) it runs
  * in a lane below both boxes, so that it does not cross them. Pure.
  */
+import type { Lane } from "./lanes";
+
 export interface Ends {
   sourceX: number;
   sourceY: number;
@@ -11,38 +13,50 @@ export interface Ends {
 
 export interface EdgeLine {
   path: string;
-  labelX: number;
-  labelY: number;
+  /** The place at a share of the way on which a label may stand. */
+  at: (share: number) => [number, number];
 }
 
 const REACH = 28;
 const RADIUS = 10;
 
-export function edgeLine(ends: Ends, laneY: number | null, spread: number): EdgeLine {
-  const { sourceX, sourceY, targetX, targetY } = ends;
-  if (laneY === null) {
-    const gap = targetX - sourceX;
-    const reach = Math.max(REACH, Math.min(gap * 0.5, 160));
-    return {
-      path: `M${sourceX},${sourceY} C${sourceX + reach},${sourceY} ${targetX - reach},${targetY} ${targetX},${targetY}`,
-      labelX: (sourceX + targetX) / 2,
-      labelY: (sourceY + targetY) / 2,
-    };
-  }
-  const right = sourceX + REACH + spread;
-  const left = targetX - REACH - spread;
-  const y = laneY + spread;
+/**
+ * @param lane where a backward edge runs
+ * @param bend how far a forward edge swings out, for edges between the same two ports
+ */
+export function edgeLine(ends: Ends, lane: Lane | null, bend = 0): EdgeLine {
+  return lane === null ? curve(ends, bend) : inLane(ends, lane);
+}
+
+function curve({ sourceX, sourceY, targetX, targetY }: Ends, bend: number): EdgeLine {
+  const reach = Math.max(REACH, Math.min((targetX - sourceX) * 0.5, 160));
+  const [outX, outY] = [sourceX + reach, sourceY + bend];
+  const [intoX, intoY] = [targetX - reach, targetY + bend];
+  const bezier = (share: number, a: number, b: number, c: number, d: number) => {
+    const rest = 1 - share;
+    return rest ** 3 * a + 3 * rest ** 2 * share * b + 3 * rest * share ** 2 * c + share ** 3 * d;
+  };
+  return {
+    path: `M${sourceX},${sourceY} C${outX},${outY} ${intoX},${intoY} ${targetX},${targetY}`,
+    at: (share) => [
+      bezier(share, sourceX, outX, intoX, targetX),
+      bezier(share, sourceY, outY, intoY, targetY),
+    ],
+  };
+}
+
+function inLane({ sourceX, sourceY, targetX, targetY }: Ends, lane: Lane): EdgeLine {
+  const [right, left] = [sourceX + lane.out, targetX - lane.into];
   return {
     path: rounded([
       [sourceX, sourceY],
       [right, sourceY],
-      [right, y],
-      [left, y],
+      [right, lane.y],
+      [left, lane.y],
       [left, targetY],
       [targetX, targetY],
     ]),
-    labelX: (left + right) / 2,
-    labelY: y,
+    at: (share) => [right + (left - right) * share, lane.y],
   };
 }
 

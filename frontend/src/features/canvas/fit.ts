@@ -1,9 +1,50 @@
-/** How the graph is fitted into the window: room below is for edges that run under the boxes. */
-import type { FitViewOptions } from "@xyflow/react";
+/**
+ * How the graph is fitted into the window. It is never drawn so small that its text cannot be read: a graph
+ * that is too large for that is shown from its beginning, with an overview beside it. Pure.
+ */
+import { type FitViewOptions, getViewportForBounds, type Viewport } from "@xyflow/react";
+import type { Area } from "./routes";
+
+/** Text of the canvas at full size, and the least that can be read. */
+const TEXT = 12;
+const LEAST_TEXT = 10.1;
+export const LEAST_FIT = 0.6;
+const STEP = 0.05;
+
+/** Left stand the controls. */
+const LEFT = 64;
+const TOP = 24;
 
 export const FIT: FitViewOptions = {
-  padding: { x: "5%", top: "24px", bottom: "56px" },
+  padding: { left: `${LEFT}px`, right: "24px", top: `${TOP}px`, bottom: "24px" },
+  minZoom: LEAST_FIT,
   maxZoom: 1,
 };
+export const FIT_MILLISECONDS = 200;
 
-export const FIT_SOFTLY: FitViewOptions = { ...FIT, duration: 200 };
+/** How much larger text is drawn than its place was planned for, so that it stays readable down to the fit. */
+export function textScale(zoom: number): number {
+  const wish = LEAST_TEXT / (TEXT * Math.max(zoom, LEAST_FIT));
+  return Math.max(1, Math.ceil(wish / STEP) * STEP);
+}
+
+export function fitted(area: Area, width: number, height: number): Viewport {
+  const bounds = {
+    x: area.left,
+    y: area.top,
+    width: area.right - area.left,
+    height: area.bottom - area.top,
+  };
+  const view = getViewportForBounds(bounds, width, height, LEAST_FIT, 1, FIT.padding ?? 0);
+  if (bounds.width * view.zoom > width - LEFT) view.x = LEFT - area.left * view.zoom;
+  if (bounds.height * view.zoom > height - TOP) view.y = TOP - area.top * view.zoom;
+  return view;
+}
+
+/** Whether a graph is larger than the window even where it is drawn smallest. */
+export function isTooLarge(area: Area, width: number, height: number): boolean {
+  const view = fitted(area, width, height);
+  return (
+    (area.right - area.left) * view.zoom > width || (area.bottom - area.top) * view.zoom > height
+  );
+}

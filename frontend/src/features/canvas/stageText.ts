@@ -12,6 +12,8 @@ export interface StageRate {
   /** Of the step's time, 0 to 1; of the time between evaluations where it runs in these only. */
   share: number;
   isEvaluation: boolean;
+  /** In evaluations only, where the node has work in the step as well. */
+  isAside: boolean;
 }
 
 const NONE: readonly StageRate[] = [];
@@ -40,6 +42,7 @@ function readRates(gauges: Gauges): Map<string, StageRate[]> {
       busyRate: rates(gauge.samples_per_second, gauge.tokens_per_second),
       share: gauge.share,
       isEvaluation: gauge.evaluation,
+      isAside: gauge.evaluation && gauges.nodes?.[node]?.evaluation === false,
     });
     byNode.set(node, list);
   }
@@ -63,8 +66,9 @@ export function mainRates(rates: readonly StageRate[], lines: number): StageRate
   return rates.filter((one) => main.includes(one));
 }
 
-export function rateText({ stage, rate }: StageRate): string {
-  return `${stage} ${rate}`;
+/** Name and rate, apart; what a node does only for probes is named so. */
+export function rateText({ stage, rate, isAside }: StageRate): string {
+  return `${isAside ? `${stage} to evaluate` : stage}\t${rate}`;
 }
 
 export function wholeText({ stage, rate, busyRate, share, isEvaluation }: StageRate): string {

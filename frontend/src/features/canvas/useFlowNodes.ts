@@ -37,6 +37,7 @@ export function useFlowNodes(): FlowNodes {
     [catalog, store, shape, layout, edges, runId],
   );
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `edges` decide how many ports a node shows
   const nodes = useMemo(() => {
     const selected = new Set(chosen);
     const list: Node[] = [];
@@ -45,7 +46,7 @@ export function useFlowNodes(): FlowNodes {
       const data = store.getState().document.nodes[id];
       const kind = kindOf(catalog, data?.kind);
       const ariaLabel = `${id}, ${kind?.title ?? data?.kind ?? ""}`;
-      const height = nodeHeight(kind, runId !== null);
+      const height = nodeHeight(catalog, store.getState().document, id, runId !== null);
       const isSelected = selected.has(id);
       const old = cache.current.get(id);
       if (
@@ -78,7 +79,7 @@ export function useFlowNodes(): FlowNodes {
       list.push(node);
     }
     return list;
-  }, [shape, places, dragged, chosen, catalog, store, runId, isReadonly]);
+  }, [shape, edges, places, dragged, chosen, catalog, store, runId, isReadonly]);
 
   const onNodesChange = (changes: NodeChange[]) => {
     const moved: Record<string, Point> = {};

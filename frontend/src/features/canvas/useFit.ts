@@ -1,0 +1,72 @@
+import { useReactFlow, useStore } from "@xyflow/react";
+import { type RefObject, useCallback, useEffect, useRef } from "react";
+import { useViewport } from "@/session/viewport";
+import { FIT_MILLISECONDS, fitted, isTooLarge } from "./fit";
+import type { Area } from "./routes";
+
+interface Fit {
+  frame: RefObject<HTMLElement | null>;
+  onTouch: () => void;
+  fit: () => void;
+  /** The whole graph cannot be shown at once. */
+  isTooLarge: boolean;
+}
+
+/**
+ * Brings the whole graph into view: while the panels around it settle, until the user touches it, and
+ * whenever a command asks for it.
+ *
+ * @param area all that is to be seen; null while there is nothing
+ */
+export function useFit(area: Area | null): Fit {
+  const frame = useRef<HTMLElement>(null);
+  const isTouched = useRef(false);
+  const now = useRef(area);
+  now.current = area;
+  const { setViewport } = useReactFlow();
+  const width = useStore((state) => state.width);
+  const height = useStore((state) => state.height);
+
+  const show = useCallback(
+    (duration: number) => {
+      const box = frame.current?.getBoundingClientRect();
+      if (!now.current || !box || box.width === 0) return;
+      void setViewport(fitted(now.current, box.width, box.height), { duration });
+    },
+    [setViewport],
+  );
+
+  useEffect(() => {
+    if (!frame.current) return;
+    let pending = 0;
+    const observer = new ResizeObserver(() => {
+      cancelAnimationFrame(pending);
+      // React Flow measures its frame in an observer of its own, which comes first by then.
+      pending = requestAnimationFrame(() => {
+        if (!isTouched.current) show(0);
+      });
+    });
+    observer.observe(frame.current);
+    return () => {
+      cancelAnimationFrame(pending);
+      observer.disconnect();
+    };
+  }, [show]);
+
+  // A command shows everything, once the boxes stand where it left them.
+  const fits = useViewport((state) => state.fits);
+  const seen = useRef(fits);
+  useEffect(() => {
+    if (seen.current === fits) return;
+    seen.current = fits;
+    const pending = requestAnimationFrame(() => show(FIT_MILLISECONDS));
+    return () => cancelAnimationFrame(pending);
+  }, [fits, show]);
+
+  const onTouch = useCallback(() => {
+    isTouched.current = true;
+  }, []);
+  const fit = useCallback(() => show(FIT_MILLISECONDS), [show]);
+  const tooLarge = area !== null && width > 0 && isTooLarge(area, width, height);
+  return { frame, onTouch, fit, isTooLarge: tooLarge };
+}

@@ -1,0 +1,167 @@
+"""What is drawn of every loop that comes with the product: nothing covers anything, all is read.
+
+Boxes and text are measured where they stand, in the composer and in a run, in windows of three
+sizes.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from coloop.events import (
+    EdgeGauge,
+    Gauges,
+    NodeGauge,
+    RunStateEvent,
+    RunStateName,
+    StageGauge,
+    utc_now,
+)
+from coloop.runtime.recorder import Recorder
+from coloop.spec.io import parse
+from coloop.spec.ports import PORTS
+
+if TYPE_CHECKING:
+    from tests.e2e.conftest import Server
+
+pytestmark = pytest.mark.e2e
+
+PRESETS = sorted((Path(__file__).resolve().parents[2] / "presets" / "loops").glob("*.yaml"))
+SIZES = ((1024, 768), (1440, 900), (2560, 1440))
+LEAST_TEXT = 10.0
+ROUNDING = 0.75
+"""Pixels by which boxes may meet: browsers round."""
+
+LOOK = """() => {
+    const area = (element) => {
+        const { x, y, width, height } = element.getBoundingClientRect();
+        return [x, y, x + width, y + height];
+    };
+    const named = (selector, name) => [...document.querySelectorAll(selector)]
+        .map((element) => [name(element), area(element)]);
+    const zoom = new DOMMatrix(
+        getComputedStyle(document.querySelector(".react-flow__viewport")).transform).a;
+    const texts = [];
+    const walker = document.createTreeWalker(
+        document.querySelector(".react-flow__viewport"), NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+        const holder = walker.currentNode.parentElement;
+        if (walker.currentNode.textContent.trim() === "" || !holder.checkVisibility()) continue;
+        texts.push([walker.currentNode.textContent,
+            parseFloat(getComputedStyle(holder).fontSize) * zoom]);
+    }
+    return {
+        nodes: named("article", (one) => one.getAttribute("aria-label")),
+        labels: named(".loop-edge-label", (one) => one.dataset.edge),
+        ports: named(".react-flow__handle svg",
+            (one) => one.closest(".react-flow__handle").getAttribute("aria-label")),
+        texts,
+        cut: [...document.querySelectorAll(".loop-node-name")]
+            .filter((one) => one.clientHeight < 10).map((one) => one.textContent),
+    };
+}"""
+"""Areas on the screen as left, top, right, bottom, and the size of every text."""
+
+
+def clashes(things: list[Any], others: list[Any] | None = None) -> list[str]:
+    """Which of these areas lie on one another, or on one of the others."""
+    pairs = (
+        [(one, other) for place, one in enumerate(things) for other in things[place + 1 :]]
+        if others is None
+        else [(one, other) for one in things for other in others]
+    )
+    return [
+        f"{name} on {other}"
+        for (name, a), (other, b) in pairs
+        if min(a[2], b[2]) - max(a[0], b[0]) > ROUNDING
+        and min(a[3], b[3]) - max(a[1], b[1]) > ROUNDING
+    ]
+
+
+def check(page: Page) -> None:
+    """What stands on the canvas of this page."""
+    expect(page.get_by_role("article").first).to_be_visible()
+    seen = page.evaluate(LOOK)
+    for _ in range(20):
+        page.wait_for_timeout(100)
+        before, seen = seen, page.evaluate(LOOK)
+        if before["nodes"] == seen["nodes"] and before["labels"] == seen["labels"]:
+            break
+    assert clashes(seen["nodes"]) == []
+    assert clashes(seen["labels"]) == []
+    assert clashes(seen["labels"], seen["nodes"]) == []
+    assert clashes(seen["labels"], seen["ports"]) == []
+    assert [text for text in seen["texts"] if text[1] < LEAST_TEXT] == []
+    assert seen["cut"] == []
+
+
+def write_run(folder: Path, text: str) -> None:
+    """A run folder as one that ended left it, with a rate on every edge, node and stage."""
+    spec = parse(text).spec
+    assert spec is not None
+    folder.mkdir(parents=True)
+    (folder / "spec.yaml").write_text(text, encoding="utf-8")
+    recorder = Recorder(folder, folder.name)
+    recorder.record(RunStateEvent(state=RunStateName.RUNNING, step=0))
+    rate = EdgeGauge(rows_per_second=44_400.0, rows=256)
+    busy = NodeGauge(busy=0.42)
+    stage = StageGauge(
+        seconds=0.2, share=0.4, wall_samples_per_second=44_400.0, wall_tokens_per_second=98_700.0
+    )
+    recorder.show(
+        Gauges(
+            at=utc_now(),
+            run=folder.name,
+            state=RunStateName.FINISHED,
+            step=3,
+            step_seconds=0.374,
+            nodes=dict.fromkeys(spec.nodes, busy),
+            stages={
+                f"{name}.{verb}": stage
+                for name, node in spec.nodes.items()
+                for verb in PORTS[node.kind].stages
+            },
+            edges={edge.key: rate for edge in spec.edges},
+            bottleneck=f"{next(iter(spec.nodes))}.load",
+        )
+    )
+    recorder.record(RunStateEvent(state=RunStateName.FINISHED, step=3))
+    recorder.close()
+
+
+@pytest.fixture(scope="module")
+def runs(server: "Server") -> dict[str, str]:
+    """A run of every preset: its graph with all footers and rates. By name, its address."""
+    found = {}
+    for preset in PRESETS:
+        folder = server.runs / f"drawn-{preset.stem.replace('.', '-')}"
+        write_run(folder, preset.read_text(encoding="utf-8"))
+        run = server.post("/runs/import", {"path": str(folder)})
+        found[preset.stem] = f"/runs/{run['id']}"
+    return found
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+def test_nothing_lies_on_anything_in_the_composer(
+    size: tuple[int, int], server: "Server", open_page: Callable[..., Page]
+) -> None:
+    page = open_page("/", viewport={"width": size[0], "height": size[1]})
+    for preset in PRESETS:
+        page.goto(server.open_loop(preset.read_text(encoding="utf-8")))
+
+        check(page)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+def test_nothing_lies_on_anything_in_a_run(
+    size: tuple[int, int], runs: dict[str, str], open_page: Callable[..., Page]
+) -> None:
+    page = open_page("/", viewport={"width": size[0], "height": size[1]})
+    for path in runs.values():
+        page.goto(path)
+        expect(page.locator(".loop-edge-label").first).to_be_visible()
+
+        check(page)
