@@ -25,6 +25,7 @@ from coloop.spec.documents import (
     remove_in,
     set_in,
     split_path,
+    words_of_key,
 )
 
 TEACHING = frozenset({"rewards", "demonstrations", "pairs", "labels", "returns"})
@@ -34,13 +35,19 @@ def locate(document: Mapping[str, Any], path: str) -> Parts:
     """Keys and positions of a path in a plain document; the end of it need not exist."""
     here: Any = document
     parts: list[str | int] = []
-    for word in split_path(path):
+    words = split_path(path)
+    while words:
+        word, count = words[0], 1
         if isinstance(here, list):
             part: str | int = _position(here, word, path)
         elif parts and parts[-1] == "algorithm" and _is_short_form(here) and word in TEACHING:
+            words = words[1:]
             continue
         else:
-            part = word
+            known = here if isinstance(here, Mapping) else {}
+            count = words_of_key(known, words, tuple(parts))
+            part = ".".join(words[:count])
+        words = words[count:]
         parts.append(part)
         here = look_along(here, (part,))
     return tuple(parts)

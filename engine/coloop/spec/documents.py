@@ -1,6 +1,8 @@
 """Plain documents and the paths into them: how a path is spelled, and edits that copy.
 
-A path is keys and list positions joined by dots; a dot inside of a key has a backslash before it.
+A path is keys and list positions joined by dots. A dot inside of a key needs no mark where the
+key is there: the longest key that fits is taken. Where a path says itself what it is (a phase's
+`set` maps paths to values), all that follows is one key. A backslash before a dot settles it.
 Documents are what YAML and JSON carry. Nothing here knows the fields of the language, except that
 an edge may be written as text.
 
@@ -11,7 +13,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from coloop.diagnostics import Diagnostic
@@ -32,6 +34,22 @@ def split_path(path: str) -> tuple[str, ...]:
         edge = f"{left.strip()}->{'.'.join(target[:2])}"
         return ("edges", edge, *target[2:])
     return tuple(re.sub(r"\\(.)", r"\1", part) for part in _PARTS.findall(path))
+
+
+def holds_paths(parts: Parts) -> bool:
+    """Whether the keys of the mapping at a place are paths themselves."""
+    return parts[:1] == ("schedule",) and parts[-1] == "set"
+
+
+def words_of_key(here: Mapping[str, Any], words: Sequence[str], parts: Parts) -> int:
+    """How many words of a path make up the key of the mapping `here`, which stands at `parts`."""
+    is_of_paths = holds_paths(parts)
+    if words[0] in here and not is_of_paths:
+        return 1
+    for count in range(len(words), 0, -1):
+        if ".".join(words[:count]) in here:
+            return count
+    return len(words) if is_of_paths else 1
 
 
 def join_path(parts: Iterable[str | int]) -> str:

@@ -25,6 +25,7 @@ from coloop.diagnostics import Diagnostic, Report
 from coloop.errors import SpecProblem, SpecUnreadable
 from coloop.spec.base import Section
 from coloop.spec.changes import apply_changes, diff
+from coloop.spec.documents import edge_names, split_path, words_of_key
 from coloop.spec.emit import to_yaml
 from coloop.spec.graph import Edge, LoopSpec, PortRef
 from coloop.spec.migrate import migrate
@@ -141,20 +142,24 @@ def _positions(path: str, document: Any) -> tuple[str | int, ...]:
     """A path as keys and list positions, edges by id found in the document."""
     parts: list[str | int] = []
     here: Any = document
-    for part in path.split("."):
+    words = split_path(path)
+    while words:
         if isinstance(here, list):
-            index = int(part) if part.isdigit() else _edge_index(here, part)
+            index = int(words[0]) if words[0].isdigit() else _edge_index(here, words[0])
             parts.append(index)
-            here = here[index] if 0 <= index < len(here) else None
-        else:
-            parts.append(part)
-            here = here.get(part) if isinstance(here, dict) else None
+            here, words = here[index] if 0 <= index < len(here) else None, words[1:]
+            continue
+        known = here if isinstance(here, dict) else {}
+        count = words_of_key(known, words, tuple(parts))
+        key = ".".join(words[:count])
+        parts.append(key)
+        here, words = known.get(key), words[count:]
     return tuple(parts)
 
 
 def _edge_index(edges: list[Any], edge: str) -> int:
     for index, item in enumerate(edges):
-        if isinstance(item, dict) and item.get("id") == edge:
+        if edge in edge_names(item):
             return index
     return len(edges)
 

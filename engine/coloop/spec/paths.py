@@ -1,7 +1,8 @@
 """Paths name values of a loop: `nodes.actor.training.optimizer.lr`, `edges.outcome.weight`.
 
-Edges are named by id, by position, or as `a.x->b.y`; phases by position or name. A path may name
-the teaching port of an algorithm that is written in the short form. Wrong paths end in a
+Edges are named by id, by position, or as `a.x->b.y`; phases by position or name. Behind a phase's
+`set` the rest of a path is the path that is set (`schedule.phases.0.set.nodes.actor.pool`). A path
+may name the teaching port of an algorithm that is written in the short form. Wrong paths end in a
 diagnostic with what was probably meant; which fields may change in a run (`hot`) is known for
 every path.
 
@@ -23,7 +24,14 @@ from coloop.diagnostics import Diagnostic, did_you_mean
 from coloop.errors import SpecProblem
 from coloop.spec.algorithm import PORTS_OF
 from coloop.spec.base import Section
-from coloop.spec.documents import Parts, edge_names, set_in, split_path
+from coloop.spec.documents import (
+    Parts,
+    edge_names,
+    holds_paths,
+    set_in,
+    split_path,
+    words_of_key,
+)
 from coloop.spec.fields import (
     Type,
     describe_type,
@@ -77,13 +85,16 @@ def find(spec: LoopSpec | Mapping[str, Any], path: str) -> Found:
     parts: list[str | int] = []
     field: FieldInfo | None = None
     owner: type[Section] | None = None
-    for word in split_path(path) or (path,):
+    words = split_path(path) or (path,)
+    while words:
         found = narrow(found, here)
+        word, words = _next_key(found, here, words, tuple(parts))
         if _is_port_of_short_form(found, word):
             continue
         part = _position(found, here, word)
         step, info = inside(found, part) if part is not None else (None, None)
-        if part is None or step is None or (_is_open(found) and not _is_there(here, part)):
+        is_missing = _is_open(found) and not holds_paths(tuple(parts))
+        if part is None or step is None or (is_missing and not _is_there(here, part)):
             raise _unknown(path, tuple(parts), word, found, here)
         if info is not None:
             field, owner = info, found.section
@@ -91,6 +102,16 @@ def find(spec: LoopSpec | Mapping[str, Any], path: str) -> Found:
         found, here = step, look(here, part)
     narrowed = narrow(found, here)
     return Found(path=path, parts=tuple(parts), kind=narrowed, field=field, owner=owner, value=here)
+
+
+def _next_key(
+    found: Type, here: Any, words: tuple[str, ...], parts: Parts
+) -> tuple[str, tuple[str, ...]]:
+    """The key or position that comes next, and the words after it."""
+    is_mapping = found.section is None and not isinstance(here, (list, tuple))
+    known = here if isinstance(here, Mapping) else {}
+    count = words_of_key(known, words, parts) if is_mapping and parts else 1
+    return ".".join(words[:count]), words[count:]
 
 
 def _is_open(found: Type) -> bool:

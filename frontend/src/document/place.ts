@@ -2,13 +2,19 @@
  * Where a path in words of the spec (`nodes.actor.model`, `edges.outcome.weight`, `schedule.phases.1`)
  * lies in the document. Pure.
  */
-import type { Path } from "@/lib/paths";
+import { type Path, parsePath } from "@/lib/paths";
 import type { LoopDocument } from "./types";
 import { readIndex } from "./unread";
 
 export interface Place {
   root: object;
   path: Path;
+}
+
+/** A path as text, read along what the document holds. */
+export function readDocumentPath(document: LoopDocument, text: string): Path {
+  const { rest, nodes, edges } = document;
+  return parsePath(text, { ...rest, nodes, edges });
 }
 
 export function findPlace(document: LoopDocument, path: Path): Place {

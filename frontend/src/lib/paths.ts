@@ -1,14 +1,53 @@
 /**
  * Paths into plain JSON: `nodes.actor.training.optimizer.lr` as a list of keys.
+ *
+ * A dot inside of a key needs no mark where the key is there: the longest key that fits is taken. Where
+ * keys are paths themselves (a phase's overrides) all that follows is one key. A backslash before a dot
+ * settles it. The service reads paths the same way.
  * Pure; a path that leads nowhere reads as undefined.
  */
 import type { Json, JsonObject } from "@/api/types";
 
 export type Path = readonly (string | number)[];
 
-export function parsePath(text: string): (string | number)[] {
-  if (text === "") return [];
-  return text.split(".").map((part) => (/^\d+$/.test(part) ? Number(part) : part));
+/** Without a root, what looks like a place in a list is one. */
+export function parsePath(text: string, root?: unknown): (string | number)[] {
+  const path: (string | number)[] = [];
+  let words = splitPath(text);
+  let here = root;
+  while (words.length > 0) {
+    const [word = ""] = words;
+    const count = isObject(here)
+      ? wordsOfKey(here, words, path)
+      : isOfPaths(path)
+        ? words.length
+        : 1;
+    const key = words.slice(0, count).join(".");
+    const part = count === 1 && !isObject(here) && /^\d+$/.test(word) ? Number(word) : key;
+    path.push(part);
+    words = words.slice(count);
+    here = readPath(here, [part]);
+  }
+  return path;
+}
+
+function splitPath(text: string): string[] {
+  const words = text.match(/(?:[^.\\]|\\.)+/g) ?? [];
+  return words.map((word) => word.replaceAll(/\\(.)/g, "$1"));
+}
+
+/** Whether the keys at a place are paths themselves. */
+function isOfPaths(path: Path): boolean {
+  return path[0] === "schedule" && path.at(-1) === "set";
+}
+
+function wordsOfKey(here: object, words: readonly string[], path: Path): number {
+  const ofPaths = isOfPaths(path);
+  if (!ofPaths && (words[0] ?? "") in here) return 1;
+  for (let count = words.length; count > 0; count -= 1) {
+    if (words.slice(0, count).join(".") in here) return count;
+  }
+  return ofPaths ? words.length : 1;
 }
 
 export function joinPath(path: Path): string {

@@ -1,7 +1,18 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { deepEqual, parsePath, readPath, removePath, writePath } from "@/lib/paths";
 
+/** Paths and what they name, for this side and the service's. */
+const shared = JSON.parse(
+  readFileSync(join(process.cwd(), "../tests/fixtures/paths.json"), "utf-8"),
+) as { document: object; cases: { path: string; parts: (string | number)[] }[] };
+
 describe("paths", () => {
+  it.each(shared.cases)("$path names the longest key that is there", ({ path, parts }) => {
+    expect(parsePath(path, shared.document)).toEqual(parts);
+  });
+
   it("numbers in a path are places in a list", () => {
     expect(parsePath("schedule.phases.1.steps")).toEqual(["schedule", "phases", 1, "steps"]);
     expect(readPath({ a: [{ b: 2 }] }, parsePath("a.0.b"))).toBe(2);

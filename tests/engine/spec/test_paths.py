@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from coloop.diagnostics import Change, Diagnostic
 from coloop.errors import SpecProblem
+from coloop.spec.changes import locate
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
+from coloop.spec.nodes import NODE_CLASSES
+from coloop.spec.patch import patch
 from coloop.spec.paths import apply_overrides, check_path, field_info, get_value, is_hot
+from coloop.spec.schedule import Schedule
+from coloop.spec.schema import section_schema
 
 LOOP = """\
 coloop: 1
@@ -192,3 +203,78 @@ def test_an_override_that_does_not_fit_is_refused(
 
     assert [found.code for found in caught.value.diagnostics] == [code]  # type: ignore[attr-defined]
     assert path.rpartition(".")[2] in str(caught.value)
+
+
+SHARED = json.loads((Path(__file__).parents[2] / "fixtures" / "paths.json").read_text("utf-8"))
+"""Paths and what they name, for this side and the page's."""
+
+
+@pytest.mark.parametrize("case", SHARED["cases"], ids=lambda case: str(case["path"]))
+def test_a_path_names_the_longest_key_that_is_there(case: dict[str, Any]) -> None:
+    assert locate(SHARED["document"], case["path"]) == tuple(case["parts"])
+
+
+IN_A_PHASE = LOOP.replace(
+    "steps: 40, learn: [imitator]",
+    "steps: 40, learn: [imitator], set: {nodes.policy.rollout.temperature: 0.5}",
+)
+IN_A_SET = "schedule.phases.0.set.nodes.policy.rollout.temperature"
+
+
+def test_a_value_in_a_phases_set_is_changed_where_it_stands() -> None:
+    changed = parse(patch(IN_A_PHASE, [Change(op="set", path=IN_A_SET, value=0.7)])).document
+
+    assert changed is not None
+    assert changed["schedule"]["phases"][0]["set"] == {"nodes.policy.rollout.temperature": 0.7}
+
+
+def test_a_value_comes_new_into_a_phases_set() -> None:
+    changed = parse(patch(LOOP, [Change(op="set", path=IN_A_SET, value=0.7)])).document
+
+    assert changed is not None
+    assert changed["schedule"]["phases"][0]["set"] == {"nodes.policy.rollout.temperature": 0.7}
+
+
+def test_a_value_is_removed_from_a_phases_set() -> None:
+    changed = parse(patch(IN_A_PHASE, [Change(op="remove", path=IN_A_SET)])).document
+
+    assert changed is not None
+    assert changed["schedule"]["phases"][0]["set"] == {}
+
+
+def test_a_spec_takes_other_values_in_a_phases_set() -> None:
+    found = parse(IN_A_PHASE).spec
+    assert found is not None
+
+    changed = apply_overrides(found, {IN_A_SET: 0.7, f"{IN_A_SET[:-11]}top_k": 4})
+
+    assert changed.schedule.flat_phases()[0].set == {
+        "nodes.policy.rollout.temperature": 0.7,
+        "nodes.policy.rollout.top_k": 4,
+    }
+    assert get_value(changed, IN_A_SET) == 0.7
+    assert not is_hot(IN_A_SET, changed)
+
+
+def test_a_finding_in_a_phases_set_has_its_line() -> None:
+    parsed = parse(IN_A_PHASE)
+    finding = Diagnostic(code="structure.not_hot", message="x", field=IN_A_SET)
+
+    assert parsed.locate(finding).line == IN_A_PHASE[: IN_A_PHASE.index("set:")].count("\n") + 1
+
+
+def test_mappings_of_paths_are_those_that_the_catalog_names() -> None:
+    """`holds_paths` knows by name what the schema says of each field."""
+
+    def of_paths(part: Any) -> Iterator[str]:
+        if isinstance(part, dict):
+            for name, field in part.get("properties", {}).items():
+                if isinstance(field, dict) and field.get("x-key-reference") == "path":
+                    yield name
+            for inner in part.values():
+                yield from of_paths(inner)
+
+    whole = section_schema(LoopSpec)
+    assert set(of_paths(whole)) == {"set"}
+    assert set(of_paths(section_schema(Schedule))) == {"set"}
+    assert not any(set(of_paths(section_schema(cls))) for cls in NODE_CLASSES.values())

@@ -1,8 +1,8 @@
 import type { Change, Json } from "@/api/types";
-import { isObject, type Path, parsePath, readPath, removePath, writePath } from "@/lib/paths";
+import { isObject, type Path, readPath, removePath, writePath } from "@/lib/paths";
 import { defineCommand } from "../command";
 import { readEdge } from "../edges";
-import { findPlace } from "../place";
+import { findPlace, readDocumentPath } from "../place";
 import type { LoopDocument } from "../types";
 import { removeItems } from "./removeItems";
 import { renameNode } from "./renameNode";
@@ -16,7 +16,7 @@ export const applyChanges = defineCommand<{ changes: readonly Change[] }>(
 );
 
 function applyChange(draft: LoopDocument, { op, path, value }: Change): void {
-  const keys = parsePath(path);
+  const keys = readDocumentPath(draft, path);
   const place = findPlace(draft, keys);
   if (isInMissingEdge(draft, keys, place.path)) return;
   switch (op) {
@@ -92,7 +92,7 @@ function removeEdge(draft: LoopDocument, path: string, value: Json | undefined):
   const byEnds = draft.edges.findIndex(
     (edge) => wanted !== null && edge.from === wanted.from && edge.to === wanted.to,
   );
-  const [, index] = findPlace(draft, parsePath(path)).path;
+  const [, index] = findPlace(draft, readDocumentPath(draft, path)).path;
   const found = byEnds >= 0 ? byEnds : Number(index);
   if (found in draft.edges) draft.edges.splice(found, 1);
 }

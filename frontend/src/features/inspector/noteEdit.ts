@@ -1,6 +1,6 @@
 import type { Json } from "@/api/types";
 import type { OpenLoop } from "@/document/context";
-import { parsePath } from "@/lib/paths";
+import { readDocumentPath } from "@/document/place";
 import { useRunEdits } from "@/session/runEdits";
 import { defaultAt } from "./defaultAt";
 
@@ -11,7 +11,8 @@ export function noteEdit(
   value: Json | undefined,
 ): void {
   const { document } = store.getState();
-  const told = value === undefined ? defaultAt(catalog, document, parsePath(path)) : value;
+  const told =
+    value === undefined ? defaultAt(catalog, document, readDocumentPath(document, path)) : value;
   // A field without a default has to be filled first.
   if (told !== undefined) useRunEdits.getState().set(path, told);
 }

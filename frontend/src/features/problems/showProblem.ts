@@ -1,9 +1,8 @@
 import type { Diagnostic } from "@/api/types";
 import { edgeKeys } from "@/document/edges";
 import { readPhasePath } from "@/document/phases";
-import { findPlace } from "@/document/place";
+import { findPlace, readDocumentPath } from "@/document/place";
 import type { LoopDocument } from "@/document/types";
-import { parsePath } from "@/lib/paths";
 import { usePreferences } from "@/session/preferences";
 import { useSelection } from "@/session/selection";
 
@@ -11,7 +10,7 @@ import { useSelection } from "@/session/selection";
 export function showProblem(problem: Diagnostic, document: LoopDocument): void {
   const { select, focusField } = useSelection.getState();
   const field = problem.field ?? null;
-  const path = parsePath(field ?? "");
+  const path = readDocumentPath(document, field ?? "");
   if (problem.node) {
     select({ nodes: [problem.node] });
   } else if (path[0] === "edges") {

@@ -1,14 +1,14 @@
 /** A loop with values by path over it, as a run has them. Pure. */
 import { setValue } from "@/document/commands/setValue";
-import { findPlace } from "@/document/place";
+import { findPlace, readDocumentPath } from "@/document/place";
 import type { LoopDocument } from "@/document/types";
-import { type Path, parsePath, readPath } from "@/lib/paths";
+import { type Path, readPath } from "@/lib/paths";
 import type { Changes } from "@/session/runEdits";
 
 export function withEdits(document: LoopDocument, changes: Changes): LoopDocument {
   let edited = document;
   for (const [text, value] of Object.entries(changes)) {
-    const path = parsePath(text);
+    const path = readDocumentPath(edited, text);
     if (hasHolder(document, path)) edited = setValue(edited, { path, value });
   }
   return edited;
