@@ -5,9 +5,9 @@
     spec --to_dict--> sparse document --dump--> canonical YAML, --content_hash--> sha256
     text + changes --patch--> text                            comments and formats kept
 
-Canonical form: only what is set, in the order of the language; `layout`, `note` and `description`
-do not count for the hash. Formatting, key order, comments and defaults that are written out do
-not either.
+Canonical form: only what is set, in the order of the language; what is only for people (`layout`,
+the loop's `description`, the `note` of a node or phase) does not count for the hash. Formatting,
+key order, comments and defaults that are written out do not either.
 """
 
 from __future__ import annotations
@@ -29,10 +29,12 @@ from coloop.spec.documents import edge_names, split_path, words_of_key
 from coloop.spec.emit import to_yaml
 from coloop.spec.graph import Edge, LoopSpec, PortRef
 from coloop.spec.migrate import migrate
+from coloop.spec.nodes import BaseNode
 from coloop.spec.patch import patch
 from coloop.spec.plain import find_unfit
 from coloop.spec.problems import at, translate
 from coloop.spec.reader import Reading, read
+from coloop.spec.schedule import Phase, PhaseGroup
 
 __all__ = [
     "Parsed",
@@ -49,7 +51,13 @@ __all__ = [
     "to_dict",
 ]
 
-_NOT_HASHED = frozenset({"layout", "note", "description"})
+_FOR_PEOPLE: dict[type[Section], frozenset[str]] = {
+    LoopSpec: frozenset({"layout", "description"}),
+    BaseNode: frozenset({"note"}),
+    Phase: frozenset({"note"}),
+    PhaseGroup: frozenset({"note"}),
+}
+"""Fields that mean nothing to a run; columns, rows and overrides of these names do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,20 +176,20 @@ _SCALARS = frozenset({str, int, float, bool, type(None)})
 _FIRST = ("kind", "type", "task", "method", "rule", "name", "from", "to")
 
 
-def to_dict(section: Section, *, defaults: bool = True) -> dict[str, Any]:
+def to_dict(section: Section, *, is_bare: bool = False) -> dict[str, Any]:
     """The sparse document of a section: what is set, in the order of the language.
 
-    Without `defaults` a value that says what silence would say is left out.
+    `is_bare`: only what means something to a run, without values that say what silence would say.
     """
     plain: dict[str, Any] = {}
-    written, may_go = section.model_fields_set, not (defaults or section.unset_is_preset)
+    written, may_go = section.model_fields_set, is_bare and not section.unset_is_preset
     for name, key, is_required, default in _fields(type(section)):
-        if name not in written:
+        if name not in written or (is_bare and name in _for_people(type(section))):
             continue
         value = getattr(section, name)
         if may_go and not is_required and value == default:
             continue
-        plain[key] = _plain(value, defaults)
+        plain[key] = _plain(value, is_bare)
     if isinstance(section, LoopSpec):
         return plain
     first = {key: plain[key] for key in _FIRST if key in plain}
@@ -202,21 +210,29 @@ def _fields(section: type[Section]) -> tuple[tuple[str, str, bool, Any], ...]:
     )
 
 
-def _plain(value: Any, defaults: bool) -> Any:
+@cache
+def _for_people(section: type[Section]) -> frozenset[str]:
+    """Fields of a section that are only for people."""
+    return frozenset().union(
+        *(names for kind, names in _FOR_PEOPLE.items() if issubclass(section, kind))
+    )
+
+
+def _plain(value: Any, is_bare: bool) -> Any:
     if type(value) in _SCALARS:
         return value
     match value:
         case Edge():
-            edge = to_dict(value, defaults=defaults)
+            edge = to_dict(value, is_bare=is_bare)
             return value.label if set(edge) == {"from", "to"} else edge
         case Section():
-            return to_dict(value, defaults=defaults)
+            return to_dict(value, is_bare=is_bare)
         case PortRef():
             return str(value)
         case dict():
-            return {key: _plain(item, defaults) for key, item in value.items()}
+            return {key: _plain(item, is_bare) for key, item in value.items()}
         case list() | tuple():
-            return [_plain(item, defaults) for item in value]
+            return [_plain(item, is_bare) for item in value]
         case BaseModel():
             return value.model_dump(mode="json")
     return value
@@ -230,7 +246,7 @@ def dump(spec: LoopSpec) -> str:
 def content_hash(spec: LoopSpec) -> str:
     """sha256 over what the loop means: no layout, no notes, no formatting, no defaults."""
     text = json.dumps(
-        _hashed(to_dict(spec, defaults=False)),
+        _hashed(to_dict(spec, is_bare=True)),
         sort_keys=True,
         ensure_ascii=False,
         separators=(",", ":"),
@@ -243,7 +259,7 @@ def _hashed(value: Any) -> Any:
         return value
     match value:
         case dict():
-            return {key: _hashed(item) for key, item in value.items() if key not in _NOT_HASHED}
+            return {key: _hashed(item) for key, item in value.items()}
         case list():
             return [_hashed(item) for item in value]
         case float() if value.is_integer() and abs(value) < 2**53:

@@ -74,3 +74,48 @@ def test_what_cannot_be_loaded_raises_with_its_findings(small: str, tmp_path: ob
         load(small.replace("kind: actor", "kind: actr"))
     with pytest.raises(SpecUnreadable, match="cannot be read"):
         load(Path(str(tmp_path)) / "nothing.yaml")
+
+
+WITH_WORDS = """
+coloop: 1
+name: words
+nodes:
+  problems:
+    kind: dataset
+    source: {type: inline, rows: [{prompt: a, target: b, note: x, layout: 1, description: d}]}
+    columns: {note: layout}
+  ask:
+    kind: template
+    note: for people
+    text: "{{ prompt }}"
+    columns: {description: "{{ note }}"}
+  actor:
+    kind: actor
+    model: {type: scratch, architecture: tiny-qwen3}
+    algorithm: {name: sft}
+edges: [problems.rows -> ask.rows, ask.rows -> actor.demonstrations]
+schedule:
+  phases: [{name: one, steps: 3, learn: [actor], note: for people, set: {nodes.actor.note: x}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("note: x,", "note: y,"),
+        ("layout: 1", "layout: 2"),
+        ("description: d}", "description: e}"),
+        ("{note: layout}", "{note: description}"),
+        ('description: "{{ note }}"', 'description: "{{ layout }}"'),
+        ("{nodes.actor.note: x}", "{nodes.actor.note: y}"),
+    ],
+)
+def test_columns_rows_and_overrides_count_whatever_their_name(old: str, new: str) -> None:
+    assert WITH_WORDS.replace(old, new) != WITH_WORDS
+
+    assert hashed(WITH_WORDS.replace(old, new)) != hashed(WITH_WORDS)
+
+
+def test_notes_for_people_do_not_count() -> None:
+    assert hashed(WITH_WORDS.replace("for people", "for other people")) == hashed(WITH_WORDS)
+    assert hashed(WITH_WORDS.replace("    note: for people\n", "")) == hashed(WITH_WORDS)
