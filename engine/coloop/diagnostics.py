@@ -265,6 +265,8 @@ CODES: dict[str, str] = {
     "learning.weights_circle": "Weights come from one another in a circle.",
     "learning.no_weights": "Something is taught to a node that has no weights.",
     "learning.nothing_to_train": "A `training` section stands where nothing learns.",
+    "learning.frozen_scratch": "Random weights are used that nothing teaches.",
+    "learning.updates": "Roles that learn on the same weights in one stage repeat it differently.",
     "learning.order": "`order` does not name the learning roles of one weights group.",
     # Time.
     "learning.no_teaching_port": "A teaching port is named to which nothing is connected.",
@@ -285,6 +287,7 @@ CODES: dict[str, str] = {
     # Numbers.
     "numbers.divisibility": "Two numbers of rows, ranks or heads do not divide.",
     "numbers.too_long": "What may be written does not fit into the model's positions.",
+    "numbers.mini_batch": "A mini-batch is larger than the rows of a step.",
     "numbers.learning_rate": "A learning rate is out of any sane range.",
     "numbers.warmup": "A warm-up is as long as the phase that it is in.",
     "numbers.empty_band": "The bounds of a filter rule exclude every number.",

@@ -110,7 +110,9 @@ class _Layout:
         return [w for w in self._survey.weights.values() if w.pool.name == pool.name]
 
     def _engines(self, pool: PoolShare) -> list[Engine]:
-        return [e for e in self._survey.engines if e.pool.name == pool.name]
+        """Engines that hold weights here; a remote one holds its own elsewhere."""
+        engines = [e for e in self._survey.engines if e.kind != "remote"]
+        return [engine for engine in engines if engine.pool.name == pool.name]
 
     # What rests
 
@@ -163,7 +165,11 @@ class _Layout:
 
     def _is_scored_with(self, weights: Weights) -> bool:
         """Whether a member uses the weights without writing: then they rest beside any engine's."""
-        return any(self._survey.engine_of(node) is None for node in weights.members)
+        survey = self._survey
+        return any(
+            survey.engine_of(node) is None and not survey.writes_elsewhere(node)
+            for node in weights.members
+        )
 
     # Writing
 

@@ -146,6 +146,11 @@ class Survey:
         """The weights that a node uses, where they are known."""
         return self.weights.get(self.owners.get(node, ""))
 
+    def writes_elsewhere(self, node: str) -> bool:
+        """Whether a remote engine writes for the node, with weights of its own."""
+        rollout = getattr(self.spec.nodes[node], "rollout", None)
+        return rollout is not None and rollout.engine == "remote"
+
     def engine_of(self, node: str) -> Engine | None:
         """What writes for a node."""
         return self._engine_of.get(node)

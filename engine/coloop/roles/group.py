@@ -11,6 +11,7 @@ from coloop.roles.messages import Example, LearnItem, LearnOrder, LearnReply, Lo
 from coloop.roles.protocol import Call, Context, Outcome
 from coloop.roles.seeds import derive_seed
 from coloop.roles.teaching import teaching_items
+from coloop.spec.groups import updates_of
 from coloop.spec.schedule import LearnRule
 from coloop.tables import Tokens
 
@@ -47,16 +48,12 @@ class GroupRole:
         loads, details = self._loads(call)
         if not any(load.items for load in loads):
             return self._nothing_to_learn(call, before, details)
-        rules = self._context.spec.schedule.learn
-        rule = next(
-            (rules[n] for n in (self._group, *(lo.node for lo in loads)) if n in rules), None
-        )
         reply = self._context.hosts.learn(
             LearnOrder(
                 group=self._group,
                 loads=tuple(load for load in loads if load.items),
                 seed=derive_seed(self._context.seed, self._group, call.step, "learn"),
-                updates=rule.updates if rule else 1,
+                updates=updates_of(self._context.spec, dict.fromkeys(load.node for load in loads)),
                 order=self._order,
                 is_new_phase=self._is_new_phase,
                 phase_updates=self._phase_updates,

@@ -7,6 +7,7 @@ that exists (the validator reports them).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from coloop.spec.graph import LoopSpec
@@ -90,3 +91,14 @@ def training_of(spec: LoopSpec, node: str) -> Training:
     owner = owner_of(spec, node)
     found = getattr(spec.nodes[owner], "training", None) if owner is not None else None
     return found or Training()
+
+
+def updates_by_member(spec: LoopSpec, members: Iterable[str]) -> dict[str, int]:
+    """How often members of a group say that their learn stage is repeated, where they do."""
+    rules = {node: spec.schedule.learn[node] for node in members if node in spec.schedule.learn}
+    return {n: rule.updates for n, rule in rules.items() if "updates" in rule.model_fields_set}
+
+
+def updates_of(spec: LoopSpec, members: Iterable[str]) -> int:
+    """How often the one learn stage of members that learn together is repeated."""
+    return max(updates_by_member(spec, members).values(), default=1)

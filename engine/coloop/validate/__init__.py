@@ -41,7 +41,7 @@ from coloop.validate import (
     texts,
     weights,
 )
-from coloop.validate.budget import memory_is_enough
+from coloop.validate.budget import memory_is_enough, prompts_leave_room
 from coloop.validate.facts import Facts
 
 RULES = (
@@ -93,6 +93,7 @@ def validate(
     findings += facts.lineage_findings
     if not any(finding.is_error for finding in findings):
         findings += memory_is_enough(spec, root, estimate)
+        findings += prompts_leave_room(spec, root)
     if strict:
         findings = [_strict(finding) for finding in findings]
     return Report(diagnostics=tuple(findings))

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from coloop.diagnostics import Change, Diagnostic, Fix
+from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.lineage.counts import Count, RowCounts
 from coloop.spec.ports import PORTS
 from coloop.validate.divisors import divisors
@@ -30,6 +30,44 @@ def batches_divide(facts: Facts) -> Iterator[Diagnostic]:
             if count.rows % batch:
                 reported.add(group.name)
                 yield _indivisible(phase, group.name, path, count, batch)
+
+
+def mini_batches_cut(facts: Facts) -> Iterator[Diagnostic]:
+    """A mini-batch is a part of the rows of a step, in one phase at least."""
+    if facts.has_broken_edges:
+        return
+    for group in facts.groups.values():
+        most: list[int | None] = []
+        batch = facts.training(group.name).mini_batch
+        path = f"nodes.{group.name}.training.mini_batch"
+        for phase in facts.phases if batch is not None else ():
+            counts = facts.counts(phase)
+            live = sorted(port for port in phase.live if port[0] in group.members)
+            rows = [_rows_to_learn(facts, counts, *port) for port in live]
+            if path in phase.overrides or any(not count.is_exact for count in rows):
+                most.append(None)
+            elif rows:
+                most.append(sum(count.rows or 0 for count in rows))
+        known = [count for count in most if count is not None]
+        if batch is None or len(known) < len(most) or not 0 < max(known, default=0) < batch:
+            continue
+        rows_of_step = max(known)
+        yield found(
+            "numbers.mini_batch",
+            f"`mini_batch: {batch}` is more than the {rows_of_step} rows that are learned in a "
+            "step, so each step makes one update of them all",
+            severity=Severity.WARNING,
+            hint="leave `mini_batch` out, or give a step more rows",
+            node=group.name,
+            field="training.mini_batch",
+            fixes=(
+                Fix(title="Learn all rows at once", changes=(Change(op="remove", path=path),)),
+                Fix(
+                    title=f"Set it to {rows_of_step}",
+                    changes=(Change(op="set", path=path, value=rows_of_step),),
+                ),
+            ),
+        )
 
 
 def micro_batches_fit(facts: Facts) -> Iterator[Diagnostic]:
@@ -123,6 +161,7 @@ def _multiples(unit: int, near: int) -> tuple[int, ...]:
 
 RULES = (
     batches_divide,
+    mini_batches_cut,
     micro_batches_fit,
     streams_hold_whole_groups,
 )

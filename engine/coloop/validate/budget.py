@@ -1,11 +1,12 @@
-"""Whether the loop fits into memory, as `estimate` predicts it: a warning that a person may
-overrule."""
+"""What only a prediction tells: whether the loop fits into memory, and its texts into the models.
+Warnings, which a person may overrule."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from coloop.diagnostics import Diagnostic, Severity
+from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.estimate import Estimate, estimate
+from coloop.estimate.survey import Survey
 from coloop.spec.graph import LoopSpec
 from coloop.validate.facts import found
 
@@ -33,6 +34,30 @@ def memory_is_enough(
             hint="smaller micro-batches, sharding, offload or more GPUs; `run` wants `--force`",
             field=f"hardware.pools.{gpu.pool}" if gpu.pool in spec.hardware.pools else "hardware",
         )
+
+
+def prompts_leave_room(spec: LoopSpec, root: Path | None) -> Iterator[Diagnostic]:
+    """The longest prompt and what is written after it fit into the model's positions."""
+    for engine in Survey(spec, root).engines:
+        most = engine.weights.arch.max_positions
+        for node in engine.writers:
+            rollout = getattr(spec.nodes[node], "rollout", None)
+            if rollout is None or engine.length <= most:
+                continue
+            prompt = engine.length - rollout.max_new_tokens
+            path, room = f"nodes.{node}.rollout.max_new_tokens", most - prompt
+            change = Change(op="set", path=path, value=room)
+            yield found(
+                "numbers.too_long",
+                f"a prompt of {prompt} tokens (the longest, as far as is known) and "
+                f"`max_new_tokens: {rollout.max_new_tokens}` are more than the {most} positions "
+                f"of the model of `{node}`",
+                severity=Severity.WARNING,
+                hint="write less, take a model with more positions, or leave out long rows",
+                node=node,
+                field="rollout.max_new_tokens",
+                fixes=(Fix(title=f"Write {room}", changes=(change,)),) if room > 0 else (),
+            )
 
 
 def _gib(count: int) -> str:

@@ -4,6 +4,7 @@
 from collections.abc import Iterator
 
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.spec.groups import updates_by_member
 from coloop.spec.nodes import RewardNode, VerifierNode
 from coloop.validate.facts import Facts, a, found
 
@@ -163,6 +164,55 @@ def order_is_of_one_group(facts: Facts) -> Iterator[Diagnostic]:
             )
 
 
+def frozen_weights_know_something(facts: Facts) -> Iterator[Diagnostic]:
+    """Random weights that nothing teaches say random things."""
+    for group in facts.groups.values():
+        if group.source != "scratch" or group.trainable:
+            continue
+        kinds = {facts.nodes[name].kind for name in group.members}
+        yield found(
+            "learning.frozen_scratch",
+            f"`{group.name}` begins with random weights, and nothing teaches it: what it gives is "
+            "noise",
+            severity=Severity.WARNING,
+            hint="connect one of its teaching ports, or take weights that were trained: "
+            "`model: {type: pretrained, path: ...}`"
+            + (" or `{type: snapshot, of: ...}`" if "reference" in kinds else ""),
+            node=group.name,
+            field="model",
+        )
+
+
+def members_learn_as_often(facts: Facts) -> Iterator[Diagnostic]:
+    """Roles that learn on the same weights in one stage say the same of `updates`."""
+    told: set[str] = set()
+    for phase in facts.phases:
+        for group in facts.groups.values():
+            live = [name for name in group.members if any(name == node for node, _ in phase.live)]
+            said = updates_by_member(facts.spec, live)
+            if len(set(said.values())) < 2 or group.name in told:
+                continue
+            told.add(group.name)
+            last = next(name for name in reversed(said) if said[name] != next(iter(said.values())))
+            paths = {name: f"schedule.learn.{name}.updates" for name in said}
+            yield found(
+                "learning.updates",
+                " and ".join(f"`{name}` says `updates: {count}`" for name, count in said.items())
+                + f", but they share the weights of `{group.name}` and learn in one stage",
+                hint="say the same of all, or let them learn in different phases",
+                field=paths[last],
+                fixes=tuple(
+                    Fix(
+                        title=f"{count} for all",
+                        changes=tuple(
+                            Change(op="set", path=path, value=count) for path in paths.values()
+                        ),
+                    )
+                    for count in sorted(set(said.values()))
+                ),
+            )
+
+
 RULES = (
     groups_have_one_optimizer,
     snapshots_do_not_train,
@@ -170,4 +220,6 @@ RULES = (
     learners_have_weights,
     trainers_have_something_to_train,
     order_is_of_one_group,
+    frozen_weights_know_something,
+    members_learn_as_often,
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from coloop.estimate import estimate, explain
-from coloop.spec.io import from_dict, parse
+from coloop.spec.io import from_dict, parse, to_dict
 
 GIB = 2**30
 EXAMPLES = Path(__file__).resolve().parents[3].parent / "shared/language/examples"
@@ -756,3 +756,23 @@ def test_an_example_with_known_models_on_gpus_is_estimated(file):
     for gpu in found.gpus:
         there = sum(part.bytes for part in gpu.parts if gpu.peak_stage in part.stages)
         assert gpu.peak_bytes == there
+
+
+@pytest.mark.parametrize("engine", ["torch", "remote"])
+def test_weights_of_a_remote_engine_are_not_held_here(grpo, engine):
+    rollout = {"engine": engine, "max_new_tokens": 16}
+    url = {"url": "http://127.0.0.1:1/v1"} if engine == "remote" else {}
+    document = to_dict(grpo())
+    document["nodes"]["writer"] = {
+        "kind": "actor",
+        "model": {"type": "scratch", "architecture": "qwen2.5-7b"},
+        "rollout": {**rollout, **url},
+    }
+    prompts = next(n for n, node in document["nodes"].items() if node["kind"] == "dataset")
+    document["edges"].append(f"{prompts}.rows -> writer.prompts")
+
+    found = estimate(_loop(document))
+
+    held = {part.part for gpu in found.gpus for part in gpu.parts if part.node == "writer"}
+    assert ("weights" in held) is (engine == "torch")
+    assert bool(held) is (engine == "torch")

@@ -7,6 +7,7 @@ import pytest
 
 from coloop.diagnostics import Diagnostic, Report, Severity
 from coloop.estimate import estimate
+from coloop.spec.groups import updates_of
 from coloop.spec.io import parse, patch
 from coloop.validate import validate
 
@@ -20,6 +21,11 @@ MENDED: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("grpo", [("del", "nodes.actor.algorithm.demonstrations")]),
     ("grpo", [("set", "nodes.actor.rollout.completions_per_prompt", 1)]),
     ("grpo", [("set", "nodes.actor.training.mini_batch", 60)]),
+    ("grpo", [("set", "nodes.actor.training.mini_batch", 1024)]),
+    (
+        "self_play",
+        [("set", "schedule.learn", {"proposer": {"updates": 4}, "solver": {"updates": 1}})],
+    ),
     ("grpo", [("set", "nodes.actor.rollout.max_new_tokens", 512)]),
     ("grpo", [("edge", "exact.scores -> actor.rewards", {"weight": 0.0})]),
     ("grpo", [("set", "nodes.actor.model.architecture", "tiny-qwen")]),
@@ -163,3 +169,56 @@ def hundred_nodes() -> str:
         ]
     head = "coloop: 1\nname: hundred\nnodes:\n"
     return head + "\n".join(nodes) + "\nedges:\n" + "\n".join(edges) + "\nschedule: {steps: 10}\n"
+
+
+def test_roles_of_one_group_that_repeat_differently_are_both_named(finding: Finding) -> None:
+    rules = {"proposer": {"updates": 4}, "solver": {"updates": 1}}
+
+    found = finding("self_play", ("set", "schedule.learn", rules))
+
+    assert found.severity is Severity.ERROR
+    assert "`proposer` says `updates: 4` and `solver` says `updates: 1`" in found.message
+    assert [fix.title for fix in found.fixes] == ["1 for all", "4 for all"]
+
+
+def test_roles_of_one_group_may_differ_in_different_phases(check: Callable[..., Report]) -> None:
+    rules = {"proposer": {"updates": 4}, "solver": {"updates": 1}}
+    phases = [
+        {"name": "one", "steps": 2, "learn": ["proposer"], "fill": ["questions"]},
+        {"name": "two", "steps": 2, "learn": ["solver"]},
+    ]
+
+    report = check(
+        "self_play", ("set", "schedule.learn", rules), ("set", "schedule.phases", phases)
+    )
+
+    assert "learning.updates" not in [one.code for one in report.diagnostics]
+
+
+def test_a_rule_of_one_role_is_that_of_the_joint_stage(
+    changed: Callable[..., dict[str, Any]], text: Callable[[dict[str, Any]], str]
+) -> None:
+    rules = ("set", "schedule.learn", {"solver": {"updates": 4}})
+    spec = parse(text(changed("self_play", rules)))
+    assert spec.spec is not None
+
+    assert updates_of(spec.spec, ["proposer", "solver"]) == 4
+    assert updates_of(spec.spec, ["proposer"]) == 1
+
+
+def test_a_prompt_and_what_is_written_fit_the_models_positions(finding: Finding) -> None:
+    rows = [{"prompt": "1+1=" * 125, "target": "2", "answer": "2"}]
+
+    found = finding(
+        "grpo",
+        ("set", "nodes.problems.source", {"type": "inline", "rows": rows}),
+        ("set", "nodes.problems.rows_per_step", 1),
+        ("set", "nodes.actor.training.mini_batch", None),
+        ("set", "schedule.phases.0.set", {}),
+    )
+
+    assert (found.code, found.severity) == ("numbers.too_long", "warning")
+    assert (found.node, found.field) == ("actor", "rollout.max_new_tokens")
+    assert found.message.startswith("a prompt of 500 tokens")
+    assert "512 positions" in found.message
+    assert [fix.title for fix in found.fixes] == ["Write 12"]
