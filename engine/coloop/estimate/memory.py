@@ -296,7 +296,7 @@ def _setup(engine: Engine) -> ServingSetup:
     return ServingSetup(
         arch=weights.arch,
         parameters=weights.count,
-        weight_bytes=float(compute) if weights.trains else weights.precision.frozen_bytes,
+        weight_bytes=weights.precision.engine_bytes,
         compute_bytes=compute,
         sequence_length=engine.length,
         max_sequences=engine.max_sequences,

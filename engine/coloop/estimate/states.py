@@ -26,8 +26,6 @@ scales).
 QUANTIZED_BYTES = {"nf4": 0.53, "int8": 1.0}
 """Bytes of a quantized parameter with its scales; embeddings and heads stay 16-bit."""
 
-DTYPE_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Precision:
@@ -39,6 +37,8 @@ class Precision:
     """Of the weights that the optimizer updates."""
     frozen_bytes: float
     """Of weights that do not train."""
+    engine_bytes: float
+    """Of the copy that a rollout engine writes with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,11 +55,15 @@ class ModelStates:
 
 
 def resting_bytes_per_parameter(
-    count: ParameterCount, compute_bytes: int, quantization: str | None = None
+    count: ParameterCount,
+    compute_bytes: int,
+    quantization: str | None = None,
+    embedding_bytes: int | None = None,
 ) -> float:
-    """Mean bytes of a parameter that does not train."""
+    """Mean bytes of a parameter that does not train; embeddings may be held wider."""
     if quantization is None:
-        return float(compute_bytes)
+        wider = (embedding_bytes or compute_bytes) - compute_bytes
+        return compute_bytes + wider * count.embedding / count.total
     wide = (count.embedding + count.head) / count.total
     return QUANTIZED_BYTES[quantization] * (1 - wide) + 2 * wide
 

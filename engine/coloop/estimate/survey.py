@@ -16,7 +16,6 @@ from coloop.estimate.facts import Note, adapter_parameters, resolve_architecture
 from coloop.estimate.flow import Flow
 from coloop.estimate.machine import PoolShare, lay_out
 from coloop.estimate.states import (
-    DTYPE_BYTES,
     ModelStates,
     Offload,
     Precision,
@@ -25,6 +24,7 @@ from coloop.estimate.states import (
     resting_bytes_per_parameter,
 )
 from coloop.estimate.unroll import PhaseStep, phase_steps
+from coloop.spec.dtypes import DTYPE_BYTES, resolve_dtypes
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import owner_of
 from coloop.spec.nodes import ActorNode, VerifierNode, model_of
@@ -120,6 +120,7 @@ class Survey:
         self.machine, notes = lay_out(spec)
         self.notes: list[Note] = list(notes)
         self.decisions: dict[str, Decision] = {}
+        self._dtypes = resolve_dtypes(spec, gpus=self.machine.preset.gpus)
         owned = {node: owner_of(spec, node) for node in spec.nodes}
         self.owners = {node: owner for node, owner in owned.items() if owner is not None}
         """Node to the owner of its weights."""
@@ -220,7 +221,7 @@ class Survey:
         total, trainable = self._sizes(owner, members, arch, count, has_logits, learns)
         training = self._training(owner)
         pool = machine.pool(spec.nodes[owner].pool)
-        precision = self._precision(owner, training, count)
+        precision = self._precision(owner, count)
         scheme, tensor, pipeline, context = self._layout(owner, training, pool, learns, count)
         shards = max(pool.places // (tensor * pipeline * context), 1) if scheme != "single" else 1
         optimizer = training.optimizer
@@ -292,21 +293,17 @@ class Survey:
         found = getattr(self.spec.nodes[owner], "training", None)
         return found if found is not None else DEFAULT_TRAINING
 
-    def _precision(self, owner: str, training: Training, count: ParameterCount) -> Precision:
-        model = model_of(self.spec.nodes[owner])
-        default = "float32" if self.machine.is_cpu else "bfloat16"
-        held = getattr(model, "dtype", None) or default
-        compute = training.dtype or default
-        compute_bytes = DTYPE_BYTES[compute]
-        master = training.master_weights
-        if master is None:
-            master = compute_bytes < 4
+    def _precision(self, owner: str, count: ParameterCount) -> Precision:
+        dtypes = self._dtypes[owner]
+        quantization = getattr(model_of(self.spec.nodes[owner]), "quantization", None)
+        resting = resting_bytes_per_parameter(
+            count, DTYPE_BYTES[dtypes.matrices], quantization, DTYPE_BYTES[dtypes.rest]
+        )
         return Precision(
-            compute_bytes=compute_bytes,
-            master_bytes=4 if master else compute_bytes,
-            frozen_bytes=resting_bytes_per_parameter(
-                count, DTYPE_BYTES[held], getattr(model, "quantization", None)
-            ),
+            compute_bytes=DTYPE_BYTES[dtypes.compute],
+            master_bytes=DTYPE_BYTES[dtypes.matrices],
+            frozen_bytes=resting,
+            engine_bytes=resting if quantization else DTYPE_BYTES[dtypes.engine],
         )
 
     def _layout(

@@ -3,7 +3,7 @@
 Knows the `model` section of the spec; nothing of learning, generation or rows.
 """
 
-from coloop.models.build import LoadedModel, build_model, copy_model, dtype_of, positions_of
+from coloop.models.build import DTYPES, LoadedModel, build_model, copy_model, dtype_of, positions_of
 from coloop.models.fingerprint import fingerprint
 from coloop.models.folder import load_weights, read_weights, save_hf
 from coloop.models.tokenizer import (
@@ -16,6 +16,7 @@ from coloop.models.tokenizer import (
 )
 
 __all__ = [
+    "DTYPES",
     "LoadedModel",
     "Prompt",
     "build_model",

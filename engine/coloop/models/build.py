@@ -36,22 +36,34 @@ class LoadedModel:
 
 
 def build_model(
-    section: Model, *, seed: int, root: Path, device: torch.device | str = "cpu"
+    section: Model,
+    *,
+    seed: int,
+    root: Path,
+    device: torch.device | str = "cpu",
+    dtype: Dtype | None = None,
 ) -> LoadedModel:
-    """The model of a section, on a device. `seed` decides random weights; paths begin at `root`."""
+    """The model of a section, on a device.
+
+    Args:
+        seed: decides random weights.
+        root: where paths begin.
+        dtype: of the weights where the section names none; None: by the device.
+    """
     device = torch.device(device)
+    held = dtype_of(getattr(section, "dtype", None) or dtype, device)
     match section:
         case ScratchModel():
             tokenizer = character_tokenizer()
             facts = presets.architecture(section.architecture)
             config = build_config(facts, tokenizer, section.initial_range)
-            model = build_scratch(config, seed=seed, dtype=dtype_of(section.dtype, device))
+            model = build_scratch(config, seed=seed, dtype=held)
         case PretrainedModel():
             _check_runnable(section)
             model, tokenizer = load_pretrained(
                 section.path,
                 root,
-                dtype=dtype_of(section.dtype, device),
+                dtype=held,
                 revision=section.revision,
                 trust_remote_code=section.trust_remote_code,
             )

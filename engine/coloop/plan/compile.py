@@ -16,13 +16,14 @@ from coloop.plan.phases import (
     flat_phases,
     live_ports,
 )
-from coloop.plan.placement import pool_of, pools_of
+from coloop.plan.placement import gpus_of, pool_of, pools_of
 from coloop.plan.rows import rows_of, with_rows
 from coloop.plan.runnable import check_compiles
 from coloop.plan.stages import Goals, Unrolling
 from coloop.plan.types import PhasePlan, Plan, ProbePlan, Refill, Stage, StageRows, WeightsPlan
 from coloop.spec.algorithm import node_algorithms, reads
 from coloop.spec.base import as_tuple
+from coloop.spec.dtypes import resolve_dtypes
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.groups import owner_of, weights_groups
 from coloop.spec.io import content_hash
@@ -135,6 +136,7 @@ class Compiler:
     def weights(self) -> tuple[WeightsPlan, ...]:
         spec = self._spec
         plans = []
+        dtypes = resolve_dtypes(spec, gpus=gpus_of(spec))
         for group in weights_groups(spec).values():
             writers = [spec.nodes[member] for member in group.members]
             rollouts = [w.rollout for w in writers if isinstance(w, ActorNode)]
@@ -148,6 +150,7 @@ class Compiler:
                     source=_source(spec, group.name),
                     engine=engine_of(spec, rollouts[0]) if rollouts else None,
                     backend=backend_of(spec, training) if group.trainable else None,
+                    dtypes=dtypes[group.name],
                     pool=pool_of(spec, group.name),
                 )
             )

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from coloop.plan.placement import gpus_of
 from coloop.plan.types import Decision
+from coloop.spec.dtypes import Dtypes, resolve_dtypes
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import weights_groups
 from coloop.spec.nodes import ActorNode
@@ -30,6 +31,7 @@ def decide(spec: LoopSpec) -> tuple[Decision, ...]:
 
 def _decisions(spec: LoopSpec) -> Iterator[Decision]:
     gpus = gpus_of(spec)
+    yield from _types(spec, resolve_dtypes(spec, gpus=gpus))
     for name, node in spec.nodes.items():
         if isinstance(node, ActorNode) and node.rollout.engine is None:
             yield Decision(
@@ -63,3 +65,16 @@ def _decisions(spec: LoopSpec) -> Iterator[Decision]:
                 value="by tokens",
                 reason="as many rows at once as fit a fixed number of padded tokens",
             )
+
+
+def _types(spec: LoopSpec, dtypes: dict[str, Dtypes]) -> Iterator[Decision]:
+    """In which types weights are held and computed with, where the loop does not say."""
+    for group in weights_groups(spec).values():
+        owner, found = spec.nodes[group.name], dtypes[group.name]
+        field = "training" if group.trainable else "model"
+        section = getattr(owner, field, None)
+        is_said = getattr(section, "dtype", None) is not None
+        has_field = group.trainable or hasattr(section, "dtype")
+        if has_field and not is_said:
+            path = f"nodes.{group.name}.{field}.dtype"
+            yield Decision(path=path, value=found.compute, reason=found.reason)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from coloop.plan.types import Learner, PhasePlan, Plan, ProbePlan, Stage, StageRows, Update
+from coloop.spec.dtypes import Dtypes
 
 
 def explain(plan: Plan) -> tuple[str, ...]:
@@ -82,6 +83,7 @@ def _lines(plan: Plan) -> Iterator[str]:
         roles = f", shared by {', '.join(weights.members)}" if len(weights.members) > 1 else ""
         engine = f", writes with {weights.engine}" if weights.engine else ""
         yield f"weights {weights.name}: {weights.source}, {state}{roles}{engine}"
+        yield f"  {_types(weights.dtypes)}: {weights.dtypes.reason}"
     for phase in plan.phases:
         yield from _phase_lines(phase)
     for probe in plan.probes:
@@ -91,6 +93,15 @@ def _lines(plan: Plan) -> Iterator[str]:
             yield f"  {stage_line(stages, probe.rows)}"
     for decision in plan.decisions:
         yield f"{decision.path} = {decision.value}: {decision.reason}"
+
+
+def _types(dtypes: Dtypes) -> str:
+    if not dtypes.casts:
+        return f"in {dtypes.compute}"
+    held: str = dtypes.rest
+    if dtypes.matrices != dtypes.rest:
+        held = f"{dtypes.matrices}, embeddings and norms in {dtypes.rest}"
+    return f"computed in {dtypes.compute}, held in {held}"
 
 
 def _phase_lines(phase: PhasePlan) -> Iterator[str]:

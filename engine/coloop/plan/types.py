@@ -8,6 +8,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from coloop.spec.dtypes import Dtypes
+
 
 class _Planned(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
@@ -169,6 +171,8 @@ class WeightsPlan(_Planned):
     engine: str | None = None
     """The rollout engine, where a member writes."""
     backend: str | None = None
+    dtypes: Dtypes
+    """How they are held, computed with and written with."""
     pool: str
 
 

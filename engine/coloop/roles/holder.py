@@ -17,6 +17,7 @@ import torch
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import CheckpointError, ColoopError, StorageFull
 from coloop.models import (
+    DTYPES,
     LoadedModel,
     build_model,
     copy_model,
@@ -29,11 +30,13 @@ from coloop.plan.types import WeightsPlan
 from coloop.roles.seeds import derive_seed
 from coloop.roles.tokens import Encoder
 from coloop.rollout import ENGINES, RolloutEngine
+from coloop.spec.dtypes import Dtypes
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of
 from coloop.spec.nodes import model_of
 from coloop.sync import CHANNELS, WeightChannel
 from coloop.training import BACKENDS, Hooks, Scorer, TrainBackend
+from coloop.training.precision import autocast_of, place_weights
 
 TRAINER_FILE = "trainer.pt"
 
@@ -45,6 +48,7 @@ class Holder:
     name: str
     loaded: LoadedModel
     backend: TrainBackend | None
+    dtypes: Dtypes
     engine_name: str | None
     max_num_seqs: int | None = None
     device: str = "cpu"
@@ -77,7 +81,7 @@ class Holder:
         if self.backend is not None:
             return self.backend.score(sequences, temperature=temperature, hooks=hooks)
         if self._scorer is None:
-            self._scorer = Scorer(self.loaded.model)
+            self._scorer = Scorer(self.loaded.model, autocast=autocast_of(self.dtypes))
         return self._scorer.score(sequences, temperature=temperature, hooks=hooks)
 
     def engine(self) -> RolloutEngine:
@@ -88,9 +92,10 @@ class Holder:
                 tokenizer=self.loaded.tokenizer,
                 max_num_seqs=self.max_num_seqs,
                 device=self.device,
+                dtype=DTYPES[self.dtypes.engine],
                 version=self.version,
             )
-            self._channel = CHANNELS["local"]()
+            self._channel = CHANNELS["local"](autocast=autocast_of(self.dtypes))
         if self._engine.version != self.version:
             self.sync()
         return self._engine
@@ -165,19 +170,23 @@ def build_holder(
         loaded = copy_model(source)
     else:
         own_seed = derive_seed(seed, weights.name, "weights")
-        loaded = build_model(section, seed=own_seed, root=root, device=device)
+        dtype = weights.dtypes.rest
+        loaded = build_model(section, seed=own_seed, root=root, device=device, dtype=dtype)
     backend = None
     if weights.trains:
         training = training_of(spec, weights.name)
-        backend = BACKENDS[weights.backend or "single"](loaded.model, training, group=weights.name)
+        backend = BACKENDS[weights.backend or "single"](
+            loaded.model, training, group=weights.name, dtypes=weights.dtypes
+        )
     else:
-        loaded.model.requires_grad_(False)
+        place_weights(loaded.model, weights.dtypes).requires_grad_(False)
     rollouts = [getattr(spec.nodes[member], "rollout", None) for member in weights.members]
     sizes = [rollout.max_num_seqs for rollout in rollouts if rollout and rollout.max_num_seqs]
     return Holder(
         name=weights.name,
         loaded=loaded,
         backend=backend,
+        dtypes=weights.dtypes,
         engine_name=weights.engine,
         max_num_seqs=max(sizes) if sizes else None,
         device=device,

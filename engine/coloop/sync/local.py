@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
+import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
@@ -16,9 +17,15 @@ from coloop.sync.protocol import Proof, WeightReceiver
 class LocalChannel:
     """Implements `WeightChannel`."""
 
-    def __init__(self, bucket_bytes: int = BUCKET_BYTES) -> None:
+    def __init__(
+        self, bucket_bytes: int = BUCKET_BYTES, *, autocast: torch.dtype | None = None
+    ) -> None:
+        """
+        Args:
+            autocast: the type that the source computes in where it is not that of its weights.
+        """
         self._bucket_bytes = bucket_bytes
-        self._probe = Probe()
+        self._probe = Probe(autocast)
 
     def push(self, source: PreTrainedModel, engine: WeightReceiver, *, version: int) -> Proof:
         """Copies all weights, then proves that they arrived."""

@@ -33,7 +33,12 @@ ROUNDING = 1e-5
 class Probe:
     """A fixed batch of tokens and what both sides said of it last."""
 
-    def __init__(self) -> None:
+    def __init__(self, autocast: torch.dtype | None = None) -> None:
+        """
+        Args:
+            autocast: the type that the source computes in where it is not that of its weights.
+        """
+        self._autocast = autocast
         self._tokens: list[list[int]] | None = None
         self._last: tuple[int, Tensor, Tensor] | None = None  # version, trainer's, engine's scores
         self.tolerance = 0.0
@@ -43,7 +48,7 @@ class Probe:
     def check(self, source: PreTrainedModel, engine: WeightReceiver, version: int) -> float:
         """The difference between both sides; raises `WeightsNotUpdated` where they do not agree."""
         tokens = self._tokens = self._tokens or _draw_tokens(source)
-        trainer = score_source(source, tokens)
+        trainer = score_source(source, tokens, autocast=self._autocast)
         written = torch.tensor(engine.score(tokens), dtype=torch.float64)
         if engine.version != version:
             raise WeightsNotUpdated(
@@ -90,13 +95,19 @@ class Probe:
             )
 
 
-def score_source(model: PreTrainedModel, sequences: Sequence[Sequence[int]]) -> Tensor:
+def score_source(
+    model: PreTrainedModel,
+    sequences: Sequence[Sequence[int]],
+    *,
+    autocast: torch.dtype | None = None,
+) -> Tensor:
     """Log-prob of every token by the trainer's own forward, without dropout. (B, T) float64"""
     tokens = torch.tensor(sequences, device=model.device)
     was_training = model.training
     model.train(False)
     try:
-        with torch.inference_mode():
+        casting = torch.autocast(model.device.type, dtype=autocast, enabled=autocast is not None)
+        with torch.inference_mode(), casting:
             logits = model(input_ids=tokens, use_cache=False).logits[:, :-1]
             log_p = torch.log_softmax(logits.double(), dim=-1)
             scores = log_p.gather(2, tokens[:, 1:, None]).squeeze(2)

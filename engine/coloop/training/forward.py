@@ -53,7 +53,8 @@ class TokenModel:
     def __init__(self, model: nn.Module, options: ForwardOptions | None = None) -> None:
         self.model = model
         self.options = options or ForwardOptions()
-        self._split = _split_of(model)
+        with self._precision():
+            self._split = _split_of(model)
 
     @property
     def device(self) -> torch.device:

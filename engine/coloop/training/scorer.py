@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import torch
 from torch import nn
 
 from coloop.batch import Sequence as TokenSequence
@@ -12,8 +13,15 @@ from coloop.training.protocol import Hooks
 class Scorer:
     """A frozen model as a scorer of token sequences; it follows weights that are replaced."""
 
-    def __init__(self, model: nn.Module, *, loss_chunk: int | None = None) -> None:
-        self._tokens = TokenModel(model.eval(), ForwardOptions(loss_chunk=loss_chunk))
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        loss_chunk: int | None = None,
+        autocast: torch.dtype | None = None,
+    ) -> None:
+        options = ForwardOptions(loss_chunk=loss_chunk, autocast=autocast)
+        self._tokens = TokenModel(model.eval(), options)
 
     def score(
         self,

@@ -20,6 +20,7 @@ from coloop.batch import Batch, split_units
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import CheckpointError, StopRequested
 from coloop.recipes.kl_control import KlController
+from coloop.spec.dtypes import Dtypes, trained_dtypes
 from coloop.spec.training import Training
 from coloop.training.forward import (
     TOKENS_AT_ONCE,
@@ -31,7 +32,7 @@ from coloop.training.loads import PreparedLoad, prepare_load
 from coloop.training.meter import Meter
 from coloop.training.minibatches import Step, plan_steps
 from coloop.training.optimizers import GroupOptimizer
-from coloop.training.precision import computing_dtype, place_weights
+from coloop.training.precision import autocast_of, check_trainable, place_weights
 from coloop.training.protocol import Hooks, TeachingLoad, UpdateFailed, UpdateReport
 from coloop.training.rates import learning_rate
 
@@ -41,10 +42,25 @@ STATE_VERSION = 1
 class SingleBackend:
     """Owner of one weights group's training; see `TrainBackend`."""
 
-    def __init__(self, model: nn.Module, training: Training, *, group: str = "") -> None:
+    def __init__(
+        self,
+        model: nn.Module,
+        training: Training,
+        *,
+        group: str = "",
+        dtypes: Dtypes | None = None,
+    ) -> None:
+        """
+        Args:
+            dtypes: how weights are held and computed with; None: as `training` and the device say.
+        """
         self.group = group
-        self.model = place_weights(model, training)
-        self._autocast = computing_dtype(self.model, training)
+        if dtypes is None:
+            on_gpu = next(model.parameters()).device.type == "cuda"
+            dtypes = trained_dtypes(training, has_gpu=on_gpu)
+        check_trainable(dtypes)
+        self.model = place_weights(model, dtypes)
+        self._autocast = autocast_of(dtypes)
         if training.gradient_checkpointing:
             model.gradient_checkpointing_enable(  # type: ignore[operator]
                 gradient_checkpointing_kwargs={"use_reentrant": False}

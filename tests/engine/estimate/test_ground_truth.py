@@ -97,7 +97,9 @@ def _measured_in_fms(row):
         trainable=trainable,
         scheme=scheme,
         shards=world,
-        precision=Precision(compute_bytes=2, master_bytes=4 if upcast else 2, frozen_bytes=frozen),
+        precision=Precision(
+            compute_bytes=2, master_bytes=4 if upcast else 2, frozen_bytes=frozen, engine_bytes=2
+        ),
     )
     baseline_upcast = "baseline-peft" in notes and world == 1  # fp32 norms and residual of k-bit
     return TrainingStep(
@@ -129,7 +131,7 @@ def _measured_in_prime(row):
         trainable=trainable,
         scheme="fsdp2",
         shards=world,
-        precision=Precision(compute_bytes=2, master_bytes=4, frozen_bytes=4),
+        precision=Precision(compute_bytes=2, master_bytes=4, frozen_bytes=4, engine_bytes=2),
     )
     in_parts = "rl trainer" in row["notes"]
     part = 8192 / arch.vocab_size if in_parts else 1.0

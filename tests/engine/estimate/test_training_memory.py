@@ -15,8 +15,8 @@ from coloop.estimate.states import Precision, compute_states
 from coloop.estimate.training import TrainingStep, peak_instant, step_instants
 
 GIB = 2**30
-FP32_MASTER = Precision(compute_bytes=2, master_bytes=4, frozen_bytes=2)
-PURE_BF16 = Precision(compute_bytes=2, master_bytes=2, frozen_bytes=2)
+FP32_MASTER = Precision(compute_bytes=2, master_bytes=4, frozen_bytes=2, engine_bytes=2)
+PURE_BF16 = Precision(compute_bytes=2, master_bytes=2, frozen_bytes=2, engine_bytes=2)
 
 
 def _step(model="qwen2.5-7b", *, world=8, batch=1, length=4096, layers=None, **options):

@@ -10,9 +10,10 @@ from torch import nn
 from transformers import PreTrainedModel
 
 from coloop.errors import BackendMissing
+from coloop.spec.dtypes import trained_dtypes
 from coloop.spec.training import Optimizer, Training
 from coloop.training.optimizers import GroupOptimizer
-from coloop.training.precision import computing_dtype, place_weights
+from coloop.training.precision import autocast_of, check_trainable, place_weights
 
 Build = Callable[..., PreTrainedModel]
 
@@ -164,13 +165,15 @@ def test_an_optimizer_that_is_not_here_is_refused_with_advice() -> None:
 def test_weights_are_held_and_computed_in_the_types_asked_for(
     fields: dict[str, Any], held: torch.dtype, computed: torch.dtype | None
 ) -> None:
-    training = Training.model_validate(fields)
-    model = place_weights(Two(), training)
+    dtypes = trained_dtypes(Training.model_validate(fields), has_gpu=False)
+    model = place_weights(Two(), dtypes)
 
     assert next(model.parameters()).dtype == held
-    assert computing_dtype(model, training) == computed
+    assert autocast_of(dtypes) == computed
 
 
 def test_training_in_float16_is_refused() -> None:
     with pytest.raises(BackendMissing, match="bfloat16"):
-        place_weights(Two(), Training.model_validate({"dtype": "float16"}))
+        check_trainable(
+            trained_dtypes(Training.model_validate({"dtype": "float16"}), has_gpu=False)
+        )

@@ -1,0 +1,134 @@
+"""In which types a weights group is held, computes and writes: decided here once, from the spec
+alone.
+
+Weights that train are held as master weights. Frozen weights whose log-probs meet those of a
+learner compute exactly as it does: the same products in the same type, and everything else
+(embeddings, norms) held as the learner holds it, so that equal weights give equal numbers. An
+engine writes in the type that its weights compute in. Estimate, plan and hosts read the result and
+decide nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from coloop.spec.graph import LoopSpec
+from coloop.spec.groups import owner_of, training_of, weights_groups
+from coloop.spec.model import CopyModel, Dtype, SnapshotModel
+from coloop.spec.nodes import model_of
+from coloop.spec.training import Training
+
+DTYPE_BYTES: dict[Dtype, int] = {"float32": 4, "bfloat16": 2, "float16": 2}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dtypes:
+    """Types of one weights group."""
+
+    matrices: Dtype
+    """Of the weights of linear layers, as they are held."""
+    rest: Dtype
+    """Of embeddings, norms and whatever else is held."""
+    compute: Dtype
+    """Of the matrix products."""
+    engine: Dtype
+    """Of the rollout engine's copy."""
+    reason: str
+
+    @property
+    def casts(self) -> bool:
+        """Whether products are computed in another type than something is held in."""
+        return {self.matrices, self.rest} != {self.compute}
+
+
+def uniform(dtype: Dtype, reason: str) -> Dtypes:
+    """Everything in one type."""
+    return Dtypes(matrices=dtype, rest=dtype, compute=dtype, engine=dtype, reason=reason)
+
+
+def trained_dtypes(training: Training, *, has_gpu: bool) -> Dtypes:
+    """Of weights that train: master weights in float32 unless the spec forbids them."""
+    compute = training.dtype or default_dtype(has_gpu=has_gpu)
+    if compute == "float32" or training.master_weights is False:
+        reason = "as `training` says" if training.dtype else _default_reason(has_gpu=has_gpu)
+        return uniform(compute, reason)
+    return Dtypes(
+        matrices="float32",
+        rest="float32",
+        compute=compute,
+        engine=compute,
+        reason="float32 master weights, so that small updates are not rounded away",
+    )
+
+
+def default_dtype(*, has_gpu: bool) -> Dtype:
+    """Where nothing else is said."""
+    return "bfloat16" if has_gpu else "float32"
+
+
+def _default_reason(*, has_gpu: bool) -> str:
+    return "bfloat16 on a GPU" if has_gpu else "float32 on a CPU"
+
+
+def resolve_dtypes(spec: LoopSpec, *, gpus: int) -> dict[str, Dtypes]:
+    """The types of every weights group, by its name.
+
+    Args:
+        gpus: of the whole hardware; 0 on a CPU.
+    """
+    groups, has_gpu = weights_groups(spec), gpus > 0
+    found: dict[str, Dtypes] = {
+        name: trained_dtypes(training_of(spec, name), has_gpu=has_gpu)
+        for name, group in groups.items()
+        if group.trainable
+    }
+    for name in groups:
+        if name not in found:
+            found[name] = _frozen(spec, name, found, gpus)
+    return {name: found[name] for name in groups}
+
+
+def _frozen(spec: LoopSpec, name: str, trained: dict[str, Dtypes], gpus: int) -> Dtypes:
+    model = model_of(spec.nodes[name])
+    own = getattr(model, "dtype", None)
+    if own is not None:
+        return uniform(own, "as `model.dtype` says")
+    partner = _partner(spec, name, trained)
+    if partner is None:
+        dtype = default_dtype(has_gpu=gpus > 0)
+        return uniform(dtype, _default_reason(has_gpu=gpus > 0))
+    theirs = trained[partner]
+    backend = getattr(getattr(spec.nodes[partner], "training", None), "backend", None)
+    is_alone = backend == "single" or (backend is None and gpus <= 1)
+    if not is_alone:  # backends over several GPUs compute whole models in one type
+        return uniform(theirs.compute, f"as {partner} computes, whose weights it is compared with")
+    keeps_average = isinstance(model, SnapshotModel) and model.ema > 0
+    return Dtypes(
+        matrices=theirs.matrices if keeps_average else theirs.compute,
+        rest=theirs.rest,
+        compute=theirs.compute,
+        engine=theirs.engine,
+        reason="a moving average is not rounded at each refresh"
+        if keeps_average
+        else f"computes as {partner} does, so that equal weights give equal numbers",
+    )
+
+
+def _partner(spec: LoopSpec, name: str, trained: dict[str, Dtypes]) -> str | None:
+    """The learner whose numbers the frozen weights' numbers meet, else the one they come from."""
+    members = weights_groups(spec)[name].members
+    for edge in spec.edges:
+        learner = owner_of(spec, edge.target.node) if edge.target.node in spec.nodes else None
+        if edge.source.node in members and edge.target.port == "reference" and learner in trained:
+            return learner
+    seen = {name}
+    model = model_of(spec.nodes[name])
+    while isinstance(model, SnapshotModel | CopyModel) and model.of in spec.nodes:
+        source = owner_of(spec, model.of)
+        if source is None or source in seen:
+            return None
+        if source in trained:
+            return source
+        seen.add(source)
+        model = model_of(spec.nodes[source])
+    return None
