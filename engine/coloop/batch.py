@@ -312,30 +312,14 @@ def split_units(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packed:
-    """Several sequences in each row, each with its own positions, none sees another."""
+    """Several sequences in each row; positions that begin anew tell a model to keep them apart."""
 
     token_ids: Tensor
     """(R, S) long."""
     position_ids: Tensor
-    """(R, S) long; starts at 0 in every sequence."""
-    segment_ids: Tensor
-    """(R, S) long; number of the sequence in its row from 1, 0 = padding."""
+    """(R, S) long; starts at 0 in every sequence and at every place of the padding."""
     places: Tensor
     """(B, T) long; flat position of each token in R x S, 0 where the batch is padded."""
-
-    def attention_mask(self) -> Tensor:
-        """(R, 1, S, S) bool, true where position i may read position j: block-diagonal, causal.
-
-        Padding reads itself, so that no row of the softmax is empty.
-        """
-        same = self.segment_ids[:, :, None] == self.segment_ids[:, None, :]
-        size = self.token_ids.shape[1]
-        causal = torch.ones(size, size, dtype=torch.bool, device=same.device).tril()
-        return (same & causal)[:, None]
-
-    def unpack(self, values: Tensor) -> Tensor:
-        """Per-position numbers back in the layout of the batch, padding included. -> (B, T)."""
-        return values.reshape(-1)[self.places]
 
 
 def pack(batch: Batch, *, row_tokens: int, pad_id: int = 0) -> Packed:
@@ -343,8 +327,6 @@ def pack(batch: Batch, *, row_tokens: int, pad_id: int = 0) -> Packed:
     lengths = batch.lengths()
     free: list[int] = []
     place: dict[int, tuple[int, int]] = {}
-    members: list[int] = []
-    segments: dict[int, int] = {}
     for unit in sorted(range(len(lengths)), key=lambda unit: -lengths[unit]):
         if lengths[unit] > row_tokens:
             raise ValueError(
@@ -354,25 +336,18 @@ def pack(batch: Batch, *, row_tokens: int, pad_id: int = 0) -> Packed:
         row = next((r for r, room in enumerate(free) if room >= lengths[unit]), len(free))
         if row == len(free):
             free.append(row_tokens)
-            members.append(0)
         place[unit] = (row, row_tokens - free[row])
         free[row] -= lengths[unit]
-        members[row] += 1
-        segments[unit] = members[row]
     shape = (len(free), row_tokens)
     token_ids = torch.full(shape, pad_id, dtype=torch.long)
     position_ids = torch.zeros(shape, dtype=torch.long)
-    segment_ids = torch.zeros(shape, dtype=torch.long)
     places = torch.zeros_like(batch.token_ids)
     for unit, (row, start) in place.items():
         end = start + lengths[unit]
         token_ids[row, start:end] = batch.token_ids[unit, : lengths[unit]]
         position_ids[row, start:end] = torch.arange(lengths[unit])
-        segment_ids[row, start:end] = segments[unit]
         places[unit, : lengths[unit]] = torch.arange(start, end) + row * row_tokens
-    return Packed(
-        token_ids=token_ids, position_ids=position_ids, segment_ids=segment_ids, places=places
-    )
+    return Packed(token_ids=token_ids, position_ids=position_ids, places=places)
 
 
 def _check_sequence(sequence: Sequence) -> None:

@@ -13,6 +13,7 @@ chunk they are computed again in the backward pass. Does not know losses or opti
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import torch
@@ -31,6 +32,9 @@ LOGITS_AT_ONCE = 1 << 24
 
 TOKENS_AT_ONCE = 1 << 14
 """Most padded tokens of a micro-batch where none is set."""
+
+NEAR, HALF_NEAR = 1e-4, 2e-2
+"""Logits this near to each other, or relative to them, are the same but for rounding."""
 
 EntropyMode = Literal["none", "measured", "learned"]
 
@@ -100,16 +104,31 @@ class TokenModel:
     def _packed_states(
         self, batch: Batch, places: Tensor, row_tokens: int
     ) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+        if not self._packs:
+            raise ValueError(
+                f"{type(self.model).__name__} lets packed sequences see each other; "
+                "pad its batches instead"
+            )
         packed = pack(batch, row_tokens=row_tokens)
-        dtype = self.options.autocast or next(self.model.parameters()).dtype
-        allowed = packed.attention_mask()
-        mask = torch.zeros(allowed.shape, dtype=dtype, device=allowed.device)
-        inputs = {
-            "input_ids": packed.token_ids,
-            "position_ids": packed.position_ids,
-            "attention_mask": mask.masked_fill(~allowed, torch.finfo(dtype).min),
-        }
+        inputs = {"input_ids": packed.token_ids, "position_ids": packed.position_ids}
         return self._states(inputs, packed.places.flatten()[places] - 1)
+
+    @cached_property
+    def _packs(self) -> bool:
+        """Whether positions that begin anew keep two sequences of one row apart.
+
+        The model makes its own masks of them, each layer's by how far it looks.
+        """
+        ids = torch.arange(8, device=self.device)[None, :] % 4
+        with torch.no_grad(), self._precision():
+            apart = self.model(input_ids=ids[:, 4:], use_cache=False).logits
+            row = self.model(input_ids=ids, position_ids=ids, use_cache=False).logits[:, 4:]
+            other = torch.cat([ids[:, :4].flip(1), ids[:, 4:]], dim=1)
+            turned = self.model(input_ids=other, position_ids=ids, use_cache=False).logits[:, 4:]
+        near = HALF_NEAR if apart.dtype in (torch.bfloat16, torch.float16) else NEAR
+        return torch.allclose(row, apart, rtol=near, atol=near) and torch.allclose(
+            row, turned, rtol=near, atol=near
+        )
 
     def _states(
         self, inputs: dict[str, Tensor], places: Tensor
@@ -258,4 +277,4 @@ def _split_of(model: nn.Module) -> tuple[Callable[..., Any], Callable[[Tensor], 
             apart = head(decoder(input_ids=probe, use_cache=False).last_hidden_state)
     finally:
         model.train(was_training)
-    return (decoder, head) if torch.allclose(whole, apart, rtol=1e-4, atol=1e-4) else None
+    return (decoder, head) if torch.allclose(whole, apart, rtol=NEAR, atol=NEAR) else None

@@ -6,7 +6,16 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedModel, Qwen3Config
+from transformers import (
+    AutoModelForCausalLM,
+    Gemma2Config,
+    Gemma3TextConfig,
+    GPT2Config,
+    LlamaConfig,
+    MistralConfig,
+    PreTrainedModel,
+    Qwen3Config,
+)
 
 from coloop.batch import Pair, Sequence, completion_sequence
 from coloop.recipes import recipe_of
@@ -22,6 +31,20 @@ from coloop.training import TeachingLoad
 
 VOCABULARY = 23
 
+CONFIGS: dict[str, tuple[type, dict[str, Any]]] = {
+    "qwen3": (Qwen3Config, {"tie_word_embeddings": True}),
+    "llama": (LlamaConfig, {}),
+    "mistral": (MistralConfig, {"sliding_window": 4}),
+    "gemma2": (Gemma2Config, {"sliding_window": 4, "pad_token_id": 0}),
+    "gemma3": (
+        Gemma3TextConfig,
+        {"sliding_window": 4, "layer_types": ["sliding_attention", "full_attention"]},
+    ),
+    "gpt2": (GPT2Config, {"n_inner": 32}),
+}
+"""Families by how their layers see: everything before, a window shorter than the rows of these
+tests, both in turn; and positions that are learned."""
+
 Build = Callable[..., PreTrainedModel]
 MakeLoad = Callable[..., TeachingLoad]
 MakeTraining = Callable[..., Training]
@@ -29,10 +52,10 @@ MakeTraining = Callable[..., Training]
 
 @pytest.fixture
 def build_model() -> Build:
-    """A tiny Qwen3 or Llama in float32; the seed decides its weights."""
+    """A tiny model of a family in float32; the seed decides its weights."""
 
     def build(kind: str = "qwen3", *, seed: int = 0, **fields: Any) -> PreTrainedModel:
-        config_class = {"qwen3": Qwen3Config, "llama": LlamaConfig}[kind]
+        config_class, own = CONFIGS[kind]
         config = config_class(
             **{
                 "vocab_size": VOCABULARY,
@@ -43,8 +66,9 @@ def build_model() -> Build:
                 "num_key_value_heads": 1,
                 "head_dim": 8,
                 "max_position_embeddings": 64,
-                "tie_word_embeddings": kind == "qwen3",
+                "tie_word_embeddings": False,
                 "initializer_range": 0.3,
+                **own,
                 **fields,
             }
         )
