@@ -8,7 +8,7 @@ The spec reaches it once; overrides of the moment come with each update.
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -203,22 +203,24 @@ class PoolHost:
         if order.is_new_phase:
             backend.begin_phase(order.phase_updates)
         training = training_of(spec, order.group)
-        parts = _in_order(order.loads, order.order)
+        hooks = Hooks(progress=self._count_rows, should_stop=self._interrupted.is_set)
+        parts = [
+            [one for load in part for one in self._teaching(spec, holder, load)]
+            for part in _in_order(order.loads, order.order)
+        ]
+        if order.updates * len(parts) > 1:
+            parts = [backend.prepare(part, training, hooks=hooks) for part in parts]
         metrics: dict[str, dict[str, float]] = {}
         samples = tokens = 0
         for turn in range(order.updates):
             for number, part in enumerate(parts):
-                loads = [one for load in part for one in self._teaching(spec, holder, load)]
                 has_changed = self._has_changed
                 try:
                     report = backend.update(
-                        loads,
+                        part,
                         training,
                         seed=order.seed + 7919 * turn + number,
-                        hooks=Hooks(
-                            progress=self._count_rows,
-                            should_stop=_never if has_changed else self._interrupted.is_set,
-                        ),
+                        hooks=replace(hooks, should_stop=_never) if has_changed else hooks,
                     )
                 finally:
                     self._has_changed = has_changed or backend.has_stepped

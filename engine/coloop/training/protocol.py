@@ -4,6 +4,7 @@ A backend owns the model, the optimizer, the learning-rate schedule and the coun
 group. It knows token sequences and recipes; it names no algorithm and knows no tables, edges or
 phases.
 
+    prepare (what a recipe compares with, once) ->
     loads (port, recipe, rows) -> mini-batches -> micro-batches -> loss / divisor -> one step each
 
 Invariants:
@@ -106,6 +107,16 @@ class TrainBackend(Protocol):
         """A phase's entry starts: warm-up and decay of the learning rate span its updates."""
         ...
 
+    def prepare(
+        self, loads: Sequence[TeachingLoad], training: Training, *, hooks: Hooks | None = None
+    ) -> list[TeachingLoad]:
+        """The loads with the log-probs that the weights as they are give their rows, for recipes
+        that compare with them: however many updates follow, all learn against this policy.
+
+        Raises `StopRequested` where a stop is asked; nothing has changed then.
+        """
+        ...
+
     def update(
         self,
         loads: Sequence[TeachingLoad],
@@ -114,7 +125,8 @@ class TrainBackend(Protocol):
         seed: int,
         hooks: Hooks | None = None,
     ) -> UpdateReport:
-        """Learn from all loads jointly.
+        """Learn from all loads jointly; the policy before it is the old one of rows that were not
+        prepared.
 
         Raises `StopRequested` where a stop is asked before the first optimizer step; then nothing
         has changed. Once a step is taken the update is completed, so that a version of the weights

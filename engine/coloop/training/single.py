@@ -1,6 +1,7 @@
 """The `single` backend: one process, one device, plain torch.
 
-    update: prepare loads -> plan steps -> (old log-probs, if more than one step) -> each step:
+    update: prepare loads -> plan steps -> (old log-probs, if more than one step and the rows do not
+            bring them from `prepare`) -> each step:
                 each load, each micro-batch: forward, loss / divisor, backward
                 clip -> optimizer step
 Knows token sequences and recipes; no rows, edges, phases or events. The dropout of a model draws
@@ -9,6 +10,7 @@ from a generator seeded by the update, so a resumed run draws what the whole run
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -88,6 +90,12 @@ class SingleBackend:
     def begin_phase(self, total_updates: int | None) -> None:
         self._phase_done, self._phase_total = 0, total_updates
 
+    def prepare(
+        self, loads: Sequence[TeachingLoad], training: Training, *, hooks: Hooks | None = None
+    ) -> list[TeachingLoad]:
+        self._tokens.options = self._options(training)
+        return [self._with_old_log_probs(load, training, hooks or Hooks()) for load in loads]
+
     def update(
         self,
         loads: Sequence[TeachingLoad],
@@ -107,11 +115,10 @@ class SingleBackend:
             epochs=training.epochs,
             seed=seed,
         )
-        run = _Run(prepared, steps, hooks or Hooks(), Meter())
+        run = _Run(prepared, steps, hooks or Hooks())
         self._tokens.options = self._options(training)
         with self._learning(seed):
-            if len(steps) > 1:
-                self._measure_old(run, training)
+            self._compare_with_old(run, training)
             self._optimizer.set_rate(training.optimizer, rate)
             for number, step in enumerate(steps):
                 self._take_step(run, number, step, training)
@@ -128,7 +135,7 @@ class SingleBackend:
     ) -> UpdateReport:
         prepared, skipped = self._prepare(loads)
         everything: Step = [list(range(load.size)) for load in prepared]
-        run = _Run(prepared, [everything], hooks or Hooks(), Meter())
+        run = _Run(prepared, [everything], hooks or Hooks())
         self._tokens.options = self._options(training)
         with torch.no_grad():
             for load, rows in zip(prepared, everything, strict=True):
@@ -203,25 +210,46 @@ class SingleBackend:
             self._optimizer.zero_grad()
             self.model.eval()
 
-    def _measure_old(self, run: "_Run", training: Training) -> None:
-        """The policy before the first of several steps, which ratios are measured against; as it
-        writes, without dropout."""
+    def _with_old_log_probs(
+        self, load: TeachingLoad, training: Training, hooks: Hooks
+    ) -> TeachingLoad:
+        ready, _ = prepare_load(load, self._kl)
+        if ready is None or not ready.needs.log_probs_old:
+            return load
+        run = _Run([ready], [[list(range(ready.size))]], hooks)
+        measured = iter(self._measure_old(run, ready, training).tolist())
+        rows = [
+            replace(row, log_probs_old=next(measured)[: len(row.token_ids)])
+            if isinstance(row, TokenSequence) and any(row.loss_mask)
+            else row
+            for row in load.rows
+        ]
+        return replace(load, rows=rows)  # type: ignore[arg-type]
+
+    def _compare_with_old(self, run: "_Run", training: Training) -> None:
+        """Give the loads that compare with it the policy before the first of several steps, as it
+        writes, without dropout; and tell how far the engine is from it."""
         self.model.eval()
+        for load in run.to_measure():
+            load.set_log_probs_old(self._measure_old(run, load, training))
         for load in run.loads:
-            if not load.needs.log_probs_old:
-                continue
-            old = torch.zeros(load.batch.sequences.token_ids.shape)
-            for rows in _micro_batches(load, range(load.size), training):
-                run.check_stop()
-                part = load.batch.select(rows).sequences.to(self._tokens.device)
-                with torch.no_grad():
-                    outputs = self._tokens.outputs(part, temperature=load.temperature_of(rows))
-                _measure_mismatch(run.meter, load.role, part, outputs.log_probs)
-                log_probs = outputs.log_probs.cpu()
-                old[rows, : log_probs.shape[1]] = log_probs
-                run.advance(len(rows))
-            load.set_log_probs_old(old)
+            old = load.batch.sequences.log_probs_old
+            if old is not None:
+                _measure_mismatch(run.meter, load.role, load.batch.sequences, old)
         self.model.train()
+
+    def _measure_old(self, run: "_Run", load: PreparedLoad, training: Training) -> Tensor:
+        """Log-probs of the load's rows by the weights as they are. (B, T)."""
+        old = torch.zeros(load.batch.sequences.token_ids.shape)
+        for rows in _micro_batches(load, range(load.size), training):
+            run.check_stop()
+            part = load.batch.select(rows).sequences.to(self._tokens.device)
+            with torch.no_grad():
+                outputs = self._tokens.outputs(part, temperature=load.temperature_of(rows))
+            log_probs = outputs.log_probs.cpu()
+            old[rows, : log_probs.shape[1]] = log_probs
+            run.advance(len(rows))
+        return old
 
     def _take_step(self, run: "_Run", number: int, step: Step, training: Training) -> None:
         for load, rows in zip(run.loads, step, strict=True):
@@ -257,7 +285,7 @@ class SingleBackend:
             outputs = self._tokens.outputs(
                 part.sequences, temperature=load.temperature_of(places), entropy=load.entropy
             )
-            if len(run.steps) == 1:
+            if part.sequences.log_probs_old is None:
                 _measure_mismatch(run.meter, load.role, part.sequences, outputs.log_probs)
             result = load.recipe.loss(part, outputs, load.settings)
             loss = result.total * (load.weight / divisor)
@@ -305,18 +333,26 @@ class SingleBackend:
 class _Run:
     """What one update carries along."""
 
-    def __init__(
-        self, loads: list[PreparedLoad], steps: list[Step], hooks: Hooks, meter: Meter
-    ) -> None:
+    def __init__(self, loads: list[PreparedLoad], steps: list[Step], hooks: Hooks) -> None:
         self.loads = loads
         self.steps = steps
         self.hooks = hooks
-        self.meter = meter
+        self.meter = Meter()
         self.has_stepped = False
         self._done = 0
         self._total = sum(len(rows) for step in steps for rows in step)
-        if len(steps) > 1:
-            self._total += sum(load.size for load in loads if load.needs.log_probs_old)
+        self._total += sum(load.size for load in self.to_measure())
+
+    def to_measure(self) -> list[PreparedLoad]:
+        """Loads that compare with an old policy which nobody has measured yet; one step alone is
+        its own old policy."""
+        if len(self.steps) == 1:
+            return []
+        return [
+            load
+            for load in self.loads
+            if load.needs.log_probs_old and load.batch.sequences.log_probs_old is None
+        ]
 
     def roles(self) -> set[str]:
         return {load.role for load in self.loads}

@@ -55,6 +55,12 @@ LEAN = {
 FOREIGN = {
     "mistral-window": {"model_type": "mistral", "sliding_window": 6},
     "gemma2": {"model_type": "gemma2", "head_dim": 16, "sliding_window": 6},
+    "gemma3": {
+        "model_type": "gemma3_text",
+        "head_dim": 16,
+        "sliding_window": 6,
+        "layer_types": ["sliding_attention", "full_attention"],
+    },
     "gpt2": {
         "model_type": "gpt2",
         "n_embd": 64,
