@@ -260,6 +260,7 @@ CODES: dict[str, str] = {
     "learning.class_weights_scorer": "Class weights name a scorer from which no reward comes.",
     "learning.every_weight_zero": "Every edge into a live teaching port has weight 0.",
     "learning.companion": "An algorithm lacks the filter or penalty that it is known with.",
+    "learning.no_ratio": "A loss without a ratio learns one row set in several optimizer steps.",
     "learning.second_optimizer": "A weights group would have a second optimizer.",
     "learning.snapshot_trains": "A snapshot is to be trained.",
     "learning.weights_circle": "Weights come from one another in a circle.",

@@ -2,7 +2,8 @@
 
 Legend: ``B`` sequences, ``T`` token positions.
 Weights are detached and 1 outside the mask. They are never used where the ratio of the loss is
-already anchored at the engine's log-probs, which would correct twice.
+already anchored at the engine's log-probs, which would correct twice. A loss without a ratio of its
+own takes the policy of the moment for π_old, so several steps on one row set are corrected as well.
 """
 
 from typing import Literal

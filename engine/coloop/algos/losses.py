@@ -5,12 +5,17 @@ Every loss takes log-probs of the sampled tokens (B, T), advantages (B, T) and a
 gives (B, T) with 0 outside the mask. Log ratios are kept in ±20 before the exponential.
 """
 
+from typing import Literal
+
 import torch
 from torch import Tensor
 
 from coloop.algos.kl import LOG_RATIO_LIMIT
-from coloop.algos.masks import masked_mean
+from coloop.algos.masks import masked_mean, masked_sum
 from coloop.algos.shapes import check_mask, check_rank, check_same_shape, wide
+
+Reduce = Literal["mean", "sum"]
+"""How the log ratios of a sequence's tokens become one."""
 
 
 def _check(log_probs: Tensor, log_probs_old: Tensor, advantages: Tensor, mask: Tensor) -> None:
@@ -76,6 +81,19 @@ def policy_gradient(log_probs: Tensor, advantages: Tensor, mask: Tensor) -> Tens
     return torch.where(mask, -advantages * wide(log_probs), 0.0)
 
 
+def sequence_ratio(
+    log_probs: Tensor, log_probs_old: Tensor, mask: Tensor, *, reduce: Reduce | str = "mean"
+) -> Tensor:
+    """exp(mean_t log ρ_t) as in GSPO, or exp(Σ_t log ρ_t), the ratio of the whole text. (B,)."""
+    log_ratio = log_ratios(log_probs, log_probs_old, mask)
+    if reduce == "mean":
+        return masked_mean(log_ratio, mask, dim=1).exp()
+    if reduce == "sum":
+        total = masked_sum(log_ratio, mask, dim=1)
+        return total.clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).exp()
+    raise ValueError(f"unknown reduction {reduce!r}, expected mean or sum")
+
+
 def sequence_clipped(
     log_probs: Tensor,
     log_probs_old: Tensor,
@@ -84,14 +102,15 @@ def sequence_clipped(
     *,
     clip_low: float | None = 3e-4,
     clip_high: float | None = 4e-4,
+    reduce: Reduce | str = "mean",
 ) -> Tensor:
-    """max(−As, −A clip(s)) with s = exp(mean_t log ρ_t), the same at each token of a sequence.
+    """max(−As, −A clip(s)), s the ratio of the sequence, the same at each of its tokens.
 
-    GSPO (arXiv 2507.18071). A is the mean advantage of the sequence's tokens.
+    GSPO (arXiv 2507.18071) with the mean, RLOO as TRL has it with the sum over tokens. A is the
+    mean advantage of the sequence's tokens.
     """
     _check(log_probs, log_probs_old, advantages, mask)
-    log_ratio = masked_mean(log_ratios(log_probs, log_probs_old, mask), mask, dim=1)  # (B,)
-    ratio = log_ratio.exp()
+    ratio = sequence_ratio(log_probs, log_probs_old, mask, reduce=reduce)  # (B,)
     advantage = masked_mean(advantages, mask, dim=1)  # (B,)
     loss = torch.maximum(-advantage * ratio, -advantage * clip_ratio(ratio, clip_low, clip_high))
     return torch.where(mask, loss[:, None].expand_as(log_probs), 0.0)
@@ -105,10 +124,11 @@ def is_sequence_clipped(
     *,
     clip_low: float | None = 3e-4,
     clip_high: float | None = 4e-4,
+    reduce: Reduce | str = "mean",
 ) -> Tensor:
     """True on the tokens of sequences that teach nothing because s is clipped. (B, T)."""
     _check(log_probs, log_probs_old, advantages, mask)
-    ratio = masked_mean(log_ratios(log_probs, log_probs_old, mask), mask, dim=1).exp()  # (B,)
+    ratio = sequence_ratio(log_probs, log_probs_old, mask, reduce=reduce)  # (B,)
     advantage = masked_mean(advantages, mask, dim=1)  # (B,)
     clipped = -advantage * clip_ratio(ratio, clip_low, clip_high) > -advantage * ratio
     return mask & clipped[:, None]

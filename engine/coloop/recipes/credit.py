@@ -14,6 +14,7 @@ Does not know how groups are formed: callers pass group keys, after all filters.
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -33,6 +34,8 @@ from coloop.recipes.protocol import CreditInput, CreditOutput, EdgeScores, Score
 from coloop.recipes.rows import StayingRows, gather_rows
 from coloop.spec.algorithm import ResolvedRewards
 from coloop.spec.training import Credit
+
+T = TypeVar("T")
 
 GROUP_OF_ONE = "credit.group_of_one"
 """Alert: rows that are alone in their group, where a baseline leaves them nothing to learn."""
@@ -62,16 +65,27 @@ def credit_rows(rows: CreditInput, settings: ResolvedRewards, credit: Credit) ->
     if settings.whiten:
         is_unbiased = settings.whiten_deviation == "unbiased"
         advantages = estimate.whiten(
-            advantages, staying.mask, unbiased=is_unbiased, row_counts=staying.counts
+            advantages, staying.taught, unbiased=is_unbiased, row_counts=staying.counts
         )
     rewards = totals.row_totals(staying.size).float()
     return CreditOutput(
-        advantages=staying.spread(staying.numbers_or_lists(advantages), size),
-        returns=None if returns is None else staying.spread(staying.lists(returns), size),
+        advantages=_of_taught(rows, staying.spread(staying.numbers_or_lists(advantages), size)),
+        returns=(
+            None
+            if returns is None
+            else _of_taught(rows, staying.spread(staying.lists(returns), size))
+        ),
         rewards=staying.spread(rewards.tolist(), size),
         metrics=_metrics(edges, rows, staying, rewards, advantages, kl),
         alerts=_alerts(staying, settings),
     )
+
+
+def _of_taught(rows: CreditInput, values: tuple[T | None, ...]) -> tuple[T | None, ...]:
+    """The values of rows that are taught; the others have only counted in their baseline."""
+    if rows.taught is None:
+        return values
+    return tuple(value if own else None for value, own in zip(values, rows.taught, strict=True))
 
 
 def _check_input(rows: CreditInput, credit: Credit) -> None:
@@ -83,6 +97,7 @@ def _check_input(rows: CreditInput, credit: Credit) -> None:
         "counts": rows.counts,
         "log_prob_differences": rows.log_prob_differences,
         "values": rows.values,
+        "taught": rows.taught,
         "greedy_scores": rows.greedy_scores,
         **{f"scores of {edge.name}": edge.scores for edge in rows.edges},
     }
@@ -173,10 +188,13 @@ def _metrics(
     advantages: Tensor,
     kl: Tensor | None,
 ) -> dict[str, float]:
-    metrics = {"rows/without_reward": float(len(rows.groups) - staying.size)}
+    metrics = {
+        "rows/without_reward": float(len(rows.groups) - staying.size),
+        "rows/truncated": float(0 if rows.taught is None else rows.taught.count(False)),
+    }
     if staying.size == 0:
         return metrics
-    tokens = advantages[staying.mask]
+    tokens = advantages[staying.taught]
     distance = (rewards - estimate.group_means(rewards, staying.groups)).abs()
     is_flat = estimate.group_sums(distance, staying.groups) < 1e-6
     shares = 1 / estimate.group_sizes(staying.groups)  # of its group, one a group in all

@@ -78,7 +78,7 @@ class PolicyRecipe:
         mask, log_probs = batch.loss_mask, policy.log_probs
         old = _old_log_probs(batch, log_probs)
         tokens = policy_loss(log_probs, old, _advantages(batch), mask, settings)
-        tokens = tokens * _correction(batch, old, settings)
+        tokens = tokens * _correction(batch, log_probs, old, settings)
         weights = token_weights(
             mask,
             settings.aggregation,
@@ -89,6 +89,8 @@ class PolicyRecipe:
         total = teaching
         if settings.kl is not None and settings.kl.into == "loss":
             kl = kl_divergence(log_probs, _reference(batch), estimator=settings.kl.estimator)
+            if settings.kl.by_ratio:
+                kl = kl * _ratio(log_probs, old, mask, settings)
             total = total + settings.kl.coefficient * (weights * torch.where(mask, kl, 0.0)).sum()
         if settings.entropy:
             assert policy.entropy is not None
@@ -119,6 +121,7 @@ class PolicyRecipe:
                 mask,
                 clip_low=settings.clip_low,
                 clip_high=settings.clip_high,
+                **_reduction(settings),
             )
             metrics["clip_fraction"] = (clipped.sum(), count)
         if policy.entropy is not None:
@@ -149,7 +152,13 @@ def policy_loss(
             return losses.policy_gradient(log_probs, advantages, mask)
         case "sequence_clipped":
             return losses.sequence_clipped(
-                log_probs, old, advantages, mask, clip_low=low, clip_high=high
+                log_probs,
+                old,
+                advantages,
+                mask,
+                clip_low=low,
+                clip_high=high,
+                reduce=settings.reduce,
             )
         case "cispo":
             return losses.cispo(
@@ -179,12 +188,27 @@ def _old_log_probs(batch: Batch, log_probs: Tensor) -> Tensor:
     return log_probs.detach() if batch.log_probs_old is None else batch.log_probs_old
 
 
-def _correction(batch: Batch, old: Tensor, settings: ResolvedRewards) -> Tensor:
-    """Weights where engine and trainer disagree; the ratio is never anchored at the engine."""
+def _reduction(settings: ResolvedRewards) -> dict[str, str]:
+    return {"reduce": settings.reduce} if settings.loss == "sequence_clipped" else {}
+
+
+def _ratio(log_probs: Tensor, old: Tensor, mask: Tensor, settings: ResolvedRewards) -> Tensor:
+    """ρ of each token, or its sequence's where the loss has that one; with gradient. (B, T)."""
+    if settings.loss == "sequence_clipped":
+        ratio = losses.sequence_ratio(log_probs, old, mask, reduce=settings.reduce)
+        return ratio[:, None].expand_as(log_probs)
+    return losses.log_ratios(log_probs, old, mask).exp()
+
+
+def _correction(batch: Batch, log_probs: Tensor, old: Tensor, settings: ResolvedRewards) -> Tensor:
+    """Weights where engine and trainer disagree; the ratio is never anchored at the engine.
+
+    A loss without a ratio has nothing else to say how far the policy has come from its rows.
+    """
     if batch.log_probs_rollout is None:
         return torch.ones_like(old)
     return correction_weights(
-        old,
+        log_probs.detach() if settings.loss == "policy_gradient" else old,
         batch.log_probs_rollout,
         batch.loss_mask,
         method=settings.correction.method,

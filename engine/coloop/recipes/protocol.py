@@ -36,6 +36,8 @@ class CreditInput:
     """Group key of each row; rows of one key share a baseline."""
     loss_masks: Sequence[Sequence[bool]]
     """Trained tokens of each completion."""
+    taught: Sequence[bool] | None = None
+    """False for rows that only count in their group's baseline; None: all are taught."""
     counts: Sequence[float] | None = None
     """How often each row was drawn; None: once."""
     log_prob_differences: Sequence[Sequence[float]] | None = None

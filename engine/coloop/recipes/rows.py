@@ -29,6 +29,8 @@ class StayingRows:
     """(B,) long, dense from 0."""
     mask: Tensor
     """(B, T) bool, true on trained tokens."""
+    taught: Tensor
+    """(B, T) bool, `mask` without the rows that only count in their group's baseline."""
     last: Tensor
     """(B,) long, the last trained token: where the score of a whole row stands."""
     counts: Tensor
@@ -77,12 +79,14 @@ def gather_rows(rows: CreditInput, staying: list[int]) -> StayingRows:
     for row in staying:
         numbers.setdefault(rows.groups[row], len(numbers))
     mask = pad([[float(own) for own in rows.loss_masks[row]] for row in staying]).bool()
+    taught = [rows.taught is None or rows.taught[row] for row in staying]
     counts = [1.0 if rows.counts is None else rows.counts[row] for row in staying]
     return StayingRows(
         index=staying,
         sizes=[len(rows.loss_masks[row]) for row in staying],
         groups=torch.tensor([numbers[rows.groups[row]] for row in staying], dtype=torch.long),
         mask=mask,
+        taught=mask & torch.tensor(taught, dtype=torch.bool)[:, None],
         last=last_true_position(mask).clamp(min=0),
         counts=torch.tensor(counts, dtype=torch.float32),
     )

@@ -2,7 +2,8 @@
 
 Edges meet on the learner's own rows. What an edge delivers to a row has three values: a number,
 `None`, or nothing at all; here both of the latter count as `None`, and a row with nothing but
-`None` is out. Nothing is trained and no weights are touched.
+`None` is out. A row that its limit cut counts in its group's baseline; whether it is taught, its
+writer's `rollout.truncated` says. Nothing is trained and no weights are touched.
 """
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -14,7 +15,7 @@ from coloop.recipes.protocol import CreditInput, CreditOutput, EdgeScores
 from coloop.roles.inputs import deliver
 from coloop.roles.messages import LearnItem
 from coloop.roles.protocol import Call, Context, Input, Outcome
-from coloop.roles.texts import as_example
+from coloop.roles.texts import as_example, is_masked
 from coloop.spec.algorithm import RewardsAlgorithm, node_algorithms, resolve_rewards_algorithm
 from coloop.spec.base import as_tuple
 from coloop.spec.nodes import ActorNode
@@ -76,11 +77,13 @@ def _credited(
     differences = None
     if settings.kl is not None and settings.kl.into == "reward":
         differences = [_difference(row, reference[row.id]) for row in kept]
+    taught = [not is_masked(row, context.spec) for row in kept]
     output: CreditOutput = recipe_of(settings).credit(  # type: ignore[attr-defined]
         CreditInput(
             edges=edges,
             groups=groups,
             loss_masks=masks,
+            taught=taught,
             counts=[_drawn(row) for row in kept],
             log_prob_differences=differences,
         ),
@@ -94,6 +97,7 @@ def _credited(
         "groups": len(sizes),
         "group_size": max(sizes, default=0),
         "without_reference": scored - len(kept),
+        "truncated": taught.count(False),
         "versions": sorted({row.version for row in kept}),
     }
     return Outcome(

@@ -8,10 +8,11 @@ from typing import Any
 
 from coloop.roles.messages import LearnItem
 from coloop.roles.protocol import Context, Input
-from coloop.roles.texts import as_example, as_pair
+from coloop.roles.texts import as_example, as_pair, is_masked
 from coloop.spec.algorithm import node_algorithms, reads
 
 PAIRS = "pairs"
+DEMONSTRATIONS = "demonstrations"
 REFERENCE = "reference"
 
 
@@ -28,13 +29,16 @@ def teaching_items(
     for given in inputs.get((node, REFERENCE), ()):
         reference.update(given.table.log_probs or {})
     items: list[LearnItem] = []
-    without = greedy = 0
+    without = greedy = truncated = 0
     edges = {}
     for given in inputs.get((node, port), ()):
         edges[given.edge.key] = {"delivered": len(given.table.rows), "none": 0}
         for row in given.table.rows:
             if row.is_greedy and row.tokens is not None:
                 greedy += 1
+                continue
+            if port == DEMONSTRATIONS and is_masked(row, context.spec):
+                truncated += 1
                 continue
             if wants_reference and row.id not in reference:
                 without += 1
@@ -60,6 +64,7 @@ def teaching_items(
         "edges": edges,
         "without_reference": without,
         "greedy": greedy,
+        "truncated": truncated,
     }
     return tuple(items), detail
 

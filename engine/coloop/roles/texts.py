@@ -2,6 +2,7 @@
 
 from coloop.errors import DataError
 from coloop.roles.messages import Example, PairExample, Prompt
+from coloop.spec.graph import LoopSpec
 from coloop.tables import ABSENT, Row, Tokens
 
 
@@ -10,6 +11,13 @@ def as_example(row: Row, *, target: str = "target") -> Example:
     if row.tokens is not None:
         return Example(id=row.id, tokens=row.tokens)
     return Example(id=row.id, prompt=prompt_of(row), target=_text(row, target))
+
+
+def is_masked(row: Row, spec: LoopSpec) -> bool:
+    """Whether the row was cut by its limit and its writer keeps such rows out of the loss."""
+    rollout = getattr(spec.nodes.get(row.writer or ""), "rollout", None)
+    is_cut = row.tokens is not None and row.columns.get("finished") is False
+    return is_cut and rollout is not None and rollout.truncated == "mask"
 
 
 def as_pair(row: Row) -> PairExample:

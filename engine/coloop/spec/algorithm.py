@@ -120,6 +120,7 @@ class ResolvedKl:
     coefficient: float
     estimator: str
     into: str
+    by_ratio: bool
     target: float | None
     horizon: int
 
@@ -156,6 +157,7 @@ class ResolvedRewards:
     dual_clip: float | None
     ratio_min: float | None
     ratio_max: float | None
+    reduce: str
     epsilon: float
     deviation: str
     whiten: bool
@@ -341,6 +343,7 @@ def _resolve_kl(kl: dict[str, Any]) -> ResolvedKl:
         coefficient=kl["coefficient"],
         estimator=kl.get("estimator") or ("k2" if into == "loss" else "k1"),
         into=into,
+        by_ratio=kl.get("by_ratio", False),
         target=kl.get("target"),
         horizon=kl.get("horizon", 10_000),
     )

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from coloop.spec.algorithm_presets import PRESETS
 from coloop.spec.base import Flag, Name, Number, OneOrMany, Section, Text, Whole, problem, setting
 
 Advantage = Literal[
@@ -116,6 +117,8 @@ class Kl(Section):
     Null: k2 in the loss, k1 in the reward."""
     into: Literal["loss", "reward"] = setting("loss", level="advanced")
     """Added to the loss, or taken from the token rewards before the advantage."""
+    by_ratio: Flag = setting(False, level="expert", hot=True)
+    """In the loss: the term times the policy's ratio, so that its gradient is that of the KL."""
     target: Number | None = setting(None, gt=0, level="expert", hot=True)
     """Adapt the coefficient to keep the KL here; null: constant."""
     horizon: Whole = setting(10_000, ge=1, level="expert", unit="rows")
@@ -172,6 +175,8 @@ class RewardsAlgorithm(Section):
     """CISPO: least ratio, in absolute terms."""
     ratio_max: Number | None = setting(None, gt=0, level="advanced", hot=True)
     """CISPO: greatest ratio, in absolute terms."""
+    reduce: Literal["mean", "sum"] | None = setting(None, level="expert")
+    """`sequence_clipped`: mean (GSPO) or sum (the whole text's) of a sequence's log ratios."""
     epsilon: Number | None = setting(None, ge=0, level="expert")
     """Added to the standard deviation."""
     deviation: Literal["unbiased", "population", "leave_one_out", "batch", "none"] | None = setting(
@@ -210,15 +215,25 @@ class RewardsAlgorithm(Section):
     """Weight of this loss among the learner's."""
 
     @model_validator(mode="after")
-    def _sequence_ratio_has_sequence_mean(self) -> Self:
-        by_name = self.loss is None and self.name.endswith("gspo")
-        if (self.loss == "sequence_clipped" or by_name) and self.aggregation == "token_mean":
+    def _settings_fit_together(self) -> Self:
+        loss = self.loss or PRESETS[self.name].get("loss")
+        if loss == "sequence_clipped" and self.aggregation == "token_mean":
             raise problem(
                 "conflict", "a ratio of sequences wants `sequence_mean`", field="aggregation"
+            )
+        if self.kl is not None and self.kl.by_ratio and self._kl_into() == "reward":
+            raise problem(
+                "conflict", "a reward has no ratio: `by_ratio` wants `into: loss`", field="kl"
             )
         if self.correction is not None and self.correction.is_empty_band:
             raise problem("bad_value", "`max` must be greater than `min`", field="correction")
         return self
+
+    def _kl_into(self) -> str:
+        assert self.kl is not None
+        preset = PRESETS[self.name].get("kl") or {}
+        written = "into" in self.kl.model_fields_set
+        return self.kl.into if written else preset.get("into", self.kl.into)
 
 
 class PreferenceAlgorithm(Section):

@@ -21,6 +21,7 @@ REWARDS_BASE: dict[str, Any] = {
     "dual_clip": None,
     "ratio_min": None,
     "ratio_max": None,
+    "reduce": "mean",
     "epsilon": 1.0e-6,
     "deviation": None,
     "whiten": False,
@@ -111,7 +112,9 @@ PRESETS: dict[str, dict[str, Any]] = {
     "trl-rloo": {
         **_NO_CORRECTION,
         "advantage": "leave_one_out",
-        "aggregation": "sequence_sum",
+        "loss": "sequence_clipped",
+        "reduce": "sum",
+        "aggregation": "sequence_mean",
         "kl": {"coefficient": 0.05, "estimator": "k1", "into": "reward"},
     },
     "trl-ppo": {

@@ -45,6 +45,8 @@ class Rollout(Section):
     """One more row a prompt, greedy: scored, never trained or counted in a group (ReMax)."""
     mask: tuple[Name, ...] = setting((), level="advanced")
     """Tags whose content is not trained, beside what tools wrote."""
+    truncated: Literal["learn", "mask"] = setting("learn", level="advanced", hot=True)
+    """A row cut by the limit: taught like others, or only counted in its group's baseline."""
     images: Flag = setting(False, level="advanced")
     """Hand the column `images` to a vision model."""
     turns: Turns | None = setting(None, level="advanced")

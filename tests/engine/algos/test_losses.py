@@ -71,6 +71,35 @@ def test_sequence_losses_equal_the_slow_loop(seed: int) -> None:
             assert float(gmpo[i, t]) == near(geometric, terms=64)
 
 
+@pytest.mark.parametrize("seed", range(15))
+def test_the_ratio_of_a_whole_text_equals_the_slow_loop(seed: int) -> None:
+    new, old, advantages, mask = random_case(seed)
+    advantages = advantages[:, :1].expand_as(mask)
+    bounds = {"clip_low": 0.2, "clip_high": 0.2, "reduce": "sum"}
+
+    found = losses.sequence_clipped(new, old, advantages, mask, **bounds)
+    clipped = losses.is_sequence_clipped(new, old, advantages, mask, **bounds)
+
+    for i in range(mask.shape[0]):
+        own = [t for t in range(mask.shape[1]) if mask[i, t]]
+        advantage = float(advantages[i, 0])
+        ratio = math.exp(sum(float(new[i, t]) - float(old[i, t]) for t in own))
+        kept = -advantage * min(max(ratio, 0.8), 1.2)
+        for t in own:
+            assert float(found[i, t]) == near(max(-advantage * ratio, kept), terms=64, scale=8.0)
+            assert bool(clipped[i, t]) is (kept > -advantage * ratio)
+
+
+def test_a_text_far_away_has_a_finite_ratio() -> None:
+    mask = torch.ones(1, 50, dtype=torch.bool)
+
+    ratio = losses.sequence_ratio(torch.zeros(1, 50), torch.full((1, 50), -9.0), mask, reduce="sum")
+
+    assert torch.isfinite(ratio).all()
+    with pytest.raises(ValueError, match="unknown reduction 'product'"):
+        losses.sequence_ratio(torch.zeros(1, 50), torch.zeros(1, 50), mask, reduce="product")
+
+
 TOKEN_LOSSES = {
     "clipped": lambda new, old, a, m: losses.clipped(new, old, a, m),
     "policy gradient": lambda new, old, a, m: losses.policy_gradient(new, a, m),

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -250,6 +251,34 @@ def test_a_group_of_one_gets_nothing_and_an_alert() -> None:
     assert "1 of 3 rows" in warned.alerts[0][1]
     assert allowed.alerts == without_groups.alerts == ()
     assert without_groups.advantages[2] == 5.0
+
+
+def test_a_row_that_is_not_taught_counts_in_the_baseline_alone() -> None:
+    """Lengths 1, 3 and 2; the middle one is out of loss, whitening and shown advantages."""
+    given = rows(("a", 1.0, [1.0, 0.0, 5.0]), groups=[0, 0, 0], lengths=[1, 3, 2])
+    cut = replace(given, taught=[True, False, True])
+
+    plain = run(cut, settings("reinforce", advantage="group_mean"))
+    white = run(cut, settings("reinforce_pp_baseline"))
+
+    # the mean of all three is 2; the row's own reward is shown
+    assert plain.advantages == (-1.0, None, 3.0)
+    assert plain.rewards == (1.0, 0.0, 5.0)
+    assert plain.metrics["reward/mean"] == 2.0
+    assert plain.metrics["rows/truncated"] == 1.0
+    assert plain.metrics["advantage/mean"] == near((-1.0 + 2 * 3.0) / 3)
+    assert run(given, settings("reinforce", advantage="group_mean")).advantages[1] == -2.0
+    # whitened over the tokens -1, 3, 3: mean 5/3, unbiased variance 16/3
+    deviation = math.sqrt(16 / 3)
+    assert white.advantages[1] is None
+    assert white.advantages[0] == near((-1 - 5 / 3) / deviation)
+    assert white.advantages[2] == near((3 - 5 / 3) / deviation)
+
+
+def test_nothing_taught_is_no_error() -> None:
+    given = replace(rows(("a", 1.0, [1.0, 0.0])), taught=[False, False])
+
+    assert run(given, settings("reinforce_pp_baseline")).advantages == (None, None)
 
 
 def test_scores_are_clipped_before_the_baseline() -> None:

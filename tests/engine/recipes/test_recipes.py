@@ -1,12 +1,13 @@
 """Recipes: the registry, their losses on literal numbers, and what they refuse."""
 
 import math
+import random
 from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
-from tests.engine.numerics import near
+from tests.engine.numerics import assert_near, near
 
 from coloop.batch import Batch, Pair, Sequence, collate, collate_pairs
 from coloop.recipes import RECIPES, PolicyOutputs, recipe_of
@@ -75,6 +76,8 @@ GOLDEN: dict[str, tuple[str, dict[str, Any], float]] = {
     "trl-dr_grpo, 6 tokens": ("trl-dr_grpo", {"correction": None}, -0.048097),
     "verl, padded length 4": ("verl-dr_grpo", {"divisor": 4}, -0.072146),
     "dapo": ("dapo", {}, -0.093881),
+    # whole texts: s = e^-0.1 with A = 1, and e^-1 with A = -.5, which is clipped at .8
+    "trl-rloo": ("trl-rloo", {"kl": None}, (-0.904837 + 0.4) / 2),
     "gspo": ("gspo", {"clip_low": 0.2, "clip_high": 0.2}, -0.283608),
     "verl-gspo": ("verl-gspo", {}, -0.283608),
     "verl-cispo": ("verl-cispo", {}, 0.055808),
@@ -128,6 +131,96 @@ def test_kl_and_entropy_are_part_of_the_loss_with_the_same_weights() -> None:
 
     # mean k1 over 7 tokens: (.4 - .5 + 0 + .5 + .1 - 1.5 - .1)/7 = -1.1/7; entropy 1 everywhere
     assert found == near(-0.082452 + 0.5 * -1.1 / 7 - 0.1, terms=64)
+
+
+def test_kl_times_the_ratio_on_literal_numbers() -> None:
+    """ρ k3 = e^x (e^-x + x - 1) = 1 + (x - 1) e^x, where the reference is the old policy."""
+    kl = {"coefficient": 0.5, "estimator": "k3", "by_ratio": True}
+
+    found = loss_of(golden_batch(), rewards("grpo", kl=kl))
+
+    # .104905 + .090204 + 0 + .175639 + .005346 + .442175 + .004679 over 7 tokens
+    assert found == near(-0.082452 + 0.5 * 0.822948 / 7, digits=5)
+
+
+def test_kl_times_the_ratio_of_the_text_where_the_loss_has_that_one() -> None:
+    kl = {"coefficient": 0.5, "estimator": "k1", "by_ratio": True}
+    settings = rewards("trl-rloo", kl={**kl, "into": "loss"})
+
+    found = loss_of(golden_batch(), settings)
+
+    # mean k1 of a row: -.1/3 and -1/4; times e^-0.1 and e^-1
+    expected = (-0.1 / 3 * math.exp(-0.1) - 0.25 * math.exp(-1.0)) / 2
+    assert found == near((-0.904837 + 0.4) / 2 + 0.5 * expected, digits=5)
+
+
+@pytest.mark.parametrize("estimator", ["k1", "k3"])
+def test_kl_times_the_ratio_has_the_gradient_of_the_kl_on_its_own_samples(estimator: str) -> None:
+    """At ρ = 1 it is x for k3, and x + 1 for k1, of which the 1 has mean zero."""
+    kl = {"coefficient": 1.0, "estimator": estimator, "by_ratio": True}
+    settings = rewards("grpo", kl=kl)
+    rows = replace(golden_batch(), log_probs_old=None, advantages=torch.zeros(2, 5))
+    log_probs = policy().log_probs.requires_grad_()
+    reference = golden_batch().log_probs_reference
+    assert reference is not None
+
+    outputs = PolicyOutputs(log_probs=log_probs, entropy=torch.ones(2, 5))
+    recipe_of(settings).loss(rows, outputs, settings).total.backward()
+
+    expected = (log_probs.detach() - reference + (estimator == "k1"))[rows.loss_mask]
+    assert log_probs.grad is not None
+    assert_near(log_probs.grad[rows.loss_mask], expected, terms=16, scale=4.0)
+    assert (log_probs.grad[~rows.loss_mask] == 0).all()
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_kl_times_the_ratio_equals_the_slow_loop(seed: int) -> None:
+    draw = random.Random(seed)
+    rows = [[draw.uniform(-4, -0.1) for _ in range(draw.randint(1, 6))] for _ in range(4)]
+    new, old, reference = ([[x + draw.gauss(0, 0.5) for x in row] for row in rows] for _ in "nor")
+    batch = collate(
+        [
+            Sequence(
+                id=str(row),
+                token_ids=[0] * (1 + len(own)),
+                loss_mask=[False, *[True] * len(own)],
+                log_probs_old=[0.0, *own],
+                log_probs_reference=[0.0, *reference[row]],
+                advantages=0.0,
+            )
+            for row, own in enumerate(old)
+        ]
+    )
+    outputs = PolicyOutputs(
+        log_probs=torch.tensor([[0.0, *row, *[0.0] * (6 - len(row))] for row in new])[
+            :, : batch.token_ids.shape[1]
+        ]
+    )
+    settings = rewards("grpo", kl={"coefficient": 1.0, "estimator": "k3", "by_ratio": True})
+
+    found = float(recipe_of(settings).loss(batch, outputs, settings).total)
+
+    expected = 0.0
+    for ours, before, theirs in zip(new, old, reference, strict=True):
+        for x, y, z in zip(ours, before, theirs, strict=True):
+            expected += math.exp(x - y) * (math.exp(z - x) - (z - x) - 1)
+    assert found == near(expected, terms=200)
+
+
+def test_a_loss_without_a_ratio_is_weighed_by_the_policy_of_the_moment() -> None:
+    """Several steps on one row set: w = min(π / π_rollout, 2), with π as it is, not as it was."""
+    rows = golden_batch(with_rollout=True)
+    settings = rewards("reinforce")
+
+    found = loss_of(rows, settings)
+
+    weights = [
+        [min(math.exp(x - y), 2.0) for x, y in zip(new, engine, strict=True)]
+        for new, engine in zip(NEW, ROLLOUT, strict=True)
+    ]
+    expected = -sum(w * x for w, x in zip(weights[0], NEW[0], strict=True))
+    expected += 0.5 * sum(w * x for w, x in zip(weights[1], NEW[1], strict=True))
+    assert found == near(expected / 7, terms=64)
 
 
 def test_shown_metrics_are_means_over_tokens() -> None:

@@ -37,6 +37,7 @@ class ScriptedHosts:
 
     def __init__(self) -> None:
         self.write: Callable[[str, int], str] = lambda prompt, k: f"{prompt}{'abcdefgh'[k]}"
+        self.is_finished: Callable[[int], bool] = lambda k: True
         self.orders: list[LearnOrder] = []
         self.samplings: list[Sampling] = []
         self.seeds: list[tuple[int, ...]] = []
@@ -60,7 +61,7 @@ class ScriptedHosts:
             log_probs=[-0.5] * len(text),
             temperature=sampling.temperature or 1.0,
         )
-        return Completion(text=text, tokens=tokens, finished=True)
+        return Completion(text=text, tokens=tokens, finished=self.is_finished(k))
 
     def score(
         self, group: str, node: str, examples: Sequence[Example], temperature: float

@@ -65,6 +65,35 @@ def test_a_group_is_what_was_written_for_one_prompt(bench: Bench, rows_of: Any, 
     assert detail["versions"] == [0]
 
 
+@pytest.mark.parametrize("port", ["rewards", "demonstrations"])
+@pytest.mark.parametrize("truncated", ["learn", "mask"])
+def test_a_row_cut_by_its_limit_stays_in_its_groups_baseline(
+    truncated: str, port: str, bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    """The second of three, with scores 0, 1 and 2."""
+    rollout = {"completions_per_prompt": 3, "truncated": truncated}
+    algorithm = {"rewards": {"name": "reinforce", "advantage": "group_mean"}}
+    if port == "demonstrations":
+        algorithm = {port: {"name": "sft"}}
+    nodes, edges = simple(rows_of, writer(actor, algorithm, rollout=rollout))
+    if port == "demonstrations":
+        del nodes["mark"]
+        edges = [edges[0], "actor.rollouts -> actor.demonstrations"]
+    loop = bench(nodes, edges)
+    loop.hosts.is_finished = lambda k: k != 1
+
+    loop.step()
+
+    kept = [0, 2] if truncated == "mask" else [0, 1, 2]
+    ids = [f"actor:sums:0.{prompt}.{k}" for prompt in (0, 1) for k in kept]
+    assert [item.id for item in loop.items(port)] == ids
+    if port == "rewards":
+        assert [item.advantages for item in loop.items()] == [float(k - 1) for k in kept] * 2
+        assert loop.outcomes["actor.credit"].detail["truncated"] == (
+            2 if truncated == "mask" else 0
+        )
+
+
 @pytest.mark.parametrize(
     ("names", "groups"),
     [(["prompt"], 2), (["role"], 1), (["round"], 1), (["sums"], 2), (["role", "prompt"], 2)],
