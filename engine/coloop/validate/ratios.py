@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.validate.facts import Facts, PhaseFacts, found
-from coloop.validate.rows import RowCounts
 
 WITHOUT_RATIO = frozenset({"policy_gradient"})
 
@@ -38,7 +37,7 @@ def _why_several(facts: Facts, phase: PhaseFacts, name: str) -> tuple[str, str] 
         if isinstance(updates, int) and updates > 1:
             return f"`updates: {updates}` repeats them", where
     batch = phase.overrides.get(f"{path}.mini_batch", training.mini_batch)
-    rows = RowCounts(facts, phase).taught(name, "rewards").rows
+    rows = facts.counts(phase).taught(name, "rewards").rows
     if isinstance(batch, int) and rows is not None and rows > batch > 0:
         return f"{rows} rows are cut into mini-batches of {batch}", f"{path}.mini_batch"
     return None
