@@ -63,22 +63,17 @@ def examine() -> dict[str, Any]:
             platform.python_version(),
             "Python 3.11 or later is needed",
         ),
-        *[_library_check(library) for library in libraries],
+        *[_library_check(library, has_gpu=bool(gpus)) for library in libraries],
         _check("cores", True, str(_cores()), ""),
-        _check("memory", memory is None or memory >= 4 * 2**30, _size(memory), "less than 4 GiB"),
-        _check(
+        _amount("memory", memory, 4 * 2**30, "less than 4 GiB", level="error"),
+        _amount(
             "shared memory",
-            shm is None or shm >= LEAST_SHM_BYTES,
-            _size(shm),
+            shm,
+            LEAST_SHM_BYTES,
             "less than 1 GiB in /dev/shm: Ray falls back to slow storage",
             level="warning",
         ),
-        _check(
-            "gpus",
-            True,
-            ", ".join(gpu["name"] for gpu in gpus) or "none: runs use the CPU",
-            "",
-        ),
+        _check("gpus", bool(gpus), _names(gpus), "runs use the CPU", level="absent"),
     ]
     return {
         "ok": all(check["state"] != "error" for check in checks),
@@ -94,12 +89,24 @@ def examine() -> dict[str, Any]:
 
 
 def _check(name: str, good: bool, found: str, problem: str, level: str = "error") -> dict[str, str]:
+    """`ok` is said of what is here and good. Of anything else the state is `error` (a run needs
+    it), `warning`, `absent` (nothing needs it here) or `unknown`."""
     return {
         "name": name,
         "state": "ok" if good else level,
         "found": found,
         "message": "" if good else problem,
     }
+
+
+def _amount(name: str, size: int | None, least: int, problem: str, *, level: str) -> dict[str, str]:
+    if size is None:
+        return _check(name, False, "unknown", "this machine does not say it", level="unknown")
+    return _check(name, size >= least, gib(size), problem, level=level)
+
+
+def _names(gpus: list[dict[str, Any]]) -> str:
+    return ", ".join(gpu["name"] for gpu in gpus) or "none"
 
 
 def _library(module: str, extra: str | None) -> dict[str, Any]:
@@ -137,13 +144,15 @@ def _wanted(module: str) -> str | None:
     return None
 
 
-def _library_check(library: dict[str, Any]) -> dict[str, str]:
+def _library_check(library: dict[str, Any], *, has_gpu: bool) -> dict[str, str]:
     name, extra = library["name"], library["extra"]
     if not library["installed"]:
-        if extra == "gpu":
-            return _check(name, True, "not installed (only for GPUs)", "")
-        install = f"pip install 'coloop[{extra}]'"
-        return _check(name, False, "not installed", f"{install} brings it")
+        install = f"pip install 'coloop[{extra}]' brings it"
+        if extra != "gpu":
+            return _check(name, False, "not installed", install)
+        if has_gpu:
+            return _check(name, False, "not installed", install, level="warning")
+        return _check(name, False, "not installed", "used on GPUs only", level="absent")
     fits = _satisfies(library["version"], library["wanted"])
     found = library["version"] or "of unknown version"
     return _check(name, fits, found, f"coloop was made for {library['wanted']}", level="warning")
@@ -229,12 +238,14 @@ def _gpus() -> list[dict[str, Any]]:
     return found
 
 
-def _size(size: int | None) -> str:
-    return "unknown" if size is None else gib(size)
-
-
 def _print(found: dict[str, Any]) -> None:
-    marks = {"ok": "[green]ok[/]", "warning": "[yellow]look[/]", "error": "[bold red]missing[/]"}
+    marks = {
+        "ok": "[green]ok[/]",
+        "warning": "[yellow]look[/]",
+        "error": "[bold red]missing[/]",
+        "absent": "[dim]none[/]",
+        "unknown": "[dim]unknown[/]",
+    }
     table = Table(box=None, pad_edge=False, show_header=False)
     for check in found["checks"]:
         message = f"  [dim]{escape(check['message'])}[/]" if check["message"] else ""

@@ -142,6 +142,23 @@ def test_the_doctor_says_what_is_here(coloop):
     assert {library["name"] for library in found["libraries"]} >= {"torch", "ray", "transformers"}
 
 
+@pytest.mark.parametrize("gpus", [0, 1])
+def test_the_doctor_says_ok_of_nothing_that_is_not_here(
+    gpus: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    card = {"name": "H100", "memory_bytes": 2**36, "driver": "570"}
+    monkeypatch.setattr(doctor, "_gpus", lambda: [card] * gpus)
+    monkeypatch.setattr(doctor, "find_spec", lambda module: None)
+    monkeypatch.setattr(doctor, "_memory_bytes", lambda: None)
+
+    states = {check["name"]: check["state"] for check in doctor.examine()["checks"]}
+
+    assert {states[name] for name, extra in doctor.LIBRARIES if extra != "gpu"} == {"error"}
+    assert {states["vllm"], states["deepspeed"]} == {"warning" if gpus else "absent"}
+    assert states["gpus"] == ("ok" if gpus else "absent")
+    assert states["memory"] == "unknown"
+
+
 def test_the_doctor_prints_a_line_for_each_check(coloop):
     outcome = coloop("doctor")
 
