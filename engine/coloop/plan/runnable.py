@@ -4,7 +4,7 @@
 machine would have to do (only a run refuses it: such a loop still plans and estimates).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from coloop.diagnostics import Diagnostic, Severity
 from coloop.plan.decisions import backend_of, engine_of
@@ -28,6 +28,26 @@ CODE = "run.not_yet_runnable"
 
 KIND_WORDS = {"critic": "critics", "verifier": "verifiers", "tool": "tools", "search": "search"}
 SOURCE_WORDS = {"model": "reward models", "remote": "remote rewards"}
+
+
+UNREAD_BY_SINGLE: dict[str, tuple[object, ...]] = {
+    "offload": ("none",),
+    "tensor_parallel": (1,),
+    "pipeline_parallel": (1,),
+    "context_parallel": (1,),
+    "expert_parallel": (1,),
+    "zero_stage": (0,),
+    "reshard_after_forward": (False,),
+}
+"""Fields of `training` that one process on one device has no use for, and the values that say what
+it does anyway."""
+UNREAD_BY_TORCH: dict[str, tuple[object, ...]] = {
+    "on_sync": ("finish",),
+    "gpu_memory_utilization": (),
+    "tensor_parallel": (1,),
+}
+"""Fields of `rollout` that the torch engine does not read: new weights come between two calls, and
+its cache is as large as the rows at once want it."""
 
 
 def _refusal(what: str, *, node: str | None = None, field: str | None = None) -> Diagnostic:
@@ -61,16 +81,35 @@ def check_runs(spec: LoopSpec) -> list[Diagnostic]:
             engine = engine_of(spec, rollout)
             what = f"rollout engine `{engine}`; `torch` runs here"
             found.append(_refusal(what, node=name, field="rollout.engine"))
+        elif rollout is not None:
+            found += _unread(name, "rollout", rollout, UNREAD_BY_TORCH, "the `torch` engine")
     for group in weights_groups(spec).values():
         training = getattr(spec.nodes[group.name], "training", None)
         if group.trainable and backend_of(spec, training) not in RUNNABLE_BACKENDS:
             what = f"training backend `{backend_of(spec, training)}`; `single` runs here"
             found.append(_refusal(what, node=group.name, field="training.backend"))
+        elif group.trainable:
+            found += _unread(group.name, "training", training, UNREAD_BY_SINGLE, "`single`")
     for pool in pools_of(spec):
         if pool.workers > 1:
             what = f"more than one process in a pool (`{pool.name}` has {pool.workers})"
             found.append(_refusal(what, field="hardware"))
     return found
+
+
+def _unread(
+    node: str, section: str, given: object, unread: Mapping[str, tuple[object, ...]], reader: str
+) -> list[Diagnostic]:
+    """Fields that ask for what the reader of their section does not do."""
+    return [
+        _refusal(
+            f"`{section}.{field}: {value}` with {reader}, which does not read it",
+            node=node,
+            field=f"{section}.{field}",
+        )
+        for field, fine in unread.items()
+        if (value := getattr(given, field, None)) not in (None, *fine)
+    ]
 
 
 def _check_nodes(spec: LoopSpec) -> Iterator[Diagnostic]:

@@ -1,0 +1,173 @@
+"""Every field of the language has a reader: what a run uses, or what refuses it by name.
+
+A field counts as read by a run where a package that a run goes through names it, as an attribute or
+in quotes. What no run reads stands in a table here, with who reads it instead.
+"""
+
+import ast
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import coloop.spec
+from coloop.diagnostics import Change
+from coloop.plan.runnable import UNREAD_BY_SINGLE, UNREAD_BY_TORCH, check_compiles, check_runs
+from coloop.spec.base import Section
+from coloop.spec.graph import LoopSpec
+from coloop.spec.io import parse, patch
+
+ENGINE = Path(coloop.spec.__file__).parents[1]
+
+RUN = (
+    *("plan", "runtime", "cluster", "roles", "training", "rollout", "sync", "recipes", "algos"),
+    *("models", "rewards", "data", "tables", "batch.py", "spec/lineage", "spec/algorithm.py"),
+    *("spec/graph.py", "spec/groups.py", "spec/dtypes.py", "spec/schedule.py", "spec/paths.py"),
+)
+"""What a run goes through."""
+REFUSING = "runnable.py"
+
+LATER = {
+    **dict.fromkeys(
+        ("Lora", "Turns", "RoundsCredit", "ClassWeights", "Balance", "ValueLoss", "RemoteSource"),
+        "refused by its section's name",
+    ),
+    **dict.fromkeys(
+        ("VerifierNode", "Read", "ToolNode", "SearchNode", "Select", "Expand", "Progressive"),
+        "refused by the node's kind",
+    ),
+    **dict.fromkeys(
+        ("Budget", "CompletionsByRate", "CompletionBand", "RelativeProgress"),
+        "refused by the node's kind",
+    ),
+}
+"""Sections that are drawn and checked only."""
+ELSEWHERE = {
+    ("LoopSpec", "mode"): "the page and the checks: it sets defaults of what is drawn",
+    ("LoopSpec", "layout"): "the page",
+    ("Hardware", "preset"): "`preset_name`, by which GPUs are counted",
+    ("Hardware", "gpu"): "the estimate, and who counts the GPUs",
+    ("Hardware", "memory_budget"): "the estimate and its finding `memory.over_budget`",
+}
+REFUSED: dict[tuple[str, str], tuple[str, Any]] = {
+    **{
+        ("Training", field): (f"nodes.actor.training.{field}", 2)
+        for field in UNREAD_BY_SINGLE
+        if field.endswith("parallel")
+    },
+    ("Training", "offload"): ("nodes.actor.training.offload", "optimizer"),
+    ("Training", "zero_stage"): ("nodes.actor.training.zero_stage", 2),
+    ("Training", "reshard_after_forward"): ("nodes.actor.training.reshard_after_forward", True),
+    ("Rollout", "on_sync"): ("nodes.actor.rollout.on_sync", "drop"),
+    ("Rollout", "gpu_memory_utilization"): ("nodes.actor.rollout.gpu_memory_utilization", 0.5),
+    ("Rollout", "tensor_parallel"): ("nodes.actor.rollout.tensor_parallel", 2),
+    ("Schedule", "max_staleness"): ("schedule.max_staleness", 1),
+    ("Schedule", "stream"): ("schedule.stream", True),
+    ("RewardsAlgorithm", "covariance_share"): ("nodes.actor.algorithm.loss", "clip_cov"),
+}
+"""Fields that nothing on this path reads: a value that makes a difference is refused."""
+WANTS: dict[str, dict[str, Any]] = {
+    "zero_stage": {"nodes.actor.training.backend": "deepspeed"},
+    "pipeline_parallel": {"nodes.actor.training.backend": "megatron"},
+    "reshard_after_forward": {"nodes.actor.training.backend": "fsdp2"},
+}
+"""What the language asks for beside a field."""
+
+LOOP = """
+coloop: 1
+name: small
+nodes:
+  problems: {kind: dataset, source: {type: task, task: arithmetic}, rows_per_step: 4}
+  actor:
+    kind: actor
+    model: {type: scratch, architecture: tiny-qwen3}
+    rollout: {completions_per_prompt: 4, max_new_tokens: 4}
+    algorithm: {name: grpo}
+    training: {optimizer: {name: adamw, lr: 1.0e-4}}
+  exact: {kind: reward, source: {type: builtin, name: exact_match}}
+edges:
+  - problems.rows -> actor.prompts
+  - actor.rollouts -> exact.rollouts
+  - exact.scores -> actor.rewards
+schedule: {steps: 3}
+hardware: {preset: cpu}
+"""
+
+
+def sections() -> list[type[Any]]:
+    """Every section of the language."""
+    found: dict[str, type[Any]] = {"LoopSpec": LoopSpec}
+    for module in pkgutil.walk_packages(coloop.spec.__path__, "coloop.spec."):
+        for value in vars(importlib.import_module(module.name)).values():
+            if isinstance(value, type) and issubclass(value, Section) and value is not Section:
+                found.setdefault(value.__name__, value)
+    return list(found.values())
+
+
+def names_in(path: Path) -> Iterator[str]:
+    """Attributes and texts of a module."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def read_by_a_run() -> set[str]:
+    roots = [ENGINE / name for name in RUN]
+    files = [file for root in roots for file in ([root] if root.is_file() else root.rglob("*.py"))]
+    return {name for file in files if file.name != REFUSING for name in names_in(file)}
+
+
+def test_every_field_has_a_reader() -> None:
+    read = read_by_a_run()
+    unread = {
+        (section.__name__, name)
+        for section in sections()
+        for name in section.model_fields
+        if name not in read and section.__name__ not in LATER
+    }
+
+    assert sorted(unread - set(ELSEWHERE) - set(REFUSED)) == []
+    gone = {key for key in (*ELSEWHERE, *REFUSED) if key[1] in read}
+    assert sorted(gone) == [], "a run reads these now: take them from the table"
+
+
+@pytest.mark.parametrize("key", REFUSED, ids=".".join)
+def test_a_field_that_nothing_reads_is_refused_by_name(key: tuple[str, str]) -> None:
+    path, value = REFUSED[key]
+    wanted = {**WANTS.get(key[1], {}), path: value}
+    changes = [Change(op="set", path=one, value=given) for one, given in wanted.items()]
+    parsed = parse(patch(LOOP, changes))
+    assert parsed.spec is not None, [one.describe() for one in parsed.diagnostics]
+
+    found = [*check_compiles(parsed.spec), *check_runs(parsed.spec)]
+
+    fields = {f"nodes.{one.node}.{one.field}" if one.node else one.field for one in found}
+    expected = next(iter(WANTS.get(key[1], {path: None})))
+    assert expected.replace("algorithm.loss", "algorithm.rewards.loss") in fields
+
+
+FINE = [
+    *(
+        ("training", field, value)
+        for field, fine in UNREAD_BY_SINGLE.items()
+        if field not in WANTS
+        for value in fine
+    ),
+    *(("rollout", field, value) for field, fine in UNREAD_BY_TORCH.items() for value in fine),
+]
+
+
+@pytest.mark.parametrize(("section", "field", "value"), FINE)
+def test_a_value_that_says_what_happens_anyway_is_fine(
+    section: str, field: str, value: Any
+) -> None:
+    path = f"nodes.actor.{section}.{field}"
+    spec = parse(patch(LOOP, [Change(op="set", path=path, value=value)])).spec
+    assert spec is not None
+
+    assert check_runs(spec) == []
