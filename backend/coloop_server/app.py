@@ -3,6 +3,7 @@
 headers -> host, origin, token -> gzip -> bodies -> routes /api/... | the page
 """
 
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -90,6 +91,7 @@ def create_app(settings: Settings | None = None, lock: DataLock | None = None) -
     )
     app.state.lock = lock or DataLock(settings.data_dir)
     app.state.settings = settings
+    app.state.ending = threading.Event()
     api = APIRouter(prefix="/api", responses=ERRORS)
     for router in ROUTERS:
         api.include_router(router)

@@ -12,6 +12,7 @@ import threading
 import time
 import webbrowser
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import uvicorn
@@ -117,6 +118,18 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+class Server(uvicorn.Server):
+    """Tells what works in threads of the server that it is asked to end."""
+
+    def __init__(self, config: uvicorn.Config, ending: threading.Event) -> None:
+        super().__init__(config)
+        self.ending = ending
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        self.ending.set()
+        super().handle_exit(sig, frame)
+
+
 def run_server(
     settings: Settings, listener: socket.socket, lock: DataLock, *, open_browser: bool
 ) -> None:
@@ -134,7 +147,7 @@ def run_server(
         timeout_graceful_shutdown=5,
         lifespan="on",
     )
-    server = uvicorn.Server(config)
+    server = Server(config, app.state.ending)
     url = address_of(settings.host, listener.getsockname()[1])
     greeter = threading.Thread(target=greet, args=(server, app, url, open_browser), daemon=True)
     greeter.start()

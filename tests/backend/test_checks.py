@@ -1,13 +1,16 @@
 """What the editor asks while a loop is drawn."""
 
+import signal
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
 from starlette.testclient import TestClient
 
 from coloop.spec.io import parse
+from coloop_server.cli import Server
 from coloop_server.settings import Settings
 
 
@@ -313,6 +316,21 @@ def test_a_python_reward_is_tried_in_a_process_of_its_own(client: TestClient) ->
     assert "hello" in tried(good)["printed"]
     for bad in (sly, endless, "def rew", ""):
         assert tried(bad)["error"], bad
+
+
+def test_a_server_that_ends_ends_the_reward_that_it_tries(client: TestClient) -> None:
+    """The code would sleep for 50 seconds."""
+    code = "import time\ndef reward(prompts, completions, **columns):\n    time.sleep(50)\n"
+    ending = client.app.state.ending  # type: ignore[attr-defined]
+    server = Server(uvicorn.Config(client.app), ending)
+    server.handle_exit(signal.SIGTERM, None)
+
+    answer = client.post(
+        "/api/rewards/preview", json={"code": code, "rows": [{}], "timeout_seconds": 30}
+    )
+
+    assert answer.status_code == 503
+    assert answer.json()["code"] == "server.ending"
 
 
 def test_a_built_in_reward_is_tried_on_the_same_rows(client: TestClient) -> None:

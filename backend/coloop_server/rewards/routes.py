@@ -1,6 +1,6 @@
 """Trying rewards over HTTP."""
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
 from coloop_server.rewards import service
 from coloop_server.rewards.schemas import TriedReward, TryReward
@@ -9,6 +9,6 @@ router = APIRouter(prefix="/rewards", tags=["rewards"])
 
 
 @router.post("/preview", operation_id="previewReward")
-def preview_reward(body: TryReward) -> TriedReward:
+def preview_reward(body: TryReward, request: Request) -> TriedReward:
     """Score sample rows before any training. What is wrong with it is part of the answer."""
-    return service.try_reward(body)
+    return service.try_reward(body, request.app.state.ending.is_set)

@@ -3,6 +3,7 @@ because the user asked for it here and now: a loop that is opened or imported ru
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -10,18 +11,23 @@ from pydantic import TypeAdapter, ValidationError
 
 from coloop.errors import ColoopError
 from coloop.spec.builtins import Builtin, BuiltinSource
-from coloop_server.errors import Invalid
+from coloop_server.errors import Invalid, Unavailable
 from coloop_server.rewards.schemas import RowProblem, TriedReward, TryReward
 
 NODE = "reward"
 
 
-def try_reward(body: TryReward) -> TriedReward:
-    return try_code(body) if body.code is not None else try_builtin(body)
+def try_reward(body: TryReward, is_ending: Callable[[], bool]) -> TriedReward:
+    """`is_ending`: whether the server is about to end; code that runs is ended with it."""
+    return try_code(body, is_ending) if body.code is not None else try_builtin(body)
 
 
-def try_code(body: TryReward) -> TriedReward:
+def try_code(body: TryReward, is_ending: Callable[[], bool]) -> TriedReward:
     from coloop.rewards.user_code import preview
+
+    def tick() -> None:
+        if is_ending():
+            raise Unavailable("server.ending", "the server ends, and the reward with it")
 
     found = preview(
         body.code or "",
@@ -29,6 +35,7 @@ def try_code(body: TryReward) -> TriedReward:
         node=NODE,
         timeout_seconds=body.timeout_seconds,
         memory_mib=body.memory_mib,
+        tick=tick,
     )
     return TriedReward(
         scores=[plain(score) for score in found.scores],

@@ -6,7 +6,7 @@ the message names the row and, where the loop says so, the others keep their sco
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -120,8 +120,13 @@ def preview(
     node: str = "reward",
     timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
     memory_mib: int = DEFAULT_MEMORY_MIB,
+    tick: Callable[[], None] | None = None,
 ) -> Preview:
-    """Run a Python reward on rows given as dicts of columns (`prompt`, `completion`, ...)."""
+    """Run a Python reward on rows given as dicts of columns (`prompt`, `completion`, ...).
+
+    Args:
+        tick: called a few times a second; what it raises ends the code and the call.
+    """
     start = time.monotonic()
     with Sandbox(
         code,
@@ -129,6 +134,7 @@ def preview(
         node=node,
         timeout_seconds=timeout_seconds,
         memory_mib=memory_mib,
+        tick=tick,
     ) as sandbox:
         try:
             scored = score_rows(sandbox, reward_columns(rows), len(rows), on_error="skip_row")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from coloop.errors import UserCodeError
+from coloop.errors import StopRequested, UserCodeError
 from coloop.rewards.sandbox import Sandbox
 from coloop.rewards.user_code import preview, reward_columns, score_rows
 from coloop.spec.reward import ScoreAs
@@ -457,3 +457,21 @@ def test_write_that_answers_something_else_is_told(code: str, told: str) -> None
         child.write([{"n": 1}])
 
     assert told in str(caught.value)
+
+
+def test_who_waits_is_asked_a_few_times_a_second_and_may_give_up() -> None:
+    """The code would sleep for a minute; the second look ends it, and its process with it."""
+    looks: list[int] = []
+
+    def tick() -> None:
+        looks.append(1)
+        if len(looks) % 2 == 0:
+            raise StopRequested("enough")
+
+    code = "import time\n" + body("time.sleep(60)")
+    with sandbox(code, timeout_seconds=50.0, tick=tick) as child:
+        with pytest.raises(StopRequested):
+            child.score(COLUMNS, 3)
+        assert child.process_id is None
+    with pytest.raises(StopRequested):
+        preview(code, [{"prompt": "p"}], timeout_seconds=50.0, tick=tick)
