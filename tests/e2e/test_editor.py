@@ -351,11 +351,12 @@ def test_a_file_that_is_no_loop_is_refused_with_its_line(
     assert page.url == was_open
 
 
-def test_a_preset_of_the_gallery_opens_as_a_loop_of_its_own(
-    editor: Callable[..., Page], saved_yaml: SavedYaml
+def test_a_preset_is_looked_at_and_becomes_a_loop_with_the_first_change(
+    editor: Callable[..., Page], server: "Server", saved_yaml: SavedYaml
 ) -> None:
     page = editor()
     was_open = page.url
+    loops = server.get("/loops")
 
     page.get_by_role("button", name="Presets").click()
     gallery = page.get_by_role("dialog", name="Presets")
@@ -367,7 +368,38 @@ def test_a_preset_of_the_gallery_opens_as_a_loop_of_its_own(
     expect(page.get_by_label("Name of the loop")).to_have_value("two-halves")
     expect(gallery).to_be_hidden()
     assert page.url != was_open
-    assert saved_yaml(page) == (PRESETS / "two-halves.yaml").read_text(encoding="utf-8")
+    expect(page.locator("[data-save]")).to_have_attribute("data-save", "preset")
+    assert server.get("/loops") == loops
+
+    page.get_by_label("Seed", exact=True).fill("77")
+
+    assert "seed: 77" in saved_yaml(page)
+    assert len(server.get("/loops")) == len(loops) + 1
+    page.reload()
+    expect(page.get_by_label("Seed", exact=True)).to_have_value("77")
+
+
+def test_an_earlier_version_is_read_and_restored(
+    editor: Callable[..., Page], saved_yaml: SavedYaml
+) -> None:
+    page = editor()
+    seed = page.get_by_label("Seed", exact=True)
+    first = seed.input_value()
+    seed.fill("77")
+    assert "seed: 77" in saved_yaml(page)
+
+    page.get_by_role("button", name="More").click()
+    page.get_by_role("menuitem", name="History of this loop").click()
+    dialog = page.get_by_role("dialog", name="History")
+    dialog.get_by_role("button", name="Created").click()
+    expect(dialog.get_by_role("list", name="Changes since version 1")).to_contain_text("seed: 77")
+    dialog.get_by_role("button", name="Restore", exact=True).click()
+
+    expect(dialog).to_be_hidden()
+    expect(seed).to_have_value(first)
+    assert "seed: 77" not in saved_yaml(page)
+    page.get_by_role("button", name="Undo: Restore version 1").click()
+    assert "seed: 77" in saved_yaml(page)
 
 
 def test_what_was_done_is_there_after_the_page_is_loaded_again(

@@ -54,6 +54,21 @@ export async function request<T>(
   return (await response.json()) as T;
 }
 
+/** Some of many, and how many there are in all. */
+export interface Page<T> {
+  items: T[];
+  total: number;
+}
+
+export async function requestPage<T>(
+  path: string,
+  query: NonNullable<RequestOptions["query"]>,
+): Promise<Page<T>> {
+  const response = await send("GET", path, { query });
+  const items = (await response.json()) as T[];
+  return { items, total: Number(response.headers.get("X-Total-Count") ?? items.length) };
+}
+
 export async function requestText(path: string): Promise<string> {
   return (await send("GET", path, {})).text();
 }

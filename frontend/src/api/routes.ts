@@ -1,5 +1,5 @@
 /** Every route of the service that the page uses, one function each. */
-import { request, requestText } from "./client";
+import { request, requestPage, requestText } from "./client";
 import type {
   Catalog,
   Change,
@@ -11,11 +11,13 @@ import type {
   LoopPreset,
   LoopPresetText,
   LoopSummary,
+  LoopVersion,
   ParseAnswer,
   PatchAnswer,
   RunSpec,
   RunSummary,
   SamplePage,
+  VersionDiff,
 } from "./types";
 
 export const signIn = (token: string) => request<void>("POST", "/session", { body: { token } });
@@ -48,16 +50,31 @@ export const fetchLoop = (id: string) => request<Loop>("GET", `/loops/${id}`);
 export const createLoop = (body: { name?: string; yaml: string }) =>
   request<Loop>("POST", "/loops", { body });
 
+/** Saves over a revision; without one the loop is made under this id. */
 export const saveLoop = (
   id: string,
   revision: string,
-  body: { name?: string; yaml: string },
+  body: { name?: string; yaml: string; sitting?: string },
   signal?: AbortSignal,
 ) =>
   request<Loop>("PUT", `/loops/${id}`, {
     body,
     signal,
-    headers: { "If-Match": String(revision) },
+    headers: revision === "" ? { "If-None-Match": "*" } : { "If-Match": revision },
+  });
+
+export const fetchVersions = (id: string, before: number | null, limit: number) =>
+  requestPage<LoopVersion>(`/loops/${id}/versions`, { before, limit });
+
+export const fetchVersionDiff = (id: string, version: number) =>
+  request<VersionDiff>("GET", `/loops/${id}/versions/${version}/diff`);
+
+export const labelVersion = (id: string, version: number, label: string | null) =>
+  request<LoopVersion>("PATCH", `/loops/${id}/versions/${version}`, { body: { label } });
+
+export const restoreVersion = (id: string, version: number, revision: string) =>
+  request<Loop>("POST", `/loops/${id}/versions/${version}/restore`, {
+    headers: { "If-Match": revision },
   });
 
 export const importLoop = (body: { yaml: string; name?: string }) =>
@@ -77,7 +94,13 @@ export interface StartRun {
 
 export const startRun = (body: StartRun) => request<RunSummary>("POST", "/runs", { body });
 
-export const fetchRuns = () => request<RunSummary[]>("GET", "/runs");
+export const fetchRuns = (query: { limit: number; offset: number; search: string }) =>
+  requestPage<RunSummary>("/runs", query);
+
+export const renameRun = (id: string, name: string) =>
+  request<RunSummary>("PATCH", `/runs/${id}`, { body: { name } });
+
+export const deleteRun = (id: string) => request<void>("DELETE", `/runs/${id}`);
 
 export const fetchRun = (id: string) => request<RunSummary>("GET", `/runs/${id}`);
 

@@ -72,6 +72,8 @@ export interface ParseAnswer {
 export type PatchAnswer = WithSpec<Schemas["PatchResult"]>;
 export type LoopSummary = Schemas["LoopSummary"];
 export type Loop = WithSpec<Schemas["Loop"]>;
+export type LoopVersion = Schemas["LoopVersion"];
+export type VersionDiff = Schemas["VersionDiff"];
 export type LoopPreset = Schemas["LoopPresetEntry"];
 export type LoopPresetText = WithSpec<Schemas["LoopPresetText"]>;
 

@@ -1,3 +1,4 @@
+import { HistoryDialog } from "@/features/history/HistoryDialog";
 import { GalleryDialog } from "@/features/presets/GalleryDialog";
 import { ConfirmRunDialog } from "@/features/runs/ConfirmRunDialog";
 import type { Action } from "@/session/actions";
@@ -11,6 +12,7 @@ export function EditorDialogs({ actions }: { actions: readonly Action[] }) {
       <ConflictDialog />
       <ConfirmRunDialog />
       <GalleryDialog />
+      <HistoryDialog />
       <ShortcutSheet actions={actions} />
       <Commands actions={actions} />
     </>

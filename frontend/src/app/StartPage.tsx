@@ -1,31 +1,28 @@
-import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useRef, useState } from "react";
 import { useLocation } from "wouter";
 import { ApiError } from "@/api/client";
-import { createLoop, fetchLoop, fetchLoopPreset, fetchLoopPresets, fetchLoops } from "@/api/routes";
+import { fetchLoop, fetchLoopPresets, fetchLoops } from "@/api/routes";
 import { usePreferences } from "@/session/preferences";
+import { presetAddress } from "@/session/presetAddress";
 import { Failed } from "@/ui/States";
 import { AppSkeleton } from "./AppSkeleton";
 
 const QUICK_START = "grpo-arithmetic";
 
-/** Opens the loop that was open last; a new user gets the quick start. */
+/** Opens the loop that was open last; a new user looks at the quick start. */
 export function StartPage() {
   const [, navigate] = useLocation();
-  const client = useQueryClient();
   const [error, setError] = useState<unknown>(null);
   const started = useRef(false);
 
   const go = useCallback(async () => {
     setError(null);
     try {
-      const id = await findLoop();
-      await client.invalidateQueries({ queryKey: ["loops"] });
-      navigate(`/loops/${id}`, { replace: true });
+      navigate(await findLoop(), { replace: true });
     } catch (problem) {
       setError(problem);
     }
-  }, [navigate, client]);
+  }, [navigate]);
 
   useEffect(() => {
     if (started.current) return;
@@ -42,17 +39,20 @@ async function findLoop(): Promise<string> {
   const { lastLoop } = usePreferences.getState();
   if (lastLoop) {
     try {
-      return (await fetchLoop(lastLoop)).id;
+      return addressOf(await fetchLoop(lastLoop));
     } catch (error) {
       if (!(error instanceof ApiError) || error.status !== 404) throw error;
     }
   }
   const loops = await fetchLoops();
   const newest = loops.toSorted((a, b) => b.updated_at.localeCompare(a.updated_at))[0];
-  if (newest) return newest.id;
+  if (newest) return addressOf(newest);
   const presets = await fetchLoopPresets();
   const first = presets.find((preset) => preset.name === QUICK_START) ?? presets[0];
   if (!first) throw new Error("There is no preset to begin with.");
-  const { yaml } = await fetchLoopPreset(first.name);
-  return (await createLoop({ yaml })).id;
+  return presetAddress(first.name);
+}
+
+function addressOf(loop: { id: string }): string {
+  return `/loops/${loop.id}`;
 }

@@ -1,6 +1,8 @@
 /** Opens a loop: from the server, with unsaved work of this browser on top, and keeps it in step. */
-import { useQuery } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
+import { useSearch } from "wouter";
+import { ApiError } from "@/api/client";
 import * as routes from "@/api/routes";
 import type { Catalog, Loop } from "@/api/types";
 import type { OpenLoop } from "@/document/context";
@@ -10,8 +12,10 @@ import { createDocumentStore } from "@/document/store";
 import { browserDrafts, type Draft } from "@/document/sync/drafts";
 import { DELAYS, LoopSync } from "@/document/sync/LoopSync";
 import type { PlaceNodes } from "@/document/sync/Reader";
+import { NOT_SAVED } from "@/document/sync/Saver";
 import { EMPTY_DOCUMENT } from "@/document/types";
 import { usePreferences } from "@/session/preferences";
+import { presetOf } from "@/session/presetAddress";
 import { useSelection } from "@/session/selection";
 import { useServerCatalog } from "@/session/useServerCatalog";
 
@@ -23,11 +27,13 @@ interface OpenedLoop {
 
 export function useOpenedLoop(id: string): OpenedLoop {
   const catalog = useServerCatalog();
+  const client = useQueryClient();
+  const preset = presetOf(useSearch());
   // Read once: from then on the document is the truth, not the cache.
   const loaded = useQuery({
     queryKey: ["open", id],
     queryFn: async () => ({
-      loop: await routes.fetchLoop(id),
+      loop: await fetchLoop(id, preset),
       draft: (await browserDrafts.read(id)) ?? null,
     }),
     staleTime: Number.POSITIVE_INFINITY,
@@ -43,9 +49,15 @@ export function useOpenedLoop(id: string): OpenedLoop {
     made.sync?.start();
     setOpen(made);
     useSelection.getState().clear();
-    usePreferences.getState().set({ lastLoop: id });
-    return () => made.sync?.stop();
-  }, [catalog.data, loaded.data, id]);
+    const unsubscribe = whenSaved(made, () => {
+      usePreferences.getState().set({ lastLoop: id });
+      void client.invalidateQueries({ queryKey: ["loops"] });
+    });
+    return () => {
+      unsubscribe();
+      made.sync?.stop();
+    };
+  }, [catalog.data, loaded.data, id, client]);
 
   return {
     open,
@@ -55,6 +67,31 @@ export function useOpenedLoop(id: string): OpenedLoop {
       if (loaded.isError) void loaded.refetch();
     },
   };
+}
+
+/** The loop of this id; a preset that nobody has changed yet where there is none. */
+async function fetchLoop(id: string, preset: string | null): Promise<Loop> {
+  try {
+    return await routes.fetchLoop(id);
+  } catch (error) {
+    if (preset === null || !(error instanceof ApiError) || error.status !== 404) throw error;
+  }
+  const { yaml, spec } = await routes.fetchLoopPreset(preset);
+  const name = spec ? fromSpec(spec).name : preset;
+  const now = new Date().toISOString();
+  const revision = NOT_SAVED;
+  return { id, name, yaml, spec, version: 0, revision, created_at: now, updated_at: now };
+}
+
+/** Calls back once the server has the loop. */
+function whenSaved({ syncStore }: OpenLoop, then: () => void): () => void {
+  if (syncStore.getState().revision !== NOT_SAVED) {
+    then();
+    return () => {};
+  }
+  return syncStore.subscribe((state, before) => {
+    if (before.revision === NOT_SAVED && state.revision !== NOT_SAVED) then();
+  });
 }
 
 function openLoop(catalog: Catalog, loop: Loop, draft: Draft | null): OpenLoop {

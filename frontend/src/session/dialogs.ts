@@ -1,7 +1,14 @@
 /** Which dialog of this tab is open. */
 import { create } from "zustand";
 
-export type DialogName = "commands" | "shortcuts" | "gallery" | "signIn" | "confirmRun" | null;
+export type DialogName =
+  | "commands"
+  | "shortcuts"
+  | "gallery"
+  | "signIn"
+  | "confirmRun"
+  | "history"
+  | null;
 
 interface Dialogs {
   open: DialogName;

@@ -7,6 +7,7 @@ import { createDocumentStore } from "@/document/store";
 import type { SyncApi } from "@/document/sync/api";
 import type { Draft, DraftStore } from "@/document/sync/drafts";
 import { DELAYS, LoopSync } from "@/document/sync/LoopSync";
+import { NOT_SAVED } from "@/document/sync/Saver";
 import { smallLoop } from "../fixtures/loops";
 import { aProblem } from "../fixtures/runs";
 
@@ -84,8 +85,7 @@ function fakeServer() {
   return { api, state, loop, write };
 }
 
-function setup(server = fakeServer()) {
-  const loop = server.loop();
+function setup(server = fakeServer(), loop = server.loop()) {
   const document = createDocumentStore({
     document: fromSpec(loop.spec as JsonObject),
     text: loop.yaml,
@@ -630,6 +630,93 @@ describe("keeping a loop and the server in step", () => {
     expect(state.saves).toBe(2);
     expect(status()).toBe("saved");
     expect(JSON.parse(state.yaml)).toMatchObject({ run: { seed: 6 } });
+    sync.stop();
+  });
+});
+
+describe("a preset that is looked at", () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  function look() {
+    const server = fakeServer();
+    const made: { revision: string; sitting?: string | undefined }[] = [];
+    const api: SyncApi = {
+      ...server.api,
+      saveLoop: async (id, revision, body) => {
+        made.push({ revision, sitting: body.sitting });
+        const known = revision === NOT_SAVED ? `r${server.state.revision}` : revision;
+        return server.api.saveLoop(id, known, body);
+      },
+    };
+    return { made, ...setup({ ...server, api }, { ...server.loop(), revision: NOT_SAVED }) };
+  }
+
+  it("is not saved by looking", async () => {
+    const { sync, made, state } = look();
+    sync.start();
+    await vi.advanceTimersByTimeAsync(5000);
+    await sync.flush();
+    expect(state.checks).toBeGreaterThan(0);
+    expect(made).toEqual([]);
+    expect(sync.store.getState().revision).toBe(NOT_SAVED);
+    sync.stop();
+  });
+
+  it("is made by the first change, and saved over by the next", async () => {
+    const { sync, made, seed, status } = look();
+    sync.start();
+    seed(1);
+    await vi.advanceTimersByTimeAsync(1000);
+    seed(2);
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(made.map(({ revision }) => revision)).toEqual([NOT_SAVED, "r2"]);
+    expect(status()).toBe("saved");
+    sync.stop();
+  });
+
+  it("is made by a run, once", async () => {
+    const { sync, made } = look();
+    sync.start();
+    const keeping = sync.keep();
+    await vi.advanceTimersByTimeAsync(1000);
+    await keeping;
+    const again = sync.keep();
+    await vi.advanceTimersByTimeAsync(1000);
+    await again;
+    expect(made.map(({ revision }) => revision)).toEqual([NOT_SAVED]);
+    expect(sync.present()).not.toBeNull();
+    sync.stop();
+  });
+
+  it("names the tab whose edits these are", async () => {
+    const { sync, made, seed } = look();
+    sync.start();
+    seed(1);
+    await vi.advanceTimersByTimeAsync(1000);
+    seed(2);
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(made[0]?.sitting).toBeTruthy();
+    expect(made[1]?.sitting).toBe(made[0]?.sitting);
+    sync.stop();
+  });
+
+  it("what was restored is on the screen, and undo brings back what was there", async () => {
+    const { sync, document, seed, loop, write, state } = setup();
+    sync.start();
+    seed(7);
+    await vi.advanceTimersByTimeAsync(1000);
+    const before = document.getState().text;
+    const spec = { ...(loop().spec as JsonObject), run: { seed: 3 } };
+    state.revision += 1;
+    state.yaml = write(spec);
+    sync.adopt({ ...loop(), spec }, "Restore version 1");
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(document.getState().document.rest.run).toEqual({ seed: 3 });
+    expect(sync.store.getState().save).toBe("saved");
+    expect(document.getState().undo()).toBe("Restore version 1");
+    await vi.advanceTimersByTimeAsync(1000);
+    expect(document.getState().text).toBe(before);
     sync.stop();
   });
 });

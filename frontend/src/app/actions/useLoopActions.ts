@@ -46,6 +46,13 @@ export function useLoopActions(): Action[] {
         run: () => void exportYaml(),
       },
       {
+        id: "history",
+        label: "History of this loop",
+        keys: [],
+        section: "Loop",
+        run: () => useDialogs.getState().show("history"),
+      },
+      {
         id: "gallery",
         label: "Open the gallery",
         keys: ["g"],

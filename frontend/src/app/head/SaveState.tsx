@@ -1,8 +1,11 @@
-import { Check, CloudOff, LoaderCircle, TriangleAlert } from "lucide-react";
+import { Check, CloudOff, Eye, LoaderCircle, TriangleAlert } from "lucide-react";
 import { useSync } from "@/document/context";
+import { NOT_SAVED } from "@/document/sync/Saver";
+import type { SyncState } from "@/document/sync/state";
 import { Tooltip } from "@/ui/Tooltip";
 
 const LOOK = {
+  preset: { Icon: Eye, text: "Preset", className: "text-muted" },
   saved: { Icon: Check, text: "Saved", className: "text-muted" },
   unsaved: { Icon: LoaderCircle, text: "Saving", className: "text-muted" },
   saving: { Icon: LoaderCircle, text: "Saving", className: "text-muted" },
@@ -12,6 +15,7 @@ const LOOK = {
 } as const;
 
 const HELP: Record<keyof typeof LOOK, string> = {
+  preset: "You look at a preset. The first change, or a run, saves it as a loop of your own.",
   saved: "Every change is on the server.",
   unsaved: "Your changes are on their way to the server.",
   saving: "Your changes are on their way to the server.",
@@ -21,9 +25,14 @@ const HELP: Record<keyof typeof LOOK, string> = {
   refused: "The server did not take the last change. It is kept in this browser.",
 };
 
+function shownState({ brokenText, save, revision }: SyncState): keyof typeof LOOK {
+  if (brokenText) return "refused";
+  return save === "saved" && revision === NOT_SAVED ? "preset" : save;
+}
+
 /** Whether the loop is saved, truthfully. */
 export function SaveState() {
-  const save = useSync((state) => (state.brokenText ? "refused" : state.save));
+  const save = useSync(shownState);
   const message = useSync((state) => state.saveMessage);
   const isBroken = useSync((state) => state.brokenText !== null);
   const { Icon, text, className } = LOOK[save];

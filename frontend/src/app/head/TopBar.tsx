@@ -2,6 +2,7 @@ import {
   Download,
   Ellipsis,
   FileUp,
+  History as HistoryIcon,
   Keyboard,
   LayoutGrid,
   Redo2,
@@ -124,6 +125,9 @@ function MoreMenu() {
         </MenuItem>
         <MenuItem icon={<FileUp size={14} />} onSelect={() => files.current?.click()}>
           Import YAML…
+        </MenuItem>
+        <MenuItem icon={<HistoryIcon size={14} />} onSelect={() => show("history")}>
+          History of this loop
         </MenuItem>
         <MenuSeparator />
         <MenuItem

@@ -152,6 +152,18 @@ export class LoopSync {
     }
   }
 
+  /** As `flush`; a loop that is only looked at so far is saved, too. */
+  async keep(): Promise<void> {
+    this.saver.want();
+    await this.flush();
+  }
+
+  /** What the server made of this loop on the user's wish; one undo brings back what was there. */
+  adopt(loop: Loop, label: string): void {
+    this.show(loop, label);
+    this.channel?.postMessage({ id: loop.id, revision: loop.revision });
+  }
+
   /** The loop as it is on the screen, or null where text and document disagree or it was not checked. */
   present(): Present | null {
     const { check, checkedText, checkStatus } = this.store.getState();

@@ -6,7 +6,11 @@ import { ApiError, errorMessage } from "@/api/client";
 import type { Loop } from "@/api/types";
 import type { DocumentStore } from "../store";
 import type { SyncApi } from "./api";
+import { TAB } from "./drafts";
 import { pendingText, type SyncEvent, type SyncState } from "./state";
+
+/** The revision of a loop that the server does not have yet. It gets it with the first change. */
+export const NOT_SAVED = "";
 
 interface Version {
   revision: string;
@@ -17,6 +21,8 @@ interface Version {
 export class Saver {
   private known: Version;
   private underWay: Promise<void> | null = null;
+  /** Whether the server is to have the loop even where nothing was changed. */
+  private isWanted = false;
 
   constructor(
     private readonly loop: Loop,
@@ -37,13 +43,19 @@ export class Saver {
   /** Whether the page has something that the server, as far as it is known, has not. */
   get isUnsaved(): boolean {
     const { text, textState, history, document } = this.document.getState();
-    const { yaml, name } = this.known;
+    const { revision, yaml, name } = this.known;
+    if (this.isWanted && revision === NOT_SAVED) return true;
     return textState !== history.state || text !== yaml || document.name !== name;
   }
 
   /** From now on this is what the server has. */
   know(version: Version): void {
     this.known = version;
+  }
+
+  /** From now on the server is to have the loop. */
+  want(): void {
+    this.isWanted = true;
   }
 
   /** Saves what is there. Where a save is under way it is waited for first. */
@@ -66,7 +78,7 @@ export class Saver {
   private async put(yaml: string, name: string): Promise<void> {
     const { revision } = this.state();
     try {
-      const loop = await this.api.saveLoop(this.loop.id, revision, { name, yaml });
+      const loop = await this.api.saveLoop(this.loop.id, revision, { name, yaml, sitting: TAB });
       this.take(loop.revision, yaml, name);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;

@@ -32,7 +32,10 @@ export function draftsOf(tab: string): DraftStore {
   };
 }
 
-export const browserDrafts = draftsOf(openTab());
+/** The name of this tab, for its drafts and for what it saves. */
+export const TAB = openTab();
+
+export const browserDrafts = draftsOf(TAB);
 
 function folder(loop: string): string {
   return `coloop.draft.${loop}.`;

@@ -3,6 +3,7 @@ import { toast } from "sonner";
 import { errorMessage } from "@/api/client";
 import { fetchLoopYaml } from "@/api/routes";
 import { useOpenLoop } from "@/document/context";
+import { NOT_SAVED } from "@/document/sync/Saver";
 import { pendingText } from "@/document/sync/state";
 import { download } from "@/lib/download";
 
@@ -14,7 +15,8 @@ export function useExport(): () => Promise<void> {
     try {
       await sync?.flush();
       const typed = pendingText(syncStore.getState());
-      const isSaved = sync !== null && syncStore.getState().save === "saved";
+      const { save, revision } = syncStore.getState();
+      const isSaved = sync !== null && save === "saved" && revision !== NOT_SAVED;
       const saved = typed === null && loopId && isSaved ? await fetchLoopYaml(loopId) : null;
       download(`${document.name}.yaml`, typed ?? saved ?? store.getState().text);
     } catch (error) {

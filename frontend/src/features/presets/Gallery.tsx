@@ -10,7 +10,7 @@ import { useOpenPreset } from "./useOpenPreset";
 export function Gallery({ onOpened }: { onOpened?: () => void }) {
   const presets = useQuery({ queryKey: ["presets", "loops"], queryFn: fetchLoopPresets });
   const [filter, setFilter] = useState("");
-  const { open, opening } = useOpenPreset(onOpened);
+  const open = useOpenPreset(onOpened);
 
   if (presets.isPending) return <Skeletons />;
   if (presets.isError) {
@@ -45,12 +45,7 @@ export function Gallery({ onOpened }: { onOpened?: () => void }) {
       <ul className="grid grid-cols-[repeat(auto-fill,minmax(256px,1fr))] gap-3">
         {shown.map((preset) => (
           <li key={preset.name}>
-            <PresetCard
-              preset={preset}
-              isOpening={opening === preset.name}
-              isDisabled={opening !== null}
-              onOpen={() => void open(preset.name)}
-            />
+            <PresetCard preset={preset} onOpen={() => open(preset.name)} />
           </li>
         ))}
       </ul>

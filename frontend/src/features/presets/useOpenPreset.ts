@@ -1,31 +1,15 @@
-import { useQueryClient } from "@tanstack/react-query";
-import { useCallback, useState } from "react";
-import { toast } from "sonner";
+import { useCallback } from "react";
 import { useLocation } from "wouter";
-import { errorMessage } from "@/api/client";
-import { createLoop, fetchLoopPreset } from "@/api/routes";
+import { presetAddress } from "@/session/presetAddress";
 
-/** Makes a new loop from a preset and opens it. */
+/** Opens a preset to look at. It becomes a loop of the user's own with the first change. */
 export function useOpenPreset(onOpened?: () => void) {
-  const [opening, setOpening] = useState<string | null>(null);
   const [, navigate] = useLocation();
-  const client = useQueryClient();
-  const open = useCallback(
-    async (name: string) => {
-      setOpening(name);
-      try {
-        const { yaml } = await fetchLoopPreset(name);
-        const loop = await createLoop({ yaml });
-        await client.invalidateQueries({ queryKey: ["loops"] });
-        navigate(`/loops/${loop.id}`);
-        onOpened?.();
-      } catch (error) {
-        toast.error("The preset could not be opened.", { description: errorMessage(error) });
-      } finally {
-        setOpening(null);
-      }
+  return useCallback(
+    (name: string) => {
+      navigate(presetAddress(name));
+      onOpened?.();
     },
-    [navigate, client, onOpened],
+    [navigate, onOpened],
   );
-  return { open, opening };
 }

@@ -2,6 +2,7 @@ import { Link, useLocation } from "wouter";
 import type { Catalog, RunSummary } from "@/api/types";
 import { orderMetrics } from "@/catalog/metrics";
 import { formatAgo, formatMetric, formatSeconds } from "@/lib/format";
+import { RunMenu } from "./RunMenu";
 import { RunStateChip } from "./RunStateChip";
 
 const SHOWN_METRICS = 2;
@@ -59,6 +60,10 @@ export function RunRow({ run, catalog }: RunRowProps) {
       <td className="tabular whitespace-nowrap text-right text-xs">{took(run)}</td>
       <td className="whitespace-nowrap text-right text-muted text-xs">
         {formatAgo(run.started_at ?? run.created_at)}
+      </td>
+      {/** biome-ignore lint/a11y/useKeyWithClickEvents: it takes no click itself, it keeps them from the row */}
+      <td className="w-10" onClick={(event) => event.stopPropagation()}>
+        <RunMenu run={run} />
       </td>
     </tr>
   );

@@ -27,7 +27,7 @@ export function useRunControls(): RunControls {
       if (useStarting.getState().isStarting) return;
       useStarting.setState({ isStarting: true });
       try {
-        await sync?.flush();
+        await sync?.keep();
         const state = syncStore.getState();
         const isEmpty = Object.keys(store.getState().document.nodes).length === 0;
         const reason = runReason(state, isEmpty);

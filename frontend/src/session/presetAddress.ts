@@ -1,0 +1,19 @@
+/**
+ * Where a preset is looked at: the address that its loop will have, and the preset it is made from. The id is
+ * chosen here, so that the address stays when the first change saves the loop.
+ */
+const PRESET = "preset";
+
+export function presetAddress(name: string): string {
+  return `/loops/${newId()}?${new URLSearchParams({ [PRESET]: name })}`;
+}
+
+/** The preset that an address speaks of, or null. */
+export function presetOf(search: string): string | null {
+  return new URLSearchParams(search).get(PRESET);
+}
+
+function newId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(8));
+  return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
