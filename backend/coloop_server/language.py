@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from coloop.diagnostics import Change, Diagnostic, Report
-from coloop.errors import PlanRefused, SpecProblem
-from coloop.plan.compile import compile_plan
-from coloop.plan.runnable import check_runs
+from coloop.errors import SpecProblem
+from coloop.plan.refused import outlook_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
 from coloop.spec.patch import patch
@@ -60,11 +59,7 @@ def require_runnable(text: str, *, force: bool, roots: Roots | None = None) -> L
     report = validate(spec, root=roots.base_for(spec) if roots is not None else None)
     if not report.ok:
         raise invalid("the loop has errors", report.diagnostics)
-    try:
-        compile_plan(spec)
-    except PlanRefused as refusal:
-        raise invalid("the loop cannot run", refusal.diagnostics) from refusal
-    if refusals := check_runs(spec):
+    if refusals := outlook_of(spec).refusals:
         raise invalid("the loop cannot run", refusals)
     over = [found for found in report.diagnostics if found.code == OVER_BUDGET]
     if over and not force:

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from coloop.diagnostics import Change, Diagnostic, Severity
-from coloop.errors import ColoopError, PlanRefused, SpecProblem
+from coloop.errors import ColoopError, SpecProblem
 from coloop.estimate import Estimate, estimate
 from coloop.estimate.fit import fit
-from coloop.plan.compile import compile_plan
-from coloop.plan.runnable import check_runs
+from coloop.plan.refused import outlook_of
 from coloop.plan.types import Plan
 from coloop.spec.changes import diff
 from coloop.spec.emit import to_yaml
@@ -85,14 +84,9 @@ def report_of(parsed: Parsed, diagnostics: Iterable[Diagnostic]) -> CheckReport:
 
 def plan_of(spec: LoopSpec) -> tuple[Plan | None, list[Diagnostic]]:
     """The plan, and what this version cannot run yet. That is no error of a drawing."""
-    plan: Plan | None = None
-    try:
-        plan = compile_plan(spec)
-        refusals = check_runs(spec)
-    except PlanRefused as refused:
-        refusals = [item for item in refused.diagnostics if isinstance(item, Diagnostic)]
+    outlook = outlook_of(spec)
     as_warning = {"severity": Severity.WARNING}
-    return plan, [refusal.model_copy(update=as_warning) for refusal in refusals]
+    return outlook.plan, [one.model_copy(update=as_warning) for one in outlook.refusals]
 
 
 def summarise(plan: Plan) -> PlanSummary:

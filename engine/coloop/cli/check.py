@@ -2,11 +2,14 @@
 
 from dataclasses import dataclass
 
+from rich.markup import escape
+
 from coloop.cli.output import complain, console, count, print_diagnostics, print_json
 from coloop.cli.source import UNREADABLE, Source, parse_source, read_source
 from coloop.diagnostics import Report
 from coloop.errors import SpecUnreadable
 from coloop.estimate import Explanation, explain
+from coloop.plan.refused import Outlook, outlook_of
 from coloop.spec.graph import LoopSpec
 from coloop.validate import validate
 
@@ -78,15 +81,27 @@ def validate_command(spec: str, *, strict: bool, as_json: bool) -> int:
         return UNREADABLE
     report = checked.report
     fails = strict and bool(report.warnings)
+    outlook = outlook_of(checked.spec) if checked.spec is not None and report.ok else None
     if as_json:
-        print_json(report.to_json() | {"ok": report.ok and not fails})
+        refusals = outlook.refusals if outlook is not None else ()
+        told = [one.model_dump(mode="json", exclude_none=True) for one in refusals]
+        runs = outlook is not None and not refusals
+        print_json(
+            report.to_json() | {"ok": report.ok and not fails, "runs": runs, "refusals": told}
+        )
     else:
         print_diagnostics(report.diagnostics)
-        _print_verdict(checked)
+        _print_verdict(checked, outlook)
     return checked.exit_code or (1 if fails else 0)
 
 
-def _print_verdict(checked: Checked) -> None:
+def print_outlook(spec: LoopSpec) -> None:
+    """One line where a run would refuse the loop; nothing else."""
+    if (sentence := outlook_of(spec).sentence) is not None:
+        console().print(f"[yellow]{escape(sentence)}[/]")
+
+
+def _print_verdict(checked: Checked, outlook: Outlook | None) -> None:
     errors, warnings = len(checked.report.errors), len(checked.report.warnings)
     out = console()
     if errors or checked.spec is None:
@@ -95,4 +110,7 @@ def _print_verdict(checked: Checked) -> None:
     spec = checked.spec
     size = f"{count(len(spec.nodes), 'node')}, {count(len(spec.edges), 'edge')}"
     also = f", {count(warnings, 'warning')}" if warnings else ""
+    if outlook is not None and outlook.sentence is not None:
+        out.print(f"[yellow]{escape(spec.name)}: {escape(outlook.sentence)}[/] ({size}{also})")
+        return
     out.print(f"[green]ok[/] {spec.name}: {size}{also}")

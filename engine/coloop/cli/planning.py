@@ -4,32 +4,31 @@ from rich.markup import escape
 
 from coloop.cli.check import checked_spec
 from coloop.cli.output import console, print_diagnostics, print_json
-from coloop.diagnostics import Diagnostic, Report
-from coloop.errors import PlanRefused
+from coloop.diagnostics import Report
 
 REFUSED = 1
 
 
 def plan_command(spec: str, *, as_json: bool) -> int:
     """Compiles SPEC and prints the plan."""
-    from coloop.plan.compile import compile_plan
+    from coloop.plan.refused import outlook_of
 
     checked, code = checked_spec(spec, as_json=as_json)
     if checked is None or checked.spec is None:
         return code
-    try:
-        plan = compile_plan(checked.spec)
-    except PlanRefused as refused:
-        found = tuple(one for one in refused.diagnostics if isinstance(one, Diagnostic))
+    outlook = outlook_of(checked.spec)
+    if outlook.plan is None:
         if as_json:
-            print_json(Report(diagnostics=found).to_json())
+            print_json(Report(diagnostics=outlook.refusals).to_json())
         else:
-            print_diagnostics(found, stderr=True)
+            print_diagnostics(outlook.refusals, stderr=True)
         return REFUSED
     if as_json:
-        print_json(plan.model_dump(mode="json"))
+        print_json(outlook.plan.model_dump(mode="json"))
         return 0
     out = console()
-    for line in plan.explain:
+    for line in outlook.plan.explain:
         out.print(escape(line))
+    if outlook.sentence is not None:
+        out.print(f"[yellow]{escape(outlook.sentence)}[/]")
     return 0

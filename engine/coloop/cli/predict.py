@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from coloop.cli.check import checked_spec
+from coloop.cli.check import checked_spec, print_outlook
 from coloop.cli.output import console, gib, print_json, rate, seconds
 from coloop.estimate import Estimate, Explanation
 from coloop.estimate.report import GpuEstimate
@@ -49,6 +49,8 @@ def estimate_command(spec: str, *, explain: bool, as_json: bool) -> int:
             for note in gaps:
                 where = f"{note.node}: " if note.node else ""
                 out.print(f"[yellow]not counted[/] {escape(where + note.message)}")
+        if checked.spec is not None:
+            print_outlook(checked.spec)
     return 0 if estimate.fits else DOES_NOT_FIT
 
 

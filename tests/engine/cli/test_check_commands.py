@@ -19,6 +19,39 @@ WRONG_EDGE = (("exact.scores -> actor.rewards", "exact.score -> actor.rewards"),
 # validate
 
 
+VERIFIER = (
+    (
+        "{kind: reward, source: {type: builtin, name: exact_match}}",
+        "{kind: verifier, method: rule}",
+    ),
+)
+
+
+def test_a_valid_loop_that_a_run_refuses_says_so_in_one_line(coloop, loop):
+    outcome = coloop("validate", loop(*VERIFIER))
+
+    assert outcome.code == 0
+    assert not outcome.out.startswith("ok")
+    [line] = outcome.out.replace("\n", " ").strip().split("small: ")[1:]
+    assert line.startswith("valid, but `run` refuses it: verifiers (node `exact`)")
+
+
+def test_a_valid_loop_that_a_run_refuses_says_so_in_json(coloop, loop):
+    told = coloop("validate", loop(*VERIFIER), "--json").json
+
+    assert (told["ok"], told["runs"]) == (True, False)
+    assert [one["code"] for one in told["refusals"]] == ["run.not_yet_runnable"]
+    assert coloop("validate", loop(), "--json").json["runs"] is True
+
+
+def test_plan_and_estimate_say_what_a_run_refuses(coloop, loop):
+    plan, estimate = coloop("plan", loop(*LARGE)), coloop("estimate", loop(*LARGE))
+
+    for outcome in (plan, estimate):
+        assert outcome.code == 0
+        assert "valid, but `run` refuses it: rollout engine `vllm`" in " ".join(outcome.out.split())
+
+
 def test_a_good_loop_is_ok(coloop, loop):
     outcome = coloop("validate", loop())
 

@@ -1,0 +1,74 @@
+"""Whether a run would take a valid loop, and if not why: one finding for each cause.
+
+The checks of `runnable` look at one part each, so one cause may be seen several times: a node of
+a kind that does not run is also an algorithm and edges that do not, and the same engine is asked
+for by every writer. What follows from another finding is left out, what is the same is told once.
+"""
+
+from dataclasses import dataclass
+
+from coloop.diagnostics import Diagnostic
+from coloop.errors import PlanRefused
+from coloop.plan.compile import compile_plan
+from coloop.plan.runnable import check_runs
+from coloop.plan.types import Plan
+from coloop.spec.graph import LoopSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """What would become of a valid loop."""
+
+    plan: Plan | None
+    """None where the compiler refuses the loop."""
+    refusals: tuple[Diagnostic, ...]
+    """Why a run refuses it; empty where it would start."""
+
+    @property
+    def sentence(self) -> str | None:
+        """One line for a person, or nothing where a run would start."""
+        if not self.refusals:
+            return None
+        causes = [one.message.removeprefix("not yet runnable: ") for one in self.refusals]
+        return f"valid, but `run` refuses it: {'; '.join(causes)}"
+
+
+def outlook_of(spec: LoopSpec) -> Outlook:
+    """The plan of a valid loop, and what stands against a run."""
+    plan: Plan | None = None
+    found: list[Diagnostic] = []
+    try:
+        plan = compile_plan(spec)
+    except PlanRefused as refused:
+        found += [one for one in refused.diagnostics if isinstance(one, Diagnostic)]
+    found += check_runs(spec)
+    return Outlook(plan=plan, refusals=one_per_cause(spec, found))
+
+
+def one_per_cause(spec: LoopSpec, found: list[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """Findings without those that follow from others; the same about several nodes is one."""
+    kinds = {one.node for one in found if one.field == "kind"}
+    alike: dict[str, list[Diagnostic]] = {}
+    for one in found:
+        follows = one.node in kinds and one.field != "kind"
+        if not follows and not _touches(spec, one, kinds):
+            alike.setdefault(one.message, []).append(one)
+    return tuple(_together(group) for group in alike.values())
+
+
+def _touches(spec: LoopSpec, finding: Diagnostic, nodes: set[str | None]) -> bool:
+    """Whether it is about an edge of one of these nodes."""
+    head, _, rest = (finding.field or "").partition(".")
+    if finding.node is not None or head != "edges" or not rest.partition(".")[0].isdigit():
+        return False
+    edge = spec.edges[int(rest.partition(".")[0])]
+    return edge.source.node in nodes or edge.target.node in nodes
+
+
+def _together(group: list[Diagnostic]) -> Diagnostic:
+    first, *others = group
+    nodes = list(dict.fromkeys(f"`{one.node}`" for one in others if one.node is not None))
+    if not nodes:
+        return first
+    message = f"{first.message} (`{first.node}`, {', '.join(nodes)})"
+    return first.model_copy(update={"message": message})

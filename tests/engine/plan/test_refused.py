@@ -1,0 +1,103 @@
+"""Why a run refuses a valid loop: one finding for each cause."""
+
+from typing import Any
+
+from coloop.plan.refused import outlook_of
+from coloop.spec.graph import LoopSpec
+from coloop.spec.io import from_dict
+
+SCRATCH = {"type": "scratch", "architecture": "tiny-qwen3"}
+PROBLEMS = {"kind": "dataset", "source": {"type": "task", "task": "arithmetic"}, "rows_per_step": 8}
+
+
+def build(nodes: dict[str, Any], edges: list[str], **more: Any) -> LoopSpec:
+    document = {
+        "coloop": 1,
+        "name": "loop",
+        "nodes": {"problems": PROBLEMS, **nodes},
+        "edges": edges,
+        "schedule": {"steps": 1},
+        **more,
+    }
+    parsed = from_dict(document)
+    assert parsed.spec is not None, parsed.diagnostics
+    return parsed.spec
+
+
+def actor(name: str = "grpo", **more: Any) -> dict[str, Any]:
+    rollout = {"completions_per_prompt": 4, **more}
+    return {
+        "kind": "actor",
+        "model": SCRATCH,
+        "rollout": rollout,
+        "algorithm": {"rewards": {"name": name}},
+    }
+
+
+EXACT = {"kind": "reward", "source": {"type": "builtin", "name": "exact_match"}}
+
+
+def test_a_loop_that_runs_has_a_plan_and_nothing_against_it() -> None:
+    edges = [
+        "problems.rows -> actor.prompts",
+        "actor.rollouts -> exact.rollouts",
+        "exact.scores -> actor.rewards",
+    ]
+
+    outlook = outlook_of(build({"actor": actor(), "exact": EXACT}, edges))
+
+    assert outlook.plan is not None
+    assert outlook.refusals == ()
+    assert outlook.sentence is None
+
+
+def test_a_node_that_does_not_run_is_one_cause_whatever_it_holds() -> None:
+    critic = {"kind": "critic", "model": SCRATCH, "algorithm": {"name": "value"}}
+    edges = [
+        "problems.rows -> actor.prompts",
+        "actor.rollouts -> exact.rollouts",
+        "exact.scores -> actor.rewards",
+        "actor.rollouts -> critic.rollouts",
+        "critic.values -> actor.values",
+        "actor.returns -> critic.returns",
+    ]
+    nodes = {"actor": actor(), "exact": EXACT, "critic": critic}
+
+    [refusal] = outlook_of(build(nodes, edges)).refusals
+
+    assert (refusal.node, refusal.field) == ("critic", "kind")
+
+
+def test_edges_of_a_node_that_does_not_run_are_no_cause_of_their_own() -> None:
+    nodes = {
+        "actor": actor(),
+        "exact": EXACT,
+        "sums": {"kind": "tool", "type": "calculator"},
+    }
+    edges = [
+        "problems.rows -> actor.prompts",
+        "actor.rollouts -> exact.rollouts",
+        "exact.scores -> actor.rewards",
+        "sums.tool -> actor.tools",
+    ]
+
+    assert [one.field for one in outlook_of(build(nodes, edges)).refusals] == ["kind"]
+
+
+def test_the_same_of_several_nodes_is_told_once() -> None:
+    nodes = {"one": actor(engine="vllm"), "two": actor(engine="vllm"), "exact": EXACT}
+    edges = [
+        "problems.rows -> one.prompts",
+        "problems.rows -> two.prompts",
+        "one.rollouts -> exact.rollouts",
+        "exact.scores -> one.rewards",
+    ]
+
+    outlook = outlook_of(build(nodes, edges))
+
+    [refusal] = outlook.refusals
+    assert refusal.message.endswith("`torch` runs here (`one`, `two`)")
+    assert outlook.plan is not None
+    assert outlook.sentence == (
+        "valid, but `run` refuses it: rollout engine `vllm`; `torch` runs here (`one`, `two`)"
+    )
