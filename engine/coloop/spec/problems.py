@@ -7,6 +7,7 @@ the text is known.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -135,6 +136,19 @@ def _translate(
     return error.wrong_type()
 
 
+_YES_NO = {"yes": True, "on": True, "y": True, "no": False, "off": False, "n": False}
+
+_OF_A_LOOP = {
+    "name": ("the loop has no `name`", "write `name: my-loop`"),
+    "nodes": ("the loop has no `nodes`", "they are its boxes: `nodes: {problems: {kind: ...}}`"),
+    "schedule": (
+        "the loop has no `schedule`, so nothing says how long it runs",
+        "write `schedule: {steps: 100}`, or phases",
+    ),
+}
+"""What a loop cannot do without, and how it is written."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Error:
     """One error of pydantic, with everything needed to say it well."""
@@ -180,7 +194,18 @@ class _Error:
             return self.say(code, message, None, (field,))
         if "found" in self.context:
             message = f"found {describe_value(self.context['found'])}; {message}"
-        return self.say(code, message, _EDGE_HINT if code == "structure.bad_edge" else None)
+        if code != "structure.bad_edge":
+            return self.say(code, message)
+        return self.say(code, message, _EDGE_HINT, (), self._edge_fixes(self.context.get("found")))
+
+    def _edge_fixes(self, text: Any) -> tuple[Fix, ...]:
+        """Two ports with another mark between them."""
+        ports = re.findall(r"[a-z][a-z0-9_]*\.[a-z][a-z0-9_]*", str(text))
+        if len(ports) != 2:
+            return ()
+        edge = " -> ".join(ports)
+        change = Change(op="set", path=join_path(self.path), value=edge)
+        return (Fix(title=f"Write `{edge}`", changes=(change,)),)
 
     def bad_key(self) -> Diagnostic:
         name = str(self.path[-1])
@@ -211,6 +236,8 @@ class _Error:
         info = fields_by_key(section).get(key) if section is not None else None
         expected = describe_type(field_type(info)) if info is not None else "a value"
         hint = info.description.strip().splitlines()[0] if info and info.description else None
+        if len(self.path) == 1 and key in _OF_A_LOOP:
+            return self.say("structure.missing_field", *_OF_A_LOOP[key])
         message = f"`{key}` is missing; {expected} is expected"
         return self.say("structure.missing_field", message, hint)
 
@@ -288,6 +315,8 @@ class _Error:
         """How the same value is written in the right type."""
         value = self.value
         if isinstance(value, str) and kind in ("int", "float", "bool"):
+            if kind == "bool" and value.lower() in _YES_NO:
+                return "YAML 1.2 has `true` and `false`", _YES_NO[value.lower()]
             plain = _plain_value(value)
             return (None, None) if plain is None else ("write it without quotes", plain)
         if kind == "int" and isinstance(value, float) and value.is_integer():

@@ -32,6 +32,7 @@ from ruamel.yaml.events import (
 )
 
 from coloop.diagnostics import Diagnostic
+from coloop.spec import speech
 
 MAX_CHARACTERS = 1024 * 1024
 MAX_DEPTH = 64
@@ -142,12 +143,13 @@ def read(text: str) -> Reading:
 def _read(text: str) -> Reading:
     """Scanning takes longer than all checks together, and an edit reads the same text over: to
     change it, to see that it says what it should, to check it."""
+    builder = _Builder(text)
     try:
-        return _Builder(text).build()
+        return builder.build()
     except _Refused as refused:
         return Reading(diagnostics=(refused.diagnostic,))
     except MarkedYAMLError as error:
-        return Reading(diagnostics=(_syntax(error),))
+        return Reading(diagnostics=(_syntax(text, error, builder.path),))
     except (YAMLError, ValueError, IndexError, AttributeError, AssertionError, TypeError) as error:
         # ruamel.yaml lets a few of its own slips through on broken text.
         return _failed("yaml.syntax", f"the text cannot be read as YAML: {_first_line(error)}")
@@ -174,7 +176,8 @@ class _Builder:
             if isinstance(event, DocumentStartEvent):
                 documents += 1
                 if documents > 1:
-                    self._refuse(event, "yaml.several_documents", "a second document starts here")
+                    message = "a second document starts here, behind `---`"
+                    self._refuse(event, "yaml.several_documents", message, "a file holds one loop")
             elif isinstance(event, (MappingStartEvent, SequenceStartEvent)):
                 self._start(event)
             elif isinstance(event, (MappingEndEvent, SequenceEndEvent)):
@@ -187,6 +190,17 @@ class _Builder:
             return _failed("yaml.empty", "the text holds no document", "start from a preset")
         return Reading(data=self.root[0], place=self.root[1])
 
+    @property
+    def path(self) -> tuple[str | int, ...]:
+        """Keys and positions of what is being read."""
+        parts: list[str | int] = []
+        for held in self.stack:
+            if isinstance(held.value, list):
+                parts.append(len(held.value))
+            elif held.key is not None:
+                parts.append(held.key)
+        return tuple(parts)
+
     def _events(self) -> Iterator[Event]:
         return iter(YAML(typ="safe", pure=True).parse(self.text))
 
@@ -197,9 +211,15 @@ class _Builder:
             self._refuse(event, "yaml.too_deep", message)
         is_map = isinstance(event, MappingStartEvent)
         if is_map and self._wants_key():
-            self._refuse(event, "yaml.key", "a mapping stands where a key is expected")
+            line = self.text.splitlines()[event.start_mark.line]
+            message, hint = speech.braces(line, speech.name_of(self.path)) or (
+                "a mapping stands where a key is expected",
+                "quote what should be text",
+            )
+            self._refuse(event, "yaml.key", message, hint)
         if not is_map and self._wants_key():
-            self._refuse(event, "yaml.key", "a list stands where a key is expected")
+            hint = "a list within brackets has no keys; quote what should be text"
+            self._refuse(event, "yaml.key", "a list stands where a key is expected", hint)
         place = self._place(event, "mapping" if is_map else "sequence")
         place.flow = bool(event.flow_style)
         self.stack.append(_Open({} if is_map else [], place))
@@ -246,7 +266,8 @@ class _Builder:
         anchor = self.anchors.get(event.anchor)
         if anchor is None:
             message = f"`*{event.anchor}` has no `&{event.anchor}` before it that is complete"
-            self._refuse(event, "yaml.alias", message)
+            hint = f'quote it where it is text: `"*{event.anchor}"`'
+            self._refuse(event, "yaml.alias", message, hint)
         place = self._place(event, "alias")
         place.anchor, place.target, place.end = event.anchor, anchor.place, event.end_mark.index
         self._deliver(event, anchor.value, place, anchor.weight)
@@ -259,8 +280,12 @@ class _Builder:
             self._refuse(event, "yaml.merge_key", message, "write the keys out")
         if key in top.place.keys:
             first = top.place.keys[key]
-            message = f"`{_short(key)}` stands twice; the first is in line {first.line}"
-            self._refuse(event, "yaml.duplicate_key", message, "keep one of the two")
+            is_node = self.path == ("nodes",)
+            where = "" if is_node else f" in {speech.name_of(self.path)}"
+            what = f"the node `{_short(key)}`" if is_node else f"`{_short(key)}`"
+            message = f"{what} stands twice{where}; the first is in line {first.line}"
+            hint = "rename one of the two" if is_node else "keep one of the two"
+            self._refuse(event, "yaml.duplicate_key", message, hint)
         top.key, top.key_place = key, place
         top.place.keys[key] = place
 
@@ -311,7 +336,8 @@ class _Builder:
         if text in _BOOL:
             return _BOOL[text]
         if _NOT_FINITE.fullmatch(text):
-            self._refuse(event, "yaml.not_finite", f"`{text}` is no finite number")
+            message = f"{speech.name_of(self.path)} is `{text}`; a finite number is expected"
+            self._refuse(event, "yaml.not_finite", message, "leave it out, or write a number")
         for pattern, base in ((_INT, 10), (_OCTAL, 8), (_HEX, 16)):
             if pattern.fullmatch(text):
                 return self._whole(event, text, base)
@@ -325,7 +351,8 @@ class _Builder:
     def _whole(self, event: Any, text: str, base: int) -> int:
         number = int(text[2:] if base != 10 else text, base) if len(text) <= 80 else _GREATEST + 1
         if abs(number) > _GREATEST:
-            self._refuse(event, "yaml.not_finite", f"`{_short(text)}` is too large a number")
+            message = f"{speech.name_of(self.path)} is too large a number: `{_short(text)}`"
+            self._refuse(event, "yaml.not_finite", message)
         return number
 
     def _no_tag(self, event: Any) -> None:
@@ -337,9 +364,25 @@ class _Builder:
         mark = event.start_mark
         raise _Refused(
             Diagnostic(
-                code=code, message=message, hint=hint, line=mark.line + 1, column=mark.column + 1
+                code=code,
+                message=message,
+                hint=hint,
+                line=mark.line + 1,
+                column=mark.column + 1,
+                node=_node_of(self.path),
+                field=_field_of(self.path),
             )
         )
+
+
+def _node_of(path: tuple[str | int, ...]) -> str | None:
+    return str(path[1]) if path[:1] == ("nodes",) and len(path) > 1 else None
+
+
+def _field_of(path: tuple[str | int, ...]) -> str | None:
+    """The place inside of the node, or the whole path where there is none."""
+    parts = path if _node_of(path) is None else path[2:]
+    return ".".join(map(str, parts)) or None
 
 
 _HINTS = {
@@ -354,19 +397,22 @@ _HINTS = {
 }
 
 
-def _syntax(error: MarkedYAMLError) -> Diagnostic:
+def _syntax(text: str, error: MarkedYAMLError, path: tuple[str | int, ...]) -> Diagnostic:
     problem = str(error.problem or error.context or "the text is no YAML").strip()
     context = str(error.context or "").strip()
     message = f"{context}, {problem}" if context and context != problem else problem
     mark = error.problem_mark or error.context_mark
     is_tab = "'\\t'" in problem or "\\t" in problem
-    hint = next((text for words, text in _HINTS.items() if words in message), None)
+    hint = next((told for words, told in _HINTS.items() if words in message), None)
+    message, hint = speech.say(text, error, path) or (message, hint)
     return Diagnostic(
         code="yaml.tab" if is_tab else "yaml.syntax",
         message=_short(message, 300),
-        hint="YAML is indented with spaces" if is_tab else hint,
+        hint=hint,
         line=None if mark is None else mark.line + 1,
         column=None if mark is None else mark.column + 1,
+        node=_node_of(path),
+        field=_field_of(path),
     )
 
 

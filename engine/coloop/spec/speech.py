@@ -1,0 +1,189 @@
+"""What is wrong with a text as YAML, in words of who typed it: which value, and what to write.
+
+The parser knows where it gave up; what was typed there says more than its own words. Each rule
+looks at the line and the parser's problem and gives a message and a hint, or nothing.
+
+Invariant: nothing here raises; without a rule the parser's own words stand.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from ruamel.yaml.error import MarkedYAMLError
+
+Path = tuple[str | int, ...]
+Said = tuple[str, str | None]
+"""A message and a hint."""
+
+_TEXT_LINE: Final = re.compile(r"^\s*(?:- +)?(?P<key>[\w-]+): +(?P<value>\S.*?)\s*$")
+_IN_FLOW: Final = re.compile(r"(?P<key>[\w-]+): *(?P<value>\{[{%].*)$")
+_NO_COLON: Final = re.compile(r"^\s*(?:- +)?(?P<key>[A-Za-z_][\w-]*)(?P<gap>:| +)(?P<value>\S.*)$")
+_SPECIAL: Final = "@`%&!*|>"
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Where the parser gave up, and what it says."""
+
+    lines: list[str]
+    line: int
+    """Counted from 0."""
+    problem: str
+    context: str
+    opened: tuple[int, int] | None
+    """Line and column where what is being read began, from 1."""
+    place: str
+
+    @property
+    def here(self) -> str:
+        """The line where it gave up."""
+        return self.lines[self.line] if 0 <= self.line < len(self.lines) else ""
+
+    @property
+    def before(self) -> str:
+        """The last line before it that is not blank."""
+        return next((one for one in reversed(self.lines[: self.line]) if one.strip()), "")
+
+
+def name_of(path: Path) -> str:
+    """A place as a person calls it: "`text` of node `ask`"."""
+    words = [str(part) for part in path]
+    if words[:1] == ["nodes"] and len(words) > 1:
+        field = ".".join(words[2:])
+        return f"`{field}` of node `{words[1]}`" if field else f"node `{words[1]}`"
+    return f"`{'.'.join(words)}`" if words else "the loop"
+
+
+def quoted_line(key: str, value: str) -> str:
+    """A line as it is written with its text in quotes."""
+    mark = "'" if '"' in value and "'" not in value else '"'
+    text = value if mark == "'" else value.replace('"', '\\"')
+    return f"{key}: {mark}{text}{mark}"
+
+
+def braces(line: str, place: str) -> Said | None:
+    """A text that begins with `{{`, which YAML reads as a mapping."""
+    found = _TEXT_LINE.match(line)
+    if found is None or not found["value"].startswith(("{{", "{%")):
+        found = _IN_FLOW.search(line)
+    if found is None:
+        return None
+    value = found["value"].rstrip()
+    if found.re is _IN_FLOW:
+        end = max(value.rfind("}}"), value.rfind("%}"))
+        value = value[: end + 2] if end > 0 else value
+    message = f"{place} begins with `{value[:2]}`, which YAML does not read as text"
+    return message, f"quote the text: `{quoted_line(found['key'], value)}`"
+
+
+def say(text: str, error: MarkedYAMLError, path: Path) -> Said | None:
+    """What is wrong, in words of who typed it."""
+    mark = error.problem_mark or error.context_mark
+    if mark is None:
+        return None
+    opened = error.context_mark
+    trouble = Trouble(
+        lines=text.splitlines(),
+        line=mark.line,
+        problem=str(error.problem or ""),
+        context=str(error.context or ""),
+        opened=None if opened is None else (opened.line + 1, opened.column + 1),
+        place=name_of(path),
+    )
+    return next((said for rule in _RULES for said in rule(trouble)), None)
+
+
+def _tab(trouble: Trouble) -> Iterator[Said]:
+    if "\\t" in trouble.problem or "'\t'" in trouble.problem:
+        yield f"line {trouble.line + 1} is indented with a tab", "YAML is indented with spaces"
+
+
+def _braces(trouble: Trouble) -> Iterator[Said]:
+    said = braces(trouble.here, trouble.place)
+    if said is not None:
+        yield said
+
+
+def _special(trouble: Trouble) -> Iterator[Said]:
+    found = _TEXT_LINE.match(trouble.here)
+    value = found["value"] if found is not None else ""
+    is_meant = "cannot start any token" in trouble.problem or "anchor" in trouble.context
+    if found is not None and value[0] in _SPECIAL and is_meant:
+        message = f"{trouble.place} begins with `{value[0]}`, which means something else in YAML"
+        yield message, f"quote the text: `{quoted_line(found['key'], value)}`"
+
+
+def _colon(trouble: Trouble) -> Iterator[Said]:
+    if "mapping values are not allowed" not in trouble.problem:
+        return
+    found = _TEXT_LINE.match(trouble.here)
+    if found is not None and re.search(r":(\s|$)", found["value"]):
+        key = f"`{found['key']}`"
+        place = trouble.place if found["key"] in trouble.place else f"{key} in {trouble.place}"
+        message = f"{place} holds a colon and a space, which YAML reads as a new key"
+        yield message, f"quote the text: `{quoted_line(found['key'], found['value'])}`"
+        return
+    bare = _NO_COLON.match(trouble.before)
+    if bare is not None and not _TEXT_LINE.match(trouble.before):
+        wants = "a space behind the colon" if bare["gap"] == ":" else "a colon behind the key"
+        message = f"`{trouble.before.strip()}`, the line above, lacks {wants}"
+        yield message, f"write `{bare['key']}: {bare['value'].strip()}`"
+
+
+def _open(trouble: Trouble) -> Iterator[Said]:
+    if trouble.opened is None:
+        return
+    line, column = trouble.opened
+    for words, mark, end in (("flow mapping", "{", "}"), ("flow sequence", "[", "]")):
+        if words in trouble.context:
+            yield (
+                f"the `{mark}` in line {line}, column {column} ({trouble.place}) is not closed, or "
+                "a comma is missing in it",
+                f"check the commas and the closing `{end}`",
+            )
+    if "quoted scalar" in trouble.context:
+        message = f"the quote that opens in line {line}, column {column} is not closed"
+        yield message, f"close it; it belongs to {trouble.place}"
+
+
+def _block(trouble: Trouble) -> Iterator[Said]:
+    if "expected <block end>" not in trouble.problem or trouble.opened is None:
+        return
+    number = trouble.line + 1
+    if "<scalar>" in trouble.problem and re.search(r"[\"'] *\S", trouble.here):
+        yield f"line {number} goes on behind a closing quote", "put the whole text in quotes"
+    elif "block collection" in trouble.context:
+        yield (
+            f"line {number} is a key, and the lines above it are a list (`- ...`)",
+            "use one of the two; `nodes` is a mapping, `name: {kind: ...}` without `-`",
+        )
+    else:
+        line, column = trouble.opened
+        yield (
+            f"line {number} does not begin where its block does (line {line}, column {column})",
+            f"lines of one block begin in one column: indent it with {column - 1} spaces",
+        )
+
+
+def _unindented(trouble: Trouble) -> Iterator[Said]:
+    if "could not find expected ':'" in trouble.problem:
+        line = trouble.opened[0] if trouble.opened is not None else trouble.line
+        yield (
+            f"line {line} is no `key: value`, and no part of the text above it",
+            "lines of a text below `|` are indented deeper than its key; other text wants quotes",
+        )
+
+
+_RULES: Final[tuple[Callable[[Trouble], Iterator[Said]], ...]] = (
+    _tab,
+    _colon,
+    _braces,
+    _special,
+    _block,
+    _open,
+    _unindented,
+)
