@@ -10,7 +10,16 @@ from typing import Any
 
 from coloop.spec.changes import as_edge
 from coloop.spec.documents import Parts, look_along
-from coloop.spec.emit import block, block_entry, block_item, flow, is_literal, literal, scalar
+from coloop.spec.emit import (
+    block,
+    block_entry,
+    block_item,
+    flow,
+    is_leaf,
+    is_literal,
+    literal,
+    scalar,
+)
 from coloop.spec.reader import Place, Reading
 from coloop.spec.stretches import Edit, chain_of, content_start
 
@@ -33,6 +42,8 @@ class Editor:
         if op == "remove":
             return self._remove(chain, parts)
         if op == "insert" and self._is_list(chain, parts):
+            if self._begins_block(chain, len(parts) - 1, value):
+                return self._begin_block(chain, parts[:-1], [value])
             return self._insert(chain[len(parts) - 1].content, int(parts[-1]), value)
         if len(chain) == len(parts) + 1:
             return self._replace(chain, parts, value)
@@ -51,7 +62,26 @@ class Editor:
             new = _nested(rest, value, old if isinstance(old, dict) else {})
             return self._replace(chain, parts[:depth], new)
         inner = _nested(rest[1:], value, {}) if len(rest) > 1 else value
+        if self._begins_block(chain, depth, inner):
+            return self._begin_block(chain, parts[:depth], {str(rest[0]): inner})
         return self._add_key(holder, str(rest[0]), inner)
+
+    def _begins_block(self, chain: list[Place], depth: int, value: Any) -> bool:
+        """Whether the first entry of an empty collection is better written below its key."""
+        place, parent = chain[depth], chain[depth - 1].content
+        is_empty = place.flow and not (place.values or place.items)
+        is_ours = self.in_blocks and depth > 0 and is_empty and place.kind != "alias"
+        wants_lines = depth == 1 or not is_leaf(value)
+        return is_ours and wants_lines and parent.kind == "mapping" and not parent.flow
+
+    def _begin_block(self, chain: list[Place], parts: Parts, value: Any) -> list[Edit]:
+        """The lines of a collection that was empty; a comment behind its key stays there."""
+        place, parent = chain[len(parts)], chain[len(parts) - 1].content
+        lines = block(value, self._indent(parent, parts[-1]) + 2)
+        mark = self._mark(place, parent, parts[-1])
+        below = self._line_end(place.end)
+        tail = "" if self.text[:below].endswith("\n") else "\n"
+        return [Edit(mark, place.end, ""), Edit(below, below, tail + lines)]
 
     def _add_key(self, holder: Place, key: str, value: Any) -> list[Edit]:
         if holder.flow:

@@ -1,5 +1,5 @@
-"""Plain data to YAML text, in the hand of the examples: short mappings on one line, long ones in
-blocks.
+"""Plain data to YAML text, in the hand of the examples: short plain mappings on one line, others in
+blocks, so that what is found wrong in a loop has a line of its own.
 
 What is written reads back as the same data under YAML 1.2 and 1.1 alike: words that either takes
 for something else are quoted, and every float has a dot.
@@ -13,6 +13,8 @@ import re
 from typing import Any
 
 WIDTH = 100
+NESTED_WIDTH = 40
+"""A collection of collections is written on one line up to this length; so values have lines."""
 
 _PLAIN = re.compile(r"[A-Za-z0-9_./+<>()$^@%-][A-Za-z0-9_./+<>()$^@%=;~ -]*")
 _NOT_TEXT = re.compile(
@@ -62,7 +64,14 @@ def _on_one_line(value: Any, used: int, indent: int) -> bool:
     """Whether a collection is short and simple enough for one line; the top level never is."""
     if indent == 0 and isinstance(value, dict) and any(isinstance(v, dict) for v in value.values()):
         return False
-    return not _holds_literal(value) and used + len(flow(value)) <= WIDTH
+    width = WIDTH if is_leaf(value) else used + NESTED_WIDTH
+    return not _holds_literal(value) and used + len(flow(value)) <= min(width, WIDTH)
+
+
+def is_leaf(value: Any) -> bool:
+    """Whether a value holds no mapping: then one line says it all."""
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return not any(isinstance(item, dict) or not is_leaf(item) for item in items)
 
 
 def _holds_literal(value: Any) -> bool:

@@ -20,6 +20,7 @@ from coloop.spec.documents import look_along
 from coloop.spec.edits import Editor
 from coloop.spec.emit import to_yaml
 from coloop.spec.migrate import VERSION, migrate
+from coloop.spec.opening import opened
 from coloop.spec.sharing import set_apart
 from coloop.spec.stretches import read, replaced
 
@@ -94,6 +95,8 @@ def _edited(text: str, document: dict[str, Any], batch: list[Change], in_blocks:
         if not parts:
             return to_yaml(change.value)
         text = set_apart(text, op, parts)
+        if in_blocks and op in ("set", "insert"):
+            text = opened(text, parts, change.value)
     reading = read(text)
     edits = [
         edit
