@@ -60,6 +60,16 @@ def test_discopop_is_not_monotone_near_zero_but_is_far_from_it() -> None:
     assert (z.grad < 0).all()
 
 
+@pytest.mark.parametrize("name", sorted(EXPECTED))
+def test_sides_of_different_sizes_are_refused(name: str) -> None:
+    loss = getattr(preference, name)
+
+    with pytest.raises(ValueError, match="rejected has 2 rows, expected 1"):
+        loss(torch.zeros(1), torch.zeros(2), beta=BETA)
+    with pytest.raises(ValueError, match="chosen must have rank 1"):
+        loss(torch.zeros(1, 1), torch.zeros(1), beta=BETA)
+
+
 def test_dpo_starts_at_ln_2() -> None:
     loss = preference.sigmoid(torch.zeros(3), torch.zeros(3))
 

@@ -236,6 +236,21 @@ def test_shown_metrics_are_means_over_tokens() -> None:
     assert float(output.maxima["ratio/max"]) == near(math.exp(0.5))
 
 
+@pytest.mark.parametrize("name", ["grpo", "gspo", "trl-rloo"])
+def test_what_is_shown_keeps_no_gradient(name: str) -> None:
+    settings = rewards(name)
+    outputs = PolicyOutputs(
+        log_probs=policy().log_probs.requires_grad_(), entropy=torch.ones(2, 5).requires_grad_()
+    )
+
+    output = recipe_of(settings).loss(golden_batch(), outputs, settings)
+
+    shown = [number for pair in output.metrics.values() for number in pair]
+    shown += list(output.maxima.values())
+    assert output.total.requires_grad
+    assert not any(getattr(number, "requires_grad", False) for number in shown)
+
+
 def test_imitation_is_the_mean_over_all_tokens() -> None:
     settings = Sft(name="sft")
 

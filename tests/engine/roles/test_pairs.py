@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from coloop.tables import Table, Tokens
+from coloop.tables import Table
 
 Bench = Callable[..., Any]
 
@@ -46,7 +46,8 @@ def test_best_against_worst_of_a_group(bench: Bench, rows_of: Any, actor: Any) -
     assert pair.parents == ("actor:sums:0.0.0", "actor:sums:0.0.1")
     assert pair.columns["margin"] == 0.5
     assert pair.columns["prompt"] == "p"
-    assert isinstance(pair.columns["chosen_tokens"], Tokens)
+    assert pair.columns["chosen_tokens"].token_ids == [ord("a")]
+    assert pair.columns["rejected_tokens"].token_ids == [ord("b")] * 5
 
 
 def test_every_two_of_a_group(bench: Bench, rows_of: Any, actor: Any) -> None:
