@@ -122,6 +122,11 @@ class Actions:
                 found.append((node, model))
         return found
 
+    @property
+    def has_averages(self) -> bool:
+        """Whether weights follow as a moving average: to follow twice is not to follow once."""
+        return any(model.ema > 0 for _, model in self._snapshots())
+
     def _follow_at(self, phase: PhasePlan) -> None:
         for node, model in self._snapshots():
             if isinstance(model.refresh, RefreshAt) and phase.name in as_tuple(model.refresh.at):

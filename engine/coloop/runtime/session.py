@@ -5,11 +5,13 @@ stages, the checkpoints for folders and the recorder for events, and passes read
 triggers.
 """
 
+import copy
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
 from coloop.cluster import Cluster
@@ -113,11 +115,10 @@ class Session(Watcher):
         """Begin a phase: what refers to its start happens, then its `do`."""
         parts = self._parts
         parts.context.spec = parts.fields.at(self.timeline.entering())
-        self._is_whole = False
-        entry = self.timeline.enter()
-        updates = parts.phase_stages.updates_ahead(entry.plan, self.timeline.steps_of_phase)
-        wants_checkpoint = parts.actions.phase_starts(entry, updates)
-        self._is_whole = True
+        with self._repeated_if_broken(self.timeline.take_back_entry):
+            entry = self.timeline.enter()
+            updates = parts.phase_stages.updates_ahead(entry.plan, self.timeline.steps_of_phase)
+            wants_checkpoint = parts.actions.phase_starts(entry, updates)
         self._keeper.note_change()
         self._tell_notes()
         self._teller.phase(entry, "started")
@@ -126,6 +127,27 @@ class Session(Watcher):
             self._teller.alert("warning", "phase.empty", message, node=entry.plan.epochs_of)
         if wants_checkpoint:
             self._checkpoint()
+
+    @contextmanager
+    def _repeated_if_broken(self, take_back: Callable[[], None]) -> Iterator[None]:
+        """Actions between two steps. Where they break off, what they changed besides weights is
+        taken back, so that a resume does them again from their start; weights that follow become
+        the same again, but for moving averages, which would count twice."""
+        actions, roles = self._parts.actions, self._parts.roles
+        memory = {node: role.remember() for node, role in roles.items()}
+        before = copy.deepcopy(actions.state())
+        self._is_whole = False
+        try:
+            yield
+        except Exception:
+            for node, role in roles.items():
+                role.recall(memory[node])
+            actions.load_state(before)
+            take_back()
+            self._is_whole = not actions.has_averages
+            self._keeper.note_change()
+            raise
+        self._is_whole = True
 
     def _tell_notes(self) -> None:
         notes, self._parts.actions.notes = self._parts.actions.notes, []
@@ -228,9 +250,8 @@ class Session(Watcher):
         while self._fired:
             trigger = self._fired.pop(0)
             self._teller.alert("info", "trigger.fired", f"{trigger.when.metric} set off a trigger")
-            self._is_whole = False
-            stops, wants_checkpoint = parts.actions.obey(trigger.do, self.timeline)
-            self._is_whole = True
+            with self._repeated_if_broken(partial(self._fired.insert, 0, trigger)):
+                stops, wants_checkpoint = parts.actions.obey(trigger.do, self.timeline)
             self._tell_notes()
             self._keeper.note_change()
             wants_stop |= stops

@@ -144,6 +144,10 @@ class Timeline:
         """A trigger said `next_phase`."""
         self._must_leave = True
 
+    def take_back_entry(self) -> None:
+        """The entry that was begun was not: what its start does broke off."""
+        self._is_entered = False
+
     def take_back_step(self) -> None:
         """The step that was begun was not done: a stop came in between."""
         self.step -= 1

@@ -118,6 +118,31 @@ def test_a_probe_that_breaks_saves_what_was_learned(
     assert ended.manifest()["timeline"]["step"] == 2
 
 
+@pytest.mark.parametrize("how", ["phase", "trigger"])
+def test_actions_that_break_off_are_done_again(
+    how: str, runner: Run, tiny: Run, whole: Run, equal: Equal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The start of the second phase resets the optimizer after the snapshot has followed."""
+    values: dict[str, Any] = {}
+    if how == "trigger":
+        when = {"metric": "probe.score", "above": -1.0}
+        do = {"refresh": {"node": "start"}, "reset_optimizer": "actor"}
+        values = {"schedule.triggers": [{"in": "rl", "when": when, "do": do}]}
+    text = tiny("grpo-arithmetic", values)
+    error = MemoryError("no more")
+    reset = at_call(1 if how == "phase" else 2, PoolHost.reset_optimizer, error)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PoolHost, "reset_optimizer", reset)
+        ended = runner(text)
+
+    assert ended.state is RunStateName.FAILED
+    assert ended.of("checkpoint")
+    resumed = runner(text, resume=ended)
+    assert resumed.state is RunStateName.FINISHED, resumed.error
+    assert equal(resumed.weights(), whole(text).weights())
+
+
 def test_a_second_interrupt_ends_the_run_at_once(
     runner: Run, small: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
