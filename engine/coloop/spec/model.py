@@ -38,7 +38,7 @@ class PretrainedModel(Section):
     lora: Lora | None = setting(None, level="advanced")
     """Train an adapter instead of all weights."""
     dtype: Dtype | None = setting(None, level="advanced")
-    """Type of the weights in memory; null: float32 on a CPU, bfloat16 on a GPU."""
+    """Type of the weights in memory; null: decided by the compiler, as they are used."""
     quantization: Literal["nf4", "int8"] | None = setting(None, level="expert")
     """Hold frozen base weights in fewer bits."""
     revision: Text | None = setting(None, level="expert")
@@ -57,7 +57,7 @@ class ScratchModel(Section):
     initial_range: Number | None = setting(None, gt=0, le=1, level="advanced")
     """Standard deviation of the random weights; null: the architecture's own."""
     dtype: Dtype | None = setting(None, level="advanced")
-    """Type of the weights in memory; null: float32 on a CPU, bfloat16 on a GPU."""
+    """Type of the weights in memory; null: decided by the compiler, as they are used."""
 
 
 class RunModel(Section):
