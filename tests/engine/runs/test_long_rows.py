@@ -65,7 +65,11 @@ def test_a_row_that_does_not_fit_is_dropped_and_counted(
     ended = runner(loop(*FITTING, LONG))
 
     assert ended.state is RunStateName.FINISHED, ended.error
-    told = [(one["code"], one["node"], one["message"]) for one in ended.of("alert")]
+    told = [
+        (one["code"], one["node"], one["message"])
+        for one in ended.of("alert")
+        if one["code"].endswith(".too_long")
+    ]
     assert [(code, node) for code, node, _ in told] == [
         ("rows.too_long", "actor"),
         ("prompts.too_long", "actor"),
