@@ -274,6 +274,10 @@ class Gauges(_Message):
     state: RunStateName
     step: int
     steps_total: int | None = None
+    """Of the whole run; null where that is not known."""
+    is_bound: bool = False
+    """`steps_total` is the most that it can be: a trigger or a full buffer may end a phase
+    before."""
     phase: str | None = None
     phase_step: int | None = None
     phase_steps: int | None = None

@@ -146,6 +146,13 @@ def test_a_stopped_run_is_resumed_in_place(
     assert {event["attempt"] for event in events} == {1, 2}
 
 
+def test_a_run_again_takes_another_seed(client: TestClient, loop: str) -> None:
+    run = client.post("/api/runs", json={"yaml": loop, "seed": 4711}).json()
+
+    spec = client.get(f"/api/runs/{run['id']}/spec").json()["spec"]
+    assert spec["run"]["seed"] == 4711
+
+
 def test_a_finished_run_is_forked_not_resumed(
     client: TestClient, loop: str, run_until: RunUntil
 ) -> None:

@@ -27,6 +27,8 @@ class NewRun(Input):
     """What to call the run. Default: the loop's name."""
     set: dict[str, JsonValue] = {}
     """Fields to override for this run, path to value."""
+    seed: int | None = Field(default=None, ge=0)
+    """The seed of this run in place of the loop's own."""
     force: bool = False
     """Start although the estimate is over the memory budget."""
     resume: str | None = Field(default=None, max_length=128)

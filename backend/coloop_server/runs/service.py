@@ -24,6 +24,8 @@ from coloop_server.settings import Settings
 MAX_NAME = 200
 MAX_ID_STEM = 60
 
+SEED = "run.seed"
+
 
 def create(session: Session, settings: Settings, new: NewRun) -> RunRow:
     """Check a loop and queue a run of it."""
@@ -35,7 +37,7 @@ def create(session: Session, settings: Settings, new: NewRun) -> RunRow:
         session,
         settings,
         yaml=new.yaml,
-        overrides=new.set,
+        overrides=new.set if new.seed is None else {**new.set, SEED: new.seed},
         name=new.name,
         force=new.force,
         loop_id=new.loop_id,

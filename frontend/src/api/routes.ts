@@ -89,6 +89,8 @@ export interface StartRun {
   loop_id?: string;
   name?: string;
   set?: Record<string, Json>;
+  /** In place of the loop's own. */
+  seed?: number;
   force?: boolean;
 }
 
@@ -105,6 +107,9 @@ export const deleteRun = (id: string) => request<void>("DELETE", `/runs/${id}`);
 export const fetchRun = (id: string) => request<RunSummary>("GET", `/runs/${id}`);
 
 export const fetchRunSpec = (id: string) => request<RunSpec>("GET", `/runs/${id}/spec`);
+
+/** What was predicted and what was measured; there is one of a run that has ended. */
+export const fetchReport = (id: string) => request<JsonObject>("GET", `/runs/${id}/report`);
 
 export const stopRun = (id: string) =>
   request<RunSummary>("POST", `/runs/${id}/stop`, { body: {} });

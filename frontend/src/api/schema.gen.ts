@@ -1314,6 +1314,13 @@ export interface components {
              */
             evaluation_share: number;
             /**
+             * Is Bound
+             * @description `steps_total` is the most that it can be: a trigger or a full buffer may end a phase
+             *     before.
+             * @default false
+             */
+            is_bound: boolean;
+            /**
              * Memory
              * @default {}
              */
@@ -1369,6 +1376,7 @@ export interface components {
             step_seconds: number | null;
             /**
              * Steps Total
+             * @description Of the whole run; null where that is not known.
              * @default null
              */
             steps_total: number | null;
@@ -2046,6 +2054,11 @@ export interface components {
              * @description A run whose last checkpoint this new run starts from.
              */
             resume?: string | null;
+            /**
+             * Seed
+             * @description The seed of this run in place of the loop's own.
+             */
+            seed?: number | null;
             /**
              * Set
              * @description Fields to override for this run, path to value.

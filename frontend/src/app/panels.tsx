@@ -71,6 +71,6 @@ function ProblemCount() {
 }
 
 function AlertCount() {
-  const alerts = useLive("lines", (live) => live.state.alerts, 0);
+  const alerts = useLive("lines", (live) => live.state.alerts.length, 0);
   return alerts > 0 ? <Badge tone="warning">{alerts}</Badge> : null;
 }

@@ -7,11 +7,12 @@
 import type { RunError, RunEvent, RunState, SampleRow } from "@/api/types";
 import { isObject } from "@/lib/paths";
 import { addPoint, createSeries } from "./series";
-import type { LiveState, LogLine, StageSpan } from "./state";
+import type { LiveAlert, LiveState, LogLine, StageSpan } from "./state";
 
 export const MAX_SPANS = 4000;
 export const MAX_SAMPLES = 400;
 export const MAX_LINES = 2000;
+export const MAX_ALERTS = 100;
 
 const EDIT_REFUSED = "control.edit_refused";
 
@@ -145,9 +146,10 @@ const HANDLERS: Record<string, Handler> = {
     return "lines";
   },
   alert: (state, event) => {
-    state.alerts += 1;
     if (event.code === EDIT_REFUSED) state.refusedEdits += 1;
-    addLine(state, event, "alert", level(event.level), text(event.message) ?? "", event.code);
+    noteAlert(state, event);
+    const said = [text(event.message), text(event.hint)].filter(Boolean).join(" ");
+    addLine(state, event, "alert", level(event.level), said, event.code);
     return "lines";
   },
   diagnostic: (state, event) => {
@@ -162,6 +164,31 @@ const HANDLERS: Record<string, Handler> = {
   },
 };
 
+/** Alerts of one code, node and metric are one; what only informs asks for nothing. */
+function noteAlert(state: LiveState, event: RunEvent): void {
+  const [code, node, metric] = [String(event.code), event.node ?? null, text(event.metric)];
+  const isSame = (one: LiveAlert) =>
+    one.code === code && one.node === node && one.metric === metric;
+  const before = state.alerts.find(isSame);
+  const others = before ? state.alerts.filter((one) => one !== before) : state.alerts;
+  if (event.cleared === true || event.level === "info") {
+    state.alerts = others;
+    return;
+  }
+  const alert: LiveAlert = {
+    seq: event.seq,
+    level: event.level === "error" ? "error" : "warning",
+    code,
+    node,
+    step: event.step ?? null,
+    message: text(event.message) ?? code,
+    hint: text(event.hint),
+    metric,
+    count: (before?.count ?? 0) + 1,
+  };
+  state.alerts = [...others, alert].slice(-MAX_ALERTS);
+}
+
 export function isFinal(state: RunState | null | undefined): boolean {
   return state === "stopped" || state === "finished" || state === "failed";
 }
@@ -170,6 +197,7 @@ function startAttempt(state: LiveState, event: RunEvent): void {
   state.attempt = event.attempt;
   endRunning(state, event.at);
   state.error = null;
+  state.alerts = [];
   // Phases that the new attempt will go through again make room for it.
   const step = event.step;
   if (typeof step === "number") {

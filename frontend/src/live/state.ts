@@ -38,6 +38,22 @@ export interface LogLine {
   detail?: unknown;
 }
 
+/** Something that a person should look at, as long as it holds. */
+export interface LiveAlert {
+  seq: number;
+  level: "info" | "warning" | "error";
+  code: string;
+  node: string | null;
+  step: number | null;
+  message: string;
+  /** What to do next. */
+  hint: string | null;
+  /** The metric of the node that shows it. */
+  metric: string | null;
+  /** How often it was raised. */
+  count: number;
+}
+
 /** A change of settings that the run took while it went on. */
 export interface RunEdit {
   attempt: number;
@@ -62,7 +78,8 @@ export interface LiveState {
   finished: Map<string, number>;
   samples: SampleRow[];
   lines: LogLine[];
-  alerts: number;
+  /** Alerts that hold, the newest last; a new list with each change. */
+  alerts: readonly LiveAlert[];
   /** In the order in which they were made; a new list with each. */
   edits: readonly RunEdit[];
   /** How often the run refused a change that was sent to it. */
@@ -85,7 +102,7 @@ export function createLiveState(): LiveState {
     finished: new Map(),
     samples: [],
     lines: [],
-    alerts: 0,
+    alerts: [],
     edits: [],
     refusedEdits: 0,
     gauges: null,

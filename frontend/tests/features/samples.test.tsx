@@ -3,6 +3,7 @@ import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { act, cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { SamplesPanel } from "@/features/samples/SamplesPanel";
+import { LEAST_SHOWN } from "@/features/samples/useSampleRows";
 import { LiveRun } from "@/live/LiveRun";
 import { insideLoop } from "../fixtures/open";
 
@@ -19,24 +20,26 @@ const fetchSamples = vi.hoisted(() =>
 );
 vi.mock("@/api/routes", async (load) => ({ ...(await load<object>()), fetchSamples }));
 
-async function show() {
+function sample(live: LiveRun, step: number) {
+  live.applyEvents([
+    {
+      seq: live.state.lastSeq + 1,
+      at: "2026-01-01T00:00:00Z",
+      run: "r",
+      attempt: 1,
+      type: "sample",
+      step,
+      rows: [{ prompt: "p" }],
+    },
+  ]);
+}
+
+async function showWithRun() {
   const live = new LiveRun("r");
   const { wrapper: Wrapper } = insideLoop({ live });
   const come = async (step: number) => {
-    act(() => {
-      live.applyEvents([
-        {
-          seq: live.state.lastSeq + 1,
-          at: "2026-01-01T00:00:00Z",
-          run: "r",
-          attempt: 1,
-          type: "sample",
-          step,
-          rows: [{ prompt: "p" }],
-        },
-      ]);
-    });
-    await act(() => vi.advanceTimersByTimeAsync(1000));
+    act(() => sample(live, step));
+    await act(() => vi.advanceTimersByTimeAsync(LEAST_SHOWN));
   };
   render(
     <QueryClientProvider client={new QueryClient()}>
@@ -46,7 +49,11 @@ async function show() {
     </QueryClientProvider>,
   );
   await come(STEPS[0] ?? 0);
-  return come;
+  return { live, come };
+}
+
+async function show() {
+  return (await showWithRun()).come;
 }
 
 beforeEach(() => {
@@ -77,8 +84,32 @@ describe("samples of the newest step", () => {
     expect(screen.getByRole("option", { name: "newest (2)" })).toBeTruthy();
 
     fireEvent.click(screen.getByRole("button", { name: "Sample 2" }));
-    await act(() => vi.advanceTimersByTimeAsync(1000));
+    await act(() => vi.advanceTimersByTimeAsync(LEAST_SHOWN));
     expect(screen.getByText("low of 2")).toBeTruthy();
+  });
+
+  it("each step is asked for once, and not again at every new event", async () => {
+    const come = await show();
+    fireEvent.change(screen.getByLabelText("Step"), { target: { value: "1" } });
+    const asked = () => fetchSamples.mock.calls.length;
+    const before = asked();
+
+    for (const step of [2, 3, 4, 5]) await come(step);
+
+    expect(asked()).toBe(before);
+    expect(screen.getByRole("option", { name: "newest (5)" })).toBeTruthy();
+  });
+
+  it("steps that come faster than one can read are passed over", async () => {
+    const { live } = await showWithRun();
+    fetchSamples.mockClear();
+
+    for (let step = 2; step < 40; step += 1) {
+      act(() => sample(live, step));
+      await act(() => vi.advanceTimersByTimeAsync(LEAST_SHOWN / 10));
+    }
+
+    expect(fetchSamples.mock.calls.length).toBeLessThanOrEqual(5);
   });
 
   it("another order keeps the open one open", async () => {

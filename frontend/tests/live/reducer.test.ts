@@ -161,7 +161,7 @@ describe("live reducer", () => {
       event("log", { level: "info", message: "hello" }),
     );
 
-    expect(state.alerts).toBe(1);
+    expect(state.alerts).toHaveLength(1);
     expect(state.lines.map((line) => line.source)).toEqual(["alert", "checkpoint", "edit", "log"]);
     expect(state.lines[2]?.message).toContain("nodes.a.training.optimizer.lr = 0.1");
   });

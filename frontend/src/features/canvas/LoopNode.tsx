@@ -6,6 +6,7 @@ import { formatName } from "@/lib/format";
 import { useNodeActivity } from "@/live/hooks";
 import { KindIcon } from "@/ui/KindIcon";
 import { FoldedPorts } from "./FoldedPorts";
+import { LiveBadge, useHasFailed } from "./LiveBadge";
 import { LiveNodeFooter } from "./LiveNodeFooter";
 import { NodeBadge } from "./NodeBadge";
 import { NodePort } from "./NodePort";
@@ -20,6 +21,7 @@ export const LoopNode = memo(function LoopNode({ id, selected, dragging }: NodeP
   const color = useNodeColor(id);
   const activity = useNodeActivity(id);
   const { isPointedAt, pointing } = usePointedAt();
+  const hasFailed = useHasFailed(id);
   const ports = useNodePorts(id, (selected || isPointedAt) && !dragging);
   if (!data) return null;
   const kind = kindOf(catalog, data.kind);
@@ -30,6 +32,7 @@ export const LoopNode = memo(function LoopNode({ id, selected, dragging }: NodeP
       className="loop-node"
       data-selected={selected || undefined}
       data-activity={activity}
+      data-failed={hasFailed || undefined}
       data-unknown={kind === undefined || undefined}
       style={{ "--node-color": color } as React.CSSProperties}
       aria-label={`${id}, ${kind?.title ?? data.kind}`}
@@ -48,7 +51,7 @@ export const LoopNode = memo(function LoopNode({ id, selected, dragging }: NodeP
             {summary ? ` · ${summary}` : ""}
           </span>
         </span>
-        <NodeBadge node={id} />
+        {runId ? <LiveBadge node={id} /> : <NodeBadge node={id} />}
       </header>
       <div className="loop-node-ports">
         <div className="min-w-0">

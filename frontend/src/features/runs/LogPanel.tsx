@@ -7,6 +7,7 @@ import { useSelection } from "@/session/selection";
 import { Badge, type Tone } from "@/ui/Badge";
 import { CONTROL } from "@/ui/control";
 import { Empty } from "@/ui/States";
+import { AlertList } from "./AlertList";
 
 const TONES: Record<LogLine["level"], Tone> = {
   debug: "neutral",
@@ -61,6 +62,7 @@ export function LogPanel() {
         </label>
         {shown.length === SHOWN ? <span>the last {SHOWN} lines</span> : null}
       </div>
+      <AlertList />
       <div
         ref={box}
         role="log"

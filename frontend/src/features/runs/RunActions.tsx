@@ -9,6 +9,7 @@ import { useOpenLoop } from "@/document/context";
 import { useLive, useLiveRun } from "@/live/hooks";
 import { isFinal } from "@/live/reducer";
 import { Button } from "@/ui/Button";
+import { AfterRun } from "./AfterRun";
 
 /** Stop, resume, and back to the loop. */
 export function RunActions({ onResumed }: { onResumed: () => void }) {
@@ -60,7 +61,9 @@ export function RunActions({ onResumed }: { onResumed: () => void }) {
           Resume
         </Button>
       ) : null}
-      {isFinal(state) ? null : (
+      {isFinal(state) ? (
+        <AfterRun isBusy={isBusy} attempt={attempt} />
+      ) : (
         <Button
           look="danger"
           disabled={isBusy || isStopping}

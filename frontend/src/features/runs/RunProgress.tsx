@@ -1,8 +1,8 @@
-import { Flame, LoaderCircle } from "lucide-react";
+import { LoaderCircle } from "lucide-react";
 import type { RunSummary } from "@/api/types";
 import { formatSeconds } from "@/lib/format";
 import { useLive } from "@/live/hooks";
-import { useSelection } from "@/session/selection";
+import { BottleneckChip } from "./BottleneckChip";
 
 /** Where the run is: phase, step, running stage, time left, and what holds it back. */
 export function RunProgress() {
@@ -35,18 +35,9 @@ export function RunProgress() {
         : (([...live.state.running.keys()].join(", ") || live.state.gauges?.stage) ?? null),
     null,
   );
-  const bottleneck = useLive("gauges", (live) => live.state.gauges?.bottleneck ?? null, null);
-  const share = useLive(
-    "gauges",
-    (live) => {
-      const one = live.state.gauges?.stages?.[live.state.gauges.bottleneck ?? ""];
-      return one?.share ?? null;
-    },
-    null,
-  );
+  const isBound = useLive("gauges", (live) => live.state.gauges?.is_bound === true, false);
   const waiting = useLive("status", (live) => waitingFor(live.run), null);
   const whole = total && step !== null ? Math.min(1, step / total) : null;
-  const node = bottleneck?.split(".")[0] ?? null;
 
   return (
     <section
@@ -64,7 +55,14 @@ export function RunProgress() {
       </span>
       <span className="tabular whitespace-nowrap">
         <span className="text-muted">step</span> <b data-testid="run-step">{step ?? "–"}</b>
-        {total ? <span className="text-muted"> of {total}</span> : null}
+        {total ? (
+          <span
+            className="text-muted"
+            title={isBound ? "A trigger or a full buffer may end a phase before" : undefined}
+          >
+            {isBound ? ` of at most ${total}` : ` of ${total}`}
+          </span>
+        ) : null}
       </span>
       <span
         role="progressbar"
@@ -86,7 +84,8 @@ export function RunProgress() {
       )}
       {eta === null ? null : (
         <span className="tabular whitespace-nowrap">
-          <span className="text-muted">left</span> {formatSeconds(eta)}
+          <span className="text-muted">{isBound ? "at most" : "left"}</span> {formatSeconds(eta)}
+          {isBound ? <span className="text-muted"> left</span> : null}
         </span>
       )}
       {stage ? (
@@ -94,24 +93,7 @@ export function RunProgress() {
           <span className="text-muted">now</span> {stage}
         </span>
       ) : null}
-      {bottleneck ? (
-        <button
-          type="button"
-          title="The stage that takes most of a step"
-          className="flex min-w-0 items-center gap-1 rounded-full bg-warning-soft px-2 py-0.5 text-warning"
-          onClick={() => {
-            if (!node) return;
-            useSelection.getState().select({ nodes: [node] });
-            useSelection.getState().focusField(node, null);
-          }}
-        >
-          <Flame size={12} className="shrink-0" aria-hidden="true" />
-          <span className="truncate">
-            {bottleneck}
-            {share === null ? "" : ` ${Math.round(share * 100)} %`}
-          </span>
-        </button>
-      ) : null}
+      <BottleneckChip />
     </section>
   );
 }

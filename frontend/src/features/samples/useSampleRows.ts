@@ -1,10 +1,12 @@
 import { useQuery } from "@tanstack/react-query";
-import { useMemo } from "react";
+import { useEffect, useMemo, useState } from "react";
 import { fetchSamples } from "@/api/routes";
 import type { SampleRow } from "@/api/types";
 import { useLiveRun, useLiveVersion } from "@/live/hooks";
 
 const LIMIT = 1000;
+/** How long the newest step stays on screen at least: what changes faster cannot be read. */
+export const LEAST_SHOWN = 4000;
 
 interface SampleRows {
   rows: SampleRow[];
@@ -20,21 +22,44 @@ export function useSampleRows(chosen: number | null): SampleRows {
   const live = useLiveRun();
   const version = useLiveVersion("samples");
   // biome-ignore lint/correctness/useExhaustiveDependencies: the version says that there are new samples
-  const newest = useMemo(() => live?.state.samples.at(-1)?.step ?? null, [live, version]);
-  const step = chosen ?? newest;
+  const told = useMemo(
+    () => [...new Set(live?.state.samples.flatMap(({ step }) => step ?? []))],
+    [live, version],
+  );
+  const newest = told.at(-1) ?? null;
+  const shown = useSettled(newest);
+  const step = chosen ?? shown;
   const query = useQuery({
     queryKey: ["samples", live?.id, step],
     queryFn: () => fetchSamples(live?.id ?? "", step, LIMIT),
     enabled: live !== null && step !== null,
     placeholderData: (before) => before,
-    staleTime: 30_000,
+    // What was written of a step does not change; each is asked for once.
+    staleTime: Number.POSITIVE_INFINITY,
   });
   return {
     rows: query.data?.rows ?? [],
-    steps: query.data?.steps ?? [],
+    steps: [...new Set([...(query.data?.steps ?? []), ...told])].toSorted((a, b) => a - b),
     step,
     newest,
     isLoading: query.isPending && step !== null,
     error: query.error,
   };
+}
+
+/** A value that changes at most every few seconds; the first is taken at once. */
+function useSettled(value: number | null): number | null {
+  const [settled, settle] = useState({ value, at: 0 });
+  useEffect(() => {
+    if (value === settled.value) return;
+    const take = () => settle({ value, at: Date.now() });
+    const wait = settled.value === null ? 0 : settled.at + LEAST_SHOWN - Date.now();
+    if (wait <= 0) {
+      take();
+      return;
+    }
+    const timer = setTimeout(take, wait);
+    return () => clearTimeout(timer);
+  }, [value, settled]);
+  return settled.value;
 }

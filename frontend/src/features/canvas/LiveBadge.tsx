@@ -1,0 +1,85 @@
+import { CircleX, TriangleAlert } from "lucide-react";
+import { useLive } from "@/live/hooks";
+import type { LiveRun } from "@/live/LiveRun";
+import type { LiveAlert } from "@/live/state";
+import { RichText } from "@/ui/RichText";
+import { Tooltip } from "@/ui/Tooltip";
+
+/** Whether the run failed at a node. */
+export function useHasFailed(node: string): boolean {
+  return useLive("status", (live) => errorOf(live)?.node === node, false);
+}
+
+/** That the run failed at a node, or which alerts it has; on hover why, and what to do next. */
+export function LiveBadge({ node }: { node: string }) {
+  const error = useLive(
+    "status",
+    (live) => {
+      const found = errorOf(live);
+      return found?.node === node ? found : null;
+    },
+    null,
+  );
+  const count = useLive("lines", (live) => alertsOf(live, node).length, 0);
+  if (error) {
+    return (
+      <Tooltip side="top" text={<Said message={error.message} hint={error.hint ?? null} />}>
+        <span className="node-badge" data-severity="error" role="img" aria-label={`${node} failed`}>
+          <CircleX size={13} aria-hidden="true" /> failed
+        </span>
+      </Tooltip>
+    );
+  }
+  if (count === 0) return null;
+  return (
+    <Tooltip side="top" text={<Alerts node={node} />}>
+      <span
+        className="node-badge"
+        data-severity="warning"
+        role="img"
+        aria-label={`Alerts of ${node}: ${count}`}
+      >
+        <TriangleAlert size={13} aria-hidden="true" /> {count > 1 ? count : null}
+      </span>
+    </Tooltip>
+  );
+}
+
+function Alerts({ node }: { node: string }) {
+  const alerts = useLive("lines", (live) => live.state.alerts, NONE);
+  return (
+    <ul className="flex flex-col gap-1.5">
+      {alerts
+        .filter((alert) => alert.node === node)
+        .map((alert) => (
+          <li key={alert.seq}>
+            <Said message={alert.message} hint={alert.hint} />
+          </li>
+        ))}
+    </ul>
+  );
+}
+
+function Said({ message, hint }: { message: string; hint: string | null }) {
+  return (
+    <span className="block">
+      <RichText text={message} />
+      {hint ? (
+        <span className="block text-muted">
+          Next: <RichText text={hint} />
+        </span>
+      ) : null}
+    </span>
+  );
+}
+
+const NONE: readonly LiveAlert[] = [];
+
+function alertsOf(live: LiveRun, node: string): LiveAlert[] {
+  return live.state.alerts.filter((alert) => alert.node === node);
+}
+
+function errorOf(live: LiveRun) {
+  const state = live.run?.state ?? live.state.state;
+  return state === "failed" ? (live.run?.error ?? live.state.error) : null;
+}

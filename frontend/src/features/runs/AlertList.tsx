@@ -1,0 +1,62 @@
+import { TriangleAlert } from "lucide-react";
+import { useLive } from "@/live/hooks";
+import type { LiveAlert } from "@/live/state";
+import { useSelection } from "@/session/selection";
+import { RichText } from "@/ui/RichText";
+
+const NONE: readonly LiveAlert[] = [];
+
+/** Alerts that hold, each with its next step. */
+export function AlertList() {
+  const alerts = useLive("lines", (live) => live.state.alerts, NONE);
+  if (alerts.length === 0) return null;
+  return (
+    <ul
+      aria-label="Alerts"
+      className="flex max-h-40 shrink-0 flex-col overflow-y-auto border-line border-t text-sm"
+    >
+      {alerts.toReversed().map((alert) => (
+        <li
+          key={alert.seq}
+          data-level={alert.level}
+          className="flex items-start gap-2 border-line border-b px-3 py-1.5"
+        >
+          <TriangleAlert
+            size={15}
+            aria-label={alert.level}
+            className={`mt-0.5 shrink-0 ${alert.level === "error" ? "text-error" : "text-warning"}`}
+          />
+          <span className="min-w-0 flex-1">
+            <span>
+              <RichText text={alert.message} />
+            </span>
+            {alert.hint ? (
+              <span className="block text-muted">
+                <span className="font-medium">Next: </span>
+                <RichText text={alert.hint} />
+              </span>
+            ) : null}
+          </span>
+          <span className="tabular shrink-0 text-faint text-xs leading-5">
+            {alert.count > 1 ? `${alert.count} times, last at ` : "at "}step {alert.step ?? "–"}
+          </span>
+          {alert.node ? (
+            <button
+              type="button"
+              className="shrink-0 text-accent-text text-xs leading-5 hover:underline"
+              onClick={() => showNode(alert.node)}
+            >
+              Show {alert.node}
+            </button>
+          ) : null}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function showNode(node: string | null): void {
+  if (node === null) return;
+  useSelection.getState().select({ nodes: [node] });
+  useSelection.getState().focusField(node, null);
+}

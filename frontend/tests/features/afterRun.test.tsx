@@ -1,0 +1,201 @@
+// @vitest-environment jsdom
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { act, cleanup, fireEvent, render, screen, waitFor, within } from "@testing-library/react";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { RunEvent } from "@/api/types";
+import { LiveBadge, useHasFailed } from "@/features/canvas/LiveBadge";
+import { AlertList } from "@/features/runs/AlertList";
+import { RunActions } from "@/features/runs/RunActions";
+import { RunProgress } from "@/features/runs/RunProgress";
+import { readReport } from "@/features/runs/report";
+import { LiveRun } from "@/live/LiveRun";
+import { useSelection } from "@/session/selection";
+import { TooltipProvider } from "@/ui/Tooltip";
+import { insideLoop } from "../fixtures/open";
+import { aRun, aStage, someGauges } from "../fixtures/runs";
+
+const REPORT = {
+  predicted: { step_seconds: 0.4, stages: { "actor.learn": 0.1, "actor.sync": 0.02 } },
+  measured: { step_seconds: 0.5, stages: { "actor.learn": 0.3, "actor.generate": 0.2 } },
+};
+const routes = vi.hoisted(() => ({ startRun: vi.fn(), fetchReport: vi.fn() }));
+vi.mock("@/api/routes", async (load) => ({ ...(await load<object>()), ...routes }));
+
+function Marked() {
+  return <i>{`${useHasFailed("actor")} ${useHasFailed("exact")}`}</i>;
+}
+
+function show(part: React.ReactNode, live = new LiveRun("r")) {
+  const { wrapper: Wrapper, store } = insideLoop({ live });
+  render(
+    <QueryClientProvider client={new QueryClient()}>
+      <TooltipProvider>
+        <Wrapper>{part}</Wrapper>
+      </TooltipProvider>
+    </QueryClientProvider>,
+  );
+  return { live, store };
+}
+
+const alert = (seq: number, change: Partial<RunEvent> = {}): RunEvent =>
+  ({
+    seq,
+    at: "2026-01-01T00:00:00Z",
+    run: "r",
+    attempt: 1,
+    type: "alert",
+    level: "warning",
+    code: "doctor.no_update",
+    node: "actor",
+    step: seq,
+    message: "Nothing is learned",
+    hint: "Look at the reward",
+    ...change,
+  }) as RunEvent;
+
+beforeEach(() => {
+  routes.startRun.mockResolvedValue(aRun({ id: "next" }));
+  routes.fetchReport.mockResolvedValue(REPORT);
+});
+afterEach(() => {
+  cleanup();
+  vi.clearAllMocks();
+  useSelection.getState().clear();
+});
+
+describe("a run that has ended", () => {
+  function ended() {
+    const live = new LiveRun("r");
+    live.setRun(aRun({ state: "finished", name: "mine", loop_id: "loop" }));
+    return show(<RunActions onResumed={() => {}} />, live);
+  }
+
+  async function again(name: RegExp) {
+    fireEvent.keyDown(screen.getByRole("button", { name: /Run again/ }), { key: "Enter" });
+    fireEvent.click(await screen.findByRole("menuitem", { name }));
+    await waitFor(() => expect(routes.startRun).toHaveBeenCalledTimes(1));
+    return routes.startRun.mock.calls[0]?.[0];
+  }
+
+  it("runs again as it was", async () => {
+    const { store } = ended();
+
+    const body = await again(/same seed/);
+
+    expect(body).toEqual({ yaml: store.getState().text, name: "mine", loop_id: "loop" });
+  });
+
+  it("runs again with another seed", async () => {
+    ended();
+
+    const body = await again(/another seed/);
+
+    expect(body.seed).toBeGreaterThan(0);
+  });
+
+  it("shows what was predicted beside what was measured", async () => {
+    ended();
+
+    fireEvent.click(screen.getByRole("button", { name: "Report" }));
+
+    const row = await screen.findByRole("row", { name: /actor\.learn/ });
+    expect(within(row).getByText("100 ms")).toBeTruthy();
+    expect(within(row).getByText("300 ms")).toBeTruthy();
+    expect(within(row).getByText("× 3.0")).toBeTruthy();
+  });
+
+  it("a stage that did not run, or was not predicted, is said to be so", () => {
+    const rows = readReport(REPORT).map(({ stage, predicted, measured }) => [
+      stage,
+      predicted,
+      measured,
+    ]);
+
+    expect(rows).toEqual([
+      ["A step", 0.4, 0.5],
+      ["actor.learn", 0.1, 0.3],
+      ["actor.generate", null, 0.2],
+      ["actor.sync", 0.02, null],
+    ]);
+  });
+});
+
+describe("alerts", () => {
+  it("are listed with their next step, one for each reason", () => {
+    const { live } = show(<AlertList />);
+
+    act(() => live.applyEvents([alert(1), alert(2), alert(3, { code: "doctor.kl", node: null })]));
+
+    const items = within(screen.getByRole("list", { name: "Alerts" })).getAllByRole("listitem");
+    expect(items).toHaveLength(2);
+    expect(items[1]?.textContent).toContain("Next: Look at the reward");
+    expect(items[1]?.textContent).toContain("2 times, last at step 2");
+  });
+
+  it("go when they hold no longer", () => {
+    const { live } = show(<AlertList />);
+
+    act(() => live.applyEvents([alert(1), alert(2, { cleared: true })]));
+
+    expect(screen.queryByRole("list", { name: "Alerts" })).toBeNull();
+    expect(live.state.lines).toHaveLength(2);
+  });
+
+  it("stand on the node that they are of", () => {
+    const { live } = show(<LiveBadge node="actor" />);
+
+    act(() => live.applyEvents([alert(1)]));
+
+    expect(screen.getByLabelText("Alerts of actor: 1")).toBeTruthy();
+  });
+});
+
+describe("a run that failed", () => {
+  it("marks the node at which it did", () => {
+    const live = new LiveRun("r");
+    const error = { code: "c", message: "out of memory", node: "actor", hint: "fewer rows" };
+    live.setRun(aRun({ state: "failed", error: { stage: null, traceback: null, ...error } }));
+    show(
+      <>
+        <LiveBadge node="actor" />
+        <LiveBadge node="exact" />
+        <Marked />
+      </>,
+      live,
+    );
+
+    expect(screen.getByLabelText("actor failed")).toBeTruthy();
+    expect(screen.queryByLabelText("exact failed")).toBeNull();
+    expect(screen.getByText("true false")).toBeTruthy();
+  });
+});
+
+describe("progress", () => {
+  const gauges = someGauges({
+    step: 40,
+    steps_total: 2400,
+    step_seconds: 0.4,
+    bottleneck: "actor.learn",
+    stages: { "actor.learn": aStage({ share: 0.8 }), "actor.generate": aStage({ share: 0.1 }) },
+  });
+
+  it("says what is only the most that it can be", () => {
+    const { live } = show(<RunProgress />);
+
+    act(() => live.applyGauges({ ...gauges, is_bound: true }));
+
+    expect(screen.getByText("of at most 2400")).toBeTruthy();
+  });
+
+  it("a press on the bottleneck says why it is one, and opens no form", async () => {
+    const { live } = show(<RunProgress />);
+    act(() => live.applyGauges(gauges));
+
+    fireEvent.click(screen.getByRole("button", { name: /actor\.learn 80 %/ }));
+
+    const reason = await screen.findByRole("dialog", { name: "What holds the run back" });
+    expect(reason.textContent).toContain("actor.learn takes 80 % of a step of 400 ms");
+    expect(within(reason).getByText("actor.generate")).toBeTruthy();
+    expect(useSelection.getState().nodes).toEqual([]);
+  });
+});
