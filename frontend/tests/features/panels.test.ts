@@ -16,6 +16,7 @@ import {
 } from "@/features/timeline/rows";
 import { yamlPlace } from "@/features/yaml/place";
 import { bytesIn, groupGpus, groupName, partsIn } from "@/lib/estimate";
+import { addPoint, createSeries } from "@/live/series";
 import type { StageSpan } from "@/live/state";
 import { smallestChange } from "@/ui/code/smallestChange";
 import { catalog } from "../fixtures/loops";
@@ -103,7 +104,11 @@ describe("schedule", () => {
 });
 
 describe("charts", () => {
-  const series = (steps: number[], values: number[]) => ({ steps, values, attempt: 1 });
+  const series = (steps: number[], values: number[]) => {
+    const made = createSeries();
+    for (const [index, step] of steps.entries()) addPoint(made, step, values[index] ?? 0, 1);
+    return made;
+  };
 
   it("curves of several nodes share the steps", () => {
     const data = chartData([series([1, 2], [10, 20]), series([2, 3], [5, Number.NaN])], 0);

@@ -51,16 +51,21 @@ export function ChartPanel({ live, metric, nodes, colors, info, smoothing }: Cha
       onCursor: (values, step) => setCursor(values ? { values, step } : null),
     });
 
+    let drawn = "";
     const draw = () => {
       const byNode = live.state.series.get(metric);
       const series = nodes.flatMap((node) => byNode?.get(node) ?? []);
+      // Most news is of other metrics.
+      const news = `${series.map((one) => one.version).join()} ${live.state.phases.length}`;
+      if (news === drawn) return;
+      drawn = news;
       const phases = live.state.phases.flatMap((phase) =>
         phase.step === null ? [] : [{ step: phase.step, name: phase.name }],
       );
       made.setData(chartData(series, smoothing), phases);
       setLatest({
-        values: series.map((one) => one.values.at(-1) ?? null),
-        step: Math.max(...series.map((one) => one.steps.at(-1) ?? 0)),
+        values: series.map((one) => one.last?.value ?? null),
+        step: Math.max(...series.map((one) => one.last?.step ?? 0)),
       });
     };
     draw();

@@ -10,18 +10,55 @@ export interface ChartData {
 }
 
 export function chartData(series: readonly Series[], smoothing: number): ChartData {
-  const steps = [...new Set(series.flatMap((one) => one.steps))].sort((a, b) => a - b);
-  const at = new Map(steps.map((step, index) => [step, index]));
-  const values = series.map((one) => {
+  const curves = series.map((one) => curveOf(one, smoothing));
+  const steps = merged(curves.map((curve) => curve.steps));
+  const values = curves.map((curve) => {
     const line = new Array<number | null>(steps.length).fill(null);
-    const smooth = smoothing > 0 ? smoothed(one.values, smoothing) : one.values;
-    for (const [index, step] of one.steps.entries()) {
-      const value = smooth[index] ?? Number.NaN;
-      line[at.get(step) ?? 0] = Number.isFinite(value) ? value : null;
+    let at = 0;
+    for (const [index, step] of curve.steps.entries()) {
+      while ((steps[at] ?? step) < step) at += 1;
+      const value = curve.values[index] ?? Number.NaN;
+      line[at] = Number.isFinite(value) ? value : null;
     }
     return line;
   });
   return thin({ steps, values });
+}
+
+interface Curve {
+  steps: readonly number[];
+  values: readonly number[];
+}
+
+/** What is kept of a series, its newest value at the end. */
+function curveOf({ steps, values, width, last }: Series, smoothing: number): Curve {
+  const isWhole = last === null || steps.at(-1) === last.step;
+  const allSteps = isWhole ? steps : [...steps, last.step];
+  const all = isWhole ? values : [...values, last.value];
+  // Two points stand for a bucket, so each weighs as the steps that it stands for.
+  return {
+    steps: allSteps,
+    values: smoothing > 0 ? smoothed(all, smoothing ** Math.max(1, width / 2)) : all,
+  };
+}
+
+/** All steps in order, each once. */
+function merged(lists: readonly (readonly number[])[]): number[] {
+  const places = lists.map(() => 0);
+  const steps: number[] = [];
+  for (;;) {
+    let least = Number.POSITIVE_INFINITY;
+    for (const [which, list] of lists.entries()) {
+      const step = list[places[which] ?? 0];
+      if (step !== undefined && step < least) least = step;
+    }
+    if (least === Number.POSITIVE_INFINITY) return steps;
+    steps.push(least);
+    for (const [which, list] of lists.entries()) {
+      const place = places[which] ?? 0;
+      if (list[place] === least) places[which] = place + 1;
+    }
+  }
 }
 
 /** Exponential moving average without the bias of its start. */
