@@ -3,11 +3,22 @@ import { useLive } from "@/live/hooks";
 import { useSelection } from "@/session/selection";
 import { Button } from "@/ui/Button";
 
-/** Why a run failed, in words for the one who started it. */
+/** Why a run failed, or cannot be watched just now, in words for the one who started it. */
 export function RunBanner() {
   const error = useLive("status", (live) => live.run?.error ?? live.state.error, null);
   const state = useLive("status", (live) => live.run?.state ?? live.state.state, null);
   const message = useLive("status", (live) => live.run?.message ?? live.state.message, null);
+  const alert = useLive("status", (live) => live.run?.message ?? null, null);
+  if ((state === "running" || state === "stopping") && alert) {
+    return (
+      <p
+        role="status"
+        className="border-line border-b bg-warning-soft px-4 py-2 text-sm text-warning"
+      >
+        {alert}
+      </p>
+    );
+  }
   if (state !== "failed") return null;
   return (
     <div
