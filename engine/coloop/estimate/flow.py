@@ -125,7 +125,9 @@ class Flow:
         return [
             edge
             for edge in self._spec.graph.edges_into(node)
-            if edge.target.port in wanted and not edge.rounds
+            if edge.target.port in wanted
+            and not edge.rounds
+            and not self._spec.graph.is_dead_throughout(edge)
         ]
 
     def _over(self, edge: Edge) -> TableSize:

@@ -48,14 +48,13 @@ class PhaseStep:
 def phase_steps(spec: LoopSpec, owners: dict[str, str]) -> tuple[PhaseStep, ...]:
     """A step of every phase; `owners` maps nodes to the owner of their weights."""
     schedule = spec.schedule
-    moved = _moved_weights(spec)
     if not schedule.phases:
         steps = schedule.steps if schedule.epochs is None else None
         live = tuple(
             (node, port) for node in spec.nodes for port in spec.graph.teaching_ports(node)
         )
         fills = as_tuple(schedule.fill)
-        return (_Step(spec, owners, moved, {}).unroll("run", steps, live, fills),)
+        return (_Step(spec, owners, {}).unroll("run", steps, live, fills),)
     found = []
     for phase, rounds, overrides in _with_rounds(schedule.phases, 1, {}):
         live = tuple(_live_ports(spec, phase.learn))
@@ -67,7 +66,7 @@ def phase_steps(spec: LoopSpec, owners: dict[str, str]) -> tuple[PhaseStep, ...]
         )
         steps = phase.steps or phase.max_steps
         found.append(
-            _Step(spec, owners, moved, overrides | phase.set).unroll(
+            _Step(spec, owners, overrides | phase.set).unroll(
                 phase.name, steps * rounds if steps else None, live, fills
             )
         )
@@ -92,16 +91,6 @@ def _live_ports(spec: LoopSpec, learn: Iterable[str]) -> Iterator[tuple[str, str
             yield from ((node, p) for p in connected if p == port or not port)
 
 
-def _moved_weights(spec: LoopSpec) -> frozenset[str]:
-    """Paths that an anneal or a trigger sets: their edges are alive whatever their weight."""
-    paths: list[str] = []
-    for anneal in spec.schedule.anneal:
-        paths += [path for path in (anneal.path, anneal.complement) if path]
-    for trigger in spec.schedule.triggers:
-        paths += trigger.do.set
-    return frozenset(paths)
-
-
 class _Step:
     """Collects the stages of one phase."""
 
@@ -109,17 +98,14 @@ class _Step:
         self,
         spec: LoopSpec,
         owners: dict[str, str],
-        moved: frozenset[str],
         overrides: dict[str, object],
     ) -> None:
         self._spec, self._owners = spec, owners
         self._after: dict[str, dict[str, None]] = {}
         self._into: dict[str, list[Edge]] = {}
-        for index, edge in enumerate(spec.edges):
-            paths = [f"edges.{index}.weight", f"edges.{edge.id}.weight"]
-            weight = next((overrides[path] for path in paths if path in overrides), edge.weight)
+        for edge in spec.edges:
             is_known = edge.source.node in spec.nodes and edge.target.node in spec.nodes
-            if is_known and (weight != 0 or not moved.isdisjoint(paths)):
+            if is_known and not spec.graph.is_dead(edge, overrides):
                 self._into.setdefault(edge.target.node, []).append(edge)
 
     def unroll(

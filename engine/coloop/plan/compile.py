@@ -1,7 +1,7 @@
 """The compiler: a valid spec becomes a plan. Pure; called at every edit of the page, so it is
 quick."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from coloop.errors import PlanRefused
@@ -17,6 +17,7 @@ from coloop.plan.phases import (
     live_ports,
 )
 from coloop.plan.placement import gpus_of, pool_of, pools_of
+from coloop.plan.probes import plan_probe
 from coloop.plan.rows import rows_of, with_rows
 from coloop.plan.runnable import check_compiles
 from coloop.plan.stages import Goals, Unrolling
@@ -27,11 +28,11 @@ from coloop.spec.dtypes import resolve_dtypes
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.groups import owner_of, weights_groups
 from coloop.spec.io import content_hash
-from coloop.spec.lineage import Lineage, compute_lineage
+from coloop.spec.lineage import Lineages
 from coloop.spec.nodes import ActorNode, EvaluateNode, model_of
 
 
-def compile_plan(spec: LoopSpec, lineage: Lineage | None = None) -> Plan:
+def compile_plan(spec: LoopSpec, lineages: Lineages | None = None) -> Plan:
     """Compile a spec that validates.
 
     Raises:
@@ -40,31 +41,30 @@ def compile_plan(spec: LoopSpec, lineage: Lineage | None = None) -> Plan:
     refusals = check_compiles(spec)
     if refusals:
         raise PlanRefused(refusals[0].message, refusals)
-    if lineage is None:
-        lineage, _ = compute_lineage(spec)
-    compiler = Compiler(spec, lineage)
+    if lineages is None:
+        lineages = Lineages(spec)
+    compiler = Compiler(spec, lineages)
     plan = Plan(
         name=spec.name,
         spec_hash=content_hash(spec),
         pools=pools_of(spec),
         weights=compiler.weights(),
         phases=tuple(compiler.phase(flat) for flat in flat_phases(spec)),
-        probes=tuple(compiler.probes()),
+        probes=compiler.probes({}),
         decisions=decide(spec),
     )
-    plan = with_rows(plan, spec, lineage)
+    plan = with_rows(plan, spec, lineages)
     return plan.model_copy(update={"explain": explain(plan)})
 
 
 class Compiler:
     """Stages of phases and probes over one spec; the driver asks it again where learners pause."""
 
-    def __init__(self, spec: LoopSpec, lineage: Lineage) -> None:
+    def __init__(self, spec: LoopSpec, lineages: Lineages) -> None:
         self._spec = spec
-        self._lineage = lineage
+        self._lineages = lineages
         self._groups = {node: owner_of(spec, node) or node for node in spec.nodes}
         self._givers = {edge.key: _giver(spec, edge) for edge in spec.edges}
-        self._sources = {edge.key: edge.source.node for edge in spec.edges}
         self._serves = {
             (node, port): frozenset(name for entry in entries for name in reads(entry))
             for node in spec.nodes
@@ -78,13 +78,13 @@ class Compiler:
         overrides: Mapping[str, Any],
     ) -> tuple[tuple[Stage, ...], tuple[Refill, ...]]:
         """Stages of a step with these live ports and buffers, and the slices that are repeated."""
-        unrolling = self._unrolling(lambda edge: self._spec.graph.is_dead(edge, overrides))
+        unrolling = self._unrolling(overrides)
         goals = Goals(
             teaching=frozenset(live),
             fills=frozenset(fills),
         )
         stages, refills = unrolling.step(goals)
-        stages = self._with_readings(stages, refills, unrolling)
+        stages = self._with_readings(stages, refills, unrolling, overrides)
         check_stages(self._spec, stages, refills)
         return stages, refills
 
@@ -96,7 +96,8 @@ class Compiler:
         overrides: Mapping[str, Any],
     ) -> tuple[StageRows, ...]:
         """Rows of the stages of a step with these live ports."""
-        return rows_of(self._spec, self._lineage, stages, refills, live, overrides)
+        lineage = self._lineages.at(overrides)
+        return rows_of(self._spec, lineage, stages, refills, live, overrides)
 
     def phase(self, flat: FlatPhase) -> PhasePlan:
         spec, phase = self._spec, flat.phase
@@ -119,19 +120,33 @@ class Compiler:
             ends=_ends(flat, source),
             stages=stages,
             refills=refills,
+            probes=self._other_probes(flat.overrides),
             overrides=dict(flat.overrides),
             dead_edges=tuple(
                 edge.key for edge in spec.edges if spec.graph.is_dead(edge, flat.overrides)
             ),
         )
 
-    def probes(self) -> Iterable[ProbePlan]:
-        for name, node in self._spec.nodes.items():
-            if isinstance(node, EvaluateNode):
-                probe = self._probe(name, node)
-                for stages in (probe.sources, probe.stages, probe.of_stages):
-                    check_stages(self._spec, stages)
-                yield probe
+    def probes(self, overrides: Mapping[str, Any]) -> tuple[ProbePlan, ...]:
+        """The evaluations, over the edges that live under these overrides."""
+        unrolling = self._unrolling(overrides)
+        found = tuple(
+            plan_probe(self._spec, name, unrolling, self._serves_of)
+            for name, node in self._spec.nodes.items()
+            if isinstance(node, EvaluateNode)
+        )
+        for probe in found:
+            for stages in (probe.sources, probe.stages, probe.of_stages):
+                check_stages(self._spec, stages)
+        return found
+
+    def _other_probes(self, overrides: Mapping[str, Any]) -> tuple[ProbePlan, ...]:
+        """Those that run otherwise than where nothing is overridden."""
+        graph = self._spec.graph
+        if graph.dead_edges(overrides) == graph.dead_edges():
+            return ()
+        usual = self.probes({})
+        return tuple(probe for probe in self.probes(overrides) if probe not in usual)
 
     def weights(self) -> tuple[WeightsPlan, ...]:
         spec = self._spec
@@ -156,12 +171,15 @@ class Compiler:
             )
         return tuple(plans)
 
-    def _unrolling(self, is_dead: Callable[[Edge], bool]) -> Unrolling:
+    def _serves_of(self, node: str, port: str) -> frozenset[str]:
+        return self._serves.get((node, port), frozenset())
+
+    def _unrolling(self, overrides: Mapping[str, Any]) -> Unrolling:
         return Unrolling(
             self._spec,
-            self._lineage,
-            serves=lambda node, port: self._serves.get((node, port), frozenset()),
-            is_dead=is_dead,
+            self._lineages.at(overrides),
+            serves=self._serves_of,
+            is_dead=lambda edge: self._spec.graph.is_dead(edge, overrides),
             pool_of=self._pool_of_stage,
             groups=self._groups,
         )
@@ -173,7 +191,11 @@ class Compiler:
         return None
 
     def _with_readings(
-        self, stages: tuple[Stage, ...], refills: tuple[Refill, ...], unrolling: Unrolling
+        self,
+        stages: tuple[Stage, ...],
+        refills: tuple[Refill, ...],
+        unrolling: Unrolling,
+        overrides: Mapping[str, Any],
     ) -> tuple[Stage, ...]:
         """Evaluations that only read the step's own tables come last; scorers without weights that
         are missing for them are added where their rows are there."""
@@ -183,6 +205,8 @@ class Compiler:
             if not isinstance(node, EvaluateNode) or node.instead_of or node.of:
                 continue
             for edge in self._spec.graph.edges_into(name):
+                if self._spec.graph.is_dead(edge, overrides):
+                    continue
                 for stage in unrolling.sources_of([(edge.source.node, edge.source.port)]):
                     is_light = stage.pool is None and stage.verb in ("score", "prepare")
                     has_rows = given.issuperset(self._givers[key] for key in stage.edges)
@@ -190,82 +214,6 @@ class Compiler:
                         added.append(_after_slices(stage, refills))
                         given.add(stage.name)
         return tuple(added)
-
-    def _probe(self, name: str, node: EvaluateNode) -> ProbePlan:
-        graph = self._spec.graph
-        unrolling = self._unrolling(lambda edge: graph.is_dead(edge))
-        ports = [
-            (edge.source.node, edge.source.port)
-            for edge in graph.edges_into(name)
-            if edge.target.port != "rows"
-        ]
-        rows = [
-            (edge.source.node, edge.source.port)
-            for edge in graph.edges_into(name)
-            if edge.target.port in ("rows", "pairs") and (node.instead_of or node.of)
-        ]
-        sources = unrolling.sources_of(rows) if rows else ()
-        if not node.instead_of:
-            of_stages = self._stages_of_ports(node, unrolling) if node.of else ()
-            return ProbePlan(
-                node=name,
-                every=node.every,
-                of=tuple(node.of or ()),
-                sources=sources,
-                of_stages=of_stages,
-            )
-        wanted = [port for port in ports if port not in rows]
-        taught: list[tuple[str, str]] = []
-        for port in node.of or ():
-            learner, _, teaching = port.partition(".")
-            taught += [
-                (edge.source.node, edge.source.port) for edge in graph.edges_into(learner, teaching)
-            ]
-        needed = [*wanted, *taught]
-        stages = tuple(
-            stage
-            for stage in unrolling.slice_after(node.instead_of, needed)
-            if stage.verb in ("generate", "score", "prepare")
-        )
-        known = {stage.name for stage in sources}
-        sources += tuple(
-            stage
-            for stage in unrolling.slice_beside(node.instead_of, needed)
-            if stage.verb != "read" and stage.name not in known
-        )
-        return ProbePlan(
-            node=name,
-            every=node.every,
-            instead_of=node.instead_of,
-            of=tuple(node.of or ()),
-            stages=stages,
-            writers=self._first_writers(stages),
-            sources=sources,
-            of_stages=self._stages_of_ports(node, unrolling) if node.of else (),
-        )
-
-    def _first_writers(self, stages: tuple[Stage, ...]) -> tuple[str, ...]:
-        """Writers above which no other writer of the slice stands."""
-        above: dict[str, set[str]] = {}
-        for stage in stages:
-            sources = {self._sources[key] for key in stage.edges}
-            above[stage.node] = sources.union(*(above.get(source, set()) for source in sources))
-        writers = [stage.node for stage in stages if stage.verb == "generate"]
-        return tuple(node for node in writers if above[node].isdisjoint(writers))
-
-    def _stages_of_ports(self, node: EvaluateNode, unrolling: Unrolling) -> tuple[Stage, ...]:
-        """Reference stages that the teaching ports named in `of` read."""
-        serving = []
-        for port in node.of or ():
-            learner, _, teaching = port.partition(".")
-            for name in self._serves.get((learner, teaching), frozenset()):
-                serving += [
-                    (edge.source.node, edge.source.port)
-                    for edge in self._spec.graph.edges_into(learner, name)
-                ]
-        if not serving:
-            return ()
-        return tuple(s for s in unrolling.sources_of(serving) if s.verb == "score")
 
 
 def _giver(spec: LoopSpec, edge: Edge) -> str | None:

@@ -21,7 +21,7 @@ from coloop.plan.types import (
     Update,
 )
 from coloop.spec.graph import Edge, LoopSpec
-from coloop.spec.lineage import Lineage
+from coloop.spec.lineage import Lineage, Lineages
 from coloop.spec.lineage.counts import NONE, Count, RowCounts, add_up
 from coloop.spec.metrics import samples_of
 from coloop.spec.nodes import EvaluateNode
@@ -29,12 +29,14 @@ from coloop.spec.nodes import EvaluateNode
 Ports = Iterable[tuple[str, str]]
 
 
-def with_rows(plan: Plan, spec: LoopSpec, lineage: Lineage) -> Plan:
+def with_rows(plan: Plan, spec: LoopSpec, lineages: Lineages) -> Plan:
     """The plan with the rows of its stages and the learners of its updates."""
     return plan.model_copy(
         update={
-            "phases": tuple(_with_rows(phase, spec, lineage) for phase in plan.phases),
-            "probes": tuple(_with_loads(probe, spec, lineage) for probe in plan.probes),
+            "phases": tuple(
+                _with_rows(phase, spec, lineages.at(phase.overrides)) for phase in plan.phases
+            ),
+            "probes": tuple(_with_loads(probe, spec, lineages.at({})) for probe in plan.probes),
         }
     )
 
@@ -183,7 +185,11 @@ def _with_rows(phase: PhasePlan, spec: LoopSpec, lineage: Lineage) -> PhasePlan:
         _update(stage, live, spec, counting) for stage in phase.stages if stage.verb == "learn"
     ]
     return phase.model_copy(
-        update={"rows": tuple(counting.of_stages(live)), "updates": tuple(updates)}
+        update={
+            "rows": tuple(counting.of_stages(live)),
+            "updates": tuple(updates),
+            "probes": tuple(_with_loads(probe, spec, lineage) for probe in phase.probes),
+        }
     )
 
 

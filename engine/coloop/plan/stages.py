@@ -79,6 +79,8 @@ class Unrolling:
         self._pool_of = pool_of
         self._groups = groups
         self._halt: str | None = None
+        self._below: frozenset[str] = frozenset()
+        self._forward = frozenset(id(edge) for edge in lineage.walk.forward_edges)
         self._spec_order = {node: place for place, node in enumerate(spec.nodes)}
 
     def step(self, goals: Goals) -> tuple[tuple[Stage, ...], tuple[Refill, ...]]:
@@ -102,29 +104,40 @@ class Unrolling:
         """Stages in the order in which they run, each once."""
         return self._ordered(self._closure(goals), NO_SLICES)
 
-    def slice_after(self, node: str, ports: Iterable[tuple[str, str]]) -> tuple[Stage, ...]:
-        """The stages between a node and these output ports, that node's own left out."""
-        wanted = frozenset(ports)
-        found = self._closure(Goals(wanted=wanted), halt=node)
-        below = self._graph.downstream([node])
+    def slice_after(
+        self, node: str, ports: Iterable[tuple[str, str]]
+    ) -> tuple[tuple[Stage, ...], tuple[Stage, ...]]:
+        """The stages between a node and these output ports, that node's own left out; and what they
+        need besides: stages that nothing of the node reaches. Where rows of the slice are put
+        together with others, the others stay away."""
+        below = self.below(node)
+        found = self._closure(Goals(wanted=frozenset(ports)), halt=node, below=below)
         kept = {key: entry for key, entry in found.items() if key[0] in below and key[0] != node}
-        return self._ordered(kept, NO_SLICES)
+        beside = {key: entry for key, entry in found.items() if key[0] not in below}
+        return self._ordered(kept, NO_SLICES), self._ordered(beside, NO_SLICES)
 
-    def slice_beside(self, node: str, ports: Iterable[tuple[str, str]]) -> tuple[Stage, ...]:
-        """What these output ports need besides that slice: stages that nothing of the node
-        reaches."""
-        found = self._closure(Goals(wanted=frozenset(ports)), halt=node)
-        below = self._graph.downstream([node])
-        beside = {k: entry for k, entry in found.items() if k[0] not in below}
-        return self._ordered(beside, NO_SLICES)
+    def below(self, node: str) -> frozenset[str]:
+        """The node and all that its rows reach in this step; what a buffer gives are other rows."""
+        reached, waiting = {node}, [node]
+        while waiting:
+            name = waiting.pop()
+            for edge in self._lineage.walk.out_of(name):
+                target = edge.target.node
+                is_forward = id(edge) in self._forward and self._kind(target) != "buffer"
+                if is_forward and target not in reached:
+                    reached.add(target)
+                    waiting.append(target)
+        return frozenset(reached)
 
     def sources_of(self, ports: Iterable[tuple[str, str]]) -> tuple[Stage, ...]:
         """Everything that these output ports need."""
         return self.stages(Goals(wanted=frozenset(ports)))
 
-    def _closure(self, goals: Goals, halt: str | None = None) -> dict[StageKey, _Found]:
+    def _closure(
+        self, goals: Goals, halt: str | None = None, below: frozenset[str] = frozenset()
+    ) -> dict[StageKey, _Found]:
         found: dict[StageKey, _Found] = {}
-        self._halt = halt
+        self._halt, self._below = halt, below
         for node, port in sorted(goals.teaching):
             self._teach(found, node, port)
         for buffer in sorted(goals.fills):
@@ -146,11 +159,11 @@ class Unrolling:
         served = self._serves(node, port)
         if port in CREDITED:
             credit = self._record(found, (node, "credit"), None)
-            edges = [*self._live_edges(node, port)]
+            edges = [*self.live_edges(node, port)]
             demand: set[Level] = set(self._lineage.levels(node, "rollouts"))
         else:
             credit = learn
-            edges = [*self._live_edges(node, port)]
+            edges = [*self.live_edges(node, port)]
             demand = {
                 level
                 for edge in edges
@@ -163,7 +176,7 @@ class Unrolling:
             # Rows that a buffer kept learn beside those of the step.
             demand |= {level for level in wanted or () if self._is_kept(level)}
         for serving in sorted(served & SERVING):
-            for edge in self._live_edges(node, serving):
+            for edge in self.live_edges(node, serving):
                 credit.edges[edge.key] = edge
                 self._follow(found, edge, demand or None)
         sync = PORTS[self._kind(node)].stages
@@ -198,7 +211,8 @@ class Unrolling:
             for node in self._spec.nodes
         )
 
-    def _live_edges(self, node: str, port: str) -> Iterable[Edge]:
+    def live_edges(self, node: str, port: str) -> Iterable[Edge]:
+        """Edges that deliver at a port."""
         return (
             edge
             for edge in self._graph.edges_into(node, port)
@@ -236,13 +250,27 @@ class Unrolling:
             verb == "read"
         )  # a buffer's rows have no parents: all that seeds it is wanted
         wanted = None if is_born_here else entry.demand
+        stays_away = self._stays_away(node, READS[self._kind(node)].get(verb, ()))
         for port in READS[self._kind(node)].get(verb, ()):
             concat = self._is_concat(node, port)
-            for edge in self._live_edges(node, port):
-                if concat and not self._reaches(edge, wanted):
+            for edge in self.live_edges(node, port):
+                if edge.key in stays_away or (concat and not self._reaches(edge, wanted)):
                     continue
                 entry.edges[edge.key] = edge
                 self._follow(found, edge, wanted)
+
+    def _stays_away(self, node: str, ports: Iterable[str]) -> frozenset[str]:
+        """Edges that bring other rows than those of the slice to where both are put together."""
+        if node not in self._below:
+            return frozenset()
+        concat = [port for port in ports if self._is_concat(node, port)]
+        edges = [edge for port in concat for edge in self.live_edges(node, port)]
+        others = [edge for edge in edges if edge.source.node not in self._below]
+        if len(others) == len(edges):
+            others = []
+        spare = self.live_edges(node, "spare")
+        others += [edge for edge in spare if edge.source.node not in self._below]
+        return frozenset(edge.key for edge in others)
 
     def _is_concat(self, node: str, port: str) -> bool:
         section = self._spec.nodes[node]

@@ -131,6 +131,9 @@ class PhasePlan(_Planned):
     """Of the stages that have rows, in their order."""
     updates: tuple[Update, ...] = ()
     """Of the learn stages, in their order."""
+    probes: tuple["ProbePlan", ...] = ()
+    """Evaluations that run otherwise in this phase, because edges of theirs are dead or alive in it
+    alone."""
     overrides: dict[str, Any] = {}
     """The values that the phase and its group `set`."""
     dead_edges: tuple[str, ...] = ()

@@ -177,7 +177,7 @@ class FilterRole(Stateless):
             outputs[port] = smaller if counts is None else self._with_counts(smaller, counts)
         spare = [row for table in call.tables("spare") for row in table.rows]
         filled = next((p for p in ("rows", "rollouts") if p in outputs), None)
-        if spare and filled is not None:
+        if spare and filled is not None and not call.is_probe:
             known = set(ids)
             received = len(tables[filled].rows)
             wanted = spare_wanted(kept=len(ids), received=received, up_to=self._section.up_to)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from coloop.plan.types import Plan, ProbePlan
+from coloop.plan.types import PhasePlan, Plan, ProbePlan
 from coloop.roles.evaluate import EvaluateRole
 from coloop.roles.protocol import Call, Context, Input
 from coloop.runtime.executor import Executor, Situation, Unrolled
@@ -29,26 +29,30 @@ class Probes:
     """The probes of a run and where each was read last."""
 
     def __init__(self, plan: Plan, context: Context, roles: Mapping[str, EvaluateRole]) -> None:
-        self._plans = plan.probes
+        self._usual = plan.probes
         self._context = context
         self._roles = roles
         self._read_at: dict[str, int] = {}
 
-    def due(self, step: int, *, is_last: bool) -> list[ProbePlan]:
-        """Probes to be read now on rows of their own."""
+    def due(self, step: int, phase: PhasePlan, *, is_last: bool) -> list[ProbePlan]:
+        """Probes to be read now on rows of their own, as they run in this phase."""
         return [
             probe
-            for probe in self._plans
+            for probe in self._plans(phase)
             if (probe.instead_of or probe.of) and self._is_due(probe.node, step, is_last=is_last)
         ]
 
-    def of_tables(self, step: int) -> list[ProbePlan]:
+    def of_tables(self, step: int, phase: PhasePlan) -> list[ProbePlan]:
         """Probes that read the step's own tables and are due in this step."""
         return [
             probe
-            for probe in self._plans
+            for probe in self._plans(phase)
             if not probe.instead_of and not probe.of and self._is_due(probe.node, step)
         ]
+
+    def _plans(self, phase: PhasePlan) -> list[ProbePlan]:
+        other = {probe.node: probe for probe in phase.probes}
+        return [other.get(probe.node, probe) for probe in self._usual]
 
     def mark_read(self, probe: ProbePlan, step: int) -> None:
         self._read_at[probe.node] = step
@@ -121,6 +125,8 @@ class Probes:
         inputs: dict[str, tuple[Input, ...]] = {}
         for edge in self._context.spec.graph.edges_into(probe.node):
             if edge.target.port == "rows" and probe.instead_of is not None:
+                continue
+            if self._context.spec.graph.is_dead(edge):
                 continue
             given = _input(edge, unrolled)
             if given is not None:

@@ -46,6 +46,7 @@ from coloop.runtime.samples import Samples
 from coloop.runtime.teller import Teller
 from coloop.runtime.timeline import Moment, Timeline
 from coloop.runtime.triggers import TriggerWatch
+from coloop.spec.lineage import Lineages
 from coloop.spec.schedule import Trigger
 
 logger = logging.getLogger(__name__)
@@ -60,6 +61,7 @@ class Parts:
 
     plan: Plan
     context: Context
+    lineages: Lineages
     cluster: Cluster
     roles: Mapping[str, Role]
     timeline: Timeline
@@ -114,7 +116,7 @@ class Session(Watcher):
     def enter_phase(self) -> None:
         """Begin a phase: what refers to its start happens, then its `do`."""
         parts = self._parts
-        parts.context.spec = parts.fields.at(self.timeline.entering())
+        self._stand_at(self.timeline.entering())
         with self._repeated_if_broken(self.timeline.take_back_entry):
             entry = self.timeline.enter()
             updates = parts.phase_stages.updates_ahead(entry.plan, self.timeline.steps_of_phase)
@@ -170,7 +172,7 @@ class Session(Watcher):
         failure, the step is taken back whole."""
         parts = self._parts
         self._step_has_learned = self._is_whole = False
-        parts.context.spec = parts.fields.at(moment)
+        self._stand_at(moment)
         take_back = self._memory()
         self._controller = _Controller(step_began=time.monotonic())
         self.pace.step_began(moment.phase.name)
@@ -352,6 +354,12 @@ class Session(Watcher):
                 cleared=one.cleared,
             )
 
+    def _stand_at(self, moment: Moment | None) -> None:
+        """Roles see the values of this moment, and the lineage of its phase."""
+        context = self._parts.context
+        context.spec = self._parts.fields.at(moment)
+        context.lineage = self._parts.lineages.at(moment.phase.overrides if moment else {})
+
     def _tell_missing(self, missing: Sequence[Missing], situation: Situation) -> None:
         """Rows that are bound to come and did not: an alert at once, an error where they never
         came."""
@@ -364,7 +372,7 @@ class Session(Watcher):
         parts = self._parts
         whole = time.monotonic() - self._controller.step_began
         self._teller.step_finished(moment.step, whole, self._controller.in_stages)
-        for probe in parts.probes.of_tables(moment.step):
+        for probe in parts.probes.of_tables(moment.step, moment.phase):
             with self._evaluation(probe.node, moment.phase.name) as grades:
                 readings = parts.probes.read_tables(
                     probe, unrolled, moment.step, moment.phase.name, grades
@@ -388,11 +396,12 @@ class Session(Watcher):
         parts = self._parts
         step = self.timeline.step
         moment = self.timeline.now()
-        due = parts.probes.due(step, is_last=is_last)
+        plan = moment.phase if moment else self.timeline.entries[-1].plan
+        due = parts.probes.due(step, plan, is_last=is_last)
         if not due:
             return
-        parts.context.spec = parts.fields.at(moment)
-        phase = moment.phase.name if moment else self.timeline.entries[-1].plan.name
+        self._stand_at(moment)
+        phase = plan.name
         self._step_has_learned = False
         for probe in due:
             try:
@@ -534,7 +543,7 @@ class Session(Watcher):
         parts = self._parts
         self.timeline.load_state(state["timeline"])
         parts.fields.load_state(state["fields"])
-        parts.context.spec = parts.fields.at(self.timeline.now())
+        self._stand_at(self.timeline.now())
         parts.triggers.load_state(state["triggers"])
         parts.probes.load_state(state["probes"])
         parts.phase_stages.load_state(state["phase_stages"])

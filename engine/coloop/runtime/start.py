@@ -49,7 +49,7 @@ from coloop.runtime.storage import Storage, is_address
 from coloop.runtime.timeline import Timeline, entries_of
 from coloop.runtime.triggers import TriggerWatch
 from coloop.spec.graph import Edge, LoopSpec
-from coloop.spec.lineage import compute_lineage
+from coloop.spec.lineage import Lineages
 
 logger = logging.getLogger(__name__)
 
@@ -192,7 +192,7 @@ def build_session(
     """Everything that the loop speaks of, in the state of the last checkpoint where one is
     resumed."""
     spec = request.spec
-    lineage, _ = compute_lineage(spec)
+    lineages = Lineages(spec)
     entries = entries_of(spec, plan)
     fields = Fields(spec, entries)
     sources = RunSources()
@@ -200,7 +200,7 @@ def build_session(
     weights = ClusterHosts(cluster, plan, lambda: fields.overrides(timeline.now()))
     context = Context(
         spec=spec,
-        lineage=lineage,
+        lineage=lineages.at({}),
         groups={node: group.name for group in plan.weights for node in group.members},
         hosts=weights,
         root=request.root,
@@ -220,12 +220,13 @@ def build_session(
     parts = Parts(
         plan=plan,
         context=context,
+        lineages=lineages,
         cluster=cluster,
         roles=everyone,
         timeline=timeline,
         fields=fields,
         triggers=TriggerWatch(triggers=spec.schedule.triggers),
-        phase_stages=PhaseStages(lambda: context.spec.schedule.learn, Compiler(spec, lineage)),
+        phase_stages=PhaseStages(lambda: context.spec.schedule.learn, Compiler(spec, lineages)),
         probes=Probes(plan, context, probe_roles),
         checkpoints=checkpoints,
         recorder=recorder,

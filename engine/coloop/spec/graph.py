@@ -28,7 +28,7 @@ from coloop.spec.base import (
 from coloop.spec.nodes import BaseNode, Node
 from coloop.spec.placement import Hardware, Run
 from coloop.spec.ports import HANDLES, PORTS, InPort, OutPort
-from coloop.spec.schedule import Schedule
+from coloop.spec.schedule import Phase, PhaseGroup, Schedule
 
 _PORT = re.compile(r"^\s*([a-z][a-z0-9_]*)\.([a-z][a-z0-9_]*)\s*$")
 
@@ -215,6 +215,19 @@ class Graph:
                 weight = overrides[path]
         return weight == 0 and not self.is_moved(edge)
 
+    def is_dead_throughout(self, edge: Edge) -> bool:
+        """Whether the edge is dead in every phase."""
+        return all(self.is_dead(edge, overrides) for overrides in self._phases)
+
+    def dead_edges(self, overrides: Mapping[str, Any] | None = None) -> frozenset[str]:
+        """Keys of the edges that are dead in the spec, or under these overrides."""
+        return frozenset(edge.key for edge in self.spec.edges if self.is_dead(edge, overrides))
+
+    @cached_property
+    def _phases(self) -> tuple[Mapping[str, Any], ...]:
+        """What each phase sets, groups around it included."""
+        return tuple(_overrides_of(self.spec.schedule.phases, {})) or ({},)
+
     def weight_paths(self, edge: Edge) -> Iterator[tuple[int, str]]:
         """The paths that name this edge's weight."""
         index = self._places.get(id(edge))
@@ -272,6 +285,17 @@ class Graph:
             "up": {node: {e.source.node for e in edges} for node, edges in self._into.items()},
             "down": {node: {e.target.node for e in edges} for node, edges in self._out.items()},
         }
+
+
+def _overrides_of(
+    items: Iterable[Phase | PhaseGroup], outer: Mapping[str, Any]
+) -> Iterator[Mapping[str, Any]]:
+    for item in items:
+        values = {**outer, **item.set}
+        if isinstance(item, PhaseGroup):
+            yield from _overrides_of(item.phases, values)
+        else:
+            yield values
 
 
 def typed_node(spec: LoopSpec, node: str) -> BaseNode:

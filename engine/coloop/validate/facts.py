@@ -92,7 +92,7 @@ class Facts:
         }
         self.lineage: Lineage
         self.lineage, self.lineage_findings = compute_lineage(spec, self.known_columns)
-        self.walk: Walk = self.lineage.walk
+        self.walk = Walk(spec)
         self._reads: dict[Port, frozenset[str]] = {}
         self._trainings: dict[str, Training] = {}
 
@@ -118,13 +118,10 @@ class Facts:
         return (node, port) in self._drawn_sources
 
     def is_dead(self, edge: Edge, phase: PhaseFacts | None = None) -> bool:
-        """Whether the edge has weight 0, in the spec or in the phase, and nothing moves it."""
-        paths = self._weight_paths(edge)
-        if any(path in self.moved_paths for path in paths):
-            return False
-        if edge.weight == 0:
-            return True
-        return phase is not None and any(phase.overrides.get(path) == 0 for path in paths)
+        """Whether the edge is dead in the phase; without one, in every phase."""
+        if phase is None:
+            return self.spec.graph.is_dead_throughout(edge)
+        return self.spec.graph.is_dead(edge, phase.overrides)
 
     def has_broken_input(self, node: str) -> bool:
         """Whether an edge ends at a port that the node does not have: some input is meant by it."""
@@ -144,13 +141,10 @@ class Facts:
         """Whether some edge names an unknown node or port."""
         return len(self.walk.edges) < len(self.spec.edges)
 
-    @cached_property
+    @property
     def moved_paths(self) -> frozenset[str]:
         """Paths that an anneal or a trigger changes."""
-        schedule = self.spec.schedule
-        paths = [path for item in schedule.anneal for path in (item.path, item.complement) if path]
-        paths += [path for trigger in schedule.triggers for path in trigger.do.set]
-        return frozenset(paths)
+        return self.spec.graph.moved_paths
 
     @cached_property
     def _drawn_targets(self) -> frozenset[Port]:
@@ -159,10 +153,6 @@ class Facts:
     @cached_property
     def _drawn_sources(self) -> frozenset[Port]:
         return frozenset((edge.source.node, edge.source.port) for edge in self.spec.edges)
-
-    def _weight_paths(self, edge: Edge) -> tuple[str, ...]:
-        paths = (f"{self.place(edge)}.weight",)
-        return (*paths, f"edges.{edge.id}.weight") if edge.id is not None else paths
 
     # ---- learning
 

@@ -104,7 +104,7 @@ class Bench(Watcher):
     def __init__(self, spec: LoopSpec, root: Path) -> None:
         self.spec = spec
         self.lineage = compute_lineage(spec)[0]
-        self.plan = compile_plan(spec, self.lineage)
+        self.plan = compile_plan(spec)
         self.hosts = ScriptedHosts()
         self.context = Context(
             spec=spec,

@@ -188,11 +188,11 @@ def test_the_steps_own_tables_are_read_without_running_anything(
 
     unrolled = loop.step()
     probes = Probes(loop.plan, loop.context, {"probe": loop.roles["probe"]})
-    [plan] = probes.of_tables(20)
+    [plan] = probes.of_tables(20, loop.plan.phases[0])
 
     read = probes.read_tables(plan, unrolled, 20, "main", lambda edge, rows: None)
     assert read == {"accuracy": 0.5, "pass@2": 1.0}
-    assert probes.of_tables(21) == []
+    assert probes.of_tables(21, loop.plan.phases[0]) == []
 
 
 def test_losses_of_a_teaching_port_are_measured_without_learning(

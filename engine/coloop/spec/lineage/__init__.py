@@ -15,7 +15,7 @@ from coloop.spec.lineage.levels import (
     relate,
     relate_pair,
 )
-from coloop.spec.lineage.lineage import Lineage, compute_lineage
+from coloop.spec.lineage.lineage import Lineage, Lineages, compute_lineage
 from coloop.spec.lineage.names import Names
 from coloop.spec.lineage.walk import RoundsRegion, Walk
 
@@ -27,6 +27,7 @@ __all__ = [
     "Level",
     "Levels",
     "Lineage",
+    "Lineages",
     "Names",
     "Relation",
     "RoundsRegion",

@@ -55,9 +55,9 @@ class Attachment:
 class Descent:
     """Levels of all tables, joins of all nodes, and the questions about them."""
 
-    def __init__(self, spec: LoopSpec) -> None:
+    def __init__(self, spec: LoopSpec, dead: frozenset[str] = frozenset()) -> None:
         self.spec = spec
-        self.walk = Walk(spec)
+        self.walk = Walk(spec, dead)
         self._joins: dict[str, Join] = {}
         self._outputs: dict[tuple[str, str], Levels] = {}
         for name in self.walk.order:

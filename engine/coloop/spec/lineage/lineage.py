@@ -10,6 +10,7 @@ it (an empty table downstream) is not reported.
 
 from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 from coloop.diagnostics import Change, Diagnostic, Fix
 from coloop.spec.algorithm import node_algorithms
@@ -25,9 +26,12 @@ class Lineage(Descent):
     """Which table's rows descend from which, and which columns they can give."""
 
     def __init__(
-        self, spec: LoopSpec, known_columns: Mapping[str, frozenset[str]] | None = None
+        self,
+        spec: LoopSpec,
+        known_columns: Mapping[str, frozenset[str]] | None = None,
+        dead: frozenset[str] = frozenset(),
     ) -> None:
-        super().__init__(spec)
+        super().__init__(spec, dead)
         self._known_columns = known_columns
 
     @cached_property
@@ -43,15 +47,32 @@ class Lineage(Descent):
         return self.names.given(node, port)
 
 
+class Lineages:
+    """The lineage of a loop in each of its phases: a dead edge takes part in nothing there."""
+
+    def __init__(self, spec: LoopSpec) -> None:
+        self._spec = spec
+        self._known: dict[frozenset[str], Lineage] = {}
+
+    def at(self, overrides: Mapping[str, Any]) -> Lineage:
+        """The lineage under the values that a phase sets."""
+        dead = self._spec.graph.dead_edges(overrides)
+        if dead not in self._known:
+            self._known[dead] = Lineage(self._spec, dead=dead)
+        return self._known[dead]
+
+
 def compute_lineage(
     spec: LoopSpec, known_columns: Mapping[str, frozenset[str]] | None = None
 ) -> tuple[Lineage, list[Diagnostic]]:
-    """The lineage of a loop from its spec alone, and what is wrong with it.
+    """The lineage of a loop from its spec alone, over the edges that live in any phase, and what is
+    wrong with it.
 
     Args:
         known_columns: by dataset node, the columns of a source that somebody has looked into.
     """
-    lineage = Lineage(spec, known_columns)
+    dead = frozenset(edge.key for edge in spec.edges if spec.graph.is_dead_throughout(edge))
+    lineage = Lineage(spec, known_columns, dead)
     numbers = {id(edge): index for index, edge in enumerate(spec.edges)}
     found: list[Diagnostic] = []
     for name in spec.nodes:

@@ -34,10 +34,16 @@ class RoundsRegion:
 class Walk:
     """The edges that make sense, indexed; edges of unknown nodes or ports are left out."""
 
-    def __init__(self, spec: LoopSpec) -> None:
+    def __init__(self, spec: LoopSpec, dead: frozenset[str] = frozenset()) -> None:
+        """
+        Args:
+            dead: keys of edges that bring nothing.
+        """
         self.spec = spec
         self.kinds: dict[str, str] = {name: node.kind for name, node in spec.nodes.items()}
-        self.edges: tuple[Edge, ...] = tuple(e for e in spec.edges if self._makes_sense(e))
+        self.edges: tuple[Edge, ...] = tuple(
+            e for e in spec.edges if self._makes_sense(e) and e.key not in dead
+        )
         self._into: defaultdict[tuple[str, str], list[Edge]] = defaultdict(list)
         self._into_node: defaultdict[str, list[Edge]] = defaultdict(list)
         self._out_of: defaultdict[str, list[Edge]] = defaultdict(list)
