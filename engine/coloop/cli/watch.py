@@ -1,6 +1,7 @@
 """`coloop watch` and `coloop runs`: run folders, live or afterwards."""
 
 import json
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -39,15 +40,19 @@ def runs_command(
     if as_json:
         print(json.dumps(found))
         return
-    console = Console(soft_wrap=True)
+    console = Console()
     if not found:
         console.print(f"no runs in {runs_dir}; start one with `coloop run grpo-arithmetic`")
         return
-    table = Table(box=None)
-    for column in ("run", "state", "step", "started"):
-        table.add_column(column)
+    table = Table(box=None, pad_edge=False)
+    table.add_column("id", overflow="fold", ratio=3)
+    table.add_column("name", overflow="ellipsis", no_wrap=True, ratio=2)
+    table.add_column("state", no_wrap=True)
+    table.add_column("started", no_wrap=True)
+    table.add_column("steps", no_wrap=True, justify="right")
     for one in found:
-        table.add_row(one["id"], one["state"], str(one["step"]), one["started_at"] or "")
+        started = (one["started_at"] or "")[:16].replace("T", " ")
+        table.add_row(one["id"], one["name"], one["state"], started, str(one["step"]))
     console.print(table)
 
 
@@ -96,9 +101,17 @@ def _folders(runs_dir: Path) -> list[Path]:
     return sorted(folders, key=lambda folder: folder.stat().st_mtime, reverse=True)
 
 
+def _name_of(folder: Path) -> str:
+    """The loop's name, as its text has it."""
+    text = (folder / "spec.yaml").read_text(encoding="utf-8", errors="replace")
+    found = re.search(r"^name:[ ]*(\S[^\n#]*)", text, re.MULTILINE)
+    return found[1].strip().strip("\"'") if found is not None else ""
+
+
 def _summary(folder: Path) -> dict[str, Any]:
     summary: dict[str, Any] = {
         "id": folder.name,
+        "name": _name_of(folder),
         "state": "starting",
         "step": 0,
         "started_at": None,

@@ -21,7 +21,7 @@ export function fromSpec(spec: JsonObject, layout?: JsonObject | null): LoopDocu
     name: typeof name === "string" ? name : "untitled",
     nodes: read,
     edges: readEdges,
-    layout: readLayout(layout ?? ownLayout, read),
+    layout: readLayout(layout ?? ownLayout, read, unread),
     rest,
     ...(isAllRead(unread) ? {} : { unread }),
   };
@@ -51,15 +51,37 @@ export function mendDocument(document: LoopDocument): LoopDocument {
   return { ...document, edges };
 }
 
-function readLayout(value: unknown, nodes: Record<string, NodeData>): Record<string, Point> {
+function readLayout(
+  value: unknown,
+  nodes: Record<string, NodeData>,
+  unread: Unread,
+): Record<string, Point> {
   const layout: Record<string, Point> = {};
-  if (!isObject(value)) return layout;
-  for (const [id, point] of Object.entries(value)) {
-    if (!(id in nodes) || !Array.isArray(point)) continue;
-    const [x, y] = point;
-    if (typeof x === "number" && typeof y === "number") layout[id] = [x, y];
+  const others: JsonObject = {};
+  for (const [id, place] of Object.entries(isObject(value) ? value : {})) {
+    const [x, y, ...more] = Array.isArray(place) ? place : [];
+    const isPoint = id in nodes && typeof x === "number" && typeof y === "number";
+    if (isPoint) layout[id] = [x, y];
+    if (!isPoint || more.length > 0) others[id] = place;
   }
+  if (Object.keys(others).length > 0) unread.layout = others;
   return layout;
+}
+
+/** Places as they are now, and what else the layout held. */
+function writeLayout({ layout, nodes, unread = ALL_READ }: LoopDocument): JsonObject {
+  const others = { ...unread.layout };
+  // The place of a box goes with the box.
+  for (const [id, old] of Object.entries(others)) {
+    if (Array.isArray(old) && typeof old[0] === "number" && !(id in nodes || id in unread.nodes)) {
+      delete others[id];
+    }
+  }
+  const places = Object.entries(layout).map(([id, point]) => {
+    const old = others[id];
+    return [id, Array.isArray(old) ? [...point, ...old.slice(2)] : point];
+  });
+  return { ...others, ...(Object.fromEntries(places) as JsonObject) };
 }
 
 export function toSpec(document: LoopDocument): JsonObject {
@@ -75,7 +97,8 @@ export function toSpec(document: LoopDocument): JsonObject {
   spec.nodes = oddNodes !== undefined && Object.keys(nodes).length === 0 ? oddNodes : nodes;
   spec.edges = oddEdges !== undefined && edges.length === 0 ? oddEdges : edges;
   Object.assign(spec, rest);
-  if (Object.keys(document.layout).length > 0) spec.layout = document.layout as unknown as Json;
+  const layout = writeLayout(document);
+  if (Object.keys(layout).length > 0) spec.layout = layout;
   return spec;
 }
 

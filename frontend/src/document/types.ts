@@ -34,6 +34,8 @@ export interface Unread {
   nodes: Record<string, Json>;
   /** In the order of the file, with their positions in its list. */
   edges: { at: number; value: Json }[];
+  /** Frames, notes and whatever else a layout holds besides the places of boxes. */
+  layout?: JsonObject;
 }
 
 export interface PortRef {

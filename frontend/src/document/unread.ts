@@ -7,8 +7,8 @@ import type { LoopDocument, Unread } from "./types";
 
 export const ALL_READ: Unread = { nodes: {}, edges: [] };
 
-export function isAllRead({ nodes, edges }: Unread): boolean {
-  return Object.keys(nodes).length === 0 && edges.length === 0;
+export function isAllRead({ nodes, edges, layout }: Unread): boolean {
+  return Object.keys(nodes).length === 0 && edges.length === 0 && layout === undefined;
 }
 
 /** The file's list of edges: those that were not read stand where they stood, or at the end. */

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { applyChanges } from "@/document/commands/applyChanges";
+import { moveNodes } from "@/document/commands/moveNodes";
 import { removeItems } from "@/document/commands/removeItems";
 import { replaceDocument } from "@/document/commands/replaceDocument";
 import { fromSpec, mendDocument, toSpec } from "@/document/convert";
@@ -115,5 +116,38 @@ describe("spec and document", () => {
     const edge = { from: "a.x", to: "b.y" };
 
     expect(edgeKeys([edge, edge])).toEqual(["a.x->b.y", "a.x->b.y#1"]);
+  });
+});
+
+describe("what a layout holds besides places", () => {
+  const layout = {
+    actor: [10, 20],
+    exact: [30, 40, 200, 100],
+    frames: [{ title: "rewards", box: [0, 0, 5, 5] }],
+    notes: { first: { text: "look here", at: [1, 2] } },
+  };
+  const spec = {
+    coloop: 1,
+    name: "framed",
+    nodes: { actor: { kind: "a" }, exact: { kind: "b" } },
+    edges: [],
+    layout,
+  };
+
+  it("stays as it is", () => {
+    expect(toSpec(fromSpec(spec)).layout).toEqual(layout);
+  });
+
+  it("stays when boxes move and go", () => {
+    const moved = moveNodes(fromSpec(spec), { positions: { actor: [11, 21], exact: [31, 41] } });
+
+    expect(toSpec(moved).layout).toEqual({
+      ...layout,
+      actor: [11, 21],
+      exact: [31, 41, 200, 100],
+    });
+    const { exact: _, ...rest } = layout;
+    const removed = removeItems(fromSpec(spec), { nodes: ["exact"], edges: [] });
+    expect(toSpec(removed).layout).toEqual(rest);
   });
 });

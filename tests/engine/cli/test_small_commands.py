@@ -237,3 +237,18 @@ def test_a_wrong_command_is_answered_with_the_nearest(coloop):
 
     assert outcome.code == 2
     assert "validate" in outcome.err
+
+
+def test_runs_are_listed_with_their_names_within_the_terminal(coloop, tmp_path, monkeypatch):
+    folder = tmp_path / "runs" / "grpo-arithmetic-20260101-101010-abcdef12"
+    folder.mkdir(parents=True)
+    (folder / "spec.yaml").write_text("coloop: 1\nname: my-first-loop  # mine\n", encoding="utf-8")
+    monkeypatch.setenv("COLUMNS", "80")
+
+    outcome = coloop("runs", "--runs-dir", tmp_path / "runs")
+    told = coloop("runs", "--runs-dir", tmp_path / "runs", "--json").json
+
+    assert outcome.out.split()[:5] == ["id", "name", "state", "started", "steps"]
+    assert "my-first-loop" in outcome.out
+    assert all(len(line) <= 80 for line in outcome.out.splitlines())
+    assert (told[0]["name"], told[0]["step"]) == ("my-first-loop", 0)
