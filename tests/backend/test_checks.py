@@ -46,6 +46,17 @@ def test_a_check_gives_report_estimate_and_plan_in_one_answer(
     assert by_spec["plan"] == by_text["plan"]
 
 
+def test_a_check_says_rows_of_every_stage_and_who_trains(client: TestClient, loop: str) -> None:
+    plan = client.post("/api/check", json={"yaml": loop}).json()["plan"]
+
+    phase = plan["phases"][0]
+    assert [one["stage"] for one in phase["rows"]] == phase["stages"]
+    rows = {one["stage"]: one["rows"] for one in phase["rows"]}
+    assert int(rows["actor.generate"]) > int(rows["problems.load"]) > 0
+    assert rows["actor.sync"] is None
+    assert phase["updates"] == [f"actor.learn: actor (rewards; {rows['actor.learn']} rows)"]
+
+
 def test_errors_of_a_loop_are_findings_with_a_place(client: TestClient, loop: str) -> None:
     broken = loop.replace("exact.scores -> actor.rewards", "exact.scores -> actor.reward")
 

@@ -38,6 +38,30 @@ class CheckReport(Output):
     diagnostics: list[Diagnostic]
 
 
+class PlannedStage(Output):
+    stage: str
+    node: str
+    rows: str | None
+    """Rows of one step, as far as they are certain: `32`, `at most 24`, `some`, `unknown`; None
+    where the stage works on none."""
+    ladder: str
+    """How the number comes about."""
+    passes: int
+    """How often at most a refill repeats it; the rows are those of one pass."""
+
+
+class PlannedProbe(Output):
+    node: str
+    every: int
+    text: str
+    """What a reading loads, and how its first writers write."""
+    writers: list[str]
+    greedy: bool
+    samples: int | None
+    rows: list[PlannedStage]
+    """The stages that run for a reading, in order, each with its rows."""
+
+
 class PlannedPhase(Output):
     name: str
     index: int
@@ -52,12 +76,17 @@ class PlannedPhase(Output):
     """Live teaching ports, `node.port`."""
     stages: list[str]
     """Names, in the order in which they run."""
+    rows: list[PlannedStage]
+    """The same stages, each with its rows."""
+    updates: list[str]
+    """Who trains in each learn stage, together or in which order, a sentence each."""
     dead_edges: list[str]
     """Edges that deliver nothing in this phase."""
 
 
 class PlanSummary(Output):
     phases: list[PlannedPhase]
+    probes: list[PlannedProbe]
     decisions: list[dict[str, Any]]
     """What the compiler decided where the loop left it open: path, value, reason."""
     explain: list[str]

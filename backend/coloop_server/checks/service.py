@@ -9,8 +9,9 @@ from coloop.diagnostics import Change, Diagnostic, Severity
 from coloop.errors import ColoopError, SpecProblem
 from coloop.estimate import Estimate, estimate
 from coloop.estimate.fit import fit
+from coloop.plan.explain import probe_line, update_line
 from coloop.plan.refused import outlook_of
-from coloop.plan.types import Plan
+from coloop.plan.types import Plan, Stage, StageRows
 from coloop.spec.changes import diff
 from coloop.spec.emit import to_yaml
 from coloop.spec.graph import LoopSpec
@@ -28,6 +29,8 @@ from coloop_server.checks.schemas import (
     PatchResult,
     PatchText,
     PlannedPhase,
+    PlannedProbe,
+    PlannedStage,
     PlanSummary,
 )
 from coloop_server.errors import NotAllowed
@@ -100,13 +103,41 @@ def summarise(plan: Plan) -> PlanSummary:
                 ends=phase.ends,
                 learn=list(phase.learn),
                 stages=[stage.name for stage in phase.stages],
+                rows=_stages(phase.stages, phase.rows),
+                updates=[update_line(update) for update in phase.updates],
                 dead_edges=list(phase.dead_edges),
             )
             for phase in plan.phases
         ],
+        probes=[
+            PlannedProbe(
+                node=probe.node,
+                every=probe.every,
+                text=probe_line(probe),
+                writers=list(probe.writers),
+                greedy=probe.greedy,
+                samples=probe.samples,
+                rows=_stages((*probe.sources, *probe.stages, *probe.of_stages), probe.rows),
+            )
+            for probe in plan.probes
+        ],
         decisions=[decision.model_dump(mode="json") for decision in plan.decisions],
         explain=list(plan.explain),
     )
+
+
+def _stages(stages: Iterable[Stage], rows: Iterable[StageRows]) -> list[PlannedStage]:
+    counts = {one.stage: one for one in rows}
+    return [
+        PlannedStage(
+            stage=stage.name,
+            node=stage.node,
+            rows=counts[stage.name].rows.text if stage.name in counts else None,
+            ladder=counts[stage.name].rows.ladder if stage.name in counts else "",
+            passes=counts[stage.name].passes if stage.name in counts else 1,
+        )
+        for stage in stages
+    ]
 
 
 def read_text(text: str) -> ParseResult:

@@ -96,7 +96,7 @@ class Summary:
         if (step := whole(gauges.get("step"))) is not None:
             self.step = step
         if (total := whole(gauges.get("steps_total"))) is not None:
-            self.steps_total = total
+            self.steps_total = None if gauges.get("is_bound") else total
 
     def beat(self, at: datetime | None) -> None:
         if at is not None and (self.heartbeat_at is None or at > self.heartbeat_at):

@@ -36,6 +36,11 @@ def print_event(what: str, text: str) -> None:
         sys.stdout.flush()
 
 
+def _has_words(event: Mapping[str, Any]) -> bool:
+    """Whether a state has words of its own; those of a failure are its error's."""
+    return bool(event.get("message")) and not event.get("error")
+
+
 class RunDisplay:
     """Live where there is a terminal; plain lines of what matters elsewhere."""
 
@@ -76,7 +81,8 @@ class RunDisplay:
                 if event["state"] in FINAL:
                     self._say_open()
                     colour = FINAL[event["state"]]
-                    self._say(f"[{colour}]{event['state']}[/] at step {event.get('step', 0)}")
+                    best = f"; {escape(event['message'])}" if _has_words(event) else ""
+                    self._say(f"[{colour}]{event['state']}[/] at step {event.get('step', 0)}{best}")
                 if event.get("error"):
                     self._say(f"[red]{escape(event['error']['message'])}[/]")
             case "phase" if event["state"] == "started":
@@ -90,8 +96,8 @@ class RunDisplay:
                     self._say(
                         f"  step {event['step']}: {event['node']} {_numbers(event['metrics'])}"
                     )
-            case "checkpoint":
-                self._say(f"  checkpoint {event['path']}{' (best)' if event.get('best') else ''}")
+            case "checkpoint" if not event.get("best"):
+                self._say(f"  checkpoint {event['path']}")
             case "alert":
                 self._alert(event)
             case "edit":
@@ -123,11 +129,13 @@ class RunDisplay:
         gauges = self._gauges
         step, total = gauges.get("step", 0), gauges.get("steps_total")
         head = Text(f"{self._state}  {gauges.get('phase') or ''}  ", style="bold")
-        head.append(f"step {step}" + (f" of {total}" if total else ""), style="default")
+        of = " of at most" if gauges.get("is_bound") else " of"
+        head.append(f"step {step}" + (f"{of} {total}" if total else ""), style="default")
         if gauges.get("step_seconds"):
             head.append(f"  {gauges['step_seconds']:.2f} s a step")
         if gauges.get("eta_seconds"):
-            head.append(f"  {_duration(gauges['eta_seconds'])} left")
+            most = "at most " if gauges.get("is_bound") else ""
+            head.append(f"  {most}{_duration(gauges['eta_seconds'])} left")
         bar = ProgressBar(total=total or 100, completed=step if total else 0, width=60)
         return Group(head, bar, self._stages(), self._readings())
 

@@ -98,6 +98,7 @@ class Session(Watcher):
         self._fired: list[Trigger] = []
         self._requests: list[ControlRequest] = []
         self._best: float | None = None
+        self._best_step = 0
         self.readings: dict[str, float] = {}
         self._idleness = Idleness()
         self._arrivals = Arrivals(parts.context.spec.edges)
@@ -336,6 +337,14 @@ class Session(Watcher):
             raise StopRequested("between stages")
 
     @property
+    def best_words(self) -> str | None:
+        """The best reading of the run, where it says what is best."""
+        if self._best is None:
+            return None
+        metric = self._parts.context.spec.run.best
+        return f"best {metric} {self._best:.4g}, at step {self._best_step}"
+
+    @property
     def unresolved(self) -> list[Finding]:
         """What the learning doctor has raised and not cleared."""
         return self._doctor.open
@@ -445,7 +454,7 @@ class Session(Watcher):
     def _note_best(self, metric: str, value: float) -> None:
         is_best = metric == self._parts.context.spec.run.best
         if is_best and (self._best is None or value > self._best):
-            self._best = value
+            self._best, self._best_step = value, self.timeline.step
             self._keeper.note_best({metric: value})
 
     def _collect_requests(self) -> None:
@@ -533,6 +542,7 @@ class Session(Watcher):
             "actions": parts.actions.state(),
             "roles": {node: role.state() for node, role in parts.roles.items()},
             "best_reading": self._best,
+            "best_step": self._best_step,
             "arrivals": self._arrivals.state(),
             "doctor": self._doctor.state(),
             "fired": [parts.triggers.triggers.index(trigger) for trigger in self._fired],
@@ -552,6 +562,6 @@ class Session(Watcher):
             role.load_state(state["roles"][node])
         self._arrivals.load_state(state["arrivals"])
         self._doctor.load_state(state["doctor"])
-        self._best = state["best_reading"]
+        self._best, self._best_step = state["best_reading"], state["best_step"]
         self._fired = [parts.triggers.triggers[index] for index in state["fired"]]
         self._keeper.note_resumed(self.timeline.step)

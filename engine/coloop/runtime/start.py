@@ -342,7 +342,11 @@ def _last_word(
 ) -> RunStateEvent:
     """How the run ended; of a failure with the node and the step at which it was."""
     if error is None:
-        return RunStateEvent(state=state, step=session.timeline.step if session else None)
+        return RunStateEvent(
+            state=state,
+            step=session.timeline.step if session else None,
+            message=session.best_words if session else None,
+        )
     return RunStateEvent(
         state=state,
         error=error,

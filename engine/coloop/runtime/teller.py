@@ -209,6 +209,7 @@ class Teller:
                 state=self.state,
                 step=timeline.step,
                 steps_total=total,
+                is_bound=total is not None and timeline.may_end_early,
                 phase=moment.phase.name if moment else None,
                 phase_step=moment.step_in_phase if moment else None,
                 phase_steps=moment.steps_of_phase if moment else None,

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from coloop.plan.phases import turns
 from coloop.plan.types import PhasePlan, Plan
+from coloop.spec.base import as_tuple
 from coloop.spec.graph import LoopSpec
 from coloop.spec.schedule import PhaseActions
 
@@ -38,6 +39,8 @@ class Entry:
     round: int
     actions: tuple[PhaseActions, ...] = ()
     """What the groups and the phase `do` when it starts."""
+    may_end_early: bool = False
+    """A trigger or a full buffer may end it before its steps are done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +66,21 @@ class Moment:
 def entries_of(spec: LoopSpec, plan: Plan) -> list[Entry]:
     """The schedule with its repeats written out."""
     return [
-        Entry(plan=plan.phases[turn.index], index=place, round=turn.round, actions=turn.actions)
+        Entry(
+            plan=plan.phases[turn.index],
+            index=place,
+            round=turn.round,
+            actions=turn.actions,
+            may_end_early=_may_end_early(spec, plan.phases[turn.index]),
+        )
         for place, turn in enumerate(turns(spec))
     ]
+
+
+def _may_end_early(spec: LoopSpec, phase: PhasePlan) -> bool:
+    ending = [one for one in spec.schedule.triggers if one.do.next_phase or one.do.stop]
+    is_left = any(not one.in_ or phase.name in as_tuple(one.in_) for one in ending)
+    return is_left or bool(phase.until)
 
 
 class Timeline:
@@ -165,6 +180,11 @@ class Timeline:
                 return None
             total += steps if entry.index >= self.entry else 0
         return total + self.step - self.step_in_phase if self._is_entered else total + self.step
+
+    @property
+    def may_end_early(self) -> bool:
+        """Whether `steps_total` is only the most that the run can have."""
+        return any(entry.may_end_early for entry in self.entries[self.entry :])
 
     def not_full(self) -> tuple[str, ...]:
         """Buffers that the current entry waits for."""

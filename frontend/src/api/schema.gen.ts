@@ -2293,6 +2293,8 @@ export interface components {
             explain: string[];
             /** Phases */
             phases: components["schemas"]["PlannedPhase"][];
+            /** Probes */
+            probes: components["schemas"]["PlannedProbe"][];
         };
         /** PlannedPhase */
         PlannedPhase: {
@@ -2324,6 +2326,11 @@ export interface components {
              */
             rounds: number;
             /**
+             * Rows
+             * @description The same stages, each with its rows.
+             */
+            rows: components["schemas"]["PlannedStage"][];
+            /**
              * Stages
              * @description Names, in the order in which they run.
              */
@@ -2333,6 +2340,57 @@ export interface components {
              * @description Where they are known before the run.
              */
             steps: number | null;
+            /**
+             * Updates
+             * @description Who trains in each learn stage, together or in which order, a sentence each.
+             */
+            updates: string[];
+        };
+        /** PlannedProbe */
+        PlannedProbe: {
+            /** Every */
+            every: number;
+            /** Greedy */
+            greedy: boolean;
+            /** Node */
+            node: string;
+            /**
+             * Rows
+             * @description The stages that run for a reading, in order, each with its rows.
+             */
+            rows: components["schemas"]["PlannedStage"][];
+            /** Samples */
+            samples: number | null;
+            /**
+             * Text
+             * @description What a reading loads, and how its first writers write.
+             */
+            text: string;
+            /** Writers */
+            writers: string[];
+        };
+        /** PlannedStage */
+        PlannedStage: {
+            /**
+             * Ladder
+             * @description How the number comes about.
+             */
+            ladder: string;
+            /** Node */
+            node: string;
+            /**
+             * Passes
+             * @description How often at most a refill repeats it; the rows are those of one pass.
+             */
+            passes: number;
+            /**
+             * Rows
+             * @description Rows of one step, as far as they are certain: `32`, `at most 24`, `some`, `unknown`; None
+             *     where the stage works on none.
+             */
+            rows: string | null;
+            /** Stage */
+            stage: string;
         };
         /**
          * PortTypeInfo

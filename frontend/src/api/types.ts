@@ -57,6 +57,9 @@ export type GpuEstimate = Schemas["GpuEstimate"];
 export type MemoryPart = Schemas["PartEstimate"];
 export type StageEstimate = Schemas["StageEstimate"];
 export type PlanSummary = Schemas["PlanSummary"];
+export type PlannedPhase = Schemas["PlannedPhase"];
+export type PlannedProbe = Schemas["PlannedProbe"];
+export type PlannedStage = Schemas["PlannedStage"];
 export type CheckAnswer = Omit<Schemas["CheckResult"], "report"> & {
   report: { ok: boolean; diagnostics: Diagnostic[] };
 };

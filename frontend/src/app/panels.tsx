@@ -3,6 +3,7 @@ import { type ComponentType, lazy } from "react";
 import { useSync } from "@/document/context";
 import { indexProblems } from "@/document/problems";
 import { MemoryPanel } from "@/features/memory/MemoryPanel";
+import { PlanPanel } from "@/features/plan/PlanPanel";
 import { ProblemsPanel } from "@/features/problems/ProblemsPanel";
 import { SchedulePanel } from "@/features/schedule/SchedulePanel";
 import { YamlPanel } from "@/features/yaml/YamlPanel";
@@ -43,6 +44,7 @@ export const PANELS: Record<PanelId, Panel> = {
   samples: { label: "Samples", pages: ["run"], keys: [], Body: SamplesPanel },
   log: { label: "Log", pages: ["run"], keys: [], Body: LogPanel, Note: AlertCount },
   schedule: { label: "Schedule", pages: ["loop", "run"], keys: [], Body: SchedulePanel },
+  plan: { label: "Plan", pages: ["loop", "run"], keys: [], Body: PlanPanel },
   problems: {
     label: "Problems",
     pages: ["loop"],

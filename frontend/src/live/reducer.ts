@@ -118,12 +118,14 @@ const HANDLERS: Record<string, Handler> = {
     return "samples";
   },
   checkpoint: (state, event) => {
-    const best = event.best === true ? "Best checkpoint so far" : "Checkpoint";
+    // A best reading comes often and says nothing that the curves do not show.
+    const isBest = event.best === true;
+    const best = isBest ? "Best checkpoint so far" : "Checkpoint";
     addLine(
       state,
       event,
       "checkpoint",
-      "info",
+      isBest ? "debug" : "info",
       `${best}: ${text(event.path) ?? ""}`,
       event.metrics,
     );

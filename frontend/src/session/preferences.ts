@@ -10,6 +10,7 @@ export type PanelId =
   | "samples"
   | "log"
   | "schedule"
+  | "plan"
   | "problems"
   | "memory"
   | "yaml";
@@ -44,7 +45,7 @@ export const usePreferences = create<Preferences>()(
       isInspectorOpen: true,
       isDockOpen: true,
       dockTab: "schedule",
-      dockHeights: { memory: 248, yaml: 380 },
+      dockHeights: { memory: 248, plan: 300, yaml: 380 },
       runTab: "charts",
       runDockHeight: 360,
       inspectorWidth: 360,

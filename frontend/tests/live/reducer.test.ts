@@ -194,6 +194,15 @@ describe("live reducer", () => {
     ]);
   });
 
+  it("best checkpoints, which come often, are no part of the story", () => {
+    const state = play(
+      event("checkpoint", { path: "checkpoints/step-5", best: true }),
+      event("checkpoint", { path: "checkpoints/step-6", best: false }),
+    );
+
+    expect(state.lines.map((line) => line.level)).toEqual(["debug", "info"]);
+  });
+
   it("a resume from an older checkpoint loses the edits after it", () => {
     const state = play(
       event("edit", { step: 4, changes: { "nodes.a.lr": 1 } }),

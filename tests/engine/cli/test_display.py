@@ -57,3 +57,19 @@ def test_a_run_that_ends_names_the_alerts_that_still_hold() -> None:
     lines = lines_of(*raised, {"type": "run.state", "state": "finished", "step": 9})
 
     assert lines[-2:] == ["1 unresolved: learning.no_update of actor", "finished at step 9"]
+
+
+def test_best_checkpoints_are_told_once_at_the_end() -> None:
+    best = {"type": "checkpoint", "path": "checkpoints/step-5", "best": True}
+    ended = {"type": "run.state", "state": "finished", "step": 9}
+
+    lines = lines_of(
+        best,
+        {**best, "best": False},
+        {**ended, "message": "best probe.accuracy 0.75, at step 5"},
+    )
+
+    assert lines == [
+        "checkpoint checkpoints/step-5",
+        "finished at step 9; best probe.accuracy 0.75, at step 5",
+    ]

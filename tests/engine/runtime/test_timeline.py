@@ -183,3 +183,31 @@ def test_a_last_phase_that_a_trigger_ended_stays_over_on_resume() -> None:
 
     assert list(walk(resumed)) == []
     assert [m.step for m in walk(longer)] == [3, 4, 5, 6, 7]
+
+
+def test_a_total_that_a_full_buffer_may_shorten_is_said_to_be_the_most() -> None:
+    line = timeline(Sources())
+
+    line.enter()
+    assert line.may_end_early  # `until` may end the first phase
+    line.leave()
+    line.enter()
+
+    assert not line.may_end_early
+
+
+def test_a_trigger_that_leaves_a_phase_makes_its_steps_the_most() -> None:
+    phases = LOOP[LOOP.index("  phases:") :]
+    two = """  phases:
+    - {name: first, steps: 5, learn: [policy.demonstrations]}
+    - {name: second, steps: 3, learn: [policy.demonstrations]}
+  triggers:
+    - {in: first, when: {metric: policy.loss, below: 1}, do: {next_phase: true}}
+"""
+    line = timeline_of(LOOP.replace(phases, two))
+
+    line.enter()
+    assert (line.steps_total(), line.may_end_early) == (8, True)
+    line.leave()
+    line.enter()
+    assert (line.steps_total(), line.may_end_early) == (3, False)

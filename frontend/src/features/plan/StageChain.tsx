@@ -1,0 +1,59 @@
+import { ChevronRight } from "lucide-react";
+import type { PlannedStage } from "@/api/types";
+import { useNodeColor } from "@/document/context";
+import { useSelection } from "@/session/selection";
+import { Tooltip } from "@/ui/Tooltip";
+
+/** Stages in their order, each with its rows; a press shows the node. */
+export function StageChain({ stages }: { stages: readonly PlannedStage[] }) {
+  if (stages.length === 0) return null;
+  return (
+    <ol className="mt-2 flex flex-wrap items-center gap-y-1.5">
+      {stages.map((stage, index) => (
+        <li key={stage.stage} className="flex min-w-0 items-center">
+          {index > 0 ? (
+            <ChevronRight size={14} className="shrink-0 text-faint" aria-hidden="true" />
+          ) : null}
+          <StageChip stage={stage} />
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+function StageChip({ stage }: { stage: PlannedStage }) {
+  const color = useNodeColor(stage.node);
+  return (
+    <Tooltip text={rowsText(stage)}>
+      <button
+        type="button"
+        className="flex h-6 min-w-0 items-center gap-1.5 rounded-1 border border-line bg-sunken px-2 text-xs hover:bg-hover"
+        onClick={() => {
+          useSelection.getState().select({ nodes: [stage.node] });
+          useSelection.getState().focusField(stage.node, null);
+        }}
+      >
+        <span
+          className="size-2 shrink-0 rounded-full"
+          style={{ background: color }}
+          aria-hidden="true"
+        />
+        <span className="truncate">{stage.stage}</span>
+        {stage.rows === null ? null : (
+          <span className="tabular whitespace-nowrap font-medium">
+            {stage.rows}
+            {stage.passes > 1 ? " a pass" : ""}
+          </span>
+        )}
+      </button>
+    </Tooltip>
+  );
+}
+
+/** How the number of rows comes about. */
+export function rowsText(stage: PlannedStage): string {
+  if (stage.rows === null) return `${stage.stage} works on no rows`;
+  const ladder = stage.ladder ? `: ${stage.ladder}` : "";
+  const passes = stage.passes > 1 ? `; at most ${stage.passes} passes a step` : "";
+  return `${stage.rows} rows a step${ladder}${passes}`;
+}
