@@ -183,6 +183,7 @@ def setting(
     choices: Choices | None = None,
     reference: Reference | None = None,
     key_reference: Reference | None = None,
+    starter: str | None = None,
     unit: str | None = None,
     when: Mapping[str, tuple[Any, ...]] | None = None,
     needed: Mapping[str, tuple[Any, ...]] | None = None,
@@ -195,12 +196,14 @@ def setting(
     Both map the name of a sibling field (dots go deeper) to the values of that sibling. `span`
     bounds a `Range`. `choices`: what the value (or each of several) is chosen from; `reference`:
     how it mentions nodes; `key_reference`: how the keys of a mapping do. A widget brings its own.
+    `starter`: a text to begin with, valid as it is.
     """
     told = {
         "x-widget": widget or (unit if unit in ("seconds", "bytes") else None),
         "x-choices": choices or _CHOICES_OF_WIDGET.get(widget or ""),
         "x-reference": reference or _REFERENCE_OF_WIDGET.get(widget or ""),
         "x-key-reference": key_reference,
+        "x-starter": starter,
         "x-unit": unit,
     }
     extra: dict[str, Any] = {"x-level": level, "x-hot": hot}

@@ -313,7 +313,7 @@ KIND_TEXTS: dict[str, KindText] = {
         ),
         template={
             "kind": "evaluate",
-            "instead_of": "problems",
+            "instead_of": "dataset",
             "every": 20,
             "greedy": True,
             "metrics": ["accuracy"],

@@ -62,6 +62,7 @@ JsonSchema = TypedDict(
         "x-choices": NotRequired[Choices],
         "x-reference": NotRequired[Reference],
         "x-key-reference": NotRequired[Reference],
+        "x-starter": NotRequired[str],
         "x-unit": NotRequired[str],
         "x-when": NotRequired[dict[str, list[Any]]],
         "x-needed": NotRequired[dict[str, list[Any]]],

@@ -36,8 +36,17 @@ from coloop.spec.reading import Message, PromptTemplate, Read
 from coloop.spec.reward import OnError, RewardSource
 from coloop.spec.rollout import Rollout
 from coloop.spec.search import Budget, Completions, Expand, Select, StepLabels
-from coloop.spec.shaping import Fill, Parse, PerGroup, Resample, Rule, SideColumns, Soft
-from coloop.spec.tools import Pack
+from coloop.spec.shaping import (
+    WRITE_SIGNATURE,
+    Fill,
+    Parse,
+    PerGroup,
+    Resample,
+    Rule,
+    SideColumns,
+    Soft,
+)
+from coloop.spec.tools import ENVIRONMENT_SIGNATURE, Pack
 from coloop.spec.training import Credit, Join, Training
 
 _WITH_MODEL = ("generative", "implicit_prm", "discriminative")
@@ -213,7 +222,7 @@ class TemplateNode(BaseNode):
     """Columns that end here."""
     each: Text | None = setting(None, level="advanced", widget="column")
     """A list column: one row for each element."""
-    code: Text | None = setting(None, level="advanced", widget="code")
+    code: Text | None = setting(None, level="advanced", widget="code", starter=WRITE_SIGNATURE)
     """Python instead of text: `def write(**columns) -> dict | None`, run in a limited process."""
 
     @model_validator(mode="after")
@@ -319,7 +328,9 @@ class ToolNode(BaseNode):
     """Column of the documents that is searched; null: `text`."""
     name: Name | None = setting(None, when={"type": ("environment",)})
     """An environment that coloop brings, e.g. `proof`."""
-    code: Text | None = setting(None, widget="code", when={"type": ("environment",)})
+    code: Text | None = setting(
+        None, widget="code", when={"type": ("environment",)}, starter=ENVIRONMENT_SIGNATURE
+    )
     """Source of a class `Environment` with `reset(row)` and `step(text)`."""
     file: Text | None = setting(
         None, widget="path", level="advanced", when={"type": ("environment",)}

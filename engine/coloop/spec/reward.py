@@ -9,9 +9,11 @@ from pydantic import Discriminator, Field, Tag, model_validator
 from coloop.spec.base import Number, Section, Text, Whole, problem, setting
 from coloop.spec.builtins import BuiltinSource
 
-REWARD_SIGNATURE = (
-    "def reward(prompts, completions, **columns):\n    return [0.0 for _ in completions]\n"
-)
+REWARD_SIGNATURE = '''def reward(prompts, completions, **columns):
+    """A number for each completion, or None; every column of the rows is in `columns`."""
+    return [1.0 / (1 + len(text)) for text in completions]
+'''
+"""A reward as TRL takes it: shorter completions are worth more."""
 
 
 class PythonSource(Section):
@@ -19,7 +21,7 @@ class PythonSource(Section):
 
     type: Literal["python"]
     """A Python function of the user."""
-    code: Text | None = setting(None, widget="code")
+    code: Text | None = setting(None, widget="code", starter=REWARD_SIGNATURE)
     """Source with `def reward(prompts, completions, **columns)`: a number, null or a list a row."""
     file: Text | None = setting(None, widget="path", level="advanced")
     """A file with that function instead, relative to the folder of the loop."""

@@ -20,8 +20,14 @@ from coloop.spec.base import (
     setting,
 )
 
-KEEP_SIGNATURE = "def keep(**columns):\n    return True\n"
-WRITE_SIGNATURE = "def write(prompt, **columns):\n    return {'prompt': prompt}\n"
+KEEP_SIGNATURE = '''def keep(**columns):
+    """Whether a row stays; every column of it is in `columns`."""
+    return True
+'''
+WRITE_SIGNATURE = '''def write(prompt, **columns):
+    """New columns of a row, or None to drop it; its other columns are in `columns`."""
+    return {"prompt": prompt}
+'''
 
 
 class ParseRegex(Section):
@@ -173,7 +179,7 @@ class PythonRule(Section):
 
     rule: Literal["python"]
     """Rows that a Python function keeps, run in a limited process of its own."""
-    code: Text = setting(widget="code")
+    code: Text = setting(widget="code", starter=KEEP_SIGNATURE)
     """Source with `def keep(**columns) -> bool`."""
 
 

@@ -31,7 +31,7 @@ def memory_is_enough(
             f"the pool `{gpu.pool}` needs {_gib(gpu.peak_bytes)} of {_gib(gpu.usable_bytes)} in "
             f"`{gpu.peak_stage}`" + (f", most for {held}" if held else ""),
             severity=Severity.WARNING,
-            hint="smaller micro-batches, sharding, offload or more GPUs; `run` wants `--force`",
+            hint="smaller micro-batches, sharding, offload or more GPUs; a run has to be forced",
             field=f"hardware.pools.{gpu.pool}" if gpu.pool in spec.hardware.pools else "hardware",
         )
 

@@ -1628,6 +1628,8 @@ export interface components {
             "x-reference"?: "node" | "metric" | "path" | "template";
             /** X-Span */
             "x-span"?: number[];
+            /** X-Starter */
+            "x-starter"?: string;
             /** X-Unit */
             "x-unit"?: string;
             /** X-When */

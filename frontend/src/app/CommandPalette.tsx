@@ -1,6 +1,8 @@
-import { Command } from "cmdk";
+import { Command, defaultFilter } from "cmdk";
 import { Dialog as RadixDialog } from "radix-ui";
+import { scoreKind } from "@/catalog/search";
 import { useOpenLoop } from "@/document/context";
+import { useAddInMiddle } from "@/features/palette/useAddInMiddle";
 import { type Action, isSingleKey, showKeys } from "@/session/actions";
 import { useDialogs } from "@/session/dialogs";
 import { usePreferences } from "@/session/preferences";
@@ -12,9 +14,13 @@ const HEADING =
 const ITEM =
   "flex h-9 cursor-default items-center gap-2 rounded-2 px-3 text-sm data-[selected=true]:bg-hover";
 
-/** Every command and every node by name. */
+/** What is added is told from other items by this, and found by the words for its kind. */
+const ADD = "add:";
+
+/** Every command, every node by name, and every kind of node to add. */
 export function CommandPalette({ actions }: { actions: readonly Action[] }) {
   const { store, catalog } = useOpenLoop();
+  const addInMiddle = useAddInMiddle();
   const isOpen = useDialogs((state) => state.open === "commands");
   const show = useDialogs((state) => state.show);
   const hasSingleKeys = usePreferences((state) => state.hasSingleKeys);
@@ -34,7 +40,14 @@ export function CommandPalette({ actions }: { actions: readonly Action[] }) {
           className="fixed top-[14vh] left-1/2 z-40 w-[min(560px,calc(100vw-32px))] -translate-x-1/2 overflow-hidden rounded-3 border border-line bg-raised shadow-3"
         >
           <RadixDialog.Title className="sr-only">All commands</RadixDialog.Title>
-          <Command label="All commands" loop>
+          <Command
+            label="All commands"
+            loop
+            filter={(value, search, keywords) => {
+              const kind = value.startsWith(ADD) ? catalog.kinds[value.slice(ADD.length)] : null;
+              return kind ? scoreKind(kind, search) : defaultFilter(value, search, keywords);
+            }}
+          >
             <Command.Input
               autoFocus
               placeholder="Type a command or the name of a node"
@@ -83,6 +96,22 @@ export function CommandPalette({ actions }: { actions: readonly Action[] }) {
                   </Command.Item>
                 ))}
               </Command.Group>
+              {store.getState().isReadonly ? null : (
+                <Command.Group heading="Add a node" className={HEADING}>
+                  {Object.values(catalog.kinds).map((kind) => (
+                    <Command.Item
+                      key={kind.kind}
+                      value={`${ADD}${kind.kind}`}
+                      className={ITEM}
+                      onSelect={() => run(() => addInMiddle(kind))}
+                    >
+                      <KindIcon name={kind.icon} size={14} />
+                      <span className="flex-1 truncate">{kind.title}</span>
+                      <span className="text-faint text-xs">add</span>
+                    </Command.Item>
+                  ))}
+                </Command.Group>
+              )}
             </Command.List>
           </Command>
         </RadixDialog.Content>

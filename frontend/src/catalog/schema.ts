@@ -4,9 +4,14 @@
  * `$ref`, `allOf` of one, and `null` in a union are resolved here; everything behind knows only `Field`.
  * Knows no node kind and no field name. What it does not understand is shown as plain JSON.
  */
+
+import type { components } from "@/api/schema.gen";
 import type { Json, JsonSchema } from "@/api/types";
 import { formatName } from "@/lib/format";
 import { deepEqual, isObject } from "@/lib/paths";
+
+/** As the catalog marks it: an id, a metric of a node, a path through the loop, or Jinja that names nodes. */
+export type Reference = NonNullable<components["schemas"]["JsonSchema"]["x-reference"]>;
 
 export interface FieldFacts {
   /** Its key in the object around it; "" for the whole. */
@@ -19,7 +24,12 @@ export interface FieldFacts {
   widget: string | null;
   /** What its value is chosen from: things of the loop, or lists of the catalog. */
   choosesFrom: string | null;
+  /** How its text mentions nodes, and how the keys of a mapping do. */
+  reference: Reference | null;
+  keyReference: Reference | null;
   unit: string | null;
+  /** A text to begin with. */
+  starter: string | null;
   fallback: Json | undefined;
   isNullable: boolean;
   /** Name of the schema's own type. */
@@ -155,7 +165,10 @@ function readFacts(
     isHidden: fact("x-hidden") === true,
     widget: text(fact("x-widget")),
     choosesFrom: text(fact("x-choices")),
+    reference: text(fact("x-reference")) as Reference | null,
+    keyReference: text(fact("x-key-reference")) as Reference | null,
     unit: text(fact("x-unit")),
+    starter: text(fact("x-starter")),
     fallback: raw.default ?? schema.default,
     isNullable,
     model: text(schema.title) ?? "",

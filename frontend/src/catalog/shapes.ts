@@ -46,8 +46,9 @@ export function fits(field: Field, value: Json): boolean {
   }
 }
 
-/** A value to begin with: required parts only, their defaults or something empty. */
+/** A value to begin with: what is required or has a text to begin with; else defaults, or something empty. */
 export function emptyValue(field: Field): Json {
+  if (field.starter !== null) return field.starter;
   if (field.fallback !== undefined && field.fallback !== null) return field.fallback;
   switch (field.shape) {
     case "text":
@@ -65,7 +66,8 @@ export function emptyValue(field: Field): Json {
     case "object": {
       const value: Record<string, Json> = {};
       for (const property of field.properties()) {
-        if (property.isRequired) value[property.name] = emptyValue(property.field);
+        if (property.isRequired || property.field.starter !== null)
+          value[property.name] = emptyValue(property.field);
       }
       return value;
     }

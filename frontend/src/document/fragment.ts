@@ -1,9 +1,10 @@
 /** A piece of a loop on the clipboard: nodes, the edges among them, and where they stood. Pure. */
+import type { Catalog } from "@/api/types";
 import { isObject } from "@/lib/paths";
 import { portRef, portText, readEdge } from "./edges";
 import { freeName } from "./names";
-import { renameReferences } from "./references";
-import type { Edge, LoopDocument, NodeData, Point } from "./types";
+import { renameInNode } from "./references";
+import { type Edge, EMPTY_DOCUMENT, type LoopDocument, type NodeData, type Point } from "./types";
 
 export interface Fragment {
   nodes: Record<string, NodeData>;
@@ -55,13 +56,18 @@ export function readFragment(text: string): Fragment | null {
 }
 
 /** The fragment with free names, moved by `offset`; mentions within it follow. */
-export function placeFragment(fragment: Fragment, document: LoopDocument, offset: Point): Fragment {
+export function placeFragment(
+  catalog: Catalog,
+  fragment: Fragment,
+  document: LoopDocument,
+  offset: Point,
+): Fragment {
   const taken = new Set([...Object.keys(document.nodes), ...Object.keys(fragment.nodes)]);
   let placed = fragment;
   for (const id of Object.keys(fragment.nodes)) {
     const name = id in document.nodes ? freeName(id, taken) : id;
     taken.add(name);
-    if (name !== id) placed = renameInFragment(placed, id, name);
+    if (name !== id) placed = renameInFragment(catalog, placed, id, name);
   }
   const layout: Record<string, Point> = {};
   for (const [id, point] of Object.entries(placed.layout)) {
@@ -75,7 +81,13 @@ function withoutId({ id: _, ...edge }: Edge): Edge {
   return edge as Edge;
 }
 
-function renameInFragment(fragment: Fragment, from: string, to: string): Fragment {
+function renameInFragment(
+  catalog: Catalog,
+  fragment: Fragment,
+  from: string,
+  to: string,
+): Fragment {
+  const document = { ...EMPTY_DOCUMENT, nodes: fragment.nodes };
   const move = <V>(record: Record<string, V>): Record<string, V> =>
     Object.fromEntries(Object.entries(record).map(([id, value]) => [id === from ? to : id, value]));
   const end = (text: string) => {
@@ -84,7 +96,7 @@ function renameInFragment(fragment: Fragment, from: string, to: string): Fragmen
   };
   const nodes: Record<string, NodeData> = {};
   for (const [id, node] of Object.entries(move(fragment.nodes))) {
-    nodes[id] = renameReferences(node, from, to) as NodeData;
+    nodes[id] = renameInNode(node, { catalog, document, from, to }) as NodeData;
   }
   return {
     nodes,

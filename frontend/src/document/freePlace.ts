@@ -1,9 +1,15 @@
-/** Places where no other box begins. Pure. */
+/** Places where no other box is. Pure. */
+import type { Catalog, KindInfo } from "@/api/types";
 
-import { GRID } from "./geometry";
+import { GRID, NODE_WIDTH, nodeHeight } from "./geometry";
 import type { LoopDocument, Point } from "./types";
 
-const CLEARANCE = 40;
+/** Room between boxes, for edges. */
+const GAP = 2 * GRID;
+/** As far as a new box is put from where it was wanted, in steps of the grid. */
+const MOST_RINGS = 200;
+/** No node has this name, so that a new one can be measured under it. */
+const NEW = "";
 const STEP = 2 * GRID;
 
 type Layout = Readonly<Record<string, Point>>;
@@ -20,18 +26,41 @@ export function freeOffset(copies: Layout, present: Layout): Point {
   return [by, by];
 }
 
-/** The place nearest to a wish, to its lower right. */
+/** The place nearest to a wish at which a box of this kind covers no other. */
 export function freePlace(
+  catalog: Catalog,
   document: LoopDocument,
+  kind: KindInfo,
   wish: { x: number; y: number },
 ): { x: number; y: number } {
-  const taken: Point[] = Object.values(document.layout);
-  let { x, y } = wish;
-  while (
-    taken.some(([left, top]) => Math.abs(left - x) < CLEARANCE && Math.abs(top - y) < CLEARANCE)
-  ) {
-    x += 2 * GRID;
-    y += 3 * GRID;
+  const begun = { ...document, nodes: { ...document.nodes, [NEW]: { kind: kind.kind } } };
+  const height = nodeHeight(catalog, begun, NEW, false);
+  const boxes = Object.entries(document.layout)
+    .filter(([id]) => id in document.nodes)
+    .map(([id, [x, y]]) => ({ x, y, height: nodeHeight(catalog, document, id, false) }));
+  const isFree = (x: number, y: number) =>
+    boxes.every(
+      (box) =>
+        Math.abs(box.x - x) >= NODE_WIDTH + GAP ||
+        y + height + GAP <= box.y ||
+        y >= box.y + box.height + GAP,
+    );
+  const snap = (value: number) => Math.round(value / GRID) * GRID;
+  const [left, top] = [snap(wish.x), snap(wish.y)];
+  for (let ring = 0; ring <= MOST_RINGS; ring += 1) {
+    const found = placesAt(ring)
+      .map(([across, down]) => ({ x: left + across * GRID, y: top + down * GRID }))
+      .find(({ x, y }) => isFree(x, y));
+    if (found) return found;
   }
-  return { x: Math.round(x / GRID) * GRID, y: Math.round(y / GRID) * GRID };
+  return { x: left, y: top };
+}
+
+/** Steps from the middle to the places of a square ring, the nearest first. */
+function placesAt(ring: number): Point[] {
+  const places: Point[] = [];
+  for (let at = -ring; at <= ring; at += 1) {
+    places.push([at, -ring], [at, ring], [-ring, at], [ring, at]);
+  }
+  return places.toSorted((a, b) => Math.hypot(...a) - Math.hypot(...b));
 }

@@ -1,86 +1,107 @@
 /**
- * Where a loop names a node, and how those places follow when the node gets another name.
- *
- * Known are the field names under which language.md puts node ids, never node kinds: `of: actor`,
- * `learn: [actor.rewards]`, `nodes.actor.…` paths, `{{ actor.completion }}` in templates.
+ * Where a loop mentions a node, and how those places follow when the node gets another name. Which texts
+ * mention nodes, and how, is marked in the catalog's schemas; a text without a mark is left alone.
  */
-import type { Json } from "@/api/types";
-import { isObject } from "@/lib/paths";
+import type { Catalog, Json } from "@/api/types";
+import { type Field, type Reference, readSchema } from "@/catalog/schema";
+import { chosenVariant } from "@/catalog/shapes";
+import { isObject, parsePath } from "@/lib/paths";
+import { fieldAt } from "./fieldAt";
+import type { LoopDocument } from "./types";
 
-/** Fields whose text (or list of texts) is a node id or begins with one and a dot. */
-const NODE_FIELDS = new Set([
-  "of",
-  "with",
-  "instead_of",
-  "node",
-  "from",
-  "to",
-  "by",
-  "gather",
-  "group_by",
-  "learn",
-  "order",
-  "fill",
-  "until",
-  "metric",
-  "complement",
-  "best",
-  "refresh",
-  "reset_optimizer",
-  "clear",
-  "columns",
-]);
-
-/** Fields that name a value of the loop in one place and a file or a hub id in another. */
-const PATH_FIELDS = new Set(["path"]);
-
-/** Mappings whose keys are node ids, or begin with one. */
-const NODE_KEYED = new Set(["weights", "learn", "set", "clear", "refresh"]);
-
-const TEMPLATE_MARKS = /\{\{|\{%/;
-
-/** The same value with every mention of node `from` turned into `to`. Returns the value itself where nothing changes. */
-export function renameReferences(value: Json, from: string, to: string): Json {
-  return visit(value, null, from, to);
+export interface Renaming {
+  catalog: Catalog;
+  /** The loop before, in which paths are looked up. */
+  document: LoopDocument;
+  from: string;
+  to: string;
 }
 
-function visit(value: Json, field: string | null, from: string, to: string): Json {
-  if (typeof value === "string") return renameText(value, field, from, to);
+/** A node of any kind, with every mention in it renamed. The same value where nothing changes. */
+export function renameInNode(node: Json, renaming: Renaming): Json {
+  const kind = isObject(node) ? renaming.catalog.kinds[String(node.kind)] : undefined;
+  return kind ? visit(node, readSchema(kind.schema), renaming) : node;
+}
+
+/** Likewise a section beside the nodes, such as the schedule. */
+export function renameInSection(section: string, value: Json, renaming: Renaming): Json {
+  const schema = renaming.catalog.schema[section];
+  return schema ? visit(value, readSchema(schema), renaming) : value;
+}
+
+/** What holds several values hands its mark down to them. */
+function visit(value: Json, field: Field, by: Renaming, mark = field.reference): Json {
+  if (typeof value === "string") return mark ? renameText(value, mark, by) : value;
+  if (field.shape === "tagged" || field.shape === "variants") {
+    const chosen = chosenVariant(field, value);
+    // A value with something unknown in it is of no variant; what any of them marks is followed.
+    const variants = chosen ? [chosen] : field.variants;
+    return variants.reduce<Json>(
+      (now, one) => visit(now, one.field, by, one.field.reference ?? mark),
+      value,
+    );
+  }
   if (Array.isArray(value)) {
-    const items = value.map((item) => visit(item, field, from, to));
+    const items = value.map((item, index) => {
+      const own = field.shape === "list" ? (field.fixed?.[index]?.() ?? field.item()) : null;
+      return own ? visit(item, own, by, own.reference ?? mark) : item;
+    });
     return items.some((item, index) => item !== value[index]) ? items : value;
   }
-  if (!isObject(value)) return value;
-  let changed = false;
+  return isObject(value) ? visitObject(value, field, by, mark) : value;
+}
+
+function visitObject(
+  value: Record<string, Json | undefined>,
+  field: Field,
+  by: Renaming,
+  mark: Reference | null,
+): Json {
+  let isChanged = false;
   const renamed: Record<string, Json | undefined> = {};
   for (const [key, item] of Object.entries(value)) {
-    const newKey = field !== null && NODE_KEYED.has(field) ? renameHead(key, from, to) : key;
-    const newItem = item === undefined ? undefined : visit(item, key, from, to);
-    changed ||= newKey !== key || newItem !== item;
+    const newKey = field.keyReference ? renameText(key, field.keyReference, by) : key;
+    const own = fieldOf(key, field, by);
+    const handed = own?.reference ?? (field.shape === "map" ? mark : null);
+    const newItem = item !== undefined && own ? visit(item, own, by, handed) : item;
+    isChanged ||= newKey !== key || newItem !== item;
     renamed[newKey] = newItem;
   }
-  return changed ? renamed : value;
+  return isChanged ? renamed : value;
 }
 
-function renameText(text: string, field: string | null, from: string, to: string): string {
-  if (TEMPLATE_MARKS.test(text)) {
-    const mention = new RegExp(`(?<![\\w.])${from}(?=\\.\\w)`, "g");
-    return text.replace(mention, to);
+/** The field of an entry. Where the keys are paths through the loop, it is the field at that path. */
+function fieldOf(key: string, field: Field, { catalog, document }: Renaming): Field | null {
+  if (field.keyReference === "path") return fieldAt(catalog, document, parsePath(key));
+  if (field.shape === "map") return field.item();
+  if (field.shape !== "object") return null;
+  return field.properties().find((property) => property.name === key)?.field ?? field.extra;
+}
+
+function renameText(text: string, mark: Reference, { from, to }: Renaming): string {
+  switch (mark) {
+    case "node":
+      return renameWords(text, from, to, 0, 1);
+    case "metric":
+      // The metric's own name is the last word.
+      return renameWords(text, from, to, 0, text.split(".").length - 1);
+    case "path":
+      return renameWords(text, from, to, 1, 2);
+    case "template":
+      return text.replace(BLOCK, (block) => renameInBlock(block, from, to));
   }
-  if (field === null) return text;
-  if (NODE_FIELDS.has(field)) return renameHead(text, from, to);
-  return PATH_FIELDS.has(field) ? renamePath(text, from, to) : text;
 }
 
-/** "actor", "actor.rewards" and "nodes.actor.…" follow; "actors" does not. */
-export function renameHead(text: string, from: string, to: string): string {
-  if (text === from || text.startsWith(`${from}.`)) return to + text.slice(from.length);
-  return renamePath(text, from, to);
+/** Words between dots, from the `first` on and before the `end`. */
+function renameWords(text: string, from: string, to: string, first: number, end: number): string {
+  const words = text.split(".");
+  return words.map((word, at) => (word === from && at >= first && at < end ? to : word)).join(".");
 }
 
-/** "nodes.actor.…" follows; "actor.jsonl" does not. */
-function renamePath(text: string, from: string, to: string): string {
-  const path = `nodes.${from}`;
-  if (text === path || text.startsWith(`${path}.`)) return `nodes.${to}${text.slice(path.length)}`;
-  return text;
+const BLOCK = /\{\{.*?\}\}|\{%.*?%\}/gs;
+const QUOTED_OR_NAME = /"[^"]*"|'[^']*'|(?<![\w.])[A-Za-z_]\w*(?=\s*[.[])/g;
+
+/** In Jinja a node is a name that something is asked of; a quoted text is none. */
+function renameInBlock(block: string, from: string, to: string): string {
+  return block.replace(QUOTED_OR_NAME, (word) => (word === from ? to : word));
 }

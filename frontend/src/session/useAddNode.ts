@@ -1,11 +1,14 @@
 import { useCallback } from "react";
 import type { KindInfo } from "@/api/types";
+import { beginNode } from "@/document/beginNode";
 import { addNode } from "@/document/commands/addNode";
 import { useOpenLoop } from "@/document/context";
 import { portText } from "@/document/edges";
 import { fittingPort } from "@/document/fittingPort";
+import { freePlace } from "@/document/freePlace";
 import { freeName } from "@/document/names";
-import type { NodeData, PortRef } from "@/document/types";
+import type { PortRef } from "@/document/types";
+import { useViewport } from "@/session/viewport";
 import { useSelection } from "./selection";
 
 /** What a drag from the palette carries: the name of a kind. */
@@ -24,7 +27,8 @@ export function useAddNode(): (options: AddOptions) => string {
     ({ kind, at, from }) => {
       const { document, dispatch } = store.getState();
       const id = freeName(kind.kind, new Set(Object.keys(document.nodes)));
-      const data = structuredClone({ ...kind.template, kind: kind.kind }) as NodeData;
+      const data = beginNode(catalog, document, kind);
+      const place = freePlace(catalog, document, kind, at);
       const port = from ? fittingPort(catalog, document, from, kind) : null;
       const edges = [];
       if (from && port) {
@@ -37,12 +41,13 @@ export function useAddNode(): (options: AddOptions) => string {
         {
           id,
           data,
-          position: [Math.round(at.x), Math.round(at.y)],
+          position: [place.x, place.y],
           edges,
         },
         { label: `Add ${kind.title.toLowerCase()}` },
       );
       useSelection.getState().select({ nodes: [id] });
+      useViewport.getState().reveal(id);
       return id;
     },
     [catalog, store],

@@ -15,17 +15,17 @@ import { useSelection } from "./selection";
 
 /** Copies pieces of a loop through the system's clipboard, so that they travel between tabs and loops. */
 export function useClipboard() {
-  const { store } = useOpenLoop();
+  const { catalog, store } = useOpenLoop();
 
   const insert = useCallback(
     (fragment: Fragment, label: string) => {
       const { document, dispatch } = store.getState();
       const offset = freeOffset(fragment.layout, document.layout);
-      const placed = placeFragment(fragment, document, offset);
+      const placed = placeFragment(catalog, fragment, document, offset);
       dispatch(pasteItems, { fragment: placed }, { label });
       useSelection.getState().select({ nodes: Object.keys(placed.nodes) });
     },
-    [store],
+    [catalog, store],
   );
 
   return useMemo(

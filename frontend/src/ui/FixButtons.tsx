@@ -1,12 +1,13 @@
 import { WandSparkles } from "lucide-react";
 import type { Diagnostic } from "@/api/types";
 import { applyChanges } from "@/document/commands/applyChanges";
-import { useDocument } from "@/document/context";
+import { useCatalog, useDocument } from "@/document/context";
 import { Button } from "./Button";
 import { RichText } from "./RichText";
 
 /** The repairs that one click applies; each is one undo step. */
 export function FixButtons({ problem }: { problem: Diagnostic }) {
+  const catalog = useCatalog();
   const dispatch = useDocument((state) => state.dispatch);
   const isReadonly = useDocument((state) => state.isReadonly);
   if (!problem.fixes?.length || isReadonly) return null;
@@ -20,7 +21,7 @@ export function FixButtons({ problem }: { problem: Diagnostic }) {
           icon={<WandSparkles size={12} />}
           onClick={(event) => {
             event.stopPropagation();
-            dispatch(applyChanges, { changes: fix.changes }, { label: fix.title });
+            dispatch(applyChanges, { catalog, changes: fix.changes }, { label: fix.title });
           }}
         >
           <RichText text={fix.title} />

@@ -2,6 +2,7 @@ import { Check, ChevronDown } from "lucide-react";
 import { Select as RadixSelect } from "radix-ui";
 import type { Ref } from "react";
 import { classes } from "./classes";
+import { RichText } from "./RichText";
 
 export interface SelectOption<V extends string> {
   value: V;
@@ -81,7 +82,9 @@ export function Select<V extends string>(props: SelectProps<V>) {
                     </span>
                   </RadixSelect.ItemText>
                   {option.help ? (
-                    <span className="block text-muted text-xs">{option.help}</span>
+                    <span className="block text-muted text-xs">
+                      <RichText text={option.help} />
+                    </span>
                   ) : null}
                 </span>
               </RadixSelect.Item>

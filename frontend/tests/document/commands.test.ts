@@ -19,7 +19,7 @@ import { setValue } from "@/document/commands/setValue";
 import { ungroupPhases } from "@/document/commands/ungroupPhases";
 import { cutFragment, placeFragment, readFragment, writeFragment } from "@/document/fragment";
 import { phaseAt, phaseList, phaseNames, schedule } from "@/document/phases";
-import { smallLoop } from "../fixtures/loops";
+import { catalog, smallLoop } from "../fixtures/loops";
 
 describe("commands on nodes and edges", () => {
   it("addNode adds the node, its place and its edges", () => {
@@ -96,7 +96,7 @@ describe("commands on nodes and edges", () => {
   });
 
   it("renameNode lets edges, place, references, ports, paths and metrics follow", () => {
-    const loop = renameNode(smallLoop(), { from: "actor", to: "policy" });
+    const loop = renameNode(smallLoop(), { catalog, from: "actor", to: "policy" });
 
     expect(Object.keys(loop.nodes)).toEqual(["problems", "policy", "start", "exact"]);
     expect(loop.nodes.start?.model).toEqual({ type: "snapshot", of: "policy" });
@@ -123,7 +123,7 @@ describe("commands on nodes and edges", () => {
       note: "actor",
     };
 
-    const { nodes } = renameNode(before, { from: "actor", to: "policy" });
+    const { nodes } = renameNode(before, { catalog, from: "actor", to: "policy" });
 
     expect(nodes.ask).toEqual({
       kind: "template",
@@ -143,17 +143,73 @@ describe("commands on nodes and edges", () => {
       anneal: [{ path: "nodes.problems.rows_per_step", from: 1, to: 2 }],
     };
 
-    const loop = renameNode(before, { from: "problems", to: "questions" });
+    const loop = renameNode(before, { catalog, from: "problems", to: "questions" });
 
     expect(loop.nodes.questions).toEqual(before.nodes.problems);
     expect(schedule(loop).anneal).toMatchObject([{ path: "nodes.questions.rows_per_step" }]);
+  });
+
+  it("renameNode follows what the catalog marks and nothing else", () => {
+    const before = smallLoop();
+    const rows = [{ role: "actor", of: "actor", by: "actor", columns: ["actor"] }];
+    before.nodes.inline = {
+      kind: "dataset",
+      note: "by the actor, {{ actor.completion }}",
+      source: { type: "inline", rows },
+    };
+    before.nodes.ask = {
+      kind: "template",
+      text: "{{ actor.completion }} of actor.x {% if actor.x and 'actor.y' %}{{ 'actor.z' }}{% endif %}",
+      columns: { actor: "{{ actor.completion }}", role: "actor" },
+    };
+    before.nodes.probe = { kind: "evaluate", of: ["actor"], metrics: ["accuracy"] };
+    before.rest.description = "actor";
+    before.rest.schedule = {
+      phases: [
+        {
+          name: "actor",
+          learn: ["actor.rewards"],
+          odd: "actor",
+          set: { "nodes.start.model.of": "actor", "nodes.inline.source.rows": rows },
+        },
+      ],
+      anneal: [{ path: "nodes.actor.training.optimizer.lr", from: 1, to: 2 }],
+      triggers: [
+        { when: { metric: "probe.actor.actor", above: 0 }, do: { reset_optimizer: "actor" } },
+      ],
+    };
+
+    const { nodes, rest } = renameNode(before, { catalog, from: "actor", to: "policy" });
+
+    expect(nodes.inline).toEqual(before.nodes.inline);
+    expect(nodes.ask).toEqual({
+      kind: "template",
+      text: "{{ policy.completion }} of actor.x {% if policy.x and 'actor.y' %}{{ 'actor.z' }}{% endif %}",
+      columns: { actor: "{{ policy.completion }}", role: "actor" },
+    });
+    expect(nodes.probe?.of).toEqual(["policy"]);
+    expect(rest.description).toBe("actor");
+    expect(rest.schedule).toEqual({
+      phases: [
+        {
+          name: "actor",
+          learn: ["policy.rewards"],
+          odd: "actor",
+          set: { "nodes.start.model.of": "policy", "nodes.inline.source.rows": rows },
+        },
+      ],
+      anneal: [{ path: "nodes.policy.training.optimizer.lr", from: 1, to: 2 }],
+      triggers: [
+        { when: { metric: "probe.policy.actor", above: 0 }, do: { reset_optimizer: "policy" } },
+      ],
+    });
   });
 
   it("renameNode does not touch a builtin that has the node's name", () => {
     const before = smallLoop();
     before.nodes.exact_match = { kind: "reward", source: { type: "builtin", name: "exact_match" } };
 
-    const { nodes } = renameNode(before, { from: "exact_match", to: "right" });
+    const { nodes } = renameNode(before, { catalog, from: "exact_match", to: "right" });
 
     expect(nodes.right).toEqual({
       kind: "reward",
@@ -197,6 +253,7 @@ describe("commands on nodes and edges", () => {
     const before = smallLoop();
     const text = writeFragment(cutFragment(before, ["actor", "start"]));
     const fragment = placeFragment(
+      catalog,
       readFragment(text) ?? { nodes: {}, edges: [], layout: {} },
       before,
       [32, 32],
@@ -231,6 +288,7 @@ describe("commands on nodes and edges", () => {
 
   it("applyChanges applies each kind of change of a repair", () => {
     const loop = applyChanges(smallLoop(), {
+      catalog,
       changes: [
         { op: "set", path: "edges.3.aggregate", value: "mean" },
         { op: "remove", path: "nodes.actor.training" },
@@ -256,6 +314,7 @@ describe("commands on nodes and edges", () => {
 
   it("applyChanges reads the edges that a repair writes as text", () => {
     const loop = applyChanges(smallLoop(), {
+      catalog,
       changes: [
         { op: "set", path: "edges.2", value: "actor.rollouts -> exact.rows" },
         { op: "set", path: "edges.outcome", value: "exact.scores -> actor.labels" },
@@ -276,6 +335,7 @@ describe("commands on nodes and edges", () => {
     const before = smallLoop();
 
     const after = applyChanges(before, {
+      catalog,
       changes: [
         { op: "set", path: "edges.2", value: 5 },
         { op: "set", path: "edges.9.weight", value: 1 },

@@ -7,7 +7,7 @@ import { fromSpec, mendDocument, toSpec } from "@/document/convert";
 import { edgeKeys, readEdge } from "@/document/edges";
 import type { LoopDocument } from "@/document/types";
 import { listedIndex, readIndex } from "@/document/unread";
-import { smallLoop } from "../fixtures/loops";
+import { catalog, smallLoop } from "../fixtures/loops";
 
 describe("spec and document", () => {
   it("a document comes back from its spec", () => {
@@ -72,6 +72,7 @@ describe("spec and document", () => {
     const loop = fromSpec({ edges: ["bad", "a.x -> b.y"] });
 
     const changed = applyChanges(loop, {
+      catalog,
       changes: [
         { op: "set", path: "edges.1", value: "a.x -> c.z" },
         { op: "remove_edge", path: "edges.0" },

@@ -16,7 +16,7 @@ import {
   startHistory,
   undo,
 } from "@/document/history";
-import { smallLoop } from "../fixtures/loops";
+import { catalog, smallLoop } from "../fixtures/loops";
 
 interface Step {
   apply: (history: History, at: number) => History;
@@ -41,7 +41,7 @@ const anyStep: fc.Arbitrary<Step> = fc.oneof(
     .record({ id: name, x: fc.integer() })
     .map(({ id, x }) => step(moveNodes, { positions: { [id]: [x, 0] } }, "move")),
   fc.record({ id: name }).map(({ id }) => step(removeItems, { nodes: [id], edges: [] })),
-  fc.record({ from: name, to: name }).map((names) => step(renameNode, names)),
+  fc.record({ from: name, to: name }).map((names) => step(renameNode, { catalog, ...names })),
   fc
     .record({ id: name, value: fc.option(fc.integer(), { nil: undefined }) })
     .map(({ id, value }) =>

@@ -8,7 +8,7 @@ import { edgeLine } from "@/features/canvas/edgePath";
 import { isBackward, planLanes, type RouteBox } from "@/features/canvas/lanes";
 import { routeEdges } from "@/features/canvas/routes";
 import { summarise } from "@/features/canvas/summary";
-import { groupKinds, matchesSearch } from "@/features/palette/groups";
+import { groupKinds, searchGroups } from "@/features/palette/groups";
 import { catalog, smallLoop } from "../fixtures/loops";
 
 const box = (id: string, x: number, y: number, height = 100): RouteBox => ({ id, x, y, height });
@@ -84,10 +84,38 @@ describe("layout", () => {
     expect(new Set(places.map(([, y]) => y)).size).toBeGreaterThan(1);
   });
 
-  it("a new node is not put on top of another", () => {
-    const place = freePlace(smallLoop(), { x: 320, y: 0 });
+  it("nodes that are added at one point cover neither each other nor what is there", () => {
+    let loop = smallLoop();
+    const sizeOf = (id: string) => nodeHeight(catalog, loop, id, false);
+    for (const kind of Object.values(catalog.kinds)) {
+      const place = freePlace(catalog, loop, kind, { x: 320, y: 8 });
+      loop = {
+        ...loop,
+        nodes: { ...loop.nodes, [`new_${kind.kind}`]: { kind: kind.kind } },
+        layout: { ...loop.layout, [`new_${kind.kind}`]: [place.x, place.y] },
+      };
+    }
+    const boxes = Object.entries(loop.layout);
+    const covered = boxes.flatMap(([a, [ax, ay]]) =>
+      boxes
+        .filter(
+          ([b, [bx, by]]) =>
+            a < b && Math.abs(ax - bx) < NODE_WIDTH && ay < by + sizeOf(b) && by < ay + sizeOf(a),
+        )
+        .map(([b]) => `${a} ${b}`),
+    );
 
-    expect([place.x, place.y]).not.toEqual([320, 0]);
+    expect(boxes.length).toBeGreaterThan(12);
+    expect(covered).toEqual([]);
+  });
+
+  it("a node is put where it is wanted if there is room", () => {
+    const [kind] = Object.values(catalog.kinds);
+
+    expect(kind && freePlace(catalog, smallLoop(), kind, { x: 1600, y: 800 })).toEqual({
+      x: 1600,
+      y: 800,
+    });
   });
 });
 
@@ -163,9 +191,16 @@ describe("edges", () => {
 
 describe("nodes", () => {
   it("a summary names what was chosen", () => {
-    expect(summarise({ kind: "k", model: { type: "scratch", architecture: "tiny" }, n: 3 })).toBe(
-      "scratch · tiny",
+    const kind = { summary: ["model.architecture", "model.type", "keep.*.rule", "of.*", "n"] };
+
+    expect(summarise(kind, { model: { type: "scratch", architecture: "tiny" }, n: 3 })).toBe(
+      "tiny · scratch",
     );
+    expect(summarise(kind, { keep: [{ rule: "a" }, { rule: "b" }], of: ["c", "d"] })).toBe(
+      "a · b · c",
+    );
+    expect(summarise(undefined, { n: "x" })).toBe("");
+    expect(summarise(catalog.kinds.actor, smallLoop().nodes.actor ?? {})).toBe("tiny-qwen3");
   });
 
   it("the palette has every kind, in the catalog's groups", () => {
@@ -177,11 +212,26 @@ describe("nodes", () => {
     expect(groups[0]?.name).toBe(catalog.groups?.[0]?.name);
   });
 
-  it("a search looks at all words", () => {
-    const [first] = Object.values(catalog.kinds);
+  it.each([
+    ["reward", "reward"],
+    ["REWARD", "reward"],
+    ["probe", "evaluate"],
+    ["held-out", "evaluate"],
+    ["judge", "verifier reward"],
+    ["grpo", "actor"],
+    ["kl", "reference"],
+    ["exact_match", "reward"],
+    ["countdown", "dataset"],
+    ["value", "critic"],
+    ["reward model", "reward"],
+  ])("a search for %s finds %s first", (search, kinds) => {
+    const [best] = searchGroups(groupKinds(catalog), search);
 
-    expect(first && matchesSearch(first, first.title.toUpperCase())).toBe(true);
-    expect(first && matchesSearch(first, "no such words")).toBe(false);
+    expect(kinds.split(" ")).toContain(best?.kinds[0]?.kind);
+  });
+
+  it("a search for what nothing is called finds nothing", () => {
+    expect(searchGroups(groupKinds(catalog), "no such words")).toEqual([]);
   });
 
   it("from a port only kinds that fit are offered", () => {

@@ -79,6 +79,28 @@ describe("forms from the catalog", () => {
     expect(screen.getByLabelText("Split").textContent).toBe("test");
   });
 
+  it("Python begins with code that can run", () => {
+    const store = show(<NodeInspector id="exact" />);
+
+    choose(screen.getByLabelText("Source, type"), /^python/);
+
+    expect(store.getState().document.nodes.exact?.source).toEqual({
+      type: "python",
+      code: expect.stringContaining("def reward(prompts, completions, **columns):"),
+    });
+  });
+
+  it("code that may be left out offers an example", async () => {
+    const loop = smallLoop();
+    loop.nodes.ask = { kind: "template" };
+    usePreferences.getState().set({ level: "advanced" });
+    const store = show(<NodeInspector id="ask" />, [], loop);
+
+    fireEvent.click(screen.getByRole("button", { name: "Start with an example" }));
+
+    expect(store.getState().document.nodes.ask?.code).toContain("def write(");
+  });
+
   it("a number that is typed is set, an emptied one goes back to its default", () => {
     const store = show(<NodeInspector id="problems" />);
     const input = screen.getByLabelText("Rows per step");

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { Estimate, GpuEstimate } from "@/api/types";
 import { orderMetrics } from "@/catalog/metrics";
+import { presetOf } from "@/catalog/presets";
 import { readSchema } from "@/catalog/schema";
 import { countProblems, indexProblems, problemsAt, worstSeverity } from "@/document/problems";
 import { chartData, MAX_POINTS, smoothed } from "@/features/charts/chartData";
-import { presetOf } from "@/features/inspector/form/presetDefaults";
 import { sampleText } from "@/features/samples/sampleText";
 import { entryText, phaseLength } from "@/features/schedule/phaseText";
 import {

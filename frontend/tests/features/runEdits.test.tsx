@@ -3,7 +3,7 @@ import { cleanup, fireEvent, render, screen, waitFor } from "@testing-library/re
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Json, JsonObject, RunEvent } from "@/api/types";
 import { setValue } from "@/document/commands/setValue";
-import { defaultAt } from "@/features/inspector/defaultAt";
+import { defaultAt } from "@/document/fieldAt";
 import { NodeInspector } from "@/features/inspector/NodeInspector";
 import { followEdits } from "@/features/runs/followEdits";
 import { RunEditBar } from "@/features/runs/RunEditBar";

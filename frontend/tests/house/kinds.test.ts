@@ -1,49 +1,89 @@
 /**
- * No node kind and no algorithm is named in the front end's features: what they are, how they look and
- * what can be set comes from the catalog. A literal that equals such a name fails here.
+ * No node kind, no algorithm and no field of the language is named in the front end: what they are, how they
+ * look and what can be set comes from the catalog. A literal that equals such a name fails here. Of fields only
+ * those count whose names are no everyday words: the ones of several words.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { expect, it } from "vitest";
+import { readSchema } from "@/catalog/schema";
 import { catalog } from "../fixtures/loops";
 
-const FEATURES = join(process.cwd(), "src/features");
+const SOURCE = join(process.cwd(), "src");
 const LITERAL = /"((?:[^"\\\n]|\\.)*)"|'((?:[^'\\\n]|\\.)*)'|`((?:[^`\\$]|\\.)*)`/g;
+const MEMBER = /(?<!\.)\.([a-z]+(?:_[a-z]+)+)\b|\b([a-z]+(?:_[a-z]+)+)\s*\??:/g;
 
-const names = new Set([
+const kinds = new Set([
   ...Object.keys(catalog.kinds),
   ...Object.values(catalog.algorithms).flatMap((list) => list.map((one) => one.name)),
 ]);
 
-/**
- * Keys of the catalog's own answer, and of lucide's icons, that happen to be words of the language: each with
- * the file that may say it.
- */
+/** Words of the API, of marks in schemas and of icons that are words of the language too. */
 const ALLOWED: Record<string, readonly string[]> = {
-  "canvas/KindIcon.tsx": ["filter", "search"],
+  "api/types.ts": ["value", "template"],
+  "document/references.ts": ["template"],
+  "features/inspector/form/UnionField.tsx": ["value"],
+  "ui/KindIcon.tsx": ["filter", "search"],
 };
 
 function sources(folder: string): string[] {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     const path = join(folder, entry.name);
     if (entry.isDirectory()) return sources(path);
-    return /\.tsx?$/.test(entry.name) ? [path] : [];
+    return /\.tsx?$/.test(entry.name) && !entry.name.endsWith(".gen.ts") ? [path] : [];
   });
 }
 
-it("no kind or algorithm is a literal under features", () => {
-  const found: string[] = [];
-  for (const path of sources(FEATURES)) {
-    const file = relative(FEATURES, path);
-    for (const [whole, double, single, template] of readFileSync(path, "utf-8").matchAll(LITERAL)) {
-      const text = double ?? single ?? template ?? "";
-      if (names.has(text) && !ALLOWED[file]?.includes(text)) found.push(`${file}: ${whole}`);
-    }
-  }
+const files = sources(SOURCE).map((path) => ({
+  file: relative(SOURCE, path),
+  text: readFileSync(path, "utf-8").replaceAll(/^\s*(?:\/\*\*?|\*|\/\/).*$/gm, ""),
+}));
 
-  expect(found).toEqual([]);
+function fieldNames(): Set<string> {
+  const names = new Set<string>();
+  const visit = (value: unknown) => {
+    if (Array.isArray(value)) value.forEach(visit);
+    else if (typeof value === "object" && value !== null) {
+      for (const [key, part] of Object.entries(value)) {
+        if (key === "properties") for (const name of Object.keys(part as object)) names.add(name);
+        visit(part);
+      }
+    }
+  };
+  for (const { schema } of Object.values(catalog.kinds)) visit(schema);
+  visit(catalog.schema);
+  return new Set([...names].filter((name) => name.includes("_")));
+}
+
+const literals = files.flatMap(({ file, text }) =>
+  [...text.matchAll(LITERAL)].map(
+    ([whole, double, single, template]) =>
+      [file, whole, double ?? single ?? template ?? ""] as const,
+  ),
+);
+
+it("no kind or algorithm is a literal", () => {
+  const found = literals.filter(
+    ([file, , text]) => kinds.has(text) && !ALLOWED[file]?.includes(text),
+  );
+
+  expect(found.map(([file, whole]) => `${file}: ${whole}`)).toEqual([]);
+});
+
+it("no field is named", () => {
+  const fields = fieldNames();
+  const said = literals.filter(([, , text]) => fields.has(text));
+  const members = files.flatMap(({ file, text }) =>
+    [...text.matchAll(MEMBER)]
+      .map(([, member, key]) => [file, member ?? key ?? ""] as const)
+      .filter(([, name]) => fields.has(name)),
+  );
+
+  expect([...said, ...members].map(([file, name]) => `${file}: ${name}`)).toEqual([]);
+  expect(fields.size).toBeGreaterThan(40);
 });
 
 it("the catalog names enough to look for", () => {
-  expect(names.size).toBeGreaterThan(20);
+  expect(kinds.size).toBeGreaterThan(20);
+  expect(readSchema(catalog.schema.run ?? {}).shape).toBe("object");
 });

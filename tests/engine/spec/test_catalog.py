@@ -239,6 +239,27 @@ def test_texts_in_jinja_say_that_they_mention_nodes() -> None:
     assert "x-reference" not in template["note"]
 
 
+def test_code_begins_with_what_can_run() -> None:
+    starters = {
+        field["x-starter"]
+        for kind in KINDS
+        for _, field in fields_of(CATALOG["kinds"][kind]["schema"])
+        if field.get("x-widget") == "code"
+    }
+    found: dict[str, Any] = {}
+    for text in starters:
+        exec(text, found)
+
+    scores = found["reward"](prompts=["a", "a"], completions=["b", "bb"], answer=["b", "b"])
+    assert all(isinstance(score, float) for score in scores)
+    assert scores[0] != scores[1], "something can be learned from it"
+    assert found["keep"](prompt="a", answer="b") is True
+    assert found["write"](prompt="a", answer="b") == {"prompt": "a"}
+    environment = found["Environment"]()
+    assert environment.reset({"prompt": "a"}) == "a"
+    assert {"observation", "reward", "done"} <= set(environment.step("b"))
+
+
 def test_the_first_charts_are_of_metrics_that_are_known() -> None:
     assert set(CATALOG["chart_order"]) <= {*METRICS, *PROBE_METRICS}
 

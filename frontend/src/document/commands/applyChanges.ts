@@ -1,4 +1,4 @@
-import type { Change, Json } from "@/api/types";
+import type { Catalog, Change, Json } from "@/api/types";
 import { isObject, type Path, readPath, removePath, writePath } from "@/lib/paths";
 import { defineCommand } from "../command";
 import { readEdge } from "../edges";
@@ -8,14 +8,14 @@ import { removeItems } from "./removeItems";
 import { renameNode } from "./renameNode";
 
 /** The edits of a one-click repair, in order. */
-export const applyChanges = defineCommand<{ changes: readonly Change[] }>(
+export const applyChanges = defineCommand<{ catalog: Catalog; changes: readonly Change[] }>(
   "Apply fix",
-  (draft, { changes }) => {
-    for (const change of changes) applyChange(draft as LoopDocument, change);
+  (draft, { catalog, changes }) => {
+    for (const change of changes) applyChange(catalog, draft as LoopDocument, change);
   },
 );
 
-function applyChange(draft: LoopDocument, { op, path, value }: Change): void {
+function applyChange(catalog: Catalog, draft: LoopDocument, { op, path, value }: Change): void {
   const keys = readDocumentPath(draft, path);
   const place = findPlace(draft, keys);
   if (isInMissingEdge(draft, keys, place.path)) return;
@@ -34,7 +34,8 @@ function applyChange(draft: LoopDocument, { op, path, value }: Change): void {
       else insertItem(place.root, place.path, value ?? null);
       break;
     case "rename":
-      if (isNodePath(keys)) renameNode.recipe(draft, { from: String(keys[1]), to: String(value) });
+      if (isNodePath(keys))
+        renameNode.recipe(draft, { catalog, from: String(keys[1]), to: String(value) });
       else renameKey(place.root, place.path, String(value));
       break;
     case "add_edge": {

@@ -1,5 +1,5 @@
 import { MiniMap, ReactFlow, SelectionMode, useReactFlow, useStore } from "@xyflow/react";
-import { useEffect, useRef } from "react";
+import { useEffect, useRef, useState } from "react";
 import { useNodeColors, useOpenLoop } from "@/document/context";
 import { GRID, NODE_WIDTH } from "@/document/geometry";
 import { useAddSearch } from "@/session/addSearch";
@@ -17,6 +17,7 @@ import { useConnect } from "./useConnect";
 import { useFit } from "./useFit";
 import { useFlowEdges } from "./useFlowEdges";
 import { useFlowNodes } from "./useFlowNodes";
+import { useReveal } from "./useReveal";
 
 const NODE_TYPES = { loop: LoopNode };
 const EDGE_TYPES = { loop: LoopEdge };
@@ -36,7 +37,10 @@ export function Canvas() {
   const { screenToFlowPosition } = useReactFlow();
   const add = useAddNode();
   const { frame, onTouch, fit, isTooLarge } = useFit(area);
+  // An empty canvas is not fitted to the first box: that stays where it was put.
+  const [fitsAtFirst] = useState(nodes.length > 0);
   useCenterOnFocus();
+  useReveal();
 
   const openSearch = (event: React.MouseEvent) => {
     const isPane =
@@ -50,6 +54,7 @@ export function Canvas() {
     const kind = catalog.kinds[event.dataTransfer.getData(NODE_DRAG)];
     if (!kind) return;
     event.preventDefault();
+    onTouch();
     const at = screenToFlowPosition({ x: event.clientX, y: event.clientY });
     add({ kind, at: { x: at.x - NODE_WIDTH / 2, y: at.y - 24 } });
   };
@@ -85,7 +90,7 @@ export function Canvas() {
         connectionRadius={26}
         snapToGrid={snaps}
         snapGrid={SNAP}
-        fitView
+        fitView={fitsAtFirst}
         fitViewOptions={FIT}
         minZoom={0.1}
         maxZoom={2}

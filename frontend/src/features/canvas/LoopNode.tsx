@@ -25,7 +25,7 @@ export const LoopNode = memo(function LoopNode({ id, selected, dragging }: NodeP
   const ports = useNodePorts(id, (selected || isPointedAt) && !dragging);
   if (!data) return null;
   const kind = kindOf(catalog, data.kind);
-  const summary = summarise(data);
+  const summary = summarise(kind, data);
 
   return (
     <article

@@ -54,14 +54,14 @@ export function useFit(area: Area | null): Fit {
   }, [show]);
 
   // A command shows everything, once the boxes stand where it left them.
-  const fits = useViewport((state) => state.fits);
-  const seen = useRef(fits);
+  const wish = useViewport((state) => state.wish);
+  const seen = useRef(wish);
   useEffect(() => {
-    if (seen.current === fits) return;
-    seen.current = fits;
+    if (wish === null || wish.node !== null || seen.current === wish) return;
+    seen.current = wish;
     const pending = requestAnimationFrame(() => show(FIT_MILLISECONDS));
     return () => cancelAnimationFrame(pending);
-  }, [fits, show]);
+  }, [wish, show]);
 
   const onTouch = useCallback(() => {
     isTouched.current = true;

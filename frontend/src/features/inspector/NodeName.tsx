@@ -6,7 +6,7 @@ import { useSelection } from "@/session/selection";
 
 /** The node's name; what mentions it follows. */
 export function NodeName({ id }: { id: string }) {
-  const { store } = useOpenLoop();
+  const { catalog, store } = useOpenLoop();
   const isReadonly = useDocument((state) => state.isReadonly);
   const [name, setName] = useState(id);
   const taken = () => new Set(Object.keys(store.getState().document.nodes));
@@ -20,7 +20,7 @@ export function NodeName({ id }: { id: string }) {
       setName(id);
       return;
     }
-    store.getState().dispatch(renameNode, { from: id, to: name });
+    store.getState().dispatch(renameNode, { catalog, from: id, to: name });
     useSelection.getState().select({ nodes: [name] });
   };
   return (

@@ -1,5 +1,6 @@
 import { Command } from "cmdk";
 import { useEffect, useMemo, useRef } from "react";
+import { scoreKind } from "@/catalog/search";
 import { useOpenLoop } from "@/document/context";
 import { portText } from "@/document/edges";
 import { fittingPort } from "@/document/fittingPort";
@@ -10,15 +11,6 @@ import { Kbd } from "@/ui/Kbd";
 import { KindIcon } from "@/ui/KindIcon";
 import { useReturnFocus } from "@/ui/useReturnFocus";
 import { groupKinds } from "./groups";
-
-/** The name counts first, its beginning most; then words of the help. */
-function scoreKind(value: string, search: string, keywords: string[] = []): number {
-  const wish = search.trim().toLowerCase();
-  const name = value.toLowerCase();
-  if (name.startsWith(wish)) return 1;
-  if (name.includes(wish)) return 0.8;
-  return keywords.some((words) => words.toLowerCase().includes(wish)) ? 0.2 : 0;
-}
 
 const WIDTH = 288;
 const HEIGHT = 340;
@@ -64,7 +56,10 @@ export function AddSearch({ request }: { request: AddRequest }) {
       <Command
         label="Add a node"
         loop
-        filter={scoreKind}
+        filter={(kind, search) => {
+          const info = catalog.kinds[kind];
+          return info ? scoreKind(info, search) : 0;
+        }}
         onKeyDown={(event) => {
           if (event.key === "Escape") {
             event.preventDefault();
@@ -92,8 +87,7 @@ export function AddSearch({ request }: { request: AddRequest }) {
               {group.kinds.map(({ kind, port }) => (
                 <Command.Item
                   key={kind.kind}
-                  value={`${kind.title} ${kind.kind}`}
-                  keywords={[kind.help, group.title]}
+                  value={kind.kind}
                   onSelect={() => {
                     add({ kind, at: { x: flow.x, y: flow.y - 40 }, from });
                     hide();

@@ -3,7 +3,7 @@ import { useMemo, useState } from "react";
 import { useCatalog, useDocument } from "@/document/context";
 import { WIDE_CONTROL } from "@/ui/control";
 import { IconButton } from "@/ui/IconButton";
-import { groupKinds, matchesSearch } from "./groups";
+import { groupKinds, searchGroups } from "./groups";
 import { PaletteItem } from "./PaletteItem";
 import { useAddInMiddle } from "./useAddInMiddle";
 
@@ -15,12 +15,7 @@ export function Palette() {
   const addInMiddle = useAddInMiddle();
   const groups = useMemo(() => groupKinds(catalog), [catalog]);
 
-  const shown = groups
-    .map((group) => ({
-      ...group,
-      kinds: group.kinds.filter((kind) => matchesSearch(kind, search)),
-    }))
-    .filter((group) => group.kinds.length > 0);
+  const shown = searchGroups(groups, search);
 
   return (
     <nav

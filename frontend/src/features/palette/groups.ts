@@ -1,5 +1,6 @@
 /** The kinds of the catalog in their groups. Pure. */
 import type { Catalog, KindInfo } from "@/api/types";
+import { scoreKind } from "@/catalog/search";
 import { formatName } from "@/lib/format";
 
 export interface KindGroup {
@@ -25,10 +26,17 @@ export function groupKinds(catalog: Catalog): KindGroup[] {
   return groups.filter((group) => group.kinds.length > 0);
 }
 
-export function matchesSearch(kind: KindInfo, search: string): boolean {
-  const text = `${kind.kind} ${kind.title} ${kind.help} ${kind.group}`.toLowerCase();
-  return search
-    .toLowerCase()
-    .split(/\s+/)
-    .every((word) => text.includes(word));
+/** The groups with what is meant by the search, the most likely first. */
+export function searchGroups(groups: readonly KindGroup[], search: string): KindGroup[] {
+  if (search.trim() === "") return [...groups];
+  const best = (group: KindGroup) => (group.kinds[0] ? scoreKind(group.kinds[0], search) : 0);
+  return groups
+    .map((group) => ({
+      ...group,
+      kinds: group.kinds
+        .filter((kind) => scoreKind(kind, search) > 0)
+        .toSorted((a, b) => scoreKind(b, search) - scoreKind(a, search)),
+    }))
+    .filter((group) => group.kinds.length > 0)
+    .toSorted((a, b) => best(b) - best(a));
 }

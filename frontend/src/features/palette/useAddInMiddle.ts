@@ -1,14 +1,11 @@
 import { useReactFlow, useStoreApi } from "@xyflow/react";
 import { useCallback } from "react";
 import type { KindInfo } from "@/api/types";
-import { useOpenLoop } from "@/document/context";
-import { freePlace } from "@/document/freePlace";
 import { NODE_WIDTH } from "@/document/geometry";
 import { useAddNode } from "@/session/useAddNode";
 
 /** Adds a node in the middle of what is seen of the graph. */
 export function useAddInMiddle(): (kind: KindInfo) => void {
-  const { store } = useOpenLoop();
   const { screenToFlowPosition } = useReactFlow();
   const flowStore = useStoreApi();
   const add = useAddNode();
@@ -20,8 +17,8 @@ export function useAddInMiddle(): (kind: KindInfo) => void {
         y: (box?.top ?? 0) + (box?.height ?? 0) / 2,
       });
       const wish = { x: middle.x - NODE_WIDTH / 2, y: middle.y - 80 };
-      add({ kind, at: freePlace(store.getState().document, wish) });
+      add({ kind, at: wish });
     },
-    [store, screenToFlowPosition, flowStore, add],
+    [screenToFlowPosition, flowStore, add],
   );
 }

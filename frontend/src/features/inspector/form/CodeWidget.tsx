@@ -2,6 +2,7 @@ import { Maximize2 } from "lucide-react";
 import { lazy, Suspense, useState } from "react";
 import type { Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
+import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { IconButton } from "@/ui/IconButton";
 import { Loading } from "@/ui/States";
@@ -37,20 +38,23 @@ export function CodeWidget({ label, field, value, isDisabled, onChange }: CodeWi
     </Suspense>
   );
   return (
-    <div className="relative overflow-hidden rounded-1 border border-line">
+    <div className="overflow-hidden rounded-1 border border-line">
       {isLarge ? (
         <div className="p-3 text-muted text-xs">Open in the large editor.</div>
       ) : (
         editor("96px")
       )}
-      <IconButton
-        label="Open in a large editor"
-        size="small"
-        className="absolute top-1 right-1 bg-surface"
-        onClick={() => setLarge(true)}
-      >
-        <Maximize2 size={12} />
-      </IconButton>
+      <div className="flex items-center justify-end border-line border-t bg-sunken px-1">
+        {text === "" && field.starter !== null && !isDisabled ? (
+          <Button size="small" look="quiet" onClick={() => onChange(field.starter ?? undefined)}>
+            Start with an example
+          </Button>
+        ) : null}
+        <span className="flex-1" />
+        <IconButton label="Open in a large editor" size="small" onClick={() => setLarge(true)}>
+          <Maximize2 size={12} />
+        </IconButton>
+      </div>
       <Dialog
         title={label}
         description={field.help}

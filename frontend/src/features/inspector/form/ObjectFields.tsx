@@ -1,4 +1,5 @@
 import type { JsonObject } from "@/api/types";
+import { presetOf, withPreset } from "@/catalog/presets";
 import type { Field, Property } from "@/catalog/schema";
 import { belongs, defaultsOf, isSimple } from "@/catalog/shapes";
 import { useCatalog } from "@/document/context";
@@ -8,7 +9,6 @@ import { joinPath, type Path } from "@/lib/paths";
 import { AnyField } from "./AnyField";
 import { levelRank, useForm } from "./FormContext";
 import { PresetNote } from "./PresetNote";
-import { presetOf, withPreset } from "./presetDefaults";
 import { UnknownField } from "./UnknownField";
 import { useEverSet } from "./useEverSet";
 

@@ -1,4 +1,5 @@
 import type { Json } from "@/api/types";
+import { namesOf } from "@/catalog/presets";
 import type { Field } from "@/catalog/schema";
 import { chosenVariant, defaultText } from "@/catalog/shapes";
 import { changeVariant } from "@/catalog/variants";
@@ -8,7 +9,6 @@ import { useVisits } from "@/session/useVisits";
 import { Select, type SelectOption } from "@/ui/Select";
 import { useForm } from "./FormContext";
 import { fieldId } from "./ids";
-import { namesOf } from "./presetDefaults";
 
 interface VariantSelectProps {
   field: Extract<Field, { shape: "tagged" | "variants" }>;

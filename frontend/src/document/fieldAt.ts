@@ -1,16 +1,21 @@
-/** The value that a field has while nothing is set, found by its path in the loop. Pure. */
+/** The field of a value, found by its path in the loop, and what it is while nothing is set. Pure. */
 import type { Catalog, Json, JsonSchema } from "@/api/types";
+import { presetOf, withPreset } from "@/catalog/presets";
 import { type Field, readSchema } from "@/catalog/schema";
 import { chosenVariant } from "@/catalog/shapes";
-import { findPlace } from "@/document/place";
-import type { LoopDocument } from "@/document/types";
 import { isObject, type Path, readPath } from "@/lib/paths";
-import { presetOf, withPreset } from "./form/presetDefaults";
+import { findPlace } from "./place";
+import type { LoopDocument } from "./types";
 
 /** `undefined` where the field has none, or is not known. */
 export function defaultAt(catalog: Catalog, document: LoopDocument, path: Path): Json | undefined {
+  return fieldAt(catalog, document, path)?.fallback;
+}
+
+/** Null where the loop has no such value, as far as the catalog knows. */
+export function fieldAt(catalog: Catalog, document: LoopDocument, path: Path): Field | null {
   const schema = schemaOf(catalog, document, path);
-  if (!schema) return undefined;
+  if (!schema) return null;
   const depth = path[0] === "nodes" || path[0] === "edges" ? 2 : 1;
   const place = findPlace(document, path);
   const inside = path.slice(depth);
@@ -18,9 +23,9 @@ export function defaultAt(catalog: Catalog, document: LoopDocument, path: Path):
   for (const [index, key] of inside.entries()) {
     const value = readPath(place.root, place.path.slice(0, depth + index)) ?? field.fallback;
     field = stepInto(catalog, field, inside.slice(0, index), value, key);
-    if (!field) return undefined;
+    if (!field) return null;
   }
-  return field.fallback;
+  return field;
 }
 
 function schemaOf(catalog: Catalog, document: LoopDocument, path: Path): JsonSchema | undefined {

@@ -3,8 +3,8 @@
  * such presets, by teaching port, and marks the fields that choose from them. Pure.
  */
 import type { AlgorithmInfo, Catalog, JsonObject } from "@/api/types";
-import type { Field, Property } from "@/catalog/schema";
 import type { Path } from "@/lib/paths";
+import type { Field, Property } from "./schema";
 
 const NONE: ReadonlyMap<string, AlgorithmInfo> = new Map();
 const PRESETS = "algorithms";
