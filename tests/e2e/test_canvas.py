@@ -165,3 +165,29 @@ def test_nothing_lies_on_anything_in_a_run(
         expect(page.locator(".loop-edge-label").first).to_be_visible()
 
         check(page)
+
+
+IN_GRAPH = "document.activeElement?.closest('.react-flow') !== null"
+FOCUSED = "document.activeElement?.getAttribute('data-id') ?? ''"
+
+
+def test_the_graph_is_one_stop_of_the_tab_key_and_arrows_lead_on(
+    open_page: Callable[..., Page], server: "Server"
+) -> None:
+    page = open_page(server.open_loop(server.get("/presets/loops/two-halves")["yaml"]))
+    expect(page.get_by_role("article").first).to_be_visible()
+
+    stops = []
+    for _ in range(120):
+        page.keyboard.press("Tab")
+        if page.evaluate(IN_GRAPH):
+            stops.append(page.evaluate(FOCUSED))
+    assert [stop for stop in stops if stop] == ["sums"] * stops.count("sums")
+    page.locator('.react-flow__node[data-id="sums"]').focus()
+    page.keyboard.press("Shift+ArrowRight")
+    edge = page.evaluate(FOCUSED)
+    assert edge.startswith("sums.rows")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate(FOCUSED) in {"ask_tens", "ask_units"}
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate(FOCUSED) == "sums"

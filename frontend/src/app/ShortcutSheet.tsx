@@ -13,6 +13,12 @@ const BY_MOUSE = [
   ["Drop a YAML file", "open it as a new loop"],
 ];
 
+const IN_THE_GRAPH = [
+  ["Arrow keys", "go to another box; move the selected one"],
+  ["Shift ← →", "go to an edge of the box"],
+  ["Enter", "select what has the focus"],
+];
+
 /** Every shortcut there is, from the same registry that runs them. */
 export function ShortcutSheet({ actions }: { actions: readonly Action[] }) {
   const isOpen = useDialogs((state) => state.open === "shortcuts");
@@ -68,18 +74,25 @@ export function ShortcutSheet({ actions }: { actions: readonly Action[] }) {
             </section>
           );
         })}
-        <section className="mb-4 break-inside-avoid">
-          <h3 className="mb-1 font-medium text-muted text-xs">By mouse</h3>
-          <dl>
-            {BY_MOUSE.map(([gesture, effect]) => (
-              <div key={gesture} className="flex gap-4 border-line border-b py-1 text-sm">
-                <dt className="shrink-0">{gesture}</dt>
-                <dd className="flex-1 text-right text-muted">{effect}</dd>
-              </div>
-            ))}
-          </dl>
-        </section>
+        <Gestures title="In the graph" gestures={IN_THE_GRAPH} />
+        <Gestures title="By mouse" gestures={BY_MOUSE} />
       </div>
     </Dialog>
+  );
+}
+
+function Gestures({ title, gestures }: { title: string; gestures: readonly string[][] }) {
+  return (
+    <section className="mb-4 break-inside-avoid">
+      <h3 className="mb-1 font-medium text-muted text-xs">{title}</h3>
+      <dl>
+        {gestures.map(([gesture, effect]) => (
+          <div key={gesture} className="flex gap-4 border-line border-b py-1 text-sm">
+            <dt className="shrink-0">{gesture}</dt>
+            <dd className="flex-1 text-right text-muted">{effect}</dd>
+          </div>
+        ))}
+      </dl>
+    </section>
   );
 }

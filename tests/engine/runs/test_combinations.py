@@ -74,3 +74,7 @@ def differences(found: Mapping[int, Stages], expected: Mapping[int, Stages]) -> 
 
 def is_as_expected(ran: list[int] | None, due: Any) -> bool:
     return ran in due["either"] if isinstance(due, Mapping) else ran == due
+
+
+def test_there_are_thirty_loops() -> None:
+    assert len(LOOPS) >= 30

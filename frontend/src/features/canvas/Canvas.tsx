@@ -18,9 +18,16 @@ import { useFit } from "./useFit";
 import { useFlowEdges } from "./useFlowEdges";
 import { useFlowNodes } from "./useFlowNodes";
 import { useReveal } from "./useReveal";
+import { useRoving } from "./useRoving";
 
 const NODE_TYPES = { loop: LoopNode };
 const EDGE_TYPES = { loop: LoopEdge };
+const HOW_TO_GET_ABOUT = {
+  "node.a11yDescription.default":
+    "Arrow keys go to other boxes, Shift and left or right to an edge of this one. Enter selects it; arrow keys then move it, Escape lets it go.",
+  "edge.a11yDescription.default":
+    "Left and right go to the ends of this edge, up and down to the edges beside it. Enter selects it.",
+};
 const SNAP: [number, number] = [GRID, GRID];
 
 /** The graph. It shows the document and turns gestures into commands; it holds nothing itself. */
@@ -39,6 +46,7 @@ export function Canvas() {
   const { frame, onTouch, fit, isTooLarge } = useFit(area);
   // An empty canvas is not fitted to the first box: that stays where it was put.
   const [fitsAtFirst] = useState(nodes.length > 0);
+  const roving = useRoving();
   useCenterOnFocus();
   useReveal();
 
@@ -64,6 +72,7 @@ export function Canvas() {
       ref={frame}
       onPointerDownCapture={onTouch}
       onWheelCapture={onTouch}
+      {...roving}
       aria-label="Graph"
       className="relative h-full w-full"
       style={{ "--canvas-text": scale } as React.CSSProperties}
@@ -101,6 +110,7 @@ export function Canvas() {
         panOnScroll
         elevateEdgesOnSelect
         attributionPosition="bottom-right"
+        ariaLabelConfig={HOW_TO_GET_ABOUT}
       >
         <CanvasGrid />
         {hasMinimap || isTooLarge ? (

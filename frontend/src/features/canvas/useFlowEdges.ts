@@ -73,6 +73,8 @@ export function useFlowEdges(nodes: readonly Node[], scale: number): FlowEdges {
         selected: selected.has(key),
         data: { route },
         reconnectable: !isReadonly,
+        // Reached from its ends.
+        domAttributes: { tabIndex: -1 },
         markerEnd: {
           type: MarkerType.ArrowClosed,
           markerUnits: "userSpaceOnUse",

@@ -10,6 +10,7 @@ import { kindOf, NODE_WIDTH, nodeHeight } from "@/document/geometry";
 import { placeNodes } from "@/document/layout";
 import type { LoopDocument, Point } from "@/document/types";
 import { useSelection } from "@/session/selection";
+import { useTabStop } from "./useRoving";
 
 interface FlowNodes {
   nodes: Node[];
@@ -31,6 +32,12 @@ export function useFlowNodes(): FlowNodes {
   const measured = useRef(new Map<string, { width: number; height: number }>());
   const cache = useRef(new Map<string, Node>());
 
+  const ids = useMemo(
+    () => (shape === "" ? [] : shape.split(",").map((part) => part.split(":")[0] ?? "")),
+    [shape],
+  );
+  const tabStop = useTabStop(ids);
+
   // biome-ignore lint/correctness/useExhaustiveDependencies: `shape` stands for the nodes
   const places = useMemo(
     () => placeNodes(catalog, store.getState().document, runId !== null),
@@ -41,13 +48,14 @@ export function useFlowNodes(): FlowNodes {
   const nodes = useMemo(() => {
     const selected = new Set(chosen);
     const list: Node[] = [];
-    for (const id of shape === "" ? [] : shape.split(",").map((part) => part.split(":")[0] ?? "")) {
+    for (const id of ids) {
       const [x, y] = dragged[id] ?? places[id] ?? [0, 0];
       const data = store.getState().document.nodes[id];
       const kind = kindOf(catalog, data?.kind);
       const ariaLabel = `${id}, ${kind?.title ?? data?.kind ?? ""}`;
       const height = nodeHeight(catalog, store.getState().document, id, runId !== null);
       const isSelected = selected.has(id);
+      const tabIndex = id === tabStop ? 0 : -1;
       const old = cache.current.get(id);
       if (
         old &&
@@ -56,7 +64,8 @@ export function useFlowNodes(): FlowNodes {
         old.selected === isSelected &&
         old.height === height &&
         old.ariaLabel === ariaLabel &&
-        old.draggable === !isReadonly
+        old.draggable === !isReadonly &&
+        old.domAttributes?.tabIndex === tabIndex
       ) {
         list.push(old);
         continue;
@@ -71,6 +80,7 @@ export function useFlowNodes(): FlowNodes {
         width: NODE_WIDTH,
         height,
         draggable: !isReadonly,
+        domAttributes: { tabIndex },
         ...(measured.current.has(id)
           ? { measured: measured.current.get(id) as { width: number; height: number } }
           : {}),
@@ -79,7 +89,7 @@ export function useFlowNodes(): FlowNodes {
       list.push(node);
     }
     return list;
-  }, [shape, edges, places, dragged, chosen, catalog, store, runId, isReadonly]);
+  }, [ids, tabStop, edges, places, dragged, chosen, catalog, store, runId, isReadonly]);
 
   const onNodesChange = (changes: NodeChange[]) => {
     const moved: Record<string, Point> = {};
