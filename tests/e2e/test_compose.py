@@ -1,0 +1,134 @@
+"""From an empty canvas to a run, by form only: what a new user would compose first."""
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+if TYPE_CHECKING:
+    from tests.e2e.conftest import Server
+
+pytestmark = pytest.mark.e2e
+
+STEPS, PROMPTS, ANSWERS = 2, 4, 2
+
+
+def node(page: Page, name: str) -> Locator:
+    return page.get_by_role("article", name=re.compile(rf"^{name},"))
+
+
+def choose(page: Page, label: str, option: str) -> None:
+    """What a list offers; its options may have a line of help below."""
+    page.get_by_label(label, exact=True).click()
+    page.get_by_role("option", name=re.compile(rf"^{re.escape(option)}")).first.click()
+
+
+def call(page: Page, name: str) -> None:
+    page.get_by_label("Name of the node").fill(name)
+    page.keyboard.press("Enter")
+    expect(node(page, name)).to_be_visible()
+
+
+def leave(page: Page) -> None:
+    """Press the empty canvas: nothing is chosen, and no field has the keys."""
+    box = page.get_by_role("region", name="Graph").bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + 8, box["y"] + box["height"] / 3)
+
+
+def add(page: Page, words: str, name: str) -> None:
+    """By the keyboard: the first that is found."""
+    leave(page)
+    page.keyboard.press("a")
+    expect(page.get_by_placeholder("Add a node")).to_be_focused()
+    page.keyboard.type(words)
+    page.keyboard.press("Enter")
+    expect(page.get_by_placeholder("Add a node")).to_be_hidden()
+    call(page, name)
+
+
+def connect(page: Page, *edges: str) -> None:
+    for edge in edges:
+        choose(page, "Connect to", edge)
+        page.get_by_role("button", name="Connect", exact=True).click()
+
+
+def compose(page: Page) -> None:
+    graph = page.get_by_role("region", name="Graph")
+    page.get_by_role("button", name="Dataset").drag_to(graph, target_position={"x": 160, "y": 120})
+    dropped, canvas = node(page, "dataset").bounding_box(), graph.bounding_box()
+    assert dropped is not None
+    assert canvas is not None
+    assert dropped["x"] < canvas["x"] + 160 < dropped["x"] + dropped["width"]
+    assert dropped["y"] < canvas["y"] + 120 < dropped["y"] + dropped["height"]
+    call(page, "problems")
+    choose(page, "Task", "countdown")
+    page.get_by_label("Rows per step", exact=True).fill(str(PROMPTS))
+
+    add(page, "grpo", "actor")
+    page.get_by_label("Completions per prompt", exact=True).fill(str(ANSWERS))
+    page.get_by_label("Max new tokens", exact=True).fill("4")
+    page.get_by_role("button", name="Set KL").click()
+    connect(page, "problems.rows → actor.prompts")
+
+    add(page, "reward", "right")
+    choose(page, "Name", "task")
+    connect(page, "actor.rollouts → right.rollouts", "right.scores → actor.rewards")
+
+    add(page, "reward", "short")
+    choose(page, "Source, type", "python")
+    expect(page.get_by_label("Code", exact=True)).to_contain_text("def reward(prompts")
+    connect(page, "actor.rollouts → short.rollouts", "short.scores → actor.rewards")
+
+    add(page, "kl", "start")
+    connect(page, "actor.rollouts → start.rollouts", "start.log_probs → actor.reference")
+
+    add(page, "dataset", "held_out")
+    choose(page, "Task", "countdown")
+    choose(page, "Split", "test")
+    page.get_by_label("Rows per step", exact=True).fill(str(PROMPTS))
+
+    add(page, "probe", "probe")
+    connect(page, "held_out.rows → probe.rows", "right.scores → probe.scores")
+    page.get_by_label("Every", exact=True).fill("1")
+
+    leave(page)
+    page.get_by_label("Steps", exact=True).fill(str(STEPS))
+
+
+def test_a_loop_is_composed_by_form_from_an_empty_canvas_and_runs(
+    server: "Server",
+    open_page: Callable[..., Page],
+    saved_yaml: Callable[[Page], str],
+) -> None:
+    page = open_page("/loops")
+    page.get_by_role("button", name="New loop").click()
+    expect(page.get_by_text("An empty loop")).to_be_visible()
+
+    compose(page)
+
+    expect(page.get_by_text("No problems")).to_be_visible()
+    text = saved_yaml(page)
+    assert "task: countdown" in text
+    assert "split: test" in text
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.wait_for_url("**/runs/*")
+    first = page.url.rsplit("/", 1)[1]
+    expect(page.get_by_text("finished", exact=True)).to_be_visible(timeout=200_000)
+
+    for name in ("problems", "actor", "right", "short", "start", "probe"):
+        expect(node(page, name)).to_contain_text("rows/s")
+    learned = [event for event in server.events(first) if event["type"] == "metrics"]
+    assert any("accuracy" in event["metrics"] for event in learned), "the probe measured"
+    kl = [event["metrics"]["kl"] for event in learned if "kl" in event["metrics"]]
+    assert len(kl) == STEPS, "the reference was read at every step"
+
+    page.get_by_role("button", name="Run again").click()
+    page.get_by_role("menuitem", name=re.compile("another seed")).click()
+    page.wait_for_url(re.compile(rf"/runs/(?!{first}$)"))
+    second = page.url.rsplit("/", 1)[1]
+    expect(page.get_by_text("finished", exact=True)).to_be_visible(timeout=200_000)
+    seeds = {server.get(f"/runs/{run}/spec")["spec"]["run"]["seed"] for run in (first, second)}
+    assert len(seeds) == 2
