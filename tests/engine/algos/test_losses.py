@@ -199,6 +199,19 @@ def test_covariance_selections_take_their_share_from_the_mask() -> None:
     assert covariances[selected].min() >= covariances[mask & ~selected].max()
 
 
+def test_covariance_selections_of_a_small_batch_take_one_token() -> None:
+    covariances = torch.tensor([[9.0, 2.0, 4.0], [3.0, 0.5, 0.0]])
+    mask = torch.tensor([[False, True, True], [True, True, False]])
+
+    selected = losses.kl_cov_select(covariances, mask, share=0.002)
+    kept = losses.clip_cov_keep(covariances, mask, share=0.002, lowest=3.5)
+
+    only = [[False, False, True], [False, False, False]]
+    assert selected.tolist() == only
+    assert (mask & ~kept).tolist() == only
+    assert not losses.kl_cov_select(covariances, torch.zeros_like(mask), share=0.002).any()
+
+
 def test_losses_refuse_shapes_that_would_broadcast() -> None:
     mask = torch.ones(2, 3, dtype=torch.bool)
 

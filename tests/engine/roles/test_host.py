@@ -315,3 +315,48 @@ def test_rows_beyond_the_positions_are_neither_scored_nor_learned(
     reply = host.learn(order)
     assert (reply.too_long, reply.samples) == ({"actor": (found,)}, 1)
     assert host.evaluate(replace(order, loads=())).too_long == {}
+
+
+def test_a_saved_host_is_what_it_was(make_host: MakeHost, tmp_path: Path) -> None:
+    host = make_host()
+    row = write(host, 1.0)
+    example = Example(id="row", tokens=row)
+    learn(host, row)
+    saved = host.score("actor", "actor", [example], 1.0)
+    host.save(str(tmp_path / "saved"))
+    learn(host, row)
+    assert host.score("actor", "actor", [example], 1.0) != saved
+
+    host.load(str(tmp_path / "saved"))
+
+    assert host.score("actor", "actor", [example], 1.0) == saved
+    assert host.version("actor") == 1
+
+
+def test_a_call_says_nothing_of_the_call_before_it(make_host: MakeHost) -> None:
+    host = make_host()
+    host.score("actor", "actor", [Example(id="row", tokens=write(host, 1.0))], 1.0)
+    assert host.poll().done == 1
+    host.interrupt()
+
+    host.step_ends("actor", "actor", [[5]], "\n")
+
+    poll = host.poll()
+    assert (poll.done, poll.total, poll.unit) == (0, 0, "")
+    assert learn(host, write(host, 1.0)).samples == 1
+
+
+def test_each_update_has_the_overrides_that_came_with_it(make_host: MakeHost) -> None:
+    host = make_host()
+    row = LearnItem(id="row", example=Example(id="row", tokens=write(host, 1.0)), advantages=1.0)
+    order = LearnOrder(
+        group="actor", loads=(Load(node="actor", port="rewards", items=(row,)),), seed=0
+    )
+    rate = "nodes.actor.training.optimizer.lr"
+
+    rates = [
+        host.learn(replace(order, overrides=overrides)).metrics["actor"]["lr"]
+        for overrides in ({}, {rate: 0.5}, {rate: 0.5}, {rate: 0.25}, {})
+    ]
+
+    assert rates == [1.0, 0.5, 0.5, 0.25, 1.0]

@@ -195,6 +195,15 @@ def test_a_decaying_rate_spans_the_updates_of_one_phase(runner: Run, tiny: Text)
     assert [e["step"] for e in ended.of("stage.finished", stage="actor.learn")] == [1, 3, 5, 7]
 
 
+def test_a_rate_warms_up_anew_in_the_second_phase(runner: Run, tiny: Text) -> None:
+    values = {
+        "nodes.actor.training.optimizer": {"name": "adamw", "lr": 4.0e-3, "warmup": 1},
+        "schedule.phases": [{**WARM[0], "name": name, "steps": 2} for name in ("one", "two")],
+    }
+
+    assert rates(runner(tiny("grpo-arithmetic", values))) == [2e-3, 4e-3, 2e-3, 4e-3]
+
+
 def test_several_updates_of_one_step_age_the_rows_once(runner: Run, tiny: Text) -> None:
     ended = runner(tiny("grpo-arithmetic", {"schedule.learn": {"actor": {"updates": 3}}}))
 

@@ -80,8 +80,25 @@ def test_concatenated_batches_share_one_width() -> None:
 
     assert both.ids == ("a", "b")
     assert both.token_ids.tolist() == [[5, 6, 7], [8, 9, 0]]
+    assert both.advantages is None
     with pytest.raises(ValueError, match="advantages"):
         concat([first, collate([sequence("c", [1, 2], 1, advantages=1.0)])])
+
+
+def test_concatenated_batches_keep_what_both_bring() -> None:
+    first = collate([sequence("a", [5, 6, 7], 1, advantages=2.0, weight=0.5, group="g")])
+    second = collate([sequence("b", [8, 9], 1, advantages=-1.0, count=3.0)])
+
+    both = concat([first, second])
+
+    assert both.advantages is not None
+    assert both.advantages.tolist() == [[0, 0, 2], [0, -1, 0]]
+    assert both.loss_mask.tolist() == [[False, False, True], [False, True, False]]
+    assert both.lengths() == [3, 2]
+    assert both.row_weights.tolist() == [0.5, 1.0]
+    assert both.row_counts.tolist() == [1.0, 3.0]
+    assert both.groups == ("g", "")
+    assert both.values is None
 
 
 def test_pairs_stand_at_one_width_and_are_selected_together() -> None:

@@ -466,6 +466,28 @@ def test_rows_without_a_trained_token_are_skipped_and_counted(
     assert backend.updates == 1
 
 
+@pytest.mark.parametrize(("silent", "rows"), [(("chosen",), 1), (("chosen", "rejected"), 0)])
+def test_a_pair_learns_from_the_side_that_has_a_trained_token(
+    silent: tuple[str, ...],
+    rows: int,
+    build_model: Build,
+    make_load: MakeLoad,
+    make_training: MakeTraining,
+) -> None:
+    training = make_training()
+    [pair] = make_load("dpo", size=1).rows
+    mute = {
+        side: replace(getattr(pair, side), loss_mask=[False] * len(getattr(pair, side).token_ids))
+        for side in silent
+    }
+
+    report = SingleBackend(build_model(), training).update(
+        [make_load("dpo", rows=[replace(pair, **mute)])], training, seed=0
+    )
+
+    assert (report.rows, report.skipped) == (rows, {"actor": 1 - rows})
+
+
 def test_what_a_recipe_does_not_read_may_differ_between_rows(
     build_model: Build, make_load: MakeLoad, make_training: MakeTraining
 ) -> None:
