@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { SamplesPanel } from "@/features/samples/SamplesPanel";
 import { LEAST_SHOWN } from "@/features/samples/useSampleRows";
 import { LiveRun } from "@/live/LiveRun";
+import { smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
 
 const STEPS = [1, 2, 3];
@@ -65,6 +66,25 @@ afterEach(() => {
 });
 
 describe("samples of the newest step", () => {
+  it("says beside the texts what the author says of where the rows come from", async () => {
+    const live = new LiveRun("r");
+    const document = smallLoop();
+    const source = Object.values(document.nodes).find(({ kind }) => kind === "dataset");
+    Object.assign(source ?? {}, { note: "Answers begin with the last digit." });
+    const { wrapper: Wrapper } = insideLoop({ live, document });
+    render(
+      <QueryClientProvider client={new QueryClient()}>
+        <Wrapper>
+          <SamplesPanel />
+        </Wrapper>
+      </QueryClientProvider>,
+    );
+    act(() => sample(live, 1));
+    await act(() => vi.advanceTimersByTimeAsync(LEAST_SHOWN));
+
+    expect(screen.getByText("Answers begin with the last digit.")).toBeTruthy();
+  });
+
   it("follow the run while none is open", async () => {
     const come = await show();
     expect(screen.getByText("low of 1")).toBeTruthy();

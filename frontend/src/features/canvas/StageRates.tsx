@@ -9,7 +9,7 @@ interface StageRatesProps {
   lines: number;
 }
 
-/** Rows and tokens a second of a node's main stages; on hover those of all. */
+/** Rows a second of a node's main stages; on hover those of all, with tokens. */
 export function StageRates({ node, lines }: StageRatesProps) {
   const text = useLive(
     "gauges",

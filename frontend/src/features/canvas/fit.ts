@@ -14,6 +14,8 @@ const STEP = 0.05;
 /** Left stand the controls. */
 const LEFT = 64;
 const TOP = 24;
+/** The least space beside the graph. */
+const EDGE = 12;
 
 export const FIT: FitViewOptions = {
   padding: { left: `${LEFT}px`, right: "24px", top: `${TOP}px`, bottom: "24px" },
@@ -36,7 +38,10 @@ export function fitted(area: Area, width: number, height: number): Viewport {
     height: area.bottom - area.top,
   };
   const view = getViewportForBounds(bounds, width, height, LEAST_FIT, 1, FIT.padding ?? 0);
-  if (bounds.width * view.zoom > width - LEFT) view.x = LEFT - area.left * view.zoom;
+  const wide = bounds.width * view.zoom;
+  // A graph that fits only beside and under the controls is shown whole.
+  if (wide > width - LEFT - EDGE)
+    view.x = Math.max(EDGE, Math.min(LEFT, width - EDGE - wide)) - area.left * view.zoom;
   if (bounds.height * view.zoom > height - TOP) view.y = TOP - area.top * view.zoom;
   return view;
 }

@@ -7,6 +7,8 @@ export interface StageRate {
   stage: string;
   /** "12.0 rows/s · 1.20k tok/s" of the whole time, or empty where it handles no rows. */
   rate: string;
+  /** The first of these: what there is room for in a box. */
+  main: string;
   /** The same for the time in which it ran. */
   busyRate: string;
   /** Of the step's time, 0 to 1; of the time between evaluations where it runs in these only. */
@@ -39,6 +41,7 @@ function readRates(gauges: Gauges): Map<string, StageRate[]> {
     list.push({
       stage,
       rate: rates(gauge.wall_samples_per_second, gauge.wall_tokens_per_second),
+      main: rates(gauge.wall_samples_per_second, null) || rates(null, gauge.wall_tokens_per_second),
       busyRate: rates(gauge.samples_per_second, gauge.tokens_per_second),
       share: gauge.share,
       isEvaluation: gauge.evaluation,
@@ -67,8 +70,8 @@ export function mainRates(rates: readonly StageRate[], lines: number): StageRate
 }
 
 /** Name and rate, apart; what a node does only for probes is named so. */
-export function rateText({ stage, rate, isAside }: StageRate): string {
-  return `${isAside ? `${stage} to evaluate` : stage}\t${rate}`;
+export function rateText({ stage, main, isAside }: StageRate): string {
+  return `${isAside ? `${stage} to evaluate` : stage}\t${main}`;
 }
 
 export function wholeText({ stage, rate, busyRate, share, isEvaluation }: StageRate): string {

@@ -1,10 +1,11 @@
-import { MessageSquareText } from "lucide-react";
+import { Info, MessageSquareText } from "lucide-react";
 import { useState } from "react";
 import type { SampleRow } from "@/api/types";
 import { CONTROL } from "@/ui/control";
 import { Empty, Failed, Loading } from "@/ui/States";
 import { SampleTable, type Sorting } from "./SampleTable";
 import { useSampleRows } from "./useSampleRows";
+import { useSourceNotes } from "./useSourceNotes";
 
 /** What the models wrote, with what it was worth. */
 export function SamplesPanel() {
@@ -16,6 +17,8 @@ export function SamplesPanel() {
   const { rows, steps, step, newest, isLoading, error } = useSampleRows(
     chosen ?? open?.step ?? null,
   );
+
+  const notes = useSourceNotes();
 
   if (isLoading) return <Loading label="Loading samples" />;
   if (error && rows.length === 0)
@@ -86,6 +89,12 @@ export function SamplesPanel() {
         ) : null}
         <span className="tabular">{shown.length} rows</span>
       </div>
+      {notes.map((note) => (
+        <p key={note} className="flex items-start gap-2 border-line border-t px-3 py-1.5 text-xs">
+          <Info size={14} className="mt-px shrink-0 text-muted" aria-hidden="true" />
+          {note}
+        </p>
+      ))}
       <SampleTable
         rows={shown}
         sorting={sorting}
