@@ -15,7 +15,13 @@ import pytest
 
 import coloop.spec
 from coloop.diagnostics import Change
-from coloop.plan.runnable import UNREAD_BY_SINGLE, UNREAD_BY_TORCH, check_compiles, check_runs
+from coloop.plan.runnable import (
+    BEYOND_SINGLE,
+    UNREAD_BY_SINGLE,
+    UNREAD_BY_TORCH,
+    check_compiles,
+    check_runs,
+)
 from coloop.spec.base import Section
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse, patch
@@ -50,6 +56,7 @@ ELSEWHERE = {
     ("LoopSpec", "layout"): "the page",
     ("Hardware", "preset"): "`preset_name`, by which GPUs are counted",
     ("Hardware", "gpu"): "the estimate, and who counts the GPUs",
+    ("Rollout", "expected_tokens"): "the estimate",
     ("Hardware", "memory_budget"): "the estimate and its finding `memory.over_budget`",
 }
 REFUSED: dict[tuple[str, str], tuple[str, Any]] = {
@@ -171,3 +178,27 @@ def test_a_value_that_says_what_happens_anyway_is_fine(
     assert spec is not None
 
     assert check_runs(spec) == []
+
+
+BEYOND = [(field, value) for field, values in BEYOND_SINGLE.items() for value in values]
+
+
+@pytest.mark.parametrize(("field", "value"), BEYOND)
+def test_a_value_beyond_the_backend_is_refused_by_name(field: str, value: Any) -> None:
+    path = f"nodes.actor.training.{field}"
+    spec = parse(patch(LOOP, [Change(op="set", path=path, value=value)])).spec
+    assert spec is not None
+
+    (found,) = check_runs(spec)
+
+    assert (found.code, found.node) == ("run.not_yet_runnable", "actor")
+    assert found.field == f"training.{field}"
+    assert f"{field}: {value}" in found.message
+
+
+def test_what_the_backend_does_is_not_refused() -> None:
+    for path, value in (("gradient_checkpointing", True), ("dtype", "bfloat16")):
+        change = Change(op="set", path=f"nodes.actor.training.{path}", value=value)
+        spec = parse(patch(LOOP, [change])).spec
+        assert spec is not None
+        assert check_runs(spec) == []

@@ -195,7 +195,7 @@ def _smaller_updates(
     rows = _value(spec, f"{path}.micro_batch")
     if isinstance(rows, int) and rows > 1:
         yield from change(f"{path}.micro_batch", rows // 2, "fewer rows at once, more passes")
-    if _value(spec, f"{path}.gradient_checkpointing") is False:
+    if _value(spec, f"{path}.gradient_checkpointing") in (False, "selective"):
         yield from change(
             f"{path}.gradient_checkpointing",
             True,

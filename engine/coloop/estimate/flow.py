@@ -194,6 +194,9 @@ class Flow:
             target, target_max = _mean(targets), max(targets, default=0)
         elif isinstance(source, Task):
             prompt, prompt_max, target, target_max = _task_characters(source)
+        elif section.tokens is not None:  # whole rows: what is a prompt among it is not said
+            prompt = section.tokens.mean / self._per_character
+            prompt_max = section.tokens.max / self._per_character
         else:
             typical = UNKNOWN_CHARACTERS_TINY if self._is_characters else UNKNOWN_CHARACTERS
             prompt, prompt_max = typical
@@ -230,8 +233,9 @@ class Flow:
         observed = 0.0
         if rollout.turns is not None:
             observed = (rollout.turns.observation_tokens or 256) * (rollout.turns.max - 1)
-        mean = MEAN_OF_MAXIMUM * longest
-        if self._is_characters and prompts.written:  # answers of built-in tasks have a known length
+        mean = _mean_written(rollout)
+        is_open = rollout.expected_tokens is None
+        if is_open and self._is_characters and prompts.written:  # answers of tasks are known
             mean = min(longest, 1.5 * prompts.written + 1)
         return TableSize(
             rows=prompts.rows * each * self._rounds.get(node, 1.0),
@@ -310,22 +314,27 @@ class Flow:
         rows = self.arriving(node, ("rows",))
         each = section.completions if isinstance(section.completions, int) else 8
         factor = float(section.budget.searches_per_row or each)
-        written = max(
-            (
-                float(self._spec.nodes[edge.source.node].rollout.max_new_tokens)  # type: ignore[union-attr]
-                for edge in self._edges(node, ("policy",))
-                if getattr(self._spec.nodes.get(edge.source.node), "rollout", None) is not None
-            ),
-            default=0.0,
-        )
-        if section.budget.tokens and written and rows.rows:
-            factor = min(factor, section.budget.tokens / (written * rows.rows))
+        policies: list[Any] = [
+            self._spec.nodes.get(edge.source.node) for edge in self._edges(node, ("policy",))
+        ]
+        rollouts = [one.rollout for one in policies if getattr(one, "rollout", None) is not None]
+        written_max = max((float(one.max_new_tokens) for one in rollouts), default=0.0)
+        if section.budget.tokens and written_max and rows.rows:
+            factor = min(factor, section.budget.tokens / (written_max * rows.rows))
         return replace(
             rows,
             rows=rows.rows * max(factor, 1.0),
-            written=written * MEAN_OF_MAXIMUM,
-            written_max=written,
+            written=max(map(_mean_written, rollouts), default=0.0),
+            written_max=written_max,
         )
+
+
+def _mean_written(rollout: Any) -> float:
+    """Mean tokens of a completion, as the loop expects it."""
+    longest = float(rollout.max_new_tokens)
+    if rollout.expected_tokens is None:
+        return MEAN_OF_MAXIMUM * longest
+    return min(float(rollout.expected_tokens), longest)
 
 
 def _concat(tables: list[TableSize]) -> TableSize:

@@ -13,7 +13,8 @@ from coloop.estimate.activations import LOSS_BYTES
 from coloop.estimate.flow import TableSize
 from coloop.estimate.overhead import FRAGMENTATION
 from coloop.estimate.survey import Survey, Weights
-from coloop.estimate.training import Instant, TrainingStep, peak_instant
+from coloop.estimate.training import Instant, TrainingStep, offloaded_bytes, peak_instant
+from coloop.spec.training import Checkpointing
 
 SPARE = 0.92
 """Share of the room that decisions may use: an estimate is no measurement."""
@@ -33,7 +34,7 @@ class LearnSettings:
 
     micro_batch: int
     """Rows at once on one data-parallel place."""
-    checkpointing: bool
+    checkpointing: Checkpointing
     loss_chunk: int | None
 
 
@@ -53,6 +54,8 @@ class Update:
     mini_batches: float
     """Optimizer steps of one run of the stage."""
     peak: Instant
+    host_bytes: float
+    """Inputs of layers that rest in the host's memory, for one GPU."""
     is_dense: bool
     """Full rows of one length, as in pre-training; rollouts are short and of all lengths."""
 
@@ -89,6 +92,7 @@ def plan_update(survey: Survey, weights: Weights, room: float) -> Update | None:
         passes=float(training.epochs * (rule.updates if rule else 1)),
         mini_batches=max(rows / mini_batch, 1.0) * training.epochs,
         peak=peak,
+        host_bytes=offloaded_bytes(training_step(weights, settings, sides, longest)),
         is_dense="rewards" not in ports and settings.micro_batch * sides * longest >= DENSE_TOKENS,
     )
 
@@ -135,10 +139,10 @@ def _settle(
     raise AssertionError("the last choice is always taken")
 
 
-def _choices(weights: Weights) -> list[tuple[bool, int | None]]:
+def _choices(weights: Weights) -> list[tuple[Checkpointing, int | None]]:
     """Gradient checkpointing and loss chunk, as the loop says or from fast to small."""
     training = weights.training
-    flags: tuple[bool, ...] = (False, True)
+    flags: tuple[Checkpointing, ...] = (False, True)
     if training.gradient_checkpointing is not None:
         flags = (training.gradient_checkpointing,)
     if training.loss_chunk is not None:

@@ -88,6 +88,10 @@ class _Layout:
             weights.states.host * weights.shards * weights.model_parallel
             for weights in self._survey.weights.values()
         )
+        host += sum(
+            update.host_bytes * update.weights.shards * update.weights.model_parallel
+            for update in self._updates.values()
+        )
         return Memory(pools=pools, updates=self._updates, servings=self._servings, host_bytes=host)
 
     def _pool(self, pool: PoolShare) -> PoolMemory:

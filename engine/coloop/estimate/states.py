@@ -23,7 +23,7 @@ OPTIMIZER_STATES = {
 scales).
 """
 
-QUANTIZED_BYTES = {"nf4": 0.53, "int8": 1.0}
+QUANTIZED_BYTES = {"nf4": 0.53, "int8": 1.0, "fp8": 1.0, "mxfp4": 0.53}
 """Bytes of a quantized parameter with its scales; embeddings and heads stay 16-bit."""
 
 

@@ -299,11 +299,14 @@ class Survey:
         resting = resting_bytes_per_parameter(
             count, DTYPE_BYTES[dtypes.matrices], quantization, DTYPE_BYTES[dtypes.rest]
         )
+        written = resting_bytes_per_parameter(
+            count, DTYPE_BYTES[dtypes.engine], quantization, DTYPE_BYTES[dtypes.activations]
+        )
         return Precision(
-            compute_bytes=DTYPE_BYTES[dtypes.compute],
+            compute_bytes=DTYPE_BYTES[dtypes.activations],
             master_bytes=DTYPE_BYTES[dtypes.matrices],
             frozen_bytes=resting,
-            engine_bytes=resting if quantization else DTYPE_BYTES[dtypes.engine],
+            engine_bytes=written,
         )
 
     def _layout(

@@ -15,7 +15,9 @@ from coloop.estimate.machine import PoolShare
 from coloop.estimate.memory import Memory
 from coloop.estimate.report import Bound
 from coloop.estimate.survey import Engine, Survey, Weights
+from coloop.estimate.training import HALF
 from coloop.estimate.writing import WritingLoad, writing_seconds
+from coloop.spec.training import Checkpointing
 
 SMALL_BATCH_SHARE = 0.6
 """Trainers of rollouts reach this much of what dense training does: short rows, padding, small
@@ -33,6 +35,8 @@ CPU_WIDTH_SECONDS = 2.7e-8
 CPU_CORE_GAIN = 0.5
 """What each further core adds to the speed of one."""
 
+RECOMPUTED: dict[Checkpointing, float] = {False: 0.0, True: 1.0, "selective": HALF, "offload": 1.0}
+"""Share of the layers whose activations are computed again."""
 ROW_SECONDS = {
     "builtin": 2.0e-5,
     "python": 2.0e-4,
@@ -175,7 +179,7 @@ class Clock:
             update.tokens,
             update.length,
             forward_only=False,
-            recompute=update.settings.checkpointing,
+            recompute=RECOMPUTED[update.settings.checkpointing],
             is_dense=update.is_dense,
         )
         bound: Bound = "compute"
@@ -198,24 +202,24 @@ class Clock:
         length: float,
         *,
         forward_only: bool,
-        recompute: bool = False,
+        recompute: float = 0.0,
         is_dense: bool = False,
     ) -> float:
         """A pass over tokens on all places of the group's pool."""
         machine, pool = self._survey.machine, weights.pool
         passes = 1 if forward_only else 3
         if machine.is_cpu:
-            extra = 1 if recompute and not forward_only else 0
+            extra = 0.0 if forward_only else recompute
             return tokens * (passes + extra) * self._cpu_token_seconds(weights, pool)
         factor = 2 * passes if weights.trains_all or forward_only else 4
         attention = 2 * passes * weights.arch.layers * weights.arch.query_width * length
         flops = tokens * (factor * weights.count.active + attention)
         return flops / self._speed(weights, recompute=recompute, is_dense=is_dense)
 
-    def _speed(self, weights: Weights, *, recompute: bool, is_dense: bool) -> float:
+    def _speed(self, weights: Weights, *, recompute: float, is_dense: bool) -> float:
         machine = self._survey.machine
         places = 1 if weights.scheme == "single" else weights.pool.places
-        share = machine.preset.training_share * (1.0 if recompute else 1.1)
+        share = machine.preset.training_share * (1.1 - 0.1 * recompute)
         if not is_dense:
             share *= SMALL_BATCH_SHARE
         return places * machine.preset.bf16_flops * share

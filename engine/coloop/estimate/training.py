@@ -24,6 +24,12 @@ from coloop.estimate.activations import (
 )
 from coloop.estimate.architecture import Architecture, ParameterCount
 from coloop.estimate.states import ModelStates, Scheme
+from coloop.spec.training import Checkpointing
+
+OFFLOADED_AHEAD = 2
+"""Layers whose inputs are on the GPU while the others rest on the host."""
+HALF = 0.5
+"""Share of the layers whose activations selective checkpointing keeps."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +44,7 @@ class TrainingStep:
     tokens: int
     """Tokens of one micro-batch on one GPU, padding included."""
     sequence_length: int
-    checkpointing: bool
+    checkpointing: Checkpointing
     compute_bytes: int = 2
     has_logits: bool = True
     """Critics and classifiers give one number a position: no vocabulary."""
@@ -98,8 +104,14 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
     layer *= tokens / tp
     residual = step.residual_bytes or step.compute_bytes
     per_layer = checkpoint_bytes(arch, residual_bytes=residual) * tokens
-    kept_per_layer = per_layer if step.checkpointing else layer
-    kept = layers * kept_per_layer * in_flight
+    kept_per_layer = {
+        False: layer,
+        True: per_layer,
+        "selective": HALF * layer + (1 - HALF) * per_layer,
+        "offload": per_layer,
+    }[step.checkpointing]
+    kept_layers = min(layers, OFFLOADED_AHEAD) if step.checkpointing == "offload" else layers
+    kept = kept_layers * kept_per_layer * in_flight
     workspace = WORKSPACE * layer if step.checkpointing else (WORKSPACE - 1) * layer
     final_norm = 8 * arch.hidden_size * tokens
 
@@ -159,6 +171,15 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
             )
         )
     return tuple(instants)
+
+
+def offloaded_bytes(step: TrainingStep) -> float:
+    """Inputs of layers that rest in the host's memory, for one GPU."""
+    if step.checkpointing != "offload":
+        return 0.0
+    residual = step.residual_bytes or step.compute_bytes
+    per_layer = checkpoint_bytes(step.arch, residual_bytes=residual)
+    return per_layer * step.arch.layers * step.tokens / step.context_parallel
 
 
 def _gathers_weights(step: TrainingStep) -> bool:

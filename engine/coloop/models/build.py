@@ -18,9 +18,9 @@ from coloop.errors import ModelUnavailable
 from coloop.models.pretrained import load_pretrained
 from coloop.models.scratch import build_config, build_scratch
 from coloop.models.tokenizer import character_tokenizer
-from coloop.spec.model import Dtype, Model, PretrainedModel, ScratchModel
+from coloop.spec.model import ComputeDtype, Dtype, Model, PretrainedModel, ScratchModel
 
-DTYPES: dict[Dtype, torch.dtype] = {
+DTYPES: dict[ComputeDtype, torch.dtype] = {
     "float32": torch.float32,
     "bfloat16": torch.bfloat16,
     "float16": torch.float16,

@@ -41,6 +41,11 @@ UNREAD_BY_SINGLE: dict[str, tuple[object, ...]] = {
 }
 """Fields of `training` that one process on one device has no use for, and the values that say what
 it does anyway."""
+BEYOND_SINGLE: dict[str, tuple[object, ...]] = {
+    "gradient_checkpointing": ("selective", "offload"),
+    "dtype": ("fp8",),
+}
+"""Values of `training` that `single` does not carry out."""
 UNREAD_BY_TORCH: dict[str, tuple[object, ...]] = {
     "on_sync": ("finish",),
     "gpu_memory_utilization": (),
@@ -90,6 +95,7 @@ def check_runs(spec: LoopSpec) -> list[Diagnostic]:
             found.append(_refusal(what, node=group.name, field="training.backend"))
         elif group.trainable:
             found += _unread(group.name, "training", training, UNREAD_BY_SINGLE, "`single`")
+            found += _beyond(group.name, training)
     for pool in pools_of(spec):
         if pool.workers > 1:
             what = f"more than one process in a pool (`{pool.name}` has {pool.workers})"
@@ -109,6 +115,15 @@ def _unread(
         )
         for field, fine in unread.items()
         if (value := getattr(given, field, None)) not in (None, *fine)
+    ]
+
+
+def _beyond(node: str, training: object) -> list[Diagnostic]:
+    """Values that ask for more than `single` does."""
+    return [
+        _refusal(f"`training.{field}: {value}`", node=node, field=f"training.{field}")
+        for field, values in BEYOND_SINGLE.items()
+        if (value := getattr(training, field, None)) in values
     ]
 
 

@@ -106,7 +106,7 @@ PreferenceName = Literal[
 ]
 
 
-class Kl(Section):
+class Kl(Section, title="KL"):
     """A pull towards the reference."""
 
     coefficient: Number = setting(0.001, ge=0, le=100, hot=True)
@@ -311,7 +311,7 @@ class Outcome(Section):
     """Weight of this loss among the learner's."""
 
 
-class ImplicitPrm(Section):
+class ImplicitPrm(Section, title="Implicit PRM"):
     """A language model learns outcomes and is read as a reward of each token."""
 
     name: Literal["implicit_prm"] = setting(choices="algorithms")
@@ -324,7 +324,7 @@ class ImplicitPrm(Section):
     """Weight of this loss among the learner's."""
 
 
-class Sft(Section):
+class Sft(Section, title="SFT"):
     """Imitate demonstrations."""
 
     name: Literal["sft"] = setting(choices="algorithms")
@@ -368,7 +368,7 @@ Algorithm = (
 )
 
 
-class ActorAlgorithms(Section):
+class ActorAlgorithms(Section, title="by port"):
     """What an actor does with each of its teaching ports."""
 
     rewards: OneOrMany[RewardsAlgorithm] | None = setting(None)
@@ -379,7 +379,7 @@ class ActorAlgorithms(Section):
     """Learn from preferences."""
 
 
-class CriticAlgorithms(Section):
+class CriticAlgorithms(Section, title="by port"):
     """What a critic does with each of its teaching ports."""
 
     returns: OneOrMany[ValueLoss] | None = setting(None)
@@ -388,7 +388,7 @@ class CriticAlgorithms(Section):
     """Learn numbers directly."""
 
 
-class RewardAlgorithms(Section):
+class RewardAlgorithms(Section, title="by port"):
     """What a reward model does with each of its teaching ports."""
 
     pairs: OneOrMany[ScorerPairs] | None = setting(None)
@@ -397,7 +397,7 @@ class RewardAlgorithms(Section):
     """Learn from numbers."""
 
 
-class VerifierAlgorithms(Section):
+class VerifierAlgorithms(Section, title="by port"):
     """What a verifier does with each of its teaching ports."""
 
     labels: OneOrMany[LabelsAlgorithm] | None = setting(None)
@@ -436,20 +436,23 @@ _VerifierShort = Annotated[
     Field(discriminator="name"),
 ]
 
+_ONE = Field(title="one algorithm")
+
 ActorAlgorithm = Annotated[
-    Annotated[_ActorShort, Tag("<short>")] | Annotated[ActorAlgorithms, Tag("<by_port>")],
+    Annotated[_ActorShort, Tag("<short>"), _ONE] | Annotated[ActorAlgorithms, Tag("<by_port>")],
     Discriminator(_short_or_by_port),
 ]
 CriticAlgorithm = Annotated[
-    Annotated[_CriticShort, Tag("<short>")] | Annotated[CriticAlgorithms, Tag("<by_port>")],
+    Annotated[_CriticShort, Tag("<short>"), _ONE] | Annotated[CriticAlgorithms, Tag("<by_port>")],
     Discriminator(_short_or_by_port),
 ]
 RewardAlgorithm = Annotated[
-    Annotated[_RewardShort, Tag("<short>")] | Annotated[RewardAlgorithms, Tag("<by_port>")],
+    Annotated[_RewardShort, Tag("<short>"), _ONE] | Annotated[RewardAlgorithms, Tag("<by_port>")],
     Discriminator(_short_or_by_port),
 ]
 VerifierAlgorithm = Annotated[
-    Annotated[_VerifierShort, Tag("<short>")] | Annotated[VerifierAlgorithms, Tag("<by_port>")],
+    Annotated[_VerifierShort, Tag("<short>"), _ONE]
+    | Annotated[VerifierAlgorithms, Tag("<by_port>")],
     Discriminator(_short_or_by_port),
 ]
 

@@ -254,6 +254,11 @@ def title_of(name: str, _: object = None) -> str:
     return _TITLES.get(name, words[:1].upper() + words[1:])
 
 
+def _section_title(section: type) -> str:
+    """The title of a section that gives none: `AccuracyBand` is "Accuracy band"."""
+    return title_of(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", section.__name__).lower())
+
+
 class Section(BaseModel):
     """A part of a loop: frozen, closed, documented field by field."""
 
@@ -265,6 +270,7 @@ class Section(BaseModel):
         protected_namespaces=(),
         coerce_numbers_to_str=False,
         field_title_generator=title_of,
+        model_title_generator=_section_title,
     )
 
     unset_is_preset: ClassVar[bool] = False

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from coloop.spec.base import NodeId, PlainValue, Section, Text, Whole, setting
+from coloop.spec.base import (
+    MOST,
+    NodeId,
+    Number,
+    PlainValue,
+    Section,
+    Text,
+    Whole,
+    problem,
+    setting,
+)
 from coloop.spec.tasks import TaskSource
 
 
@@ -46,6 +56,25 @@ class InlineSource(Section):
 
 
 Source = Annotated[TaskSource | FileSource | HubSource | InlineSource, Field(discriminator="type")]
+
+
+class RowTokens(Section):
+    """How long rows are, prompt and target together."""
+
+    mean: Number = setting(gt=0, le=MOST, unit="tokens")
+    """Mean length of a row."""
+    max: Whole = setting(ge=1, unit="tokens")
+    """Length of the longest row."""
+
+    @model_validator(mode="after")
+    def _mean_is_no_maximum(self) -> Self:
+        if self.mean > self.max:
+            raise problem(
+                "out_of_range",
+                f"found {self.mean:g}; at most `max: {self.max}` is expected",
+                field="mean",
+            )
+        return self
 
 
 class BufferBalance(Section):

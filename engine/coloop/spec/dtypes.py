@@ -3,9 +3,9 @@ alone.
 
 Weights that train are held as master weights. Frozen weights whose log-probs meet those of a
 learner compute exactly as it does: the same products in the same type, and everything else
-(embeddings, norms) held as the learner holds it, so that equal weights give equal numbers. An
-engine writes in the type that its weights compute in. Estimate, plan and hosts read the result and
-decide nothing.
+(embeddings, norms) held as the learner holds it, so that equal weights give equal numbers. In fp8
+are matrix products, and matrices that do not train; never what is beside them. An engine writes in
+the type that its weights compute in. Estimate, plan and hosts read the result and decide nothing.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from dataclasses import dataclass
 
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import owner_of, training_of, weights_groups
-from coloop.spec.model import CopyModel, Dtype, SnapshotModel
+from coloop.spec.model import ComputeDtype, CopyModel, Dtype, SnapshotModel
 from coloop.spec.nodes import model_of
 from coloop.spec.training import Training
 
-DTYPE_BYTES: dict[Dtype, int] = {"float32": 4, "bfloat16": 2, "float16": 2}
+DTYPE_BYTES: dict[ComputeDtype, int] = {"float32": 4, "bfloat16": 2, "float16": 2, "fp8": 1}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dtypes:
     """Types of one weights group."""
 
-    matrices: Dtype
+    matrices: ComputeDtype
     """Of the weights of linear layers, as they are held."""
     rest: Dtype
     """Of embeddings, norms and whatever else is held."""
-    compute: Dtype
+    compute: ComputeDtype
     """Of the matrix products."""
-    engine: Dtype
+    engine: ComputeDtype
     """Of the rollout engine's copy."""
     reason: str
 
@@ -40,25 +40,34 @@ class Dtypes:
         """Whether products are computed in another type than something is held in."""
         return {self.matrices, self.rest} != {self.compute}
 
+    @property
+    def activations(self) -> Dtype:
+        """Of what stands between the products."""
+        return beside(self.compute)
 
-def uniform(dtype: Dtype, reason: str) -> Dtypes:
+
+def beside(compute: ComputeDtype) -> Dtype:
+    """The type of what is no matrix product: the same, or bfloat16 around products in fp8."""
+    return "bfloat16" if compute == "fp8" else compute
+
+
+def uniform(dtype: ComputeDtype, reason: str) -> Dtypes:
     """Everything in one type."""
-    return Dtypes(matrices=dtype, rest=dtype, compute=dtype, engine=dtype, reason=reason)
+    return Dtypes(matrices=dtype, rest=beside(dtype), compute=dtype, engine=dtype, reason=reason)
 
 
 def trained_dtypes(training: Training, *, has_gpu: bool) -> Dtypes:
     """Of weights that train: master weights in float32 unless the spec forbids them."""
     compute = training.dtype or default_dtype(has_gpu=has_gpu)
     if compute == "float32" or training.master_weights is False:
+        held: Dtype = beside(compute)
         reason = "as `training` says" if training.dtype else _default_reason(has_gpu=has_gpu)
-        return uniform(compute, reason)
-    return Dtypes(
-        matrices="float32",
-        rest="float32",
-        compute=compute,
-        engine=compute,
-        reason="float32 master weights, so that small updates are not rounded away",
-    )
+    else:
+        held, reason = (
+            "float32",
+            "float32 master weights, so that small updates are not rounded away",
+        )
+    return Dtypes(matrices=held, rest=held, compute=compute, engine=compute, reason=reason)
 
 
 def default_dtype(*, has_gpu: bool) -> Dtype:

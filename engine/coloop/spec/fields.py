@@ -209,7 +209,7 @@ def describe_type(found: Type) -> str:
         return "a mapping (" + ", ".join(keys[:6]) + (", ..." if len(keys) > 6 else "") + ")"
     origin = get_origin(found.base) or found.base
     if origin is Literal:
-        return "one of " + join_words([str(word) for word in get_args(found.base)])
+        return "one of " + join_words(words_of(found))
     if origin is tuple:
         arguments = get_args(found.base)
         if len(arguments) == 2 and arguments[1] is not Ellipsis:
@@ -218,6 +218,12 @@ def describe_type(found: Type) -> str:
     if found.base is PortRef:
         return "`node.port`"
     return _WORDS.get(origin, "a value")
+
+
+def words_of(found: Type) -> list[str]:
+    """What may stand at a place that takes one of some words, as YAML writes them."""
+    words = get_args(found.base)
+    return [str(word).lower() if isinstance(word, bool) else str(word) for word in words]
 
 
 def join_words(words: list[str], most: int = 14) -> str:

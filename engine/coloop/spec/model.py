@@ -13,9 +13,12 @@ from pydantic import Discriminator, Field, Tag
 from coloop.spec.base import Flag, Name, NodeId, Number, OneOrMany, Section, Text, Whole, setting
 
 Dtype = Literal["float32", "bfloat16", "float16"]
+"""In which types weights are held."""
+ComputeDtype = Literal["float32", "bfloat16", "float16", "fp8"]
+"""In which types matrices are multiplied; what is beside products in fp8 is bfloat16."""
 
 
-class Lora(Section):
+class Lora(Section, title="LoRA"):
     """A low-rank adapter on frozen weights."""
 
     rank: Whole = setting(16, ge=1, le=1024)
@@ -39,7 +42,7 @@ class PretrainedModel(Section):
     """Train an adapter instead of all weights."""
     dtype: Dtype | None = setting(None, level="advanced")
     """Type of the weights in memory; null: decided by the compiler, as they are used."""
-    quantization: Literal["nf4", "int8"] | None = setting(None, level="expert")
+    quantization: Literal["nf4", "int8", "fp8", "mxfp4"] | None = setting(None, level="expert")
     """Hold frozen base weights in fewer bits."""
     revision: Text | None = setting(None, level="expert")
     """Branch, tag or commit of a hub id."""
@@ -103,14 +106,14 @@ class SharedModel(Section):
     """An adapter of its own on the same frozen base."""
 
 
-class RefreshEvery(Section):
+class RefreshEvery(Section, title="every N updates"):
     """Follow the source every N updates."""
 
     every: Whole = setting(ge=1, hot=True)
     """Updates of the source's weights group between two refreshes."""
 
 
-class RefreshAt(Section):
+class RefreshAt(Section, title="when phases start"):
     """Follow the source when phases start."""
 
     at: OneOrMany[Name] = setting(widget="phase")

@@ -30,7 +30,7 @@ from coloop.spec.base import (
     problem,
     setting,
 )
-from coloop.spec.data import BufferBalance, BufferClear, Source
+from coloop.spec.data import BufferBalance, BufferClear, RowTokens, Source
 from coloop.spec.model import Model
 from coloop.spec.reading import Message, PromptTemplate, Read
 from coloop.spec.reward import OnError, RewardSource
@@ -74,6 +74,8 @@ class DatasetNode(BaseNode):
     """Name in the loop (`prompt`, `target`, `answer`, `chosen`, ...): name in the source."""
     rows_per_step: Whole | None = setting(None, ge=1, hot=True, unit="rows")
     """Rows of one step; null: all of them."""
+    tokens: RowTokens | None = setting(None, level="advanced")
+    """Lengths that the estimate takes where it cannot read the rows; null: it assumes some."""
     shuffle: Flag = setting(True)
     """A new order in every pass."""
     unfold: Text | None = setting(None, level="advanced", widget="column")

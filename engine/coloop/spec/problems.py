@@ -29,6 +29,7 @@ from coloop.spec.fields import (
     plain_path,
     tags,
     type_at,
+    words_of,
 )
 from coloop.spec.meanings import Meaning, meant_key, meant_word
 
@@ -259,7 +260,7 @@ class _Error:
 
     def bad_word(self) -> Diagnostic:
         found = type_at(self.root, self.path, self.data)
-        words = [str(word) for word in get_args(found.base)] if found is not None else []
+        words = words_of(found) if found is not None else []
         return self._wrong_word("structure.unknown_value", self.value, words, ())
 
     def _wrong_word(self, code: str, word: Any, words: list[str], more: Path) -> Diagnostic:

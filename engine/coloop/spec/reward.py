@@ -64,7 +64,7 @@ RewardSource = Annotated[
 ]
 
 
-class ScoreAs(Section):
+class ScoreAs(Section, title="score"):
     """A failed row gets this score."""
 
     score: Number = setting()

@@ -33,6 +33,8 @@ class Rollout(Section):
     """Completions for each prompt row; with group baselines this is the group."""
     max_new_tokens: Whole = setting(256, ge=1, unit="tokens", hot=True)
     """Most tokens that the policy writes in the whole trajectory."""
+    expected_tokens: Whole | None = setting(None, ge=1, level="advanced", unit="tokens")
+    """Mean length of what it writes, for the estimate; null: half of `max_new_tokens`."""
     temperature: Number = setting(1.0, ge=0, le=10, hot=True, widget="slider")
     """Randomness of sampling; 0 is greedy."""
     top_p: Number = setting(1.0, gt=0, le=1, level="advanced", hot=True, widget="slider")

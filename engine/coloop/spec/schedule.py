@@ -28,7 +28,7 @@ Overrides = dict[Text, PlainValue]
 """Paths and the values they have for a while."""
 
 
-class EpochsOf(Section):
+class EpochsOf(Section, title="of one dataset"):
     """Passes over a named source."""
 
     of: NodeId = setting(widget="node")
@@ -87,7 +87,7 @@ class TriggerActions(PhaseActions):
         return self
 
 
-class Phase(Section):
+class Phase(Section, title="phase"):
     """A stretch of steps in which the same ports are live."""
 
     name: Name = setting()
@@ -126,7 +126,7 @@ class Phase(Section):
         return self
 
 
-class PhaseGroup(Section):
+class PhaseGroup(Section, title="group of phases"):
     """Phases that come round several times."""
 
     repeat: Whole = setting(1, ge=1)

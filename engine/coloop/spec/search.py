@@ -18,7 +18,7 @@ class CompletionBand(Section):
     """... get this many completions."""
 
 
-class CompletionsByRate(Section):
+class CompletionsByRate(Section, title="by pass rate"):
     """More completions where problems are harder."""
 
     by: Literal["pass_rate"]
@@ -27,7 +27,7 @@ class CompletionsByRate(Section):
     """Bands in rising order."""
 
 
-class RelativeProgress(Section):
+class RelativeProgress(Section, title="relative progress"):
     """A step is right where it keeps enough of the chance of success."""
 
     relative_progress: Number = setting(gt=0, le=10)

@@ -30,7 +30,7 @@ WRITE_SIGNATURE = '''def write(prompt, **columns):
 '''
 
 
-class ParseRegex(Section):
+class ParseRegex(Section, title="regex with options"):
     """A column out of a regular expression."""
 
     regex: Text = setting(widget="regex")
@@ -39,7 +39,7 @@ class ParseRegex(Section):
     """Give the list of all matches."""
 
 
-class ParseJson(Section):
+class ParseJson(Section, title="JSON path"):
     """A column out of JSON in the text."""
 
     json_path: Text = setting(alias="json")
@@ -48,7 +48,7 @@ class ParseJson(Section):
     """Give the list of all matches."""
 
 
-class ParseTag(Section):
+class ParseTag(Section, title="tag"):
     """A column out of a tag in the text."""
 
     tag: Name = setting()
@@ -68,7 +68,7 @@ def _parse_shape(value: Any) -> str:
 
 
 Parse = Annotated[
-    Annotated[Text, Tag("<pattern>")]
+    Annotated[Text, Tag("<pattern>"), Field(title="regex")]
     | Annotated[ParseRegex, Tag("<regex>")]
     | Annotated[ParseJson, Tag("<json>")]
     | Annotated[ParseTag, Tag("<tag>")],
@@ -253,7 +253,7 @@ class Resample(Section):
     """Rows to draw; null: as many as came in."""
 
 
-class SoftLabels(Section):
+class SoftLabels(Section, title="with a scale"):
     """Keep a preference as a probability."""
 
     scale: Number = setting(1.0, gt=0, hot=True)

@@ -8,12 +8,22 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Discriminator, Tag
+from pydantic import BeforeValidator, Discriminator, Tag
 
 from coloop.spec.base import Flag, Name, NodeId, Number, Section, Whole, setting
-from coloop.spec.model import Dtype
+from coloop.spec.model import ComputeDtype
 
 Backend = Literal["single", "fsdp2", "deepspeed", "megatron"]
+
+
+def _is_no_number(value: object) -> object:
+    """A 1 would pass for true."""
+    return str(value) if type(value) in (int, float) else value
+
+
+Checkpointing = Annotated[
+    Literal[False, True, "selective", "offload"], BeforeValidator(_is_no_number)
+]
 
 
 class OtherMatrices(Section):
@@ -67,10 +77,13 @@ class Training(Section):
     """Passes over the step's rows."""
     gradient_clip: Number | None = setting(1.0, gt=0, level="advanced", hot=True)
     """Greatest norm of the gradient; null: no clip."""
-    gradient_checkpointing: Flag | None = setting(None, level="advanced")
-    """Compute activations again instead of keeping them; null: decided by the compiler."""
-    dtype: Dtype | None = setting(None, level="advanced")
-    """Type of the computation; null: float32 on a CPU, bfloat16 on a GPU."""
+    gradient_checkpointing: Checkpointing | None = setting(None, level="advanced")
+    """Compute activations again instead of keeping them; null: decided by the compiler.
+
+    `selective`: those of every second layer; `offload`: all, and inputs of layers rest on the host.
+    """
+    dtype: ComputeDtype | None = setting(None, level="advanced")
+    """Type of the computation; null: float32 on a CPU, bfloat16 on a GPU. fp8: matrix products."""
     master_weights: Flag | None = setting(None, level="expert")
     """Keep float32 copies for the optimizer; null: yes where the weights are not float32."""
     loss_chunk: Whole | None = setting(None, ge=1, level="expert", unit="tokens")
@@ -147,7 +160,7 @@ class Credit(Section):
     """A row that a reward says nothing about: sum or mean of the others, or left out."""
 
 
-class Gather(Section):
+class Gather(Section, title="gather"):
     """Join the descendants of one row into one."""
 
     gather: NodeId | None = setting(None, widget="node")

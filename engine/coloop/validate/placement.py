@@ -145,6 +145,8 @@ def engines_can_run(facts: Facts) -> Iterator[Diagnostic]:
         training = facts.training(group.name)
         if group.trainable and training.optimizer.name == "adamw8bit":
             yield _wants_gpu(group.name, "training.optimizer.name", "adamw8bit")
+        if group.trainable and training.dtype == "fp8":
+            yield _wants_gpu(group.name, "training.dtype", "fp8")
         if group.trainable and training.backend == "megatron":
             yield _wants_gpu(group.name, "training.backend", "megatron")
 

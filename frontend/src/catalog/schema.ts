@@ -32,8 +32,6 @@ export interface FieldFacts {
   starter: string | null;
   fallback: Json | undefined;
   isNullable: boolean;
-  /** Name of the schema's own type. */
-  model: string;
   when: Record<string, Json[]> | null;
 }
 
@@ -171,7 +169,6 @@ function readFacts(
     starter: text(fact("x-starter")),
     fallback: raw.default ?? schema.default,
     isNullable,
-    model: text(schema.title) ?? "",
     when: isObject(when) ? (when as Record<string, Json[]>) : null,
   };
 }
@@ -242,15 +239,11 @@ function readUnion(union: JsonSchema[], schema: JsonSchema, defs: Defs, name: st
     resolved.length === 2 &&
     resolved[1]?.type === "array" &&
     deepEqual(resolve((resolved[1].items ?? {}) as JsonSchema, defs).schema, resolved[0]);
-  const [first, second] = union;
-  const hasParts = first && second && union.length === 2 && isOneForEach(first, second, defs);
   const variants = union.map((one, index) => {
     const field = readField(one, defs, "");
     const title = isOneOrMany
       ? ["one", "several"][index]
-      : hasParts
-        ? ["one for all", "one for each"][index]
-        : variantTitle(field, name);
+      : (text(resolved[index]?.title) ?? variantTitle(field, name));
     return { key: String(index), title: title ?? "", field };
   });
   return { shape: "variants", variants } as const;
@@ -293,22 +286,7 @@ function sharedTag(variants: JsonSchema[], defs: Defs): string | null {
   return null;
 }
 
-/** Whether the parts of the second are each what the first is: one thing for all of them, or one for each. */
-function isOneForEach(one: JsonSchema, each: JsonSchema, defs: Defs): boolean {
-  const models = refsOf(one);
-  const parts = Object.values(resolve(each, defs).schema.properties ?? {}).map(refsOf);
-  return (
-    parts.length > 0 && parts.every((own) => own.length > 0 && own.every((m) => models.includes(m)))
-  );
-}
-
-/** What a schema may be, or may be a list of, by name. */
-function refsOf(schema: JsonSchema): string[] {
-  if (schema.$ref) return [schema.$ref];
-  const union = [...(schema.oneOf ?? []), ...(schema.anyOf ?? [])];
-  return [...union.flatMap(refsOf), ...(isObject(schema.items) ? refsOf(schema.items) : [])];
-}
-
+/** What a shape is called whose schema gives no title. */
 function variantTitle(field: Field, name: string): string {
   switch (field.shape) {
     case "text":
@@ -319,7 +297,7 @@ function variantTitle(field: Field, name: string): string {
       return "yes or no";
     case "choice":
       return field.choices.length <= 3
-        ? field.choices.map((one) => one.label).join(" | ")
+        ? field.choices.map((one) => spokenWord(one.label)).join(" | ")
         : "choice";
     case "constant":
       return String(field.value);
@@ -331,7 +309,7 @@ function variantTitle(field: Field, name: string): string {
       const properties = field.properties();
       const needed = properties.filter((property) => property.isRequired);
       const names = needed.map((property) => spokenWord(property.name));
-      return names.slice(0, 2).join(", ") || spoken(field.model) || formatName(name);
+      return names.slice(0, 2).join(", ") || formatName(name);
     }
     case "tagged":
     case "variants":
@@ -346,11 +324,6 @@ function variantTitle(field: Field, name: string): string {
 /** "exact_match" → "exact match". */
 function spokenWord(word: string): string {
   return word.replaceAll("_", " ");
-}
-
-/** "SoftLabels" → "soft labels". */
-function spoken(model: string): string {
-  return model.replaceAll(/(?<=[a-z])(?=[A-Z])/g, " ").toLowerCase();
 }
 
 function asChoice(value: Json): Choice {

@@ -776,3 +776,100 @@ def test_weights_of_a_remote_engine_are_not_held_here(grpo, engine):
     held = {part.part for gpu in found.gpus for part in gpu.parts if part.node == "writer"}
     assert ("weights" in held) is (engine == "torch")
     assert bool(held) is (engine == "torch")
+
+
+@pytest.mark.parametrize("flag", ["selective", "offload"])
+def test_half_and_offloaded_checkpointing_lie_where_they_should(flag, grpo):
+    def learned(value):
+        training = {"micro_batch": 4, "gradient_checkpointing": value}
+        told = explain(grpo(nodes={"actor": {"training": training}}))
+        found = told.estimate
+        kept = sum(
+            part.bytes
+            for part in found.gpus[0].parts
+            if part.part == "activations" and "actor.learn" in part.stages
+        )
+        seconds = next(s.seconds for s in found.stages if s.stage == "actor.learn")
+        return kept, seconds, told.host_bytes
+
+    none, full, asked = learned(False), learned(True), learned(flag)
+
+    if flag == "selective":
+        assert full[0] < asked[0] < none[0]
+        assert none[1] < asked[1] < full[1]
+        assert asked[2] == none[2]
+    else:
+        # one input of 2 bytes for each number of a layer, token and row, on each of 8 GPUs
+        assert asked[0] < full[0]
+        assert asked[2] - full[2] == pytest.approx(2 * 3584 * 28 * 4 * 8 * 1024, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("quantization", "most"), [("nf4", 0.55), ("mxfp4", 0.55), ("int8", 1.01), ("fp8", 1.01)]
+)
+def test_bytes_of_quantized_matrices(quantization, most, grpo):
+    model = {"lora": {"rank": 16}, "quantization": quantization}
+    found = estimate(grpo(nodes={"actor": {"model": model}}))
+
+    resting = sum(
+        p.bytes
+        for p in found.gpus[0].parts
+        if p.part == "weights"
+        and p.node == "actor"
+        and p.stages == ("actor.generate", "actor.sync")
+    )
+    wide = 2 * 152_064 * 3584
+    matrices = found.parameters["actor"] - wide
+    assert resting == pytest.approx(2 * wide + most * matrices, rel=0.05)
+
+
+def test_products_in_fp8_keep_wide_activations_and_masters(grpo):
+    def parts(dtype):
+        training = {"dtype": dtype, "micro_batch": 4, "gradient_checkpointing": True}
+        gpu = estimate(grpo(nodes={"actor": {"training": training}})).gpus[0]
+        return {(p.part, p.stages): p.bytes for p in gpu.parts if p.node == "actor"}
+
+    wide, narrow = parts("bfloat16"), parts("fp8")
+
+    def learn(found, part):
+        return sum(b for (name, at), b in found.items() if name == part and "actor.learn" in at)
+
+    def engine(found):
+        return sum(
+            b for (name, at), b in found.items() if name == "weights" and "actor.learn" not in at
+        )
+
+    for part in ("activations", "optimizer", "logits"):
+        assert learn(narrow, part) == learn(wide, part)
+    assert engine(narrow) < 0.7 * engine(wide)
+
+
+# Lengths that the loop says
+
+
+def _hub(tokens=None):
+    source = {"type": "hub", "path": "openai/gsm8k", "task": None}
+    return {"source": source, **({"tokens": tokens} if tokens else {})}
+
+
+def test_lengths_of_unread_rows_are_those_that_the_loop_says(grpo):
+    assumed = explain(grpo(nodes={"problems": _hub()}))
+    said = explain(grpo(nodes={"problems": _hub({"mean": 2000, "max": 4000})}))
+
+    def learned(found):
+        stage = _stage(found.estimate, "actor.learn")
+        return stage.tokens_per_second * stage.seconds
+
+    assert learned(said) == pytest.approx(128 * 8 * (2000 + 512))
+    assert any("tokens assumed" in note.message for note in assumed.notes)
+    assert not any("tokens assumed" in note.message for note in said.notes)
+
+
+def test_the_mean_length_of_completions_is_what_the_loop_expects(grpo):
+    def generated(rollout):
+        stage = _stage(estimate(grpo(nodes={"actor": {"rollout": rollout}})), "actor.generate")
+        return stage.tokens_per_second * stage.seconds
+
+    assert generated({"expected_tokens": 100}) == pytest.approx(128 * 8 * 100)
+    assert generated({}) == pytest.approx(128 * 8 * 512)
+    assert generated({"expected_tokens": 9000}) == pytest.approx(128 * 8 * 1024)

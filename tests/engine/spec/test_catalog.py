@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, get_args
 
@@ -287,3 +288,36 @@ def test_a_metric_of_a_probe_is_known_by_its_name(
 ) -> None:
     assert metric_of(name) is (PROBE_METRICS[meant] if meant else None)
     assert samples_of(name) == samples
+
+
+def _titles(part: Any) -> Iterator[str]:
+    """Titles of schemas, of what they are made of too."""
+    if isinstance(part, dict):
+        if isinstance(part.get("title"), str) and not {"kind", "help"} & part.keys():
+            yield part["title"]
+        for item in part.values():
+            yield from _titles(item)
+    elif isinstance(part, list):
+        for item in part:
+            yield from _titles(item)
+
+
+def test_titles_are_words_and_no_names_of_classes() -> None:
+    schemas = [CATALOG["schema"], *(kind["schema"] for kind in CATALOG["kinds"].values())]
+    titles = {title for schema in schemas for title in _titles(schema)}
+
+    assert [one for one in titles if re.fullmatch(r"([A-Z][a-z]+){2,}|\w*_\w*", one)] == []
+
+
+def test_every_shape_of_a_union_has_a_title() -> None:
+    """Those that no tag tells apart: a mapping by one form or by another."""
+    parts = CATALOG["kinds"]["actor"]["schema"]
+    shapes = parts["properties"]["algorithm"]["anyOf"][0]["oneOf"]
+
+    titles = [one.get("title") or _title_of(one, parts) for one in shapes]
+    assert titles == ["one algorithm", "by port"]
+
+
+def _title_of(part: dict[str, Any], schema: dict[str, Any]) -> str:
+    title: str = schema["$defs"][part["$ref"].split("/")[-1]]["title"]
+    return title

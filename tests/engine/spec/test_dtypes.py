@@ -86,6 +86,27 @@ def words(dtypes: Dtypes) -> str:
             "float32 float32 bfloat16 bfloat16",
             "float32 float32 float32 float32",
         ),
+        (
+            {"dtype": "fp8"},
+            {},
+            True,
+            "float32 float32 fp8 fp8",
+            "fp8 float32 fp8 fp8",
+        ),
+        (
+            {"dtype": "fp8", "master_weights": False},
+            {},
+            True,
+            "bfloat16 bfloat16 fp8 fp8",
+            "fp8 bfloat16 fp8 fp8",
+        ),
+        (
+            {"dtype": "fp8", "backend": "fsdp2"},
+            {},
+            True,
+            "float32 float32 fp8 fp8",
+            "fp8 bfloat16 fp8 fp8",
+        ),
     ],
 )
 def test_a_reference_computes_as_the_learner_that_it_is_compared_with(
@@ -114,3 +135,13 @@ def test_the_order_of_the_nodes_decides_nothing() -> None:
         found.append(types_of({name: NODES[name] for name in names}))
 
     assert all(one == found[0] for one in found)
+
+
+def test_only_products_are_in_fp8() -> None:
+    actor = NODES["actor"]
+    narrow = types_of({**NODES, "actor": {**actor, "training": {"dtype": "fp8"}}}, has_gpu=True)
+    plain = types_of({**NODES, "actor": {**actor, "training": {}}})
+
+    assert narrow["actor"].activations == "bfloat16"
+    assert types_of(NODES, has_gpu=True)["actor"].activations == "bfloat16"
+    assert plain["actor"].activations == "float32"

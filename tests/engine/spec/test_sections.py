@@ -9,10 +9,11 @@ import pytest
 from pydantic import TypeAdapter
 from pydantic.fields import FieldInfo
 
+from coloop.diagnostics import Change
 from coloop.spec.base import LEVELS, Section
 from coloop.spec.fields import Type, field_type, fields_by_key, type_of
 from coloop.spec.graph import LoopSpec
-from coloop.spec.io import parse
+from coloop.spec.io import parse, patch
 
 WIDGETS = {
     "bytes",
@@ -191,3 +192,59 @@ def test_sections_cannot_be_changed() -> None:
 
     with pytest.raises(ValueError, match="frozen"):
         found.keep = ()
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        *(("nodes.problems.tokens", tokens) for tokens in ({"mean": 40, "max": 40}, None)),
+        ("nodes.actor.rollout.expected_tokens", 12),
+        ("nodes.actor.training.dtype", "fp8"),
+        *(
+            ("nodes.actor.training.gradient_checkpointing", value)
+            for value in (False, True, "selective", "offload")
+        ),
+        *(("nodes.actor.model.quantization", one) for one in ("nf4", "int8", "fp8", "mxfp4")),
+    ],
+)
+def test_fields_that_the_estimate_counts_can_be_written(path: str, value: object) -> None:
+    parsed = parse(patch(LOOP, [Change(op="set", path=path, value=value)]))
+
+    assert parsed.spec is not None, [one.describe() for one in parsed.diagnostics]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("nodes.problems.tokens", {"mean": 50, "max": 40}, "mean"),
+        ("nodes.problems.tokens", {"mean": 50}, "max"),
+        ("nodes.problems.tokens", {"mean": 0, "max": 40}, "more than 0"),
+        ("nodes.actor.rollout.expected_tokens", 0, "at least 1"),
+        ("nodes.actor.training.dtype", "fp4", "fp8"),
+        ("nodes.actor.training.gradient_checkpointing", 1, "false, true, selective, offload"),
+        ("nodes.actor.training.gradient_checkpointing", "full", "selective"),
+        ("nodes.actor.model.dtype", "fp8", "bfloat16"),
+    ],
+)
+def test_what_these_fields_cannot_be_is_refused(path: str, value: object, message: str) -> None:
+    parsed = parse(patch(LOOP, [Change(op="set", path=path, value=value)]))
+
+    assert parsed.spec is None
+    told = [f"{one.describe()} {one.hint or ''}" for one in parsed.diagnostics]
+    assert len(told) == 1
+    assert message in told[0], told
+
+
+LOOP = """
+coloop: 1
+name: small
+nodes:
+  problems: {kind: dataset, source: {type: file, path: rows.jsonl}, rows_per_step: 4}
+  actor:
+    kind: actor
+    model: {type: pretrained, path: somewhere}
+    training: {mini_batch: 4}
+    rollout: {max_new_tokens: 4}
+edges: ["problems.rows -> actor.prompts"]
+schedule: {steps: 3}
+"""
