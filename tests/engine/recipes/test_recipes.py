@@ -306,6 +306,18 @@ def test_preferences_on_literal_log_ratios() -> None:
     assert pair_loss(pairs("dpo", sft=0.2)) == near(mixed, digits=6)
 
 
+@pytest.mark.parametrize("name", ["dpo", "spin", "ipo"])
+def test_what_is_shown_of_a_pair_keeps_no_gradient(name: str) -> None:
+    settings = pairs(name)
+    outputs = PolicyOutputs(log_probs=pair_policy().log_probs.requires_grad_())
+
+    output = recipe_of(settings).loss(pair_batch(), outputs, settings)
+
+    shown = [number for pair in output.metrics.values() for number in pair]
+    assert output.total.requires_grad
+    assert not any(getattr(number, "requires_grad", False) for number in shown)
+
+
 def test_both_sides_of_a_pair_are_shown() -> None:
     settings = pairs("dpo")
 
