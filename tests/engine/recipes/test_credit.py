@@ -368,8 +368,29 @@ def test_gae_gives_advantages_and_returns_over_a_tool_gap() -> None:
     assert output.returns is not None
     assert output.advantages[0] == near([0.8315, 0.77, 0, 0, 0.6], digits=6)
     assert output.returns[0] == near([0.9315, 0.97, 0, 0, 1.0], digits=6)
+    both = replace(
+        given,
+        edges=[EdgeScores(name="a", weight=1.0, scores=[1.0, 1.0])],
+        groups=[0, 0],
+        loss_masks=given.loss_masks * 2,
+        values=given.values * 2,
+        taught=[True, False],
+    )
+    cut = run(both, settings("ppo", whiten=False, gae_lambda=0.95))
+    assert cut.returns == (output.returns[0], None)
     with pytest.raises(ValueError, match="critic"):
         run(rows(("a", 1.0, [1.0])), settings("ppo"))
+
+
+def test_lambda_follows_the_length_of_each_row() -> None:
+    """VAPO: 1 - 1 / (alpha * length)."""
+    given = rows(("a", 1.0, [1.0, 1.0]), lengths=[2, 4], values=[[0.1, 0.2], [0.1, 0.2, 0.3, 0.4]])
+
+    adaptive = run(given, settings("ppo", whiten=False, length_alpha=0.5))
+
+    for place, gae_lambda in enumerate((0.0, 0.5)):
+        fixed = run(given, settings("ppo", whiten=False, gae_lambda=gae_lambda))
+        assert adaptive.advantages[place] == near(fixed.advantages[place], digits=6)
 
 
 def test_remax_subtracts_the_greedy_score() -> None:
@@ -450,6 +471,38 @@ def test_metrics_say_what_was_rewarded() -> None:
     assert metrics["group/zero_variance"] == 0.5
     assert metrics["advantage/mean"] == near(0.0, digits=6)
     assert metrics["advantage/std"] > 0
+
+
+def test_each_reward_is_shown_as_the_mean_of_what_it_said() -> None:
+    given = rows(("a", 1.0, [1.0, 0.0, 0.5]), ("b", 2.0, [None, 0.25, {0: 0.5, 1: 0.25}]))
+
+    metrics = run(given, settings("grpo")).metrics
+
+    assert metrics["reward/a"] == near(0.5)
+    assert metrics["reward/b"] == near(0.5)
+
+
+def test_a_group_without_variance_counts_once_whatever_its_size() -> None:
+    given = rows(("a", 1.0, [1.0, 0.0, 0.5, 0.5, 0.5]), groups=[0, 0, 1, 1, 1])
+
+    assert run(given, settings("grpo")).metrics["group/zero_variance"] == near(0.5)
+
+
+def test_tokens_of_others_between_the_own_ones_bring_nothing() -> None:
+    """ReMax with KL in the reward over a gap in which KL and greedy score must not count."""
+    given = CreditInput(
+        edges=[EdgeScores(name="a", weight=1.0, scores=[1.0])],
+        groups=[0],
+        loss_masks=[[True, False, True]],
+        log_prob_differences=[[0.5, 90.0, 0.25]],
+        greedy_scores=[0.25],
+    )
+    kl = {"coefficient": 0.1, "into": "reward", "estimator": "k1"}
+
+    output = run(given, settings("remax", kl=kl))
+
+    assert output.advantages[0] == near([1 - 0.05 - 0.025 - 0.25, 0.0, 1 - 0.025 - 0.25], digits=6)
+    assert output.metrics["kl/penalty"] == near((0.05 + 0.025) / 2, digits=6)
 
 
 def test_nothing_scored_is_no_error() -> None:
