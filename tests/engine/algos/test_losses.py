@@ -169,6 +169,7 @@ def test_a_clipped_sequence_is_reported_with_all_its_tokens() -> None:
 
     assert log_probs.grad is not None
     assert clipped.any()
+    assert not (clipped & ~mask).any()
     assert torch.equal(log_probs.grad == 0, clipped | ~mask)
 
 
@@ -180,6 +181,60 @@ def test_cispo_bounds_are_absolute_and_clipped_tokens_still_teach() -> None:
 
     assert log_probs.grad is not None
     assert log_probs.grad.item() == near(-5.0)
+
+
+def test_covariances_are_of_both_means_over_the_mask() -> None:
+    log_probs = torch.tensor([[-1.0, -3.0, -9.0], [-2.0, -6.0, -9.0]], requires_grad=True)
+    advantages = torch.tensor([[1.0, 1.0, 50.0], [-2.0, 4.0, 50.0]])
+    mask = torch.tensor([[True, True, False], [True, True, False]])
+
+    covariances = losses.token_covariances(log_probs, advantages, mask)
+
+    assert not covariances.requires_grad
+    # means over the mask: A 1, log π -3
+    assert covariances.tolist() == [[0.0, 0.0, 0.0], [-3.0, -9.0, 0.0]]
+
+
+def test_kl_cov_adds_the_log_ratio_on_selected_tokens() -> None:
+    log_probs = torch.tensor([[-1.0, -2.0, -1.5, -3.0]])
+    old = torch.tensor([[-1.5, -1.5, -1.0, -1.0]])
+    advantages = torch.tensor([[2.0, -1.0, 3.0, 1.0]])
+    mask = torch.tensor([[True, True, True, False]])
+    selected = torch.tensor([[True, True, False, True]])
+
+    loss = losses.kl_cov(log_probs, old, advantages, mask, selected=selected, coefficient=0.4)
+
+    up, down = math.exp(0.5), math.exp(-0.5)
+    assert loss[0].tolist() == near([-2 * up + 0.2, down + 0.2, -3 * down, 0.0], digits=6)
+
+
+def test_log_ratios_are_kept_between_their_limits() -> None:
+    log_probs = torch.tensor([[-50.0, -1.0, -1.5, -7.0]])
+    old = torch.tensor([[-1.0, -50.0, -1.0, -1.0]])
+    mask = torch.tensor([[True, True, True, False]])
+
+    assert losses.log_ratios(log_probs, old, mask).tolist() == [[-20.0, 20.0, -0.5, 0.0]]
+
+
+@pytest.mark.parametrize(
+    "bounds", [{"clip_low": None, "clip_high": 0.4}, {"clip_low": 0.4, "clip_high": None}]
+)
+def test_gmpo_may_be_open_on_one_side(bounds: dict[str, float | None]) -> None:
+    """log ρ of 1 with A > 0 is cut by the upper bound, of -1 with A < 0 by the lower one."""
+    log_probs = torch.tensor([[1.0], [-1.0]]) - 2.0
+    advantages = torch.tensor([[1.0], [-1.0]])
+
+    loss = losses.gmpo(
+        log_probs,
+        torch.full((2, 1), -2.0),
+        advantages,
+        torch.ones(2, 1, dtype=torch.bool),
+        **bounds,
+    )
+
+    high, low = bounds["clip_high"], bounds["clip_low"]
+    assert loss[0].item() == near(-math.exp(1.0 if high is None else high), digits=6)
+    assert loss[1].item() == near(math.exp(-1.0 if low is None else -low), digits=6)
 
 
 def test_covariance_selections_take_their_share_from_the_mask() -> None:
@@ -199,7 +254,7 @@ def test_covariance_selections_take_their_share_from_the_mask() -> None:
     assert covariances[selected].min() >= covariances[mask & ~selected].max()
 
 
-def test_covariance_selections_of_a_small_batch_take_one_token() -> None:
+def test_covariance_selections_take_one_token_at_least_and_stay_in_their_band() -> None:
     covariances = torch.tensor([[9.0, 2.0, 4.0], [3.0, 0.5, 0.0]])
     mask = torch.tensor([[False, True, True], [True, True, False]])
 
@@ -209,6 +264,8 @@ def test_covariance_selections_of_a_small_batch_take_one_token() -> None:
     only = [[False, False, True], [False, False, False]]
     assert selected.tolist() == only
     assert (mask & ~kept).tolist() == only
+    band = losses.clip_cov_keep(covariances, mask, share=1.0, lowest=1.0, highest=3.5)
+    assert covariances[mask & ~band].tolist() == [2.0, 3.0]
     assert not losses.kl_cov_select(covariances, torch.zeros_like(mask), share=0.002).any()
 
 

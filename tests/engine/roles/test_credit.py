@@ -406,6 +406,23 @@ def test_rows_without_the_reference_that_is_read_leave_the_update(
     assert loop.outcomes["actor.credit"].detail["without_reference"] == 2
 
 
+def test_rows_with_a_reference_keep_their_own_scores_and_weights(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    """The rows that stay are not the first ones."""
+    nodes, edges = with_reference(rows_of, actor, "few")
+    nodes["few"]["keep"][0]["pattern"] = "^q"
+    nodes["mark"] = python("[10.0 * (c[0] == 'q') + 'ab'.index(c[-1]) for c in completions]")
+    kl = {"coefficient": 0.1}
+    nodes["actor"]["algorithm"] = {"name": "reinforce", "advantage": "none", "kl": kl}
+    edges = [edge for edge in edges if edge != "mark.scores -> actor.rewards"]
+    loop = bench(nodes, [*edges, {"from": "mark.scores", "to": "actor.rewards", "weight": 0.5}])
+
+    loop.step()
+
+    assert learned(loop) == {"sums:0.1.0": 5.0, "sums:0.1.1": 5.5}
+
+
 def test_kl_may_lie_in_the_reward(bench: Bench, rows_of: Any, actor: Any) -> None:
     nodes, edges = with_reference(rows_of, actor, "actor")
     kl = {"coefficient": 1.0, "estimator": "k1", "into": "reward"}
