@@ -13,6 +13,8 @@ def several_steps_have_a_ratio(facts: Facts) -> Iterator[Diagnostic]:
     for name, full in facts.rewards:
         if full.loss not in WITHOUT_RATIO or full.off_policy is not None:
             continue
+        if name not in facts.group_of:  # its weights are not told: another finding says so
+            continue
         for phase in facts.phases:
             if (name, "rewards") not in phase.live:
                 continue
