@@ -283,6 +283,27 @@ def test_several_steps_measure_ratios_against_the_policy_before_the_first(
     assert metrics["mismatch_kl"] == near(0.0, terms=TERMS)
 
 
+def test_two_steps_of_an_update_begin_each_with_no_gradient(
+    build_model: Build, make_load: MakeLoad, make_training: MakeTraining
+) -> None:
+    """Imitation knows no old policy: two epochs of one batch are two updates."""
+    once, twice = (
+        make_training(lr=0.1, optimizer={"name": "sgd"}, gradient_clip=None, epochs=epochs)
+        for epochs in (1, 2)
+    )
+    first, second = (SingleBackend(build_model(), once) for _ in "ab")
+    load = make_load("sft")
+
+    for seed in range(2):
+        first.update([load], once, seed=seed)
+    second.update([load], twice, seed=0)
+
+    for ours, theirs in zip(weights(second.model), weights(first.model), strict=True):
+        assert_near(ours, theirs, terms=TERMS)
+    ratios = second.update([make_load("grpo")], twice, seed=1).metrics["actor"]
+    assert ratios["ratio/max"] > 1.0 + SAME
+
+
 def test_mismatch_with_the_engine_is_measured_and_corrected(
     build_model: Build, make_load: MakeLoad, make_training: MakeTraining
 ) -> None:
