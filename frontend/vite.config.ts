@@ -49,6 +49,6 @@ export default defineConfig({
     environment: "node",
     include: ["src/**/*.test.{ts,tsx}", "tests/**/*.test.{ts,tsx}"],
     setupFiles: ["tests/setup.ts"],
-    testTimeout: 20_000,
+    testTimeout: 120_000,
   },
 });
