@@ -9,6 +9,8 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
+from coloop_server.settings import Settings
+
 ROUTES = [
     ("POST", "/api/check"),
     ("POST", "/api/spec/parse"),
@@ -86,9 +88,16 @@ def test_a_body_over_the_limit_is_not_read(client: TestClient) -> None:
         assert answer.json()["code"] == "request.too_large"
 
 
-def test_bad_queries_end_in_a_clear_error(client: TestClient) -> None:
+def test_bad_queries_end_in_a_clear_error(client: TestClient, settings: Settings) -> None:
+    folder = settings.runs_dir / "known"
+    folder.mkdir(parents=True)
+    (folder / "spec.yaml").write_text("coloop: 1\nname: known\n", encoding="utf-8")
+    (folder / "events.jsonl").touch()
+    answer = client.post("/api/runs/import", json={"path": str(folder)})
+    known = answer.json()["id"]
+
     for query in ("after=-1", "after=x", "limit=0", "limit=999999999999999999999", "after=1e5"):
-        answer = client.get(f"/api/runs/none/events?{query}")
+        answer = client.get(f"/api/runs/{known}/events?{query}")
         assert answer.status_code == 422
         assert answer.json()["code"] == "request.invalid"
     assert client.get("/api/runs/none/events?after=99999999999999999999").status_code == 404
