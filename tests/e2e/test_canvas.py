@@ -88,7 +88,7 @@ def check(page: Page) -> None:
     for _ in range(20):
         page.wait_for_timeout(100)
         before, seen = seen, page.evaluate(LOOK)
-        if before["nodes"] == seen["nodes"] and before["labels"] == seen["labels"]:
+        if before == seen:
             break
     assert clashes(seen["nodes"]) == []
     assert clashes(seen["labels"]) == []
