@@ -35,8 +35,7 @@ class Pages(StaticFiles):
     async def get_response(self, path: str, scope: Scope) -> Response:
         if path == "api" or path.startswith("api/"):
             raise HTTPException(404, "there is no such route")
-        is_page = path in (".", "", "index.html") or not Path(path).suffix
-        if is_page:
+        if not is_file(path):
             return await self.page(scope)
         response = await super().get_response(path, scope)
         is_hashed = path.startswith("assets/") and response.status_code in (200, 304)
@@ -49,3 +48,10 @@ class Pages(StaticFiles):
         response = await super().get_response("index.html", scope)
         response.headers["cache-control"] = ASK_AGAIN
         return response
+
+
+def is_file(path: str) -> bool:
+    """Whether an address can be one of the built files, which lie at the top or in `assets`; the
+    page's own addresses lie deeper, and what is named in them may hold a dot."""
+    folder, _, name = path.rpartition("/")
+    return path.startswith("assets/") or (not folder and name != "index.html" and "." in name[1:])

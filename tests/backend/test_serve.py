@@ -114,11 +114,13 @@ def test_the_page_is_served_with_a_fallback_and_caching(settings: Settings, page
     settings = settings.model_copy(update={"static_dir": page})
     with signed_in(settings) as client:
         root, deep = client.get("/"), client.get("/runs/some-run")
+        dotted = [client.get(f"/runs/{name}") for name in ("a.b", "2026-01-02.svg", "assets")]
         script, icon = client.get("/assets/index-4f2a.js"), client.get("/favicon.svg")
         missing = client.get("/assets/none.js")
         known = client.get("/", headers={"If-None-Match": root.headers["etag"]})
 
     assert root.text == deep.text
+    assert [(answer.status_code, answer.text) for answer in dotted] == [(200, root.text)] * 3
     assert "coloop" in root.text
     assert root.headers["content-encoding"] == "gzip"
     assert root.headers["cache-control"] == "no-cache"
