@@ -5,9 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from starlette.testclient import TestClient
 from tests.backend.signed_in import signed_in
 
+from coloop_server.database.connect import open_engine, open_sessions
+from coloop_server.database.tables import RunRow
+from coloop_server.runs import repository
 from coloop_server.settings import Settings
 
 RunUntil = Callable[..., dict[str, Any]]
@@ -289,6 +293,35 @@ def test_a_run_folder_elsewhere_is_imported_inside_the_roots_only(
     assert inside.json()["state"] == "finished"
     assert outside.status_code == 403
     assert nothing.json()["code"] == "run.no_folder"
+
+
+def test_a_folder_that_the_scan_finds_in_the_same_moment_is_imported(
+    client: TestClient, settings: Settings, loop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = settings.allowed_roots[0]
+    work.mkdir()
+    write_ended_run(settings.model_copy(update={"runs_dir": work}), loop, "found")
+    engine = open_engine(settings.database)
+    make_row = repository.new_row
+    asked: list[str] = []
+
+    def after_the_scan(**fields: Any) -> RunRow:
+        asked.append(fields["id"])
+        if len(asked) == 1:
+            row = make_row(**fields)
+            row.state = "starting"
+            with open_sessions(engine).begin() as session:
+                session.add(row)
+        return make_row(**fields)
+
+    monkeypatch.setattr(repository, "new_row", after_the_scan)
+    answer = client.post("/api/runs/import", json={"path": "found"})
+    engine.dispose()
+
+    assert asked == ["found"]
+    assert answer.status_code == 201, answer.text
+    assert answer.json()["state"] == "finished"
+    assert [run["id"] for run in client.get("/api/runs").json()] == ["found"]
 
 
 def test_an_external_run_without_a_sign_of_life_counts_as_dead(

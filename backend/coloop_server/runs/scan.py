@@ -12,6 +12,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from coloop.events import RunStateName
@@ -159,10 +160,13 @@ def is_ours(row: RunRow) -> bool:
 
 
 def take_up(session: Session, path: Path) -> RunRow | None:
-    """A row for a run folder that has none yet."""
+    """The row of a run folder, made where there is none yet; None where another has the id."""
     folder = RunFolder(path)
-    if not folder.is_run or session.get(RunRow, path.name) is not None:
+    if not folder.is_run:
         return None
+    known = session.get(RunRow, path.name)
+    if known is not None:
+        return known if known.folder == str(path) else None
     row = repository.new_row(
         id=path.name,
         name=path.name,
@@ -171,8 +175,11 @@ def take_up(session: Session, path: Path) -> RunRow | None:
         created_at=datetime.fromtimestamp((path / "spec.yaml").stat().st_mtime, UTC),
     )
     row.state = RunStateName.STARTING.value
-    session.add(row)
-    session.flush()
+    try:
+        with session.begin_nested():
+            session.add(row)
+    except IntegrityError:
+        return repository.find_in(session, str(path))
     return row
 
 
@@ -182,11 +189,9 @@ def import_folder(session: Session, path: Path) -> RunRow:
         raise Invalid(
             "run.no_folder", f"{path} is no run folder: expected spec.yaml and events.jsonl in it"
         )
-    known = session.get(RunRow, path.name)
-    if known is not None and known.folder != str(path):
+    row = take_up(session, path)
+    if row is None:
         raise Conflict(
             "run.id_taken", f"there is another run with the id {path.name!r}; rename the folder"
         )
-    row = known or take_up(session, path)
-    assert row is not None
     return row
