@@ -335,6 +335,39 @@ def test_mismatch_with_the_engine_is_measured_and_corrected(
         assert_near(ours, 2 * theirs, terms=TERMS, scale=scale)
 
 
+@pytest.mark.parametrize("mini_batch", [None, 4])
+def test_mismatch_is_of_trained_tokens_and_its_greatest_of_either_sign(
+    build_model: Build, make_load: MakeLoad, make_training: MakeTraining, mini_batch: int | None
+) -> None:
+    """One token 4 times less likely to the engine, one 8 times more; gaps are of nobody's concern.
+
+    x = log engine - log trainer, k3 = e^-x + x - 1: for -log 4 it is 4 - log 4 - 1, for log 8 it
+    is 1/8 + log 8 - 1; the greatest |x| is log 8.
+    """
+    training = make_training(mini_batch=mini_batch)
+    backend = SingleBackend(build_model(), training)
+    own = scored_by(backend, make_load("grpo"))
+    differences = [-math.log(4), math.log(8)]
+    rows = []
+    for row in own.rows:
+        engine = list(row.log_probs_rollout)
+        for place, is_trained in enumerate(row.loss_mask):
+            if not is_trained:
+                engine[place] = -30.0
+            elif differences:
+                engine[place] += differences.pop()
+        rows.append(replace(row, log_probs_rollout=engine))
+    trained = sum(sum(row.loss_mask) for row in own.rows)
+    gaps = sum(len(row.loss_mask) for row in own.rows) - trained
+
+    metrics = backend.update([replace(own, rows=rows)], training, seed=0).metrics["actor"]
+
+    assert gaps > 0
+    assert metrics["mismatch/max"] == near(math.log(8), terms=TERMS, scale=SCALE)
+    expected = (4 - math.log(4) - 1) + (1 / 8 + math.log(8) - 1)
+    assert metrics["mismatch_kl"] == near(expected / trained, terms=TERMS, scale=4 * SCALE)
+
+
 def test_temperature_is_applied_to_the_logits_as_by_the_sampler(
     build_model: Build, make_load: MakeLoad, make_training: MakeTraining
 ) -> None:
