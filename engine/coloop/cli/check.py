@@ -83,22 +83,18 @@ def validate_command(spec: str, *, strict: bool, as_json: bool) -> int:
     fails = strict and bool(report.warnings)
     outlook = outlook_of(checked.spec) if checked.spec is not None and report.ok else None
     if as_json:
-        refusals = outlook.refusals if outlook is not None else ()
-        told = [one.model_dump(mode="json", exclude_none=True) for one in refusals]
-        runs = outlook is not None and not refusals
-        print_json(
-            report.to_json() | {"ok": report.ok and not fails, "runs": runs, "refusals": told}
-        )
+        told = {"runs": False, "refusals": []} if outlook is None else outlook.to_json()
+        print_json(report.to_json() | {"ok": report.ok and not fails} | told)
     else:
         print_diagnostics(report.diagnostics)
         _print_verdict(checked, outlook)
     return checked.exit_code or (1 if fails else 0)
 
 
-def print_outlook(spec: LoopSpec) -> None:
+def print_outlook(outlook: Outlook) -> None:
     """One line where a run would refuse the loop; nothing else."""
-    if (sentence := outlook_of(spec).sentence) is not None:
-        console().print(f"[yellow]{escape(sentence)}[/]")
+    if outlook.sentence is not None:
+        console().print(f"[yellow]{escape(outlook.sentence)}[/]")
 
 
 def _print_verdict(checked: Checked, outlook: Outlook | None) -> None:

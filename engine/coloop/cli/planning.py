@@ -2,7 +2,7 @@
 
 from rich.markup import escape
 
-from coloop.cli.check import checked_spec
+from coloop.cli.check import checked_spec, print_outlook
 from coloop.cli.output import console, print_diagnostics, print_json
 from coloop.diagnostics import Report
 
@@ -24,11 +24,10 @@ def plan_command(spec: str, *, as_json: bool) -> int:
             print_diagnostics(outlook.refusals, stderr=True)
         return REFUSED
     if as_json:
-        print_json(outlook.plan.model_dump(mode="json"))
+        print_json(outlook.plan.model_dump(mode="json") | outlook.to_json())
         return 0
     out = console()
     for line in outlook.plan.explain:
         out.print(escape(line))
-    if outlook.sentence is not None:
-        out.print(f"[yellow]{escape(outlook.sentence)}[/]")
+    print_outlook(outlook)
     return 0

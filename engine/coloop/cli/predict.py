@@ -12,6 +12,7 @@ from coloop.cli.check import checked_spec, print_outlook
 from coloop.cli.output import console, gib, print_json, rate, seconds
 from coloop.estimate import Estimate, Explanation
 from coloop.estimate.report import GpuEstimate
+from coloop.plan.refused import outlook_of
 
 PARTS = (
     "weights",
@@ -29,12 +30,12 @@ DOES_NOT_FIT = 1
 def estimate_command(spec: str, *, explain: bool, as_json: bool) -> int:
     """Prints the estimate of SPEC."""
     checked, code = checked_spec(spec, as_json=as_json)
-    if checked is None or checked.explanation is None:
+    if checked is None or checked.spec is None or checked.explanation is None:
         return code
     explanation = checked.explanation
-    estimate = explanation.estimate
+    estimate, outlook = explanation.estimate, outlook_of(checked.spec)
     if as_json:
-        document = estimate.model_dump(mode="json")
+        document = estimate.model_dump(mode="json") | outlook.to_json()
         if explain:
             rest = explanation.model_dump(mode="json", exclude={"estimate"})
             document["explain"] = rest
@@ -49,8 +50,7 @@ def estimate_command(spec: str, *, explain: bool, as_json: bool) -> int:
             for note in gaps:
                 where = f"{note.node}: " if note.node else ""
                 out.print(f"[yellow]not counted[/] {escape(where + note.message)}")
-        if checked.spec is not None:
-            print_outlook(checked.spec)
+        print_outlook(outlook)
     return 0 if estimate.fits else DOES_NOT_FIT
 
 

@@ -1,8 +1,8 @@
 """The shape of an estimate, as the command line prints it and the page draws it.
 
 Bytes are whole numbers, times seconds. `Estimate` is a contract: its JSON has these keys and no
-others. Everything else that is worth knowing (assumptions, decisions, phases, how sure it all is)
-is in `Explanation`.
+others; the command line adds whether a run would take the loop. Everything else that is worth
+knowing (assumptions, decisions, phases, how sure it all is) is in `Explanation`.
 """
 
 from typing import Any, Literal

@@ -6,6 +6,7 @@ for by every writer. What follows from another finding is left out, what is the 
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from coloop.diagnostics import Diagnostic
 from coloop.errors import PlanRefused
@@ -31,6 +32,11 @@ class Outlook:
             return None
         causes = [one.message.removeprefix("not yet runnable: ") for one in self.refusals]
         return f"valid, but `run` refuses it: {'; '.join(causes)}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The same for programs."""
+        told = [one.model_dump(mode="json", exclude_none=True) for one in self.refusals]
+        return {"runs": not told, "refusals": told}
 
 
 def outlook_of(spec: LoopSpec) -> Outlook:

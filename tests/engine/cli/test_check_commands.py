@@ -52,6 +52,18 @@ def test_plan_and_estimate_say_what_a_run_refuses(coloop, loop):
         assert "valid, but `run` refuses it: rollout engine `vllm`" in " ".join(outcome.out.split())
 
 
+@pytest.mark.parametrize("command", ["plan", "estimate"])
+def test_plan_and_estimate_say_in_json_what_a_run_refuses(coloop, loop, command):
+    refused, fine = coloop(command, loop(*LARGE), "--json").json, coloop(command, loop(), "--json")
+
+    assert refused["runs"] is False
+    assert {one["code"] for one in refused["refusals"]} == {"run.not_yet_runnable"}
+    [engine] = [one for one in refused["refusals"] if one.get("field") == "rollout.engine"]
+    assert engine["node"] == "actor"
+    assert "rollout engine `vllm`" in engine["message"]
+    assert (fine.json["runs"], fine.json["refusals"]) == (True, [])
+
+
 def test_a_good_loop_is_ok(coloop, loop):
     outcome = coloop("validate", loop())
 
@@ -164,6 +176,8 @@ def test_an_estimate_in_json_has_the_keys_of_the_contract(coloop, loop):
         "gpus",
         "stages",
         "rollout",
+        "runs",
+        "refusals",
     ]
 
 
