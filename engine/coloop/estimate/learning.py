@@ -6,7 +6,8 @@ the loop asks for no chunked loss, but for the `single` backend, which chunks by
 group at a time.
 """
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from math import ceil
 
 from coloop.estimate.activations import LOSS_BYTES
@@ -14,7 +15,11 @@ from coloop.estimate.flow import TableSize
 from coloop.estimate.overhead import FRAGMENTATION
 from coloop.estimate.survey import Survey, Weights
 from coloop.estimate.training import Instant, TrainingStep, offloaded_bytes, peak_instant
+from coloop.spec.groups import updates_of
 from coloop.spec.training import Checkpointing
+
+Port = tuple[str, str]
+"""Node and teaching port."""
 
 SPARE = 0.92
 """Share of the room that decisions may use: an estimate is no measurement."""
@@ -67,13 +72,12 @@ class Update:
 
 def plan_update(survey: Survey, weights: Weights, room: float) -> Update | None:
     """The update of a group with `room` bytes beside what rests; none where nothing reaches it."""
-    tables, ports = _tables(survey, weights)
+    taught = _taught(survey, weights)
+    tables = list(taught.values())
     if not tables:
         return None
-    training, rule = weights.training, survey.spec.schedule.learn.get(weights.name)
+    training = weights.training
     rows = sum(table.rows for table in tables)
-    if rule is not None and rule.rows:
-        rows = float(rule.rows)
     sides = max(table.sides for table in tables)
     sequences = rows * sides
     length = sum(t.rows * t.sides * t.length for t in tables) / max(
@@ -82,6 +86,8 @@ def plan_update(survey: Survey, weights: Weights, room: float) -> Update | None:
     longest = max(max(table.length_max for table in tables), 1.0)
     mini_batch = min(training.mini_batch or rows, rows) or 1.0
     per_place = max(ceil(mini_batch / weights.shards), 1)
+    passes = training.epochs * updates_of(survey.spec, {node for node, _ in taught})
+    is_dense = all(port != "rewards" for _, port in taught)
     settings, peak = _settle(survey, weights, per_place, sides, longest, room)
     return Update(
         weights=weights,
@@ -89,27 +95,35 @@ def plan_update(survey: Survey, weights: Weights, room: float) -> Update | None:
         sequences=sequences,
         length=length,
         length_max=longest,
-        passes=float(training.epochs * (rule.updates if rule else 1)),
-        mini_batches=max(rows / mini_batch, 1.0) * training.epochs,
+        passes=float(passes),
+        mini_batches=max(rows / mini_batch, 1.0) * passes,
         peak=peak,
         host_bytes=offloaded_bytes(training_step(weights, settings, sides, longest)),
-        is_dense="rewards" not in ports and settings.micro_batch * sides * longest >= DENSE_TOKENS,
+        is_dense=is_dense and settings.micro_batch * sides * longest >= DENSE_TOKENS,
     )
 
 
-def _tables(survey: Survey, weights: Weights) -> tuple[list[TableSize], set[str]]:
-    """The greatest set of tables that one phase teaches the group with, and at which ports."""
-    found: list[TableSize] = []
-    names: set[str] = set()
+def _taught(survey: Survey, weights: Weights) -> dict[Port, TableSize]:
+    """The greatest set of tables that one phase teaches the group with, by its teaching ports."""
+    found: dict[Port, TableSize] = {}
     for phase in survey.phases:
-        ports = [(n, p) for n, p in phase.live if survey.owners.get(n) == weights.name]
-        tables = [survey.flow.taught(node, port) for node, port in ports]
-        if _load(tables) > _load(found):
-            found, names = tables, {port for _, port in ports}
-    return [table for table in found if table.rows], names
+        ports = [port for port in phase.live if survey.owners.get(port[0]) == weights.name]
+        tables = {port: _update_of(survey, *port) for port in ports}
+        if _load(tables.values()) > _load(found.values()):
+            found = tables
+    return {port: table for port, table in found.items() if table.rows}
 
 
-def _load(tables: list[TableSize]) -> float:
+def _update_of(survey: Survey, node: str, port: str) -> TableSize:
+    """What an update learns at a port: rows of a step, or those that are kept until there are as
+    many."""
+    table, rule = survey.flow.taught(node, port), survey.spec.schedule.learn.get(node)
+    if rule is None or rule.rows is None or not table.rows:
+        return table
+    return replace(table, rows=float(rule.rows))
+
+
+def _load(tables: Iterable[TableSize]) -> float:
     return sum(t.rows * t.sides * max(t.length_max, 1.0) for t in tables)
 
 

@@ -91,11 +91,10 @@ class PolicyRecipe:
             kl = kl_divergence(log_probs, _reference(batch), estimator=settings.kl.estimator)
             if settings.kl.by_ratio:
                 kl = kl * _ratio(log_probs, old, mask, settings)
-            total = total + settings.kl.coefficient * (weights * torch.where(mask, kl, 0.0)).sum()
+            total = total + settings.kl.coefficient * (weights * kl).sum()
         if settings.entropy:
             assert policy.entropy is not None
-            entropy = torch.where(mask, policy.entropy, 0.0)
-            total = total - settings.entropy * (weights * entropy).sum()
+            total = total - settings.entropy * (weights * policy.entropy).sum()
         return LossOutput(
             total=total,
             metrics={

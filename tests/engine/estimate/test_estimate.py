@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from coloop.estimate import estimate, explain
+from coloop.estimate.learning import plan_update
+from coloop.estimate.survey import Survey
 from coloop.spec.io import from_dict, parse, to_dict
 
 GIB = 2**30
@@ -478,6 +480,51 @@ def test_epochs_repeat_the_update(grpo):
     ).seconds
 
     assert twice == pytest.approx(2 * once, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("learn", "rows", "passes", "steps"),
+    [
+        ({}, 2 * 128, 2, 2 * 2 * 128 / 64),
+        ({"second": {"updates": 3}}, 2 * 128, 2 * 3, 2 * 3 * 2 * 128 / 64),
+        ({"actor": {"updates": 3}}, 2 * 128, 2 * 3, 2 * 3 * 2 * 128 / 64),
+        ({"second": {"rows": 512}}, 128 + 512, 2, 2 * 640 / 64),
+    ],
+)
+def test_an_update_of_two_learners_counts_the_rules_of_both(grpo, learn, rows, passes, steps):
+    """16 problems x 8 texts of each writer, learned twice in mini-batches of 64."""
+    spec = grpo(
+        nodes={
+            "problems": {"rows_per_step": 16},
+            "actor": {
+                "training": {"mini_batch": 64, "epochs": 2},
+                "algorithm": {"rewards": {"name": "grpo", "kl": None}},
+            },
+            "start": None,
+            "second": {
+                "kind": "actor",
+                "model": {"type": "shared", "with": "actor"},
+                "rollout": {"completions_per_prompt": 8, "max_new_tokens": 64},
+                "algorithm": {"rewards": {"name": "grpo"}},
+            },
+            "also": {"kind": "reward", "source": {"type": "builtin", "name": "exact_match"}},
+        },
+        edges=[
+            "problems.rows -> actor.prompts",
+            "problems.rows -> second.prompts",
+            "actor.rollouts -> exact.rollouts",
+            "second.rollouts -> also.rollouts",
+            "exact.scores -> actor.rewards",
+            "also.scores -> second.rewards",
+        ],
+        schedule={"learn": learn},
+    )
+    survey = Survey(spec)
+
+    update = plan_update(survey, survey.weights["actor"], room=1e12)
+
+    assert update is not None
+    assert (update.sequences, update.passes, update.mini_batches) == (rows, passes, steps)
 
 
 def test_a_large_7b_step_takes_seconds_not_hours(grpo):
