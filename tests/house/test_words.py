@@ -8,6 +8,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 EMPTY_NAMES = {"utils", "helpers", "common", "misc", "manager", "util", "helper"}
+OPTION = re.compile(r"""[\s`'"](--[a-z][a-z-]+)""")
 UNFINISHED = re.compile(r"\bTODO\b|\bFIXME\b|\bXXX\b|NotImplementedError|except Exception: *pass")
 
 
@@ -35,6 +36,20 @@ def test_nothing_is_left_unfinished() -> None:
         if UNFINISHED.search(line)
     ]
 
+    assert not found
+
+
+def test_no_finding_names_an_option_of_the_command_line() -> None:
+    told = ("estimate", "plan", "validate")
+    sources = tracked(*(f"engine/coloop/{name}" for name in told))
+    found = [
+        f"{path.relative_to(ROOT)}: {option}"
+        for path in sources
+        if path.suffix == ".py"
+        for option in OPTION.findall(path.read_text(encoding="utf-8"))
+    ]
+
+    assert sources
     assert not found
 
 

@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { SamplesPanel } from "@/features/samples/SamplesPanel";
 import { LEAST_SHOWN } from "@/features/samples/useSampleRows";
 import { LiveRun } from "@/live/LiveRun";
+import { choose } from "../fixtures/choose";
 import { smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
 
@@ -136,7 +137,7 @@ describe("samples of the newest step", () => {
     await show();
     fireEvent.click(screen.getByRole("button", { name: "Sample 2" }));
 
-    fireEvent.change(screen.getByLabelText("Order"), { target: { value: "best" } });
+    choose(screen.getByLabelText("Order"), "best reward first");
 
     const first = screen.getByRole("button", { name: "Sample 1" });
     expect(first.getAttribute("aria-expanded")).toBe("true");

@@ -62,6 +62,23 @@ it("features do not import each other", () => {
   expect(across).toEqual([]);
 });
 
+it("panels come from one registry", () => {
+  const elsewhere = imports.filter(
+    ([file, target]) =>
+      /\/\w+Panel$/.test(target) && target.startsWith("features/") && file !== "app/panels.tsx",
+  );
+
+  expect(elsewhere.filter(([, target]) => !target.endsWith("/ChartPanel"))).toEqual([]);
+});
+
+it("what the keyboard can do stands in files of one idea each", () => {
+  const folder = join(SOURCE, "app", "actions");
+  const lines = sources(folder).map((path) => readFileSync(path, "utf-8").split("\n").length);
+
+  expect(lines.length).toBeGreaterThan(4);
+  expect(Math.max(...lines)).toBeLessThan(120);
+});
+
 it("every folder of the source is a layer", () => {
   const folders = readdirSync(SOURCE, { withFileTypes: true })
     .filter((entry) => entry.isDirectory())

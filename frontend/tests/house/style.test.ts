@@ -38,6 +38,16 @@ describe("house rules", () => {
     expect(found.map(({ path }) => path)).toEqual([]);
   });
 
+  it("no list of the browser cuts what is chosen", () => {
+    const lists = code.flatMap(({ path, text }) =>
+      [...text.matchAll(/<select\b[^>]*/g)].map(([tag]) => [path, tag] as const),
+    );
+
+    // The steps of a run: whole numbers, thousands of them; as wide as the widest.
+    expect(lists.map(([path]) => path)).toEqual(["features/samples/SamplesPanel.tsx"]);
+    expect(lists.filter(([, tag]) => /\b(?:w|max-w)-\d/.test(tag))).toEqual([]);
+  });
+
   it("YAML is never printed here", () => {
     const found = code.filter(({ text }) => /from "(yaml|js-yaml)"/.test(text));
     expect(found.map(({ path }) => path)).toEqual([]);

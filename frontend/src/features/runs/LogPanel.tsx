@@ -5,7 +5,7 @@ import { useLiveRun, useLiveVersion } from "@/live/hooks";
 import type { LogLine } from "@/live/state";
 import { useSelection } from "@/session/selection";
 import { Badge, type Tone } from "@/ui/Badge";
-import { CONTROL } from "@/ui/control";
+import { LabelledSelect } from "@/ui/LabelledSelect";
 import { Empty } from "@/ui/States";
 import { AlertList } from "./AlertList";
 
@@ -45,21 +45,17 @@ export function LogPanel() {
   }
   return (
     <div className="flex h-full min-h-0 flex-col">
-      <div className="flex h-10 shrink-0 items-center gap-3 px-3 text-muted text-xs">
-        <label className="flex items-center gap-2">
-          Show
-          <select
-            className={`${CONTROL} w-36 pr-1`}
-            value={source}
-            onChange={(event) => setSource(event.target.value)}
-          >
-            <option value={STORY}>the story</option>
-            <option value={EVERYTHING}>everything</option>
-            {sources.map((name) => (
-              <option key={name}>{name}</option>
-            ))}
-          </select>
-        </label>
+      <div className="flex min-h-10 shrink-0 flex-wrap items-center gap-x-3 gap-y-1 px-3 py-1 text-muted text-xs">
+        <LabelledSelect
+          label="Show"
+          value={source}
+          options={[
+            { value: STORY, label: "the story" },
+            { value: EVERYTHING, label: "everything" },
+            ...sources.map((name) => ({ value: name, label: name })),
+          ]}
+          onChange={setSource}
+        />
         {shown.length === SHOWN ? <span>the last {SHOWN} lines</span> : null}
       </div>
       <AlertList />

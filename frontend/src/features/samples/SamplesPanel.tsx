@@ -2,10 +2,18 @@ import { Info, MessageSquareText } from "lucide-react";
 import { useState } from "react";
 import type { SampleRow } from "@/api/types";
 import { CONTROL } from "@/ui/control";
+import { LabelledSelect } from "@/ui/LabelledSelect";
+import type { SelectOption } from "@/ui/Select";
 import { Empty, Failed, Loading } from "@/ui/States";
 import { SampleTable, type Sorting } from "./SampleTable";
 import { useSampleRows } from "./useSampleRows";
 import { useSourceNotes } from "./useSourceNotes";
+
+const ORDERS: readonly SelectOption<Sorting>[] = [
+  { value: "given", label: "as written" },
+  { value: "best", label: "best reward first" },
+  { value: "worst", label: "worst reward first" },
+];
 
 /** What the models wrote, with what it was worth. */
 export function SamplesPanel() {
@@ -34,11 +42,11 @@ export function SamplesPanel() {
   const shown = rows.filter((row) => writer === "" || writerOf(row) === writer);
   return (
     <div className="flex h-full min-h-0 flex-col">
-      <div className="flex h-10 shrink-0 items-center gap-3 px-3 text-muted text-xs">
+      <div className="flex min-h-10 shrink-0 flex-wrap items-center gap-x-3 gap-y-1 px-3 py-1 text-muted text-xs">
         <label className="flex items-center gap-2">
           Step
           <select
-            className={`${CONTROL} w-32 pr-1`}
+            className={`${CONTROL} pr-1`}
             value={chosen ?? ""}
             onChange={(event) => {
               setOpen(null);
@@ -54,35 +62,20 @@ export function SamplesPanel() {
           </select>
         </label>
         {writers.length > 1 ? (
-          <label className="flex items-center gap-2">
-            Writer
-            <select
-              className={`${CONTROL} w-32 pr-1`}
-              value={writer}
-              onChange={(event) => {
-                setOpen(null);
-                setWriter(event.target.value);
-              }}
-            >
-              <option value="">all</option>
-              {writers.map((name) => (
-                <option key={name}>{name}</option>
-              ))}
-            </select>
-          </label>
+          <LabelledSelect
+            label="Writer"
+            value={writer}
+            options={[
+              { value: "", label: "all" },
+              ...writers.map((name) => ({ value: name, label: name })),
+            ]}
+            onChange={(name) => {
+              setOpen(null);
+              setWriter(name);
+            }}
+          />
         ) : null}
-        <label className="flex items-center gap-2">
-          Order
-          <select
-            className={`${CONTROL} w-36 pr-1`}
-            value={sorting}
-            onChange={(event) => setSorting(event.target.value as Sorting)}
-          >
-            <option value="given">as written</option>
-            <option value="best">best reward first</option>
-            <option value="worst">worst reward first</option>
-          </select>
-        </label>
+        <LabelledSelect label="Order" value={sorting} options={ORDERS} onChange={setSorting} />
         <span className="flex-1" />
         {chosen === null && step !== newest ? (
           <span>step {step} stays while its sample is open</span>
