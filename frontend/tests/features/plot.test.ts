@@ -1,6 +1,6 @@
 // @vitest-environment jsdom
 import { describe, expect, it, vi } from "vitest";
-import { createPlot } from "@/features/charts/plot";
+import { createPlot, WHOLE_STEPS } from "@/features/charts/plot";
 import { zoomOf } from "@/features/charts/zoom";
 
 /** What a plot was told, in the place of the one that draws. */
@@ -69,5 +69,12 @@ describe("a chart that gets new numbers", () => {
   it("a single step is no zoom", () => {
     expect(zoomOf([5], { min: 4, max: 6 })).toBeNull();
     expect(zoomOf([], { min: 4, max: 6 })).toBeNull();
+  });
+});
+
+describe("marks below a chart", () => {
+  it("stand at whole steps only", () => {
+    expect(WHOLE_STEPS.slice(0, 5)).toEqual([1, 2, 5, 10, 20]);
+    expect(WHOLE_STEPS.every(Number.isInteger)).toBe(true);
   });
 });

@@ -29,6 +29,10 @@ export interface Plot {
 }
 
 const CURSOR = "coloop.run";
+/** Distances of the marks below a chart: there is no half step. */
+export const WHOLE_STEPS = Array.from({ length: 10 }, (_, power) =>
+  [1, 2, 5].map((times) => times * 10 ** power),
+).flat();
 
 export function createPlot(host: HTMLElement, options: PlotOptions): Plot {
   let phases: readonly PhaseLine[] = [];
@@ -53,6 +57,7 @@ export function createPlot(host: HTMLElement, options: PlotOptions): Plot {
           stroke: ink,
           grid: { show: false },
           ticks: { stroke: grid, size: 4 },
+          incrs: WHOLE_STEPS,
           font,
           size: 26,
           space: 64,
