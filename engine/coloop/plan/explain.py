@@ -30,7 +30,8 @@ def update_line(update: Update) -> str:
 
 def probe_line(probe: ProbePlan) -> str:
     """What a reading loads, whom it lets write and how, and what runs for it."""
-    parts = [f"probe {probe.node}, every {probe.every} steps"]
+    often = "every step" if probe.every == 1 else f"every {probe.every} steps"
+    parts = [f"probe {probe.node}, {often}"]
     loads = [one for one in probe.sources if one.verb in ("load", "read")]
     if loads:
         place = f" in place of {probe.instead_of}" if probe.instead_of else ""

@@ -1,7 +1,7 @@
 """Names in texts, code and fields: can the rows that come in give them, and is it clear which is
 meant."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from coloop.diagnostics import Diagnostic, did_you_mean
@@ -90,7 +90,14 @@ def functions_name_columns(facts: Facts) -> Iterator[Diagnostic]:
                 if word in RESERVED[function]:
                     continue
                 yield from _check_name(
-                    facts, name, place.field, word, tables, everywhere=False, what="parameter"
+                    facts,
+                    name,
+                    place.field,
+                    word,
+                    tables,
+                    everywhere=False,
+                    what="parameter",
+                    besides=RESERVED[function],
                 )
 
 
@@ -247,11 +254,12 @@ def _check_name(
     *,
     everywhere: bool,
     what: str = "name",
+    besides: Iterable[str] = (),
 ) -> Iterator[Diagnostic]:
     """One bare or dotted name in tables of which every one, or at least one, must give it."""
     missing = [table for table in tables if not table.gives(word)]
     if missing and (everywhere or len(missing) == len(tables)):
-        offered = offered_names(missing)
+        offered = [*sorted(besides), *offered_names(missing)]
         owner, dot, _ = word.partition(".")
         if word in facts.nodes:
             message = f"`{word}` is a node whose score does not reach these rows"

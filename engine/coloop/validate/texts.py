@@ -176,7 +176,10 @@ def _code_problem(
 ) -> Iterator[Diagnostic]:
     where = f" in line {line}" if line and "\n" in place.content else ""
     if is_syntax:
-        message, hint = f"the code does not compile{where}: {problem}", None
+        lines = place.content.splitlines()
+        read = lines[line - 1].strip() if line and line <= len(lines) else ""
+        message = f"the code does not compile{where}: {problem}"
+        hint = f"mend the line `{read}`, or what stands before it" if read else None
     else:
         message = f"the code {problem}" if problem.startswith("defines") else problem
         hint = f"write `def {place.function}(...)`" if place.function else None

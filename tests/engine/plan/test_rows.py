@@ -274,6 +274,12 @@ def test_a_probe_says_what_it_loads_and_how_its_writers_write(compiled: Compiled
     ) in plan.explain
 
 
+def test_a_probe_at_every_step_reads_so(compiled: Compiled) -> None:
+    plan = probing({"every": 1, "metrics": ["accuracy"]}, compiled, size=3)
+
+    assert any(line.startswith("probe probe, every step; loads") for line in plan.explain)
+
+
 def test_a_probe_of_samples_counts_them(compiled: Compiled) -> None:
     [probe] = probing({"samples": 5, "metrics": ["score"]}, compiled, size=64).probes
 

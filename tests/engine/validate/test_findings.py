@@ -222,3 +222,24 @@ def test_a_prompt_and_what_is_written_fit_the_models_positions(finding: Finding)
     assert found.message.startswith("a prompt of 500 tokens")
     assert "512 positions" in found.message
     assert [fix.title for fix in found.fixes] == ["Write 12"]
+
+
+def test_code_that_does_not_compile_is_quoted_where_it_breaks(finding: Finding) -> None:
+    code = "def reward(prompts, completions):\n    return [1.0 / / 2]\n"
+
+    found = finding("two_halves", ("set", "nodes.joint.source.code", code))
+
+    assert (found.code, found.field) == ("text.code_syntax", "source.code")
+    assert "line 2" in found.message
+    assert found.hint is not None
+    assert "`return [1.0 / / 2]`" in found.hint
+
+
+def test_a_parameter_that_nothing_gives_is_told_those_of_every_reward(finding: Finding) -> None:
+    code = "def reward(prompts, completion_texts):\n    return [1.0 for _ in prompts]\n"
+
+    found = finding("two_halves", ("set", "nodes.joint.source.code", code))
+
+    assert found.code == "structure.unknown_column"
+    assert found.hint is not None
+    assert "completions" in found.hint
