@@ -132,6 +132,16 @@ describe("alerts", () => {
     expect(items[1]?.textContent).toContain("2 times, last at step 2");
   });
 
+  it("the gravest stand first, whatever came after", () => {
+    const { live } = show(<AlertList />);
+    const grave = alert(1, { code: "doctor.update", level: "error", message: "no weight moves" });
+
+    act(() => live.applyEvents([grave, alert(2)]));
+
+    const items = within(screen.getByRole("list", { name: "Alerts" })).getAllByRole("listitem");
+    expect(items[0]?.textContent).toContain("no weight moves");
+  });
+
   it("go when they hold no longer", () => {
     const { live } = show(<AlertList />);
 

@@ -4,6 +4,8 @@ import type { LiveAlert } from "@/live/state";
 import { useSelection } from "@/session/selection";
 import { RichText } from "@/ui/RichText";
 
+/** The gravest comes first. */
+const ORDER: readonly LiveAlert["level"][] = ["error", "warning", "info"];
 const NONE: readonly LiveAlert[] = [];
 
 /** Alerts that hold, each with its next step. */
@@ -15,7 +17,7 @@ export function AlertList() {
       aria-label="Alerts"
       className="flex max-h-40 shrink-0 flex-col overflow-y-auto border-line border-t text-sm"
     >
-      {alerts.toReversed().map((alert) => (
+      {byGravity(alerts).map((alert) => (
         <li
           key={alert.seq}
           data-level={alert.level}
@@ -53,6 +55,13 @@ export function AlertList() {
       ))}
     </ul>
   );
+}
+
+/** Those of one gravity with the newest first. */
+function byGravity(alerts: readonly LiveAlert[]): LiveAlert[] {
+  return alerts
+    .toReversed()
+    .toSorted((one, other) => ORDER.indexOf(one.level) - ORDER.indexOf(other.level));
 }
 
 function showNode(node: string | null): void {
