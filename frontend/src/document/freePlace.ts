@@ -11,6 +11,8 @@ const MOST_RINGS = 200;
 /** No node has this name, so that a new one can be measured under it. */
 const NEW = "";
 const STEP = 2 * GRID;
+/** Boxes are wider than high, and rows flow from left to right: a place beside is as near as one below. */
+const ACROSS = 3 * GRID;
 
 type Layout = Readonly<Record<string, Point>>;
 
@@ -49,18 +51,18 @@ export function freePlace(
   const [left, top] = [snap(wish.x), snap(wish.y)];
   for (let ring = 0; ring <= MOST_RINGS; ring += 1) {
     const found = placesAt(ring)
-      .map(([across, down]) => ({ x: left + across * GRID, y: top + down * GRID }))
+      .map(([across, down]) => ({ x: left + across * ACROSS, y: top + down * GRID }))
       .find(({ x, y }) => isFree(x, y));
     if (found) return found;
   }
   return { x: left, y: top };
 }
 
-/** Steps from the middle to the places of a square ring, the nearest first. */
+/** Steps from the middle to the places of a square ring, the nearest first: right, below, left, above. */
 function placesAt(ring: number): Point[] {
   const places: Point[] = [];
   for (let at = -ring; at <= ring; at += 1) {
-    places.push([at, -ring], [at, ring], [-ring, at], [ring, at]);
+    places.push([ring, at], [at, ring], [-ring, at], [at, -ring]);
   }
   return places.toSorted((a, b) => Math.hypot(...a) - Math.hypot(...b));
 }

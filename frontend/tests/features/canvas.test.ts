@@ -1,9 +1,11 @@
 import { describe, expect, it } from "vitest";
+import type { KindInfo } from "@/api/types";
 import { edgeText } from "@/document/edgeText";
 import { fittingPort } from "@/document/fittingPort";
 import { freePlace } from "@/document/freePlace";
 import { NODE_WIDTH, nodeHeight } from "@/document/geometry";
 import { arrange, forwardEdges, placeNodes } from "@/document/layout";
+import type { LoopDocument } from "@/document/types";
 import { edgeLine } from "@/features/canvas/edgePath";
 import { isBackward, planLanes, type RouteBox } from "@/features/canvas/lanes";
 import { routeEdges } from "@/features/canvas/routes";
@@ -107,6 +109,26 @@ describe("layout", () => {
 
     expect(boxes.length).toBeGreaterThan(12);
     expect(covered).toEqual([]);
+  });
+
+  it("nodes that are added on one spot spread to the sides before they pile up", () => {
+    const [kind] = Object.values(catalog.kinds);
+    let loop: LoopDocument = { ...smallLoop(), nodes: {}, edges: [], layout: {} };
+    for (const id of ["a", "b", "c", "d", "e", "f", "g"]) {
+      const { x, y } = freePlace(catalog, loop, kind as KindInfo, { x: 0, y: 0 });
+      loop = {
+        ...loop,
+        nodes: { ...loop.nodes, [id]: { kind: (kind as KindInfo).kind } },
+        layout: { ...loop.layout, [id]: [x, y] },
+      };
+    }
+
+    const [across, down] = [0, 1].map((side) => {
+      const at = Object.values(loop.layout).map((place) => place[side as 0 | 1]);
+      return Math.max(...at) - Math.min(...at);
+    });
+    expect(loop.layout.b?.[0]).toBeGreaterThan(NODE_WIDTH);
+    expect(across).toBeGreaterThan(down ?? 0);
   });
 
   it("a node is put where it is wanted if there is room", () => {
