@@ -100,7 +100,7 @@ class LocalRay:
                     )
                 logger.warning("Ray (process %d) does not answer and is replaced", head.pid)
                 self.stop_head(head)
-            tell("starting Ray on this machine")
+            tell("starting Ray on this machine, once for all runs of this server")
             return self.start()
 
     def answers_in_time(self, head: Head, tell: Callable[[str], None]) -> bool:

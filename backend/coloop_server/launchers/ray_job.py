@@ -60,7 +60,7 @@ class RayJobLauncher:
     def start(self, order: Order) -> Handle:
         address = self.address or self.local.ensure(order.tell, self.is_own_ray_busy).address
         client = self.client(address)
-        order.tell("waiting for Ray to start the job")
+        order.tell("waiting for Ray to take the job and start its driver")
         job_id = self.submit(client, address, order)
         there = str(order.folder if self.is_shared else self.there(order))
         handle = {

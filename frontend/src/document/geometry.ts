@@ -55,13 +55,18 @@ export function nodeHeight(
   const hasFold = ports.foldedInputs.length + ports.foldedOutputs.length > 0;
   const body = rows * PORT_HEIGHT + 2 * BODY_PADDING;
   if (!isLive) return HEADER_HEIGHT + body + (hasFold ? FOLD_HEIGHT : 0);
-  const kind = kindOf(catalog, document.nodes[node]?.kind);
-  return HEADER_HEIGHT + body + liveHeight(rateLines(kind));
+  return HEADER_HEIGHT + body + liveHeight(rateLines(catalog, document, node));
 }
 
-/** How many of a node's stages have a line with their rate in a run. */
-export function rateLines(kind: KindInfo | undefined): number {
-  return Math.min(MOST_RATES, Math.max(1, kind?.stages.length ?? 1));
+/** How many of a node's stages have a line with their rate in a run: of one that nobody teaches, those that get something. */
+export function rateLines(catalog: Catalog, document: LoopDocument, node: string): number {
+  const kind = kindOf(catalog, document.nodes[node]?.kind);
+  const { inputs } = shownPorts(catalog, document, node);
+  const isTaught = inputs.some((port) => port.teaching);
+  const canLearn = kind?.inputs.some((port) => port.teaching) ?? false;
+  const stages =
+    canLearn && !isTaught ? new Set(inputs.map((port) => port.phase)).size : kind?.stages.length;
+  return Math.min(MOST_RATES, Math.max(1, stages ?? 1));
 }
 
 export function liveHeight(lines: number): number {

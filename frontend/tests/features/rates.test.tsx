@@ -8,7 +8,7 @@ import { mainRates, stageRates, wholeText } from "@/features/canvas/stageText";
 import { LiveRun } from "@/live/LiveRun";
 import { catalog, smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
-import { aStage, someGauges } from "../fixtures/runs";
+import { aRun, aStage, someGauges } from "../fixtures/runs";
 
 /** A stage that runs twice as fast as the loop gets rows of it. */
 function stage(share: number, samples: number | null, tokens: number | null) {
@@ -90,11 +90,36 @@ describe("rates of a node", () => {
   });
 
   it("a box has room for the stages of its kind", () => {
-    const { actor, dataset } = catalog.kinds;
     const loop = smallLoop();
+    const lines = (node: string) => rateLines(catalog, loop, node);
 
-    expect([rateLines(actor), rateLines(dataset), rateLines(undefined)]).toEqual([2, 1, 1]);
+    expect(lines("actor")).toBe(2);
+    expect(lines("no such node")).toBe(1);
     const [live, still] = [true, false].map((is) => nodeHeight(catalog, loop, "actor", is));
     expect((live ?? 0) - (still ?? 0)).toBe(liveHeight(2) - FOLD_HEIGHT);
+  });
+
+  it("a box that nobody teaches has room for its scores only", () => {
+    const reward = { kind: "reward", source: { type: "builtin", name: "exact_match" } };
+    const loop = {
+      ...smallLoop(),
+      nodes: { ...smallLoop().nodes, scores: reward, spare: reward },
+      edges: [{ from: "actor.rollouts", to: "scores.rollouts" }],
+    };
+
+    expect(rateLines(catalog, loop, "scores")).toBe(1);
+    expect(rateLines(catalog, loop, "spare")).toBe(1);
+  });
+
+  it.each(["queued", "starting"] as const)("while a run is %s its boxes say so", (state) => {
+    const live = new LiveRun("r");
+    live.setRun(aRun({ state }));
+    const { wrapper } = insideLoop({ live });
+    render(<LiveNodeFooter node="actor" lines={2} />, { wrapper });
+    expect(screen.getByText("starting")).toBeTruthy();
+
+    act(() => live.setRun(aRun({ state: "running" })));
+
+    expect(screen.getByText("no rate yet")).toBeTruthy();
   });
 });

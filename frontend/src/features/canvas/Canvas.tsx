@@ -74,7 +74,7 @@ export function Canvas() {
       onWheelCapture={onTouch}
       {...roving}
       aria-label="Graph"
-      className="relative h-full w-full"
+      className="canvas-frame relative h-full w-full"
       style={{ "--canvas-text": scale } as React.CSSProperties}
       onDoubleClick={openSearch}
       onDrop={drop}

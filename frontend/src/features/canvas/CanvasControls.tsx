@@ -17,8 +17,7 @@ export function CanvasControls({ onFit }: { onFit: () => void }) {
     <div
       role="toolbar"
       aria-label="Canvas"
-      aria-orientation="vertical"
-      className="absolute bottom-3 left-3 flex flex-col rounded-2 border border-line bg-surface p-0.5 shadow-2"
+      className="canvas-tools absolute bottom-3 left-3 rounded-2 border border-line bg-surface p-0.5 shadow-2"
     >
       <IconButton
         side="right"
@@ -41,7 +40,7 @@ export function CanvasControls({ onFit }: { onFit: () => void }) {
       <IconButton side="right" size="small" label="Show everything" keys="1" onClick={onFit}>
         <Maximize size={15} />
       </IconButton>
-      <span className="mx-1 my-0.5 h-px bg-line" />
+      <span className="canvas-tools-gap" />
       <IconButton
         side="right"
         size="small"

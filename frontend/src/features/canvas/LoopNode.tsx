@@ -22,6 +22,7 @@ export const LoopNode = memo(function LoopNode({ id, selected, dragging }: NodeP
   const activity = useNodeActivity(id);
   const { isPointedAt, pointing } = usePointedAt();
   const hasFailed = useHasFailed(id);
+  const lines = useDocument((state) => rateLines(catalog, state.document, id));
   const ports = useNodePorts(id, (selected || isPointedAt) && !dragging);
   if (!data) return null;
   const kind = kindOf(catalog, data.kind);
@@ -68,7 +69,7 @@ export const LoopNode = memo(function LoopNode({ id, selected, dragging }: NodeP
       {runId || ports.isOpen ? null : (
         <FoldedPorts inputs={ports.foldedInputs} outputs={ports.foldedOutputs} />
       )}
-      {runId ? <LiveNodeFooter node={id} lines={rateLines(kind)} /> : null}
+      {runId ? <LiveNodeFooter node={id} lines={lines} /> : null}
     </article>
   );
 });

@@ -16,8 +16,10 @@ export function StageRates({ node, lines }: StageRatesProps) {
     (live) => mainRates(stageRates(live.state.gauges, node), lines).map(rateText).join("\n"),
     "",
   );
+  const hasBegun = useLive("status", (live) => !isBeforeRunning(live), true);
   const rest = useLive("gauges", (live) => restText(live, node), "");
-  if (text === "") return <span className="truncate text-faint">{rest}</span>;
+  if (text === "")
+    return <span className="truncate text-faint">{hasBegun ? rest : "starting"}</span>;
   return (
     <Tooltip text={<AllStages node={node} />} side="top">
       <span className="flex min-w-0 flex-col">
@@ -33,6 +35,12 @@ export function StageRates({ node, lines }: StageRatesProps) {
       </span>
     </Tooltip>
   );
+}
+
+/** Whether the run still waits, for another one or for its workers. */
+function isBeforeRunning(live: LiveRun): boolean {
+  const state = live.run?.state ?? live.state.state;
+  return state === "queued" || state === "starting";
 }
 
 /** Why a node has no rate. */

@@ -1,8 +1,7 @@
-import { LoaderCircle } from "lucide-react";
-import type { RunSummary } from "@/api/types";
 import { formatSeconds } from "@/lib/format";
 import { useLive } from "@/live/hooks";
 import { BottleneckChip } from "./BottleneckChip";
+import { RunWaiting, useWaiting } from "./RunWaiting";
 
 /** Where the run is: phase, step, running stage, time left, and what holds it back. */
 export function RunProgress() {
@@ -36,7 +35,7 @@ export function RunProgress() {
     null,
   );
   const isBound = useLive("gauges", (live) => live.state.gauges?.is_bound === true, false);
-  const waiting = useLive("status", (live) => waitingFor(live.run), null);
+  const waiting = useWaiting();
   const whole = total && step !== null ? Math.min(1, step / total) : null;
 
   return (
@@ -44,26 +43,25 @@ export function RunProgress() {
       className="flex h-9 shrink-0 items-center gap-4 border-line border-b bg-surface px-3 text-xs"
       aria-label="Progress"
     >
-      {waiting ? (
-        <span role="status" className="flex items-center gap-1.5 whitespace-nowrap text-muted">
-          <LoaderCircle size={13} className="animate-spin" aria-hidden="true" />
-          {waiting}
-        </span>
-      ) : null}
-      <span className="min-w-0 max-w-40 truncate" title="Phase">
-        <span className="text-muted">phase</span> <b data-testid="run-phase">{phase ?? "–"}</b>
-      </span>
-      <span className="tabular whitespace-nowrap">
-        <span className="text-muted">step</span> <b data-testid="run-step">{step ?? "–"}</b>
-        {total ? (
-          <span
-            className="text-muted"
-            title={isBound ? "A trigger or a full buffer may end a phase before" : undefined}
-          >
-            {isBound ? ` of at most ${total}` : ` of ${total}`}
+      {waiting ? <RunWaiting text={waiting} /> : null}
+      {waiting && step === null ? null : (
+        <>
+          <span className="min-w-0 max-w-40 truncate" title="Phase">
+            <span className="text-muted">phase</span> <b data-testid="run-phase">{phase ?? "–"}</b>
           </span>
-        ) : null}
-      </span>
+          <span className="tabular whitespace-nowrap">
+            <span className="text-muted">step</span> <b data-testid="run-step">{step ?? "–"}</b>
+            {total ? (
+              <span
+                className="text-muted"
+                title={isBound ? "A trigger or a full buffer may end a phase before" : undefined}
+              >
+                {isBound ? ` of at most ${total}` : ` of ${total}`}
+              </span>
+            ) : null}
+          </span>
+        </>
+      )}
       <span
         role="progressbar"
         aria-label="Steps done"
@@ -96,12 +94,4 @@ export function RunProgress() {
       <BottleneckChip />
     </section>
   );
-}
-
-/** What a run that has not begun waits for. */
-function waitingFor(run: RunSummary | null): string | null {
-  if (run?.state === "queued") return "Waits until another run has ended";
-  if (run?.state !== "starting") return null;
-  const message = run.message ?? "its workers are starting";
-  return `Starting: ${message}`;
 }
