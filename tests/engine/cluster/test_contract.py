@@ -175,7 +175,7 @@ def test_a_pool_that_is_too_large_is_refused_at_once(
     with pytest.raises(PlacementTimeout, match=r"pool main wants .* GPU, .* has 0"):
         built.start()
 
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 20, "it did not wait for the deadline"
     built.close()
 
 
