@@ -93,7 +93,7 @@ class Doctor:
 
     def _look(self, place: str, metrics: Metrics) -> Look:
         """The readings beside those before them in the same phase."""
-        first, recent = {}, {}
+        start, first, recent = {}, {}, {}
         for name, value in metrics.items():
             key = f"{place}/{name}"
             begin = self._first.setdefault(key, [])
@@ -101,10 +101,11 @@ class Doctor:
                 begin.append(value)
             else:
                 first[name] = median(begin)
+            start[name] = begin[0]
             last = [*self._recent.get(key, ()), value][-FIRST_READINGS:]
             self._recent[key] = last
             recent[name] = median(last)
-        return Look(now=metrics, first=first, recent=recent)
+        return Look(now=metrics, start=start, first=first, recent=recent)
 
     def _examine(
         self, symptom: Symptom, node: str, phase: str, look: Look, step: int

@@ -26,11 +26,11 @@ LEFT_OF_ENTROPY = 0.05
 BETTER_REWARD = 0.05
 """Rise of the mean reward, against its first readings, that pays for lost entropy and for KL."""
 FAR_KL = 1.0
-"""KL to the reference, in nats a token, from which on a reward must have risen for it. Short
-answers that are learned well reach half of it."""
+"""Nats a token that the KL to the reference may rise in a phase before a reward must have risen for
+it. Short answers that are learned well reach half of it."""
 LOST_KL = 10.0
-"""KL, in nats a token, that no reward pays for: what the policy writes, the reference never would
-(e^10 to one)."""
+"""Rise of the KL, in nats a token, that no reward pays for: what the policy writes has become e^10
+times less likely to the reference than it was."""
 MOST_CLIPPED = 0.5
 """Share of clipped tokens from which on most of an update is thrown away."""
 FAR_RATIO = 100.0
@@ -46,6 +46,8 @@ class Look:
     """What a symptom sees of one node at one step."""
 
     now: Metrics
+    start: Metrics
+    """The very first readings in this phase: of the weights that it began with."""
     first: Metrics
     """Medians of the first readings in this phase, where there were enough."""
     recent: Metrics
@@ -119,11 +121,12 @@ def _entropy_collapse(look: Look) -> str | None:
 
 
 def _kl_runaway(look: Look) -> str | None:
-    kl = look.recent["kl"]
-    if "kl" not in look.first or kl <= FAR_KL or (kl <= LOST_KL and _is_paid_for(look)):
+    start, kl = look.start["kl"], look.recent["kl"]
+    rise = kl - start
+    if "kl" not in look.first or rise <= FAR_KL or (rise <= LOST_KL and _is_paid_for(look)):
         return None
-    rise = "" if _is_paid_for(look) else ", and no reward rose"
-    return f"it is {kl:.3g} nats a token away from its reference{rise}"
+    for_what = "" if _is_paid_for(look) else ", and no reward rose"
+    return f"it went from {start:.3g} to {kl:.3g} nats a token away from its reference{for_what}"
 
 
 def _is_paid_for(look: Look) -> bool:

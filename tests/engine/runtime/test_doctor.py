@@ -45,14 +45,16 @@ LATER = {"learning.entropy_collapse": 2, "learning.kl_runaway": 2}
 """Where the median of the last five readings counts: how many of them it takes."""
 
 
-def play(readings: Sequence[Mapping[str, float]], doctor: Doctor | None = None) -> list[Finding]:
+def play(
+    readings: Sequence[Mapping[str, float]], doctor: Doctor | None = None, *, phase: str = "rl"
+) -> list[Finding]:
     """All findings of a run of one learner with these readings."""
     doctor = doctor or Doctor()
     found = []
     for step, metrics in enumerate(readings, 1):
         doctor.step_begins()
         doctor.hear("actor", metrics)
-        found += doctor.step_finished(step, "rl")
+        found += doctor.step_finished(step, phase)
     return found
 
 
@@ -82,6 +84,38 @@ def test_each_symptom_is_raised_once_after_its_patience_and_cleared_when_over(co
     [cleared] = play([HEALTHY] * 30, doctor)
     assert (cleared.code, cleared.cleared, doctor.open) == (code, True, [])
     assert [one.code for one in play([sick] * 30, doctor)] == [code]  # armed again
+
+
+BORDERS: dict[str, tuple[dict[str, float], dict[str, float]]] = {
+    "learning.no_update": ({"grad_norm": 1.1e-12}, {"grad_norm": 1e-12}),
+    "learning.no_rate": ({"lr": 1e-30}, {"lr": 0.0}),
+    "learning.no_spread": (
+        {"group/zero_variance": 1.0, "advantage/std": 1.1e-12},
+        {"group/zero_variance": 0.999, "advantage/std": 1e-12},
+    ),
+    "learning.little_spread": ({"group/zero_variance": 0.89}, {"group/zero_variance": 0.9}),
+    "learning.no_scores": ({"score/none": 0.998}, {"score/none": 0.999}),
+    "learning.nothing_parsed": ({"parse/none": 0.998}, {"parse/none": 0.999}),
+    # 5 % of 0.8, and a mean reward that has risen by 0.05
+    "learning.entropy_collapse": (
+        {"entropy": 0.0401, "reward/mean": 0.4},
+        {"entropy": 0.0399, "reward/mean": 0.44},
+    ),
+    "learning.kl_runaway": ({"kl": 1.0, "reward/mean": 0.4}, {"kl": 1.02, "reward/mean": 0.44}),
+    "learning.clipped": ({"clip_fraction": 0.5}, {"clip_fraction": 0.51}),
+    "learning.far_ratio": ({"ratio/max": 100.0}, {"ratio/max": 101.0}),
+    "learning.mismatch": ({"mismatch_kl": 0.01}, {"mismatch_kl": 0.011}),
+    "learning.cut_texts": ({"rollout/finished": 0.1}, {"rollout/finished": 0.09}),
+}
+"""By symptom what is just well, and what is just not, after ten healthy readings."""
+
+
+@pytest.mark.parametrize("code", SICK)
+def test_each_symptom_begins_at_its_border(code: str) -> None:
+    well, ill = BORDERS[code]
+
+    assert play([HEALTHY] * 10 + [{**HEALTHY, **well}] * 40) == []
+    assert [one.code for one in play([HEALTHY] * 10 + [{**HEALTHY, **ill}] * 40)] == [code]
 
 
 def test_every_symptom_has_its_case_here() -> None:
@@ -121,6 +155,35 @@ def test_no_reward_pays_for_a_policy_that_the_reference_would_never_be() -> None
     assert [one.code for one in play([HEALTHY] * 10 + [gamed] * 30)] == ["learning.kl_runaway"]
 
 
+def test_a_policy_that_begins_far_from_its_reference_has_not_run_away() -> None:
+    """As after a warm-up: the reference is what the run began with, the phase is not to blame."""
+    far = [{**HEALTHY, "kl": 3.0 + 0.02 * step} for step in range(40)]
+    further = [{**HEALTHY, "kl": 3.0 + 0.04 * step} for step in range(40)]
+
+    assert play(far) == []
+    [found] = play(further)
+    assert found.message.startswith("actor: it went from 3 to 4.12 nats")
+    assert "no reward rose" in found.message
+
+
+def test_a_policy_that_runs_away_in_its_first_step_is_told() -> None:
+    """Five readings make the reward's beginning; from the sixth on three in a row are told."""
+    [found] = play([{**HEALTHY, "kl": 0.0}] + [{**HEALTHY, "kl": 20.0}] * 30)
+
+    assert (found.code, found.step) == ("learning.kl_runaway", 8)
+
+
+def test_each_phase_has_its_own_beginning_and_its_own_streaks() -> None:
+    doctor = Doctor()
+    narrow = {**HEALTHY, "entropy": 0.01, "kl": 4.0}
+    flat = {**HEALTHY, "grad_norm": 0.0}
+
+    assert play([HEALTHY] * 10, doctor, phase="warm-up") == []
+    assert play([narrow] * 20, doctor, phase="rl") == []
+    assert play([flat] * 2, doctor, phase="warm-up") == []
+    assert play([flat] * 2, doctor, phase="rl") == []
+
+
 def test_one_step_far_out_is_no_runaway() -> None:
     spike = {**HEALTHY, "kl": 8.0, "ratio/max": 1e3, "clip_fraction": 1.0}
 
@@ -150,6 +213,17 @@ def test_a_resume_neither_forgets_nor_repeats() -> None:
     third.load_state(json.loads(json.dumps(second.state())))
     assert play([flat] * 5, third) == []
     assert third.open == second.open
+
+
+def test_a_resume_compares_with_the_same_readings() -> None:
+    """Two of the last five are ill before the resume: the third after it makes the median."""
+    ill = {**HEALTHY, "kl": 2.0}
+    first, second = Doctor(), Doctor()
+    assert play([HEALTHY] * 10 + [ill] * 2, first) == []
+
+    second.load_state(json.loads(json.dumps(first.state())))
+
+    assert [one.step for one in play([ill] * 10, second)] == [3]
 
 
 def test_what_was_heard_of_a_step_that_was_not_done_does_not_count() -> None:
