@@ -275,6 +275,22 @@ def test_a_row_that_is_not_taught_counts_in_the_baseline_alone() -> None:
     assert white.advantages[2] == near((3 - 5 / 3) / deviation)
 
 
+def test_who_is_taught_is_known_beside_rows_that_nobody_scored() -> None:
+    """The same three rows behind one without a score: whitened over the tokens -1, 3, 3."""
+    given = replace(
+        rows(("a", 1.0, [None, 1.0, 0.0, 5.0]), lengths=[2, 1, 3, 2]),
+        taught=[False, True, False, True],
+    )
+
+    white = run(given, settings("reinforce_pp_baseline"))
+
+    deviation = math.sqrt(16 / 3)
+    assert white.advantages[0] is None
+    assert white.advantages[1] == near((-1 - 5 / 3) / deviation)
+    assert white.advantages[2] is None
+    assert white.advantages[3] == near((3 - 5 / 3) / deviation)
+
+
 def test_nothing_taught_is_no_error() -> None:
     given = replace(rows(("a", 1.0, [1.0, 0.0])), taught=[False, False])
 
@@ -341,6 +357,34 @@ def test_kl_in_the_reward_is_one_number_a_row_with_a_group_baseline() -> None:
     # R - 0.1 Σ k1 = (0.7, 0.1); leave one out: ±0.6
     assert list(output.advantages) == near([0.6, -0.6])
     assert output.metrics["kl/penalty"] == near(0.1 * 2 / 4)
+
+
+def test_kl_of_a_row_with_steps_is_taken_once_from_its_last_step() -> None:
+    kl = {"coefficient": 0.1, "estimator": "k1", "into": "reward"}
+    given = rows(
+        ("steps", 1.0, [{0: 1.0, 1: 0.0}, {0: 0.0, 1: 1.0}]),
+        log_prob_differences=[[1.0, 1.0], [0.0, 0.0]],
+    )
+
+    output = run(given, settings("dr_grpo", kl=kl))
+
+    # events 1, 0 - 0.1·2 and 0, 1: mean 0.45; each token gets what follows it
+    assert output.advantages[0] == near([0.55 - 0.65, -0.65])
+    assert output.advantages[1] == near([-0.45 + 0.55, 0.55])
+
+
+def test_a_mean_of_normalised_rewards_is_by_absolute_weight() -> None:
+    given = rows(("a", 1.0, [1.0, 0.0]), ("b", -3.0, [0.0, 2.0]))
+
+    output = run(
+        given,
+        settings("dr_grpo"),
+        combine="separate_advantages",
+        missing="mean_of_available",
+    )
+
+    # (0.5 + 3·1) / 4
+    assert list(output.advantages) == near([0.875, -0.875])
 
 
 def test_kl_in_the_reward_is_taken_from_each_token_without_a_baseline() -> None:

@@ -236,6 +236,33 @@ def test_shown_metrics_are_means_over_tokens() -> None:
     assert float(output.maxima["ratio/max"]) == near(math.exp(0.5))
 
 
+def test_gaps_of_the_mask_are_neither_learned_nor_shown() -> None:
+    """At the gap the reference is far away, the policy unsure and the engine wrong."""
+    row = Sequence(
+        id="0",
+        token_ids=[0, 1, 2, 3],
+        loss_mask=[False, True, False, True],
+        log_probs_old=[0.0, -1.0, -7.0, -2.0],
+        log_probs_rollout=[0.0, -1.0, -3.0, -2.0],
+        log_probs_reference=[0.0, -1.0, -9.0, -2.0],
+        advantages=1.0,
+    )
+    settings = rewards("grpo", kl={"coefficient": 1.0}, entropy=0.5)
+    outputs = PolicyOutputs(
+        log_probs=torch.tensor([[0.0, -1.0, 0.0, -2.0]]),
+        entropy=torch.tensor([[5.0, 0.4, 6.0, 0.8]]),
+    )
+
+    output = recipe_of(settings).loss(collate([row]), outputs, settings)
+
+    means = {name: float(total) / float(count) for name, (total, count) in output.metrics.items()}
+    assert means["kl"] == 0.0
+    assert means["entropy"] == near(0.6)
+    assert float(output.maxima["ratio/max"]) == 1.0
+    # ratio 1, KL 0: -A a token and half of its entropy
+    assert float(output.total) == near(-2.0 - 0.5 * 1.2)
+
+
 @pytest.mark.parametrize("name", ["grpo", "gspo", "trl-rloo"])
 def test_what_is_shown_keeps_no_gradient(name: str) -> None:
     settings = rewards(name)

@@ -200,6 +200,15 @@ def test_probes_and_later_passes_of_a_refill_are_not_looked_at() -> None:
     assert steps.start("exact.score", turn=2) == []
 
 
+def test_rows_of_an_earlier_pass_have_come() -> None:
+    steps = Steps(loop())
+    steps.finish("problems.load", {"rows": 4})
+    steps.finish("actor.generate", {"rollouts": 8})
+    steps.finish("actor.generate", {"rollouts": 0})
+
+    assert steps.start("exact.score") == []
+
+
 def test_only_the_first_time_in_a_phase_is_an_error_and_a_resume_is_not_the_first() -> None:
     steps = Steps(loop())
     missing = steps.start("exact.score")
