@@ -1,6 +1,7 @@
 """Rows that are bound to come and do not are told at once; what may legally be empty is not."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -83,12 +84,18 @@ class Steps:
         return self.arrivals.stage_starts(self.stage(name), known)
 
     def finish(
-        self, name: str, rows: Mapping[str, int], detail: Mapping[str, Any] | None = None
+        self,
+        name: str,
+        rows: Mapping[str, int],
+        detail: Mapping[str, Any] | None = None,
+        *,
+        is_probe: bool = False,
     ) -> list[Missing]:
         outcome = Outcome(
             outputs={port: table(count) for port, count in rows.items()}, detail=detail or {}
         )
-        return self.arrivals.stage_finished(self.stage(name), self.situation, outcome)
+        known = replace(self.situation, is_probe=is_probe)
+        return self.arrivals.stage_finished(self.stage(name), known, outcome)
 
     def until_credit(self, scored: int = 8) -> None:
         self.finish("problems.load", {"rows": 4})
@@ -164,6 +171,8 @@ def test_rows_that_all_lack_their_reference_are_named() -> None:
 
     assert missing.edge == "start.log_probs->actor.reference"
     assert "none of the 8 rows" in missing.message
+    some = credit_detail(learned=3, without_reference=5)
+    assert steps.finish("actor.credit", {}, some) == []
 
 
 @pytest.mark.parametrize("none", [0, 8])
@@ -191,12 +200,17 @@ def test_what_a_filter_cut_is_not_missed(cuts: dict[str, Any]) -> None:
     steps.finish("kept.prepare", {"scores": 0})
 
     assert steps.start("actor.credit") == []
+    steps.finish("kept.prepare", {"scores": 2})
+    away = {"edges": {"kept.scores->actor.rewards": {"delivered": 0, "none": 0}}, "learned": 0}
+    assert steps.finish("actor.credit", {}, {**away, "without_reference": 0}) == []
 
 
 def test_probes_and_later_passes_of_a_refill_are_not_looked_at() -> None:
     steps = Steps(loop())
 
     assert steps.start("exact.score", is_probe=True) == []
+    steps.finish("actor.generate", {"rollouts": 8}, is_probe=True)
+    assert len(steps.start("exact.score")) == 1  # rows of an evaluation are none of the step's
     assert steps.start("exact.score", turn=2) == []
 
 
@@ -236,3 +250,16 @@ def test_an_alert_comes_once_and_again_after_rows_came() -> None:
         told.append(len(steps.arrivals.note(steps.start("exact.score"))))
 
     assert told == [1, 0, 0, 1]
+
+
+def test_what_ends_a_stage_badly_is_told_once_though_it_begins_well() -> None:
+    steps = Steps(loop())
+    told = []
+    for delivered in (0, 0, 8, 0):
+        steps.begin()
+        steps.until_credit()
+        told.append(len(steps.arrivals.note(steps.start("actor.credit"))))
+        unreached = steps.finish("actor.credit", {}, credit_detail(delivered=delivered))
+        told.append(len(steps.arrivals.note(unreached)))
+
+    assert told == [0, 1, 0, 0, 0, 0, 0, 1]
