@@ -283,6 +283,7 @@ class Gauges(_Message):
     phase_steps: int | None = None
     stage: str | None = None
     eta_seconds: float | None = None
+    """Steps and evaluations that are left, by the mean of those measured last."""
     step_seconds: float | None = None
     """Mean of the phase's last steps, without the evaluations between them."""
     evaluation_share: float = 0.0

@@ -12,7 +12,7 @@ Pure bookkeeping over finished stages and delivered rows; the gauges are made of
 
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from coloop.events import EdgeGauge, NodeGauge, StageGauge
@@ -142,6 +142,17 @@ class Pace:
         phases before."""
         last = [step.seconds for step in self._steps.get(self._phase, ())] or self._last_steps
         return sum(last) / len(last) if last else None
+
+    def seconds_left(self, steps: int, evaluations: Mapping[str, int]) -> float | None:
+        """What so many steps and, by probe, so many evaluations will take; None before the first
+        step. A probe that was never read counts nothing."""
+        if self.step_seconds is None:
+            return None
+        left = max(steps, 0) * self.step_seconds
+        for probe, known in self._evaluations.items():
+            mean = sum(window.seconds for _, window in known.passes) / len(known.passes)
+            left += evaluations.get(probe, 0) * mean
+        return left
 
     @property
     def evaluation_share(self) -> float:

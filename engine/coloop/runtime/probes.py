@@ -50,6 +50,19 @@ class Probes:
             if not probe.instead_of and not probe.of and self._is_due(probe.node, step)
         ]
 
+    def ahead(self, done: int, total: int) -> dict[str, int]:
+        """By probe, how often it will be read until a run of `total` steps ends."""
+        return {probe.node: self._readings_ahead(probe, done, total) for probe in self._usual}
+
+    def _readings_ahead(self, probe: ProbePlan, done: int, total: int) -> int:
+        every = self._section(probe.node).every
+        count = max(total // every - done // every, 0)
+        if not probe.instead_of and not probe.of:
+            return count  # it reads tables of steps, none at the end
+        is_pending = self._is_due(probe.node, done)
+        is_off_beat = total % every != 0 and self._read_at.get(probe.node) != total
+        return count + is_pending + is_off_beat
+
     def _plans(self, phase: PhasePlan) -> list[ProbePlan]:
         other = {probe.node: probe for probe in phase.probes}
         return [other.get(probe.node, probe) for probe in self._usual]

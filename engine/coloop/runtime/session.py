@@ -92,7 +92,7 @@ class Session(Watcher):
         self.timeline = parts.timeline
         self._executor: Executor = executor_of(self)
         edges = [edge.key for edge in parts.context.spec.edges]
-        self._teller = Teller(parts.recorder, parts.timeline, edges)
+        self._teller = Teller(parts.recorder, parts.timeline, edges, parts.probes.ahead)
         self._step_has_learned = False
         self._controller = _Controller()
         self._fired: list[Trigger] = []

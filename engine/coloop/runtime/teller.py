@@ -1,7 +1,7 @@
 """What a run tells of itself: events as things happen, and how it stands a few times a second."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
 from coloop.events import (
@@ -32,9 +32,21 @@ Level = Literal["info", "warning", "error"]
 class Teller:
     """See the module."""
 
-    def __init__(self, recorder: Recorder, timeline: Timeline, edges: Iterable[str]) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        timeline: Timeline,
+        edges: Iterable[str],
+        evaluations_ahead: Callable[[int, int], Mapping[str, int]],
+    ) -> None:
+        """
+        Args:
+            edges: keys of all edges of the loop.
+            evaluations_ahead: by probe, how often it will be read, of steps done and steps in all.
+        """
         self._recorder = recorder
         self._timeline = timeline
+        self._evaluations_ahead = evaluations_ahead
         self.pace = Pace(edges)
         self._probe: str | None = None
         self.state = RunStateName.STARTING
@@ -215,7 +227,7 @@ class Teller:
                 phase_steps=moment.steps_of_phase if moment else None,
                 stage=stage,
                 step_seconds=pace.step_seconds,
-                eta_seconds=_eta(total, timeline.step, pace.step_seconds),
+                eta_seconds=self._seconds_left(timeline.step, total),
                 progress=Progress(stage=stage, done=poll.done, total=poll.total, unit=poll.unit)
                 if poll is not None and stage is not None
                 else None,
@@ -228,12 +240,11 @@ class Teller:
             )
         )
 
+    def _seconds_left(self, done: int, total: int | None) -> float | None:
+        if total is None:
+            return None
+        return self.pace.seconds_left(total - done, self._evaluations_ahead(done, total))
+
 
 def _evaluate_stage(probe: str) -> str:
     return f"{probe}.evaluate"
-
-
-def _eta(total: int | None, done: int, step_seconds: float | None) -> float | None:
-    if total is None or not step_seconds:
-        return None
-    return max(0, total - done) * step_seconds

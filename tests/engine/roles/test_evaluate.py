@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from coloop.runtime.probes import Probes
+
 Bench = Callable[..., Any]
 
 ENDS = {
@@ -176,6 +178,33 @@ def test_a_probe_moves_no_cursor_and_draws_the_same_again(
     assert not set(loop.hosts.seeds[0]) & set(loop.hosts.seeds[-1])
 
 
+@pytest.mark.parametrize(
+    ("total", "read_at"), [(7, [0, 2, 4, 6, 7]), (6, [0, 2, 4, 6]), (1, [0, 1])]
+)
+def test_readings_ahead_are_those_that_will_come(
+    total: int, read_at: list[int], bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    """Every second step, before the first and after the last."""
+    nodes, edges = probed(rows_of, actor, every=2, metrics=["score"])
+    nodes["tables"] = {"kind": "evaluate", "every": 2, "metrics": ["score"]}
+    loop = bench(nodes, [*edges, "mark.scores -> tables.scores"])
+    roles = {name: loop.roles[name] for name in ("probe", "tables")}
+    probes = Probes(loop.plan, loop.context, roles)
+    phase = loop.plan.phases[0]
+    found = []
+    for step in range(total + 1):
+        ahead = probes.ahead(step, total)
+        # what reads tables of steps reads none before the first and none beside the beat
+        assert ahead["tables"] == len([s for s in read_at if s > step and s % 2 == 0])
+        assert ahead["probe"] == len(read_at) - len(found)
+        for plan in probes.due(step, phase, is_last=step == total):
+            probes.mark_read(plan, step)
+            found.append(step)
+        assert probes.ahead(step, total)["probe"] == len(read_at) - len(found)
+
+    assert found == read_at
+
+
 def test_the_steps_own_tables_are_read_without_running_anything(
     bench: Bench, rows_of: Any, actor: Any
 ) -> None:
@@ -184,8 +213,6 @@ def test_the_steps_own_tables_are_read_without_running_anything(
     edges = [edge for edge in edges if "held_out" not in edge]
     del nodes["held_out"]
     loop = bench(nodes, edges)
-    from coloop.runtime.probes import Probes
-
     unrolled = loop.step()
     probes = Probes(loop.plan, loop.context, {"probe": loop.roles["probe"]})
     [plan] = probes.of_tables(20, loop.plan.phases[0])

@@ -128,3 +128,19 @@ def test_a_step_that_was_taken_back_leaves_nothing() -> None:
 
     assert pace.edges()[PROMPTS].rows_per_second == pytest.approx(3.0)
     assert pace.stages()["actor.generate"].seconds == pytest.approx(0.5)
+
+
+def test_what_is_left_is_steps_and_evaluations_by_their_own_seconds() -> None:
+    clock = Clock()
+    pace = Pace(EDGES, clock)
+    evaluation(pace, clock, seconds=6.0)
+    assert pace.seconds_left(10, {"probe": 2}) is None
+
+    step(pace, clock, seconds=2.0)
+    step(pace, clock, seconds=4.0)
+    evaluation(pace, clock, seconds=10.0)
+
+    # steps of 3 s, evaluations of 8 s; the other probe was never read
+    assert pace.seconds_left(10, {"probe": 2, "other": 5}) == pytest.approx(10 * 3 + 2 * 8)
+    assert pace.seconds_left(0, {"probe": 1}) == pytest.approx(8.0)
+    assert pace.seconds_left(-3, {}) == 0.0

@@ -1,0 +1,61 @@
+"""What a run tells of itself while it goes on."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from coloop.plan.compile import compile_plan
+from coloop.runtime.recorder import Recorder
+from coloop.runtime.teller import Teller
+from coloop.runtime.timeline import Timeline, entries_of
+from coloop.spec.io import parse
+
+LOOP = """
+coloop: 1
+name: small
+nodes:
+  gold: {kind: dataset, source: {type: task, task: arithmetic}, rows_per_step: 4}
+  policy:
+    kind: actor
+    model: {type: scratch, architecture: tiny-qwen3}
+    algorithm: {name: sft}
+edges: [gold.rows -> policy.demonstrations]
+schedule: {steps: 7}
+"""
+
+
+class NoSources:
+    def steps_for_epochs(self, node: str, epochs: float) -> int:
+        raise AssertionError(node)
+
+    def is_full(self, buffer: str) -> bool:
+        raise AssertionError(buffer)
+
+
+def test_the_time_left_has_the_evaluations_that_are_still_to_come(tmp_path: Path) -> None:
+    spec = parse(LOOP).spec
+    assert spec is not None
+    timeline = Timeline(entries_of(spec, compile_plan(spec)), NoSources())
+    asked = []
+
+    def ahead(done: int, total: int) -> dict[str, int]:
+        asked.append((done, total))
+        return {"probe": 2}
+
+    recorder = Recorder(tmp_path, "run")
+    teller = Teller(recorder, timeline, (), ahead)
+    timeline.enter()
+    timeline.next_moment()
+    teller.pace.step_began("main")
+    teller.step_finished(1, seconds=2.0, in_stages=1.0)
+    teller.evaluation_began("probe", "main")
+    teller.evaluation_finished("main", 5.0, 3)
+
+    teller.show()
+    recorder.close()
+
+    gauges = json.loads((tmp_path / "gauges.json").read_text(encoding="utf-8"))
+    # six steps of 2 s and two evaluations of 5 s
+    assert gauges["eta_seconds"] == pytest.approx(6 * 2 + 2 * 5)
+    assert asked == [(1, 7)]
