@@ -1304,6 +1304,7 @@ export interface components {
             };
             /**
              * Eta Seconds
+             * @description Steps and evaluations that are left, by the mean of those measured last.
              * @default null
              */
             eta_seconds: number | null;
