@@ -12,6 +12,7 @@ from tests.backend.signed_in import signed_in
 from coloop_server.database.connect import open_engine, open_sessions
 from coloop_server.database.tables import RunRow
 from coloop_server.runs import repository
+from coloop_server.runs.schemas import RunReport, SampleRow
 from coloop_server.settings import Settings
 
 RunUntil = Callable[..., dict[str, Any]]
@@ -231,7 +232,9 @@ def test_samples_and_the_report_are_read_from_the_folder(
     assert [row["step"] for row in samples["rows"]] == [3, 3, 3, 2]
     assert [row["id"] for row in of_step["rows"]] == ["1.0", "1.1", "1.2"]
     assert samples["rows"][0]["prompt"] == "1+1="
-    assert client.get(f"/api/runs/{run_id}/report").json() == {"steps": 3}
+    report = client.get(f"/api/runs/{run_id}/report").json()
+    assert report["steps"] == 3
+    assert report["measured"]["stages"] == {}
 
 
 def test_an_event_cannot_name_a_file_outside_of_its_folder(
@@ -442,3 +445,16 @@ def test_a_folder_that_was_only_shown_is_not_removed(
 
     assert client.get("/api/runs").json() == []
     assert (folder / "events.jsonl").exists()
+
+
+def test_rows_and_reports_of_other_makers_are_read_as_far_as_they_are_understood() -> None:
+    row = SampleRow.model_validate(
+        {"seq": 1, "reward": "high", "scores": {"a": 0.5, "b": "no"}, "target": "2"}
+    )
+    report = RunReport.model_validate({"predicted": None, "measured": {"stages": [1]}, "steps": 3})
+
+    assert row.reward is None
+    assert row.scores == {"a": 0.5, "b": None}
+    assert row.model_dump()["target"] == "2"
+    assert (report.predicted.step_seconds, report.measured.stages) == (None, {})
+    assert report.model_dump()["steps"] == 3

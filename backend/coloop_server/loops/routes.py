@@ -27,6 +27,10 @@ ETAG = "ETag"
 TOTAL = "X-Total-Count"
 
 
+class YamlResponse(Response):
+    media_type = "application/yaml; charset=utf-8"
+
+
 @router.get("", operation_id="listLoops")
 def list_loops(session: SessionOf, limit: Limit = 500) -> list[LoopSummary]:
     return [LoopSummary.model_validate(row) for row in repository.list_loops(session, limit)]
@@ -76,15 +80,11 @@ def delete_loop(loop_id: LoopId, session: SessionOf) -> None:
     repository.delete_loop(session, repository.get_loop(session, loop_id))
 
 
-@router.get("/{loop_id}/yaml", operation_id="downloadLoop", response_class=Response)
-def download_loop(loop_id: LoopId, session: SessionOf) -> Response:
+@router.get("/{loop_id}/yaml", operation_id="downloadLoop", response_class=YamlResponse)
+def download_loop(loop_id: LoopId, session: SessionOf) -> YamlResponse:
     row = repository.get_loop(session, loop_id)
     disposition = f'attachment; filename="{service.file_name(row.name)}"'
-    return Response(
-        row.yaml,
-        media_type="application/yaml; charset=utf-8",
-        headers={"Content-Disposition": disposition},
-    )
+    return YamlResponse(row.yaml, headers={"Content-Disposition": disposition})
 
 
 @router.get("/{loop_id}/versions", operation_id="listLoopVersions")

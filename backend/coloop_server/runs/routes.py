@@ -1,7 +1,7 @@
 """Runs over HTTP and WebSocket."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response, WebSocket
 from fastapi import Path as PathParameter
@@ -23,6 +23,7 @@ from coloop_server.runs.schemas import (
     ResumeRun,
     Run,
     RunEvents,
+    RunReport,
     RunSpec,
     Samples,
     SampleSteps,
@@ -192,11 +193,11 @@ def list_run_sample_steps(watch: WatchOf) -> SampleSteps:
 
 
 @router.get("/{run_id}/report", operation_id="getRunReport")
-def get_run_report(watch: WatchOf) -> dict[str, Any]:
+def get_run_report(watch: WatchOf) -> RunReport:
     report = watch.folder.report()
     if not isinstance(report, dict):
         raise NotFound("run.no_report", "the run has no report; it is written when a run ends")
-    return report
+    return RunReport.model_validate(report)
 
 
 @router.get("/{run_id}/spec", operation_id="getRunSpec")

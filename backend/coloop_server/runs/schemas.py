@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
 from coloop.events import Gauges, RunError, RunEvent, RunStateName
 
@@ -108,8 +108,22 @@ class RunEvents(Output):
     """Whether there are events after the last one given here."""
 
 
+def _number_or_none(value: object) -> object:
+    """Rows come from a file: what is no number counts as none."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number else None
+
+
+def _object_or_empty(value: object) -> object:
+    return value if isinstance(value, dict) else {}
+
+
+Number = Annotated[float | None, BeforeValidator(_number_or_none)]
+Numbers = Annotated[dict[str, Number], BeforeValidator(_object_or_empty)]
+
+
 class SampleRow(Output):
-    """A row of the run: the fields below, and whatever else the run gave it."""
+    """What a model wrote and what it was worth, and whatever else the run gave the row."""
 
     model_config = ConfigDict(extra="allow", from_attributes=False)
 
@@ -117,6 +131,15 @@ class SampleRow(Output):
     """The event that told of it."""
     step: int | None = None
     node: str | None = None
+    """Who wrote it."""
+    id: JsonValue = None
+    prompt: JsonValue = None
+    """A text, or a chat as a list of turns."""
+    completion: JsonValue = None
+    reward: Number = None
+    advantage: Number = None
+    scores: Numbers = {}
+    """By scorer."""
 
 
 class Samples(Output):
@@ -129,6 +152,25 @@ class Samples(Output):
 class SampleSteps(Output):
     steps: list[int]
     """In order; where a step was done twice it is told of once."""
+
+
+class StageSeconds(Output):
+    """Times as they were predicted or as they were measured."""
+
+    model_config = ConfigDict(extra="allow")
+
+    step_seconds: Number = None
+    stages: Numbers = {}
+    """Seconds of each stage in a step."""
+
+
+class RunReport(Output):
+    """What was predicted against what was measured, and whatever else the run's report says."""
+
+    model_config = ConfigDict(extra="allow")
+
+    predicted: Annotated[StageSeconds, BeforeValidator(_object_or_empty)] = StageSeconds()
+    measured: Annotated[StageSeconds, BeforeValidator(_object_or_empty)] = StageSeconds()
 
 
 class RunSpec(Output):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NotRequired
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 from typing_extensions import TypedDict
 
 from coloop.spec.base import Choices, Level, Reference, Widget
@@ -32,9 +32,9 @@ JsonSchema = TypedDict(
         "type": NotRequired[str],
         "title": NotRequired[str],
         "description": NotRequired[str],
-        "default": NotRequired[Any],
-        "const": NotRequired[Any],
-        "enum": NotRequired[list[Any]],
+        "default": NotRequired[JsonValue],
+        "const": NotRequired[JsonValue],
+        "enum": NotRequired[list[JsonValue]],
         "anyOf": NotRequired["list[JsonSchema]"],
         "oneOf": NotRequired["list[JsonSchema]"],
         "discriminator": NotRequired[Discriminator],
@@ -64,8 +64,8 @@ JsonSchema = TypedDict(
         "x-key-reference": NotRequired[Reference],
         "x-starter": NotRequired[str],
         "x-unit": NotRequired[str],
-        "x-when": NotRequired[dict[str, list[Any]]],
-        "x-needed": NotRequired[dict[str, list[Any]]],
+        "x-when": NotRequired[dict[str, list[JsonValue]]],
+        "x-needed": NotRequired[dict[str, list[JsonValue]]],
         "x-span": NotRequired[list[int]],
     },
 )

@@ -1,7 +1,9 @@
 /**
- * HTTP to the service: one request function and its errors. Signing in sets a cookie, so no secret is held here.
- * Knows nothing of what the routes mean.
+ * HTTP to the service: one client, typed by the API's description, and its errors. Signing in sets a cookie, so no
+ * secret is held here. Knows nothing of what the routes mean.
  */
+import createClient from "openapi-fetch";
+import type { components, paths } from "./schema.gen";
 
 export class ApiError extends Error {
   readonly status: number;
@@ -37,21 +39,24 @@ export function listenUnauthorised(listener: Unauthorised): void {
   onUnauthorised = listener;
 }
 
-export interface RequestOptions {
-  body?: unknown;
-  signal?: AbortSignal | undefined;
-  headers?: Record<string, string>;
-  query?: Record<string, string | number | null | undefined>;
+/** A client of the routes that `openapi.json` describes; what it answers is read with `read`. */
+export const client = createClient<paths>({
+  baseUrl: globalThis.location?.origin ?? "http://localhost",
+  headers: { Accept: "application/json" },
+  fetch: send,
+});
+
+interface Answer<T> {
+  data?: T;
+  error?: unknown;
+  response: Response;
 }
 
-export async function request<T>(
-  method: string,
-  path: string,
-  options: RequestOptions = {},
-): Promise<T> {
-  const response = await send(method, path, options);
-  if (response.status === 204) return undefined as T;
-  return (await response.json()) as T;
+/** What a route answers; throws what went wrong. */
+export async function read<T>(asked: Promise<Answer<T>>): Promise<T> {
+  const { data, error, response } = await asked;
+  if (!response.ok) throw errorOf(response, error);
+  return data as T;
 }
 
 /** Some of many, and how many there are in all. */
@@ -60,64 +65,40 @@ export interface Page<T> {
   total: number;
 }
 
-export async function requestPage<T>(
-  path: string,
-  query: NonNullable<RequestOptions["query"]>,
-): Promise<Page<T>> {
-  const response = await send("GET", path, { query });
-  const items = (await response.json()) as T[];
+export async function readPage<T>(asked: Promise<Answer<T[]>>): Promise<Page<T>> {
+  const { response } = await asked;
+  const items = await read(asked);
   return { items, total: Number(response.headers.get("X-Total-Count") ?? items.length) };
 }
 
-export async function requestText(path: string): Promise<string> {
-  return (await send("GET", path, {})).text();
-}
-
-async function send(method: string, path: string, options: RequestOptions): Promise<Response> {
-  const headers: Record<string, string> = { Accept: "application/json", ...options.headers };
-  const init: RequestInit = { method, headers, signal: options.signal ?? null };
-  if (options.body !== undefined) {
-    headers["Content-Type"] = "application/json";
-    init.body = JSON.stringify(options.body);
-  }
+async function send(request: Request): Promise<Response> {
   let response: Response;
   try {
-    response = await fetch(withQuery(`/api${path}`, options.query), init);
+    response = await fetch(request);
   } catch (error) {
     if (isAbort(error)) throw error;
     throw new OfflineError();
   }
   if (response.status === 401) onUnauthorised();
-  if (!response.ok) throw await readError(response);
   return response;
 }
 
-function withQuery(path: string, query: RequestOptions["query"]): string {
-  if (!query) return path;
-  const search = new URLSearchParams();
-  for (const [key, value] of Object.entries(query)) {
-    if (value !== null && value !== undefined) search.set(key, String(value));
-  }
-  const text = search.toString();
-  return text === "" ? path : `${path}?${text}`;
-}
-
-async function readError(response: Response): Promise<Error> {
+function errorOf(response: Response, error: unknown): Error {
   // A development proxy answers for a server that is down.
   if (response.status === 502 || response.status === 503 || response.status === 504) {
     return new OfflineError();
   }
-  try {
-    const body = (await response.json()) as { code?: string; message?: string; detail?: unknown };
-    return new ApiError(
-      response.status,
-      body.code ?? String(response.status),
-      body.message ?? response.statusText,
-      body.detail ?? body,
-    );
-  } catch {
-    return new ApiError(response.status, String(response.status), response.statusText, null);
+  const status = String(response.status);
+  if (typeof error !== "object" || error === null) {
+    return new ApiError(response.status, status, response.statusText, null);
   }
+  const body: Partial<components["schemas"]["ErrorBody"]> = error;
+  return new ApiError(
+    response.status,
+    body.code ?? status,
+    body.message ?? response.statusText,
+    body.detail ?? body,
+  );
 }
 
 export function errorMessage(error: unknown): string {

@@ -1,127 +1,136 @@
-/** Every route of the service that the page uses, one function each. */
-import { request, requestPage, requestText } from "./client";
-import type {
-  Catalog,
-  Change,
-  CheckAnswer,
-  EventPage,
-  Json,
-  JsonObject,
-  Loop,
-  LoopPreset,
-  LoopPresetText,
-  LoopSummary,
-  LoopVersion,
-  ParseAnswer,
-  PatchAnswer,
-  RunSpec,
-  RunSummary,
-  SamplePage,
-  VersionDiff,
-} from "./types";
+/** Every route of the service that the page uses, one function each; the API's description types them. */
+import { client, read, readPage } from "./client";
+import type { Bodies, Change, EventPage, JsonObject } from "./types";
 
-export const signIn = (token: string) => request<void>("POST", "/session", { body: { token } });
+export const signIn = (token: string) => read(client.POST("/api/session", { body: { token } }));
 
-export const fetchCatalog = () => request<Catalog>("GET", "/catalog");
+export const fetchCatalog = () => read(client.GET("/api/catalog"));
 
-export const fetchLoopPresets = () => request<LoopPreset[]>("GET", "/presets/loops");
+export const fetchLoopPresets = () => read(client.GET("/api/presets/loops"));
 
 export const fetchLoopPreset = (name: string) =>
-  request<LoopPresetText>("GET", `/presets/loops/${encodeURIComponent(name)}`);
+  read(client.GET("/api/presets/loops/{name}", { params: { path: { name } } }));
 
 export const check = (body: { spec: JsonObject } | { yaml: string }, signal?: AbortSignal) =>
-  request<CheckAnswer>("POST", "/check", { body, signal });
+  read(client.POST("/api/check", { body, ...until(signal) }));
 
 export const parseYaml = (yaml: string, signal?: AbortSignal) =>
-  request<ParseAnswer>("POST", "/spec/parse", { body: { yaml }, signal });
+  read(client.POST("/api/spec/parse", { body: { yaml }, ...until(signal) }));
 
 export const patchYaml = (
   body: { yaml: string; spec: JsonObject } | { yaml: string; changes: Change[] },
   signal?: AbortSignal,
-) => request<PatchAnswer>("POST", "/spec/patch", { body, signal });
+) => read(client.POST("/api/spec/patch", { body, ...until(signal) }));
 
 export const dumpSpec = (spec: JsonObject, signal?: AbortSignal) =>
-  request<{ yaml: string }>("POST", "/spec/dump", { body: { spec }, signal });
+  read(client.POST("/api/spec/dump", { body: { spec }, ...until(signal) }));
 
-export const fetchLoops = () => request<LoopSummary[]>("GET", "/loops");
+export const fetchLoops = () => read(client.GET("/api/loops"));
 
-export const fetchLoop = (id: string) => request<Loop>("GET", `/loops/${id}`);
+export const fetchLoop = (id: string) => read(client.GET("/api/loops/{loop_id}", loop(id)));
 
-export const createLoop = (body: { name?: string; yaml: string }) =>
-  request<Loop>("POST", "/loops", { body });
+export const createLoop = (body: Bodies["LoopText"]) => read(client.POST("/api/loops", { body }));
 
 /** Saves over a revision; without one the loop is made under this id. */
 export const saveLoop = (
   id: string,
   revision: string,
-  body: { name?: string; yaml: string; sitting?: string },
+  body: Bodies["LoopText"],
   signal?: AbortSignal,
 ) =>
-  request<Loop>("PUT", `/loops/${id}`, {
-    body,
-    signal,
-    headers: revision === "" ? { "If-None-Match": "*" } : { "If-Match": revision },
-  });
+  read(
+    client.PUT("/api/loops/{loop_id}", {
+      params: {
+        path: { loop_id: id },
+        header: revision === "" ? { "if-none-match": "*" } : { "if-match": revision },
+      },
+      body,
+      ...until(signal),
+    }),
+  );
 
 export const fetchVersions = (id: string, before: number | null, limit: number) =>
-  requestPage<LoopVersion>(`/loops/${id}/versions`, { before, limit });
+  readPage(
+    client.GET("/api/loops/{loop_id}/versions", {
+      params: { path: { loop_id: id }, query: { before, limit } },
+    }),
+  );
 
 export const fetchVersionDiff = (id: string, version: number) =>
-  request<VersionDiff>("GET", `/loops/${id}/versions/${version}/diff`);
+  read(client.GET("/api/loops/{loop_id}/versions/{version}/diff", loopVersion(id, version)));
 
 export const labelVersion = (id: string, version: number, label: string | null) =>
-  request<LoopVersion>("PATCH", `/loops/${id}/versions/${version}`, { body: { label } });
+  read(
+    client.PATCH("/api/loops/{loop_id}/versions/{version}", {
+      ...loopVersion(id, version),
+      body: { label },
+    }),
+  );
 
 export const restoreVersion = (id: string, version: number, revision: string) =>
-  request<Loop>("POST", `/loops/${id}/versions/${version}/restore`, {
-    headers: { "If-Match": revision },
-  });
+  read(
+    client.POST("/api/loops/{loop_id}/versions/{version}/restore", {
+      params: { path: { loop_id: id, version }, header: { "if-match": revision } },
+    }),
+  );
 
-export const importLoop = (body: { yaml: string; name?: string }) =>
-  request<Loop>("POST", "/loops/import", { body });
+export const importLoop = (body: Bodies["LoopText"]) =>
+  read(client.POST("/api/loops/import", { body }));
 
-export const deleteLoop = (id: string) => request<void>("DELETE", `/loops/${id}`);
+export const deleteLoop = (id: string) => read(client.DELETE("/api/loops/{loop_id}", loop(id)));
 
-export const fetchLoopYaml = (id: string) => requestText(`/loops/${id}/yaml`);
+export const fetchLoopYaml = (id: string) =>
+  read(client.GET("/api/loops/{loop_id}/yaml", { ...loop(id), parseAs: "text" }));
 
-export interface StartRun {
-  yaml: string;
-  loop_id?: string;
-  name?: string;
-  set?: Record<string, Json>;
-  /** In place of the loop's own. */
-  seed?: number;
-  force?: boolean;
-}
-
-export const startRun = (body: StartRun) => request<RunSummary>("POST", "/runs", { body });
+export const startRun = (body: Bodies["NewRun"]) => read(client.POST("/api/runs", { body }));
 
 export const fetchRuns = (query: { limit: number; offset: number; search: string }) =>
-  requestPage<RunSummary>("/runs", query);
+  readPage(client.GET("/api/runs", { params: { query } }));
 
 export const renameRun = (id: string, name: string) =>
-  request<RunSummary>("PATCH", `/runs/${id}`, { body: { name } });
+  read(client.PATCH("/api/runs/{run_id}", { ...run(id), body: { name } }));
 
-export const deleteRun = (id: string) => request<void>("DELETE", `/runs/${id}`);
+export const deleteRun = (id: string) => read(client.DELETE("/api/runs/{run_id}", run(id)));
 
-export const fetchRun = (id: string) => request<RunSummary>("GET", `/runs/${id}`);
+export const fetchRun = (id: string) => read(client.GET("/api/runs/{run_id}", run(id)));
 
-export const fetchRunSpec = (id: string) => request<RunSpec>("GET", `/runs/${id}/spec`);
+export const fetchRunSpec = (id: string) => read(client.GET("/api/runs/{run_id}/spec", run(id)));
 
 /** What was predicted and what was measured; there is one of a run that has ended. */
-export const fetchReport = (id: string) => request<JsonObject>("GET", `/runs/${id}/report`);
+export const fetchReport = (id: string) => read(client.GET("/api/runs/{run_id}/report", run(id)));
 
 export const stopRun = (id: string) =>
-  request<RunSummary>("POST", `/runs/${id}/stop`, { body: {} });
+  read(client.POST("/api/runs/{run_id}/stop", { ...run(id), body: {} }));
 
 export const resumeRun = (id: string) =>
-  request<RunSummary>("POST", `/runs/${id}/resume`, { body: {} });
+  read(client.POST("/api/runs/{run_id}/resume", { ...run(id), body: {} }));
 
-export const editRun = (id: string, changes: Record<string, Json>) =>
-  request<unknown>("POST", `/runs/${id}/edit`, { body: { changes } });
+export const editRun = (id: string, changes: Bodies["EditRun"]["changes"]) =>
+  read(client.POST("/api/runs/{run_id}/edit", { ...run(id), body: { changes } }));
 
-export const fetchEvents = (id: string, after: number, limit: number, signal?: AbortSignal) =>
-  request<EventPage>("GET", `/runs/${id}/events`, { query: { after, limit }, signal });
+export const fetchEvents = (
+  id: string,
+  after: number,
+  limit: number,
+  signal?: AbortSignal,
+): Promise<EventPage> =>
+  read(
+    client.GET("/api/runs/{run_id}/events", {
+      params: { path: { run_id: id }, query: { after, limit } },
+      ...until(signal),
+    }),
+  );
 
 export const fetchSamples = (id: string, step: number | null, limit: number) =>
-  request<SamplePage>("GET", `/runs/${id}/samples`, { query: { step, limit } });
+  read(
+    client.GET("/api/runs/{run_id}/samples", {
+      params: { path: { run_id: id }, query: { step, limit } },
+    }),
+  );
+
+const loop = (id: string) => ({ params: { path: { loop_id: id } } });
+const loopVersion = (id: string, version: number) => ({
+  params: { path: { loop_id: id, version } },
+});
+const run = (id: string) => ({ params: { path: { run_id: id } } });
+const until = (signal: AbortSignal | undefined) => (signal ? { signal } : {});

@@ -1,17 +1,16 @@
 /**
  * JSON Schema of the catalog, read into the few shapes that a form can show.
  *
- * `$ref`, `allOf` of one, and `null` in a union are resolved here; everything behind knows only `Field`.
+ * `$ref`, and `null` in a union are resolved here; everything behind knows only `Field`.
  * Knows no node kind and no field name. What it does not understand is shown as plain JSON.
  */
 
-import type { components } from "@/api/schema.gen";
-import type { Json, JsonSchema } from "@/api/types";
+import type { Catalog, Json, JsonSchema } from "@/api/types";
 import { formatName } from "@/lib/format";
-import { deepEqual, isObject } from "@/lib/paths";
+import { deepEqual } from "@/lib/paths";
 
 /** As the catalog marks it: an id, a metric of a node, a path through the loop, or Jinja that names nodes. */
-export type Reference = NonNullable<components["schemas"]["JsonSchema"]["x-reference"]>;
+export type Reference = NonNullable<JsonSchema["x-reference"]>;
 
 export interface FieldFacts {
   /** Its key in the object around it; "" for the whole. */
@@ -88,6 +87,12 @@ export function readSchema(schema: JsonSchema): Field {
   return field;
 }
 
+/** The schema of a part of the loop beside its nodes, where the catalog has one. */
+export function sectionSchema({ schema }: Catalog, part: string): JsonSchema | undefined {
+  const parts: Record<string, JsonSchema> = schema;
+  return parts[part];
+}
+
 export function readField(raw: JsonSchema, defs: Defs, name: string): Field {
   const { schema, isNullable } = resolve(raw, defs);
   const facts = readFacts(raw, schema, name, isNullable);
@@ -121,18 +126,13 @@ function resolve(raw: JsonSchema, defs: Defs): { schema: JsonSchema; isNullable:
       schema = { ...(defs[$ref.split("/").at(-1) ?? ""] ?? {}), ...own };
       continue;
     }
-    if (schema.allOf?.length === 1) {
-      const { allOf, ...own } = schema;
-      schema = { ...(allOf[0] as JsonSchema), ...own };
-      continue;
-    }
     const union = schema.anyOf ?? schema.oneOf;
     if (union) {
       const rest = union.filter((one) => one.type !== "null");
       if (rest.length < union.length) isNullable = true;
       if (rest.length === 1) {
         const { anyOf: _, oneOf: __, ...own } = schema;
-        schema = { ...(rest[0] as JsonSchema), ...own };
+        schema = { ...rest[0], ...own };
         continue;
       }
       if (rest.length < union.length) {
@@ -152,57 +152,53 @@ function readFacts(
   name: string,
   isNullable: boolean,
 ): FieldFacts {
-  const fact = (key: string) => raw[key] ?? schema[key];
-  const when = fact("x-when");
+  const fact = <K extends keyof JsonSchema>(key: K) => raw[key] ?? schema[key];
   return {
     name,
     title: name === "" ? (text(schema.title) ?? "") : formatName(name),
     help: text(raw.description) ?? text(schema.description) ?? "",
-    level: text(fact("x-level")) ?? "simple",
+    level: fact("x-level") ?? "simple",
     isHot: fact("x-hot") === true,
     isHidden: fact("x-hidden") === true,
-    widget: text(fact("x-widget")),
-    choosesFrom: text(fact("x-choices")),
-    reference: text(fact("x-reference")) as Reference | null,
-    keyReference: text(fact("x-key-reference")) as Reference | null,
-    unit: text(fact("x-unit")),
-    starter: text(fact("x-starter")),
+    widget: fact("x-widget") ?? null,
+    choosesFrom: fact("x-choices") ?? null,
+    reference: fact("x-reference") ?? null,
+    keyReference: fact("x-key-reference") ?? null,
+    unit: fact("x-unit") ?? null,
+    starter: fact("x-starter") ?? null,
     fallback: raw.default ?? schema.default,
     isNullable,
-    when: isObject(when) ? (when as Record<string, Json[]>) : null,
+    when: fact("x-when") ?? null,
   };
 }
 
 function typeOf(schema: JsonSchema): string | undefined {
-  if (Array.isArray(schema.type)) return schema.type.find((type) => type !== "null");
   if (schema.type) return schema.type;
   return schema.properties ? "object" : undefined;
 }
 
 function readNumber(schema: JsonSchema) {
-  const bound = (key: string) => (typeof schema[key] === "number" ? (schema[key] as number) : null);
   return {
     shape: "number",
     isWhole: typeOf(schema) === "integer",
-    min: bound("minimum"),
-    max: bound("maximum"),
-    minExclusive: bound("exclusiveMinimum"),
-    maxExclusive: bound("exclusiveMaximum"),
+    min: schema.minimum ?? null,
+    max: schema.maximum ?? null,
+    minExclusive: schema.exclusiveMinimum ?? null,
+    maxExclusive: schema.exclusiveMaximum ?? null,
   } as const;
 }
 
 function readList(schema: JsonSchema, defs: Defs) {
-  const items = isObject(schema.items) ? (schema.items as JsonSchema) : {};
+  const items = schema.items ?? {};
   const fixed = schema.prefixItems?.map((item) => once(() => readField(item, defs, ""))) ?? null;
   return { shape: "list", item: once(() => readField(items, defs, "")), fixed } as const;
 }
 
 function readObject(schema: JsonSchema, defs: Defs) {
-  const extra = isObject(schema.additionalProperties)
-    ? (schema.additionalProperties as JsonSchema)
-    : null;
+  const { additionalProperties } = schema;
+  const extra = typeof additionalProperties === "object" ? additionalProperties : null;
   if (!schema.properties) {
-    if (extra === null && schema.additionalProperties === false) {
+    if (extra === null && additionalProperties === false) {
       return { shape: "object", properties: () => [], extra: null } as const;
     }
     return { shape: "map", item: once(() => readField(extra ?? {}, defs, "")) } as const;
@@ -238,7 +234,7 @@ function readUnion(union: JsonSchema[], schema: JsonSchema, defs: Defs, name: st
   const isOneOrMany =
     resolved.length === 2 &&
     resolved[1]?.type === "array" &&
-    deepEqual(resolve((resolved[1].items ?? {}) as JsonSchema, defs).schema, resolved[0]);
+    deepEqual(resolve(resolved[1].items ?? {}, defs).schema, resolved[0]);
   const variants = union.map((one, index) => {
     const field = readField(one, defs, "");
     const title = isOneOrMany

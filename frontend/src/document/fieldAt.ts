@@ -1,7 +1,7 @@
 /** The field of a value, found by its path in the loop, and what it is while nothing is set. Pure. */
 import type { Catalog, Json, JsonSchema } from "@/api/types";
 import { presetOf, withPreset } from "@/catalog/presets";
-import { type Field, readSchema } from "@/catalog/schema";
+import { type Field, readSchema, sectionSchema } from "@/catalog/schema";
 import { chosenVariant } from "@/catalog/shapes";
 import { isObject, type Path, readPath } from "@/lib/paths";
 import { findPlace } from "./place";
@@ -31,7 +31,7 @@ export function fieldAt(catalog: Catalog, document: LoopDocument, path: Path): F
 function schemaOf(catalog: Catalog, document: LoopDocument, path: Path): JsonSchema | undefined {
   const [head, id] = path;
   if (head === "nodes") return catalog.kinds[document.nodes[String(id)]?.kind ?? ""]?.schema;
-  return catalog.schema[head === "edges" ? "edge" : String(head)];
+  return sectionSchema(catalog, head === "edges" ? "edge" : String(head));
 }
 
 function stepInto(

@@ -3,7 +3,7 @@
  * mention nodes, and how, is marked in the catalog's schemas; a text without a mark is left alone.
  */
 import type { Catalog, Json } from "@/api/types";
-import { type Field, type Reference, readSchema } from "@/catalog/schema";
+import { type Field, type Reference, readSchema, sectionSchema } from "@/catalog/schema";
 import { chosenVariant } from "@/catalog/shapes";
 import { isObject, parsePath } from "@/lib/paths";
 import { fieldAt } from "./fieldAt";
@@ -25,7 +25,7 @@ export function renameInNode(node: Json, renaming: Renaming): Json {
 
 /** Likewise a section beside the nodes, such as the schedule. */
 export function renameInSection(section: string, value: Json, renaming: Renaming): Json {
-  const schema = renaming.catalog.schema[section];
+  const schema = sectionSchema(renaming.catalog, section);
   return schema ? visit(value, readSchema(schema), renaming) : value;
 }
 

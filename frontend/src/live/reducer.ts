@@ -4,13 +4,13 @@
  * Events come in order of `seq`; one that was seen is passed over, so a replay that overlaps does no harm.
  * Unknown types are passed over as well: an older page can watch a newer run.
  */
-import type { RunError, RunEvent, RunState, SampleRow } from "@/api/types";
+import type { RunError, RunEvent, RunState } from "@/api/types";
 import { isObject } from "@/lib/paths";
 import { addPoint, createSeries } from "./series";
 import type { LiveAlert, LiveState, LogLine, StageSpan } from "./state";
 
 export const MAX_SPANS = 4000;
-export const MAX_SAMPLES = 400;
+export const MAX_SAMPLE_STEPS = 400;
 export const MAX_LINES = 2000;
 export const MAX_ALERTS = 100;
 
@@ -105,15 +105,8 @@ const HANDLERS: Record<string, Handler> = {
     return "series";
   },
   sample: (state, event) => {
-    const rows = Array.isArray(event.rows) ? event.rows : [];
-    for (const row of rows) {
-      if (!isObject(row)) continue;
-      const node = event.node ?? (typeof row.node === "string" ? row.node : null);
-      keep(
-        state.samples,
-        { ...row, seq: event.seq, step: event.step ?? null, node } as SampleRow,
-        MAX_SAMPLES,
-      );
+    if (typeof event.step === "number" && event.step !== state.sampleSteps.at(-1)) {
+      keep(state.sampleSteps, event.step, MAX_SAMPLE_STEPS);
     }
     return "samples";
   },

@@ -1,5 +1,5 @@
 /** What the events of one run add up to. Mutable; `LiveRun` tells its watchers what changed. */
-import type { Gauges, JsonObject, RunError, RunState, SampleRow } from "@/api/types";
+import type { Gauges, JsonObject, RunError, RunState } from "@/api/types";
 import type { Series } from "./series";
 
 export interface PhaseMark {
@@ -76,7 +76,8 @@ export interface LiveState {
   running: Map<string, StageSpan>;
   /** By stage, the `seq` of the event that it finished with last. */
   finished: Map<string, number>;
-  samples: SampleRow[];
+  /** Steps that samples were told of, the newest last. */
+  sampleSteps: number[];
   lines: LogLine[];
   /** Alerts that hold, the newest last; a new list with each change. */
   alerts: readonly LiveAlert[];
@@ -100,7 +101,7 @@ export function createLiveState(): LiveState {
     spans: [],
     running: new Map(),
     finished: new Map(),
-    samples: [],
+    sampleSteps: [],
     lines: [],
     alerts: [],
     edits: [],

@@ -80,7 +80,7 @@ function fakeServer() {
       reach();
       return loop();
     },
-    createLoop: async ({ yaml, name = "" }) => ({ ...loop(), id: "copy", yaml, name }),
+    createLoop: async ({ yaml, name }) => ({ ...loop(), id: "copy", yaml, name: name ?? "" }),
   };
   return { api, state, loop, write };
 }
@@ -640,7 +640,7 @@ describe("a preset that is looked at", () => {
 
   function look() {
     const server = fakeServer();
-    const made: { revision: string; sitting?: string | undefined }[] = [];
+    const made: { revision: string; sitting?: string | null | undefined }[] = [];
     const api: SyncApi = {
       ...server.api,
       saveLoop: async (id, revision, body) => {

@@ -129,7 +129,7 @@ describe("a run in the list", () => {
   };
 
   it("is deleted after a question", async () => {
-    const remove = vi.spyOn(routes, "deleteRun").mockResolvedValue();
+    const remove = vi.spyOn(routes, "deleteRun").mockResolvedValue(undefined);
     openMenu(aRun({ state: "finished" }));
     fireEvent.click(await screen.findByText("Delete…"));
     expect(remove).not.toHaveBeenCalled();

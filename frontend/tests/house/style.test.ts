@@ -53,6 +53,14 @@ describe("house rules", () => {
     expect(found.map(({ path }) => path)).toEqual([]);
   });
 
+  it("the service is asked through the client only, and no answer is taken for another shape", () => {
+    const asking = code.filter(({ text }) => /\bfetch\(|XMLHttpRequest/.test(text));
+    expect(asking.map(({ path }) => path)).toEqual(["api/client.ts"]);
+
+    const routes = code.find(({ path }) => path === "api/routes.ts")?.text ?? "";
+    expect(routes).not.toMatch(/ as (?!const)|read<|readPage</);
+  });
+
   it("React Flow stays behind the canvas", () => {
     const allowed = /^(features\/canvas\/|features\/palette\/useAddInMiddle\.ts|app\/)/;
     const found = code.filter(

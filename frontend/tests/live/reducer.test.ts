@@ -141,16 +141,15 @@ describe("live reducer", () => {
     expect(state.phases[0]?.endedAt).not.toBeNull();
   });
 
-  it("samples name their writer, from the event or the row", () => {
+  it("samples tell of their step, once", () => {
+    const rows = [{ node: "a", prompt: "1+1", completion: "2", reward: 1 }];
     const state = play(
-      event("sample", {
-        step: 3,
-        path: "samples/3",
-        rows: [{ node: "a", prompt: "1+1", completion: "2", reward: 1 }],
-      }),
+      event("sample", { step: 3, path: "samples/3", rows }),
+      event("sample", { step: 3, path: "samples/3", rows }),
+      event("sample", { step: 4, path: "samples/4", rows }),
     );
 
-    expect(state.samples).toMatchObject([{ step: 3, node: "a", completion: "2", reward: 1 }]);
+    expect(state.sampleSteps).toEqual([3, 4]);
   });
 
   it("alerts, checkpoints and edits stand in the log", () => {

@@ -1,4 +1,4 @@
-import { readSchema } from "@/catalog/schema";
+import { readSchema, sectionSchema } from "@/catalog/schema";
 import { useDocument, useOpenLoop } from "@/document/context";
 import { problemsAt } from "@/document/problems";
 import { isObject } from "@/lib/paths";
@@ -18,7 +18,7 @@ export function LoopSection({ title, part, without = [] }: LoopSectionProps) {
   const { catalog } = useOpenLoop();
   const value = useDocument((state) => state.document.rest[part]);
   const form = useValueForm([part]);
-  const schema = catalog.schema[part];
+  const schema = sectionSchema(catalog, part);
   const field = schema ? readSchema(schema) : null;
   if (field?.shape !== "object") return null;
   return (

@@ -1,7 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { fetchReport } from "@/api/routes";
 import { formatSeconds } from "@/lib/format";
-import { isObject } from "@/lib/paths";
 import { Dialog } from "@/ui/Dialog";
 import { Failed, Loading } from "@/ui/States";
 import { readReport, type StageTimes } from "./report";
@@ -35,7 +34,7 @@ export function ReportDialog({ run, isOpen, onClose }: ReportDialogProps) {
           onRetry={() => void query.refetch()}
         />
       ) : null}
-      {isObject(query.data) ? <Times rows={readReport(query.data)} /> : null}
+      {query.data ? <Times rows={readReport(query.data)} /> : null}
     </Dialog>
   );
 }

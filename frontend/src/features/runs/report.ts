@@ -1,6 +1,5 @@
 /** What a run's report says of its times. Pure. */
-import type { Json, JsonObject } from "@/api/types";
-import { isObject } from "@/lib/paths";
+import type { RunReport } from "@/api/types";
 
 export interface StageTimes {
   stage: string;
@@ -11,10 +10,8 @@ export interface StageTimes {
 }
 
 /** The step first, then stages by what they took. */
-export function readReport(report: JsonObject): StageTimes[] {
-  const predicted = isObject(report.predicted) ? report.predicted : {};
-  const measured = isObject(report.measured) ? report.measured : {};
-  const [before, after] = [stagesOf(predicted), stagesOf(measured)];
+export function readReport({ predicted, measured }: RunReport): StageTimes[] {
+  const [before, after] = [predicted.stages, measured.stages];
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])];
   const stages = names.map(
     (stage): StageTimes => ({
@@ -28,19 +25,8 @@ export function readReport(report: JsonObject): StageTimes[] {
   const step: StageTimes = {
     stage: "A step",
     isStep: true,
-    predicted: number(predicted.step_seconds),
-    measured: number(measured.step_seconds),
+    predicted: predicted.step_seconds ?? null,
+    measured: measured.step_seconds ?? null,
   };
   return [step, ...stages.toSorted((a, b) => size(b) - size(a))];
-}
-
-function stagesOf(side: JsonObject): Record<string, number> {
-  const stages = isObject(side.stages) ? side.stages : {};
-  return Object.fromEntries(
-    Object.entries(stages).filter((entry): entry is [string, number] => number(entry[1]) !== null),
-  );
-}
-
-function number(value: Json | undefined): number | null {
-  return typeof value === "number" ? value : null;
 }

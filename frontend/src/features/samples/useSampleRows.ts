@@ -22,10 +22,7 @@ export function useSampleRows(chosen: number | null): SampleRows {
   const live = useLiveRun();
   const version = useLiveVersion("samples");
   // biome-ignore lint/correctness/useExhaustiveDependencies: the version says that there are new samples
-  const told = useMemo(
-    () => [...new Set(live?.state.samples.flatMap(({ step }) => step ?? []))],
-    [live, version],
-  );
+  const told = useMemo(() => [...new Set(live?.state.sampleSteps)], [live, version]);
   const newest = told.at(-1) ?? null;
   const shown = useSettled(newest);
   const step = chosen ?? shown;
