@@ -1,6 +1,6 @@
 """Batches: the rows of a step, mini-batches, micro-batches and groups divide."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.lineage.counts import Count, RowCounts
@@ -33,41 +33,62 @@ def batches_divide(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def mini_batches_cut(facts: Facts) -> Iterator[Diagnostic]:
-    """A mini-batch is a part of the rows of a step, in one phase at least."""
+    """A mini-batch is a part of the rows of a step: the node's in one of the phases that learn by
+    it, one that a phase sets in that phase."""
     if facts.has_broken_edges:
         return
     for group in facts.groups.values():
-        most: list[int | None] = []
-        batch = facts.training(group.name).mini_batch
-        path = f"nodes.{group.name}.training.mini_batch"
-        for phase in facts.phases if batch is not None else ():
-            counts = facts.counts(phase)
-            live = sorted(port for port in phase.live if port[0] in group.members)
-            rows = [_rows_to_learn(facts, counts, *port) for port in live]
-            if path in phase.overrides or any(not count.is_exact for count in rows):
-                most.append(None)
-            elif rows:
-                most.append(sum(count.rows or 0 for count in rows))
-        known = [count for count in most if count is not None]
-        if batch is None or len(known) < len(most) or not 0 < max(known, default=0) < batch:
+        field = "training.mini_batch"
+        path = f"nodes.{group.name}.{field}"
+        by_node: list[int | None] = []
+        for phase in facts.phases:
+            rows = _rows_of_group(facts, phase, group.members)
+            if rows == 0:
+                continue
+            if path not in phase.overrides:
+                by_node.append(rows)
+                continue
+            batch = phase.overrides[path]
+            if isinstance(batch, int) and rows is not None and rows < batch:
+                yield _uncut(batch, rows, None, _place_of_override(phase, path), phase.label)
+        batch, known = facts.training(group.name).mini_batch, [n for n in by_node if n is not None]
+        if batch is None or not known or len(known) < len(by_node) or max(known) >= batch:
             continue
-        rows_of_step = max(known)
-        yield found(
-            "numbers.mini_batch",
-            f"`mini_batch: {batch}` is more than the {rows_of_step} rows that are learned in a "
-            "step, so each step makes one update of them all",
-            severity=Severity.WARNING,
-            hint="leave `mini_batch` out, or give a step more rows",
-            node=group.name,
-            field="training.mini_batch",
-            fixes=(
-                Fix(title="Learn all rows at once", changes=(Change(op="remove", path=path),)),
-                Fix(
-                    title=f"Set it to {rows_of_step}",
-                    changes=(Change(op="set", path=path, value=rows_of_step),),
-                ),
-            ),
-        )
+        yield _uncut(batch, max(known), group.name, field, None)
+
+
+def _rows_of_group(facts: Facts, phase: PhaseFacts, members: Collection[str]) -> int | None:
+    """Rows that a step of the phase learns on these weights; null: not known exactly."""
+    live = sorted(port for port in phase.live if port[0] in members)
+    if not live:
+        return 0
+    counts = facts.counts(phase)
+    rows = [_rows_to_learn(facts, counts, *port) for port in live]
+    return sum(count.rows or 0 for count in rows) if all(one.is_exact for one in rows) else None
+
+
+def _place_of_override(phase: PhaseFacts, path: str) -> str:
+    own = phase.section is not None and path in phase.section.set
+    return f"{phase.path}.set.{path}" if own else phase.path
+
+
+def _uncut(batch: int, rows: int, node: str | None, field: str, where: str | None) -> Diagnostic:
+    path = field if node is None else f"nodes.{node}.{field}"
+    fixes = (
+        Fix(title="Learn all rows at once", changes=(Change(op="remove", path=path),)),
+        Fix(title=f"Set it to {rows}", changes=(Change(op="set", path=path, value=rows),)),
+    )
+    return found(
+        "numbers.mini_batch",
+        f"`mini_batch: {batch}` is more than the {rows} rows that are learned in a step"
+        + (f" of {where}" if where else "")
+        + ", so each step makes one update of them all",
+        severity=Severity.WARNING,
+        hint="leave `mini_batch` out, or give a step more rows",
+        node=node,
+        field=field,
+        fixes=fixes if path.endswith("mini_batch") else (),
+    )
 
 
 def micro_batches_fit(facts: Facts) -> Iterator[Diagnostic]:
