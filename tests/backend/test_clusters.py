@@ -2,6 +2,7 @@
 the test's own stands for it, and launchers that are told what to do."""
 
 import json
+import shutil
 import socket
 import subprocess
 import sys
@@ -17,12 +18,14 @@ import pytest
 from starlette.testclient import TestClient
 from tests.backend.signed_in import signed_in
 
-from coloop.events import ControlRequest
+from coloop.events import ControlRequest, RunStateName
 from coloop_server.launchers import has_ray
-from coloop_server.launchers.local_ray import Head, LocalRay
-from coloop_server.launchers.processes import identity
+from coloop_server.launchers.local_ray import LocalRay
 from coloop_server.launchers.protocol import Handle, LaunchFailed, Liveness, Order
 from coloop_server.launchers.ray_job import RayJobLauncher
+from coloop_server.own_ray.__main__ import Keeper
+from coloop_server.own_ray.folder import Head, RayFolder
+from coloop_server.processes import identity
 from coloop_server.runs.folder import RunFolder
 from coloop_server.runs.live import LiveRun
 from coloop_server.runs.watch import Watch
@@ -148,6 +151,9 @@ def test_a_driver_that_says_its_own_last_word_while_it_is_ended_keeps_it(
     assert told.asked_to_end.wait(30)
     with live.watch.folder.events.open("a") as file:
         file.write(line(2, state="stopped", message="by itself"))
+    live.look()
+    assert live.state is RunStateName.STOPPED
+    assert not live.is_over  # its process still has the machine
     told.may_end.set()
     eventually(look(live, lambda: live.is_over))
 
@@ -208,6 +214,9 @@ class JobsApi:
                     api.silent_answers -= 1
                     self.send_error(503)
                     return
+                if self.path == "/api/jobs/":
+                    self.answer([api.job()])
+                    return
                 self.answer(api.job() if "/api/jobs/" in self.path else api.version())
 
             def do_POST(self) -> None:
@@ -262,7 +271,7 @@ def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
     process.wait(30)
 
 
-def own_ray(settings: Settings, address: str, process: "subprocess.Popen[bytes]") -> None:
+def note_ray(settings: Settings, address: str, process: "subprocess.Popen[bytes]") -> None:
     """Note a running process as the Ray of this server."""
     head = Head(
         pid=process.pid, started=identity(process.pid) or "", address=address, temp_dir="/nowhere"
@@ -276,7 +285,7 @@ def own_ray(settings: Settings, address: str, process: "subprocess.Popen[bytes]"
 def test_ending_a_ray_job_returns_when_its_driver_is_gone(
     settings: Settings, jobs: JobsApi, sleeper: "subprocess.Popen[bytes]"
 ) -> None:
-    own_ray(settings, jobs.address, sleeper)
+    note_ray(settings, jobs.address, sleeper)
     driver = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     threading.Thread(target=driver.wait, daemon=True).start()
     jobs.pid = driver.pid
@@ -301,7 +310,7 @@ def test_ending_a_ray_job_returns_when_its_driver_is_gone(
 def test_a_driver_that_outlives_its_ray_still_has_its_files(
     settings: Settings, jobs: JobsApi, sleeper: "subprocess.Popen[bytes]"
 ) -> None:
-    own_ray(settings, jobs.address, sleeper)
+    note_ray(settings, jobs.address, sleeper)
     driver = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     jobs.pid = driver.pid
     launcher = RayJobLauncher(settings)
@@ -376,7 +385,7 @@ def shown_alert(client: TestClient) -> dict[str, Any] | None:
 def test_one_probe_without_an_answer_ends_no_ray(
     settings: Settings, jobs: JobsApi, sleeper: "subprocess.Popen[bytes]"
 ) -> None:
-    own_ray(settings, jobs.address, sleeper)
+    note_ray(settings, jobs.address, sleeper)
     jobs.silent_answers = 2
     ray = LocalRay(settings.data_dir / "ray")
 
@@ -390,7 +399,7 @@ def test_one_probe_without_an_answer_ends_no_ray(
 def test_a_ray_with_runs_on_it_is_never_ended_for_its_silence(
     settings: Settings, jobs: JobsApi, sleeper: "subprocess.Popen[bytes]"
 ) -> None:
-    own_ray(settings, jobs.address, sleeper)
+    note_ray(settings, jobs.address, sleeper)
     jobs.silent_answers = 10**9
     ray = LocalRay(settings.data_dir / "ray", patience=0.0)
 
@@ -399,3 +408,89 @@ def test_a_ray_with_runs_on_it_is_never_ended_for_its_silence(
 
     assert sleeper.poll() is None
     assert ray.known() is not None
+
+
+@pytest.fixture
+def gone() -> dict[str, Any]:
+    """An owner who has ended."""
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    owner = {"pid": process.pid, "started": identity(process.pid)}
+    process.kill()
+    process.communicate(timeout=30)
+    return owner
+
+
+def test_a_ray_without_a_server_ends_itself_when_its_last_job_is_over(
+    settings: Settings, jobs: JobsApi, sleeper: "subprocess.Popen[bytes]", gone: dict[str, Any]
+) -> None:
+    note_ray(settings, jobs.address, sleeper)
+    ray = LocalRay(settings.data_dir / "ray")
+    keeper = Keeper(ray.folder, sleeper.pid)
+    jobs.status = "SUCCEEDED"
+    ray.claim()
+    assert not keeper.look()  # it has a server
+
+    ray.folder.owner.write_text(json.dumps(gone))
+    for status in ("PENDING", "RUNNING"):
+        jobs.status = status
+        assert not keeper.look()
+    jobs.status = "STOPPED"
+    jobs.silent_answers = 1
+    assert not keeper.look()  # what gives no answer may have a job
+
+    assert keeper.look()
+    assert ray.known() is None  # no server takes it any more
+
+
+def test_a_ray_whose_folder_was_removed_ends_itself(
+    settings: Settings, jobs: JobsApi, sleeper: "subprocess.Popen[bytes]"
+) -> None:
+    note_ray(settings, jobs.address, sleeper)
+    ray = LocalRay(settings.data_dir / "ray")
+    keeper = Keeper(ray.folder, sleeper.pid)
+    ray.claim()
+    assert not keeper.look()
+    shutil.rmtree(settings.data_dir)
+
+    assert not keeper.look()  # a job goes on
+    jobs.status = "FAILED"
+    assert keeper.look()
+    assert not settings.data_dir.exists()
+
+
+def test_a_ray_is_not_ended_under_a_server_that_is_just_taking_it(
+    settings: Settings,
+    jobs: JobsApi,
+    sleeper: "subprocess.Popen[bytes]",
+    gone: dict[str, Any],
+    eventually: Eventually,
+) -> None:
+    note_ray(settings, jobs.address, sleeper)
+    ray = LocalRay(settings.data_dir / "ray")
+    ray.folder.owner.write_text(json.dumps(gone))
+    jobs.status = "SUCCEEDED"
+    keeper = Keeper(ray.folder, sleeper.pid)
+    ended: list[bool] = []
+    looking = threading.Thread(target=lambda: ended.append(keeper.look()))
+    with ray.folder.alone():
+        looking.start()
+        eventually(lambda: jobs.requests)  # it has seen that nobody wants this Ray
+        ray.folder.claim()  # and a server was faster
+    looking.join(30)
+
+    assert ended == [False]
+    assert ray.known() is not None
+
+
+def test_a_ray_of_somebody_else_is_none_of_a_keepers_business(
+    settings: Settings, jobs: JobsApi, sleeper: "subprocess.Popen[bytes]", gone: dict[str, Any]
+) -> None:
+    note_ray(settings, jobs.address, sleeper)
+    jobs.status = "SUCCEEDED"
+    folder = RayFolder(settings.data_dir / "ray")
+    folder.owner.write_text(json.dumps(gone))
+
+    assert not Keeper(folder, gone["pid"]).look()
+
+    assert folder.known() is not None
+    assert jobs.requests == []

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from coloop_server.launchers import has_ray
-from coloop_server.launchers.local_ray import Head, LocalRay
+from coloop_server.launchers.local_ray import LocalRay
+from coloop_server.own_ray.folder import Head
 
 pytestmark = [
     pytest.mark.ray,

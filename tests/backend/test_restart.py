@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable
 from typing import Any
 
-from coloop_server.launchers.processes import identity
+from coloop_server.processes import identity
 
 LoopThat = Callable[[str], str]
 StartServer = Callable[..., Any]

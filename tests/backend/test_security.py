@@ -213,7 +213,7 @@ def test_other_addresses_are_served_with_a_token(start_server: Callable[..., Any
 def test_secrets_do_not_reach_the_drivers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from coloop_server.launchers.processes import child_environment
+    from coloop_server.processes import child_environment
 
     monkeypatch.setenv("COLOOP_TOKEN", TOKEN)
     monkeypatch.setenv("COLOOP_DATABASE_URL", "postgresql://u:p@h/d")

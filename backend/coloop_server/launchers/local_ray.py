@@ -1,39 +1,29 @@
 """A Ray of the server's own on this machine: started with the first run, ended with the server.
 
-    server --Popen--> ray start --head --block     own session, own ports, own temp folder
-       '--- data/ray/head.json: number, start time, address, token file
+    server --Popen--> own_ray: ray start --head --block     own session, ports and temp folder
+       '--- data/ray/: which Ray it is, whose, its token
 
 Ports of Ray's inner services listen on all interfaces whatever one asks for, so Ray's token
 authentication is on, with a token of this server's own. Nothing calls `ray stop`: it ends by name.
-Where runs go on after the server has ended, Ray does too, and the next server takes it over from
-`head.json`.
+Where runs go on after the server has ended, Ray does too, until the last of them is over; the next
+server takes it over from what is noted.
 """
 
-import json
 import logging
 import secrets
-import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from coloop_server.launchers.processes import (
-    child_environment,
-    end_group,
-    identity,
-    is_same,
-    last_words,
-)
 from coloop_server.launchers.protocol import LaunchFailed
-from coloop_server.private import ensure_private_file, ensure_private_folder, read_or_write
+from coloop_server.own_ray.folder import Head, RayFolder, list_jobs, remove_folder
+from coloop_server.private import ensure_private_file, read_or_write
+from coloop_server.processes import child_environment, end_group, identity, last_words
 
 logger = logging.getLogger(__name__)
 
@@ -41,53 +31,41 @@ START_SECONDS = 90.0
 PATIENCE_SECONDS = 60.0
 PROBES = 3
 PROBE_PAUSE_SECONDS = 0.5
-PROBE_SECONDS = 5.0
 END_SECONDS = 20.0
 AT_ONCE = {"RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0"}
 """Asked to end, Ray ends: there is no other node that its work could move to."""
-RAY = "import sys; from ray.scripts.scripts import main; sys.exit(main())"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Head:
-    """A running Ray, as it is noted on disk."""
-
-    pid: int
-    started: str
-    address: str
-    """Of the dashboard, which takes jobs."""
-    temp_dir: str
-
-    @property
-    def is_running(self) -> bool:
-        return is_same(self.pid, self.started)
 
 
 class LocalRay:
     def __init__(self, folder: Path, *, patience: float = PATIENCE_SECONDS) -> None:
-        self.folder = folder
+        self.folder = RayFolder(folder)
         self.patience = patience
         """Seconds that a Ray which runs may leave probes without an answer."""
-        self.note = folder / "head.json"
-        self.token_file = folder / "token"
-        self.log = folder / "head.log"
         self.lock = threading.Lock()
         self.child: subprocess.Popen[bytes] | None = None
+        self.is_claimed = False
 
     def known(self) -> Head | None:
         """The Ray that runs, whether this server started it or one before it."""
-        try:
-            head = Head(**json.loads(self.note.read_text(encoding="utf-8")))
-        except (OSError, ValueError, TypeError):
-            return None
-        return head if head.is_running else None
+        return self.folder.known()
+
+    def claim(self) -> None:
+        """A run goes on there that is this server's by now: Ray does not end by itself."""
+        if self.is_claimed:
+            return
+        with self.lock, self.folder.alone():
+            if self.known() is not None:
+                self.folder.claim()
+                self.is_claimed = True
 
     def ensure(
         self, tell: Callable[[str], None], is_busy: Callable[[], bool] = lambda: False
     ) -> Head:
         """The running Ray, started if there is none. One that does not answer for long is replaced,
         unless runs go on there: a busy machine answers late."""
-        with self.lock:
+        with self.lock, self.folder.alone():
+            self.folder.claim()
+            self.is_claimed = True
             head = self.known()
             if head is not None and self.answers_in_time(head, tell):
                 return head
@@ -116,21 +94,23 @@ class LocalRay:
         return False
 
     def start(self) -> Head:
-        ensure_private_folder(self.folder)
         self.ensure_token()
-        for file in (self.log, self.note):
+        for file in (self.folder.log, self.folder.note):
             ensure_private_file(file)
+        if (killed := self.folder.noted()) is not None:
+            remove_folder(Path(killed.temp_dir))
         # Ray puts Unix sockets below its temp folder, whose paths must be short.
         temp_dir = tempfile.mkdtemp(prefix="coloop-ray-")
         port, dashboard, client, agent, agent_grpc = free_ports(5)
         command = [
-            *(sys.executable, "-c", RAY, "start", "--head", "--block", "--disable-usage-stats"),
+            *(sys.executable, "-m", "coloop_server.own_ray", str(self.folder.path)),
+            *("start", "--head", "--block", "--disable-usage-stats"),
             *(f"--port={port}", f"--ray-client-server-port={client}", f"--temp-dir={temp_dir}"),
             *("--include-dashboard=true", "--dashboard-host=127.0.0.1"),
             *(f"--dashboard-port={dashboard}", f"--dashboard-agent-listen-port={agent}"),
             f"--dashboard-agent-grpc-port={agent_grpc}",
         ]
-        with self.log.open("wb") as log:
+        with self.folder.log.open("wb") as log:
             child = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
@@ -147,7 +127,7 @@ class LocalRay:
         )
         self.child = child
         try:
-            write_aside(self.note, json.dumps(asdict(head)))
+            self.folder.write_note(head)
             self.wait_until_up(child, head)
         except BaseException:
             self.stop_head(head)
@@ -159,7 +139,7 @@ class LocalRay:
         deadline = time.monotonic() + START_SECONDS
         while not self.answers(head.address):
             if child.poll() is not None:
-                words = last_words(self.log)
+                words = last_words(self.folder.log)
                 raise LaunchFailed(f"Ray could not be started:\n{words}")
             if time.monotonic() > deadline:
                 raise LaunchFailed(
@@ -169,16 +149,12 @@ class LocalRay:
             time.sleep(0.1)
 
     def answers(self, address: str) -> bool:
-        request = urllib.request.Request(f"{address}/api/jobs/", headers=self.headers())
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-        try:
-            with opener.open(request, timeout=PROBE_SECONDS) as answer:
-                return bool(answer.status == 200)
-        except (OSError, urllib.error.URLError):
-            return False
+        return list_jobs(address, self.headers()) is not None
 
     def stop(self) -> None:
-        with self.lock:
+        if not self.folder.path.is_dir():
+            return
+        with self.lock, self.folder.alone():
             head = self.known()
             if head is not None:
                 self.stop_head(head)
@@ -189,7 +165,7 @@ class LocalRay:
             self.child.wait()
             self.child = None
         remove_folder(Path(head.temp_dir))
-        self.note.unlink(missing_ok=True)
+        self.folder.note.unlink(missing_ok=True)
 
     def leave(self) -> None:
         """The server ends and Ray goes on: nobody waits for the child any more."""
@@ -198,17 +174,13 @@ class LocalRay:
             self.child = None
 
     def ensure_token(self) -> None:
-        read_or_write(self.token_file, secrets.token_hex(32))
+        read_or_write(self.folder.token_file, secrets.token_hex(32))
 
     def environment(self) -> dict[str, str]:
-        return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(self.token_file)}
+        return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(self.folder.token_file)}
 
     def headers(self) -> dict[str, str]:
-        try:
-            token = self.token_file.read_text(encoding="utf-8").strip()
-        except OSError:
-            return {}
-        return {"Authorization": f"Bearer {token}"}
+        return self.folder.headers()
 
 
 def free_ports(count: int) -> list[int]:
@@ -221,19 +193,3 @@ def free_ports(count: int) -> list[int]:
     finally:
         for held in sockets:
             held.close()
-
-
-def remove_folder(folder: Path) -> None:
-    """Ray's last processes may still write a log line while the folder goes."""
-    for _ in range(10):
-        shutil.rmtree(folder, ignore_errors=True)
-        if not folder.exists():
-            return
-        time.sleep(0.2)
-
-
-def write_aside(path: Path, text: str) -> None:
-    aside = path.with_suffix(".new")
-    ensure_private_file(aside)
-    aside.write_text(text, encoding="utf-8")
-    aside.replace(path)

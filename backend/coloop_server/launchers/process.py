@@ -10,14 +10,14 @@ import subprocess
 import threading
 
 from coloop.events import ControlRequest
-from coloop_server.launchers.processes import (
+from coloop_server.launchers.protocol import Handle, LaunchFailed, Liveness, Order
+from coloop_server.private import ensure_private_file
+from coloop_server.processes import (
     child_environment,
     end_group,
     identity,
     is_same,
 )
-from coloop_server.launchers.protocol import Handle, LaunchFailed, Liveness, Order
-from coloop_server.private import ensure_private_file
 from coloop_server.runs.folder import RunFolder
 from coloop_server.settings import Settings
 

@@ -23,9 +23,9 @@ from coloop.plan.compile import compile_plan
 from coloop.spec.io import load
 from coloop_server.launchers.follow import Follower
 from coloop_server.launchers.local_ray import LocalRay
-from coloop_server.launchers.processes import end_group, identity, is_same
 from coloop_server.launchers.protocol import Handle, LaunchFailed, Liveness, Order
 from coloop_server.launchers.upload import build_upload
+from coloop_server.processes import end_group, identity, is_same
 from coloop_server.runs.folder import RunFolder
 from coloop_server.settings import Settings
 
@@ -159,13 +159,13 @@ class RayJobLauncher:
         return False
 
     def end(self, handle: Handle) -> bool:
-        """Ray asks the driver to end, then insists; over when no process of it is left."""
+        """Ray asks the driver to end, then insists; over when no process of it is left. A job that
+        is still starting hears it only when it is there, so Ray is told again and again."""
         deadline = time.monotonic() + END_SECONDS
         is_over = self.is_own(handle) and not self.is_own_ray_alive(handle)
         try:
-            if not is_over:
-                self.client(handle["address"]).stop_job(handle["job_id"])
             while not is_over and time.monotonic() < deadline:
+                self.client(handle["address"]).stop_job(handle["job_id"])
                 info = self.client(handle["address"]).get_job_info(handle["job_id"])
                 self.note_driver(handle, info)
                 is_over = info.status.is_terminal()
@@ -185,6 +185,8 @@ class RayJobLauncher:
         return not self.has_driver(handle)
 
     def follow(self, handle: Handle, folder: RunFolder) -> None:
+        if self.is_own(handle):
+            self.local.claim()
         with self.lock:
             self.jobs[handle["job_id"]] = handle
             if handle["shared"]:

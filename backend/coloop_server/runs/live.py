@@ -23,8 +23,8 @@ from coloop.events import (
     RunStateName,
     StopRequest,
 )
-from coloop_server.launchers.processes import last_words
 from coloop_server.launchers.protocol import Handle, Launcher, LaunchFailed, Liveness
+from coloop_server.processes import last_words
 from coloop_server.runs.watch import Watch
 
 logger = logging.getLogger(__name__)
@@ -92,7 +92,12 @@ class LiveRun:
 
     @property
     def is_over(self) -> bool:
-        return self.state is not None and self.state.is_final
+        """Whether the driver said its last word, and is gone where it is being ended."""
+        return self.state is not None and self.state.is_final and not self.is_ending
+
+    @property
+    def is_ending(self) -> bool:
+        return self.ending is not None
 
     def look(self) -> bool:
         """Read what is new, judge whether the run still lives, pass on a wish to stop."""
@@ -100,9 +105,12 @@ class LiveRun:
         is_changed = self.watch.poll()
         if is_changed and self.changed_at is None:
             self.changed_at = time.monotonic()
-        if self.is_over:
-            return is_changed
-        if not liveness.is_alive:
+        if self.ending is not None:
+            if self.ending.done():
+                self.take_end(self.ending)
+        elif self.is_over:
+            pass
+        elif not liveness.is_alive:
             self.bury(liveness.reason)
         elif self.stop_asked_at is not None:
             self.press()
@@ -171,10 +179,7 @@ class LiveRun:
         if not is_answered and not is_asking and now - self.stop_sent_at >= ASK_AGAIN_SECONDS:
             self.stop_sent_at = now
             self.asking = self.pool.submit(self.send, StopRequest())
-        if self.ending is not None:
-            if self.ending.done():
-                self.take_end(self.ending)
-        elif self.ends_at is not None and now >= self.ends_at and self.launcher is not None:
+        if self.ends_at is not None and now >= self.ends_at and self.launcher is not None:
             self.ending = self.pool.submit(self.end)
 
     def take_end(self, ending: Future[bool]) -> None:

@@ -251,8 +251,11 @@ class Supervisor:
         is_changed = run.look()
         now = time.monotonic()
         is_closed = run.is_over or run.verdict is not None
-        is_due = run.has_new_state() or (is_changed and now - run.saved_at > SAVE_SECONDS)
-        if is_closed or is_due or run.is_unsaved_since(now - SAVE_SECONDS):
+        is_stale = is_changed and now - run.saved_at > SAVE_SECONDS
+        is_due = run.has_new_state() or is_stale or run.is_unsaved_since(now - SAVE_SECONDS)
+        # What a driver says while it is being ended is told when it is gone.
+        is_due = is_due and not run.is_ending
+        if is_closed or is_due:
             self.save(run)
         if is_changed or is_due or is_closed:
             self.hub.tell(run.id)

@@ -12,8 +12,10 @@ has a deadline. Nothing here calls `ray stop`; what was started is ended by its 
 import logging
 import os
 import pickle
-from collections.abc import Mapping
-from contextlib import suppress
+import signal
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import ray
@@ -87,13 +89,14 @@ class RayCluster:
         if ray.is_initialized():
             return
         self._owns_ray = True
-        ray.init(
-            address=self._address,
-            log_to_driver=False,
-            logging_level=logging.WARNING,
-            include_dashboard=False if self._address is None else None,
-            configure_logging=False,
-        )
+        with kept_signals():
+            ray.init(
+                address=self._address,
+                log_to_driver=False,
+                logging_level=logging.WARNING,
+                include_dashboard=False if self._address is None else None,
+                configure_logging=False,
+            )
 
     def _place(self, pool: PoolPlan) -> None:
         threads = self._settings[pool.name].threads
@@ -190,6 +193,20 @@ class RayCluster:
         self._groups.clear()
         if self._owns_ray and ray.is_initialized():
             ray.shutdown()
+
+
+@contextmanager
+def kept_signals() -> Iterator[None]:
+    """Who wanted SIGTERM before wants it afterwards: Ray takes it when it is connected to, and then
+    it ends the process in the middle of a stage instead of asking the run to stop."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _amounts(bundles: list[dict[str, float]]) -> str:

@@ -139,34 +139,28 @@ def _run(request: RunRequest, plan: Plan, folder: Path, recorder: Recorder) -> R
         if not isinstance(failure, Exception):
             raise
     finally:
+        last = _last_word(session, state, error)
         try:
-            _end(session, request, recorder, state, error)
+            if session is not None:
+                _leave_behind(session, request, recorder, state)
         finally:
-            if cluster is not None:
-                cluster.close()
-            logging.getLogger("coloop").removeHandler(log)
-            log.close()
+            try:
+                if cluster is not None:
+                    cluster.close()
+            finally:
+                _say_last(recorder, last)
+                logging.getLogger("coloop").removeHandler(log)
+                log.close()
     return RunResult(state=state, folder=folder, error=error)
 
 
-def _end(
-    session: Session | None,
-    request: RunRequest,
-    recorder: Recorder,
-    state: RunStateName,
-    error: RunError | None,
-) -> None:
-    """The last words of a run. That it is over is said last: who hears it can read all the rest.
-    Nothing of the rest can change how the run ended."""
-    last = _last_word(session, state, error)
+def _say_last(recorder: Recorder, last: RunStateEvent) -> None:
+    """That a run is over is said last: who hears it can read all the rest, and has the machine for
+    the next run. Nothing of the rest can change how the run ended."""
     try:
-        if session is not None:
-            _leave_behind(session, request, recorder, state)
-    finally:
-        try:
-            recorder.record(last)
-        except OSError as failure:
-            logger.warning("that the run %s could not be written down: %s", state.value, failure)
+        recorder.record(last)
+    except OSError as failure:
+        logger.warning("that the run %s could not be written down: %s", last.state.value, failure)
 
 
 def _leave_behind(

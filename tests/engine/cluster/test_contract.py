@@ -1,6 +1,7 @@
 """What every cluster promises: the same roles, in this process or on Ray."""
 
 import logging
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -255,3 +256,27 @@ def is_worker(process: psutil.Process) -> bool:
         return "PoolHost" in " ".join(process.cmdline())
     except psutil.Error:
         return False
+
+
+def test_connecting_to_ray_takes_no_signal_from_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    def connect(**_: Any) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # as Ray does with a handler of its own
+
+    monkeypatch.setattr(ray, "init", connect)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "cluster_resources", dict)
+    heard: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, _: heard.append(number))
+    cluster = build("ray", tmp_path)
+    try:
+        with pytest.raises(PlacementTimeout):
+            cluster.start()
+        signal.raise_signal(signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+    assert heard == [signal.SIGTERM]

@@ -3,11 +3,14 @@ that is written, in the folder and on the lines of a log that is followed."""
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from coloop.cluster.local import LocalCluster
+from coloop.errors import WorkerDied
 from coloop.events import RunStateName
 from coloop.runtime.recorder import NullSink
 from coloop.runtime.report import write_report
@@ -105,3 +108,24 @@ def test_a_report_that_cannot_be_made_does_not_change_how_a_run_ended(
 
     assert ended.state is RunStateName.FINISHED
     assert final(ended.events[-1])
+
+
+@pytest.mark.parametrize("breaks", [False, True])
+def test_that_a_run_is_over_is_said_when_its_pools_are_gone(
+    runner: Run, small: str, monkeypatch: pytest.MonkeyPatch, breaks: bool
+) -> None:
+    order = Order()
+    close = LocalCluster.close
+
+    def closed(cluster: LocalCluster) -> None:
+        close(cluster)
+        order.heard.append("pools closed")
+        if breaks:
+            raise WorkerDied("it went by itself")
+
+    monkeypatch.setattr(LocalCluster, "close", closed)
+
+    with pytest.raises(WorkerDied) if breaks else nullcontext():
+        runner(small, more_sinks=[order])
+
+    assert order.heard[-2:] == ["pools closed", "event finished"]

@@ -1,0 +1,138 @@
+"""What lies in the folder of a server's own Ray. Light: Ray's first process imports it, too.
+
+head.json    which process it is, where it answers, where its files are
+owner.json   the server that wants it; the next server writes itself here
+token        what everybody who speaks to it has to know
+lock         held while it is started, taken or ended, by whomever
+"""
+
+import fcntl
+import json
+import os
+import shutil
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from coloop_server.private import ensure_private_file, ensure_private_folder
+from coloop_server.processes import identity, is_same
+
+PROBE_SECONDS = 5.0
+REMOVE_TRIES = 10
+ENDED = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
+"""What Ray calls a job that is over."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """A Ray, as it is noted on disk."""
+
+    pid: int
+    started: str
+    address: str
+    """Of the dashboard, which takes jobs."""
+    temp_dir: str
+
+    @property
+    def is_running(self) -> bool:
+        return is_same(self.pid, self.started)
+
+
+@dataclass(frozen=True, slots=True)
+class RayFolder:
+    path: Path
+
+    @property
+    def note(self) -> Path:
+        return self.path / "head.json"
+
+    @property
+    def owner(self) -> Path:
+        return self.path / "owner.json"
+
+    @property
+    def token_file(self) -> Path:
+        return self.path / "token"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "head.log"
+
+    def noted(self) -> Head | None:
+        """The Ray that was started last, whether it runs or not."""
+        try:
+            return Head(**json.loads(self.note.read_text(encoding="utf-8")))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def known(self) -> Head | None:
+        """The Ray that runs, whoever started it."""
+        head = self.noted()
+        return head if head is not None and head.is_running else None
+
+    def write_note(self, head: Head) -> None:
+        write_aside(self.note, json.dumps(asdict(head)))
+
+    def claim(self) -> None:
+        """This process wants the Ray of this folder from now on."""
+        owner = {"pid": os.getpid(), "started": identity(os.getpid())}
+        write_aside(self.owner, json.dumps(owner))
+
+    def has_owner(self) -> bool:
+        """Whether a process that claimed it still runs."""
+        try:
+            owner = json.loads(self.owner.read_text(encoding="utf-8"))
+            return is_same(int(owner["pid"]), str(owner["started"]))
+        except (OSError, ValueError, TypeError, KeyError):
+            return False
+
+    def headers(self) -> dict[str, str]:
+        try:
+            token = self.token_file.read_text(encoding="utf-8").strip()
+        except OSError:
+            return {}
+        return {"Authorization": f"Bearer {token}"}
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """While it is held no other process starts, takes or ends the Ray of this folder."""
+        ensure_private_folder(self.path)
+        descriptor = os.open(self.path / "lock", os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+
+def list_jobs(address: str, headers: dict[str, str]) -> list[dict[str, Any]] | None:
+    """All jobs that a Ray knows; None where it gives no answer."""
+    request = urllib.request.Request(f"{address}/api/jobs/", headers=headers)
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=PROBE_SECONDS) as answer:
+            jobs = json.loads(answer.read())
+    except (OSError, ValueError, urllib.error.URLError):
+        return None
+    return jobs if isinstance(jobs, list) else None
+
+
+def write_aside(path: Path, text: str) -> None:
+    aside = path.with_suffix(".new")
+    ensure_private_file(aside)
+    aside.write_text(text, encoding="utf-8")
+    aside.replace(path)
+
+
+def remove_folder(folder: Path) -> None:
+    """Ray's last processes may still write a log line while the folder goes."""
+    for _ in range(REMOVE_TRIES):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(0.2)
