@@ -209,10 +209,10 @@ class Graph:
     def is_dead(self, edge: Edge, overrides: Mapping[str, Any] | None = None) -> bool:
         """Whether the edge has weight 0 in the spec or in these overrides, and nothing moves it."""
         weight = edge.weight
-        for index, path in self.weight_paths(edge):
-            del index
-            if overrides is not None and path in overrides:
-                weight = overrides[path]
+        paths = self.weight_paths(edge)
+        for path, value in (overrides or {}).items():
+            if _one_spelling(path) in paths:
+                weight = value
         return weight == 0 and not self.is_moved(edge)
 
     def is_dead_throughout(self, edge: Edge) -> bool:
@@ -228,20 +228,20 @@ class Graph:
         """What each phase sets, groups around it included."""
         return tuple(_overrides_of(self.spec.schedule.phases, {})) or ({},)
 
-    def weight_paths(self, edge: Edge) -> Iterator[tuple[int, str]]:
-        """The paths that name this edge's weight."""
+    def weight_paths(self, edge: Edge) -> frozenset[str]:
+        """The paths that name this edge's weight: by place, by id and by its ends."""
         index = self._places.get(id(edge))
         if index is None:
             index = next((i for i, other in enumerate(self.spec.edges) if other == edge), None)
         if index is None:
-            return
-        yield index, f"edges.{index}.weight"
-        if edge.id is not None:
-            yield index, f"edges.{edge.id}.weight"
+            return frozenset()
+        names = [str(index), f"{edge.source}->{edge.target}", *([edge.id] if edge.id else [])]
+        return frozenset(f"edges.{name}.weight" for name in names)
 
     def is_moved(self, edge: Edge) -> bool:
         """Whether an anneal or a trigger names the weight of this edge."""
-        return any(path in self.moved_paths for _, path in self.weight_paths(edge))
+        paths = self.weight_paths(edge)
+        return any(_one_spelling(path) in paths for path in self.moved_paths)
 
     @cached_property
     def _places(self) -> dict[int, int]:
@@ -285,6 +285,11 @@ class Graph:
             "up": {node: {e.source.node for e in edges} for node, edges in self._into.items()},
             "down": {node: {e.target.node for e in edges} for node, edges in self._out.items()},
         }
+
+
+def _one_spelling(path: str) -> str:
+    """A path with the ends of an edge written without spaces around the arrow."""
+    return re.sub(r"\s*->\s*", "->", path)
 
 
 def _overrides_of(

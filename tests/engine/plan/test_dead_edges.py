@@ -18,7 +18,9 @@ PATH = "edges.brevity.weight"
 PLAIN = {"algorithm": {"rewards": {"name": "grpo"}}}
 WAKES = {PATH: 1.0}
 KILLS = {PATH: 0.0}
+BY_ENDS = "edges.brief.scores -> actor.rewards.weight"
 ANNEAL = {"anneal": [{"path": PATH, "from": 0.0, "to": 1.0}]}
+ANNEAL_BY_ENDS = {"anneal": [{"path": BY_ENDS, "from": 0.0, "to": 1.0}]}
 TRIGGER = {
     "triggers": [{"when": {"metric": "exact.score", "above": 0.5}, "do": {"set": {PATH: 1.0}}}]
 }
@@ -27,6 +29,10 @@ CASES: dict[str, tuple[float, dict[str, Any], dict[str, Any], bool]] = {
     "as written": (1.0, {}, {}, True),
     "of weight 0": (0.0, {}, {}, False),
     "woken by the phase": (0.0, WAKES, {}, True),
+    "woken by its ends": (0.0, {BY_ENDS.replace(" ", ""): 1.0}, {}, True),
+    "woken by its place": (0.0, {"edges.4.weight": 1.0}, {}, True),
+    "killed by its ends": (1.0, {BY_ENDS: 0.0}, {}, False),
+    "annealed by its ends": (0.0, {}, ANNEAL_BY_ENDS, True),
     "killed by the phase": (1.0, KILLS, {}, False),
     "killed by the phase and annealed": (1.0, KILLS, ANNEAL, True),
     "of weight 0 and annealed": (0.0, {}, ANNEAL, True),
