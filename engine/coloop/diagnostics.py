@@ -259,6 +259,7 @@ CODES: dict[str, str] = {
     "learning.reference_follows": "A reference shares the weights that are held to it.",
     "learning.class_weights_scorer": "Class weights name a scorer from which no reward comes.",
     "learning.every_weight_zero": "Every edge into a live teaching port has weight 0.",
+    "learning.cut_rows": "Rows that a filter cuts on the way of one reward learn from another.",
     "learning.companion": "An algorithm lacks the filter or penalty that it is known with.",
     "learning.no_ratio": "A loss without a ratio learns one row set in several optimizer steps.",
     "learning.second_optimizer": "A weights group would have a second optimizer.",

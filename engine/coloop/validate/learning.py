@@ -173,6 +173,39 @@ def some_edge_counts(facts: Facts) -> Iterator[Diagnostic]:
                 )
 
 
+def cut_rows_have_no_other_reward(facts: Facts) -> Iterator[Diagnostic]:
+    """What a filter on the way of one reward cuts has no score of another."""
+    for name, _ in facts.rewards:
+        credit = getattr(facts.nodes[name], "credit", None)
+        if credit is None or credit.missing == "skip_row":
+            continue
+        edges = [edge for edge in facts.walk.into(name, "rewards") if not facts.is_dead(edge)]
+        below = facts.walk.downstream(name)
+        ways = {edge.key: facts.walk.upstream(edge.source.node) & below for edge in edges}
+        for cut in sorted(n for n in set().union(*ways.values()) if _cuts(facts.nodes[n])):
+            around = [edge for edge in edges if ways[edge.key] and cut not in ways[edge.key]]
+            if not around:
+                continue
+            labels = " and ".join(f"`{edge.label}`" for edge in around)
+            change = Change(op="set", path=f"nodes.{name}.credit.missing", value="skip_row")
+            yield found(
+                "learning.cut_rows",
+                f"rows that `{cut}` cuts still learn, from {labels} alone, which "
+                f"{'goes' if len(around) == 1 else 'go'} around it",
+                severity=Severity.HINT,
+                hint=f"score what `{cut}` gives, or let such rows out of the update with "
+                "`credit.missing: skip_row`",
+                node=name,
+                field="credit.missing",
+                fixes=(Fix(title="Leave such rows out", changes=(change,)),),
+            )
+
+
+def _cuts(node: Node) -> bool:
+    """Whether a filter takes rows away."""
+    return isinstance(node, FilterNode) and bool(node.keep or node.per_group)
+
+
 def companions_are_there(facts: Facts) -> Iterator[Diagnostic]:
     """Algorithms that are known together with a filter or a penalty have it."""
     for name, full in facts.rewards:
@@ -217,5 +250,6 @@ RULES = (
     references_stand_still,
     class_weights_have_a_scorer,
     some_edge_counts,
+    cut_rows_have_no_other_reward,
     companions_are_there,
 )
