@@ -136,6 +136,9 @@ def test_a_stage_before_its_giver_is_refused(loop: Callable[..., LoopSpec]) -> N
         check_stages(spec, [stages[1], stages[0], *stages[2:]])
     with pytest.raises(PlanInconsistent, match=r"planned twice: actor\.generate"):
         check_stages(spec, [stages[0], stages[1], stages[1]])
+    itself = stages[1].model_copy(update={"after": ("actor.generate",)})
+    with pytest.raises(PlanInconsistent, match=r"generate is planned before actor\.generate"):
+        check_stages(spec, [stages[0], itself, *stages[2:]])
 
 
 def test_a_reader_within_a_slice_is_refused(loop: Callable[..., LoopSpec]) -> None:
@@ -150,11 +153,49 @@ def test_a_reader_within_a_slice_is_refused(loop: Callable[..., LoopSpec]) -> No
     spec = loop(edges, keep=FILL)
     phase = compile_plan(spec).phases[0]
     by_name = {stage.name: stage for stage in phase.stages}
-    late = by_name.pop("start.score")
+    late = by_name.pop("start.score").model_copy(update={"after": ()})
     early = [by_name.pop("problems.load"), by_name.pop("actor.generate"), late, *by_name.values()]
 
     with pytest.raises(PlanInconsistent, match=r"start\.score is planned before keep\.prepare"):
         check_stages(spec, early, phase.refills)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"first_pass": ()}, "does not end with its filter"),
+        ({"first_pass": ("problems.load", "actor.generate")}, "does not end with its filter"),
+        ({"first_pass": ("actor.generate", "keep.prepare")}, "is not in one piece"),
+        ({"stages": ("actor.learn", "keep.prepare")}, "actor.learn run after the slice of keep"),
+    ],
+)
+def test_a_slice_that_is_no_slice_is_refused(
+    change: dict[str, Any], message: str, loop: Callable[..., LoopSpec]
+) -> None:
+    edges = [
+        "problems.rows -> actor.prompts",
+        "actor.rollouts -> exact.rollouts",
+        "exact.scores -> keep.scores",
+        "keep.scores -> actor.rewards",
+    ]
+    spec = loop(edges, keep=FILL)
+    phase = compile_plan(spec).phases[0]
+    [refill] = phase.refills
+
+    check_stages(spec, phase.stages, [refill])
+    with pytest.raises(PlanInconsistent, match=message):
+        check_stages(spec, phase.stages, [refill.model_copy(update=change)])
+
+
+def test_a_piece_stands_where_its_first_member_would() -> None:
+    """`a` and `z` are one piece: it goes before `m`, though `z` alone would not."""
+    ranks = {"a": 0, "m": 5, "z": 9}
+
+    order = in_order(
+        {"m": [], "z": ["a"], "a": []}, lambda key: "az" if key in "az" else key, ranks.__getitem__
+    )
+
+    assert order == ["a", "z", "m"]
 
 
 def test_stages_that_wait_for_each_other_are_named() -> None:
