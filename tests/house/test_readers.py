@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.engine.smallest import GRPO
 
 import coloop.spec
 from coloop.diagnostics import Change
@@ -83,26 +84,6 @@ WANTS: dict[str, dict[str, Any]] = {
 }
 """What the language asks for beside a field."""
 
-LOOP = """
-coloop: 1
-name: small
-nodes:
-  problems: {kind: dataset, source: {type: task, task: arithmetic}, rows_per_step: 4}
-  actor:
-    kind: actor
-    model: {type: scratch, architecture: tiny-qwen3}
-    rollout: {completions_per_prompt: 4, max_new_tokens: 4}
-    algorithm: {name: grpo}
-    training: {optimizer: {name: adamw, lr: 1.0e-4}}
-  exact: {kind: reward, source: {type: builtin, name: exact_match}}
-edges:
-  - problems.rows -> actor.prompts
-  - actor.rollouts -> exact.rollouts
-  - exact.scores -> actor.rewards
-schedule: {steps: 3}
-hardware: {preset: cpu}
-"""
-
 
 def sections() -> list[type[Any]]:
     """Every section of the language."""
@@ -148,7 +129,7 @@ def test_a_field_that_nothing_reads_is_refused_by_name(key: tuple[str, str]) -> 
     path, value = REFUSED[key]
     wanted = {**WANTS.get(key[1], {}), path: value}
     changes = [Change(op="set", path=one, value=given) for one, given in wanted.items()]
-    parsed = parse(patch(LOOP, changes))
+    parsed = parse(patch(GRPO, changes))
     assert parsed.spec is not None, [one.describe() for one in parsed.diagnostics]
 
     found = [*check_compiles(parsed.spec), *check_runs(parsed.spec)]
@@ -174,7 +155,7 @@ def test_a_value_that_says_what_happens_anyway_is_fine(
     section: str, field: str, value: Any
 ) -> None:
     path = f"nodes.actor.{section}.{field}"
-    spec = parse(patch(LOOP, [Change(op="set", path=path, value=value)])).spec
+    spec = parse(patch(GRPO, [Change(op="set", path=path, value=value)])).spec
     assert spec is not None
 
     assert check_runs(spec) == []
@@ -186,7 +167,7 @@ BEYOND = [(field, value) for field, values in BEYOND_SINGLE.items() for value in
 @pytest.mark.parametrize(("field", "value"), BEYOND)
 def test_a_value_beyond_the_backend_is_refused_by_name(field: str, value: Any) -> None:
     path = f"nodes.actor.training.{field}"
-    spec = parse(patch(LOOP, [Change(op="set", path=path, value=value)])).spec
+    spec = parse(patch(GRPO, [Change(op="set", path=path, value=value)])).spec
     assert spec is not None
 
     (found,) = check_runs(spec)
@@ -199,6 +180,6 @@ def test_a_value_beyond_the_backend_is_refused_by_name(field: str, value: Any) -
 def test_what_the_backend_does_is_not_refused() -> None:
     for path, value in (("gradient_checkpointing", True), ("dtype", "bfloat16")):
         change = Change(op="set", path=f"nodes.actor.training.{path}", value=value)
-        spec = parse(patch(LOOP, [change])).spec
+        spec = parse(patch(GRPO, [change])).spec
         assert spec is not None
         assert check_runs(spec) == []

@@ -29,7 +29,6 @@ from coloop.spec.catalog_texts import (
     GROUPS,
     KIND_TEXTS,
     PORT_TEXTS,
-    TASK_COLUMNS,
 )
 from coloop.spec.catalog_types import Catalog, PresetInfo
 from coloop.spec.graph import Edge, LoopSpec
@@ -46,7 +45,7 @@ from coloop.spec.runnable import (
 )
 from coloop.spec.schedule import Schedule
 from coloop.spec.schema import section_schema
-from coloop.spec.tasks import TaskSource
+from coloop.spec.tasks import TASK_COLUMNS, TaskSource
 
 _TASKS: tuple[type[Section], ...] = get_args(get_args(TaskSource)[0])
 

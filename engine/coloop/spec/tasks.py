@@ -6,7 +6,8 @@ phase may make problems harder. A range parameter is a number or `[least, greate
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
@@ -198,3 +199,43 @@ TaskSource = Annotated[
     | ImagesTask,
     Field(discriminator="task"),
 ]
+
+
+TASK_COLUMNS: Final[Mapping[tuple[str, str | None], tuple[str, ...]]] = {
+    ("arithmetic", None): ("prompt", "answer", "target"),
+    ("arithmetic", "judged"): ("prompt", "answer", "target", "completion", "label"),
+    ("countdown", None): ("prompt", "answer", "target", "numbers", "goal"),
+    ("sorting", None): ("prompt", "answer", "target"),
+    ("last_letter", None): ("prompt", "answer", "target", "steps"),
+    ("knights", None): ("prompt", "answer", "target"),
+    ("counting", None): ("prompt", "answer", "target"),
+    ("calculator", None): ("prompt", "answer", "target"),
+    ("calculator", "traces"): ("prompt", "answer", "target"),
+    ("knowledge", None): ("prompt", "answer", "target", "hops"),
+    ("knowledge", "documents"): ("title", "text"),
+    ("proof", None): ("prompt", "answer", "target"),
+    ("proof", "tactics"): ("prompt", "target"),
+    ("proof", "target_variants"): ("prompt", "answer", "target"),
+    ("preference", None): ("prompt", "chosen", "rejected"),
+    ("preference", "instructions"): ("prompt", "answer", "target"),
+    ("preference", "judgements"): ("prompt", "target"),
+    ("preference", "ranked"): ("prompt", "responses", "best", "grade"),
+    ("preference", "unlabelled"): ("prompt", "first", "second"),
+    ("preference", "red_team"): ("prompt",),
+    ("preference", "helpful"): ("prompt", "answer", "target"),
+    ("preference", "helpful_pairs"): ("prompt", "chosen", "rejected"),
+    ("read_debate", None): (
+        "prompt",
+        "passage",
+        "question",
+        "mine",
+        "theirs",
+        "mine_is_right",
+        "answer",
+    ),
+    ("two_halves", None): ("prompt", "answer", "target", "first_half", "second_half"),
+    ("images", None): ("figure", "caption"),
+    ("images", "items"): ("figure", "prompt", "question", "options", "answer"),
+}
+"""Columns of each table of a task: its name, and its part or None. A test holds them against the
+tasks that make the rows."""

@@ -1,31 +1,12 @@
 """What is drawn and checked only: refused by name, each with its place, never by a crash."""
 
 import pytest
+from tests.engine.smallest import GRPO
 
 from coloop.errors import PlanRefused
 from coloop.plan.compile import compile_plan
 from coloop.plan.runnable import check_compiles, check_runs
 from coloop.spec.io import parse
-
-LOOP = """
-coloop: 1
-name: small
-nodes:
-  problems: {kind: dataset, source: {type: task, task: arithmetic}, rows_per_step: 4}
-  actor:
-    kind: actor
-    model: {type: scratch, architecture: tiny-qwen3}
-    rollout: {completions_per_prompt: 4, max_new_tokens: 4}
-    algorithm: {name: grpo}
-    training: {optimizer: {name: adamw, lr: 1.0e-4}}
-  exact: {kind: reward, source: {type: builtin, name: exact_match}}
-edges:
-  - problems.rows -> actor.prompts
-  - actor.rollouts -> exact.rollouts
-  - exact.scores -> actor.rewards
-schedule: {steps: 3}
-hardware: {preset: cpu}
-"""
 
 REFUSALS = [
     ("{name: grpo}", "{name: gspo}", "algorithm `gspo`", "algorithm.rewards.name"),
@@ -76,7 +57,7 @@ REFUSALS = [
 
 
 def test_the_small_loop_runs() -> None:
-    spec = parse(LOOP).spec
+    spec = parse(GRPO).spec
     assert spec is not None
 
     assert check_compiles(spec) == []
@@ -87,7 +68,7 @@ def test_the_small_loop_runs() -> None:
 def test_each_thing_for_later_is_refused_by_name(
     old: str, new: str, what: str, field: str | None
 ) -> None:
-    parsed = parse(LOOP.replace(old, new))
+    parsed = parse(GRPO.replace(old, new))
     assert parsed.spec is not None, parsed.diagnostics
 
     with pytest.raises(PlanRefused) as refused:
@@ -111,7 +92,7 @@ def test_each_thing_for_later_is_refused_by_name(
 def test_what_plans_but_does_not_run_here_is_refused_by_the_run(
     old: str, new: str, what: str
 ) -> None:
-    spec = parse(LOOP.replace(old, new)).spec
+    spec = parse(GRPO.replace(old, new)).spec
     assert spec is not None
 
     compile_plan(spec)

@@ -15,13 +15,13 @@ from coloop.spec.algorithm_fields import PORTS_OF
 from coloop.spec.base import NODE_PATTERN
 from coloop.spec.builtins import BUILTIN_NAMES
 from coloop.spec.catalog import catalog
-from coloop.spec.catalog_texts import ALGORITHM_TEXTS, GROUPS, KIND_TEXTS, TASK_COLUMNS
+from coloop.spec.catalog_texts import ALGORITHM_TEXTS, GROUPS, KIND_TEXTS
 from coloop.spec.catalog_types import PresetInfo
 from coloop.spec.io import from_dict
 from coloop.spec.metrics import METRICS, PROBE_METRICS, metric_of, samples_of
 from coloop.spec.nodes import KINDS
 from coloop.spec.ports import PortType
-from coloop.spec.tasks import TaskSource
+from coloop.spec.tasks import TASK_COLUMNS, TaskSource
 
 TINY = PresetInfo(name="tiny-qwen3", title="Tiny", description="A few layers.")
 CPU = PresetInfo(name="cpu", title="CPU", description="No GPU.")

@@ -1,15 +1,14 @@
 """Which columns a node writes on its rows, as far as the spec tells.
 
-`None` stands for "not known before the run": free code, a file, a dataset of the hub. What the
-tasks bring is literal Python here; a test holds it against the tasks that make the rows.
+`None` stands for "not known before the run": free code, a file, a dataset of the hub.
 """
 
 import ast
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 
 from coloop.spec.nodes import DatasetNode, TemplateNode
+from coloop.spec.tasks import TASK_COLUMNS
 
 ROLLOUT_COLUMNS: Final = (
     "prompt",
@@ -25,29 +24,6 @@ ROLLOUT_COLUMNS: Final = (
 PAIR_COLUMNS: Final = ("prompt", "chosen", "rejected", "probability", "margin")
 """Standard columns of every pair that a node makes."""
 
-_QUESTION: Final = frozenset({"prompt", "answer", "target"})
-TASK_COLUMNS: Final[Mapping[tuple[str, str | None], frozenset[str]]] = {
-    ("arithmetic", "judged"): _QUESTION | {"completion", "label"},
-    ("countdown", None): _QUESTION | {"numbers", "goal"},
-    ("last_letter", None): _QUESTION | {"steps"},
-    ("knowledge", None): _QUESTION | {"hops"},
-    ("knowledge", "documents"): frozenset({"title", "text"}),
-    ("proof", "tactics"): frozenset({"prompt", "target"}),
-    ("preference", None): frozenset({"prompt", "chosen", "rejected"}),
-    ("preference", "judgements"): frozenset({"prompt", "target"}),
-    ("preference", "ranked"): frozenset({"prompt", "responses", "best", "grade"}),
-    ("preference", "unlabelled"): frozenset({"prompt", "first", "second"}),
-    ("preference", "red_team"): frozenset({"prompt"}),
-    ("preference", "helpful_pairs"): frozenset({"prompt", "chosen", "rejected"}),
-    ("read_debate", None): frozenset(
-        {"prompt", "passage", "question", "mine", "theirs", "mine_is_right", "answer"}
-    ),
-    ("two_halves", None): _QUESTION | {"first_half", "second_half"},
-    ("images", None): frozenset({"figure", "caption"}),
-    ("images", "items"): frozenset({"figure", "prompt", "question", "options", "answer"}),
-}
-"""Columns of a task and its part, where they are not `prompt`, `answer` and `target`."""
-
 TASK_COLUMN: Final = "task"
 """Column by which a row knows the checker of its task."""
 
@@ -59,8 +35,7 @@ def dataset_columns(node: DatasetNode) -> frozenset[str] | None:
     match source.type:
         case "task":
             part = getattr(source, "part", None)
-            known = TASK_COLUMNS.get((source.task, part), _QUESTION)
-            return known | {TASK_COLUMN} | node.columns.keys()
+            return frozenset({*TASK_COLUMNS[source.task, part], TASK_COLUMN, *node.columns})
         case "inline":
             return frozenset(key for row in source.rows for key in row) | node.columns.keys()
         case _:
