@@ -113,6 +113,27 @@ def test_a_teaching_port_of_a_probe_gets_the_rows_of_its_run_alone(compiled: Com
     assert slice_of(plan) == ["ask.prepare"]
 
 
+def test_of_what_a_teaching_port_reads_only_references_score_once_more(compiled: Compiled) -> None:
+    """What leads to the reference ran for the probe already."""
+    edges = [
+        "easy.rows -> actor.prompts",
+        "actor.rollouts -> exact.rollouts",
+        "exact.scores -> sides.scores",
+        "actor.rollouts -> sides.rollouts",
+        "sides.pairs -> actor.pairs",
+        "sides.pairs -> start.pairs",
+        "start.log_probs -> actor.reference",
+        "held_out.rows -> probe.rows",
+    ]
+    probe = {"kind": "evaluate", "instead_of": "easy", "of": ["actor.pairs"]}
+    actor = {"algorithm": {"name": "dpo"}}
+
+    [plan] = compiled(edges, probe=probe, actor=actor, sides={"kind": "pairs"}, easy=DATASET).probes
+
+    assert [stage.name for stage in plan.of_stages if stage.node == "start"] == ["start.score"]
+    assert {stage.verb for stage in plan.of_stages} == {"score"}
+
+
 def test_what_a_slice_joins_with_its_rows_is_loaded(compiled: Compiled) -> None:
     ask = {"kind": "template", "text": "{{ others('prompt', 2) }} {{ prompt }}"}
     edges = [

@@ -163,6 +163,35 @@ def test_a_group_learns_once_and_after_all_that_uses_its_weights(
     assert learn.members == ("actor", "twin")
 
 
+def test_weights_learn_after_they_have_written_whatever_it_is_for(
+    compiled: Compiled, stages: Names
+) -> None:
+    """`helper` writes for a buffer, with the weights that `actor` teaches in the same step."""
+    edges = [
+        "problems.rows -> actor.demonstrations",
+        "problems.rows -> helper.prompts",
+        "helper.rollouts -> pool.rollouts",
+    ]
+    helper = {
+        "kind": "actor",
+        "model": {"type": "shared", "with": "actor"},
+        "rollout": {"completions_per_prompt": 2, "max_new_tokens": 4},
+    }
+
+    plan = compiled(
+        edges,
+        {"steps": 2, "fill": ["pool"]},
+        actor={"algorithm": {"name": "sft"}},
+        helper=helper,
+        pool={"kind": "buffer", "capacity": 8},
+    )
+
+    names = stages(plan)
+    assert names.index("helper.generate") < names.index("actor.learn")
+    learn = next(stage for stage in plan.phases[0].stages if stage.name == "actor.learn")
+    assert "helper.generate" in learn.after
+
+
 def test_buffers_are_read_first_and_written_last(compiled: Compiled, stages: Names) -> None:
     edges = [
         "pool.rows -> actor.prompts",
