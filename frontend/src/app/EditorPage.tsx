@@ -20,7 +20,14 @@ export function EditorPage({ id }: { id: string }) {
   if (error instanceof ApiError && error.status === 404) {
     return (
       <PageShell title="Loop">
-        <Empty title="There is no such loop" action={<Link href="/loops">All loops</Link>}>
+        <Empty
+          title="There is no such loop"
+          action={
+            <Link href="/loops" className="text-accent-text underline">
+              All loops
+            </Link>
+          }
+        >
           It may have been deleted.
         </Empty>
       </PageShell>

@@ -3,14 +3,15 @@ import { describe, expect, it } from "vitest";
 import { NODE_WIDTH, nodeHeight } from "@/document/geometry";
 import { arrange, placeNodes } from "@/document/layout";
 import type { LoopDocument } from "@/document/types";
-import { fitted, LEAST_FIT, textScale } from "@/features/canvas/fit";
+import { fitted, isTooLarge, LEAST_FIT, textScale } from "@/features/canvas/fit";
 import { type Area, extent, labelArea, overlap, routeEdges } from "@/features/canvas/routes";
 import { routeParts } from "@/features/canvas/useFlowEdges";
 import { catalog } from "../fixtures/loops";
 import { presets } from "../fixtures/presets";
 
-/** Of the canvas in windows of 1024x768, 1440x900 and 2560x1440. */
+/** Of the canvas in windows of 1024x768, with a high lower panel and without, 1440x900 and 2560x1440. */
 const SIZES = [
+  [1024, 325],
   [640, 420],
   [880, 560],
   [1980, 1090],
@@ -23,7 +24,8 @@ function draw(document: LoopDocument, isLive: boolean, width: number, height: nu
     return { id, x, y, height: nodeHeight(catalog, document, id, isLive) };
   });
   const parts = routeParts(catalog, document, isLive);
-  const view = fitted(extent(boxes, routeEdges(boxes, parts, 1)), width, height);
+  const whole = extent(boxes, routeEdges(boxes, parts, 1));
+  const view = fitted(whole, width, height);
   const scale = textScale(view.zoom);
   const routes = routeEdges(boxes, parts, scale);
   const labels = parts.flatMap(({ key, characters }) => {
@@ -39,7 +41,8 @@ function draw(document: LoopDocument, isLive: boolean, width: number, height: nu
       bottom: box.y + box.height,
     },
   }));
-  return { nodes, labels, parts, routes, zoom: view.zoom, scale };
+  const isWhole = !isTooLarge(whole, width, height);
+  return { nodes, labels, parts, routes, view, isWhole, zoom: view.zoom, scale };
 }
 
 function clashes(things: { key: string; area: Area }[]): string[] {
@@ -62,6 +65,12 @@ describe.each(VIEWS)("$name, live: $isLive, canvas of $width x $height", (view) 
 
   it("nothing lies on anything", () => {
     expect(clashes([...drawn.nodes, ...drawn.labels])).toEqual([]);
+  });
+
+  it("what fits is not cut below", () => {
+    const lowest = Math.max(...[...drawn.nodes, ...drawn.labels].map(({ area }) => area.bottom));
+
+    if (drawn.isWhole) expect(lowest * drawn.zoom + drawn.view.y).toBeLessThanOrEqual(view.height);
   });
 
   it("text can be read", () => {

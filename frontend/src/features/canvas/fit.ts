@@ -42,7 +42,9 @@ export function fitted(area: Area, width: number, height: number): Viewport {
   // A graph that fits only beside and under the controls is shown whole.
   if (wide > width - LEFT - EDGE)
     view.x = Math.max(EDGE, Math.min(LEFT, width - EDGE - wide)) - area.left * view.zoom;
-  if (bounds.height * view.zoom > height - TOP) view.y = TOP - area.top * view.zoom;
+  const high = bounds.height * view.zoom;
+  if (high > height - TOP)
+    view.y = Math.max(EDGE, Math.min(TOP, height - high)) - area.top * view.zoom;
   return view;
 }
 

@@ -4,6 +4,7 @@
  */
 import { NODE_WIDTH, portTop } from "@/document/geometry";
 import { type Ends, edgeLine } from "./edgePath";
+import { textScale } from "./fit";
 import { isBackward, type Lane, planLanes, type RouteBox } from "./lanes";
 
 export interface RouteEdge {
@@ -122,7 +123,7 @@ export function overlap(a: Area, b: Area, apart = 0): boolean {
   );
 }
 
-/** All that is to be seen: boxes, lanes and labels. */
+/** All that is to be seen: boxes, lanes and labels, these as large as they get. */
 export function extent(boxes: readonly RouteBox[], routes: ReadonlyMap<string, Route>): Area {
   const area: Area = {
     left: Math.min(...boxes.map((box) => box.x)) - PORT_REACH,
@@ -132,7 +133,7 @@ export function extent(boxes: readonly RouteBox[], routes: ReadonlyMap<string, R
   };
   for (const { lane } of routes.values()) {
     if (!lane) continue;
-    area.bottom = Math.max(area.bottom, lane.y + LABEL.height / 2);
+    area.bottom = Math.max(area.bottom, lane.y + (LABEL.height * textScale(0)) / 2);
   }
   return area;
 }
