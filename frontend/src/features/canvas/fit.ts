@@ -43,8 +43,10 @@ export function fitted(area: Area, width: number, height: number): Viewport {
   if (wide > width - LEFT - EDGE)
     view.x = Math.max(EDGE, Math.min(LEFT, width - EDGE - wide)) - area.left * view.zoom;
   const high = bounds.height * view.zoom;
-  if (high > height - TOP)
-    view.y = Math.max(EDGE, Math.min(TOP, height - high)) - area.top * view.zoom;
+  if (high > height - TOP) {
+    const free = height - high;
+    view.y = (free < EDGE ? TOP : Math.min(TOP, free)) - area.top * view.zoom;
+  }
   return view;
 }
 
