@@ -2,7 +2,9 @@
 the test's own stands for it, and launchers that are told what to do."""
 
 import json
+import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -494,3 +496,34 @@ def test_a_ray_of_somebody_else_is_none_of_a_keepers_business(
 
     assert folder.known() is not None
     assert jobs.requests == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="sessions are read from /proc")
+def test_what_a_killed_ray_left_is_ended_with_the_next_start(
+    settings: Settings, tmp_path: Path, eventually: Eventually
+) -> None:
+    ray = LocalRay(settings.data_dir / "ray")
+    leave = "import subprocess, sys; code = 'import time; time.sleep(600)'\n"
+    leave += "print(subprocess.Popen([sys.executable, '-c', code]).pid, flush=True)"
+    left = []
+    for token in (ray.folder.token_file, tmp_path / "token"):
+        command = [sys.executable, "-c", leave]
+        environment = {**os.environ, "RAY_AUTH_TOKEN_PATH": str(token)}
+        told = subprocess.Popen(
+            command, env=environment, stdout=subprocess.PIPE, start_new_session=True, text=True
+        )
+        assert told.stdout is not None
+        left.append((told.pid, int(told.stdout.readline())))
+        told.wait(30)
+        told.stdout.close()
+    (leader, agent), (_, other) = left
+    temp_dir = tmp_path / "session"
+    temp_dir.mkdir()
+    try:
+        ray.folder.end_rest(Head(pid=leader, started="1", address="x", temp_dir=str(temp_dir)))
+
+        eventually(lambda: identity(agent) is None)
+        assert identity(other) is not None
+        assert not temp_dir.exists()
+    finally:
+        os.kill(other, signal.SIGKILL)

@@ -2,6 +2,8 @@
 may rely on it. The driver and its pools are gone, the event file is whole, the next run starts."""
 
 import json
+import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
+from coloop.events import StopRequest
 from coloop_server.launchers import has_ray
 from coloop_server.own_ray.folder import Head
 from coloop_server.processes import identity
@@ -181,11 +184,38 @@ def test_a_run_may_be_ended_at_any_moment(serve: Callable[..., Service], loop: s
         service.stop_at(run_id, moment)
         assert_whole(service, run_id, moment)
 
-    below = service.processes()
-    known = {pid: identity(pid) for pid in below}
-    temp_dir = Path(service.head.temp_dir)
+    left = service.left_behind()
     assert service.server.stop() == 0
-    assert [
-        below[pid] for pid, started in known.items() if started and identity(pid) == started
-    ] == []
-    assert not temp_dir.exists()
+    assert left() == []
+
+
+def test_a_ray_that_dies_fails_its_run_and_one_without_a_server_ends_with_its_last_run(
+    serve: Callable[..., Service], loop_that: Callable[[str], str], eventually: Eventually
+) -> None:
+    service = serve()
+    lost = service.post("/api/runs", yaml=loop_that("steps=2 hold=200"))["id"]
+    eventually(lambda: service.state(lost) == "running", 90)
+    first = service.head
+    left = service.left_behind()
+    os.kill(first.pid, signal.SIGKILL)
+
+    eventually(lambda: service.state(lost) == "failed", 90)
+    run = service.get(f"/api/runs/{lost}")
+    assert run["error"]["code"] == "run.driver_died"
+    assert "the Ray that it ran on is gone" in run["message"]
+    seqs = [one["seq"] for one in service.events(run)]
+    assert seqs == list(range(1, len(seqs) + 1))
+
+    kept = service.post("/api/runs", yaml=loop_that("steps=2 hold=200"))["id"]
+    eventually(lambda: service.state(kept) == "running", 90)
+    assert service.head.pid != first.pid
+    eventually(lambda: left() == [])
+    folder = Path(service.get(f"/api/runs/{kept}")["folder"])
+    left = service.left_behind()
+    service.server.kill()
+    with (folder / "control.jsonl").open("a") as control:
+        control.write(StopRequest().model_dump_json() + "\n")
+
+    eventually(lambda: left() == [], 60)
+    assert '"stopped"' in (folder / "events.jsonl").read_text()
+    assert not service.note.exists()

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from coloop_server.launchers.protocol import LaunchFailed
-from coloop_server.own_ray.folder import Head, RayFolder, list_jobs, remove_folder
+from coloop_server.own_ray.folder import TOKEN_PATH, Head, RayFolder, list_jobs
 from coloop_server.private import ensure_private_file, read_or_write
 from coloop_server.processes import child_environment, end_group, identity, last_words
 
@@ -98,13 +98,14 @@ class LocalRay:
         for file in (self.folder.log, self.folder.note):
             ensure_private_file(file)
         if (killed := self.folder.noted()) is not None:
-            remove_folder(Path(killed.temp_dir))
+            self.folder.end_rest(killed)
         # Ray puts Unix sockets below its temp folder, whose paths must be short.
         temp_dir = tempfile.mkdtemp(prefix="coloop-ray-")
         port, dashboard, client, agent, agent_grpc = free_ports(5)
         command = [
             *(sys.executable, "-m", "coloop_server.own_ray", str(self.folder.path)),
             *("start", "--head", "--block", "--disable-usage-stats"),
+            *("--no-monitor", "--include-log-monitor=false"),  # one node, logs in files
             *(f"--port={port}", f"--ray-client-server-port={client}", f"--temp-dir={temp_dir}"),
             *("--include-dashboard=true", "--dashboard-host=127.0.0.1"),
             *(f"--dashboard-port={dashboard}", f"--dashboard-agent-listen-port={agent}"),
@@ -155,7 +156,7 @@ class LocalRay:
         if not self.folder.path.is_dir():
             return
         with self.lock, self.folder.alone():
-            head = self.known()
+            head = self.folder.noted()
             if head is not None:
                 self.stop_head(head)
 
@@ -164,7 +165,7 @@ class LocalRay:
         if self.child is not None and self.child.pid == head.pid:
             self.child.wait()
             self.child = None
-        remove_folder(Path(head.temp_dir))
+        self.folder.end_rest(head)
         self.folder.note.unlink(missing_ok=True)
 
     def leave(self) -> None:
@@ -177,7 +178,7 @@ class LocalRay:
         read_or_write(self.folder.token_file, secrets.token_hex(32))
 
     def environment(self) -> dict[str, str]:
-        return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(self.folder.token_file)}
+        return {"RAY_AUTH_MODE": "token", TOKEN_PATH: str(self.folder.token_file)}
 
     def headers(self) -> dict[str, str]:
         return self.folder.headers()

@@ -10,11 +10,12 @@ import fcntl
 import json
 import os
 import shutil
+import signal
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from typing import Any
 from coloop_server.private import ensure_private_file, ensure_private_folder
 from coloop_server.processes import identity, is_same
 
+TOKEN_PATH = "RAY_AUTH_TOKEN_PATH"
 PROBE_SECONDS = 5.0
 REMOVE_TRIES = 10
 ENDED = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
@@ -97,6 +99,17 @@ class RayFolder:
         except OSError:
             return {}
         return {"Authorization": f"Bearer {token}"}
+
+    def end_rest(self, head: Head) -> None:
+        """End what a Ray that was killed left in its session: its agents do not notice. They are
+        known by the token file that they were started with."""
+        mark = f"{TOKEN_PATH}={self.token_file}".encode()
+        for entry in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):  # it has just ended, or is somebody else's
+                pid = int(entry.name)
+                if os.getsid(pid) == head.pid and mark in (entry / "environ").read_bytes():
+                    os.kill(pid, signal.SIGKILL)
+        remove_folder(Path(head.temp_dir))
 
     @contextmanager
     def alone(self) -> Iterator[None]:
