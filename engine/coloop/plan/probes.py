@@ -38,7 +38,7 @@ def plan_probe(spec: LoopSpec, name: str, unrolling: Unrolling, serves: Serves) 
     )
     if node.instead_of is None:
         return plan
-    graded = [_source(edge) for edge in edges if edge.target.port != "rows"]
+    graded = [_source(edge) for edge in edges]
     taught = [_source(edge) for edge in _taught(node, unrolling)]
     below = unrolling.below(node.instead_of)
     wanted = [port for port in (*graded, *taught) if port not in rows and port[0] in below]

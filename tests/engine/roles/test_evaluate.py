@@ -205,6 +205,16 @@ def test_readings_ahead_are_those_that_will_come(
     assert found == read_at
 
 
+def test_a_probe_runs_as_its_phase_plans_it(bench: Bench, rows_of: Any, actor: Any) -> None:
+    loop = bench(*probed(rows_of, actor, every=1, metrics=["score"]))
+    probes = Probes(loop.plan, loop.context, {"probe": loop.roles["probe"]})
+    usual = loop.plan.phases[0]
+    [plan] = probes.due(1, usual, is_last=False)
+    own = plan.model_copy(update={"stages": plan.stages[:1]})
+
+    assert probes.due(1, usual.model_copy(update={"probes": (own,)}), is_last=False) == [own]
+
+
 def test_the_steps_own_tables_are_read_without_running_anything(
     bench: Bench, rows_of: Any, actor: Any
 ) -> None:

@@ -144,3 +144,15 @@ def test_what_is_left_is_steps_and_evaluations_by_their_own_seconds() -> None:
     assert pace.seconds_left(10, {"probe": 2, "other": 5}) == pytest.approx(10 * 3 + 2 * 8)
     assert pace.seconds_left(0, {"probe": 1}) == pytest.approx(8.0)
     assert pace.seconds_left(-3, {}) == 0.0
+
+
+def test_the_time_of_a_step_is_that_of_its_phase() -> None:
+    clock = Clock()
+    pace = Pace(EDGES, clock)
+    step(pace, clock, "warm-up", seconds=2.0)
+
+    pace.step_began("rl")
+    assert pace.step_seconds == pytest.approx(2.0)  # nothing better is known yet
+    step(pace, clock, "rl", seconds=6.0)
+
+    assert pace.step_seconds == pytest.approx(6.0)
