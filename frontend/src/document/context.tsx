@@ -2,7 +2,7 @@
 import { createContext, type ReactNode, useContext } from "react";
 import { useStore } from "zustand";
 import type { Catalog } from "@/api/types";
-import { nodeColors } from "@/lib/colors";
+import { type ColorMemory, createColorMemory, nodeColors } from "@/lib/colors";
 import type { DocumentState, DocumentStore } from "./store";
 import type { LoopSync } from "./sync/LoopSync";
 import type { SyncState, SyncStore } from "./sync/state";
@@ -37,20 +37,31 @@ export function useDocument<T>(selector: (state: DocumentState) => T): T {
   return useStore(useOpenLoop().store, selector);
 }
 
-/** The colour of every node, the same in the graph, the charts, the timeline and the memory. */
+const colorMemories = new WeakMap<object, ColorMemory>();
+
+function colorsOf({ catalog, store }: OpenLoop, nodes: DocumentState["document"]["nodes"]) {
+  let memory = colorMemories.get(store);
+  if (!memory) {
+    memory = createColorMemory();
+    colorMemories.set(store, memory);
+  }
+  return nodeColors(catalog, nodes, memory);
+}
+
+/** The colour of every node, kept while the loop is open and the same in the graph, the charts, the timeline and the memory. */
 export function useNodeColors(): Readonly<Record<string, string>> {
-  const { catalog, store } = useOpenLoop();
-  return nodeColors(
-    catalog,
-    useStore(store, (state) => state.document.nodes),
+  const open = useOpenLoop();
+  return colorsOf(
+    open,
+    useStore(open.store, (state) => state.document.nodes),
   );
 }
 
 export function useNodeColor(node: string): string {
-  const { catalog, store } = useOpenLoop();
+  const open = useOpenLoop();
   return useStore(
-    store,
-    (state) => nodeColors(catalog, state.document.nodes)[node] ?? "var(--muted)",
+    open.store,
+    (state) => colorsOf(open, state.document.nodes)[node] ?? "var(--muted)",
   );
 }
 

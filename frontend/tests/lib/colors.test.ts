@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import { kindColor, nodeColors, partColor } from "@/lib/colors";
+import { createColorMemory, kindColor, nodeColors, partColor } from "@/lib/colors";
 import { catalog, smallLoop } from "../fixtures/loops";
 
 const TOKENS = readFileSync("src/styles/tokens.css", "utf-8");
@@ -28,6 +28,30 @@ describe("the colour of a node", () => {
     expect(after).toMatchObject(before);
     const renamed = Object.fromEntries(Object.entries(nodes).map(([id, node]) => [`${id}2`, node]));
     expect(Object.values(nodeColors(catalog, renamed))).toEqual(Object.values(before));
+  });
+
+  it("stays for the session when one before it goes and comes back, and under a new name", () => {
+    const nodes: Record<string, { kind: string }> = {
+      a: { kind: "reward" },
+      b: { kind: "reward" },
+      c: { kind: "reward" },
+    };
+    const memory = createColorMemory();
+    const first = nodeColors(catalog, nodes, memory);
+    const { a, b, c } = first;
+
+    const { a: _, ...without } = nodes;
+    expect(nodeColors(catalog, without, memory)).toEqual({ b, c });
+    expect(nodeColors(catalog, nodes, memory)).toEqual(first);
+    const renamed = { a: nodes.a, second: nodes.b, c: nodes.c } as typeof nodes;
+    expect(nodeColors(catalog, renamed, memory)).toEqual({ a, second: b, c });
+
+    const next = { ...without, d: { kind: "reward" } };
+    nodeColors(catalog, without, memory);
+    expect(nodeColors(catalog, next, memory)).toEqual({ b, c, d: a });
+    const back = nodeColors(catalog, { ...nodes, d: { kind: "reward" } }, memory);
+    expect(back).toMatchObject({ b, c });
+    expect(new Set(Object.values(back)).size).toBe(4);
   });
 
   it("of an unknown kind is grey", () => {
