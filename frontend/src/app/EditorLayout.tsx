@@ -1,7 +1,6 @@
 import { PanelBottomOpen, PanelLeftOpen, PanelRightOpen } from "lucide-react";
 import { useDocument } from "@/document/context";
 import { Canvas } from "@/features/canvas/Canvas";
-import { Inspector } from "@/features/inspector/Inspector";
 import { StatusBar } from "@/features/memory/StatusBar";
 import { AddSearchLayer } from "@/features/palette/AddSearchLayer";
 import { Palette } from "@/features/palette/Palette";
@@ -11,6 +10,7 @@ import { usePreferences } from "@/session/preferences";
 import { IconButton } from "@/ui/IconButton";
 import { Resizer } from "@/ui/Resizer";
 import { EditorDock } from "./EditorDock";
+import { SettingsPane } from "./SettingsPane";
 import { useNarrow } from "./useNarrow";
 
 const DOCK_HEIGHT = 204;
@@ -19,11 +19,9 @@ const DOCK_HEIGHT = 204;
 export function EditorLayout() {
   const name = useDocument((state) => state.document.name);
   const preferences = usePreferences();
-  const { isPaletteOpen, isInspectorOpen, isDockOpen, inspectorWidth, dockHeights, dockTab, set } =
-    preferences;
+  const { isPaletteOpen, isInspectorOpen, isDockOpen, dockHeights, dockTab, set } = preferences;
   const isNarrow = useNarrow();
   const dockHeight = dockHeights[dockTab] ?? DOCK_HEIGHT;
-  const width = isNarrow ? Math.min(inspectorWidth, 300) : inspectorWidth;
   return (
     <>
       <div className="flex min-h-0 flex-1">
@@ -87,23 +85,7 @@ export function EditorLayout() {
             </section>
           ) : null}
         </div>
-        {isInspectorOpen ? (
-          <aside
-            aria-label="Settings"
-            className="relative shrink-0 border-line border-l"
-            style={{ width }}
-          >
-            <Resizer
-              label="Width of the settings"
-              grows="left"
-              size={inspectorWidth}
-              min={280}
-              max={560}
-              onResize={(size) => set({ inspectorWidth: size })}
-            />
-            <Inspector />
-          </aside>
-        ) : null}
+        {isInspectorOpen ? <SettingsPane /> : null}
       </div>
       <StatusBar />
     </>

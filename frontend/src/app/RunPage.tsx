@@ -4,7 +4,6 @@ import { Link } from "wouter";
 import { ApiError } from "@/api/client";
 import { OpenLoopProvider } from "@/document/context";
 import { Canvas } from "@/features/canvas/Canvas";
-import { Inspector } from "@/features/inspector/Inspector";
 import { RunBanner } from "@/features/runs/RunBanner";
 import { RunEditBar } from "@/features/runs/RunEditBar";
 import { RunProgress } from "@/features/runs/RunProgress";
@@ -20,9 +19,9 @@ import { Commands } from "./Commands";
 import { PageShell } from "./PageShell";
 import { RunDock } from "./RunDock";
 import { RunHeader } from "./RunHeader";
+import { SettingsPane } from "./SettingsPane";
 import { ShortcutSheet } from "./ShortcutSheet";
 import { useActionKeys } from "./useActionKeys";
-import { useNarrow } from "./useNarrow";
 
 /** A run on the graph that it came from: live while it goes on, replayed afterwards. */
 export function RunPage({ id }: { id: string }) {
@@ -60,13 +59,11 @@ export function RunPage({ id }: { id: string }) {
 function Run({ onResumed }: { onResumed: () => void }) {
   const name = useLive("status", (live) => live.run?.name ?? live.id, "");
   const dockHeight = usePreferences((state) => state.runDockHeight);
-  const inspectorWidth = usePreferences((state) => state.inspectorWidth);
   const set = usePreferences((state) => state.set);
   const hasSelection = useSelection(
     (state) =>
       state.nodes.length + state.edges.length > 0 || state.phase !== null || state.entry !== null,
   );
-  const isNarrow = useNarrow();
   const actions = useEditorActions();
   useActionKeys(actions);
   useEffect(() => {
@@ -83,23 +80,7 @@ function Run({ onResumed }: { onResumed: () => void }) {
           <Canvas />
           <RunEditBar />
         </main>
-        {hasSelection ? (
-          <aside
-            aria-label="Settings"
-            className="relative shrink-0 border-line border-l"
-            style={{ width: isNarrow ? 300 : inspectorWidth }}
-          >
-            <Resizer
-              label="Width of the settings"
-              grows="left"
-              size={inspectorWidth}
-              min={280}
-              max={560}
-              onResize={(size) => set({ inspectorWidth: size })}
-            />
-            <Inspector />
-          </aside>
-        ) : null}
+        {hasSelection ? <SettingsPane /> : null}
       </div>
       <section
         aria-label="Lower panel"
