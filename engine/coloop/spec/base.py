@@ -184,6 +184,7 @@ def setting(
     reference: Reference | None = None,
     key_reference: Reference | None = None,
     starter: str | None = None,
+    short: str | None = None,
     unit: str | None = None,
     when: Mapping[str, tuple[Any, ...]] | None = None,
     needed: Mapping[str, tuple[Any, ...]] | None = None,
@@ -196,7 +197,8 @@ def setting(
     Both map the name of a sibling field (dots go deeper) to the values of that sibling. `span`
     bounds a `Range`. `choices`: what the value (or each of several) is chosen from; `reference`:
     how it mentions nodes; `key_reference`: how the keys of a mapping do. A widget brings its own.
-    `starter`: a text to begin with, valid as it is.
+    `starter`: a text to begin with, valid as it is. `short`: how the value is said in a few words,
+    `{}` in its place.
     """
     told = {
         "x-widget": widget or (unit if unit in ("seconds", "bytes") else None),
@@ -204,6 +206,7 @@ def setting(
         "x-reference": reference or _REFERENCE_OF_WIDGET.get(widget or ""),
         "x-key-reference": key_reference,
         "x-starter": starter,
+        "x-short": short,
         "x-unit": unit,
     }
     extra: dict[str, Any] = {"x-level": level, "x-hot": hot}

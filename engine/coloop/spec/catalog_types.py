@@ -63,6 +63,7 @@ JsonSchema = TypedDict(
         "x-reference": NotRequired[Reference],
         "x-key-reference": NotRequired[Reference],
         "x-starter": NotRequired[str],
+        "x-short": NotRequired[str],
         "x-unit": NotRequired[str],
         "x-when": NotRequired[dict[str, list[JsonValue]]],
         "x-needed": NotRequired[dict[str, list[JsonValue]]],

@@ -69,17 +69,17 @@ class Edge(Section):
     """The output, `node.port`."""
     target: PortField = setting(alias="to", widget="port")
     """The input, `node.port`."""
-    id: NodeId | None = setting(None)
+    id: NodeId | None = setting(None, short="{}")
     """A name, so that paths can point at the edge: `edges.outcome.weight`."""
-    weight: Number = setting(1.0, ge=-1.0e6, le=1.0e6, hot=True)
+    weight: Number = setting(1.0, ge=-1.0e6, le=1.0e6, hot=True, short="× {}")
     """Weight of what it brings at a teaching port; 0: it is dead."""
-    aggregate: Literal["mean", "min", "max", "sum", "last"] | None = setting(None)
+    aggregate: Literal["mean", "min", "max", "sum", "last"] | None = setting(None, short="{}")
     """How scores of descendants become one for their ancestor."""
-    rounds: Whole | None = setting(None, ge=1, le=1000, level="advanced")
+    rounds: Whole | None = setting(None, ge=1, le=1000, level="advanced", short="{} rounds")
     """This edge closes a circle that runs so many times."""
-    take: Literal["last", "ends", "all"] | None = setting(None, level="advanced")
+    take: Literal["last", "ends", "all"] | None = setting(None, level="advanced", short="{}")
     """Out of a region of rounds: rows of the last round, all ends, or all. Null: by the port."""
-    branch: Literal["one", "all", "lines"] | None = setting(None, level="advanced")
+    branch: Literal["one", "all", "lines"] | None = setting(None, level="advanced", short="{}")
     """How rounds go on: one conversation a row, a tree, or n straight lines. Null: `one`."""
 
     @model_validator(mode="before")

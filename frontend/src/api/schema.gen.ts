@@ -1603,6 +1603,8 @@ export interface components {
              * @enum {string}
              */
             "x-reference"?: "node" | "metric" | "path" | "template";
+            /** X-Short */
+            "x-short"?: string;
             /** X-Span */
             "x-span"?: number[];
             /** X-Starter */

@@ -9,6 +9,7 @@ import type { Catalog, Json, JsonSchema } from "@/api/types";
 import { formatName } from "@/lib/format";
 import { deepEqual } from "@/lib/paths";
 
+export type Choices = NonNullable<JsonSchema["x-choices"]>;
 /** As the catalog marks it: an id, a metric of a node, a path through the loop, or Jinja that names nodes. */
 export type Reference = NonNullable<JsonSchema["x-reference"]>;
 
@@ -22,13 +23,15 @@ export interface FieldFacts {
   isHidden: boolean;
   widget: string | null;
   /** What its value is chosen from: things of the loop, or lists of the catalog. */
-  choosesFrom: string | null;
+  choosesFrom: Choices | null;
   /** How its text mentions nodes, and how the keys of a mapping do. */
   reference: Reference | null;
   keyReference: Reference | null;
   unit: string | null;
   /** A text to begin with. */
   starter: string | null;
+  /** How its value is said in a few words, `{}` in its place. */
+  short: string | null;
   fallback: Json | undefined;
   isNullable: boolean;
   when: Record<string, Json[]> | null;
@@ -166,6 +169,7 @@ function readFacts(
     keyReference: fact("x-key-reference") ?? null,
     unit: fact("x-unit") ?? null,
     starter: fact("x-starter") ?? null,
+    short: fact("x-short") ?? null,
     fallback: raw.default ?? schema.default,
     isNullable,
     when: fact("x-when") ?? null,

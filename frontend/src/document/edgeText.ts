@@ -1,14 +1,16 @@
-/** What an edge says about its options, in a few words. Pure. */
+/** What an edge says about its options, in a few words: those that the catalog has words for. Pure. */
+import type { Catalog } from "@/api/types";
+import { readSchema } from "@/catalog/schema";
 import type { Edge } from "./types";
 
-export function edgeText(edge: Edge): string {
-  const words: string[] = [];
-  for (const [name, value] of Object.entries(edge)) {
-    if (value === undefined || value === null || name === "from" || name === "to") continue;
-    if (name === "id") words.unshift(String(value));
-    else if (name === "weight") words.push(`× ${String(value)}`);
-    else if (name === "rounds") words.push(`${String(value)} rounds`);
-    else words.push(String(value));
-  }
+export function edgeText({ schema }: Pick<Catalog, "schema">, edge: Edge): string {
+  const field = readSchema(schema.edge);
+  const options = field.shape === "object" ? field.properties() : [];
+  const words = options.flatMap(({ name, field: { short } }) => {
+    const value = edge[name];
+    return short === null || value === undefined || value === null
+      ? []
+      : [short.replace("{}", () => String(value))];
+  });
   return words.join(" · ");
 }

@@ -41,7 +41,7 @@ export function arrange(
   isLive: boolean,
   ids: readonly string[] = Object.keys(document.nodes),
 ): Record<string, Point> {
-  const ranksep = rankGap(document.edges, isLive);
+  const ranksep = rankGap(catalog, document.edges, isLive);
   const graph = new graphlib.Graph({ multigraph: true });
   graph.setGraph({ rankdir: "LR", ...SPACE, ranksep, ranker: "network-simplex" });
   graph.setDefaultEdgeLabel(() => ({}));
@@ -76,8 +76,8 @@ interface Box {
 }
 
 /** Between two ranks stands the longest text of an edge. */
-function rankGap(edges: readonly Edge[], isLive: boolean): number {
-  const longest = Math.max(0, ...edges.map((edge) => edgeText(edge).length));
+function rankGap(catalog: Catalog, edges: readonly Edge[], isLive: boolean): number {
+  const longest = Math.max(0, ...edges.map((edge) => edgeText(catalog, edge).length));
   const characters = longest + (isLive ? RATE_CHARACTERS + (longest > 0 ? 3 : 0) : 0);
   const wish = characters === 0 ? 0 : characters * CHARACTER + AROUND;
   return Math.min(RANK_GAP.most, Math.max(RANK_GAP.least, wish));

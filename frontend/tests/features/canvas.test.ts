@@ -204,10 +204,10 @@ describe("edges", () => {
   });
 
   it("options are said in a few words, the name first", () => {
-    expect(edgeText({ from: "a.x", to: "b.y", weight: 0.8, id: "outcome", rounds: 2 })).toBe(
-      "outcome · × 0.8 · 2 rounds",
-    );
-    expect(edgeText({ from: "a.x", to: "b.y" })).toBe("");
+    expect(
+      edgeText(catalog, { from: "a.x", to: "b.y", weight: 0.8, id: "outcome", rounds: 2 }),
+    ).toBe("outcome · × 0.8 · 2 rounds");
+    expect(edgeText(catalog, { from: "a.x", to: "b.y" })).toBe("");
   });
 });
 

@@ -52,7 +52,7 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
         id={id}
         run={runKey(edge)}
         stage={stage}
-        text={edgeText(edge)}
+        text={edgeText(catalog, edge)}
         rate={live?.label ?? ""}
         isEvaluation={live?.isEvaluation ?? false}
         isSelected={selected === true}

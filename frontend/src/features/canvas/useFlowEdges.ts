@@ -128,7 +128,7 @@ export function routeParts(catalog: Catalog, document: LoopDocument, isLive: boo
     target: portRef(edge.to).node,
     sourceRow: rows.get(`< ${edge.from}`) ?? 0,
     targetRow: rows.get(`> ${edge.to}`) ?? 0,
-    characters: labelCharacters(edgeText(edge).length, isLive),
+    characters: labelCharacters(edgeText(catalog, edge).length, isLive),
   }));
 }
 

@@ -9,7 +9,7 @@ import { ConnectTo } from "./ConnectTo";
 
 /** What a node is connected to, and a way to connect it without the mouse. */
 export function Connections({ node }: { node: string }) {
-  const { store } = useOpenLoop();
+  const { catalog, store } = useOpenLoop();
   const document = useDocument((state) => state.document);
   const isReadonly = useDocument((state) => state.isReadonly);
   const keys = edgeKeys(document.edges);
@@ -31,7 +31,9 @@ export function Connections({ node }: { node: string }) {
               onClick={() => useSelection.getState().select({ edges: [key] })}
             >
               {edge.from} <span className="text-faint">→</span> {edge.to}
-              {edgeText(edge) ? <span className="text-faint"> {edgeText(edge)}</span> : null}
+              {edgeText(catalog, edge) ? (
+                <span className="text-faint"> {edgeText(catalog, edge)}</span>
+              ) : null}
             </button>
             {isReadonly ? null : (
               <IconButton

@@ -18,7 +18,7 @@ interface ShortListProps {
 export function ShortList({ field, item, items, isLocked, onChange }: ShortListProps) {
   const [text, setText] = useState("");
   const listId = useId();
-  const names = useSuggestions(field.widget ? field : item);
+  const names = useSuggestions(field.choosesFrom ? field : item);
   const choices =
     item.shape === "choice"
       ? item.choices.map((choice) => choice.label)

@@ -1,6 +1,6 @@
 import { useMemo } from "react";
-import type { Catalog } from "@/api/types";
-import type { Field } from "@/catalog/schema";
+import type { Catalog, KindInfo } from "@/api/types";
+import { type Choices, type Field, type Property, readSchema } from "@/catalog/schema";
 import { useCatalog, useDocument } from "@/document/context";
 import { phaseNames } from "@/document/phases";
 import { teachingPorts } from "@/document/teaching";
@@ -18,27 +18,23 @@ const NONE: Suggestion[] = [];
 /** By what a field names: things that exist in the loop, or that the catalog has. */
 type Source = (catalog: Catalog, document: LoopDocument) => Suggestion[];
 
-const BY_WIDGET: Record<string, Source> = {
-  node: (_, document) => plain(Object.keys(document.nodes)),
-  port: (catalog, document) => plain(teachingPorts(catalog, document).map((port) => port.name)),
-  phase: (_, document) => plain(phaseNames(document)),
-  metrics: (catalog) =>
-    plain(Object.keys(catalog.probe_metrics ?? {}).map((name) => name.replace("@k", "@8"))),
+/** By what the catalog says that a field's value is chosen from. */
+const BY_CHOICES: Partial<Record<Choices, Source>> = {
+  nodes: (_, document) => plain(Object.keys(document.nodes)),
+  ports: (catalog, document) => plain(teachingPorts(catalog, document).map((port) => port.name)),
+  phases: (_, document) => plain(phaseNames(document)),
+  probe_metrics: (catalog) =>
+    plain(Object.keys(catalog.probe_metrics).map((name) => name.replace("@k", "@8"))),
+  pools: (_, document) => plain(poolNames(document)),
+  hardware: (catalog) => catalog.hardware.map(({ name, title }) => ({ value: name, title })),
+  architectures: (catalog) =>
+    catalog.architectures.map(({ name, title }) => ({ value: name, title })),
+  metrics: (catalog, document) => plain(reportedMetrics(catalog, document)),
 };
 
-/** A choice whose options are no part of the schema is told by the field's own name. */
-const BY_NAME: Record<string, Source> = {
-  pool: (_, document) => plain(poolNames(document)),
-  preset: (catalog) => (catalog.hardware ?? []).map(({ name, title }) => ({ value: name, title })),
-  architecture: (catalog) =>
-    (catalog.architectures ?? []).map(({ name, title }) => ({ value: name, title })),
-  metric: (_, document) => plain(reportedMetrics(document)),
-  best: (_, document) => plain(reportedMetrics(document)),
-};
-
-export function useSuggestions(field: Pick<Field, "widget" | "name">): Suggestion[] {
+export function useSuggestions({ choosesFrom }: Pick<Field, "choosesFrom">): Suggestion[] {
   const catalog = useCatalog();
-  const source = BY_WIDGET[field.widget ?? ""] ?? BY_NAME[field.name];
+  const source = choosesFrom ? BY_CHOICES[choosesFrom] : undefined;
   const document = useDocument((state) => (source ? state.document : null));
   return useMemo(
     () => (source && document ? source(catalog, document) : NONE),
@@ -57,8 +53,18 @@ function poolNames(document: LoopDocument): string[] {
 }
 
 /** "probe.accuracy": what nodes say that they measure. */
-function reportedMetrics(document: LoopDocument): string[] {
+function reportedMetrics(catalog: Catalog, document: LoopDocument): string[] {
   return Object.entries(document.nodes).flatMap(([id, node]) =>
-    Array.isArray(node.metrics) ? node.metrics.map((metric) => `${id}.${String(metric)}`) : [],
+    measuring(catalog.kinds[node.kind]).flatMap(({ name }) => {
+      const metrics = node[name];
+      return Array.isArray(metrics) ? metrics.map((metric) => `${id}.${String(metric)}`) : [];
+    }),
   );
+}
+
+/** The fields of a kind that list what a probe reports. */
+function measuring(kind: KindInfo | undefined): Property[] {
+  const field = kind ? readSchema(kind.schema) : null;
+  const properties = field?.shape === "object" ? field.properties() : [];
+  return properties.filter((property) => property.field.choosesFrom === "probe_metrics");
 }
