@@ -69,6 +69,15 @@ def test_a_slice_may_begin_in_the_middle(compiled: Compiled) -> None:
     assert refill.stages == ("actor.generate", "exact.score", "keep.prepare")
 
 
+@pytest.mark.parametrize("fill", [{"groups": 4}, {"groups": "all"}, {"groups": 4, "from": "actor"}])
+def test_what_draws_new_rows_or_counts_groups_is_filled_up_with_any(
+    compiled: Compiled, fill: dict[str, Any]
+) -> None:
+    [refill] = compiled(edges(), keep=keep(**fill)).phases[0].refills
+
+    assert not refill.only_lacking
+
+
 def test_stages_beside_the_slice_run_before_it(compiled: Compiled) -> None:
     plan = compiled(
         [

@@ -103,9 +103,9 @@ def test_pairs_without_the_reference_that_is_read_are_counted(
     assert port["edges"]["others.pairs->actor.pairs"] == {"delivered": 1, "none": 0}
 
 
-def waiting(bench: Bench, rows_of: Any, actor: Any) -> Any:
+def waiting(bench: Bench, rows_of: Any, actor: Any, rows: int = 5) -> Any:
     nodes = {"gold": rows_of(*GOLD, rows_per_step=2), "actor": {**actor(), "algorithm": SFT}}
-    schedule = {"steps": 9, "learn": {"actor": {"rows": 5, "updates": 3}}}
+    schedule = {"steps": 9, "learn": {"actor": {"rows": rows, "updates": 3}}}
     return bench(nodes, ["gold.rows -> actor.demonstrations"], schedule)
 
 
@@ -122,6 +122,16 @@ def test_rows_wait_until_there_are_enough(bench: Bench, rows_of: Any, actor: Any
     assert [order.updates for order in loop.hosts.orders] == [3, 3]
     assert loop.alerts == []
     assert not loop.outcomes["actor.learn"].is_idle
+
+
+def test_as_many_rows_as_wanted_are_enough(bench: Bench, rows_of: Any, actor: Any) -> None:
+    loop = waiting(bench, rows_of, actor, rows=4)
+
+    loop.step(1)
+    assert loop.hosts.orders == []
+    loop.step(2)
+
+    assert [len(load.items) for order in loop.hosts.orders for load in order.loads] == [4]
 
 
 def test_waiting_rows_survive_a_resume(bench: Bench, rows_of: Any, actor: Any) -> None:
