@@ -102,7 +102,10 @@ export function RunsPage() {
         ) : null}
       </section>
       {total > PAGE ? (
-        <nav aria-label="Pages of runs" className="mt-3 flex items-center justify-end gap-2 text-sm">
+        <nav
+          aria-label="Pages of runs"
+          className="mt-3 flex items-center justify-end gap-2 text-sm"
+        >
           <span className="tabular text-muted">
             {offset + 1} to {Math.min(offset + PAGE, total)} of {total}
           </span>
