@@ -27,8 +27,7 @@ ETAG = "ETag"
 TOTAL = "X-Total-Count"
 
 
-class YamlResponse(Response):
-    media_type = "application/yaml; charset=utf-8"
+YAML = "application/yaml"
 
 
 @router.get("", operation_id="listLoops")
@@ -80,11 +79,20 @@ def delete_loop(loop_id: LoopId, session: SessionOf) -> None:
     repository.delete_loop(session, repository.get_loop(session, loop_id))
 
 
-@router.get("/{loop_id}/yaml", operation_id="downloadLoop", response_class=YamlResponse)
-def download_loop(loop_id: LoopId, session: SessionOf) -> YamlResponse:
+@router.get(
+    "/{loop_id}/yaml",
+    operation_id="downloadLoop",
+    response_class=Response,
+    responses={200: {"content": {YAML: {"schema": {"type": "string"}}}}},
+)
+def download_loop(loop_id: LoopId, session: SessionOf) -> Response:
     row = repository.get_loop(session, loop_id)
     disposition = f'attachment; filename="{service.file_name(row.name)}"'
-    return YamlResponse(row.yaml, headers={"Content-Disposition": disposition})
+    return Response(
+        row.yaml,
+        media_type=f"{YAML}; charset=utf-8",
+        headers={"Content-Disposition": disposition},
+    )
 
 
 @router.get("/{loop_id}/versions", operation_id="listLoopVersions")
