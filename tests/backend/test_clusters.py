@@ -504,23 +504,26 @@ def test_what_a_killed_ray_left_is_ended_with_the_next_start(
 ) -> None:
     ray = LocalRay(settings.data_dir / "ray")
     leave = "import subprocess, sys; code = 'import time; time.sleep(600)'\n"
-    leave += "print(subprocess.Popen([sys.executable, '-c', code]).pid, flush=True)"
+    leave += "log = open(sys.argv[1], 'w')\n"
+    leave += "print(subprocess.Popen([sys.executable, '-c', code], stderr=log).pid, flush=True)"
     left = []
-    for token in (ray.folder.token_file, tmp_path / "token"):
-        command = [sys.executable, "-c", leave]
-        environment = {**os.environ, "RAY_AUTH_TOKEN_PATH": str(token)}
+    for folder in ("session", "of-somebody-else"):
+        (tmp_path / folder).mkdir()
         told = subprocess.Popen(
-            command, env=environment, stdout=subprocess.PIPE, start_new_session=True, text=True
+            [sys.executable, "-c", leave, str(tmp_path / folder / "agent.log")],
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+            text=True,
         )
         assert told.stdout is not None
         left.append((told.pid, int(told.stdout.readline())))
         told.wait(30)
         told.stdout.close()
-    (leader, agent), (_, other) = left
+    (leader, agent), (stranger, other) = left
     temp_dir = tmp_path / "session"
-    temp_dir.mkdir()
     try:
-        ray.folder.end_rest(Head(pid=leader, started="1", address="x", temp_dir=str(temp_dir)))
+        for pid in (leader, stranger):  # a number that was given again names another session
+            ray.folder.end_rest(Head(pid=pid, started="1", address="x", temp_dir=str(temp_dir)))
 
         eventually(lambda: identity(agent) is None)
         assert identity(other) is not None

@@ -120,7 +120,7 @@ class Service:
         shown[head.pid] = "ray"
 
         def left() -> list[str]:
-            found = [shown[pid] for pid, at in began.items() if at and identity(pid) == at]
+            found = [shown[pid].strip() for pid, at in began.items() if at and identity(pid) == at]
             return found + [one for one in (head.temp_dir,) if Path(one).exists()]
 
         return left
@@ -209,13 +209,13 @@ def test_a_ray_that_dies_fails_its_run_and_one_without_a_server_ends_with_its_la
     kept = service.post("/api/runs", yaml=loop_that("steps=2 hold=200"))["id"]
     eventually(lambda: service.state(kept) == "running", 90)
     assert service.head.pid != first.pid
-    eventually(lambda: left() == [])
+    eventually(lambda: not left())
     folder = Path(service.get(f"/api/runs/{kept}")["folder"])
     left = service.left_behind()
     service.server.kill()
     with (folder / "control.jsonl").open("a") as control:
         control.write(StopRequest().model_dump_json() + "\n")
 
-    eventually(lambda: left() == [], 60)
+    eventually(lambda: not left(), 60)
     assert '"stopped"' in (folder / "events.jsonl").read_text()
     assert not service.note.exists()

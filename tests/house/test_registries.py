@@ -11,7 +11,7 @@ from coloop.rewards.builtin import BUILTINS as REWARD_FUNCTIONS
 from coloop.spec.algorithm import PREFERENCE_NAMES, PRESETS, REWARDS_NAMES, family_of
 from coloop.spec.algorithm_fields import PORTS_OF
 from coloop.spec.builtins import BUILTINS, SCORE_TO_SCORE
-from coloop.spec.catalog_texts import ALGORITHM_TEXTS, KIND_TEXTS, PORT_TEXTS, TASK_COLUMNS
+from coloop.spec.catalog_texts import ALGORITHM_TEXTS, KIND_TEXTS, PORT_TEXTS
 from coloop.spec.nodes import NODE_CLASSES
 from coloop.spec.ports import PORTS, PortType
 from coloop.spec.rollout import Engine
@@ -21,7 +21,7 @@ from coloop.spec.runnable import (
     RUNNABLE_ENGINES,
     RUNNABLE_KINDS,
 )
-from coloop.spec.tasks import TaskSource
+from coloop.spec.tasks import TASK_COLUMNS, TaskSource
 from coloop.spec.training import Backend
 
 TASK_CLASSES: dict[str, Any] = {

@@ -102,12 +102,11 @@ class RayFolder:
 
     def end_rest(self, head: Head) -> None:
         """End what a Ray that was killed left in its session: its agents do not notice. They are
-        known by the token file that they were started with."""
-        mark = f"{TOKEN_PATH}={self.token_file}".encode()
+        known by the files of its folder that they hold open; names and environments they change."""
         for entry in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):  # it has just ended, or is somebody else's
                 pid = int(entry.name)
-                if os.getsid(pid) == head.pid and mark in (entry / "environ").read_bytes():
+                if os.getsid(pid) == head.pid and holds_file_below(entry, head.temp_dir):
                     os.kill(pid, signal.SIGKILL)
         remove_folder(Path(head.temp_dir))
 
@@ -121,6 +120,11 @@ class RayFolder:
             yield
         finally:
             os.close(descriptor)
+
+
+def holds_file_below(process: Path, folder: str) -> bool:
+    """Whether a process, by its folder in /proc, has a file below this folder open."""
+    return any(os.readlink(file).startswith(f"{folder}/") for file in (process / "fd").iterdir())
 
 
 def list_jobs(address: str, headers: dict[str, str]) -> list[dict[str, Any]] | None:
