@@ -1,7 +1,8 @@
 import { BaseEdge, type EdgeProps } from "@xyflow/react";
 import { memo } from "react";
 import { outputPort } from "@/document/canConnect";
-import { useDocument, useOpenLoop } from "@/document/context";
+import { useDocument, useOpenLoop, useSync } from "@/document/context";
+import { isAlwaysDead } from "@/document/deadEdges";
 import { edgeIndex, portRef, runKey } from "@/document/edges";
 import { edgeText } from "@/document/edgeText";
 import { kindOf } from "@/document/geometry";
@@ -22,7 +23,9 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
   const sourceKind = useDocument((state) => state.document.nodes[source]?.kind);
   // The first stage of a node is the one that its outputs come from.
   const stage = `${source}.${kindOf(catalog, sourceKind)?.stages[0] ?? ""}`;
-  const live = useEdgeActivity(edge ? runKey(edge) : "", stage);
+  const key = edge ? runKey(edge) : "";
+  const live = useEdgeActivity(key, stage);
+  const isDead = useSync((state) => isAlwaysDead(state.check?.plan, key));
   if (!edge) return null;
 
   const route = props.data?.route as Route | undefined;
@@ -44,13 +47,13 @@ export const LoopEdge = memo(function LoopEdge(props: EdgeProps) {
           {
             "--edge-color": portColor(portType?.color),
             strokeDasharray: portType?.handle ? "6 4" : undefined,
-            opacity: edge.weight === 0 ? 0.35 : undefined,
+            opacity: isDead ? 0.35 : undefined,
           } as React.CSSProperties
         }
       />
       <EdgeLabel
         id={id}
-        run={runKey(edge)}
+        run={key}
         stage={stage}
         text={edgeText(catalog, edge)}
         rate={live?.label ?? ""}
