@@ -188,7 +188,7 @@ class Unrolling:
         keeps of it; None for all."""
         own = self._lineage.levels(node, "rollouts")
         related = {Relation.SAME, Relation.DOWN, Relation.UP}
-        if edge.aggregate is not None:
+        if self._lineage.attachment(edge).relation is Relation.SIDE:
             related.add(Relation.SIDE)
         scored = self._lineage.levels(edge.source.node, edge.source.port)
         wanted = {

@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from coloop.plan.types import Plan
 
 Compiled = Callable[..., Plan]
@@ -59,6 +61,31 @@ def test_nothing_runs_for_a_dead_edge(compiled: Compiled, stages: Names) -> None
     assert "brief.score" not in stages(plan)
     assert plan.phases[0].dead_edges == ("brevity",)
     assert "brief.score" in stages(compiled(weighted(0.5)))
+
+
+SIBLINGS = [
+    "problems.rows -> actor.prompts",
+    "problems.rows -> other.prompts",
+    "actor.rollouts -> both.rows",
+    "other.rollouts -> both.rows",
+    "both.rows -> exact.rows",
+    {"from": "exact.scores", "to": "actor.rewards", "aggregate": "mean"},
+]
+"""Two policies answer the same prompts, and one table of scores knows both answers."""
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_siblings_are_scored_where_no_own_rows_are(
+    alone: bool, compiled: Compiled, stages: Names
+) -> None:
+    plan = compiled(
+        [edge for edge in SIBLINGS if not (alone and edge == SIBLINGS[2])],
+        other={"kind": "actor", "model": {"type": "scratch", "architecture": "tiny-qwen3"}},
+        both={"kind": "template", "join": "concat"},
+        actor={"algorithm": {"rewards": {"name": "grpo"}}},
+    )
+
+    assert ("other.generate" in stages(plan)) == alone
 
 
 def test_a_phase_may_kill_an_edge_and_wake_another(compiled: Compiled, stages: Names) -> None:
