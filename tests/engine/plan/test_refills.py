@@ -78,6 +78,19 @@ def test_what_draws_new_rows_or_counts_groups_is_filled_up_with_any(
     assert not refill.only_lacking
 
 
+def test_spare_rows_from_outside_come_in_the_first_pass_alone(compiled: Compiled) -> None:
+    gold = {"kind": "dataset", "source": {"type": "inline", "rows": [{"prompt": "1+1="}]}}
+    cut = {"kind": "filter", "keep": [{"rule": "unique", "column": "completion"}]}
+    spare = ["actor.rollouts -> cut.rollouts", "gold.rows -> cut.spare"]
+    inside = [edge.replace("actor.rollouts -> keep", "cut.rollouts -> keep") for edge in edges()]
+
+    fill = keep(rows=4, **{"from": "actor"})
+    [refill] = compiled([*inside, *spare], keep=fill, cut=cut, gold=gold).phases[0].refills
+
+    assert "cut.prepare" in refill.stages
+    assert refill.once == ("gold.rows->cut.spare",)
+
+
 def test_stages_beside_the_slice_run_before_it(compiled: Compiled) -> None:
     plan = compiled(
         [
