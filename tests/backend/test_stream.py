@@ -138,6 +138,12 @@ def test_gauges_are_sent_at_most_four_times_a_second(
     assert min(gaps) > 0.15
 
 
+def wait_for_line(server: Any, words: str) -> None:
+    while (line := server.lines.get(timeout=60)) and words not in line:
+        pass
+    assert words in line
+
+
 def test_a_slow_client_is_cut_off_and_others_are_not_held_up(
     start_server: StartServer, loop_that: LoopThat
 ) -> None:
@@ -154,6 +160,7 @@ def test_a_slow_client_is_cut_off_and_others_are_not_held_up(
         everything = seqs(received)
         assert received[-1]["kind"] == "end"
         assert len(everything) > 18000, received[-1]
+        wait_for_line(server, "took nothing")
         late = seqs(list(messages(slow)))
 
         assert slow.close_code == 4008

@@ -26,6 +26,7 @@ from coloop_server.processes import identity, is_same
 TOKEN_PATH = "RAY_AUTH_TOKEN_PATH"
 PROBE_SECONDS = 5.0
 REMOVE_TRIES = 10
+KILL_TRIES = 100
 ENDED = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
 """What Ray calls a job that is over."""
 
@@ -103,11 +104,14 @@ class RayFolder:
     def end_rest(self, head: Head) -> None:
         """End what a Ray that was killed left in its session: its agents do not notice. They are
         known by the files of its folder that they hold open; names and environments they change."""
-        for entry in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):  # it has just ended, or is somebody else's
-                pid = int(entry.name)
-                if os.getsid(pid) == head.pid and holds_file_below(entry, head.temp_dir):
+        for _ in range(KILL_TRIES):  # one that ends may just have started another
+            left = members(head)
+            for pid in left:
+                with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
+            if not left:
+                break
+            time.sleep(0.05)
         remove_folder(Path(head.temp_dir))
 
     @contextmanager
@@ -122,9 +126,17 @@ class RayFolder:
             os.close(descriptor)
 
 
-def holds_file_below(process: Path, folder: str) -> bool:
-    """Whether a process, by its folder in /proc, has a file below this folder open."""
-    return any(os.readlink(file).startswith(f"{folder}/") for file in (process / "fd").iterdir())
+def members(head: Head) -> list[int]:
+    """Processes of the session that a Ray led which hold a file of its folder open."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has just ended, or is somebody else's
+            files = (os.readlink(file) for file in (entry / "fd").iterdir())
+            if os.getsid(int(entry.name)) == head.pid and any(
+                file.startswith(f"{head.temp_dir}/") for file in files
+            ):
+                found.append(int(entry.name))
+    return found
 
 
 def list_jobs(address: str, headers: dict[str, str]) -> list[dict[str, Any]] | None:

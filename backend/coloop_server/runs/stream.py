@@ -10,6 +10,7 @@ time is closed with 4008 and resumes with `after=`.
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable
 from contextlib import suppress
@@ -26,6 +27,8 @@ from coloop_server.runs import repository
 from coloop_server.runs.hub import Hub
 from coloop_server.runs.schemas import Run, StreamEnd, StreamHello, StreamPing
 from coloop_server.runs.watch import Watch
+
+logger = logging.getLogger(__name__)
 
 TOO_SLOW = 4008
 NO_SUCH_RUN = 4404
@@ -148,6 +151,9 @@ class Stream:
 
     async def cut_off(self) -> None:
         """The close waits behind what was sent; a client that takes nothing never sees it."""
+        logger.warning(
+            "%s: a client took nothing for %g s: cut off", self.run_id, self.send_seconds
+        )
         with suppress(TimeoutError, WebSocketDisconnect, RuntimeError):
             await asyncio.wait_for(self.socket.close(TOO_SLOW, "resume"), CLOSE_SECONDS)
 
