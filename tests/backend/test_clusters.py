@@ -521,12 +521,18 @@ def test_what_a_killed_ray_left_is_ended_with_the_next_start(
         told.stdout.close()
     (leader, agent), (stranger, other) = left
     temp_dir = tmp_path / "session"
+    with (temp_dir / "driver.log").open("w") as log:
+        sleep = [sys.executable, "-c", "import time; time.sleep(600)"]
+        driver = subprocess.Popen(sleep, stdout=log, start_new_session=True)
     try:
         for pid in (leader, stranger):  # a number that was given again names another session
             ray.folder.end_rest(Head(pid=pid, started="1", address="x", temp_dir=str(temp_dir)))
 
         eventually(lambda: identity(agent) is None)
+        eventually(lambda: identity(driver.pid) is None)
         assert identity(other) is not None
         assert not temp_dir.exists()
     finally:
         os.kill(other, signal.SIGKILL)
+        driver.kill()
+        driver.wait(30)

@@ -127,14 +127,14 @@ class RayFolder:
 
 
 def members(head: Head) -> list[int]:
-    """Processes of the session that a Ray led which hold a file of its folder open."""
+    """Processes that belong to a Ray: of the session that it led with a file of its folder open,
+    and drivers, which lead sessions of their own and write their output into that folder."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has just ended, or is somebody else's
-            files = (os.readlink(file) for file in (entry / "fd").iterdir())
-            if os.getsid(int(entry.name)) == head.pid and any(
-                file.startswith(f"{head.temp_dir}/") for file in files
-            ):
+            files = {file.name: os.readlink(file) for file in (entry / "fd").iterdir()}
+            own = {name for name, at in files.items() if at.startswith(f"{head.temp_dir}/")}
+            if own & {"1", "2"} or (own and os.getsid(int(entry.name)) == head.pid):
                 found.append(int(entry.name))
     return found
 
