@@ -193,7 +193,7 @@ class Server:
 
 
 def listen(process: "subprocess.Popen[str]", said: "queue.Queue[str]") -> None:
-    """Take what a server says, so that it never waits to be heard; ends with an empty line."""
+    """Take what a process says, so that it never waits to be heard; ends with an empty line."""
     assert process.stdout is not None
     for line in process.stdout:
         said.put(line)
@@ -345,6 +345,10 @@ def ink() -> Callable[[Page, str], int]:
     return count
 
 
+SILENT_SECONDS = 180
+"""How long a run may say nothing: it is as slow as the machine, but it goes on."""
+
+
 @pytest.fixture
 def headless(server: Server) -> Callable[..., dict[str, Any]]:
     """`coloop run SPEC`, as it is typed, into the server's folder of runs; gives the last event."""
@@ -352,17 +356,25 @@ def headless(server: Server) -> Callable[..., dict[str, Any]]:
     def run(spec: Path, *options: str, run_id: str) -> dict[str, Any]:
         command = [sys.executable, "-m", "coloop", "run", str(spec), "--json", *options]
         kept = {name: value for name, value in os.environ.items() if not name.startswith("COLOOP_")}
-        ended = subprocess.run(
+        process = subprocess.Popen(
             [*command, "--runs-dir", str(server.runs), "--run-id", run_id],
             cwd=ROOT,
             env={**kept, "PYTHONPATH": str(ROOT / "engine"), "OMP_NUM_THREADS": "2"},
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
             text=True,
-            timeout=200,
-            check=False,
         )
-        assert ended.returncode == 0, ended.stderr[-2000:]
-        last: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
-        return last
+        said: queue.Queue[str] = queue.Queue()
+        threading.Thread(target=listen, args=(process, said), daemon=True).start()
+        last = "{}"
+        try:
+            while line := said.get(timeout=SILENT_SECONDS):
+                last = line
+        except queue.Empty:
+            process.kill()
+            pytest.fail(f"{spec.name}: nothing new for {SILENT_SECONDS} s, the last was {last}")
+        assert process.wait(SILENT_SECONDS) == 0, last
+        event: dict[str, Any] = json.loads(last)
+        return event
 
     return run

@@ -172,7 +172,6 @@ def test_a_port_in_use_is_said_together_with_one_that_is_free(
         env=server.environment,
         capture_output=True,
         text=True,
-        timeout=90,
         check=False,
     )
 
