@@ -43,13 +43,19 @@ OURS: dict[str, set[str]] = {
     "sync": {"spec", "batch", "models", "rollout", "errors"},
     "recipes": {"spec", "batch", "algos", "errors"},
     "training": {"spec", "batch", "models", "algos", "recipes", "errors"},
-    "roles": {
-        *("plan", "spec", "batch", "tables", "data", "rewards", "models", "rollout", "training"),
-        *("sync", "recipes", "algos", "errors", "run_log"),
+    "seeds": set(),
+    "hosts": {
+        *("plan", "spec", "batch", "tables", "models", "rollout", "training", "sync", "recipes"),
+        *("algos", "errors", "run_log", "seeds"),
     },
-    "cluster": {"plan", "batch", "tables", "roles", "errors"},
+    "roles": {
+        *("plan", "spec", "batch", "tables", "data", "rewards", "hosts", "recipes", "errors"),
+        *("seeds",),
+    },
+    "cluster": {"plan", "hosts", "errors"},
     "runtime": {
-        *("plan", "spec", "events", "batch", "tables", "data", "recipes", "roles", "cluster"),
+        *("plan", "spec", "events", "batch", "tables", "data", "recipes", "hosts", "roles"),
+        *("cluster",),
         *("errors", "diagnostics", "estimate", "run_ids", "run_log"),
     },
 }

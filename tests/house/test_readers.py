@@ -30,7 +30,18 @@ from coloop.spec.io import parse, patch
 ENGINE = Path(coloop.spec.__file__).parents[1]
 
 RUN = (
-    *("plan", "runtime", "cluster", "roles", "training", "rollout", "sync", "recipes", "algos"),
+    *(
+        "plan",
+        "runtime",
+        "cluster",
+        "hosts",
+        "roles",
+        "training",
+        "rollout",
+        "sync",
+        "recipes",
+        "algos",
+    ),
     *("models", "rewards", "data", "tables", "batch.py", "spec/lineage", "spec/algorithm.py"),
     *("spec/graph.py", "spec/groups.py", "spec/dtypes.py", "spec/schedule.py", "spec/paths.py"),
 )

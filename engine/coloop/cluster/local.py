@@ -9,8 +9,8 @@ from typing import Any
 from coloop.cluster.protocol import TICK_SECONDS, Deadlines, Tick
 from coloop.cluster.watchdog import Watchdog
 from coloop.errors import PlacementTimeout, WorkerDied
+from coloop.hosts.host import HostSettings, PoolHost, gpus_here
 from coloop.plan.types import Plan, PoolPlan
-from coloop.roles.host import HostSettings, PoolHost, gpus_here
 
 logger = logging.getLogger(__name__)
 

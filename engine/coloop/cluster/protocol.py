@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from coloop.roles.messages import Poll
+from coloop.hosts.messages import Poll
 
 TICK_SECONDS = 0.1
 

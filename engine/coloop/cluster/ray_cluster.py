@@ -26,8 +26,8 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from coloop.cluster.protocol import TICK_SECONDS, Deadlines, Tick
 from coloop.cluster.watchdog import Watchdog
 from coloop.errors import PlacementTimeout, WorkerDied
+from coloop.hosts.host import HostSettings, PoolHost
 from coloop.plan.types import Plan, PoolPlan
-from coloop.roles.host import HostSettings, PoolHost
 
 logger = logging.getLogger(__name__)
 

@@ -3,7 +3,7 @@
 import time
 
 from coloop.errors import StageStalled
-from coloop.roles.messages import Poll
+from coloop.hosts.messages import Poll
 
 
 class Watchdog:

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from coloop.hosts.messages import Completion, PromptRequest, Sampling, TooLong
 from coloop.roles.credit import credit_rewards
 from coloop.roles.fits import prompts_of
-from coloop.roles.messages import Completion, PromptRequest, Sampling, TooLong
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
-from coloop.roles.seeds import derive_seed
 from coloop.roles.texts import prompt_of
+from coloop.seeds import derive_seed
 from coloop.spec.base import as_tuple
 from coloop.spec.nodes import ActorNode
 from coloop.tables import Row, Table, concat_rows

@@ -18,7 +18,7 @@ from coloop.errors import DataError
 from coloop.plan.types import PhasePlan
 from coloop.roles.inputs import deliver
 from coloop.roles.protocol import Call, Context, Outcome
-from coloop.roles.seeds import derive_seed
+from coloop.seeds import derive_seed
 from coloop.spec.nodes import BufferNode
 from coloop.tables import Row, Score, Table
 from coloop.tables.row import born_at, merge_columns, root_row

@@ -10,10 +10,10 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import compress
 
 from coloop.errors import DataError
+from coloop.hosts.messages import LearnItem
 from coloop.recipes import recipe_of
 from coloop.recipes.protocol import CreditInput, CreditOutput, EdgeScores
 from coloop.roles.inputs import deliver
-from coloop.roles.messages import LearnItem
 from coloop.roles.protocol import Call, Context, Input, Outcome
 from coloop.roles.texts import as_example, is_masked
 from coloop.spec.algorithm import RewardsAlgorithm, node_algorithms, resolve_rewards_algorithm

@@ -7,7 +7,7 @@ from coloop.data.cursor import DataCursor, Draw, steps_for
 from coloop.data.sources import Source, open_source, unfolded
 from coloop.plan.types import PhasePlan
 from coloop.roles.protocol import Call, Context, Outcome
-from coloop.roles.seeds import derive_seed
+from coloop.seeds import derive_seed
 from coloop.spec.nodes import DatasetNode
 from coloop.tables import Row, Table
 from coloop.tables.row import child_row, root_row

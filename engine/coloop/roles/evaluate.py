@@ -5,11 +5,11 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from coloop.data.metrics import Group, measure, read_metric
+from coloop.hosts.messages import LearnOrder, Load
 from coloop.roles.inputs import deliver, joined_rows, only_delivered
-from coloop.roles.messages import LearnOrder, Load
 from coloop.roles.protocol import Call, Context, Input, Outcome, Stateless
-from coloop.roles.seeds import derive_seed
 from coloop.roles.teaching import teaching_items
+from coloop.seeds import derive_seed
 from coloop.spec.nodes import EvaluateNode
 from coloop.tables import Row, concat_rows
 

@@ -11,7 +11,7 @@ from coloop.rewards.sandbox import Sandbox
 from coloop.roles.credit import group_keys
 from coloop.roles.inputs import deliver, only_delivered
 from coloop.roles.protocol import Call, Context, Input, Outcome, Stateless
-from coloop.roles.seeds import derive_seed
+from coloop.seeds import derive_seed
 from coloop.spec.nodes import FilterNode
 from coloop.spec.shaping import (
     AccuracyBand,

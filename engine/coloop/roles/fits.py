@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from coloop.errors import RequestRefused
-from coloop.roles.messages import TooLong
+from coloop.hosts.messages import TooLong
 
 
 class Fits:

@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from coloop.hosts.messages import Example, LearnItem, LearnOrder, LearnReply, Load, PairExample
 from coloop.plan.types import PhasePlan
 from coloop.roles.fits import Fits, rows_of
-from coloop.roles.messages import Example, LearnItem, LearnOrder, LearnReply, Load, PairExample
 from coloop.roles.protocol import Call, Context, Outcome
-from coloop.roles.seeds import derive_seed
 from coloop.roles.teaching import teaching_items
+from coloop.seeds import derive_seed
 from coloop.spec.groups import updates_of
 from coloop.spec.schedule import LearnRule
 from coloop.tables import Tokens

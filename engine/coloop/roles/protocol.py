@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from coloop.roles.messages import (
+from coloop.hosts.messages import (
     Completion,
     Example,
     LearnItem,

@@ -7,8 +7,8 @@ Rollouts are scored at the temperature that they were drawn at, as their writer'
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from coloop.hosts.messages import TooLong
 from coloop.roles.fits import rows_of
-from coloop.roles.messages import TooLong
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.texts import as_example, as_pair
 from coloop.tables import Row, Table, concat_rows

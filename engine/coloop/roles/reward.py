@@ -14,8 +14,8 @@ from coloop.rewards.scoring import ScoringRow
 from coloop.rewards.user_code import RowFailure, reward_columns, score_rows
 from coloop.roles.inputs import deliver, joined_inputs, joined_rows, only_delivered
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
-from coloop.roles.seeds import derive_seed
 from coloop.roles.steps import StepScores, at_ends, listed, step_ends
+from coloop.seeds import derive_seed
 from coloop.spec.builtins import Column
 from coloop.spec.nodes import RewardNode
 from coloop.spec.reward import PythonSource, ScoreAs

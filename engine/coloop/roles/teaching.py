@@ -6,7 +6,7 @@ Edges into one port are taken one after another; an edge's weight scales the los
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from coloop.roles.messages import LearnItem
+from coloop.hosts.messages import LearnItem
 from coloop.roles.protocol import Context, Input
 from coloop.roles.texts import as_example, as_pair, is_masked
 from coloop.spec.algorithm import node_algorithms, reads

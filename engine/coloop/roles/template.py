@@ -9,7 +9,7 @@ from coloop.data.template import TemplateProgram, TemplateRow, Written
 from coloop.rewards.sandbox import Sandbox
 from coloop.roles.inputs import deliver, joined_rows, only_delivered
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
-from coloop.roles.seeds import derive_seed
+from coloop.seeds import derive_seed
 from coloop.spec.nodes import TemplateNode
 from coloop.tables import Delivery, Row, Table
 from coloop.tables.row import child_row

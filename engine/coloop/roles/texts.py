@@ -1,7 +1,7 @@
 """Which text of a row is scored or learned: a rollout's own tokens, or `target` after `prompt`."""
 
 from coloop.errors import DataError
-from coloop.roles.messages import Example, PairExample, Prompt
+from coloop.hosts.messages import Example, PairExample, Prompt
 from coloop.spec.graph import LoopSpec
 from coloop.tables import ABSENT, Row, Tokens
 

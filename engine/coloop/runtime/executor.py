@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from coloop.hosts.messages import LearnItem
 from coloop.plan.types import Refill, Stage
 from coloop.roles.filter import FilterRole
-from coloop.roles.messages import LearnItem
 from coloop.roles.protocol import Call, Input, Outcome, Role
 from coloop.spec.graph import Edge
 from coloop.spec.lineage.inputs import PAIRS_INPUTS, ROW_INPUTS

@@ -24,8 +24,8 @@ from coloop.errors import (
     StorageFull,
 )
 from coloop.events import CheckpointRequest, ControlRequest, EditRequest, RunStateName
+from coloop.hosts.messages import Poll
 from coloop.plan.types import Plan, Stage
-from coloop.roles.messages import Poll
 from coloop.roles.protocol import Context, Outcome, Role
 from coloop.runtime.actions import Actions
 from coloop.runtime.arrivals import CODE as MISSING_ROWS

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Literal
 
 from coloop.cluster import Cluster, Deadlines
-from coloop.cluster.hosts import ClusterHosts
 from coloop.cluster.local import LocalCluster
 from coloop.diagnostics import Diagnostic
 from coloop.errors import (
@@ -22,12 +21,13 @@ from coloop.errors import (
     UserCodeError,
 )
 from coloop.events import DiagnosticEvent, RunError, RunStateEvent, RunStateName
+from coloop.hosts.host import HostSettings
+from coloop.hosts.stub import ClusterHosts
 from coloop.plan.compile import Compiler, compile_plan
 from coloop.plan.runnable import check_runs
 from coloop.plan.types import Plan
 from coloop.roles import build_group_roles, build_roles
 from coloop.roles.evaluate import EvaluateRole
-from coloop.roles.host import HostSettings
 from coloop.roles.protocol import Context, Role
 from coloop.run_ids import new_run_id
 from coloop.run_log import LOG_FILE, log_into

@@ -18,8 +18,8 @@ from coloop.events import (
     StageStarted,
     utc_now,
 )
+from coloop.hosts.messages import Poll
 from coloop.plan.types import Stage
-from coloop.roles.messages import Poll
 from coloop.roles.protocol import Outcome
 from coloop.runtime.executor import Situation
 from coloop.runtime.pace import Pace

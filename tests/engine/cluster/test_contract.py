@@ -21,10 +21,10 @@ from coloop.errors import (
     StopRequested,
     WorkerDied,
 )
+from coloop.hosts.host import HostSettings, PoolHost
+from coloop.hosts.messages import Poll, PromptRequest, Sampling
 from coloop.plan.compile import compile_plan
 from coloop.plan.types import Plan
-from coloop.roles.host import HostSettings, PoolHost
-from coloop.roles.messages import Poll, PromptRequest, Sampling
 from coloop.spec.io import parse
 
 LOOP = """

@@ -6,11 +6,7 @@ from typing import Any
 
 import pytest
 
-from coloop.plan.compile import compile_plan
-from coloop.plan.stages import Unrolling
-from coloop.plan.types import Stage
-from coloop.roles import build_group_roles, build_roles
-from coloop.roles.messages import (
+from coloop.hosts.messages import (
     Completion,
     Example,
     LearnItem,
@@ -20,6 +16,10 @@ from coloop.roles.messages import (
     PromptRequest,
     Sampling,
 )
+from coloop.plan.compile import compile_plan
+from coloop.plan.stages import Unrolling
+from coloop.plan.types import Stage
+from coloop.roles import build_group_roles, build_roles
 from coloop.roles.protocol import Context, Outcome
 from coloop.runtime.executor import Executor, Situation, Unrolled, Watcher
 from coloop.runtime.probes import Probes

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.engine.numerics import near
 
-from coloop.roles.host import HostSettings, PoolHost
-from coloop.roles.messages import Example, LearnItem, LearnOrder, Load
+from coloop.hosts.host import HostSettings, PoolHost
+from coloop.hosts.messages import Example, LearnItem, LearnOrder, Load
 from coloop.tables import Tokens
 
 Bench = Callable[..., Any]

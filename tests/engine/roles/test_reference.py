@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from coloop.errors import RequestRefused
-from coloop.roles.messages import Example, TooLong
+from coloop.hosts.messages import Example, TooLong
 
 Bench = Callable[..., Any]
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from coloop.events import RunStateName
+from coloop.hosts.host import PoolHost
 from coloop.roles import reward
-from coloop.roles.host import PoolHost
 from coloop.training.single import SingleBackend
 
 Run = Callable[..., Any]

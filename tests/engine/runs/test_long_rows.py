@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from coloop.events import RunStateName
+from coloop.hosts.holder import Holder
+from coloop.hosts.messages import TooLong
 from coloop.roles.fits import Fits
-from coloop.roles.holder import Holder
-from coloop.roles.messages import TooLong
 
 Run = Callable[..., Any]
 LIMIT = 24

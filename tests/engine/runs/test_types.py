@@ -11,10 +11,10 @@ from torch import nn
 
 from coloop.estimate.survey import Survey
 from coloop.events import RunStateName
+from coloop.hosts.holder import Holder, build_holder
 from coloop.models import DTYPES
 from coloop.plan.compile import compile_plan
 from coloop.roles import host as hosts
-from coloop.roles.holder import Holder, build_holder
 from coloop.spec.io import parse
 
 Run = Callable[..., Any]

@@ -11,8 +11,8 @@ from transformers import PreTrainedTokenizerFast
 
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import DataError
+from coloop.hosts.messages import Example, Prompt
 from coloop.models import decode, encode_completion, encode_prompt, vocabulary_mark
-from coloop.roles.messages import Example, Prompt
 from coloop.tables import Tokens
 
 

@@ -16,6 +16,7 @@ import torch
 
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import CheckpointError, ColoopError, StorageFull
+from coloop.hosts.encoder import Encoder
 from coloop.models import (
     DTYPES,
     LoadedModel,
@@ -27,9 +28,8 @@ from coloop.models import (
     vocabulary_mark,
 )
 from coloop.plan.types import WeightsPlan
-from coloop.roles.seeds import derive_seed
-from coloop.roles.tokens import Encoder
 from coloop.rollout import ENGINES, RolloutEngine
+from coloop.seeds import derive_seed
 from coloop.spec.dtypes import Dtypes
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of

@@ -12,11 +12,10 @@ from tokenizers import Tokenizer, decoders, models
 from transformers import PreTrainedTokenizerFast
 
 from coloop.errors import DataError, StopRequested
-from coloop.models import character_tokenizer
-from coloop.plan.compile import compile_plan
-from coloop.roles.holder import Holder, build_holder
-from coloop.roles.host import HostSettings, PoolHost
-from coloop.roles.messages import (
+from coloop.hosts.encoder import Encoder
+from coloop.hosts.holder import Holder, build_holder
+from coloop.hosts.host import HostSettings, PoolHost
+from coloop.hosts.messages import (
     Example,
     LearnItem,
     LearnOrder,
@@ -28,7 +27,8 @@ from coloop.roles.messages import (
     Sampling,
     TooLong,
 )
-from coloop.roles.tokens import Encoder
+from coloop.models import character_tokenizer
+from coloop.plan.compile import compile_plan
 from coloop.spec.io import from_dict
 from coloop.tables import Tokens
 from coloop.training.forward import TokenModel

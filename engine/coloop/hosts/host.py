@@ -18,10 +18,9 @@ import torch
 from coloop.batch import Pair
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import ColoopError
-from coloop.plan.types import WeightsPlan
-from coloop.recipes import recipe_of
-from coloop.roles.holder import Holder, build_holder
-from coloop.roles.messages import (
+from coloop.hosts.encoder import Encoder
+from coloop.hosts.holder import Holder, build_holder
+from coloop.hosts.messages import (
     Completion,
     Example,
     LearnItem,
@@ -34,7 +33,8 @@ from coloop.roles.messages import (
     Sampling,
     TooLong,
 )
-from coloop.roles.tokens import Encoder
+from coloop.plan.types import WeightsPlan
+from coloop.recipes import recipe_of
 from coloop.rollout.protocol import GenerationRequest
 from coloop.run_log import log_into
 from coloop.spec.algorithm import node_algorithms, resolve_algorithm

@@ -1,12 +1,10 @@
-"""Roles' way to the weights: each weights group is asked for in the pool where it lives."""
+"""The driver's way to the hosts: each weights group is asked for in the pool where it lives."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
-from coloop.cluster.protocol import Cluster
-from coloop.plan.types import Plan
-from coloop.roles.messages import (
+from coloop.hosts.messages import (
     Completion,
     Example,
     LearnOrder,
@@ -16,13 +14,20 @@ from coloop.roles.messages import (
     Sampling,
     TooLong,
 )
+from coloop.plan.types import Plan
+
+
+class Pools(Protocol):
+    """Carries calls to the host of a pool."""
+
+    def call(self, pool: str, method: str, *arguments: Any) -> Any: ...
 
 
 class ClusterHosts:
-    """`Hosts` over a cluster."""
+    """`Hosts` over the pools of a cluster."""
 
     def __init__(
-        self, cluster: Cluster, plan: Plan, overrides: Callable[[], Mapping[str, Any]]
+        self, cluster: Pools, plan: Plan, overrides: Callable[[], Mapping[str, Any]]
     ) -> None:
         """
         Args:
