@@ -55,7 +55,7 @@ OURS: dict[str, set[str]] = {
     "cluster": {"plan", "hosts", "errors"},
     "runtime": {
         *("plan", "spec", "events", "batch", "tables", "data", "recipes", "hosts", "roles"),
-        *("cluster",),
+        *("cluster", "sync"),
         *("errors", "diagnostics", "estimate", "run_ids", "run_log"),
     },
 }

@@ -26,6 +26,7 @@ SHORT: Mapping[str, Mapping[str, Any]] = {
     "dpo-from-file": FEW_ROWS | TWO_PHASES | {"schedule.phases.1.epochs": None},
     "grpo-arithmetic": FEW_ROWS | TWO_PHASES,
     "grpo-from-file": TWO_PHASES | {"nodes.questions.rows_per_step": 8},
+    "grpo-two-pools": FEW_ROWS | TWO_PHASES,
     "grpo-two-rewards": FEW_ROWS | TWO_PHASES,
     "rloo-countdown": FEW_ROWS | TWO_PHASES,
     "sft-arithmetic": FEW_ROWS | {"schedule.steps": 5},

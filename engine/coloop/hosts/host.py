@@ -1,5 +1,6 @@
-"""A process of a pool: it holds the weights of the pool's groups and does what is asked of them,
-one thing at a time, while another thread may ask how far it is or tell it to give up.
+"""A process of a pool: the homes of weights and of rollout engines that stand in it. It does what
+is asked of them, one thing at a time, while another thread may ask how far it is or tell it to give
+up.
 
 It knows token ids, models, optimizers and engines; it does not know rows, edges, phases or events.
 The spec reaches it once; overrides of the moment come with each update.
@@ -18,8 +19,9 @@ import torch
 from coloop.batch import Pair
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import ColoopError
+from coloop.hosts.beginnings import Beginnings, Home
 from coloop.hosts.encoder import Encoder
-from coloop.hosts.holder import Holder, build_holder
+from coloop.hosts.engine_home import EngineHome
 from coloop.hosts.messages import (
     Completion,
     Example,
@@ -33,6 +35,11 @@ from coloop.hosts.messages import (
     Sampling,
     TooLong,
 )
+from coloop.hosts.scorer_home import ScorerHome
+from coloop.hosts.trainer_home import TrainerHome
+from coloop.hosts.weights import HeldWeights, Vocabulary
+from coloop.models import DTYPES, read_weights
+from coloop.plan.placement import DEFAULT_POOL
 from coloop.plan.types import WeightsPlan
 from coloop.recipes import recipe_of
 from coloop.rollout.protocol import GenerationRequest
@@ -40,7 +47,11 @@ from coloop.run_log import log_into
 from coloop.spec.algorithm import node_algorithms, resolve_algorithm
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of
+from coloop.spec.model import ComputeDtype
 from coloop.spec.paths import apply_overrides
+from coloop.sync import CHANNELS, Counted, Evidence, FilesChannel, LocalChannel, Parcel
+from coloop.sync.evidence import Probe
+from coloop.sync.folders import can_use
 from coloop.tables import Tokens
 from coloop.training import Hooks, TeachingLoad
 
@@ -53,9 +64,12 @@ class HostSettings:
 
     spec: LoopSpec
     weights: tuple[WeightsPlan, ...]
+    """All groups of the loop, those of other pools as well: what lives here may start from them."""
     root: Path
     seed: int
     threads: int
+    pool: str = DEFAULT_POOL
+    """Where the host stands: it has the homes that are planned for this pool."""
     device: str = "cpu"
     log: Path | None = None
     """The run's log, for a host in a process of its own; it is left alone where its folder cannot
@@ -75,7 +89,9 @@ class PoolHost:
             log_into(settings.log)
         self._settings = settings
         self._spec = settings.spec
-        self._holders: dict[str, Holder] = {}
+        self._homes: dict[str, Home] = {}
+        self._engines: dict[str, EngineHome] = {}
+        self._vocabularies: dict[str, Vocabulary] = {}
         self._applied: tuple[dict[str, Any], LoopSpec] = ({}, settings.spec)
         self._interrupted = threading.Event()
         self._has_changed = False
@@ -97,25 +113,23 @@ class PoolHost:
     # --- the host's work
 
     def build(self) -> None:
-        """Load or make every group's weights, sources before those that start from them."""
+        """Load or make the weights of every home."""
         torch.set_num_threads(self._settings.threads)
-        pending = list(self._settings.weights)
-        while pending:
-            ready = [w for w in pending if self._source_of(w) in (None, *self._holders)]
-            if not ready:
-                names = ", ".join(w.name for w in pending)
-                raise ColoopError(f"weights start from one another in a circle: {names}")
-            for weights in ready:
-                source = self._source_of(weights)
-                self._holders[weights.name] = build_holder(
-                    weights,
-                    spec=self._spec,
-                    source=self._holders[source].loaded if source else None,
-                    root=self._settings.root,
-                    seed=self._settings.seed,
-                    device=self._settings.device,
-                )
-                pending.remove(weights)
+        plans = {weights.name: weights for weights in self._settings.weights}
+        beginnings = Beginnings(
+            spec=self._spec,
+            plans=plans,
+            root=self._settings.root,
+            seed=self._settings.seed,
+            device=self._settings.device,
+        )
+        self._homes = beginnings.homes(self._settings.pool)
+        for group, weights in plans.items():
+            for engine in weights.engines:
+                if engine.pool == self._settings.pool:
+                    self._engines[group] = beginnings.engine(group, engine)
+                    if group not in self._homes:
+                        self._engines[group].build(beginnings.model(group, self._homes), 0)
 
     def generate(
         self, group: str, node: str, requests: Sequence[PromptRequest], sampling: Sampling
@@ -123,9 +137,9 @@ class PoolHost:
         """Completions of each request, in order, and the version that wrote them; for a prompt
         that leaves no room for what may be written, how long it is."""
         self._begin()
-        holder = self._holders[group]
-        engine = holder.engine()
-        encoder = holder.encoder(node)
+        home = self._writing(group)
+        engine = home.engine
+        encoder = home.encoder(node)
         prompts = [encoder.prompt(request.prompt) for request in requests]
         refused = [
             too_long(len(prompt) + sampling.max_new_tokens, engine.max_length) for prompt in prompts
@@ -164,13 +178,13 @@ class PoolHost:
         """Log-probs of each example's completion tokens; of one that the model cannot read, how
         long it is."""
         self._begin()
-        holder = self._holders[group]
-        encoder = holder.encoder(node)
+        home = self._homes[group]
+        encoder = self._encoder(group, node)
         sequences = [encoder.sequence(example) for example in examples]
-        refused = [too_long(len(one.token_ids), holder.positions) for one in sequences]
+        refused = [too_long(len(one.token_ids), home.weights.positions) for one in sequences]
         fitting = [one for one, bad in zip(sequences, refused, strict=True) if bad is None]
         hooks = Hooks(progress=self._count_rows, should_stop=self._interrupted.is_set)
-        scored = iter(holder.score(fitting, temperature=temperature, hooks=hooks))
+        scored = iter(home.score(fitting, temperature=temperature, hooks=hooks))
         return [
             problem if problem is not None else next(scored)[encoder.prompt_length(example) :]
             for example, problem in zip(examples, refused, strict=True)
@@ -190,22 +204,21 @@ class PoolHost:
     ) -> list[list[int]]:
         """For each completion the index of the token in which each of its steps ends."""
         self._begin()
-        encoder = self._holders[group].encoder(node)
+        encoder = self._encoder(group, node)
         return [encoder.step_ends(ids, separator) for ids in token_ids]
 
     def learn(self, order: LearnOrder) -> LearnReply:
         """One update of a group: its loads joined, or role after role where an order is given."""
         self._begin()
         self._has_changed = False
-        holder = self._holders[order.group]
-        spec = self._at(order.overrides)
-        backend = holder.trainer()
+        home = self._trainer(order.group)
+        spec, backend = self._at(order.overrides), home.backend
         if order.is_new_phase:
             backend.begin_phase(order.phase_updates)
         training = training_of(spec, order.group)
         hooks = Hooks(progress=self._count_rows, should_stop=self._interrupted.is_set)
         parts = [
-            [one for load in part for one in self._teaching(spec, holder, load)]
+            [one for load in part for one in self._teaching(spec, home.weights, load)]
             for part in _in_order(order.loads, order.order)
         ]
         if order.updates * len(parts) > 1:
@@ -231,10 +244,10 @@ class PoolHost:
                     samples += report.rows
                     tokens += report.tokens
         if self._has_changed:
-            holder.version += 1
+            home.weights.version += 1
         return LearnReply(
             metrics=metrics,
-            version=holder.version,
+            version=home.weights.version,
             samples=samples,
             tokens=tokens,
             too_long=self._left_out(),
@@ -243,49 +256,93 @@ class PoolHost:
     def evaluate(self, order: LearnOrder) -> LearnReply:
         """Losses of the loads by the weights as they are."""
         self._begin()
-        holder = self._holders[order.group]
+        home = self._trainer(order.group)
         spec = self._at(order.overrides)
-        loads = [one for load in order.loads for one in self._teaching(spec, holder, load)]
+        loads = [one for load in order.loads for one in self._teaching(spec, home.weights, load)]
         hooks = Hooks(progress=self._count_rows, should_stop=self._interrupted.is_set)
-        report = holder.trainer().evaluate(loads, training_of(spec, order.group), hooks=hooks)
+        report = home.backend.evaluate(loads, training_of(spec, order.group), hooks=hooks)
         return LearnReply(
             metrics=report.metrics,
-            version=holder.version,
+            version=home.weights.version,
             samples=report.rows,
             tokens=report.tokens,
             too_long=self._left_out(),
         )
 
-    def sync(self, group: str) -> Mapping[str, float]:
-        """New weights for the group's rollout engine, with proof that they arrived."""
+    def sync(self, group: str) -> tuple[Evidence, Evidence] | None:
+        """Bring the group's weights to its engine in this process; what both ends say then. Nothing
+        where the engine has this version, or gets its first weights when it is built."""
         self._begin()
-        return self._holders[group].sync()
+        weights, engine = self._homes[group].weights, self._engines[group]
+        if engine.version in (None, weights.version):
+            return None
+        parcel = weights.send(LocalChannel(), engine.dtype)
+        sent = weights.evidence(engine.dtype)
+        return sent, engine.receive(parcel, sent.probe)
 
-    def refresh(self, group: str, source: str, ema: float, folder: str | None) -> None:
-        """The weights of another group, or those of a checkpoint folder, in place of a group's
+    def send(
+        self, group: str, places: Sequence[Path], dtype: ComputeDtype | None
+    ) -> tuple[Parcel, Evidence]:
+        """Put the group's weights on their way to another process.
+
+        Args:
+            places: folders that both processes see, the best first.
+            dtype: of the engine that gets them; None: as they are held.
+        """
+        self._begin()
+        weights, channel = self._homes[group].weights, FilesChannel(places)
+        if dtype is None:
+            return weights.send(channel), weights.bits()
+        sent = weights.evidence(DTYPES[dtype])
+        return weights.send(channel, DTYPES[dtype]), sent
+
+    def receive(self, group: str, parcel: Parcel, probe: Probe) -> Evidence:
+        """Bring weights that came from another process to the group's engine here; what it holds
+        then."""
+        self._begin()
+        return self._engines[group].receive(parcel, probe)
+
+    def take(self, group: str, source: str, parcel: Parcel, ema: float) -> Evidence:
+        """Weights that came from another process in place of a group's own; what came."""
+        self._begin()
+        given = Counted(CHANNELS[parcel.channel]().receive(parcel))
+        self._homes[group].weights.take(given, ema=ema, source=source)
+        return Evidence(version=parcel.version, fingerprint=given.fingerprint)
+
+    def can_use(self, folder: Path) -> bool:
+        """Whether weights can come and go through a folder of the run."""
+        return can_use(folder)
+
+    def follow(self, group: str, source: str, ema: float) -> None:
+        """The weights of another group of this process in place of a group's own."""
+        self._begin()
+        channel = LocalChannel()
+        parcel = self._homes[source].weights.send(channel)
+        self._homes[group].weights.take(channel.receive(parcel), ema=ema, source=source)
+
+    def follow_folder(self, group: str, source: str, ema: float, folder: str) -> None:
+        """The weights of another group, as a checkpoint folder has them, in place of a group's
         own."""
         self._begin()
-        self._holders[group].take_weights(
-            self._holders[source], ema=ema, folder=None if folder is None else Path(folder)
-        )
+        self._homes[group].weights.take(read_weights(Path(folder)), ema=ema, source=source)
 
     def reset_optimizer(self, group: str) -> None:
-        self._holders[group].trainer().reset_optimizer()
+        self._trainer(group).backend.reset_optimizer()
 
     def has_changed(self) -> bool:
         """Whether the last order to learn changed weights; of one that broke off as well."""
         return self._has_changed
 
     def version(self, group: str) -> int:
-        return self._holders[group].version
+        return self._homes[group].weights.version
 
     def save(self, folder: str) -> dict[str, int]:
         """Each group's weights in Hugging Face format, and what its trainer needs to go on; bytes
         of each file, by its path in the folder."""
         whole = Path(folder)
-        for name, holder in self._holders.items():
-            holder.save(whole / name)
-        files = (path for name in self._holders for path in sorted((whole / name).rglob("*")))
+        for name, home in self._homes.items():
+            home.save(whole / name)
+        files = (path for name in self._homes for path in sorted((whole / name).rglob("*")))
         return {
             path.relative_to(whole).as_posix(): path.stat().st_size
             for path in files
@@ -294,8 +351,8 @@ class PoolHost:
 
     def load(self, folder: str) -> None:
         """What `save` wrote."""
-        for name, holder in self._holders.items():
-            holder.load(Path(folder) / name)
+        for name, home in self._homes.items():
+            home.load(Path(folder) / name)
 
     # --- inside
 
@@ -311,12 +368,25 @@ class PoolHost:
             found[node] = (*found.get(node, ()), *rows)
         return {node: rows for node, rows in found.items() if rows}
 
-    def _source_of(self, weights: WeightsPlan) -> str | None:
-        model = self._spec.nodes[weights.name].model  # type: ignore[union-attr]
-        source = getattr(model, "of", None)
-        if source is None:
-            return None
-        return next(w.name for w in self._settings.weights if source in w.members)
+    def _trainer(self, group: str) -> TrainerHome:
+        home = self._homes[group]
+        if isinstance(home, ScorerHome):
+            raise ColoopError(f"weights {group} are frozen: they have no trainer")
+        return home
+
+    def _writing(self, group: str) -> EngineHome:
+        """The home of a group's engine, which is built here where nothing was written yet."""
+        home = self._engines[group]
+        if home.version is None:
+            weights = self._homes[group].weights
+            home.build(weights.loaded, weights.version)
+        return home
+
+    def _encoder(self, group: str, node: str) -> Encoder:
+        """The tokenizer of weights that are held here, for one of the nodes that use them."""
+        if group not in self._vocabularies:
+            self._vocabularies[group] = Vocabulary(self._homes[group].weights.loaded.tokenizer)
+        return self._vocabularies[group].encoder(node)
 
     def _at(self, overrides: Mapping[str, Any]) -> LoopSpec:
         values = dict(overrides)
@@ -326,12 +396,12 @@ class PoolHost:
             self._applied = (values, apply_overrides(self._spec, values))
         return self._applied[1]
 
-    def _teaching(self, spec: LoopSpec, holder: Holder, load: Load) -> list[TeachingLoad]:
+    def _teaching(self, spec: LoopSpec, held: HeldWeights, load: Load) -> list[TeachingLoad]:
         rollout = getattr(spec.nodes[load.node], "rollout", None)
         longest = rollout.max_new_tokens if rollout is not None else None
-        encoder = holder.encoder(load.node)
+        encoder = self._encoder(held.name, load.node)
         every = [_row(encoder, item) for item in load.items]
-        refused = [too_long(_length(row), holder.positions) for row in every]
+        refused = [too_long(_length(row), held.positions) for row in every]
         self._too_long[load.node, load.port] = tuple(one for one in refused if one is not None)
         rows = [row for row, problem in zip(every, refused, strict=True) if problem is None]
         heats = [

@@ -1,9 +1,14 @@
-"""The driver's way to the hosts: each weights group is asked for in the pool where it lives."""
+"""The driver's way to the hosts: each weights group is asked for in the pool where it is held, its
+engines in the pools where they write, and new weights go from one to the other.
+
+Two pools may be asked at the same time, from two threads; one pool does one thing at a time.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
+from coloop.hosts.deliveries import Deliveries, Pools
 from coloop.hosts.messages import (
     Completion,
     Example,
@@ -15,34 +20,37 @@ from coloop.hosts.messages import (
     TooLong,
 )
 from coloop.plan.types import Plan
-
-
-class Pools(Protocol):
-    """Carries calls to the host of a pool."""
-
-    def call(self, pool: str, method: str, *arguments: Any) -> Any: ...
+from coloop.sync.folders import TransferFolders
 
 
 class ClusterHosts:
     """`Hosts` over the pools of a cluster."""
 
     def __init__(
-        self, cluster: Pools, plan: Plan, overrides: Callable[[], Mapping[str, Any]]
+        self,
+        cluster: Pools,
+        plan: Plan,
+        overrides: Callable[[], Mapping[str, Any]],
+        folders: TransferFolders,
     ) -> None:
         """
         Args:
             overrides: values that lie over the spec at this moment; hosts keep the spec as it was
             given.
+            folders: through which weights go from pool to pool.
         """
         self._cluster = cluster
         self._pools = {weights.name: weights.pool for weights in plan.weights}
+        self._deliveries = Deliveries(cluster, plan, folders)
         self._overrides = overrides
 
     def generate(
         self, group: str, node: str, requests: Sequence[PromptRequest], sampling: Sampling
     ) -> tuple[list[list[Completion] | TooLong], int]:
-        result: tuple[list[list[Completion] | TooLong], int] = self._call(
-            group, "generate", group, node, list(requests), sampling
+        pool = self._deliveries.writing_pool(group, node)
+        self._deliveries.make_current(group, pool)
+        result: tuple[list[list[Completion] | TooLong], int] = self._cluster.call(
+            pool, "generate", group, node, list(requests), sampling
         )
         return result
 
@@ -83,15 +91,15 @@ class ClusterHosts:
         return reply
 
     def sync(self, group: str) -> Mapping[str, float]:
-        metrics: Mapping[str, float] = self._call(group, "sync", group)
-        return metrics
+        """The group's weights for all its engines, with proof that they arrived."""
+        return self._deliveries.sync(group)
 
     def refresh(
         self, group: str, source: str, *, ema: float = 0.0, folder: str | None = None
     ) -> None:
         """Give a group the weights of another one, or those that a checkpoint folder holds of
         it."""
-        self._call(group, "refresh", group, source, ema, folder)
+        self._deliveries.follow(group, source, ema=ema, folder=folder)
 
     def reset_optimizer(self, group: str) -> None:
         self._call(group, "reset_optimizer", group)
@@ -112,6 +120,7 @@ class ClusterHosts:
         """Bring every group back to what `save` wrote."""
         for pool in dict.fromkeys(self._pools.values()):
             self._cluster.call(pool, "load", folder)
+        self._deliveries.all_are_behind()
 
     def _dated(self, order: LearnOrder) -> LearnOrder:
         return replace(order, overrides=dict(self._overrides()))

@@ -16,12 +16,27 @@ from coloop.plan.phases import (
     flat_phases,
     live_ports,
 )
-from coloop.plan.placement import gpus_of, pool_of, pools_of
+from coloop.plan.placement import (
+    gpus_of,
+    holding_pool,
+    pools_of,
+    rollout_of,
+    writing_pools,
+)
 from coloop.plan.probes import plan_probe
 from coloop.plan.rows import rows_of, with_rows
 from coloop.plan.runnable import check_compiles
 from coloop.plan.stages import Goals, Unrolling
-from coloop.plan.types import PhasePlan, Plan, ProbePlan, Refill, Stage, StageRows, WeightsPlan
+from coloop.plan.types import (
+    EnginePlan,
+    PhasePlan,
+    Plan,
+    ProbePlan,
+    Refill,
+    Stage,
+    StageRows,
+    WeightsPlan,
+)
 from coloop.spec.algorithm import node_algorithms, reads
 from coloop.spec.base import as_tuple
 from coloop.spec.dtypes import resolve_dtypes
@@ -29,7 +44,8 @@ from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.groups import owner_of, weights_groups
 from coloop.spec.io import content_hash
 from coloop.spec.lineage import Lineages
-from coloop.spec.nodes import ActorNode, EvaluateNode, model_of
+from coloop.spec.nodes import EvaluateNode, model_of
+from coloop.spec.rollout import Engine
 
 
 def compile_plan(spec: LoopSpec, lineages: Lineages | None = None) -> Plan:
@@ -64,6 +80,7 @@ class Compiler:
         self._spec = spec
         self._lineages = lineages
         self._groups = {node: owner_of(spec, node) or node for node in spec.nodes}
+        self._weights_groups = weights_groups(spec)
         self._givers = {edge.key: _giver(spec, edge) for edge in spec.edges}
         self._serves = {
             (node, port): frozenset(name for entry in entries for name in reads(entry))
@@ -153,8 +170,6 @@ class Compiler:
         plans = []
         dtypes = resolve_dtypes(spec, gpus=gpus_of(spec))
         for group in weights_groups(spec).values():
-            writers = [spec.nodes[member] for member in group.members]
-            rollouts = [w.rollout for w in writers if isinstance(w, ActorNode)]
             owner = spec.nodes[group.name]
             training = getattr(owner, "training", None)
             plans.append(
@@ -163,10 +178,13 @@ class Compiler:
                     members=group.members,
                     trains=group.trainable,
                     source=_source(spec, group.name),
-                    engine=engine_of(spec, rollouts[0]) if rollouts else None,
                     backend=backend_of(spec, training) if group.trainable else None,
                     dtypes=dtypes[group.name],
-                    pool=pool_of(spec, group.name),
+                    pool=holding_pool(spec, group),
+                    engines=tuple(
+                        EnginePlan(pool=pool, engine=_engine(spec, writers[0]), writers=writers)
+                        for pool, writers in writing_pools(spec, group).items()
+                    ),
                 )
             )
         return tuple(plans)
@@ -185,10 +203,14 @@ class Compiler:
         )
 
     def _pool_of_stage(self, node: str, verb: str) -> str | None:
-        has_weights = getattr(self._spec.nodes[node], "model", None) is not None
-        if has_weights and verb in ("generate", "score", "learn", "sync"):
-            return pool_of(self._spec, node)
-        return None
+        """A sync works at both its ends; its stage stands where the weights are held."""
+        group = self._weights_groups.get(self._groups[node])
+        if group is None or verb not in ("generate", "score", "learn", "sync"):
+            return None
+        if verb == "generate":
+            pools = writing_pools(self._spec, group)
+            return next((pool for pool, writers in pools.items() if node in writers), None)
+        return holding_pool(self._spec, group)
 
     def _with_readings(
         self,
@@ -221,6 +243,12 @@ def _giver(spec: LoopSpec, edge: Edge) -> str | None:
     source = edge.source
     verb = GIVES[spec.nodes[source.node].kind].get(source.port)
     return None if verb is None else f"{source.node}.{verb}"
+
+
+def _engine(spec: LoopSpec, writer: str) -> Engine:
+    rollout = rollout_of(spec, writer)
+    assert rollout is not None
+    return engine_of(spec, rollout)
 
 
 def _after_slices(stage: Stage, refills: tuple[Refill, ...]) -> Stage:

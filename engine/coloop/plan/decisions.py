@@ -8,11 +8,11 @@ from coloop.spec.dtypes import Dtypes, resolve_dtypes
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import weights_groups
 from coloop.spec.nodes import ActorNode
-from coloop.spec.rollout import Rollout
+from coloop.spec.rollout import Engine, Rollout
 from coloop.spec.training import Training
 
 
-def engine_of(spec: LoopSpec, rollout: Rollout) -> str:
+def engine_of(spec: LoopSpec, rollout: Rollout) -> Engine:
     """The rollout engine in force."""
     return rollout.engine or ("vllm" if gpus_of(spec) else "torch")
 

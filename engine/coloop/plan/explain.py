@@ -2,7 +2,16 @@
 
 from collections.abc import Iterable, Iterator
 
-from coloop.plan.types import Learner, PhasePlan, Plan, ProbePlan, Stage, StageRows, Update
+from coloop.plan.types import (
+    Learner,
+    PhasePlan,
+    Plan,
+    ProbePlan,
+    Stage,
+    StageRows,
+    Update,
+    WeightsPlan,
+)
 from coloop.spec.dtypes import Dtypes
 
 
@@ -82,8 +91,7 @@ def _lines(plan: Plan) -> Iterator[str]:
     for weights in plan.weights:
         state = "trains" if weights.trains else "frozen"
         roles = f", shared by {', '.join(weights.members)}" if len(weights.members) > 1 else ""
-        engine = f", writes with {weights.engine}" if weights.engine else ""
-        yield f"weights {weights.name}: {weights.source}, {state}{roles}{engine}"
+        yield f"weights {weights.name}: {weights.source}, {state}{roles}{_writing_homes(weights)}"
         yield f"  {_types(weights.dtypes)}: {weights.dtypes.reason}"
     for phase in plan.phases:
         yield from _phase_lines(phase)
@@ -94,6 +102,15 @@ def _lines(plan: Plan) -> Iterator[str]:
             yield f"  {stage_line(stages, probe.rows)}"
     for decision in plan.decisions:
         yield f"{decision.path} = {decision.value}: {decision.reason}"
+
+
+def _writing_homes(weights: WeightsPlan) -> str:
+    """Which engines write with the weights, and in which pool where it is not theirs."""
+    engines = [
+        one.engine if one.pool == weights.pool else f"{one.engine} in pool {one.pool}"
+        for one in weights.engines
+    ]
+    return f", writes with {' and '.join(engines)}" if engines else ""
 
 
 def _types(dtypes: Dtypes) -> str:

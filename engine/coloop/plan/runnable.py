@@ -200,9 +200,6 @@ def _check_models(spec: LoopSpec) -> Iterator[Diagnostic]:
 
 
 def _check_time(spec: LoopSpec) -> Iterator[Diagnostic]:
-    if len(spec.hardware.pools) > 1:
-        names = ", ".join(spec.hardware.pools)
-        yield _refusal(f"more than one pool ({names})", field="hardware.pools")
     if spec.schedule.max_staleness > 0:
         yield _refusal("`max_staleness` above 0", field="schedule.max_staleness")
     if spec.schedule.stream:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from coloop.spec.dtypes import Dtypes
+from coloop.spec.rollout import Engine
 
 
 class _Planned(BaseModel):
@@ -163,20 +164,30 @@ class ProbePlan(_Planned):
     """Of the stages that run for one reading; with `greedy`, of the greedy texts."""
 
 
+class EnginePlan(_Planned):
+    """The home of a rollout engine with a copy of a group's weights."""
+
+    pool: str
+    engine: Engine
+    writers: tuple[str, ...]
+    """Roles that write with it."""
+
+
 class WeightsPlan(_Planned):
-    """A set of weights and the roles that use it."""
+    """A set of weights, the roles that use it, and its homes."""
 
     name: str
     members: tuple[str, ...]
     trains: bool
     source: str
     """`scratch tiny-qwen3`, `copy of actor`, `snapshot of policy`, ..."""
-    engine: str | None = None
-    """The rollout engine, where a member writes."""
     backend: str | None = None
     dtypes: Dtypes
     """How they are held, computed with and written with."""
     pool: str
+    """Where they are held: the home of the trainer, or of weights that do not train."""
+    engines: tuple[EnginePlan, ...] = ()
+    """Homes of rollout engines, one a pool in which members write."""
 
 
 class PoolPlan(_Planned):
@@ -188,6 +199,7 @@ class PoolPlan(_Planned):
     threads_per_worker: int | None = None
     """None: decided where the run starts, from the machine's cores."""
     groups: tuple[str, ...]
+    """Weights groups with a home here."""
 
 
 class Decision(_Planned):

@@ -50,6 +50,7 @@ from coloop.runtime.timeline import Timeline, entries_of
 from coloop.runtime.triggers import TriggerWatch
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.lineage import Lineages
+from coloop.sync.folders import SHARED_MEMORY, TransferFolders
 
 logger = logging.getLogger(__name__)
 
@@ -121,13 +122,14 @@ def _run(request: RunRequest, plan: Plan, folder: Path, recorder: Recorder) -> R
         )
     cluster: Cluster | None = None
     session: Session | None = None
+    folders = TransferFolders(_transfer_roots(request, folder))
     error: RunError | None = None
     state = RunStateName.FINISHED
     try:
         with control.signals():
             cluster = _cluster(request, plan, folder)
             cluster.start()
-            session = build_session(request, plan, cluster, recorder, control, folder)
+            session = build_session(request, plan, cluster, recorder, control, folder, folders)
             run_loop(session)
     except StopRequested:
         state = RunStateName.STOPPED
@@ -147,6 +149,7 @@ def _run(request: RunRequest, plan: Plan, folder: Path, recorder: Recorder) -> R
             try:
                 if cluster is not None:
                     cluster.close()
+                folders.close()
             finally:
                 _say_last(recorder, last)
                 logging.getLogger("coloop").removeHandler(log)
@@ -182,6 +185,7 @@ def build_session(
     recorder: Recorder,
     control: Control,
     folder: Path,
+    folders: TransferFolders,
 ) -> Session:
     """Everything that the loop speaks of, in the state of the last checkpoint where one is
     resumed."""
@@ -191,7 +195,7 @@ def build_session(
     fields = Fields(spec, entries)
     sources = RunSources()
     timeline = Timeline(entries, sources)
-    weights = ClusterHosts(cluster, plan, lambda: fields.overrides(timeline.now()))
+    weights = ClusterHosts(cluster, plan, lambda: fields.overrides(timeline.now()), folders)
     context = Context(
         spec=spec,
         lineage=lineages.at({}),
@@ -302,6 +306,14 @@ def _storage_place(request: RunRequest) -> str | None:
     return str((request.root / os.path.expanduser(storage)).resolve())
 
 
+def _transfer_roots(request: RunRequest, folder: Path) -> list[Path]:
+    """Where weights may go from process to process: memory first, then what other machines see as
+    well."""
+    storage = _storage_place(request)
+    shared = folder if storage is None or is_address(storage) else Path(storage)
+    return [SHARED_MEMORY, shared.resolve()]
+
+
 def default_threads() -> int:
     """All cores but one: the driver, the service and the page stay quick beside the pools, and a
     pool that shares its cores with them would be slower by far."""
@@ -313,7 +325,8 @@ def _cluster(request: RunRequest, plan: Plan, folder: Path) -> Cluster:
     settings: Mapping[str, HostSettings] = {
         pool.name: HostSettings(
             spec=request.spec,
-            weights=tuple(w for w in plan.weights if w.pool == pool.name),
+            weights=plan.weights,
+            pool=pool.name,
             root=request.root.resolve(),
             seed=request.spec.run.seed,
             threads=max(1, threads // max(1, len(plan.pools) * pool.workers)),

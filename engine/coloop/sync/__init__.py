@@ -1,4 +1,4 @@
-"""How new weights reach a rollout engine, with proof that they did.
+"""How weights travel between homes, with proof that they arrived.
 
 Knows models and what an engine takes; nothing of optimizers, rows or phases.
 """
@@ -7,17 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from coloop.sync.evidence import Counted, evidence_of_engine, evidence_of_model
 from coloop.sync.files import FilesChannel
 from coloop.sync.local import LocalChannel
-from coloop.sync.protocol import Proof, WeightChannel, WeightReceiver
+from coloop.sync.proof import Prover, check_bits
+from coloop.sync.protocol import Evidence, Parcel, Proof, WeightChannel, WeightReceiver
 
 CHANNELS: dict[str, Callable[..., WeightChannel]] = {"local": LocalChannel, "files": FilesChannel}
+"""By the name that a parcel carries. `files` is shared memory where its folder is."""
 
 __all__ = [
     "CHANNELS",
+    "Counted",
+    "Evidence",
     "FilesChannel",
     "LocalChannel",
+    "Parcel",
     "Proof",
+    "Prover",
     "WeightChannel",
     "WeightReceiver",
+    "check_bits",
+    "evidence_of_engine",
+    "evidence_of_model",
 ]

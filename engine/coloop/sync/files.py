@@ -1,114 +1,104 @@
-"""Weights to an engine in any process that sees the same folder.
+"""Weights from one process to another through a folder that both see: of the memory that all
+processes of a machine share (`/dev/shm`), or of a disk.
 
-    trainer ──publish──► version-7/ (safetensors + manifest.json) ──receive──► engine
+    send ──> <place>/<parcel>/weights-00000.safetensors, ... ──> receive
 
-A version is written aside and renamed, so a reader sees all of it or nothing; the last two are
-kept, because a reader may still be in the one before.
+Each file holds a bucket, and either end has one of them in its own memory at a time. The parcel
+names every file with its size; nobody is told of it before all are written.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import shutil
-import tempfile
-import time
-from collections.abc import Iterator
+import uuid
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
-from transformers import PreTrainedModel
 
 from coloop.errors import StorageFull, WeightsNotUpdated
-from coloop.models.folder import is_full, replace_folder
-from coloop.sync.buckets import BUCKET_BYTES, in_buckets
-from coloop.sync.probe import Probe
-from coloop.sync.protocol import Proof, WeightReceiver
+from coloop.models.folder import is_full
+from coloop.sync.buckets import BUCKET_BYTES, bytes_of, in_buckets
+from coloop.sync.protocol import Parcel, Weights
 
-MANIFEST = "manifest.json"
-KEPT_VERSIONS = 2
+HEADERS_SHARE = 1.02
+"""Files are a little larger than the weights in them."""
 
 
 class FilesChannel:
-    """Implements `WeightChannel`; `publish` and `receive` are its two ends."""
+    """Implements `WeightChannel`."""
 
-    def __init__(self, folder: Path | None = None, bucket_bytes: int = BUCKET_BYTES) -> None:
-        """Without a folder, one that goes with this object."""
-        self._own = None if folder else tempfile.TemporaryDirectory(prefix="coloop-weights-")
-        self._folder = folder or Path(self._own.name if self._own else "")
+    def __init__(self, places: Sequence[Path] = (), bucket_bytes: int = BUCKET_BYTES) -> None:
+        """
+        Args:
+            places: where the sender may write, the best first; the first with room is taken.
+        """
+        self._places = places
         self._bucket_bytes = bucket_bytes
-        self._probe = Probe()
 
-    def push(self, source: PreTrainedModel, engine: WeightReceiver, *, version: int) -> Proof:
-        """Writes all weights, has the engine read them, and proves that they arrived."""
-        started = time.monotonic()
-        self.publish(source, version)
-        self.receive(engine, version)
-        difference = self._probe.check(source, engine, version)
-        return Proof(
-            version=version,
-            difference=difference,
-            tolerance=self._probe.tolerance,
-            moved=self._probe.moved,
-            fingerprint=self._probe.fingerprint,
-            size_bytes=sum(weight.nbytes for weight in source.parameters()),
-            seconds=time.monotonic() - started,
-        )
-
-    def publish(self, source: PreTrainedModel, version: int) -> Path:
-        """The trainer's end: the folder of the version."""
-        folder = self._folder / f"version-{version}"
-        aside = self._folder / f".{folder.name}.writing-{os.getpid()}"
+    def send(self, weights: Weights, *, version: int, dtype: torch.dtype | None = None) -> Parcel:
+        every = [(name, weight.detach()) for name, weight in weights]
+        size = sum(bytes_of(weight, dtype or weight.dtype) for _, weight in every)
+        folder = self._place_for(size, version) / f"parcel-{uuid.uuid4().hex}"
+        files = []
         try:
-            aside.mkdir(parents=True)
-            files = []
-            buckets = in_buckets(source.named_parameters(), self._bucket_bytes)
+            folder.mkdir()
+            buckets = in_buckets(every, self._bucket_bytes, dtype)
             for number, bucket in enumerate(buckets):
-                files.append(f"weights-{number:05d}.safetensors")
-                tensors = {name: weight.detach().cpu().contiguous() for name, weight in bucket}
-                save_file(tensors, aside / files[-1])
-            manifest = json.dumps({"version": version, "files": files})
-            (aside / MANIFEST).write_text(manifest, encoding="utf-8")
-            replace_folder(aside, folder)
-        except (OSError, SafetensorError) as error:
+                path = folder / f"weights-{number:05d}.safetensors"
+                tensors = {
+                    name: weight.to("cpu", dtype or weight.dtype).contiguous()
+                    for name, weight in bucket
+                }
+                save_file(tensors, path)
+                files.append((path.name, path.stat().st_size))
+        except BaseException as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            if not isinstance(error, OSError | SafetensorError):
+                raise
             if is_full(error):
                 raise StorageFull(
-                    f"no room for version {version} of the weights: {error}"
+                    f"no room for version {version} of the weights in {folder.parent}: {error}"
                 ) from error
             raise WeightsNotUpdated(f"version {version} cannot be written: {error}") from error
-        finally:
-            shutil.rmtree(aside, ignore_errors=True)
-        self._forget_old()
-        return folder
+        place = (str(folder), tuple(files))
+        return Parcel(channel="files", version=version, place=place, size_bytes=size)
 
-    def receive(self, engine: WeightReceiver, version: int | None = None) -> int:
-        """The engine's end: loads a version, by default the newest; says which."""
-        versions = self.versions()
-        if version is None and versions:
-            version = versions[-1]
-        if version is None or version not in versions:
-            raise WeightsNotUpdated(
-                f"version {version} of the weights is not in {self._folder}; there are {versions}"
-            )
-        try:
-            engine.load_weights(self._read(version), version)
-        except (OSError, SafetensorError, ValueError, KeyError) as error:
-            raise WeightsNotUpdated(f"version {version} cannot be read: {error}") from error
-        return version
+    def receive(self, parcel: Parcel) -> Iterator[tuple[str, Tensor]]:
+        folder, files = parcel.place
+        for name, size in files:
+            path = Path(folder) / name
+            try:
+                found = path.stat().st_size
+                if found != size:
+                    raise OSError(f"it has {found} bytes, {size} were written")
+                bucket = load_file(path)
+            except (OSError, SafetensorError, ValueError, KeyError) as error:
+                reason = getattr(error, "strerror", None) or error
+                raise WeightsNotUpdated(
+                    f"version {parcel.version} of the weights cannot be read: {path}: {reason}"
+                ) from error
+            yield from bucket.items()
 
-    def versions(self) -> list[int]:
-        """Versions that are complete, oldest first."""
-        found = self._folder.glob(f"version-*/{MANIFEST}")
-        return sorted(int(path.parent.name.removeprefix("version-")) for path in found)
+    def forget(self, parcel: Parcel) -> None:
+        shutil.rmtree(parcel.place[0], ignore_errors=True)
 
-    def _read(self, version: int) -> Iterator[tuple[str, Tensor]]:
-        folder = self._folder / f"version-{version}"
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        for name in manifest["files"]:
-            yield from load_file(folder / name).items()
+    def _place_for(self, size: int, version: int) -> Path:
+        rooms = {place: _room(place) for place in self._places}
+        for place, room in rooms.items():
+            if room > size * HEADERS_SHARE:
+                return place
+        told = ", ".join(f"{place} has {room} bytes free" for place, room in rooms.items())
+        raise StorageFull(
+            f"no room for version {version} of the weights ({size} bytes): {told or 'no folder'}"
+        )
 
-    def _forget_old(self) -> None:
-        for version in self.versions()[:-KEPT_VERSIONS]:
-            shutil.rmtree(self._folder / f"version-{version}", ignore_errors=True)
+
+def _room(place: Path) -> int:
+    try:
+        return shutil.disk_usage(place).free
+    except OSError:
+        return 0

@@ -1,50 +1,30 @@
-"""Weights to an engine in the same process: copied bucket by bucket, nothing written down."""
+"""Weights within one process: cast one by one as they are read, nothing written down.
+
+A parcel refers to the weights of its source: it is opened before these change again.
+"""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
 
-from coloop.sync.buckets import BUCKET_BYTES, in_buckets
-from coloop.sync.probe import Probe
-from coloop.sync.protocol import Proof, WeightReceiver
+from coloop.sync.buckets import bytes_of
+from coloop.sync.protocol import Parcel, Weights
 
 
 class LocalChannel:
     """Implements `WeightChannel`."""
 
-    def __init__(
-        self, bucket_bytes: int = BUCKET_BYTES, *, autocast: torch.dtype | None = None
-    ) -> None:
-        """
-        Args:
-            autocast: the type that the source computes in where it is not that of its weights.
-        """
-        self._bucket_bytes = bucket_bytes
-        self._probe = Probe(autocast)
+    def send(self, weights: Weights, *, version: int, dtype: torch.dtype | None = None) -> Parcel:
+        held = [(name, weight.detach(), dtype or weight.dtype) for name, weight in weights]
+        size = sum(bytes_of(weight, kind) for _, weight, kind in held)
+        return Parcel(channel="local", version=version, place=held, size_bytes=size)
 
-    def push(self, source: PreTrainedModel, engine: WeightReceiver, *, version: int) -> Proof:
-        """Copies all weights, then proves that they arrived."""
-        started = time.monotonic()
-        engine.load_weights(self._staged(source, engine), version)
-        difference = self._probe.check(source, engine, version)
-        return Proof(
-            version=version,
-            difference=difference,
-            tolerance=self._probe.tolerance,
-            moved=self._probe.moved,
-            fingerprint=self._probe.fingerprint,
-            size_bytes=sum(weight.nbytes for weight in source.parameters()),
-            seconds=time.monotonic() - started,
-        )
+    def receive(self, parcel: Parcel) -> Iterator[tuple[str, Tensor]]:
+        for name, weight, dtype in parcel.place:
+            yield name, weight.to(dtype)
 
-    def _staged(
-        self, source: PreTrainedModel, engine: WeightReceiver
-    ) -> Iterator[tuple[str, Tensor]]:
-        for bucket in in_buckets(source.named_parameters(), self._bucket_bytes):
-            for name, weight in bucket:
-                yield name, weight.detach().to(engine.dtype)
+    def forget(self, parcel: Parcel) -> None:
+        parcel.place.clear()

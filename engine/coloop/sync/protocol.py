@@ -1,14 +1,25 @@
-"""The seam over which new weights reach a rollout engine, and the words of its proof."""
+"""The seam over which weights travel: two ends, and what each end says of what it holds.
+
+    home of the source                       home that takes them
+      send ──────── Parcel ────(driver)────────> receive
+        └── Evidence ──> driver compares <── Evidence ──┘
+
+`send` has done its part when it returns: the source may learn on while its parcel is on the way.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
-from transformers import PreTrainedModel
+
+Weights = Iterable[tuple[str, Tensor]]
+"""Under the names of the Hugging Face model."""
 
 
 class WeightReceiver(Protocol):
@@ -20,34 +31,81 @@ class WeightReceiver(Protocol):
     @property
     def dtype(self) -> torch.dtype: ...
 
-    def load_weights(self, weights: Iterable[tuple[str, Tensor]], version: int) -> None: ...
+    def load_weights(self, weights: Weights, version: int) -> None: ...
 
-    def score(
-        self, sequences: Sequence[Sequence[int]], temperature: float = 1.0
-    ) -> list[list[float]]: ...
+    def score(self, sequences: Sequence[Sequence[int]], temperature: float = 1.0) -> Any:
+        """Log-prob of every token given those before it; the first of a sequence is 0."""
+        ...
 
     def fingerprint(self) -> int | None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Parcel:
+    """Weights of one version on their way."""
+
+    channel: str
+    """Of `CHANNELS`: who can open it."""
+    version: int
+    place: Any
+    """Where the weights are, in the channel's own words."""
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Evidence:
+    """What one end says of the weights that it holds or got; picklable."""
+
+    version: int
+    fingerprint: int | None
+    """`models.fingerprint`, in the type that the weights have on the way; None where an engine
+    cannot tell its own."""
+    probe: tuple[tuple[int, ...], ...] = ()
+    """Token ids of the rows that were scored, (B, T)."""
+    scores: NDArray[np.float64] | None = None
+    """Log-prob of each token of the probe, (B, T)."""
+    is_half: bool = False
+    """Whether the weights have 16 bits: then both ends round differently."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """What showed that the engine holds the trainer's weights."""
+    """What showed that both ends hold the same weights."""
 
     version: int
     difference: float
-    """Greatest distance between both sides' log-probs on the probe."""
+    """Greatest distance between both ends' log-probs on the probe."""
     tolerance: float
     moved: float | None
-    """How far the trainer's log-probs moved since the last push; None at the first."""
+    """How far the source's log-probs moved since the last transfer; None at the first."""
     fingerprint: int | None
-    """Of the weights on both sides; None where the engine cannot tell its own."""
-    size_bytes: int
-    seconds: float
+    """Of the weights at both ends; None where the engine cannot tell its own."""
 
 
 class WeightChannel(Protocol):
-    """Brings one model's weights to one engine, again and again."""
+    """A way for weights. Each end may be in a process of its own and has an object of its own."""
 
-    def push(self, source: PreTrainedModel, engine: WeightReceiver, *, version: int) -> Proof:
-        """Transfers all weights, then proves that they arrived; else raises `WeightsNotUpdated`."""
+    def send(
+        self,
+        weights: Weights,
+        *,
+        version: int,
+        dtype: torch.dtype | None = None,
+    ) -> Parcel:
+        """Put weights on their way.
+
+        Args:
+            dtype: that they travel in; None: the one that each has.
+        Raises:
+            StorageFull, WeightsNotUpdated: nothing is left of them on the way.
+        """
+        ...
+
+    def receive(self, parcel: Parcel) -> Iterator[tuple[str, Tensor]]:
+        """The weights of a parcel, a bucket at a time in memory; any number of times, until it is
+        forgotten. Raises `WeightsNotUpdated` where a part is missing or cannot be read."""
+        ...
+
+    def forget(self, parcel: Parcel) -> None:
+        """Nobody wants the parcel any more: nothing of it is left behind."""
         ...

@@ -12,8 +12,8 @@ from tokenizers import Tokenizer, decoders, models
 from transformers import PreTrainedTokenizerFast
 
 from coloop.errors import DataError, StopRequested
+from coloop.hosts.beginnings import Beginnings
 from coloop.hosts.encoder import Encoder
-from coloop.hosts.holder import Holder, build_holder
 from coloop.hosts.host import HostSettings, PoolHost
 from coloop.hosts.messages import (
     Example,
@@ -27,6 +27,7 @@ from coloop.hosts.messages import (
     Sampling,
     TooLong,
 )
+from coloop.hosts.weights import HeldWeights
 from coloop.models import character_tokenizer
 from coloop.plan.compile import compile_plan
 from coloop.spec.io import from_dict
@@ -139,13 +140,11 @@ def test_weights_are_built_on_the_device_of_their_pool(tmp_path: Path) -> None:
     nodes = {**NODES, "first": {"kind": "reference", "model": SCRATCH}}
     edges = [*EDGES, "actor.rollouts -> first.rollouts", "first.log_probs -> actor.reference"]
     settings = settings_of(nodes, edges, tmp_path)
-    [frozen] = [weights for weights in settings.weights if weights.name == "first"]
+    plans = {weights.name: weights for weights in settings.weights}
 
-    holder = build_holder(
-        frozen, spec=settings.spec, source=None, root=tmp_path, seed=0, device="meta"
-    )
+    beginnings = Beginnings(spec=settings.spec, plans=plans, root=tmp_path, seed=0, device="meta")
 
-    assert holder.loaded.model.device == torch.device("meta")
+    assert beginnings.model("first", {}).model.device == torch.device("meta")
 
 
 def test_a_copy_of_frozen_weights_learns_and_leaves_them_as_they_are(make_host: MakeHost) -> None:
@@ -293,7 +292,7 @@ def test_rows_beyond_the_positions_are_neither_scored_nor_learned(
         Example(id=f"row{count}", tokens=replace(write(host, 1.0), prompt_ids=[5] * count))
         for count in (3, 90)
     )
-    monkeypatch.setattr(Holder, "positions", property(lambda self: 50))
+    monkeypatch.setattr(HeldWeights, "positions", property(lambda self: 50))
     alone = host.score("actor", "actor", [short], 1.0)
     length = 90 + len(long.tokens.token_ids)  # type: ignore[union-attr]
     found = TooLong(tokens=length, limit=50)

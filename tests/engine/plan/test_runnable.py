@@ -29,12 +29,6 @@ REFUSALS = [
     ("{steps: 3}", "{steps: 3, stream: true}", "stream", "schedule.stream"),
     ("max_new_tokens: 4}", "max_new_tokens: 4, turns: {max: 2}}", "turns", "rollout.turns"),
     (
-        "{preset: cpu}",
-        "{preset: cpu, pools: {a: {workers: 1}, b: {workers: 1}}}",
-        "more than one pool",
-        "hardware.pools",
-    ),
-    (
         "{type: scratch, architecture: tiny-qwen3}",
         "{type: run, run: x, node: actor}",
         "an earlier run",

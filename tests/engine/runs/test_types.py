@@ -3,6 +3,7 @@ numbers in whatever role they stand."""
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -11,10 +12,11 @@ from torch import nn
 
 from coloop.estimate.survey import Survey
 from coloop.events import RunStateName
-from coloop.hosts.holder import Holder, build_holder
+from coloop.hosts.beginnings import Home
+from coloop.hosts.engine_home import EngineHome
+from coloop.hosts.host import PoolHost
 from coloop.models import DTYPES
 from coloop.plan.compile import compile_plan
-from coloop.roles import host as hosts
 from coloop.spec.io import parse
 
 Run = Callable[..., Any]
@@ -25,17 +27,28 @@ EXACT = 1e-6
 """Of numbers that are computed twice in the same way."""
 
 
+@dataclass
+class Built:
+    """The homes of a run's hosts."""
+
+    homes: dict[str, Home] = field(default_factory=dict)
+    """By weights group."""
+    engines: dict[tuple[str, str], EngineHome] = field(default_factory=dict)
+    """By weights group and pool."""
+
+
 @pytest.fixture
-def built(monkeypatch: pytest.MonkeyPatch) -> dict[str, Holder]:
-    """The holders of a run, by weights group."""
-    found: dict[str, Holder] = {}
+def built(monkeypatch: pytest.MonkeyPatch) -> Built:
+    found = Built()
+    build = PoolHost.build
 
-    def build(*arguments: Any, **options: Any) -> Holder:
-        holder = build_holder(*arguments, **options)
-        found[holder.name] = holder
-        return holder
+    def watched(host: PoolHost) -> None:
+        build(host)
+        found.homes.update(host._homes)
+        pool = host._settings.pool
+        found.engines.update({(group, pool): one for group, one in host._engines.items()})
 
-    monkeypatch.setattr(hosts, "build_holder", build)
+    monkeypatch.setattr(PoolHost, "build", watched)
     return found
 
 
@@ -72,23 +85,37 @@ def test_the_first_loss_of_spin_is_ln_2_in_half_precision(runner: Run, tiny: Tex
     assert all(abs(losses[step + 1] - math.log(2)) > EXACT for step in begins)
 
 
+APART = {
+    "hardware.pools": {"write": {"workers": 1}, "score": {"workers": 1}, "train": {"workers": 1}},
+    "nodes.actor.pool": "train",
+    "nodes.actor.rollout.pool": "write",
+    "nodes.start.pool": "score",
+}
+"""Trainer, engine and frozen copy in three pools, the trainer's is built last."""
+
+
+@pytest.mark.parametrize("pools", [{}, APART], ids=["one pool", "three pools"])
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_hosts_build_what_was_decided_and_priced(
-    dtype: str, runner: Run, tiny: Text, built: dict[str, Holder]
+    dtype: str, pools: dict[str, Any], runner: Run, tiny: Text, built: Built
 ) -> None:
-    text = tiny("grpo-arithmetic", {"nodes.actor.training": {**HALF, "dtype": dtype}})
+    rollout = {"completions_per_prompt": 4, "max_new_tokens": 6}
+    values = {"nodes.actor.training": {**HALF, "dtype": dtype}, "nodes.actor.rollout": rollout}
+    text = tiny("grpo-arithmetic", values | pools)
     spec = parse(text).spec
     assert spec is not None
-    priced = Survey(spec).weights
-    planned = {weights.name: weights.dtypes for weights in compile_plan(spec).weights}
+    survey = Survey(spec)
+    plan = compile_plan(spec)
+    priced, planned = survey.weights, {weights.name: weights for weights in plan.weights}
 
-    runner(text)
+    ended = runner(text)
 
-    assert built.keys() == priced.keys() == planned.keys() == {"actor", "start"}
-    for name, holder in built.items():
-        decided, weights = planned[name], priced[name]
-        assert holder.dtypes == decided
-        model: nn.Module = holder.loaded.model
+    assert ended.state is RunStateName.FINISHED, ended.error
+    assert built.homes.keys() == priced.keys() == planned.keys() == {"actor", "start"}
+    for name, home in built.homes.items():
+        decided, weights = planned[name].dtypes, priced[name]
+        assert (planned[name].pool, home.weights.dtypes) == (weights.pool.name, decided)
+        model: nn.Module = home.weights.loaded.model
         tied = {id(layer.weight) for layer in model.modules() if isinstance(layer, nn.Embedding)}
         for layer in model.modules():
             for weight in layer.parameters(recurse=False):
@@ -99,6 +126,8 @@ def test_hosts_build_what_was_decided_and_priced(
         expected = weights.states.weights
         assert size == pytest.approx(expected, rel=0.02)  # norms are priced as matrices
         assert weights.precision.compute_bytes == torch.finfo(DTYPES[decided.compute]).bits // 8
-    engine = built["actor"].engine()
-    assert engine.dtype == DTYPES[planned["actor"].engine]
-    assert priced["actor"].precision.engine_bytes == torch.finfo(engine.dtype).bits // 8
+    [engine] = survey.engines
+    assert set(built.engines) == {("actor", engine.pool.name)}
+    written = built.engines["actor", engine.pool.name].engine.dtype
+    assert written == DTYPES[planned["actor"].dtypes.engine]
+    assert priced["actor"].precision.engine_bytes == torch.finfo(written).bits // 8

@@ -1,7 +1,9 @@
 """The contract of every weight channel: what is pushed arrives, else it is told."""
 
 import errno
-from collections.abc import Callable, Iterable, Iterator
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,11 +15,21 @@ from coloop.errors import StorageFull, WeightsNotUpdated
 from coloop.models import LoadedModel, build_model, encode_prompt, fingerprint
 from coloop.rollout import GenerationRequest, TorchEngine
 from coloop.spec.model import ScratchModel
-from coloop.sync import CHANNELS, FilesChannel, LocalChannel, WeightChannel
+from coloop.sync import (
+    CHANNELS,
+    Counted,
+    FilesChannel,
+    LocalChannel,
+    Parcel,
+    Proof,
+    Prover,
+    WeightReceiver,
+    evidence_of_engine,
+    evidence_of_model,
+)
 from coloop.sync.buckets import in_buckets
-from coloop.sync.probe import score_source
-
-Channel = Callable[[], WeightChannel]
+from coloop.sync.evidence import score_source
+from coloop.sync.folders import TransferFolders, can_use
 
 LOGITS = 10.0
 """Greatest logit of the model."""
@@ -34,9 +46,29 @@ def engine(loaded: LoadedModel) -> TorchEngine:
     return TorchEngine(loaded.model, loaded.tokenizer)
 
 
+class Line:
+    """A channel from a model to an engine, each end with an object of its own, and who compares."""
+
+    def __init__(self, kind: str, folder: Path, **options: int) -> None:
+        places = {"files": {"places": [folder]}}.get(kind, {})
+        self.sender = CHANNELS[kind](**places, **options)
+        self.prover = Prover()
+
+    def push(self, loaded: LoadedModel, engine: WeightReceiver, *, version: int) -> Proof:
+        """As a sync brings weights to an engine."""
+        parcel = self.sender.send(
+            loaded.model.named_parameters(), version=version, dtype=engine.dtype
+        )
+        sent = evidence_of_model(loaded.model, version, dtype=engine.dtype)
+        engine.load_weights(CHANNELS[parcel.channel]().receive(parcel), parcel.version)
+        proof = self.prover.check(sent, evidence_of_engine(engine, sent.probe))
+        self.sender.forget(parcel)
+        return proof
+
+
 @pytest.fixture(params=sorted(CHANNELS))
-def channel(request: pytest.FixtureRequest) -> WeightChannel:
-    return CHANNELS[request.param]()
+def channel(request: pytest.FixtureRequest, tmp_path: Path) -> Line:
+    return Line(request.param, tmp_path)
 
 
 def learn(loaded: LoadedModel, rate: float = 1e-2) -> None:
@@ -91,11 +123,11 @@ class Forgetful(TorchEngine):
 
 
 def test_after_a_push_the_engine_holds_and_samples_the_new_weights(
-    channel: WeightChannel, loaded: LoadedModel, engine: TorchEngine
+    channel: Line, loaded: LoadedModel, engine: TorchEngine
 ) -> None:
     learn(loaded)
 
-    proof = channel.push(loaded.model, engine, version=7)
+    proof = channel.push(loaded, engine, version=7)
 
     assert engine.version == proof.version == 7
     assert engine.fingerprint() == fingerprint(loaded.model.named_parameters())
@@ -111,12 +143,12 @@ def test_after_a_push_the_engine_holds_and_samples_the_new_weights(
 
 
 def test_pushes_follow_one_another_and_tell_how_far_the_trainer_moved(
-    channel: WeightChannel, loaded: LoadedModel, engine: TorchEngine
+    channel: Line, loaded: LoadedModel, engine: TorchEngine
 ) -> None:
-    first = channel.push(loaded.model, engine, version=1)
+    first = channel.push(loaded, engine, version=1)
     learn(loaded)
-    second = channel.push(loaded.model, engine, version=2)
-    third = channel.push(loaded.model, engine, version=3)
+    second = channel.push(loaded, engine, version=2)
+    third = channel.push(loaded, engine, version=3)
 
     assert first.moved is None
     assert second.moved is not None
@@ -125,12 +157,12 @@ def test_pushes_follow_one_another_and_tell_how_far_the_trainer_moved(
 
 
 def test_a_push_leaves_the_trainers_model_as_it_was(
-    channel: WeightChannel, loaded: LoadedModel, engine: TorchEngine
+    channel: Line, loaded: LoadedModel, engine: TorchEngine
 ) -> None:
     loaded.model.train()
     before = fingerprint(loaded.model.named_parameters())
 
-    channel.push(loaded.model, engine, version=1)
+    channel.push(loaded, engine, version=1)
 
     assert loaded.model.training
     assert fingerprint(loaded.model.named_parameters()) == before
@@ -141,66 +173,64 @@ def test_a_push_leaves_the_trainers_model_as_it_was(
 @pytest.mark.parametrize("kind", [Deaf, DeafAndBlind])
 @pytest.mark.parametrize("rate", [1e-1, 1e-4])
 def test_an_engine_that_the_weights_never_reach_is_found_at_the_next_push(
-    kind: type[TorchEngine], rate: float, channel: WeightChannel, loaded: LoadedModel
+    kind: type[TorchEngine], rate: float, channel: Line, loaded: LoadedModel
 ) -> None:
     engine = kind(loaded.model, loaded.tokenizer)
-    channel.push(loaded.model, engine, version=1)
+    channel.push(loaded, engine, version=1)
     learn(loaded, rate)
 
     with pytest.raises(WeightsNotUpdated, match=r"moved by .* since version 1, .* by 0"):
-        channel.push(loaded.model, engine, version=2)
+        channel.push(loaded, engine, version=2)
 
 
 def test_an_engine_that_was_deaf_from_the_start_is_found_by_the_difference(
-    channel: WeightChannel, loaded: LoadedModel
+    channel: Line, loaded: LoadedModel
 ) -> None:
     engine = DeafAndBlind(loaded.model, loaded.tokenizer)
     learn(loaded, 0.1)
 
     with pytest.raises(WeightsNotUpdated, match=r"differ from the trainer's by up to .* 0\.001"):
-        channel.push(loaded.model, engine, version=1)
+        channel.push(loaded, engine, version=1)
 
 
-def test_distorted_weights_are_found_by_the_difference(
-    channel: WeightChannel, loaded: LoadedModel
-) -> None:
+def test_distorted_weights_are_found_by_the_difference(channel: Line, loaded: LoadedModel) -> None:
     with pytest.raises(WeightsNotUpdated, match="differ from the trainer's by up to"):
-        channel.push(loaded.model, Distorting(loaded.model, loaded.tokenizer), version=1)
+        channel.push(loaded, Distorting(loaded.model, loaded.tokenizer), version=1)
 
 
 def test_the_smallest_distortion_is_found_by_the_fingerprint(
-    channel: WeightChannel, loaded: LoadedModel
+    channel: Line, loaded: LoadedModel
 ) -> None:
     engine = BarelyDistorting(loaded.model, loaded.tokenizer)
 
     with pytest.raises(WeightsNotUpdated, match=r"fingerprint [0-9a-f]{16}, [0-9a-f]{16} is"):
-        channel.push(loaded.model, engine, version=1)
+        channel.push(loaded, engine, version=1)
 
 
-def test_another_version_than_pushed_is_told(channel: WeightChannel, loaded: LoadedModel) -> None:
+def test_another_version_than_pushed_is_told(channel: Line, loaded: LoadedModel) -> None:
     engine = Forgetful(loaded.model, loaded.tokenizer)
 
-    with pytest.raises(WeightsNotUpdated, match=r"version 5 was pushed, .* says 0"):
-        channel.push(loaded.model, engine, version=5)
+    with pytest.raises(WeightsNotUpdated, match=r"version 5 was sent, .* says 0"):
+        channel.push(loaded, engine, version=5)
 
 
 def test_weights_that_are_not_finite_are_told(
-    channel: WeightChannel, loaded: LoadedModel, engine: TorchEngine
+    channel: Line, loaded: LoadedModel, engine: TorchEngine
 ) -> None:
     with torch.no_grad():
         loaded.model.model.norm.weight[0] = torch.nan
 
     with pytest.raises(WeightsNotUpdated, match="by up to nan"):
-        channel.push(loaded.model, engine, version=1)
+        channel.push(loaded, engine, version=1)
 
 
 def test_an_engine_in_half_precision_is_compared_in_its_own_type(
-    channel: WeightChannel, loaded: LoadedModel
+    channel: Line, loaded: LoadedModel
 ) -> None:
     engine = TorchEngine(loaded.model, loaded.tokenizer, dtype=torch.bfloat16)
     learn(loaded)
 
-    proof = channel.push(loaded.model, engine, version=1)
+    proof = channel.push(loaded, engine, version=1)
 
     assert 1e-5 < proof.difference < proof.tolerance == 0.25
 
@@ -208,15 +238,15 @@ def test_an_engine_in_half_precision_is_compared_in_its_own_type(
 # Portions
 
 
-@pytest.mark.parametrize("kind", [LocalChannel, FilesChannel])
+@pytest.mark.parametrize("size", [1, 20_000, 10**9])
 def test_any_size_of_the_portions_brings_the_same_weights(
-    kind: type[LocalChannel] | type[FilesChannel], loaded: LoadedModel, engine: TorchEngine
+    size: int, tmp_path: Path, loaded: LoadedModel, engine: TorchEngine
 ) -> None:
-    for version, size in enumerate((1, 20_000, 10**9), start=1):
-        learn(loaded)
-        kind(bucket_bytes=size).push(loaded.model, engine, version=version)
+    learn(loaded)
 
-        assert engine.fingerprint() == fingerprint(loaded.model.named_parameters())
+    Line("files", tmp_path, bucket_bytes=size).push(loaded, engine, version=1)
+
+    assert engine.fingerprint() == fingerprint(loaded.model.named_parameters())
 
 
 def test_portions_keep_order_and_size() -> None:
@@ -230,66 +260,168 @@ def test_portions_keep_order_and_size() -> None:
     assert list(in_buckets([], 16)) == []
 
 
+# What travels
+
+
+def test_weights_travel_in_the_type_that_is_wanted(tmp_path: Path, loaded: LoadedModel) -> None:
+    held = dict(loaded.model.named_parameters())
+    for channel in (LocalChannel(), FilesChannel([tmp_path])):
+        parcel = channel.send(held.items(), version=1, dtype=torch.bfloat16)
+
+        came = dict(channel.receive(parcel))
+
+        assert parcel.size_bytes == sum(2 * weight.numel() for weight in held.values())
+        assert came.keys() == held.keys()
+        for name, weight in came.items():
+            assert torch.equal(weight, held[name].to(torch.bfloat16))
+
+
+def test_what_is_counted_as_it_passes_has_the_fingerprint_of_the_whole(
+    loaded: LoadedModel,
+) -> None:
+    counted = Counted(loaded.model.named_parameters())
+
+    assert [name for name, _ in counted] == [name for name, _ in loaded.model.named_parameters()]
+    assert counted.fingerprint == fingerprint(loaded.model.named_parameters())
+
+
 # Files
 
 
-def test_two_processes_share_weights_through_a_folder(
+def test_a_source_learns_on_while_its_parcel_is_on_the_way(
     tmp_path: Path, loaded: LoadedModel, engine: TorchEngine
 ) -> None:
-    trainer, reader = FilesChannel(tmp_path), FilesChannel(tmp_path)
+    sent = fingerprint(loaded.model.named_parameters())
+    parcel = FilesChannel([tmp_path]).send(loaded.model.named_parameters(), version=3)
     learn(loaded)
 
-    trainer.publish(loaded.model, 3)
+    engine.load_weights(FilesChannel().receive(parcel), parcel.version)
 
-    assert reader.receive(engine) == 3
     assert engine.version == 3
-    assert engine.fingerprint() == fingerprint(loaded.model.named_parameters())
+    assert engine.fingerprint() == sent
 
 
-def test_the_last_two_versions_are_kept(tmp_path: Path, loaded: LoadedModel) -> None:
-    channel = FilesChannel(tmp_path)
-    for version in (1, 2, 3, 10):
-        channel.publish(loaded.model, version)
+def test_a_parcel_is_opened_by_several_and_gone_when_it_is_forgotten(
+    tmp_path: Path, loaded: LoadedModel
+) -> None:
+    channel = FilesChannel([tmp_path])
+    parcel = channel.send(loaded.model.named_parameters(), version=3)
+    once, twice = (fingerprint(FilesChannel().receive(parcel)) for _ in range(2))
 
-    assert channel.versions() == [3, 10]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["version-10", "version-3"]
+    channel.forget(parcel)
+
+    assert once == twice == fingerprint(loaded.model.named_parameters())
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_a_version_that_is_half_written_is_not_there(
+def files_of(parcel: Parcel) -> list[Path]:
+    """The buckets of a parcel on the disk."""
+    return sorted(Path(parcel.place[0]).iterdir())
+
+
+def flip(path: Path) -> None:
+    """Another bit in the last number of a bucket."""
+    whole = bytearray(path.read_bytes())
+    whole[-2] ^= 1
+    path.write_bytes(whole)
+
+
+def test_flipped_bytes_are_found_by_the_fingerprint(
     tmp_path: Path, loaded: LoadedModel, engine: TorchEngine
 ) -> None:
-    channel = FilesChannel(tmp_path)
-    (tmp_path / "version-4").mkdir()
+    parcel = FilesChannel([tmp_path], 20_000).send(loaded.model.named_parameters(), version=1)
+    sent = evidence_of_model(loaded.model, 1, dtype=torch.float32)
+    flip(files_of(parcel)[3])
 
-    with pytest.raises(WeightsNotUpdated, match="there are \\[\\]"):
-        channel.receive(engine)
+    engine.load_weights(FilesChannel().receive(parcel), 1)
+
+    with pytest.raises(WeightsNotUpdated, match=r"fingerprint [0-9a-f]{16}, [0-9a-f]{16} is|by up"):
+        Prover().check(sent, evidence_of_engine(engine, sent.probe))
 
 
-def test_a_damaged_file_is_told_and_the_engine_takes_the_next_version(
-    tmp_path: Path, loaded: LoadedModel, engine: TorchEngine
+@pytest.mark.parametrize("what", ["gone", "short"])
+def test_a_bucket_that_is_not_whole_is_told_and_the_engine_takes_the_next_version(
+    what: str, tmp_path: Path, loaded: LoadedModel, engine: TorchEngine
 ) -> None:
-    channel = FilesChannel(tmp_path)
-    file = next(channel.publish(loaded.model, 1).glob("*.safetensors"))
-    file.write_bytes(file.read_bytes()[:500])
+    line = Line("files", tmp_path, bucket_bytes=20_000)
+    parcel = line.sender.send(loaded.model.named_parameters(), version=1)
+    broken = files_of(parcel)[2]
+    if what == "gone":
+        broken.unlink()
+    else:
+        broken.write_bytes(broken.read_bytes()[:500])
 
-    with pytest.raises(WeightsNotUpdated, match="version 1 cannot be read"):
-        channel.receive(engine, 1)
+    with pytest.raises(WeightsNotUpdated, match=r"version 1 .*/weights-00002\.safetensors: "):
+        engine.load_weights(FilesChannel().receive(parcel), 1)
 
-    channel.push(loaded.model, engine, version=2)
+    with pytest.raises(WeightsNotUpdated, match="failed half-way"):
+        engine.score([[5, 6]])
+    line.push(loaded, engine, version=2)
     assert engine.version == 2
 
 
-def test_a_full_disk_leaves_the_versions_that_were_there(
+def test_a_full_disk_leaves_nothing_behind(
     tmp_path: Path, loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    channel = FilesChannel(tmp_path)
-    channel.publish(loaded.model, 1)
+    written = []
 
-    def no_room(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+    def no_room(tensors: object, path: Path) -> None:
+        if written:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        path.write_bytes(b"half")
+        written.append(path)
 
     monkeypatch.setattr("coloop.sync.files.save_file", no_room)
 
     with pytest.raises(StorageFull, match="no room for version 2"):
-        channel.publish(loaded.model, 2)
-    assert [path.name for path in tmp_path.iterdir()] == ["version-1"]
+        FilesChannel([tmp_path], 20_000).send(loaded.model.named_parameters(), version=2)
+    assert written
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_first_place_with_room_is_taken(
+    tmp_path: Path, loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small, large = tmp_path / "small", tmp_path / "large"
+    large.mkdir()
+    rooms = {small: 1000, large: 10**12}
+    monkeypatch.setattr("coloop.sync.files._room", rooms.__getitem__)
+
+    parcel = FilesChannel([small, large]).send(loaded.model.named_parameters(), version=1)
+
+    assert Path(parcel.place[0]).parent == large
+    with pytest.raises(StorageFull, match=r"\d+ bytes\): .*small has 1000 bytes free"):
+        FilesChannel([small]).send(loaded.model.named_parameters(), version=1)
+
+
+# Folders of a run
+
+
+def test_folders_of_a_run_are_gone_with_it(tmp_path: Path) -> None:
+    with TransferFolders([tmp_path, tmp_path / "nowhere"]) as folders:
+        [path] = folders.paths
+        (path / "parcel-1").mkdir()
+        assert folders.paths == [path]
+        assert can_use(path)
+
+    assert list(tmp_path.iterdir()) == []
+    assert not can_use(path)
+
+
+def test_what_a_killed_run_left_is_cleared_away_and_what_a_living_one_has_stays(
+    tmp_path: Path,
+) -> None:
+    code = (
+        "import os, pathlib, sys; from coloop.sync.folders import TransferFolders;"
+        f"folders = TransferFolders([pathlib.Path({str(tmp_path)!r})]);"
+        "print(folders.paths[0], flush=True); os.kill(os.getpid(), 9)"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    left = Path(told.stdout.strip())
+    with TransferFolders([tmp_path]) as living:
+        assert not left.exists()
+        [path] = living.paths
+
+        with TransferFolders([tmp_path]) as other:
+            assert len(other.paths) == 1
+            assert path.exists()

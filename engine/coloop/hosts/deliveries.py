@@ -1,0 +1,128 @@
+"""Weights on their way between homes, as the driver sees them: who sends to whom, whether it
+arrived, and which engines are behind.
+
+    trainer home ──send──> parcel ──receive──> engine home      a sync; of another pool
+    trainer home ──sync──> engine home                          a sync within one process
+    source       ──send──> parcel ──take──────> its snapshot    of another pool
+
+Each end gives evidence; the driver compares and stops the run where they differ or did not move.
+No parcel outlives its delivery, however that ends.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from coloop.errors import WeightsNotUpdated
+from coloop.plan.types import Plan, WeightsPlan
+from coloop.spec.model import ComputeDtype
+from coloop.sync import CHANNELS, Evidence, Parcel, Prover, check_bits
+from coloop.sync.folders import TransferFolders
+
+
+class Pools(Protocol):
+    """Carries calls to the host of a pool."""
+
+    def call(self, pool: str, method: str, *arguments: Any) -> Any: ...
+
+
+class Deliveries:
+    """See the module."""
+
+    def __init__(self, cluster: Pools, plan: Plan, folders: TransferFolders) -> None:
+        """
+        Args:
+            folders: through which weights go from pool to pool.
+        """
+        self._cluster = cluster
+        self._weights: Mapping[str, WeightsPlan] = {one.name: one for one in plan.weights}
+        self._folders = folders
+        self._places: dict[frozenset[str], list[Path]] = {}
+        self._provers: dict[tuple[str, str], Prover] = {}
+        self._behind: set[tuple[str, str]] = set()
+        """Engines (group, pool) whose weights were changed by something else than learning."""
+
+    def writing_pool(self, group: str, node: str) -> str:
+        """Where a node of a group writes."""
+        return next(one.pool for one in self._weights[group].engines if node in one.writers)
+
+    def sync(self, group: str) -> Mapping[str, float]:
+        """The group's weights for all its engines, with proof that they arrived."""
+        return self._sync(group, [one.pool for one in self._weights[group].engines])
+
+    def make_current(self, group: str, pool: str) -> None:
+        """Before an engine writes: weights that were loaded or followed others reach it first."""
+        if (group, pool) in self._behind:
+            self._sync(group, [pool])
+
+    def all_are_behind(self) -> None:
+        """Weights were loaded: every engine wants them before it writes."""
+        for group in self._weights:
+            self._fall_behind(group)
+
+    def follow(self, group: str, source: str, *, ema: float, folder: str | None) -> None:
+        """Give a group the weights of another one, as they are or as a checkpoint folder has them:
+        new = ema * old + (1 - ema) * the source's."""
+        here, there = self._weights[group].pool, self._weights[source].pool
+        if folder is not None:
+            self._cluster.call(here, "follow_folder", group, source, ema, folder)
+        elif here == there:
+            self._cluster.call(here, "follow", group, source, ema)
+        else:
+            with self._sent(source, [here]) as (parcel, sent):
+                arrived = self._cluster.call(here, "take", group, source, parcel, ema)
+            check_bits(sent, arrived, f"the weights that {group} got from {source}")
+        self._fall_behind(group)
+
+    def _sync(self, group: str, pools: Sequence[str]) -> Mapping[str, float]:
+        weights = self._weights[group]
+        given: list[tuple[str, Evidence, Evidence]] = []
+        if weights.pool in pools:
+            ends = self._cluster.call(weights.pool, "sync", group)
+            given += [(weights.pool, *ends)] if ends is not None else []
+        others = [pool for pool in pools if pool != weights.pool]
+        if others:
+            with self._sent(group, others, weights.dtypes.engine) as (parcel, sent):
+                for pool in others:
+                    received = self._cluster.call(pool, "receive", group, parcel, sent.probe)
+                    given.append((pool, sent, received))
+        differences = [self._prove(group, *one) for one in given]
+        self._behind.difference_update((group, pool) for pool in pools)
+        return {"sync/difference": max(differences)} if differences else {}
+
+    def _prove(self, group: str, pool: str, sent: Evidence, received: Evidence) -> float:
+        prover = self._provers.setdefault((group, pool), Prover())
+        return prover.check(sent, received).difference
+
+    @contextmanager
+    def _sent(
+        self, group: str, pools: Sequence[str], dtype: ComputeDtype | None = None
+    ) -> Iterator[tuple[Parcel, Evidence]]:
+        """The weights of a group on their way to other pools."""
+        home = self._weights[group].pool
+        places = self._places_for(home, pools)
+        parcel, sent = self._cluster.call(home, "send", group, places, dtype)
+        try:
+            yield parcel, sent
+        finally:
+            CHANNELS[parcel.channel]().forget(parcel)
+
+    def _places_for(self, home: str, pools: Sequence[str]) -> list[Path]:
+        """Folders that all these pools see, the best first."""
+        everyone = frozenset((home, *pools))
+        if everyone not in self._places:
+            self._places[everyone] = [
+                folder
+                for folder in self._folders.paths
+                if all(self._cluster.call(pool, "can_use", folder) for pool in sorted(everyone))
+            ]
+        if not self._places[everyone]:
+            raise WeightsNotUpdated(
+                f"weights cannot go from pool {home} to {', '.join(pools)}: there is no folder that"
+                " all of them see; name one in `run.storage` that lies on a disk of all machines"
+            )
+        return self._places[everyone]
+
+    def _fall_behind(self, group: str) -> None:
+        self._behind.update((group, one.pool) for one in self._weights[group].engines)

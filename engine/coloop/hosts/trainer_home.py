@@ -1,0 +1,34 @@
+"""The home of weights that learn: the model with its optimizer and schedule, in a backend."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from coloop.batch import Sequence as TokenSequence
+from coloop.hosts.weights import HeldWeights
+from coloop.training import Hooks, TrainBackend
+
+
+@dataclass(slots=True, kw_only=True)
+class TrainerHome:
+    """See the module."""
+
+    weights: HeldWeights
+    backend: TrainBackend
+
+    def score(
+        self, sequences: Sequence[TokenSequence], *, temperature: float, hooks: Hooks
+    ) -> list[list[float]]:
+        """Log-probs of each sequence's tokens by the weights as they are; 0 outside of its loss
+        mask."""
+        return self.backend.score(sequences, temperature=temperature, hooks=hooks)
+
+    def save(self, folder: Path) -> None:
+        """Hugging Face format, plus what a resume needs."""
+        self.weights.save(folder, {"trainer": self.backend.state_dict()})
+
+    def load(self, folder: Path) -> None:
+        """What `save` wrote."""
+        state = self.weights.saved_state(folder)
+        self.backend.load_state_dict(state["trainer"])
+        self.weights.version = state["version"]

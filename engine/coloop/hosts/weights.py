@@ -1,0 +1,116 @@
+"""A set of weights in a process, by version: what a trainer home and a scorer home have in common.
+
+Invariant: `version` counts the times that the weights were changed; whoever holds a copy of them
+tells by it whether the copy is the newest.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import PreTrainedTokenizerFast
+
+from coloop.errors import CheckpointError, StorageFull
+from coloop.hosts.encoder import Encoder
+from coloop.models import LoadedModel, fingerprint, positions_of, save_hf, vocabulary_mark
+from coloop.spec.dtypes import Dtypes
+from coloop.sync import Evidence, Parcel, WeightChannel, evidence_of_model
+from coloop.training.precision import autocast_of
+
+STATE_FILE = "trainer.pt"
+
+
+class Vocabulary:
+    """A tokenizer, and the mark by which token ids know it."""
+
+    def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
+        self._tokenizer = tokenizer
+
+    @cached_property
+    def _mark(self) -> str:
+        return vocabulary_mark(self._tokenizer)
+
+    def encoder(self, node: str) -> Encoder:
+        """The tokenizer at work for one of the nodes that use these weights."""
+        return Encoder(self._tokenizer, node=node, mark=self._mark)
+
+
+@dataclass(slots=True, kw_only=True)
+class HeldWeights:
+    """See the module."""
+
+    name: str
+    loaded: LoadedModel
+    dtypes: Dtypes
+    version: int = 0
+
+    @property
+    def positions(self) -> int | None:
+        """Most tokens of a row that these weights read; None: no limit is known."""
+        return positions_of(self.loaded.model)
+
+    def send(self, channel: WeightChannel, dtype: torch.dtype | None = None) -> Parcel:
+        """Put the weights on their way.
+
+        Args:
+            dtype: that they travel in; None: as they are held.
+        """
+        named = self.loaded.model.named_parameters()
+        return channel.send(named, version=self.version, dtype=dtype)
+
+    def evidence(self, dtype: torch.dtype) -> Evidence:
+        """What an engine that holds them in a type must agree with."""
+        return evidence_of_model(
+            self.loaded.model, self.version, dtype=dtype, autocast=autocast_of(self.dtypes)
+        )
+
+    def bits(self) -> Evidence:
+        """What somebody who follows them must get."""
+        named = self.loaded.model.named_parameters()
+        return Evidence(version=self.version, fingerprint=fingerprint(named))
+
+    def take(self, given: Iterable[tuple[str, Tensor]], *, ema: float, source: str) -> None:
+        """new = ema * old + (1 - ema) * given.
+
+        Args:
+            source: whose weights they are, for the error where some are missing.
+        """
+        own = dict(self.loaded.model.named_parameters())
+        missing = set(own)
+        with torch.no_grad():
+            for name, weight in given:
+                if name in missing:
+                    parameter = own[name]
+                    other = weight.detach().to(parameter.device, parameter.dtype)
+                    parameter.mul_(ema).add_(other, alpha=1.0 - ema)
+                    missing.discard(name)
+        if missing:
+            raise CheckpointError(f"{self.name}: {source} has no weights {min(missing)}")
+        self.version += 1
+
+    def save(self, folder: Path, state: dict[str, Any]) -> None:
+        """The weights in Hugging Face format, and what else a resume needs."""
+        save_hf(folder, self.loaded.model, self.loaded.tokenizer)
+        try:
+            torch.save({"version": self.version, **state}, folder / STATE_FILE)
+        except (OSError, RuntimeError) as error:
+            raise StorageFull(
+                f"the trainer state of {self.name} was not written: {error}"
+            ) from error
+
+    def saved_state(self, folder: Path) -> dict[str, Any]:
+        """What `save` wrote beside the weights."""
+        try:
+            state: dict[str, Any] = torch.load(
+                folder / STATE_FILE, weights_only=True, map_location="cpu"
+            )
+        except (OSError, RuntimeError, EOFError, UnpicklingError) as error:
+            raise CheckpointError(
+                f"{folder}: the trainer state of {self.name} cannot be read: {error}"
+            ) from error
+        return state

@@ -1,0 +1,100 @@
+"""What each end of a channel says of its weights: the bits as a number, and the log-probs of a
+fixed probe.
+
+B rows, T tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from transformers import PreTrainedModel
+
+from coloop.models import fingerprint
+from coloop.sync.protocol import Evidence, WeightReceiver, Weights
+
+Probe = tuple[tuple[int, ...], ...]
+
+ROWS, TOKENS = 4, 16
+WHOLE = (torch.float32, torch.float64)
+
+
+def probe_of(model: PreTrainedModel) -> Probe:
+    """Token ids that are the same for all models of one vocabulary, (B, T)."""
+    generator = torch.Generator().manual_seed(0)
+    tokens = torch.randint(model.config.vocab_size, (ROWS, TOKENS), generator=generator)
+    return tuple(tuple(row) for row in tokens.tolist())
+
+
+def evidence_of_model(
+    model: PreTrainedModel,
+    version: int,
+    *,
+    dtype: torch.dtype,
+    autocast: torch.dtype | None = None,
+) -> Evidence:
+    """What a source says of its weights.
+
+    Args:
+        dtype: that they travel in.
+        autocast: the type that the model computes in where it is not that of its weights.
+    """
+    probe = probe_of(model)
+    travelling = ((name, weight.detach().to(dtype)) for name, weight in model.named_parameters())
+    return Evidence(
+        version=version,
+        fingerprint=fingerprint(travelling),
+        probe=probe,
+        scores=score_source(model, probe, autocast=autocast).numpy(),
+        is_half=dtype not in WHOLE,
+    )
+
+
+def evidence_of_engine(engine: WeightReceiver, probe: Probe) -> Evidence:
+    """What a rollout engine says of the weights that it holds."""
+    scores: NDArray[np.float64] = np.array(engine.score(probe), dtype=np.float64)
+    return Evidence(
+        version=engine.version,
+        fingerprint=engine.fingerprint(),
+        probe=probe,
+        scores=scores,
+        is_half=engine.dtype not in WHOLE,
+    )
+
+
+class Counted:
+    """Weights that are counted as they pass: their fingerprint, once all have come."""
+
+    def __init__(self, weights: Weights) -> None:
+        self._weights = weights
+        self.fingerprint = 0
+
+    def __iter__(self) -> Iterator[tuple[str, Tensor]]:
+        for name, weight in self._weights:
+            self.fingerprint = (self.fingerprint + fingerprint([(name, weight)])) % 2**64
+            yield name, weight
+
+
+def score_source(
+    model: PreTrainedModel,
+    sequences: Sequence[Sequence[int]],
+    *,
+    autocast: torch.dtype | None = None,
+) -> Tensor:
+    """Log-prob of every token by the model's own forward, without dropout. (B, T) float64"""
+    tokens = torch.tensor(sequences, device=model.device)
+    was_training = model.training
+    model.train(False)
+    try:
+        casting = torch.autocast(model.device.type, dtype=autocast, enabled=autocast is not None)
+        with torch.inference_mode(), casting:
+            logits = model(input_ids=tokens, use_cache=False).logits[:, :-1]
+            log_p = torch.log_softmax(logits.double(), dim=-1)
+            scores = log_p.gather(2, tokens[:, 1:, None]).squeeze(2)
+    finally:
+        model.train(was_training)
+    return torch.nn.functional.pad(scores, (1, 0)).cpu()
