@@ -336,12 +336,16 @@ class PoolHost:
     def version(self, group: str) -> int:
         return self._homes[group].weights.version
 
-    def save(self, folder: str) -> dict[str, int]:
+    def save(self, folder: str, earlier: str | None = None) -> dict[str, int]:
         """Each group's weights in Hugging Face format, and what its trainer needs to go on; bytes
-        of each file, by its path in the folder."""
+        of each file, by its path in the folder.
+
+        Args:
+            earlier: a folder that was saved before; what it has already is not written again.
+        """
         whole = Path(folder)
         for name, home in self._homes.items():
-            home.save(whole / name)
+            home.save(whole / name, None if earlier is None else Path(earlier) / name)
         files = (path for name in self._homes for path in sorted((whole / name).rglob("*")))
         return {
             path.relative_to(whole).as_posix(): path.stat().st_size

@@ -4,12 +4,14 @@ engines are made from. They change only where they follow other weights."""
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from coloop.batch import Sequence as TokenSequence
+from coloop.errors import CheckpointError
 from coloop.hosts.weights import HeldWeights
-from coloop.models import read_weights
+from coloop.models import link_folder
 from coloop.training import Hooks, Scorer
 from coloop.training.precision import autocast_of
 
@@ -30,15 +32,28 @@ class ScorerHome:
             self._scorer = Scorer(self.weights.loaded.model, autocast=autocast)
         return self._scorer.score(sequences, temperature=temperature, hooks=hooks)
 
-    def save(self, folder: Path) -> None:
-        """Hugging Face format, plus the version."""
-        self.weights.save(folder, {})
+    def save(self, folder: Path, earlier: Path | None) -> None:
+        """Hugging Face format, and the version; where the weights are those of an earlier
+        checkpoint they are not written again."""
+        mark = self.weights.bits().fingerprint
+        if earlier is not None and self._mark_of(earlier) == mark:
+            link_folder(earlier, folder)
+        else:
+            self.weights.save(folder)
+        self.weights.save_state(folder, {"fingerprint": mark})
 
     def load(self, folder: Path) -> None:
         """What `save` wrote."""
         state = self.weights.saved_state(folder)
-        saved = dict(read_weights(folder))
+        saved = self.weights.saved(folder)
         with torch.no_grad():
             for name, parameter in self.weights.loaded.model.named_parameters():
                 parameter.copy_(saved[name])
         self.weights.version = state["version"]
+
+    def _mark_of(self, folder: Path) -> Any:
+        """The fingerprint of the weights in a checkpoint's folder, where it can be told."""
+        try:
+            return self.weights.saved_state(folder).get("fingerprint")
+        except CheckpointError:
+            return None

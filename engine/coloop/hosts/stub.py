@@ -108,12 +108,12 @@ class ClusterHosts:
         version: int = self._call(group, "version", group)
         return version
 
-    def save(self, folder: str) -> Mapping[str, int]:
-        """Every group's weights and trainer state, one folder each; bytes of each file that was
-        written, by its path in the folder."""
+    def save(self, folder: str, earlier: str | None = None) -> Mapping[str, int]:
+        """Every group's weights and trainer state, one folder each; bytes of each file, by its path
+        in the folder. What an earlier folder has already is not written again."""
         files: dict[str, int] = {}
         for pool in dict.fromkeys(self._pools.values()):
-            files |= self._cluster.call(pool, "save", folder)
+            files |= self._cluster.call(pool, "save", folder, earlier)
         return files
 
     def load(self, folder: str) -> None:

@@ -8,6 +8,9 @@ from coloop.batch import Sequence as TokenSequence
 from coloop.hosts.weights import HeldWeights
 from coloop.training import Hooks, TrainBackend
 
+MODEL = "model"
+"""Of a backend's state: the weights, which are written once, in Hugging Face format."""
+
 
 @dataclass(slots=True, kw_only=True)
 class TrainerHome:
@@ -23,12 +26,17 @@ class TrainerHome:
         mask."""
         return self.backend.score(sequences, temperature=temperature, hooks=hooks)
 
-    def save(self, folder: Path) -> None:
-        """Hugging Face format, plus what a resume needs."""
-        self.weights.save(folder, {"trainer": self.backend.state_dict()})
+    def save(self, folder: Path, earlier: Path | None) -> None:
+        """The weights in Hugging Face format, and what a resume needs besides them."""
+        del earlier
+        state = self.backend.state_dict()
+        self.weights.save(folder)
+        self.weights.save_state(
+            folder, {"trainer": {name: value for name, value in state.items() if name != MODEL}}
+        )
 
     def load(self, folder: Path) -> None:
         """What `save` wrote."""
         state = self.weights.saved_state(folder)
-        self.backend.load_state_dict(state["trainer"])
+        self.backend.load_state_dict({MODEL: self.weights.saved(folder), **state["trainer"]})
         self.weights.version = state["version"]

@@ -4,7 +4,7 @@ Invariant: `version` counts the times that the weights were changed; whoever hol
 tells by it whether the copy is the newest.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,12 +12,19 @@ from pickle import UnpicklingError
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedTokenizerFast
 
 from coloop.errors import CheckpointError, StorageFull
 from coloop.hosts.encoder import Encoder
-from coloop.models import LoadedModel, fingerprint, positions_of, save_hf, vocabulary_mark
+from coloop.models import (
+    LoadedModel,
+    fingerprint,
+    load_weights,
+    positions_of,
+    save_hf,
+    vocabulary_mark,
+)
 from coloop.spec.dtypes import Dtypes
 from coloop.sync import Evidence, Parcel, WeightChannel, evidence_of_model
 from coloop.training.precision import autocast_of
@@ -93,18 +100,32 @@ class HeldWeights:
             raise CheckpointError(f"{self.name}: {source} has no weights {min(missing)}")
         self.version += 1
 
-    def save(self, folder: Path, state: dict[str, Any]) -> None:
-        """The weights in Hugging Face format, and what else a resume needs."""
+    def save(self, folder: Path) -> None:
+        """The weights in Hugging Face format."""
         save_hf(folder, self.loaded.model, self.loaded.tokenizer)
+
+    def save_state(self, folder: Path, state: Mapping[str, Any]) -> None:
+        """What else a resume needs, beside the weights."""
+        path = folder / STATE_FILE
         try:
-            torch.save({"version": self.version, **state}, folder / STATE_FILE)
+            path.unlink(missing_ok=True)  # it may be another checkpoint's file as well
+            torch.save({"version": self.version, **state}, path)
         except (OSError, RuntimeError) as error:
             raise StorageFull(
                 f"the trainer state of {self.name} was not written: {error}"
             ) from error
 
+    def saved(self, folder: Path) -> dict[str, Tensor]:
+        """The weights that `save` wrote, by every name that the model has for them."""
+        weights = load_weights(folder)
+        for names in names_of(self.loaded.model):
+            kept = next((name for name in names if name in weights), None)
+            if kept is not None:
+                weights |= dict.fromkeys(names, weights[kept])
+        return weights
+
     def saved_state(self, folder: Path) -> dict[str, Any]:
-        """What `save` wrote beside the weights."""
+        """What `save_state` wrote."""
         try:
             state: dict[str, Any] = torch.load(
                 folder / STATE_FILE, weights_only=True, map_location="cpu"
@@ -114,3 +135,11 @@ class HeldWeights:
                 f"{folder}: the trainer state of {self.name} cannot be read: {error}"
             ) from error
         return state
+
+
+def names_of(model: nn.Module) -> list[list[str]]:
+    """Of each weight all names under which the model has it; more than one where it is tied."""
+    found: dict[int, list[str]] = {}
+    for name, weight in model.named_parameters(remove_duplicate=False):
+        found.setdefault(id(weight), []).append(name)
+    return list(found.values())

@@ -5,7 +5,7 @@ Knows the `model` section of the spec; nothing of learning, generation or rows.
 
 from coloop.models.build import DTYPES, LoadedModel, build_model, copy_model, dtype_of, positions_of
 from coloop.models.fingerprint import fingerprint
-from coloop.models.folder import load_weights, read_weights, save_hf
+from coloop.models.folder import link_folder, load_weights, read_weights, save_hf
 from coloop.models.tokenizer import (
     Prompt,
     character_tokenizer,
@@ -27,6 +27,7 @@ __all__ = [
     "encode_completion",
     "encode_prompt",
     "fingerprint",
+    "link_folder",
     "load_weights",
     "positions_of",
     "read_weights",

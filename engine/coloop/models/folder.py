@@ -45,6 +45,26 @@ def save_hf(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizer
         shutil.rmtree(aside, ignore_errors=True)
 
 
+def link_folder(source: Path, folder: Path) -> None:
+    """The files of a model folder in another one, written once: as further names of the same files
+    where the file system can, else copied. What stands there is replaced, nobody writes into it."""
+    aside = _beside(folder, "writing")
+    try:
+        aside.mkdir(parents=True)
+        for path in source.iterdir():
+            try:
+                os.link(path, aside / path.name)
+            except OSError:
+                shutil.copy2(path, aside / path.name)
+        replace_folder(aside, folder)
+    except OSError as error:
+        if is_full(error):
+            raise StorageFull(f"no room to save the model in {folder}: {error}") from error
+        raise CheckpointError(f"the model cannot be saved in {folder}: {error}") from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
 def read_weights(folder: Path) -> Iterator[tuple[str, Tensor]]:
     """Each weight of a model folder by name, one at a time in memory."""
     for file in _weight_files(folder):

@@ -28,7 +28,7 @@ class Weights(Protocol):
 
     def version(self, group: str) -> int: ...
 
-    def save(self, folder: str) -> Mapping[str, int]: ...
+    def save(self, folder: str, earlier: str | None) -> Mapping[str, int]: ...
 
     def load(self, folder: str) -> None: ...
 
@@ -98,7 +98,8 @@ class Actions:
         return actions.stop, wants_checkpoint
 
     def save(self, folder: Path) -> Mapping[str, int]:
-        return self._weights.save(str(folder))
+        whole = self._checkpoints.all()
+        return self._weights.save(str(folder), str(whole[-1].path) if whole else None)
 
     def load(self, folder: Path) -> None:
         self._weights.load(str(folder))

@@ -1,6 +1,7 @@
 """Model folders: whole or not at all, and loadable by everybody."""
 
 import errno
+import shutil
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from coloop.models import (
     build_model,
     encode_prompt,
     fingerprint,
+    link_folder,
     load_weights,
     read_weights,
     save_hf,
@@ -97,6 +99,23 @@ def test_a_folder_that_does_not_read_back_is_never_put_in_place(
         save_hf(tmp_path / "model", loaded.model, loaded.tokenizer)
 
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("can_link", [True, False])
+def test_a_linked_folder_outlives_the_one_that_it_was_made_from(
+    can_link: bool, tmp_path: Path, loaded: LoadedModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = tmp_path / "first" / "model", tmp_path / "second" / "model"
+    save_hf(first, loaded.model, loaded.tokenizer)
+    written = (first / "model.safetensors").stat().st_ino
+    if not can_link:
+        monkeypatch.setattr("os.link", lambda *_: (_ for _ in ()).throw(OSError(errno.EXDEV, "x")))
+
+    link_folder(first, second)
+
+    assert ((second / "model.safetensors").stat().st_ino == written) is can_link
+    shutil.rmtree(first)
+    assert fingerprint(read_weights(second)) == fingerprint(loaded.model.named_parameters())
 
 
 def test_sharded_folders_are_read_whole(tmp_path: Path, loaded: LoadedModel) -> None:

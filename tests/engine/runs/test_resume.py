@@ -1,11 +1,16 @@
 """Exact resume: k steps, a stop, and N - k steps more give what N steps give, bit for bit."""
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+import torch
+from safetensors.torch import load_file
 
 from coloop.events import RunStateName
+
+EMBEDDING = "model.embed_tokens.weight"
 
 Event = Mapping[str, Any]
 Place = Callable[[Event], bool]
@@ -172,3 +177,43 @@ def test_a_fork_with_more_steps_takes_them(
 
     assert resumed.state is RunStateName.FINISHED
     assert resumed.manifest()["timeline"]["step"] == 8
+
+
+def test_frozen_weights_are_written_once_and_again_when_they_have_followed(
+    runner: Callable[..., Any], tiny: Callable[..., str]
+) -> None:
+    """A checkpoint of every step; the snapshot follows after step 3, when the next phase begins."""
+    ended = runner(tiny("grpo-arithmetic", {"run.checkpoint_every": 1, "run.keep": 9}))
+
+    folders = [ended.folder / "checkpoints" / f"step-{step}" for step in (1, 2, 3, 4, 5)]
+    files = {
+        group: [(folder / group / "model.safetensors").stat().st_ino for folder in folders]
+        for group in ("start", "actor")
+    }
+    assert len(set(files["start"][:3])) == len(set(files["start"][3:])) == 1
+    assert files["start"][0] != files["start"][3]
+    assert len(set(files["actor"])) == 5
+
+
+def test_the_weights_of_a_learner_are_written_once(
+    runner: Callable[..., Any],
+    tiny: Callable[..., str],
+    whole: Callable[..., Any],
+    equal: Callable[..., bool],
+) -> None:
+    """A checkpoint that has them twice is read as well."""
+    text = tiny("grpo-arithmetic")
+    stopped = runner(text, stop_at=at_stage("actor.generate", 5))
+    group = next((stopped.folder / "checkpoints").glob("step-*")) / "actor"
+    state, manifest = torch.load(group / "trainer.pt", weights_only=True), stopped.manifest()
+
+    assert "model" not in state["trainer"]
+    state["trainer"]["model"] = dict(load_file(group / "model.safetensors"))
+    state["trainer"]["model"]["lm_head.weight"] = state["trainer"]["model"][EMBEDDING]
+    torch.save(state, group / "trainer.pt")
+    manifest["files"]["actor/trainer.pt"] = (group / "trainer.pt").stat().st_size
+    (group.parent / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    resumed = runner(text, resume=stopped)
+
+    assert resumed.state is RunStateName.FINISHED, resumed.error
+    assert equal(resumed.weights(), whole(text).weights())
