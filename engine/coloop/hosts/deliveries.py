@@ -43,6 +43,13 @@ class Deliveries:
         self._behind: set[tuple[str, str]] = set()
         """Engines (group, pool) whose weights were changed by something else than learning."""
 
+    def check_ways(self) -> None:
+        """Raises `WeightsNotUpdated` where weights cannot reach an engine that writes with them."""
+        for weights in self._weights.values():
+            others = [one.pool for one in weights.engines if one.pool != weights.pool]
+            if others:
+                self._places_for(weights.pool, others)
+
     def writing_pool(self, group: str, node: str) -> str:
         """Where a node of a group writes."""
         return next(one.pool for one in self._weights[group].engines if node in one.writers)

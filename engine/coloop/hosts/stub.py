@@ -44,6 +44,10 @@ class ClusterHosts:
         self._deliveries = Deliveries(cluster, plan, folders)
         self._overrides = overrides
 
+    def check_ways(self) -> None:
+        """Before a run begins: weights can reach every pool that writes with them."""
+        self._deliveries.check_ways()
+
     def generate(
         self, group: str, node: str, requests: Sequence[PromptRequest], sampling: Sampling
     ) -> tuple[list[list[Completion] | TooLong], int]:

@@ -196,6 +196,7 @@ def build_session(
     sources = RunSources()
     timeline = Timeline(entries, sources)
     weights = ClusterHosts(cluster, plan, lambda: fields.overrides(timeline.now()), folders)
+    weights.check_ways()
     context = Context(
         spec=spec,
         lineage=lineages.at({}),

@@ -210,6 +210,7 @@ def test_pools_without_a_common_folder_are_told(
 
     assert ended.state is RunStateName.FAILED
     assert "from pool train to write" in ended.error.message
+    assert not ended.of("stage.started"), "it is told before anything is done"
     assert "run.storage" in ended.error.message
 
 
