@@ -21,21 +21,20 @@ from coloop.sync import CHANNELS, Evidence, Parcel, Prover, check_bits
 from coloop.sync.folders import TransferFolders
 
 
-class Pools(Protocol):
-    """Carries calls to the host of a pool."""
+class Call(Protocol):
+    """Calls a method of a pool's host."""
 
-    def call(self, pool: str, method: str, *arguments: Any) -> Any: ...
+    def __call__(self, pool: str, method: str, *arguments: Any) -> Any: ...
 
 
 class Deliveries:
-    """See the module."""
+    """See the module. One for a run, whoever asks for a delivery."""
 
-    def __init__(self, cluster: Pools, plan: Plan, folders: TransferFolders) -> None:
+    def __init__(self, plan: Plan, folders: TransferFolders) -> None:
         """
         Args:
             folders: through which weights go from pool to pool.
         """
-        self._cluster = cluster
         self._weights: Mapping[str, WeightsPlan] = {one.name: one for one in plan.weights}
         self._folders = folders
         self._places: dict[frozenset[str], list[Path]] = {}
@@ -43,56 +42,58 @@ class Deliveries:
         self._behind: set[tuple[str, str]] = set()
         """Engines (group, pool) whose weights were changed by something else than learning."""
 
-    def check_ways(self) -> None:
+    def check_ways(self, call: Call) -> None:
         """Raises `WeightsNotUpdated` where weights cannot reach an engine that writes with them."""
         for weights in self._weights.values():
             others = [one.pool for one in weights.engines if one.pool != weights.pool]
             if others:
-                self._places_for(weights.pool, others)
+                self._places_for(call, weights.pool, others)
 
     def writing_pool(self, group: str, node: str) -> str:
         """Where a node of a group writes."""
         return next(one.pool for one in self._weights[group].engines if node in one.writers)
 
-    def sync(self, group: str) -> Mapping[str, float]:
+    def sync(self, call: Call, group: str) -> Mapping[str, float]:
         """The group's weights for all its engines, with proof that they arrived."""
-        return self._sync(group, [one.pool for one in self._weights[group].engines])
+        return self._sync(call, group, [one.pool for one in self._weights[group].engines])
 
-    def make_current(self, group: str, pool: str) -> None:
+    def make_current(self, call: Call, group: str, pool: str) -> None:
         """Before an engine writes: weights that were loaded or followed others reach it first."""
         if (group, pool) in self._behind:
-            self._sync(group, [pool])
+            self._sync(call, group, [pool])
 
     def all_are_behind(self) -> None:
         """Weights were loaded: every engine wants them before it writes."""
         for group in self._weights:
             self._fall_behind(group)
 
-    def follow(self, group: str, source: str, *, ema: float, folder: str | None) -> None:
+    def follow(
+        self, call: Call, group: str, source: str, *, ema: float, folder: str | None
+    ) -> None:
         """Give a group the weights of another one, as they are or as a checkpoint folder has them:
         new = ema * old + (1 - ema) * the source's."""
         here, there = self._weights[group].pool, self._weights[source].pool
         if folder is not None:
-            self._cluster.call(here, "follow_folder", group, source, ema, folder)
+            call(here, "follow_folder", group, source, ema, folder)
         elif here == there:
-            self._cluster.call(here, "follow", group, source, ema)
+            call(here, "follow", group, source, ema)
         else:
-            with self._sent(source, [here]) as (parcel, sent):
-                arrived = self._cluster.call(here, "take", group, source, parcel, ema)
+            with self._sent(call, source, [here]) as (parcel, sent):
+                arrived = call(here, "take", group, source, parcel, ema)
             check_bits(sent, arrived, f"the weights that {group} got from {source}")
         self._fall_behind(group)
 
-    def _sync(self, group: str, pools: Sequence[str]) -> Mapping[str, float]:
+    def _sync(self, call: Call, group: str, pools: Sequence[str]) -> Mapping[str, float]:
         weights = self._weights[group]
         given: list[tuple[str, Evidence, Evidence]] = []
         if weights.pool in pools:
-            ends = self._cluster.call(weights.pool, "sync", group)
+            ends = call(weights.pool, "sync", group)
             given += [(weights.pool, *ends)] if ends is not None else []
         others = [pool for pool in pools if pool != weights.pool]
         if others:
-            with self._sent(group, others, weights.dtypes.engine) as (parcel, sent):
+            with self._sent(call, group, others, weights.dtypes.engine) as (parcel, sent):
                 for pool in others:
-                    received = self._cluster.call(pool, "receive", group, parcel, sent.probe)
+                    received = call(pool, "receive", group, parcel, sent.probe)
                     given.append((pool, sent, received))
         differences = [self._prove(group, *one) for one in given]
         self._behind.difference_update((group, pool) for pool in pools)
@@ -104,25 +105,25 @@ class Deliveries:
 
     @contextmanager
     def _sent(
-        self, group: str, pools: Sequence[str], dtype: ComputeDtype | None = None
+        self, call: Call, group: str, pools: Sequence[str], dtype: ComputeDtype | None = None
     ) -> Iterator[tuple[Parcel, Evidence]]:
         """The weights of a group on their way to other pools."""
         home = self._weights[group].pool
-        places = self._places_for(home, pools)
-        parcel, sent = self._cluster.call(home, "send", group, places, dtype)
+        places = self._places_for(call, home, pools)
+        parcel, sent = call(home, "send", group, places, dtype)
         try:
             yield parcel, sent
         finally:
             CHANNELS[parcel.channel]().forget(parcel)
 
-    def _places_for(self, home: str, pools: Sequence[str]) -> list[Path]:
+    def _places_for(self, call: Call, home: str, pools: Sequence[str]) -> list[Path]:
         """Folders that all these pools see, the best first."""
         everyone = frozenset((home, *pools))
         if everyone not in self._places:
             self._places[everyone] = [
                 folder
                 for folder in self._folders.paths
-                if all(self._cluster.call(pool, "can_use", folder) for pool in sorted(everyone))
+                if all(call(pool, "can_use", folder) for pool in sorted(everyone))
             ]
         if not self._places[everyone]:
             raise WeightsNotUpdated(

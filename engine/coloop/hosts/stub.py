@@ -6,9 +6,9 @@ Two pools may be asked at the same time, from two threads; one pool does one thi
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Protocol
 
-from coloop.hosts.deliveries import Deliveries, Pools
+from coloop.hosts.deliveries import Deliveries
 from coloop.hosts.messages import (
     Completion,
     Example,
@@ -21,6 +21,12 @@ from coloop.hosts.messages import (
 )
 from coloop.plan.types import Plan
 from coloop.sync.folders import TransferFolders
+
+
+class Pools(Protocol):
+    """Carries calls to the host of a pool."""
+
+    def call(self, pool: str, method: str, *arguments: Any) -> Any: ...
 
 
 class ClusterHosts:
@@ -41,18 +47,18 @@ class ClusterHosts:
         """
         self._cluster = cluster
         self._pools = {weights.name: weights.pool for weights in plan.weights}
-        self._deliveries = Deliveries(cluster, plan, folders)
+        self._deliveries = Deliveries(plan, folders)
         self._overrides = overrides
 
     def check_ways(self) -> None:
         """Before a run begins: weights can reach every pool that writes with them."""
-        self._deliveries.check_ways()
+        self._deliveries.check_ways(self._cluster.call)
 
     def generate(
         self, group: str, node: str, requests: Sequence[PromptRequest], sampling: Sampling
     ) -> tuple[list[list[Completion] | TooLong], int]:
         pool = self._deliveries.writing_pool(group, node)
-        self._deliveries.make_current(group, pool)
+        self._deliveries.make_current(self._cluster.call, group, pool)
         result: tuple[list[list[Completion] | TooLong], int] = self._cluster.call(
             pool, "generate", group, node, list(requests), sampling
         )
@@ -96,14 +102,14 @@ class ClusterHosts:
 
     def sync(self, group: str) -> Mapping[str, float]:
         """The group's weights for all its engines, with proof that they arrived."""
-        return self._deliveries.sync(group)
+        return self._deliveries.sync(self._cluster.call, group)
 
     def refresh(
         self, group: str, source: str, *, ema: float = 0.0, folder: str | None = None
     ) -> None:
         """Give a group the weights of another one, or those that a checkpoint folder holds of
         it."""
-        self._deliveries.follow(group, source, ema=ema, folder=folder)
+        self._deliveries.follow(self._cluster.call, group, source, ema=ema, folder=folder)
 
     def reset_optimizer(self, group: str) -> None:
         self._call(group, "reset_optimizer", group)
