@@ -20,7 +20,7 @@ import torch
 from transformers import GenerationConfig
 
 from coloop.models import LoadedModel, build_model
-from coloop.rollout import GenerationRequest, TorchEngine
+from coloop.rollout import GenerationRequest, TorchEngine, generate
 from coloop.spec.model import ScratchModel
 from coloop.sync import LocalChannel
 
@@ -93,7 +93,7 @@ def by_engine(loaded: LoadedModel, work: Work) -> Callable[[], int]:
         for number, prompt in enumerate(prompts())
         for sample in range(SAMPLES)
     ]
-    return lambda: sum(len(row.token_ids) for row in engine.generate(requests))
+    return lambda: sum(len(row.token_ids) for row in generate(engine, requests))
 
 
 @dataclass(slots=True)

@@ -42,7 +42,8 @@ from coloop.models import DTYPES, read_weights
 from coloop.plan.placement import DEFAULT_POOL
 from coloop.plan.types import WeightsPlan
 from coloop.recipes import recipe_of
-from coloop.rollout.protocol import GenerationRequest
+from coloop.rollout import GenerationRequest
+from coloop.rollout import generate as generate_texts
 from coloop.run_log import log_into
 from coloop.spec.algorithm import node_algorithms, resolve_algorithm
 from coloop.spec.graph import LoopSpec
@@ -160,7 +161,9 @@ class PoolHost:
             if problem is None
             for seed in request.seeds
         ]
-        written = iter(engine.generate(wanted, self._rows_progress, self._interrupted.is_set))
+        written = iter(
+            generate_texts(engine, wanted, self._rows_progress, self._interrupted.is_set)
+        )
         at = iter(wanted)
         replies: list[list[Completion] | TooLong] = [
             problem

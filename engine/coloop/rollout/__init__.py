@@ -9,13 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 from coloop.errors import BackendMissing
+from coloop.rollout.generate import Progress, ShouldStop, generate
 from coloop.rollout.protocol import (
     Generation,
     GenerationRequest,
-    Progress,
+    OnLoad,
     Reason,
     RolloutEngine,
-    ShouldStop,
 )
 from coloop.rollout.torch_engine import TorchEngine
 from coloop.spec.rollout import Engine
@@ -35,10 +35,12 @@ __all__ = [
     "ENGINES",
     "Generation",
     "GenerationRequest",
+    "OnLoad",
     "Progress",
     "Reason",
     "RolloutEngine",
     "ShouldStop",
     "TorchEngine",
     "build_engine",
+    "generate",
 ]

@@ -1,21 +1,21 @@
-"""Refuses requests that an engine cannot serve, before any of them is begun."""
+"""Refuses a request that an engine cannot serve, before it is begun."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from coloop.errors import RequestRefused
+from coloop.rollout.kept import KeptTexts
 from coloop.rollout.protocol import GenerationRequest
 
 
-def check_requests(
-    requests: Sequence[GenerationRequest], max_length: int | None, vocabulary: int
+def check_request(
+    request: GenerationRequest, max_length: int | None, vocabulary: int, kept: KeptTexts
 ) -> None:
-    """Raises at the first request that cannot be served; the message names its row."""
-    for request in requests:
-        if problem := _problem(request, max_length, vocabulary):
-            raise RequestRefused(f"row {request.id}: {problem}")
+    """Raises where the request cannot be served; the message names its row."""
+    problem = _problem(request, max_length, vocabulary) or kept.problem(request)
+    if problem:
+        raise RequestRefused(f"row {request.id}: {problem}")
 
 
 def _problem(request: GenerationRequest, max_length: int | None, vocabulary: int) -> str | None:
@@ -40,4 +40,7 @@ def _problem(request: GenerationRequest, max_length: int | None, vocabulary: int
         return "an empty stop text would end every completion at once"
     if not 0 <= min(request.prompt_ids) <= max(request.prompt_ids) < vocabulary:
         return f"its prompt has token ids outside of 0 to {vocabulary - 1}"
+    for name, place in (("seed_from", request.seed_from), ("stop_from", request.stop_from)):
+        if place is not None and not 0 <= place <= length:
+            return f"{name} is {place}, a position in the {length} tokens of its prompt is expected"
     return None

@@ -41,9 +41,18 @@ def _mix(bits: Tensor) -> Tensor:
     return bits ^ _shift_right(bits, 31)
 
 
-def uniforms(seeds: Sequence[int], draws: int, device: torch.device | str = "cpu") -> Tensor:
-    """Draws 0 .. T-1 of each seed: float32 in [0, 1), in steps of 2^-24. (N, T)"""
+def uniforms(
+    seeds: Sequence[int],
+    draws: int,
+    device: torch.device | str = "cpu",
+    *,
+    starts: Sequence[int] | None = None,
+) -> Tensor:
+    """Draws s .. s+T-1 of each seed, s from `starts` or 0: float32 in [0, 1), in steps of 2^-24.
+    (N, T)"""
     streams = torch.tensor([_signed(seed) for seed in seeds], dtype=torch.int64, device=device)
-    counters = torch.arange(1, draws + 1, dtype=torch.int64, device=device) * _GOLDEN
-    bits = _mix(_mix(streams + _GOLDEN)[:, None] + counters[None, :])  # (N, T)
+    places = torch.arange(1, draws + 1, dtype=torch.int64, device=device)[None, :]
+    if starts is not None and any(starts):
+        places = places + torch.tensor(starts, dtype=torch.int64, device=device)[:, None]
+    bits = _mix(_mix(streams + _GOLDEN)[:, None] + places * _GOLDEN)  # (N, T)
     return _shift_right(bits, 64 - _MANTISSA_BITS).to(torch.float32) * 2.0**-_MANTISSA_BITS

@@ -9,9 +9,24 @@ sampling or the end of a text.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from torch import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """What a cache held of the first T tokens of a text; only the decoder that took it reads
+    it."""
+
+    values: Tensor
+    length: int
+    """T"""
+
+    @property
+    def nbytes(self) -> int:
+        return self.values.nbytes
 
 
 class Decoder(Protocol):
@@ -24,8 +39,9 @@ class Decoder(Protocol):
     max_length: int | None
     """Most tokens of one text, prompt included; None where the model has no limit."""
 
-    def reserve(self, rows: int, length: int) -> None:
-        """Makes room for so many rows of so many tokens. Forgets what was cached."""
+    def reserve(self, rows: int, length: int, running: int = 0) -> None:
+        """Makes room for so many rows of so many tokens, and for no more. What the first `running`
+        slots hold stays; all else is forgotten."""
         ...
 
     def admit(self, slot: int, prompts: Sequence[Sequence[int]], counts: Sequence[int]) -> Tensor:
@@ -34,6 +50,22 @@ class Decoder(Protocol):
         Prompts come longest first. Gives the logits of the next token of each filled slot, (n, V)
         float32.
         """
+        ...
+
+    def take(self, slot: int, length: int) -> Lines | None:
+        """A copy of what a slot holds of its first tokens; None where it cannot be taken."""
+        ...
+
+    def extend(
+        self,
+        slot: int,
+        lines: Sequence[Lines],
+        texts: Sequence[Sequence[int]],
+        counts: Sequence[int],
+    ) -> None:
+        """Fills slots from `slot` on: `counts[i]` slots hold text i but for its last token, which
+        the next `step` appends. The first tokens of text i are those of lines i and are not read
+        again. Asked only of a decoder that gave lines."""
         ...
 
     def step(self, tokens: Tensor, positions: Tensor, longest: int) -> Tensor:

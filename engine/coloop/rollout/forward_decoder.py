@@ -20,6 +20,7 @@ from transformers import PreTrainedModel
 
 from coloop.errors import WeightsNotUpdated
 from coloop.models import positions_of
+from coloop.rollout.decoder import Lines
 from coloop.rollout.lean_weights import names_differ
 from coloop.rollout.padding import pad_left, pad_right, similar_lengths
 from coloop.rollout.scoring import token_log_probs
@@ -44,9 +45,10 @@ class ForwardDecoder:
         self._cache: Any = None
         self._is_real = torch.empty(0)
 
-    def reserve(self, rows: int, length: int) -> None:
+    def reserve(self, rows: int, length: int, running: int = 0) -> None:
         del rows, length
-        self._cache = None
+        if not running:
+            self._cache = None
 
     def admit(self, slot: int, prompts: Sequence[Sequence[int]], counts: Sequence[int]) -> Tensor:
         assert slot == 0, "a batch ends before the next begins"
@@ -59,8 +61,24 @@ class ForwardDecoder:
         self._is_real = is_real[prompt_of]
         return logits[prompt_of]
 
+    def take(self, slot: int, length: int) -> Lines | None:
+        """None: what one row has cannot be put into another batch."""
+        del slot, length
+        return None
+
+    def extend(
+        self,
+        slot: int,
+        lines: Sequence[Lines],
+        texts: Sequence[Sequence[int]],
+        counts: Sequence[int],
+    ) -> None:
+        raise AssertionError("no lines were given, so none can be extended")
+
     def step(self, tokens: Tensor, positions: Tensor, longest: int) -> Tensor:
         del longest
+        if self.max_length is not None:  # a row may run on behind the end of a full text
+            positions = positions.clamp(max=self.max_length - 1)
         self._is_real = torch.cat([self._is_real, torch.ones_like(self._is_real[:, :1])], dim=1)
         return self._forward(tokens[:, None], self._is_real, positions[:, None], self._cache)
 

@@ -10,11 +10,10 @@ tokens.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
+from coloop.rollout.decoder import Lines
 from coloop.rollout.lean_weights import Shape
 
 ALIGNMENT = 16
@@ -25,17 +24,6 @@ times as long as over 16, and the rest is masked."""
 def round_up(length: int) -> int:
     """The next multiple of `ALIGNMENT`."""
     return -(-length // ALIGNMENT) * ALIGNMENT
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prefix:
-    """What the cache holds of one prompt that was read."""
-
-    prompt: tuple[int, ...]
-    lines: Tensor
-    """Keys and values of all layers, (layers, 2, 1, K, T, D)."""
-    logits: Tensor
-    """Of the token that follows, (V,)."""
 
 
 class LeanCache:
@@ -63,13 +51,20 @@ class LeanCache:
         """First line of each slot and head among all lines of a layer's keys and values."""
         self._places = torch.arange(length, device=self._device)
 
-    def reserve(self, slots: int, length: int) -> None:
-        """Room for so many rows of so many tokens; grows, and is kept from call to call."""
+    def reserve(self, slots: int, length: int, running: int) -> None:
+        """Room for so many rows of so many tokens; the first `running` stay as they are."""
         length = round_up(length)
-        if slots > self._slots or length > self._length:
-            slots, length = max(slots, self._slots), max(length, self._length)
+        if (slots, length) == (self._slots, self._length):
+            return
+        lines, mask, seen = self._lines, self.mask, min(length, self._length)
+        if not running:
+            del lines, mask
             self._allocate(0, 0)  # the old cache goes before the new one comes
-            self._allocate(slots, length)
+        self._allocate(slots, length)
+        if running:
+            self._lines[:, :, :running, :, :seen] = lines[:, :, :running, :, :seen]
+            self.mask[:running] = -torch.inf
+            self.mask[:running, :seen] = mask[:running, :seen]
 
     def put(self, layer: int, slots: slice, keys: Tensor, values: Tensor) -> None:
         """Writes the first tokens of some slots. (n, K, T, D) twice"""
@@ -77,7 +72,7 @@ class LeanCache:
         self._lines[layer, 0, slots, :, :longest] = keys
         self._lines[layer, 1, slots, :, :longest] = values
 
-    def show(self, slots: slice, lengths: Tensor) -> None:
+    def show(self, slots: slice | Tensor, lengths: Tensor) -> None:
         """Lets slots look at their first tokens and at nothing behind. (n,)"""
         is_behind = self._places[None, :] >= lengths[:, None]  # (n, length)
         self.mask[slots] = torch.where(is_behind, -torch.inf, 0.0)
@@ -88,16 +83,19 @@ class LeanCache:
             self._lines[:, :, targets] = self._lines[:, :, sources]
             self.mask[targets] = self.mask[sources]
 
-    def take(self, slot: int, prompt: tuple[int, ...], logits: Tensor) -> Prefix:
-        """A copy of what a slot holds of its prompt."""
-        lines = self._lines[:, :, slot : slot + 1, :, : len(prompt)]
-        return Prefix(prompt=prompt, lines=lines.clone(), logits=logits.clone())
+    def take(self, slot: int, length: int) -> Lines:
+        """A copy of what a slot holds of its first tokens, (layers, 2, 1, K, T, D)."""
+        return Lines(self._lines[:, :, slot : slot + 1, :, :length].clone(), length)
 
-    def repeat(self, prefix: Prefix, slots: slice) -> None:
-        """Hands a prompt that was read before to more slots."""
-        length = len(prefix.prompt)
-        self._lines[:, :, slots, :, :length] = prefix.lines
-        self.mask[slots] = torch.where(self._places >= length, -torch.inf, 0.0)
+    def repeat(self, lines: Lines, slots: slice) -> None:
+        """Hands tokens that were read before to more slots."""
+        self._lines[:, :, slots, :, : lines.length] = lines.values
+        self.mask[slots] = torch.where(self._places >= lines.length, -torch.inf, 0.0)
+
+    def reading(self, slots: Tensor, positions: Tensor, is_real: Tensor, seen: int) -> ReadRows:
+        """Some rows, about to get several tokens each. slots (B,), positions and is_real (B, T);
+        no position of a real token is at `seen` or behind."""
+        return ReadRows(self, slots, positions, is_real, seen)
 
     def running(self, positions: Tensor, seen: int) -> RunningRows:
         """The first N rows, about to get one token each at these positions. (N,)"""
@@ -127,3 +125,29 @@ class RunningRows:
         new = torch.cat((key, value)).view(-1, width)  # (2 * N * K, D)
         block.view(-1, width).index_copy_(0, self._lines, new)
         return block[0, : self._rows, : self._seen], block[1, : self._rows, : self._seen]
+
+
+class ReadRows:
+    """Some rows of a cache while tokens behind those that they hold are read."""
+
+    def __init__(
+        self, cache: LeanCache, slots: Tensor, positions: Tensor, is_real: Tensor, seen: int
+    ) -> None:
+        self._blocks, self._seen, self._slots = cache.blocks, seen, slots
+        self._rows, self._tokens = is_real.nonzero(as_tuple=True)
+        starts = cache.row_starts[:, slots]  # (2, B, K)
+        places = positions[self._rows, self._tokens]
+        self._lines = (starts[:, self._rows] + places[:, None]).flatten()  # (2 * real * K,)
+        places = torch.arange(seen, device=positions.device)
+        self.mask = (places <= positions[:, :, None])[:, None]
+        """What each token may look at, (B, 1, T, L); a padded one as if it were real."""
+
+    def append(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        """Adds keys and values (B, K, T, D); gives all that the rows have, (B, K, L, D) twice."""
+        width = key.shape[-1]
+        real = [part[self._rows, :, self._tokens] for part in (key, value)]  # (real, K, D) each
+        block = self._blocks[layer]  # (2, S * K, length, D)
+        block.view(-1, width).index_copy_(0, self._lines, torch.cat(real).view(-1, width))
+        by_slot = block.view(2, -1, key.shape[1], *block.shape[2:])  # (2, S, K, length, D)
+        rows = by_slot[:, self._slots, :, : self._seen]
+        return rows[0], rows[1]

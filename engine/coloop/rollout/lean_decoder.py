@@ -14,12 +14,14 @@ G = H / K, D head width, W model width, V vocabulary.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from coloop.rollout.lean_cache import LeanCache, Prefix
+from coloop.rollout.decoder import Lines
+from coloop.rollout.lean_cache import LeanCache
 from coloop.rollout.lean_weights import Layer, LeanWeights
 from coloop.rollout.padding import pad_right, similar_lengths
 from coloop.rollout.rotary import Rotary
@@ -28,8 +30,21 @@ from coloop.rollout.scoring import token_log_probs
 READ_AT_ONCE = 8192
 """Most tokens, padding included, read in one pass over whole sequences."""
 
-Fill = Callable[[int, Tensor, Tensor], None]
-"""Takes the keys and values (B, K, T, D) of a layer."""
+LOOKS_AT_ONCE = 1 << 25
+"""Most pairs of a token read and one looked at, over a part of texts that are read on."""
+
+Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
+"""(layer, query (B, H, T, D), key (B, K, T, D), value (B, K, T, D)) -> (B, H, T, D)"""
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """A prompt that was read."""
+
+    token_ids: tuple[int, ...]
+    lines: Lines
+    logits: Tensor
+    """Of the token that follows, (V,)."""
 
 
 class LeanDecoder:
@@ -46,14 +61,16 @@ class LeanDecoder:
         self._device = weights.embedding.device
         self._dtype = weights.embedding.dtype
         self._cache = LeanCache(weights.shape, self._device, self._dtype)
-        self._latest: Prefix | None = None  # rows of one prompt often come in at different times
+        self._latest: Prompt | None = None  # rows of one prompt often come in at different times
         self._scale = self._shape.head_width**-0.5
+        self._is_grouped = self._shape.heads != self._shape.kv_heads
         self._epsilon = torch.tensor(self._shape.epsilon, device=self._device)
         self._is_plain = self._device.type == "cpu" and self._dtype == torch.float32
 
-    def reserve(self, rows: int, length: int) -> None:
-        self._latest = None
-        self._cache.reserve(rows, length)
+    def reserve(self, rows: int, length: int, running: int = 0) -> None:
+        if not running:
+            self._latest = None
+        self._cache.reserve(rows, length, running)
 
     def keep(self, rows: int, targets: Tensor, sources: Tensor) -> None:
         del rows
@@ -71,9 +88,9 @@ class LeanDecoder:
     def admit(self, slot: int, prompts: Sequence[Sequence[int]], counts: Sequence[int]) -> Tensor:
         logits: list[Tensor] = []
         prompts, counts = list(prompts), list(counts)
-        if self._latest is not None and self._latest.prompt == tuple(prompts[0]):
+        if self._latest is not None and self._latest.token_ids == tuple(prompts[0]):
             rows = counts.pop(0)
-            self._cache.repeat(self._latest, slice(slot, slot + rows))
+            self._cache.repeat(self._latest.lines, slice(slot, slot + rows))
             logits.append(self._latest.logits.expand(rows, -1))
             slot += rows
             del prompts[0]
@@ -84,7 +101,8 @@ class LeanDecoder:
             last = prompts[-1]
             del prompts[:size], counts[:size]
             if not prompts:
-                self._latest = self._cache.take(slot - 1, tuple(last), logits[-1][-1])
+                lines = self._cache.take(slot - 1, len(last))
+                self._latest = Prompt(tuple(last), lines, logits[-1][-1].clone())
         return torch.cat(logits)
 
     def _admit_chunk(
@@ -96,14 +114,65 @@ class LeanDecoder:
         repeats = torch.tensor(counts, device=self._device)
         slots = slice(slot, slot + sum(counts))
 
-        def fill(layer: int, keys: Tensor, values: Tensor) -> None:  # (B, K, T, D)
-            repeated = (part.repeat_interleave(repeats, dim=0) for part in (keys, values))
+        def attend(layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+            repeated = (part.repeat_interleave(repeats, dim=0) for part in (key, value))
             self._cache.put(layer, slots, *repeated)
+            return self._look_back(layer, query, key, value)
 
-        hidden = self._read(tokens, fill)  # (B, T, W)
+        hidden = self._read(tokens, self._first_angles(tokens), attend)  # (B, T, W)
         self._cache.show(slots, lengths.repeat_interleave(repeats))
         last = hidden[torch.arange(len(lengths), device=self._device), lengths - 1]
         return self._logits(last).repeat_interleave(repeats, dim=0)
+
+    def take(self, slot: int, length: int) -> Lines | None:
+        return self._cache.take(slot, length)
+
+    def extend(
+        self,
+        slot: int,
+        lines: Sequence[Lines],
+        texts: Sequence[Sequence[int]],
+        counts: Sequence[int],
+    ) -> None:
+        leads = []
+        for known, count in zip(lines, counts, strict=True):
+            self._cache.repeat(known, slice(slot, slot + 1))
+            leads.append(slot)
+            slot += count
+        new = [text[known.length : -1] for text, known in zip(texts, lines, strict=True)]
+        longest = max(map(len, texts)) - 1  # tokens that a text looks at
+        size = max(LOOKS_AT_ONCE // (len(texts) * max(longest, 1)), 1)
+        for at in range(0, max(map(len, new)), size):
+            rows = [row for row in range(len(new)) if len(new[row]) > at]
+            parts = [new[row][at : at + size] for row in rows]
+            firsts = [lines[row].length + at for row in rows]
+            self._read_on([leads[row] for row in rows], firsts, parts)
+        for lead, count in zip(leads, counts, strict=True):
+            if count > 1:
+                others = torch.arange(lead + 1, lead + count, device=self._device)
+                self._cache.move(others, torch.full_like(others, lead))
+
+    def _read_on(
+        self, slots: Sequence[int], firsts: Sequence[int], parts: Sequence[Sequence[int]]
+    ) -> None:
+        """Reads tokens that stand from position firsts[i] on into slot slots[i]."""
+        tokens, lengths = pad_right(parts, self._device)
+        places = torch.arange(tokens.shape[1], device=self._device)
+        positions = torch.tensor(firsts, device=self._device)[:, None] + places  # (B, T)
+        is_real = places < lengths[:, None]
+        angles = self._rotary.first(max(firsts) + tokens.shape[1])
+        seen = max(first + len(part) for first, part in zip(firsts, parts, strict=True))
+        chosen = torch.tensor(slots, device=self._device)
+        rows = self._cache.reading(chosen, positions, is_real, seen)
+
+        def attend(layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+            keys, values = rows.append(layer, key, value)
+            return F.scaled_dot_product_attention(
+                query, keys, values, attn_mask=rows.mask, enable_gqa=self._is_grouped
+            )
+
+        self._read(tokens, angles[positions], attend)
+        self._cache.show(chosen, positions[:, 0] + lengths)
 
     def score(self, sequences: Sequence[Sequence[int]], temperature: float) -> list[Tensor]:
         scores: list[Tensor] = [torch.zeros(0)] * len(sequences)
@@ -111,28 +180,35 @@ class LeanDecoder:
             tokens, lengths = pad_right(chunk, self._device)
             if not tokens.shape[1]:
                 continue
-            hidden = self._read(tokens, None)
+            hidden = self._read(tokens, self._first_angles(tokens), self._look_back)
             found = token_log_probs(hidden, tokens, self._logits, temperature)  # (B, T)
             for row, (place, length) in enumerate(zip(places, lengths.tolist(), strict=True)):
                 scores[place] = found[row, :length]
         return scores
 
-    def _read(self, tokens: Tensor, fill: Fill | None) -> Tensor:
-        """The hidden states of whole sequences before the last norm. (B, T) -> (B, T, W)"""
+    def _first_angles(self, tokens: Tensor) -> Tensor:
+        """Angles of tokens (B, T) that begin their texts, (T, D / 2)."""
+        return self._rotary.first(tokens.shape[1])
+
+    def _look_back(self, layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """Attention of whole texts: each token looks at itself and at those before it."""
+        del layer
+        return F.scaled_dot_product_attention(
+            query, key, value, is_causal=True, enable_gqa=self._is_grouped
+        )
+
+    def _read(self, tokens: Tensor, angles: Tensor, attend: Attend) -> Tensor:
+        """The hidden states of tokens before the last norm. (B, T), (B or none, T, D / 2) -> (B,
+        T, W)"""
         s = self._shape
         rows, longest = tokens.shape
-        angles = self._rotary.first(longest)[:, None, :]  # (T, 1, D / 2)
+        angles = angles.unsqueeze(-2)  # of all heads alike
         x = F.embedding(tokens, self._weights.embedding).view(rows * longest, s.width)
         for index, layer in enumerate(self._weights.layers):
             turned, value = self._project(x, layer, (rows, longest), angles)
             turned = turned.transpose(1, 2)  # (B, H + K, T, D)
             query, key = turned.split_with_sizes((s.heads, s.kv_heads), dim=1)
-            value = value.transpose(1, 2)
-            if fill is not None:
-                fill(index, key, value)
-            mixed = F.scaled_dot_product_attention(
-                query, key, value, is_causal=True, enable_gqa=s.heads != s.kv_heads
-            )
+            mixed = attend(index, query, key, value.transpose(1, 2))
             x = self._finish(x, mixed.transpose(1, 2).reshape(rows * longest, -1), layer)
         return x.view(rows, longest, s.width)
 

@@ -1,145 +1,221 @@
-"""Continuous batching: which request is written when.
+"""Continuous batching: which text is written when.
 
-    pending ──admit──► slots 0 .. N-1 ──step──► drawn tokens
-                          ▲                        │
-                          └──── gaps closed ◄──collect──► ended rows
+    queue ──admit──► slots 0 .. N-1 ──step──► drawn tokens
+                        ▲                        │
+                        └──── gaps closed ◄──collect──► ended texts
 
-Requests with the same prompt stand together, so that the prompt is read once; long prompts come
-first, so that prompts read together have similar lengths. Neither changes what is written: a row's
-draws are its own.
+Texts may come at any time. Room for them (rows, tokens of a row) is made when the first of them
+comes in and grows with what the others want; where memory does not allow more of both, they wait
+until enough rows have ended.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
 
-from coloop.errors import StopRequested
-from coloop.rollout.decoder import Decoder
-from coloop.rollout.protocol import GenerationRequest, Progress, ShouldStop
-from coloop.rollout.slots import Ended, Slots
+import torch
+from torch import Tensor
 
-STEPS_BETWEEN_POLLS = 8
-SLACK = 8
-"""Most steps for which a row may run on behind its end, before it is taken out."""
+from coloop.rollout.decoder import Decoder, Lines
+from coloop.rollout.kept import KeptTexts
+from coloop.rollout.slots import Slots
+from coloop.rollout.stops import StopTexts
+from coloop.rollout.texts import Ended, Group, Queue, Text, Written
+from coloop.rollout.wants import SLACK, Wants
+
 WORTHWHILE = 16
 """Ended rows are taken out when they are one in so many of the running ones, or have waited for
 `SLACK`."""
 
 
-@dataclass(slots=True)
-class Group:
-    """Requests with the same prompt that are not admitted yet."""
-
-    prompt: Sequence[int]
-    rows: list[int]
-
-
 class Schedule:
-    """Writes one list of requests."""
+    """The texts of one engine on their way."""
 
     def __init__(
         self,
         decoder: Decoder,
-        requests: Sequence[GenerationRequest],
-        slots: Slots,
-        capacity: int,
+        kept: KeptTexts,
+        is_end: Tensor,
+        stops: StopTexts,
+        *,
+        rows_at_once: int,
+        cache_bytes: int,
         steps_between_looks: int,
     ) -> None:
+        """`cache_bytes`: of all rows at once. `steps_between_looks`: after how many steps ended
+        rows are looked for."""
         self._decoder = decoder
-        self._slots = slots
-        self._capacity = capacity
+        self._kept = kept
+        self._is_end = is_end
+        self._stops = stops
+        self._rows_at_once = rows_at_once
+        self._cache_bytes = cache_bytes
         self._steps_between_looks = steps_between_looks
-        self._rows_total = len(requests)
-        self._pending = deque(_group(requests))
-        self._ended: list[Ended] = []
-        self._tokens_ended = 0
+        self._room = (0, 0)  # rows and tokens of the decoder's cache
+        self.clear()
+
+    def clear(self) -> None:
+        """Forgets every text."""
+        self._queue = Queue()
+        self._wants = Wants()
+        self._slots = Slots(0, self._wants, self._is_end, self._stops)
         self._longest = 0
+        self._steps = 0
         self._steps_waited = 0
 
-    def run(self, progress: Progress | None, should_stop: ShouldStop | None) -> list[Ended]:
-        """All requests, in the order in which they ended."""
-        steps = 0
-        while self._pending or self._slots.running:
-            if steps % STEPS_BETWEEN_POLLS == 0:
-                self._poll(progress, should_stop)
-            if self._can_admit():
-                self._admit()
-                self._look()
-                if self._can_admit() or not self._slots.running:
-                    continue  # rows that ended with their first token left room
-                self._longest = self._slots.longest()
-            logits = self._decoder.step(
-                self._slots.last[: self._slots.running],
-                self._slots.position[: self._slots.running],
-                self._longest,
-            )
-            self._slots.advance(logits)
-            self._longest += 1
-            steps += 1
-            if steps % self._steps_between_looks == 0:
-                self._look()
-        self._poll(progress, None)
-        return self._ended
+    def give_back_room(self) -> None:
+        """Gives back the memory of slots and cache. No text is on its way."""
+        self.clear()
+        self._room = (0, 0)
+        self._decoder.reserve(0, 0)
+
+    def __len__(self) -> int:
+        return len(self._queue) + self._slots.running
+
+    def texts(self) -> list[Text]:
+        """All that are on their way."""
+        return [*self._slots.texts, *self._queue]
+
+    def written(self) -> int:
+        """Tokens that they have so far."""
+        waiting = sum(len(t.before.token_ids) for t in self._queue if t.before is not None)
+        return self._slots.written() + waiting
+
+    def add(self, text: Text) -> None:
+        if not len(self):
+            self.clear()
+        self._wants.include(text.request)
+        self._queue.add(text)
+
+    @torch.inference_mode()
+    def step(self) -> list[Ended]:
+        """One token more for every row; the texts that ended and were taken out."""
+        ended: list[Ended] = []
+        if self._can_admit():
+            self._admit()
+            ended += self._look()
+            if self._can_admit() or not self._slots.running:
+                return ended  # rows that ended with their first token left room
+            self._longest = self._slots.longest()
+        running = self._slots.running
+        if not running:
+            return ended
+        logits = self._decoder.step(
+            self._slots.last[:running], self._slots.position[:running], self._longest
+        )
+        self._slots.advance(logits)
+        self._longest += 1
+        self._steps += 1
+        if self._steps % self._steps_between_looks == 0:
+            ended += self._look()
+        return ended
+
+    @torch.inference_mode()
+    def take_out(self, tickets: Collection[int]) -> tuple[list[Ended], list[Ended]]:
+        """Takes texts out as they are: these, and what else had ended."""
+        waiting = [
+            Ended(text=text, slot=-1, written=text.before or Written(), reason="aborted")
+            for text in self._queue.remove(tickets)
+        ]
+        cut = [slot for slot, text in enumerate(self._slots.texts) if text.ticket in tickets]
+        if not cut:
+            return waiting, []
+        self._slots.count_ended()
+        found = self._collect(cut)
+        is_wanted = [one.text.ticket in tickets for one in found]
+        wanted = [one for one, is_it in zip(found, is_wanted, strict=True) if is_it]
+        others = [one for one, is_it in zip(found, is_wanted, strict=True) if not is_it]
+        return waiting + wanted, others
+
+    # Rows come
 
     def _can_admit(self) -> bool:
-        if not self._pending:
+        if not len(self._queue):
             return False
         if self._slots.running and not self._decoder.joins_running:
             return False
-        return self._slots.running < self._capacity
+        return self._slots.running < self._most_rows()
+
+    def _most_rows(self) -> int:
+        """Rows that are written at once: as many as are allowed and fit into the cache."""
+        row_bytes = self._decoder.bytes_per_token * self._wants.length
+        fitting = self._cache_bytes // row_bytes if row_bytes else self._rows_at_once
+        return max(min(fitting, self._rows_at_once), 1)
+
+    def _make_room(self) -> None:
+        """Makes slots and cache as large as they must be; they grow by doubling."""
+        had, running, most = self._slots.count, self._slots.running, self._most_rows()
+        if not had:
+            self._slots = Slots(min(len(self), most), self._wants, self._is_end, self._stops)
+        elif self._slots.wants != self._wants or min(len(self), most) > had:
+            rows = min(max(len(self), 2 * had), most)
+            self._slots = self._slots.enlarged(rows, self._wants, self._stops)
+        else:
+            return
+        self._reserve(self._slots.count, self._wants.length, running)
+
+    def _reserve(self, rows: int, length: int, running: int) -> None:
+        """Keeps what room there is where it is enough, and both sizes where both fit."""
+        had_rows, had_length = self._room
+        if rows > had_rows or length > had_length:
+            most = (max(rows, had_rows), max(length, had_length))
+            does_fit = most[0] * most[1] * self._decoder.bytes_per_token <= self._cache_bytes
+            self._room = most if does_fit else (rows, length)
+        self._decoder.reserve(*self._room, running)
 
     def _admit(self) -> None:
         """Fills the free slots."""
-        free = self._capacity - self._slots.running
-        prompts: list[Sequence[int]] = []
-        counts: list[int] = []
-        rows: list[int] = []
-        while free and self._pending:
-            group = self._pending[0]
-            taken, group.rows = group.rows[:free], group.rows[free:]
-            if not group.rows:
-                self._pending.popleft()
-            counts.append(len(taken))
-            prompts.append(group.prompt)
-            rows += taken
-            free -= len(taken)
-        logits = self._decoder.admit(self._slots.running, prompts, counts)
-        self._slots.admit(rows, logits)
+        self._make_room()
+        free = self._slots.count - self._slots.running
+        continuing, others = self._queue.take(free)
+        known: list[tuple[Group, Lines]] = []
+        for group in continuing:
+            lines = self._kept.lines_of(group.continues)
+            if lines is None:
+                others.append(group)
+            else:
+                known.append((group, lines))
+        if known:
+            self._decoder.extend(
+                self._slots.running,
+                [lines for _, lines in known],
+                [group.token_ids for group, _ in known],
+                [len(group.texts) for group, _ in known],
+            )
+            self._slots.join([text for group, _ in known for text in group.texts])
+        if others:
+            others.sort(key=lambda group: -len(group.token_ids))
+            logits = self._decoder.admit(
+                self._slots.running,
+                [group.token_ids for group in others],
+                [len(group.texts) for group in others],
+            )
+            self._slots.admit([text for group in others for text in group.texts], logits)
 
-    def _look(self) -> None:
+    # Rows go
+
+    def _look(self) -> list[Ended]:
         """Takes out rows that have ended, once they are worth the work or have waited long
         enough."""
-        ended = self._slots.count_ended()
-        self._steps_waited = self._steps_waited + self._steps_between_looks if ended else 0
-        if ended * WORTHWHILE >= self._slots.running or self._steps_waited >= SLACK:
-            self._collect()
+        count = self._slots.count_ended()
+        self._steps_waited = self._steps_waited + self._steps_between_looks if count else 0
+        if count * WORTHWHILE >= self._slots.running or self._steps_waited >= SLACK:
+            return self._collect()
+        return []
 
-    def _collect(self) -> None:
+    def _collect(self, cut: Iterable[int] = ()) -> list[Ended]:
         self._steps_waited = 0
-        ended, moves = self._slots.collect()
-        self._ended += ended
-        self._tokens_ended += sum(len(row.token_ids) for row in ended)
+        ended, moves = self._slots.collect(list(cut))
+        for one in ended:
+            if one.text.request.keep and one.reason != "aborted":
+                self._keep(one)
         self._decoder.keep(moves.rows, moves.targets, moves.sources)
         self._longest = self._slots.longest()
+        return ended
 
-    def _poll(self, progress: Progress | None, should_stop: ShouldStop | None) -> None:
-        if should_stop is not None and should_stop():
-            raise StopRequested(
-                f"stopped while writing, {len(self._ended)} of {self._rows_total} rows done"
-            )
-        if progress is not None:
-            progress(
-                rows_done=len(self._ended),
-                rows_total=self._rows_total,
-                tokens_done=self._tokens_ended + self._slots.tokens_running(),
-            )
-
-
-def _group(requests: Sequence[GenerationRequest]) -> list[Group]:
-    groups: dict[tuple[int, ...], Group] = {}
-    for row, request in enumerate(requests):
-        prompt = tuple(request.prompt_ids)
-        groups.setdefault(prompt, Group(prompt, [])).rows.append(row)
-    return sorted(groups.values(), key=lambda group: -len(group.prompt))
+    def _keep(self, ended: Ended) -> None:
+        """Keeps a text, and what its slot holds of all but its last token, which may not have been
+        read."""
+        token_ids = [*ended.text.request.prompt_ids, *ended.written.token_ids]
+        lines = self._decoder.take(ended.slot, len(token_ids) - 1)
+        self._kept.add(ended.text.ticket, token_ids, lines)

@@ -4,13 +4,13 @@ All state is a few tensors over the slots, so a step costs the same calls for on
 thousand; only rows that end are looked at one by one. They may run on for some steps behind their
 end before that; what they draw there is cut off.
 
-S slots, N running rows, R requests, W tokens that a row can hold, V vocabulary.
+S slots, N running rows, W tokens that a row can hold, V vocabulary.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -19,6 +19,8 @@ from coloop.rollout.counter import uniforms
 from coloop.rollout.protocol import GenerationRequest, Reason
 from coloop.rollout.sampling import KEEP_ALL, Settings, draw
 from coloop.rollout.stops import StopTexts
+from coloop.rollout.texts import Ended, Text, Written
+from coloop.rollout.wants import SLACK, Wants, takes_likeliest
 
 _COUNTERS = (
     "last",
@@ -31,17 +33,7 @@ _COUNTERS = (
     "may_stop",
     "stopped",
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """A row that came to its end."""
-
-    request: int
-    token_ids: list[int]
-    log_probs: list[float]
-    sampled_log_probs: list[float] | None
-    reason: Reason
+_WITHOUT_STOPS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,91 +49,121 @@ class Moves:
 class Slots:
     """State of S slots, of which the first `running` are in use."""
 
-    def __init__(
-        self,
-        requests: Sequence[GenerationRequest],
-        slots: int,
-        is_end: Tensor,
-        stops: StopTexts | None,
-        slack: int,
-    ) -> None:
-        """`is_end` (V,): tokens that end a text; `slack`: steps that a row may go on behind its
-        end."""
-        self._requests = requests
+    def __init__(self, count: int, wants: Wants, is_end: Tensor, stops: StopTexts) -> None:
+        """`is_end` (V,): tokens that end a text. What `wants` does not ask for is not computed."""
+        self.count, self.wants = count, replace(wants)
         self._is_end = is_end
         self._end_ids = set(is_end.nonzero().flatten().tolist())
-        self._stops = stops
+        self._stops = stops if wants.stops else None
         self._device = is_end.device
-        self._width = max(request.max_new_tokens for request in requests) + slack
         self.running = 0
-        self.rows: list[int] = []
-        """The request of each running slot."""
-        self._given: list[tuple[Tensor, Tensor]] = []  # of each slot (S,), of each request (R,)
-        self._settings = self._read_settings(slots)
-
-        def zeros(dtype: torch.dtype, *size: int) -> Tensor:
-            return torch.zeros(slots, *size, dtype=dtype, device=self._device)
-
-        counters = zeros(torch.int64, len(_COUNTERS) if stops else 5)
+        self.texts: list[Text] = []
+        """The text of each running slot."""
+        counters = self._zeros(torch.int64, len(_COUNTERS) if wants.stops else _WITHOUT_STOPS)
         by_name = dict(zip(_COUNTERS, counters.unbind(1), strict=False))
         self.last, self.position = by_name["last"], by_name["position"]
         self._drawn, self._limit, self._end = by_name["drawn"], by_name["limit"], by_name["end"]
-        if stops is not None:
+        if wants.stops:
             self._stop_set, self._looked = by_name["stop_set"], by_name["looked"]
             self._may_stop, self._stopped = by_name["may_stop"], by_name["stopped"]
         self._counters = counters
-        self._tokens = zeros(torch.int64, self._width)
-        numbers = zeros(torch.float32, 3 if self._settings.cuts else 2, self._width)
-        self._uniform, self._log_probs = numbers[:, 0], numbers[:, 1]
-        self._sampled = numbers[:, 2] if self._settings.cuts else None
-        self._state = [counters, self._tokens, numbers, *(own for own, _ in self._given)]
-
-    def _give(self, values: Sequence[float], slots: int) -> Tensor:
-        """A setting that a slot takes over from its request."""
-        of_request = torch.tensor(values, device=self._device)
-        of_slot = torch.zeros(slots, dtype=of_request.dtype, device=self._device)
-        self._given.append((of_slot, of_request))
-        return of_slot
-
-    def _read_settings(self, slots: int) -> Settings:
-        """What no request asks for stays None, and is not computed."""
-        requests, everything = self._requests, len(self._is_end)
-        greedy = [request.greedy or request.temperature == 0 for request in requests]
-        inverse = [1 / (request.temperature or 1.0) for request in requests]
-        top_p = [request.top_p if request.top_p < 1 else KEEP_ALL for request in requests]
-        top_k = [min(request.top_k or everything, everything) for request in requests]
-        return Settings(
-            inverse_temperature=self._give(inverse, slots) if set(inverse) != {1.0} else None,
-            greedy=self._give(greedy, slots) if any(greedy) else None,
-            top_p=self._give(top_p, slots) if set(top_p) != {KEEP_ALL} else None,
-            top_k=self._give(top_k, slots) if set(top_k) != {everything} else None,
-            all_greedy=all(greedy),
+        self._tokens = self._zeros(torch.int64, wants.width)
+        self._numbers = self._zeros(torch.float32, 3 if wants.cuts else 2, wants.width)
+        self._uniform, self._log_probs = self._numbers[:, 0], self._numbers[:, 1]
+        self._sampled = self._numbers[:, 2] if wants.cuts else None
+        self._settings = Settings(
+            inverse_temperature=self._zeros(torch.float32) if wants.tempers else None,
+            greedy=self._zeros(torch.bool) if wants.is_greedy else None,
+            top_p=self._zeros(torch.float32) if wants.top_p else None,
+            top_k=self._zeros(torch.int64) if wants.top_k else None,
+            all_greedy=not wants.draws,
         )
+        s = self._settings
+        given = (s.inverse_temperature, s.greedy, s.top_p, s.top_k)
+        self._state = [
+            *(counters, self._tokens, self._numbers),
+            *(values for values in given if values is not None),
+        ]
 
-    def admit(self, rows: Sequence[int], logits: Tensor) -> None:
-        """Puts requests behind the running rows and draws the first token of each. logits (n, V)"""
-        first, last = self.running, self.running + len(rows)
-        if self._given:
-            chosen = torch.tensor(rows, device=self._device)
-            for of_slot, of_request in self._given:
-                of_slot[first:last] = of_request[chosen]
-        requests = [self._requests[row] for row in rows]
-        started = [self._start(request) for request in requests]
+    def _zeros(self, dtype: torch.dtype, *size: int) -> Tensor:
+        return torch.zeros(self.count, *size, dtype=dtype, device=self._device)
+
+    def enlarged(self, count: int, wants: Wants, stops: StopTexts) -> Slots:
+        """Other slots for what is wanted now, with the rows of these."""
+        other = Slots(count, wants, self._is_end, stops)
+        rows, width = slice(0, self.running), self.wants.width
+        other._settle(self.texts)
+        other._counters[rows, : self._counters.shape[1]] = self._counters[rows]
+        other._tokens[rows, :width] = self._tokens[rows]
+        other._numbers[rows, : self._numbers.shape[1], :width] = self._numbers[rows]
+        if other._sampled is not None and self._sampled is None:
+            other._sampled[rows, :width] = self._log_probs[rows]  # nothing was cut so far
+        return other
+
+    # Rows come
+
+    def admit(self, texts: Sequence[Text], logits: Tensor) -> None:
+        """Puts texts behind the running rows and draws the next token of each. logits (n, V)"""
+        first = self.running
+        self._settle(texts)
+        self._draw(first, self.running, logits)
+
+    def join(self, texts: Sequence[Text]) -> None:
+        """Puts texts behind the running rows whose last token is read with the next step."""
+        self._settle(texts)
+
+    def _settle(self, texts: Sequence[Text]) -> None:
+        if not texts:
+            return
+        first, last = self.running, self.running + len(texts)
+        requests = [text.request for text in texts]
+        started = [self._start(text) for text in texts]
         self._counters[first:last] = torch.tensor(started, device=self._device)
+        self._take_settings(first, last, requests)
+        width = max(request.max_new_tokens for request in requests) + SLACK
+        starts = [
+            0 if request.seed_from is None else len(request.prompt_ids) - request.seed_from
+            for request in requests
+        ]
         seeds = [request.seed for request in requests]
-        self._uniform[first:last] = uniforms(seeds, self._width, self._device)
-        self.rows.extend(rows)
+        self._uniform[first:last, :width] = uniforms(seeds, width, self._device, starts=starts)
+        for slot, text in enumerate(texts, start=first):
+            if text.before is not None:
+                self._put_back(slot, text.before)
+        self.texts.extend(texts)
         self.running = last
-        self._draw(first, last, logits)
 
-    def _start(self, request: GenerationRequest) -> list[int]:
-        """The counters of a row that has drawn nothing yet, in the order of `_COUNTERS`."""
-        counters = [0, len(request.prompt_ids) - 1, 0, request.max_new_tokens, 0]
-        return (
-            counters
-            if self._stops is None
-            else [*counters, self._stops.set_of[request.stop], 0, 0, 0]
-        )
+    def _start(self, text: Text) -> list[int]:
+        """The counters of a row as it comes in, in the order of `_COUNTERS`."""
+        request, read = text.request, text.token_ids
+        drawn = len(read) - len(request.prompt_ids)
+        counters = [read[-1], len(read) - 1, drawn, request.max_new_tokens, 0]
+        if self._stops is None:
+            return counters
+        return [*counters, self._stops.number_of(request.stop), drawn, 0, 0]
+
+    def _take_settings(self, first: int, last: int, requests: Sequence[GenerationRequest]) -> None:
+        settings, everything = self._settings, len(self._is_end)
+
+        def put(values: Tensor | None, given: list[float]) -> None:
+            if values is not None:
+                values[first:last] = torch.tensor(given, device=self._device, dtype=values.dtype)
+
+        put(settings.inverse_temperature, [1 / (r.temperature or 1.0) for r in requests])
+        put(settings.greedy, [takes_likeliest(r) for r in requests])
+        put(settings.top_p, [r.top_p if r.top_p < 1 else KEEP_ALL for r in requests])
+        put(settings.top_k, [min(r.top_k or everything, everything) for r in requests])
+
+    def _put_back(self, slot: int, before: Written) -> None:
+        """What earlier weights wrote of a row."""
+        count = len(before.token_ids)
+        self._tokens[slot, :count] = torch.tensor(before.token_ids, device=self._device)
+        self._log_probs[slot, :count] = torch.tensor(before.log_probs, device=self._device)
+        if self._sampled is not None:
+            given = before.sampled_log_probs or before.log_probs
+            self._sampled[slot, :count] = torch.tensor(given, device=self._device)
+
+    # One token more
 
     def advance(self, logits: Tensor) -> None:
         """Draws one token more for every running row. logits (N, V)"""
@@ -165,13 +187,15 @@ class Slots:
         if self._stops is not None:
             self._may_stop[first:last] |= self._stops.may_end[self._stop_set[first:last], tokens]
 
-    def tokens_running(self) -> int:
+    def written(self) -> int:
         """Tokens that the running rows have so far."""
         return int(self._drawn[: self.running].sum())
 
     def longest(self) -> int:
         """The greatest position of a running row."""
         return int(self.position[: self.running].max()) if self.running else 0
+
+    # Rows go
 
     def count_ended(self) -> int:
         """Rows that have ended and still hold their slot."""
@@ -182,42 +206,48 @@ class Slots:
     def _find_stops(self, stops: StopTexts) -> None:
         """Ends rows that wrote a stop text."""
         for slot in self._may_stop[: self.running].nonzero().flatten().tolist():
+            request = self.texts[slot].request
+            first = len(request.prompt_ids) if request.stop_from is None else request.stop_from
+            earlier = list(request.prompt_ids[first:])  # of this text, by requests before
             count = int(self._end[slot] or self._drawn[slot])
-            written = self._tokens[slot, :count].tolist()
-            found = stops.first_end(int(self._stop_set[slot]), written, int(self._looked[slot]))
+            text = earlier + self._tokens[slot, :count].tolist()
+            start = len(earlier) + int(self._looked[slot])
+            found = stops.first_end(int(self._stop_set[slot]), text, start)
             self._looked[slot] = count
             if found is not None:
-                self._end[slot] = found
+                self._end[slot] = found - len(earlier)
                 self._stopped[slot] = 1
         self._may_stop[: self.running] = 0
 
-    def collect(self) -> tuple[list[Ended], Moves]:
-        """Takes out the rows that have ended."""
-        slots = self._end[: self.running].nonzero().squeeze(1)
+    def collect(self, cut: Sequence[int] = ()) -> tuple[list[Ended], Moves]:
+        """Takes out the rows that have ended, and those in the slots of `cut` as they are."""
+        is_out = self._end[: self.running] != 0
+        is_out[list(cut)] = True
+        slots = is_out.nonzero().squeeze(1)
         return self._read_out(slots), self._close_gaps(slots.tolist())
 
     def _read_out(self, slots: Tensor) -> list[Ended]:
         ends = self._end[slots].tolist()
-        longest = max(ends)
+        counts = torch.where(self._end[slots] == 0, self._drawn[slots], self._end[slots]).tolist()
+        longest = max(counts, default=0)
         stopped = [0] * len(ends) if self._stops is None else self._stopped[slots].tolist()
         tokens = self._tokens[slots, :longest].tolist()
         log_probs = self._log_probs[slots, :longest].tolist()
         sampled = None if self._sampled is None else self._sampled[slots, :longest].tolist()
         found = []
-        for at, (slot, end) in enumerate(zip(slots.tolist(), ends, strict=True)):
-            token_ids = tokens[at][:end]
+        for at, (slot, count) in enumerate(zip(slots.tolist(), counts, strict=True)):
+            token_ids = tokens[at][:count]
             reason: Reason = "stop" if stopped[at] else "length"
-            if reason == "length" and token_ids[-1] in self._end_ids:
+            if not ends[at]:
+                reason = "aborted"
+            elif reason == "length" and token_ids[-1] in self._end_ids:
                 reason = "eos"
-            found.append(
-                Ended(
-                    request=self.rows[slot],
-                    token_ids=token_ids,
-                    log_probs=log_probs[at][:end],
-                    sampled_log_probs=None if sampled is None else sampled[at][:end],
-                    reason=reason,
-                )
+            written = Written(
+                token_ids=token_ids,
+                log_probs=log_probs[at][:count],
+                sampled_log_probs=None if sampled is None else sampled[at][:count],
             )
+            found.append(Ended(text=self.texts[slot], slot=slot, written=written, reason=reason))
         return found
 
     def _close_gaps(self, ended: list[int]) -> Moves:
@@ -232,7 +262,7 @@ class Slots:
             for values in self._state:
                 values[targets] = values[sources]
         for gap, mover in zip(gaps, movers, strict=True):
-            self.rows[gap] = self.rows[mover]
-        del self.rows[rows:]
+            self.texts[gap] = self.texts[mover]
+        del self.texts[rows:]
         self.running = rows
         return Moves(rows=rows, targets=targets, sources=sources)

@@ -1,4 +1,4 @@
-"""Texts that end a completion, found while it is written.
+"""What ends a completion: tokens, and texts that are found while it is written.
 
 Almost no token can be the one that completes a stop text. A table tells which, so the rows of a
 batch are checked with one look-up, and only a row that drew such a token is read as text. The
@@ -14,39 +14,49 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from transformers import PreTrainedTokenizerBase
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 _BROKEN = "\ufffd"
 """What a tokenizer writes for a piece of a character."""
 
 
 class StopTexts:
-    """The stop texts of a call."""
+    """The stop texts of an engine's requests; each set of them is looked into once."""
 
     def __init__(
         self,
         tokenizer: PreTrainedTokenizerBase,
-        sets: Sequence[tuple[str, ...]],
         vocabulary: int,
         device: torch.device | str = "cpu",
     ) -> None:
         self._tokenizer = tokenizer
-        self._sets = [(), *dict.fromkeys(wanted for wanted in sets if wanted)]
-        self.set_of = {wanted: number for number, wanted in enumerate(self._sets)}
-        """Number of each set; 0 is the empty one."""
-        table = torch.zeros(len(self._sets), vocabulary, dtype=torch.bool)
-        texts = _token_texts(tokenizer, min(len(tokenizer), vocabulary)) if self.set_of else []
-        for number, wanted in enumerate(self._sets):
-            ends = {text[-1] for text in wanted}
-            for token, text in enumerate(texts):
-                if wanted and (_BROKEN in text or not ends.isdisjoint(text)):
-                    table[number, token] = True
-        self.may_end: Tensor = table.to(device)
+        self._sets: list[tuple[str, ...]] = [()]
+        self._number_of: dict[tuple[str, ...], int] = {(): 0}
+        self._texts: list[str] | None = None
+        self.may_end: Tensor = torch.zeros(1, vocabulary, dtype=torch.bool, device=device)
         """Whether a token can complete a text of a set, (C, V)."""
+
+    def number_of(self, wanted: tuple[str, ...]) -> int:
+        """Number of a set of stop texts; 0 is the empty one."""
+        if wanted not in self._number_of:
+            self._number_of[wanted] = len(self._sets)
+            self._sets.append(wanted)
+            row = torch.tensor(self._completing(wanted), device=self.may_end.device)
+            self.may_end = torch.cat([self.may_end, row[None]])
+        return self._number_of[wanted]
+
+    def _completing(self, wanted: tuple[str, ...]) -> list[bool]:
+        """Whether each token can complete a text of a set, (V,)."""
+        vocabulary = self.may_end.shape[1]
+        if self._texts is None:
+            self._texts = _token_texts(self._tokenizer, min(len(self._tokenizer), vocabulary))
+        ends = {text[-1] for text in wanted}
+        found = [_BROKEN in text or not ends.isdisjoint(text) for text in self._texts]
+        return found + [False] * (vocabulary - len(found))
 
     def first_end(self, number: int, token_ids: Sequence[int], start: int) -> int | None:
         """Count of tokens up to the one, at `start` or later, that completes a stop text; else
-        None."""
+        None. `token_ids` are all that counts towards it."""
         wanted = self._sets[number]
         window = max(len(text.encode()) for text in wanted) + 1
         for place in range(start, len(token_ids)):
@@ -55,6 +65,19 @@ class StopTexts:
             if any(stop in text for stop in wanted):
                 return place + 1
         return None
+
+
+def end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Tensor:
+    """Which tokens end a text, (V,): those of the tokenizer and of the model's generation
+    config."""
+    configured = model.generation_config.eos_token_id if model.generation_config else None
+    found = [configured] if isinstance(configured, int) else list(configured or ())
+    if tokenizer.eos_token_id is not None:
+        found.append(tokenizer.eos_token_id)
+    vocabulary = model.config.vocab_size
+    is_end = torch.zeros(vocabulary, dtype=torch.bool)
+    is_end[[token for token in found if token < vocabulary]] = True
+    return is_end
 
 
 def _token_texts(tokenizer: PreTrainedTokenizerBase, count: int) -> list[str]:

@@ -12,18 +12,16 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from coloop.errors import WeightsNotUpdated
 from coloop.models.fingerprint import fingerprint
-from coloop.rollout.checks import check_requests
 from coloop.rollout.decoder import Decoder
 from coloop.rollout.forward_decoder import ForwardDecoder
+from coloop.rollout.kept import KeptTexts
 from coloop.rollout.lean_decoder import LeanDecoder
 from coloop.rollout.lean_weights import LeanWeights, shape_of
-from coloop.rollout.protocol import Generation, GenerationRequest, Progress, ShouldStop
 from coloop.rollout.rotary import Rotary
-from coloop.rollout.schedule import SLACK, Schedule
-from coloop.rollout.slots import Ended, Slots
-from coloop.rollout.stops import StopTexts
+from coloop.rollout.schedule import Schedule
+from coloop.rollout.stops import StopTexts, end_tokens
+from coloop.rollout.text_engine import TextEngine
 
 ROWS_AT_ONCE = 256
 """Rows written at once where nothing else is said."""
@@ -31,11 +29,13 @@ CACHE_BYTES = 2 * 2**30
 """Most memory of the cache on a CPU; fixed, because what is free would differ from run to run."""
 GPU_CACHE_SHARE = 0.3
 """Most memory of the cache on a GPU, as a share of all that it has."""
+KEPT_SHARE = 0.5
+"""Most memory of what kept texts hold, as a share of that of the cache, beside it."""
 STEPS_BETWEEN_LOOKS = {"cpu": 1, "cuda": 8}
 """Steps after which ended rows are looked for; on a GPU each look waits for the device."""
 
 
-class TorchEngine:
+class TorchEngine(TextEngine):
     """Implements `RolloutEngine`."""
 
     def __init__(
@@ -56,29 +56,29 @@ class TorchEngine:
         could read more. `dtype`: null, as the model. `cache_bytes`: most memory of the cache; fewer
         rows are written at once where it is short.
         """
-        self._device = torch.device(device)
+        device, vocabulary = torch.device(device), model.config.vocab_size
         self._dtype = dtype or model.dtype
-        self._tokenizer = tokenizer
         with torch.inference_mode():
-            self._decoder = build_decoder(model, self._device, self._dtype)
+            self._decoder = build_decoder(model, device, self._dtype)
+        cache_bytes = cache_bytes or _cache_bytes(device)
+        kept = KeptTexts(int(KEPT_SHARE * cache_bytes))
+        self._schedule = Schedule(
+            self._decoder,
+            kept,
+            end_tokens(model, tokenizer).to(device),
+            StopTexts(tokenizer, vocabulary, device),
+            rows_at_once=max_num_seqs or ROWS_AT_ONCE,
+            cache_bytes=cache_bytes,
+            steps_between_looks=STEPS_BETWEEN_LOOKS.get(device.type, 1),
+        )
         limits = [limit for limit in (self._decoder.max_length, max_length) if limit]
-        self._max_length = min(limits, default=None)
-        self._rows_at_once = max_num_seqs or ROWS_AT_ONCE
-        self._cache_bytes = cache_bytes or _cache_bytes(self._device)
-        self._vocabulary = model.config.vocab_size
-        self._is_end = self._end_tokens(model)
-        self._version: int | None = version
-        self._stops: dict[tuple[tuple[str, ...], ...], StopTexts] = {}
-
-    @property
-    def version(self) -> int:
-        """Version of the weights held."""
-        return self._loaded_version()
-
-    @property
-    def max_length(self) -> int | None:
-        """Most tokens of a prompt and what may be written to it; None: no limit."""
-        return self._max_length
+        super().__init__(
+            self._schedule,
+            kept,
+            version=version,
+            max_length=min(limits, default=None),
+            vocabulary=vocabulary,
+        )
 
     @property
     def dtype(self) -> torch.dtype:
@@ -90,80 +90,31 @@ class TorchEngine:
         """Whether the fast decoder holds this architecture."""
         return isinstance(self._decoder, LeanDecoder)
 
-    def generate(
-        self,
-        requests: Sequence[GenerationRequest],
-        progress: Progress | None = None,
-        should_stop: ShouldStop | None = None,
-    ) -> list[Generation]:
-        """One generation for each request, in the order of the requests."""
-        version = self._loaded_version()
-        check_requests(requests, self._max_length, self._vocabulary)
-        if not requests:
-            return []
-        looks = STEPS_BETWEEN_LOOKS.get(self._device.type, 1)
-        with torch.inference_mode():
-            longest = max(len(r.prompt_ids) + r.max_new_tokens for r in requests) + SLACK
-            capacity = self._capacity(len(requests), longest)
-            self._decoder.reserve(capacity, longest)
-            slots = Slots(requests, capacity, self._is_end, self._stops_of(requests), SLACK)
-            schedule = Schedule(self._decoder, requests, slots, capacity, looks)
-            ended = schedule.run(progress, should_stop)
-        return _in_order(requests, ended, version)
-
     def score(
         self, sequences: Sequence[Sequence[int]], temperature: float = 1.0
     ) -> list[list[float]]:
         """Log-prob of every token given those before it; the first of a sequence is 0."""
-        self._loaded_version()
+        self._check_whole()
         with torch.inference_mode():
             return [scores.tolist() for scores in self._decoder.score(sequences, temperature)]
-
-    def load_weights(self, weights: Iterable[tuple[str, Tensor]], version: int) -> None:
-        """Takes all weights; where that fails half-way, the engine refuses to work until a load
-        succeeds."""
-        self._version = None
-        with torch.inference_mode():
-            self._decoder.load(weights)
-        self._version = version
 
     def fingerprint(self) -> int:
         """A number of all weights held."""
         with torch.inference_mode():
             return fingerprint(self._decoder.named_weights())
 
-    def _capacity(self, rows: int, longest: int) -> int:
-        """Rows that are written at once: as many as are wanted, allowed, and fit into the cache."""
-        rows = min(rows, self._rows_at_once)
-        row_bytes = self._decoder.bytes_per_token * longest
-        return max(min(rows, self._cache_bytes // row_bytes), 1) if row_bytes else rows
+    def sleep(self) -> None:
+        """Gives back the memory of the cache."""
+        assert not self.unfinished, "the engine is writing"
+        self._kept.forget_lines()
+        self._schedule.give_back_room()
 
-    def _loaded_version(self) -> int:
-        if self._version is None:
-            raise WeightsNotUpdated(
-                "the last update of the rollout engine's weights failed half-way; load them again"
-            )
-        return self._version
+    def wake(self) -> None:
+        """Nothing to do: the cache comes with the first text."""
 
-    def _end_tokens(self, model: PreTrainedModel) -> Tensor:
-        """Which tokens end a text, (V,): those of the tokenizer and of the model's generation
-        config."""
-        configured = model.generation_config.eos_token_id if model.generation_config else None
-        found = [configured] if isinstance(configured, int) else list(configured or ())
-        if self._tokenizer.eos_token_id is not None:
-            found.append(self._tokenizer.eos_token_id)
-        is_end = torch.zeros(self._vocabulary, dtype=torch.bool)
-        is_end[[token for token in found if token < self._vocabulary]] = True
-        return is_end.to(self._device)
-
-    def _stops_of(self, requests: Sequence[GenerationRequest]) -> StopTexts | None:
-        """The stop texts of these requests; a table of them is made once."""
-        sets = tuple(dict.fromkeys(request.stop for request in requests))
-        if not any(sets):
-            return None
-        if sets not in self._stops:
-            self._stops[sets] = StopTexts(self._tokenizer, sets, self._vocabulary, self._device)
-        return self._stops[sets]
+    def _take_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
+        with torch.inference_mode():
+            self._decoder.load(weights)
 
 
 def _cache_bytes(device: torch.device) -> int:
@@ -180,28 +131,3 @@ def build_decoder(model: PreTrainedModel, device: torch.device, dtype: torch.dty
     weights = LeanWeights(shape, device, dtype)
     weights.load(model.named_parameters())
     return LeanDecoder(weights, Rotary.of(model.base_model.rotary_emb, device))
-
-
-def _in_order(
-    requests: Sequence[GenerationRequest], ended: Sequence[Ended], version: int
-) -> list[Generation]:
-    by_request = {row.request: row for row in ended}
-    found = []
-    for number, request in enumerate(requests):
-        row = by_request[number]
-        found.append(
-            Generation(
-                id=request.id,
-                token_ids=row.token_ids,
-                log_probs=row.log_probs,
-                reason=row.reason,
-                version=version,
-                sampled_log_probs=row.sampled_log_probs if _is_cut(request) else None,
-            )
-        )
-    return found
-
-
-def _is_cut(request: GenerationRequest) -> bool:
-    is_greedy = request.greedy or request.temperature == 0
-    return not is_greedy and (request.top_p < 1 or request.top_k is not None)

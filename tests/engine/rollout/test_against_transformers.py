@@ -7,7 +7,7 @@ import torch
 from tests.engine.numerics import forward_terms, near
 from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerFast
 
-from coloop.rollout import GenerationRequest, TorchEngine
+from coloop.rollout import GenerationRequest, TorchEngine, generate
 
 Models = Callable[[str], PreTrainedModel]
 Ask = Callable[..., GenerationRequest]
@@ -38,7 +38,7 @@ def test_greedy_text_equals_generate_token_for_token(
 ) -> None:
     engine = TorchEngine(models(family), tokenizer)
 
-    written = engine.generate([ask(p, max_new_tokens=24, temperature=0.0) for p in prompts])
+    written = generate(engine, [ask(p, max_new_tokens=24, temperature=0.0) for p in prompts])
 
     expected = written_by_transformers(models(family), prompts, 24)
     assert [row.token_ids for row in written] == expected
@@ -58,7 +58,7 @@ def test_log_probs_of_samples_equal_a_full_forward(
     requests = [ask(p, seed=i, max_new_tokens=20) for i, p in enumerate(prompts)]
 
     for row, request in zip(
-        TorchEngine(model, tokenizer).generate(requests), requests, strict=True
+        generate(TorchEngine(model, tokenizer), requests), requests, strict=True
     ):
         expected = scored_by_forward(model, list(request.prompt_ids), row.token_ids)
         assert row.log_probs == near(expected, terms=forward_terms(model, 40), scale=LOGITS)
@@ -73,7 +73,7 @@ def test_log_probs_are_those_at_the_sampling_temperature(
     ask: Ask,
     scored_by_forward: Callable[..., list[float]],
 ) -> None:
-    written = engine.generate([ask(p, temperature=temperature) for p in prompts])
+    written = generate(engine, [ask(p, temperature=temperature) for p in prompts])
 
     for row, prompt in zip(written, prompts, strict=True):
         expected = scored_by_forward(models("qwen3"), prompt, row.token_ids, temperature)
@@ -107,7 +107,7 @@ def test_log_probs_stay_with_those_of_the_forward_over_a_long_text(
 ) -> None:
     prompt = [5, 6, 7]
 
-    row = engine.generate([ask(prompt, max_new_tokens=120, seed=4)])[0]
+    row = generate(engine, [ask(prompt, max_new_tokens=120, seed=4)])[0]
 
     assert len(row.token_ids) > 60
     expected = scored_by_forward(models("qwen3"), prompt, row.token_ids)
@@ -126,13 +126,13 @@ def test_stop_texts_end_where_generate_ends(
 ) -> None:
     model = models("qwen3")
     engine = TorchEngine(model, tokenizer)
-    plain = engine.generate([ask(p, max_new_tokens=24, temperature=0.0) for p in prompts])
+    plain = generate(engine, [ask(p, max_new_tokens=24, temperature=0.0) for p in prompts])
     if stop != "é\n":  # a text that greedy rows do write: two characters out of the middle of one
         written = tokenizer.decode(max((row.token_ids for row in plain), key=len))
         stop = written[6 : 6 + len(stop)]
 
-    rows = engine.generate(
-        [ask(p, max_new_tokens=24, temperature=0.0, stop=(stop,)) for p in prompts]
+    rows = generate(
+        engine, [ask(p, max_new_tokens=24, temperature=0.0, stop=(stop,)) for p in prompts]
     )
 
     for prompt, row in zip(prompts, rows, strict=True):

@@ -1,6 +1,7 @@
 """Continuous batching changes speed, never text."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from tests.engine.numerics import forward_terms, near
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from coloop.errors import StopRequested
-from coloop.rollout import Generation, GenerationRequest, TorchEngine
+from coloop.rollout import Generation, GenerationRequest, TorchEngine, generate, lean_decoder
 
 Models = Callable[[str], PreTrainedModel]
 Ask = Callable[..., GenerationRequest]
@@ -39,10 +40,10 @@ def test_few_slots_write_the_same_as_many(
     tokenizer: PreTrainedTokenizerFast,
     requests: list[GenerationRequest],
 ) -> None:
-    all_at_once = TorchEngine(models(family), tokenizer, max_num_seqs=60).generate(requests)
+    all_at_once = generate(TorchEngine(models(family), tokenizer, max_num_seqs=60), requests)
 
     engine = TorchEngine(models(family), tokenizer, max_num_seqs=slots)
-    found = engine.generate(requests)
+    found = generate(engine, requests)
 
     assert texts(found) == texts(all_at_once)
     for one, other in zip(found, all_at_once, strict=True):
@@ -55,40 +56,40 @@ def test_a_small_cache_holds_fewer_rows_and_writes_the_same(
     tokenizer: PreTrainedTokenizerFast,
     requests: list[GenerationRequest],
 ) -> None:
-    wide = TorchEngine(models("qwen3"), tokenizer).generate(requests)
+    wide = generate(TorchEngine(models("qwen3"), tokenizer), requests)
     row = 2 * 2 * 2 * 16 * 4 * (14 + 17 + 8)  # layers, both, heads, width, bytes, tokens
 
     for size in (1, 2 * row, 5 * row):
         narrow = TorchEngine(models("qwen3"), tokenizer, cache_bytes=size)
-        assert texts(narrow.generate(requests)) == texts(wide)
+        assert texts(generate(narrow, requests)) == texts(wide)
 
 
 def test_a_row_does_not_depend_on_its_company_or_its_place(
     engine: TorchEngine, requests: list[GenerationRequest]
 ) -> None:
-    together = texts(engine.generate(requests))
+    together = texts(generate(engine, requests))
 
-    assert texts(engine.generate(requests[::-1])) == together[::-1]
+    assert texts(generate(engine, requests[::-1])) == together[::-1]
     for place in (0, 7, 31, 59):
-        assert texts(engine.generate([requests[place]])) == [together[place]]
+        assert texts(generate(engine, [requests[place]])) == [together[place]]
 
 
 def test_the_same_batch_is_the_same_bit_for_bit(
     engine: TorchEngine, requests: list[GenerationRequest]
 ) -> None:
-    first = engine.generate(requests)
+    first = generate(engine, requests)
 
-    assert engine.generate(requests) == first
+    assert generate(engine, requests) == first
 
 
 def test_answers_come_in_the_order_of_the_requests(
     engine: TorchEngine, requests: list[GenerationRequest]
 ) -> None:
-    assert [row.id for row in engine.generate(requests)] == [r.id for r in requests]
+    assert [row.id for row in generate(engine, requests)] == [r.id for r in requests]
 
 
 def test_siblings_differ_by_their_seed_alone(engine: TorchEngine, ask: Ask) -> None:
-    rows = engine.generate([ask([5, 6], seed=i % 4, max_new_tokens=12) for i in range(8)])
+    rows = generate(engine, [ask([5, 6], seed=i % 4, max_new_tokens=12) for i in range(8)])
 
     assert texts(rows[:4]) == texts(rows[4:])
     assert len({tuple(text) for text in texts(rows[:4])}) == 4
@@ -108,19 +109,161 @@ def test_a_shared_prompt_is_read_once_even_when_its_rows_come_in_one_by_one(
 
     monkeypatch.setattr(decoder, "_admit_chunk", counting)
 
-    engine.generate([ask([5, 6, 7], seed=i, max_new_tokens=1 + i % 5) for i in range(12)])
+    generate(engine, [ask([5, 6, 7], seed=i, max_new_tokens=1 + i % 5) for i in range(12)])
 
     assert sum(read) == 1
+
+
+def test_a_text_continued_from_its_cache_is_the_same_bit_for_bit(
+    models: Models, tokenizer: PreTrainedTokenizerFast, ask: Ask
+) -> None:
+    prompt, rows = [5, 6, 7], 3
+    engine = TorchEngine(models("qwen3"), tokenizer)
+    asked = [ask(prompt, seed=5 + i, max_new_tokens=20, keep=True) for i in range(rows)]
+    whole = generate(engine, asked)
+    assert {row.reason for row in whole} == {"length"}
+    firsts = generate(engine, [replace(one, max_new_tokens=7) for one in asked])
+
+    rest = generate(
+        engine,
+        [
+            replace(
+                one,
+                prompt_ids=[*prompt, *first.token_ids],
+                max_new_tokens=13,
+                seed_from=len(prompt),
+                continues=first.ticket,
+            )
+            for one, first in zip(asked, firsts, strict=True)
+        ],
+    )
+
+    for row, first, second in zip(whole, firsts, rest, strict=True):
+        assert [*first.token_ids, *second.token_ids] == list(row.token_ids)
+        assert [*first.log_probs, *second.log_probs] == list(row.log_probs)
+
+
+def test_what_branches_begin_with_is_not_read_again(
+    models: Models, tokenizer: PreTrainedTokenizerFast, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = TorchEngine(models("qwen3"), tokenizer, max_num_seqs=4)
+    stem = generate(engine, [ask([5] * 40, seed=8, max_new_tokens=9, keep=True)])[0]
+    so_far = [*[5] * 40, *stem.token_ids]
+    decoder: Any = engine._decoder
+    read: list[int] = []
+    as_it_is = decoder._read
+
+    def counting(tokens: torch.Tensor, *rest: Any) -> torch.Tensor:
+        read.append(tokens.numel())
+        return as_it_is(tokens, *rest)
+
+    monkeypatch.setattr(decoder, "_read", counting)
+
+    for said in ([], [9, 9, 9, 9]):
+        for at_once in (4, 7):
+            asked = ask([*so_far, *said], max_new_tokens=3, continues=stem.ticket)
+            generate(engine, [replace(asked, seed=i) for i in range(at_once)])
+
+    # The last token is read with the step that writes the next one: of what was said, so three
+    # tokens and the one that the kept text ended with are left; once for each time that rows come
+    # in together, twice where seven rows share four slots.
+    assert read == [4, 4, 4]
+
+
+def test_texts_of_many_lengths_are_read_on_in_parts(
+    models: Models, tokenizer: PreTrainedTokenizerFast, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = TorchEngine(models("qwen3"), tokenizer)
+    stems = [ask([5 + i], seed=i, max_new_tokens=1 + 3 * i, keep=True) for i in range(6)]
+    firsts = generate(engine, stems)
+    asked = [
+        ask(
+            [5 + i, *row.token_ids, *range(20, 25 + 7 * (i % 4))],
+            seed=i,
+            max_new_tokens=5,
+            continues=row.ticket,
+        )
+        for i, row in enumerate(firsts)
+    ]
+    at_once = generate(engine, asked)
+
+    monkeypatch.setattr(lean_decoder, "LOOKS_AT_ONCE", 2000)  # about seven tokens of six texts
+    in_parts = generate(engine, asked)
+
+    anew = generate(engine, [replace(one, continues=None) for one in asked])
+    assert texts(at_once) == texts(in_parts) == texts(anew)
+    for one, other in zip(in_parts, anew, strict=True):
+        terms = forward_terms(models("qwen3"), 60)
+        assert one.log_probs == near(other.log_probs, terms=terms, scale=LOGITS)
+
+
+def test_kept_texts_give_way_when_memory_is_short(
+    models: Models, tokenizer: PreTrainedTokenizerFast, ask: Ask
+) -> None:
+    token = 2 * 2 * 2 * 32 * 4  # layers, both, heads, width, bytes
+    engine = TorchEngine(models("qwen3"), tokenizer, cache_bytes=2 * 25 * token)
+    asked = [ask([5 + i], seed=8, max_new_tokens=10, keep=True) for i in range(4)]
+
+    rows = generate(engine, asked)
+
+    held = [engine._kept.lines_of(row.ticket) for row in rows]
+    assert [lines is not None for lines in held] == [False, False, True, True]
+    following = [
+        ask([5 + i, *row.token_ids], seed=i, max_new_tokens=5, continues=row.ticket)
+        for i, row in enumerate(rows)
+    ]
+    written = texts(generate(engine, following))
+    assert written == texts(generate(engine, [replace(one, continues=None) for one in following]))
+
+
+def test_a_long_text_waits_until_there_is_room_for_it(
+    models: Models, tokenizer: PreTrainedTokenizerFast, ask: Ask
+) -> None:
+    token = 2 * 2 * 2 * 32 * 4
+    wide = TorchEngine(models("qwen3"), tokenizer)
+    narrow = TorchEngine(models("qwen3"), tokenizer, cache_bytes=200 * token)
+    asked = [ask([5 + i], seed=i, max_new_tokens=10) for i in range(9)]
+    asked += [ask([5] * 80, seed=3, max_new_tokens=12), ask([7], seed=4, max_new_tokens=12)]
+
+    done = {}
+    tickets = [narrow.submit(one) for one in asked[:9]]
+    for request in asked[9:]:
+        done |= {row.ticket: row for row in narrow.step()}
+        tickets.append(narrow.submit(request))
+    while narrow.unfinished:
+        done |= {row.ticket: row for row in narrow.step()}
+
+    assert [done[ticket].token_ids for ticket in tickets] == texts(generate(wide, asked))
+
+
+def test_a_step_that_fails_forgets_what_was_unfinished(
+    models: Models, tokenizer: PreTrainedTokenizerFast, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = TorchEngine(models("qwen3"), tokenizer, max_num_seqs=2)
+    asked = [ask([5 + i], seed=i, max_new_tokens=9) for i in range(5)]
+    before = generate(engine, asked)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine._decoder, "step", _out_of_memory)
+        with pytest.raises(RuntimeError, match="not enough memory"):
+            generate(engine, asked)
+
+    assert engine.unfinished == 0
+    assert generate(engine, asked) == before
+
+
+def _out_of_memory(*_: object) -> None:
+    raise RuntimeError("not enough memory")
 
 
 def test_an_engine_that_grew_and_shrank_writes_the_same(
     models: Models, tokenizer: PreTrainedTokenizerFast, requests: list[GenerationRequest], ask: Ask
 ) -> None:
     engine = TorchEngine(models("qwen3"), tokenizer)
-    first = engine.generate(requests[:5])
-    engine.generate([ask([9] * 40, max_new_tokens=80)])
+    first = generate(engine, requests[:5])
+    generate(engine, [ask([9] * 40, max_new_tokens=80)])
 
-    assert engine.generate(requests[:5]) == first
+    assert generate(engine, requests[:5]) == first
 
 
 def test_sampled_rows_follow_the_model_distribution(
@@ -130,7 +273,7 @@ def test_sampled_rows_follow_the_model_distribution(
     with torch.inference_mode():
         p = torch.softmax(models("qwen3")(torch.tensor([prompt])).logits[0, -1].double(), -1)
 
-    written = engine.generate([ask(prompt, seed=i, max_new_tokens=1) for i in range(rows)])
+    written = generate(engine, [ask(prompt, seed=i, max_new_tokens=1) for i in range(rows)])
 
     counts = torch.bincount(torch.tensor([row.token_ids[0] for row in written]), minlength=128)
     top = p.topk(9).indices
@@ -143,9 +286,9 @@ def test_sampled_rows_follow_the_model_distribution(
 def test_top_k_one_is_greedy_and_reports_both_log_probs(
     models: Models, engine: TorchEngine, prompts: list[list[int]], ask: Ask
 ) -> None:
-    greedy = engine.generate([ask(p, temperature=0.0) for p in prompts])
+    greedy = generate(engine, [ask(p, temperature=0.0) for p in prompts])
 
-    rows = engine.generate([ask(p, top_k=1) for p in prompts])
+    rows = generate(engine, [ask(p, top_k=1) for p in prompts])
 
     assert texts(rows) == texts(greedy)
     for row, plain in zip(rows, greedy, strict=True):
@@ -167,9 +310,9 @@ def test_rows_of_one_batch_keep_their_own_settings(
         ask(prompts[3], seed=4, stop=("a", "b")),
     ]
 
-    together = engine.generate(mixed)
+    together = generate(engine, mixed)
 
-    assert texts(together) == [texts(engine.generate([one]))[0] for one in mixed]
+    assert texts(together) == [texts(generate(engine, [one]))[0] for one in mixed]
     assert [row.sampled_log_probs is None for row in together] == [True, True, False, False, True]
 
 
@@ -179,7 +322,7 @@ def test_rows_of_one_batch_keep_their_own_settings(
 def test_a_row_says_what_ended_it(
     engine: TorchEngine, tokenizer: PreTrainedTokenizerFast, ask: Ask
 ) -> None:
-    rows = engine.generate([ask([5, 6], seed=i, max_new_tokens=60) for i in range(40)])
+    rows = generate(engine, [ask([5, 6], seed=i, max_new_tokens=60) for i in range(40)])
     ended = [row for row in rows if row.reason == "eos"]
     cut = [row for row in rows if row.reason == "length"]
 
@@ -193,12 +336,12 @@ def test_a_row_says_what_ended_it(
 def test_the_end_of_text_at_the_last_place_counts_as_finished(
     engine: TorchEngine, ask: Ask
 ) -> None:
-    rows = engine.generate([ask([5, 6], seed=i, max_new_tokens=60) for i in range(40)])
+    rows = generate(engine, [ask([5, 6], seed=i, max_new_tokens=60) for i in range(40)])
     seed, length = next(
         (i, len(row.token_ids)) for i, row in enumerate(rows) if row.reason == "eos"
     )
 
-    row = engine.generate([ask([5, 6], seed=seed, max_new_tokens=length)])[0]
+    row = generate(engine, [ask([5, 6], seed=seed, max_new_tokens=length)])[0]
 
     assert row.finished
     assert row.token_ids == rows[seed].token_ids
@@ -210,7 +353,7 @@ def test_every_end_of_the_generation_config_ends_a_row(
     model = models("qwen3")
     monkeypatch.setattr(model.generation_config, "eos_token_id", list(range(3, 60)))
 
-    rows = TorchEngine(model, tokenizer).generate([ask([70], seed=i) for i in range(20)])
+    rows = generate(TorchEngine(model, tokenizer), [ask([70], seed=i) for i in range(20)])
 
     ends = {2, *range(3, 60)}
     assert all(not ends & set(row.token_ids[:-1]) for row in rows)
@@ -220,12 +363,12 @@ def test_every_end_of_the_generation_config_ends_a_row(
 def test_a_stop_text_is_kept_and_nothing_follows_it(
     engine: TorchEngine, tokenizer: PreTrainedTokenizerFast, ask: Ask
 ) -> None:
-    plain = engine.generate([ask([5, 6], seed=i, max_new_tokens=40) for i in range(20)])
+    plain = generate(engine, [ask([5, 6], seed=i, max_new_tokens=40) for i in range(20)])
     written = tokenizer.decode(plain[0].token_ids)
     stop = written[3:5]
 
-    rows = engine.generate(
-        [ask([5, 6], seed=i, max_new_tokens=40, stop=(stop, "~~~")) for i in range(20)]
+    rows = generate(
+        engine, [ask([5, 6], seed=i, max_new_tokens=40, stop=(stop, "~~~")) for i in range(20)]
     )
 
     assert tokenizer.decode(rows[0].token_ids) == written[:5]
@@ -238,11 +381,11 @@ def test_a_stop_text_is_kept_and_nothing_follows_it(
 def test_the_prompt_does_not_count_towards_a_stop_text(
     engine: TorchEngine, tokenizer: PreTrainedTokenizerFast, ask: Ask
 ) -> None:
-    first = engine.generate([ask([5, 6], max_new_tokens=4)])[0]
+    first = generate(engine, [ask([5, 6], max_new_tokens=4)])[0]
     before = tokenizer.decode([6])
     spanning = before + tokenizer.decode(first.token_ids[:1])
 
-    row = engine.generate([ask([5, 6], max_new_tokens=4, stop=(spanning,))])[0]
+    row = generate(engine, [ask([5, 6], max_new_tokens=4, stop=(spanning,))])[0]
 
     assert row.token_ids == first.token_ids
 
@@ -258,7 +401,7 @@ def test_progress_tells_rows_and_tokens_up_to_the_last(
     def note(*, rows_done: int, rows_total: int, tokens_done: int) -> None:
         told.append((rows_done, rows_total, tokens_done))
 
-    rows = engine.generate(requests, note)
+    rows = generate(engine, requests, note)
 
     assert told == sorted(told)
     assert told[-1] == (60, 60, sum(len(row.token_ids) for row in rows))
@@ -267,13 +410,13 @@ def test_progress_tells_rows_and_tokens_up_to_the_last(
 def test_a_call_stops_when_asked_and_the_engine_goes_on_afterwards(
     engine: TorchEngine, requests: list[GenerationRequest]
 ) -> None:
-    before = engine.generate(requests)
+    before = generate(engine, requests)
     asked = iter([False, True])
 
     with pytest.raises(StopRequested, match="of 60 rows"):
-        engine.generate(requests, should_stop=lambda: next(asked))
+        generate(engine, requests, should_stop=lambda: next(asked))
 
-    assert engine.generate(requests) == before
+    assert generate(engine, requests) == before
 
 
 def test_each_generation_carries_the_version_that_wrote_it(
@@ -281,13 +424,13 @@ def test_each_generation_carries_the_version_that_wrote_it(
 ) -> None:
     model = models("qwen3")
     engine = TorchEngine(model, tokenizer, version=3)
-    first = engine.generate([ask([5, 6])])[0]
+    first = generate(engine, [ask([5, 6])])[0]
     engine.load_weights(model.named_parameters(), 4)
 
     assert first.version == 3
-    assert engine.generate([ask([5, 6])])[0].version == 4
+    assert generate(engine, [ask([5, 6])])[0].version == 4
 
 
 def test_no_requests_give_no_rows(engine: TorchEngine) -> None:
-    assert engine.generate([]) == []
+    assert generate(engine, []) == []
     assert engine.score([]) == []

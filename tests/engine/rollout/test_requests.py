@@ -6,7 +6,7 @@ import pytest
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from coloop.errors import RequestRefused
-from coloop.rollout import GenerationRequest, TorchEngine
+from coloop.rollout import GenerationRequest, TorchEngine, generate
 
 Models = Callable[[str], PreTrainedModel]
 Ask = Callable[..., GenerationRequest]
@@ -18,12 +18,24 @@ def test_a_text_may_fill_the_model_to_its_last_position(
 ) -> None:
     engine = TorchEngine(models(family), tokenizer)
 
-    rows = engine.generate(
+    rows = generate(
+        engine,
         [ask([5] * 100, max_new_tokens=28, seed=i) for i in range(6)]
-        + [ask([5] * 127, max_new_tokens=1)]
+        + [ask([5] * 127, max_new_tokens=1)],
     )
 
     assert max(len(row.token_ids) for row in rows) == 28
+
+
+def test_a_full_text_may_wait_for_others_before_it_is_taken_out(
+    models: Models, tokenizer: PreTrainedTokenizerFast, ask: Ask
+) -> None:
+    full = ask([5] * 127, max_new_tokens=1)
+    others = [ask([5 + i], seed=i, max_new_tokens=20) for i in range(60)]
+
+    rows = generate(TorchEngine(models("gpt2"), tokenizer), [full, *others])
+
+    assert len(rows[0].token_ids) == 1
 
 
 def test_a_text_that_may_exceed_the_model_names_row_length_and_limit(
@@ -32,7 +44,7 @@ def test_a_text_that_may_exceed_the_model_names_row_length_and_limit(
     requests = [ask([5]), ask([5] * 100, id="problems:7/2", max_new_tokens=29)]
 
     with pytest.raises(RequestRefused, match=r"problems:7/2.* 100 tokens and 29 .* limit is 128"):
-        engine.generate(requests)
+        generate(engine, requests)
 
 
 def test_a_lower_limit_of_the_engine_counts(
@@ -40,9 +52,9 @@ def test_a_lower_limit_of_the_engine_counts(
 ) -> None:
     engine = TorchEngine(models("qwen3"), tokenizer, max_length=16)
 
-    engine.generate([ask([5] * 8, max_new_tokens=8)])
+    generate(engine, [ask([5] * 8, max_new_tokens=8)])
     with pytest.raises(RequestRefused, match="the limit is 16"):
-        engine.generate([ask([5] * 9, max_new_tokens=8)])
+        generate(engine, [ask([5] * 9, max_new_tokens=8)])
 
 
 @pytest.mark.parametrize(
@@ -66,4 +78,4 @@ def test_what_cannot_be_served_is_refused_by_row(
     settings = {"prompt_ids": [5], "seed": 0, "max_new_tokens": 4, **options}
 
     with pytest.raises(RequestRefused, match=f"^row dataset:3: .*{reason}"):
-        engine.generate([GenerationRequest(id="dataset:3", **settings)])
+        generate(engine, [GenerationRequest(id="dataset:3", **settings)])

@@ -30,6 +30,15 @@ def test_a_draw_depends_on_seed_and_counter_alone() -> None:
     assert torch.equal(uniforms([6], 4)[0], together[1, :4])
 
 
+def test_draws_may_begin_at_any_number() -> None:
+    from_start = uniforms([5, 6, 7], 12)
+
+    assert torch.equal(uniforms([6], 4, starts=[8])[0], from_start[1, 8:])
+    assert torch.equal(
+        uniforms([5, 7], 3, starts=[0, 2]), torch.stack([from_start[0, :3], from_start[2, 2:5]])
+    )
+
+
 def test_draws_are_the_split_mix_of_seed_and_counter() -> None:
     mask = (1 << 64) - 1
 

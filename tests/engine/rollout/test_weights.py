@@ -12,7 +12,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from coloop.errors import BackendMissing, WeightsNotUpdated
 from coloop.models import fingerprint
-from coloop.rollout import ENGINES, GenerationRequest, TorchEngine, build_engine
+from coloop.rollout import ENGINES, GenerationRequest, TorchEngine, build_engine, generate
 from coloop.spec.rollout import Engine
 
 Models = Callable[[str], PreTrainedModel]
@@ -102,12 +102,12 @@ def test_after_half_a_load_the_engine_refuses_to_work_until_a_whole_one(
     with pytest.raises(OSError, match="connection lost"):
         engine.load_weights(breaks(), 1)
     with pytest.raises(WeightsNotUpdated, match="half-way"):
-        engine.generate([ask([5])])
+        generate(engine, [ask([5])])
     with pytest.raises(WeightsNotUpdated, match="half-way"):
         engine.score([[5, 6]])
 
     engine.load_weights(weights, 2)
-    assert engine.generate([ask([5])])[0].version == 2
+    assert generate(engine, [ask([5])])[0].version == 2
 
 
 def test_half_precision_is_close_to_the_model_in_half_precision(
@@ -128,7 +128,7 @@ def test_engines_are_built_by_name(
         "torch", models("qwen3"), tokenizer=tokenizer, max_num_seqs=None, device="cpu", version=1
     )
 
-    assert engine.generate([ask([5])])[0].version == 1
+    assert generate(engine, [ask([5])])[0].version == 1
 
 
 @pytest.mark.parametrize("name", sorted(set(get_args(Engine)) - set(ENGINES)))
@@ -144,7 +144,7 @@ def test_a_gpu_writes_the_same_greedy_text_as_the_cpu(
 ) -> None:
     requests = [ask(p, max_new_tokens=24, temperature=0.0) for p in prompts]
 
-    on_gpu = TorchEngine(models("qwen3"), tokenizer, device="cuda").generate(requests)
+    on_gpu = generate(TorchEngine(models("qwen3"), tokenizer, device="cuda"), requests)
 
-    on_cpu = TorchEngine(models("qwen3"), tokenizer).generate(requests)
+    on_cpu = generate(TorchEngine(models("qwen3"), tokenizer), requests)
     assert [row.token_ids for row in on_gpu] == [row.token_ids for row in on_cpu]

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from coloop.errors import StorageFull, WeightsNotUpdated
 from coloop.models import LoadedModel, build_model, encode_prompt, fingerprint
-from coloop.rollout import GenerationRequest, TorchEngine
+from coloop.rollout import GenerationRequest, TorchEngine, generate
 from coloop.spec.model import ScratchModel
 from coloop.sync import (
     CHANNELS,
@@ -136,7 +136,7 @@ def test_after_a_push_the_engine_holds_and_samples_the_new_weights(
     assert proof.difference < rounding(terms, scale=LOGITS)
     prompt = encode_prompt(loaded.tokenizer, "1+2=")
     asked = GenerationRequest(id="row", prompt_ids=prompt, seed=1, max_new_tokens=6)
-    row = engine.generate([asked])[0]
+    row = generate(engine, [asked])[0]
     own = score_source(loaded.model, [prompt + row.token_ids])[0, len(prompt) :]
     assert row.version == 7
     assert row.log_probs == near(own.tolist(), terms=terms, scale=LOGITS)
