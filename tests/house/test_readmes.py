@@ -18,7 +18,7 @@ LIGHT_COMMANDS = {"validate", "estimate", "plan", "presets", "schema", "doctor",
 
 
 def readmes() -> list[Path]:
-    skipped = {"node_modules", ".venv", "dist", "_static"}
+    skipped = {"node_modules", ".venv", ".venv-vllm", "dist", "_static"}
     return sorted(
         path for path in ROOT.rglob("README.md") if not skipped & set(path.relative_to(ROOT).parts)
     )

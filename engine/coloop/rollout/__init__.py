@@ -18,9 +18,10 @@ from coloop.rollout.protocol import (
     RolloutEngine,
 )
 from coloop.rollout.torch_engine import TorchEngine
+from coloop.rollout.vllm_engine import VllmEngine
 from coloop.spec.rollout import Engine
 
-ENGINES: dict[str, Callable[..., RolloutEngine]] = {"torch": TorchEngine}
+ENGINES: dict[str, Callable[..., RolloutEngine]] = {"torch": TorchEngine, "vllm": VllmEngine}
 
 
 def build_engine(name: Engine, *arguments: Any, **options: Any) -> RolloutEngine:
@@ -41,6 +42,7 @@ __all__ = [
     "RolloutEngine",
     "ShouldStop",
     "TorchEngine",
+    "VllmEngine",
     "build_engine",
     "generate",
 ]

@@ -190,3 +190,7 @@ class RolloutEngine(Protocol):
         """Takes the memory that it works with; new weights may be loaded before or after it. An
         engine that is awake stays so."""
         ...
+
+    def close(self) -> None:
+        """Gives back everything, whatever is unfinished; it is not asked anything afterwards."""
+        ...

@@ -114,8 +114,7 @@ class Schedule:
     def take_out(self, tickets: Collection[int]) -> tuple[list[Ended], list[Ended]]:
         """Takes texts out as they are: these, and what else had ended."""
         waiting = [
-            Ended(text=text, slot=-1, written=text.before or Written(), reason="aborted")
-            for text in self._queue.remove(tickets)
+            Ended(text, text.before or Written(), "aborted") for text in self._queue.remove(tickets)
         ]
         cut = [slot for slot, text in enumerate(self._slots.texts) if text.ticket in tickets]
         if not cut:
@@ -206,16 +205,16 @@ class Schedule:
     def _collect(self, cut: Iterable[int] = ()) -> list[Ended]:
         self._steps_waited = 0
         ended, moves = self._slots.collect(list(cut))
-        for one in ended:
+        for slot, one in ended.items():
             if one.text.request.keep and one.reason != "aborted":
-                self._keep(one)
+                self._keep(slot, one)
         self._decoder.keep(moves.rows, moves.targets, moves.sources)
         self._longest = self._slots.longest()
-        return ended
+        return list(ended.values())
 
-    def _keep(self, ended: Ended) -> None:
+    def _keep(self, slot: int, ended: Ended) -> None:
         """Keeps a text, and what its slot holds of all but its last token, which may not have been
         read."""
         token_ids = [*ended.text.request.prompt_ids, *ended.written.token_ids]
-        lines = self._decoder.take(ended.slot, len(token_ids) - 1)
+        lines = self._decoder.take(slot, len(token_ids) - 1)
         self._kept.add(ended.text.ticket, token_ids, lines)

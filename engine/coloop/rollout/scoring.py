@@ -40,5 +40,10 @@ def token_log_probs(
 
 def log_probs_of(logits: Tensor, tokens: Tensor, temperature: float) -> Tensor:
     """Log-prob of each token under its logits at a temperature. (M, V), (M,) -> (M,) float32"""
+    return scaled_log_softmax(logits, temperature).gather(1, tokens[:, None]).squeeze(1)
+
+
+def scaled_log_softmax(logits: Tensor, temperature: float) -> Tensor:
+    """Log-probs of all tokens at a temperature. (M, V) -> (M, V) float32"""
     scaled = logits.float() / temperature if temperature != 1.0 else logits.float()
-    return torch.log_softmax(scaled, dim=-1).gather(1, tokens[:, None]).squeeze(1)
+    return torch.log_softmax(scaled, dim=-1)

@@ -219,12 +219,15 @@ class Slots:
                 self._stopped[slot] = 1
         self._may_stop[: self.running] = 0
 
-    def collect(self, cut: Sequence[int] = ()) -> tuple[list[Ended], Moves]:
-        """Takes out the rows that have ended, and those in the slots of `cut` as they are."""
+    def collect(self, cut: Sequence[int] = ()) -> tuple[dict[int, Ended], Moves]:
+        """Takes out the rows that have ended, and those in the slots of `cut` as they are: each by
+        the slot where it stood."""
         is_out = self._end[: self.running] != 0
         is_out[list(cut)] = True
         slots = is_out.nonzero().squeeze(1)
-        return self._read_out(slots), self._close_gaps(slots.tolist())
+        places = slots.tolist()
+        ended = dict(zip(places, self._read_out(slots), strict=True))
+        return ended, self._close_gaps(places)
 
     def _read_out(self, slots: Tensor) -> list[Ended]:
         ends = self._end[slots].tolist()
@@ -247,7 +250,7 @@ class Slots:
                 log_probs=log_probs[at][:count],
                 sampled_log_probs=None if sampled is None else sampled[at][:count],
             )
-            found.append(Ended(text=self.texts[slot], slot=slot, written=written, reason=reason))
+            found.append(Ended(self.texts[slot], written, reason))
         return found
 
     def _close_gaps(self, ended: list[int]) -> Moves:

@@ -148,7 +148,7 @@ class TextEngine(ABC):
             log_probs=written.log_probs,
             reason=ended.reason,
             version=versions[0][1],
-            sampled_log_probs=written.sampled_log_probs if _is_cut(text.request) else None,
+            sampled_log_probs=written.sampled_log_probs if is_cut(text.request) else None,
             switches=versions[1:],
         )
 
@@ -204,6 +204,6 @@ class TextEngine(ABC):
             )
 
 
-def _is_cut(request: GenerationRequest) -> bool:
+def is_cut(request: GenerationRequest) -> bool:
     """Whether its tokens are drawn from a part of the distribution."""
     return not takes_likeliest(request) and (request.top_p < 1 or request.top_k is not None)

@@ -45,13 +45,11 @@ class Text:
         return [*self.request.prompt_ids, *self.before.token_ids]
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class Ended:
-    """A text that left its slot."""
+    """A text that is written no more."""
 
     text: Text
-    slot: int
-    """Where it stood."""
     written: Written
     reason: Reason
 

@@ -112,6 +112,11 @@ class TorchEngine(TextEngine):
     def wake(self) -> None:
         """Nothing to do: the cache comes with the first text."""
 
+    def close(self) -> None:
+        """Gives back the cache; the weights go with the object."""
+        self._forget_all()
+        self.sleep()
+
     def _take_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         with torch.inference_mode():
             self._decoder.load(weights)

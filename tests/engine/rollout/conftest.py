@@ -72,9 +72,10 @@ FOREIGN = {
 FAMILIES = LEAN | FOREIGN
 
 
-def build(family: str) -> PreTrainedModel:
+def build(family: str, **sizes: int) -> PreTrainedModel:
     """A small model of a family; norms and biases are moved from their start values."""
-    facts = {**SIZES, **FAMILIES[family], "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+    ends = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+    facts = {**SIZES, **FAMILIES[family], **ends, **sizes}
     config = AutoConfig.for_model(**facts)
     generator = torch.Generator().manual_seed(3)
     with torch.random.fork_rng(devices=[]):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -16,7 +17,17 @@ from coloop.rollout import ENGINES, Generation, GenerationRequest, RolloutEngine
 Models = Callable[[str], PreTrainedModel]
 Ask = Callable[..., GenerationRequest]
 
-CASES = [*((name, "qwen3") for name in sorted(ENGINES)), ("torch", "gpt2")]
+HAS_VLLM = find_spec("vllm") is not None
+MARKS = {
+    "vllm": [pytest.mark.vllm, pytest.mark.skipif(not HAS_VLLM, reason="vLLM is not installed")]
+}
+CASES = [
+    *(
+        pytest.param((name, "qwen3"), marks=MARKS.get(name, ()), id=name)
+        for name in sorted(ENGINES)
+    ),
+    pytest.param(("torch", "gpt2"), id="torch-foreign"),
+]
 """Each engine, and that of our own with an architecture that it holds as transformers do."""
 LOGITS = 10.0
 """Greatest logit of the models."""
@@ -26,7 +37,7 @@ ENDLESS = 8
 """Seed of a text that does not end by itself within 40 tokens."""
 
 
-@pytest.fixture(scope="module", params=CASES, ids="-".join)
+@pytest.fixture(scope="module", params=CASES)
 def case(request: pytest.FixtureRequest) -> tuple[str, str]:
     """Names of an engine and of a model's family."""
     found: tuple[str, str] = request.param
@@ -41,8 +52,10 @@ def model(case: tuple[str, str], models: Models) -> PreTrainedModel:
 @pytest.fixture(scope="module")
 def built(
     case: tuple[str, str], model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
-) -> RolloutEngine:
-    return ENGINES[case[0]](model, tokenizer, max_num_seqs=SLOTS)
+) -> Iterator[RolloutEngine]:
+    built = ENGINES[case[0]](model, tokenizer, max_num_seqs=SLOTS)
+    yield built
+    built.close()
 
 
 @pytest.fixture
