@@ -84,7 +84,7 @@ class RunNotFound(ColoopError):
 
 
 class PlanRefused(ColoopError):
-    """The compiler refuses the spec. `diagnostics` says why, each with its code."""
+    """A run refuses the loop. `diagnostics` says why, each with its code."""
 
     code = "plan.refused"
 

@@ -15,6 +15,7 @@ from tests.bench.server import BEARER, serve
 
 from coloop.estimate import estimate
 from coloop.plan.compile import compile_plan
+from coloop.plan.unrolled import Unrolled
 from coloop.presets import load_loop_text
 from coloop.spec.emit import to_yaml
 from coloop.spec.graph import LoopSpec
@@ -123,11 +124,12 @@ def _measure_checks(document: Mapping[str, Any]) -> dict[str, list[float]]:
     for turn in range(ROUNDS + 3):
         spec = _read(document)
         began = time.perf_counter()
-        cost = estimate(spec)
+        unrolled = Unrolled(spec)
+        cost = estimate(spec, unrolled)
         estimated = time.perf_counter()
         report = validate(spec, estimate=cost)
         validated = time.perf_counter()
-        plan = compile_plan(spec)
+        plan = compile_plan(spec, unrolled)
         planned = time.perf_counter()
         assert report.ok, report.diagnostics[0].describe()
         assert len(plan.phases) == 2

@@ -12,6 +12,7 @@ from coloop.estimate.fit import fit
 from coloop.plan.explain import probe_line, update_line
 from coloop.plan.refused import outlook_of
 from coloop.plan.types import Plan, Stage, StageRows
+from coloop.plan.unrolled import Unrolled
 from coloop.spec.changes import diff
 from coloop.spec.emit import to_yaml
 from coloop.spec.graph import LoopSpec
@@ -44,9 +45,10 @@ def check(body: CheckLoop, roots: Roots) -> CheckResult:
         return CheckResult(report=report_of(parsed, parsed.diagnostics), estimate=None, plan=None)
     outside = [_leads_outside(*found) for found in roots.outside(parsed.spec)]
     root = None if outside else roots.base_for(parsed.spec)
-    cost = estimate_of(parsed.spec, root)
+    unrolled = Unrolled(parsed.spec)
+    cost = estimate_of(parsed.spec, root, unrolled)
     report = validate(parsed.spec, root=root, estimate=cost)
-    plan, refusals = plan_of(parsed.spec) if report.ok else (None, [])
+    plan, refusals = plan_of(parsed.spec, unrolled) if report.ok else (None, [])
     return CheckResult(
         report=report_of(parsed, (*outside, *report.diagnostics, *refusals)),
         estimate=cost,
@@ -71,10 +73,10 @@ def _leads_outside(path: str, refusal: NotAllowed) -> Diagnostic:
     )
 
 
-def estimate_of(spec: LoopSpec, root: Path | None) -> Estimate | None:
+def estimate_of(spec: LoopSpec, root: Path | None, unrolled: Unrolled) -> Estimate | None:
     """What is known of the cost; a half-drawn loop may name hardware that does not exist."""
     try:
-        return estimate(spec, root=root)
+        return estimate(spec, unrolled, root=root)
     except ColoopError:
         return None
 
@@ -85,9 +87,9 @@ def report_of(parsed: Parsed, diagnostics: Iterable[Diagnostic]) -> CheckReport:
     return CheckReport(ok=not any(item.is_error for item in found), diagnostics=found)
 
 
-def plan_of(spec: LoopSpec) -> tuple[Plan | None, list[Diagnostic]]:
+def plan_of(spec: LoopSpec, unrolled: Unrolled) -> tuple[Plan, list[Diagnostic]]:
     """The plan, and what this version cannot run yet. That is no error of a drawing."""
-    outlook = outlook_of(spec)
+    outlook = outlook_of(spec, unrolled)
     as_warning = {"severity": Severity.WARNING}
     return outlook.plan, [one.model_copy(update=as_warning) for one in outlook.refusals]
 

@@ -10,6 +10,7 @@ from coloop.diagnostics import Report
 from coloop.errors import SpecUnreadable
 from coloop.estimate import Explanation, explain
 from coloop.plan.refused import Outlook, outlook_of
+from coloop.plan.unrolled import Unrolled
 from coloop.spec.graph import LoopSpec
 from coloop.validate import validate
 
@@ -24,6 +25,7 @@ class Checked:
     is_readable: bool
     explanation: Explanation | None = None
     """The prediction that the check of the memory rests on."""
+    unrolled: Unrolled | None = None
 
     @property
     def exit_code(self) -> int:
@@ -44,7 +46,8 @@ def check(spec: str, *, strict: bool = False) -> Checked:
             report=Report(diagnostics=parsed.diagnostics),
             is_readable=is_readable,
         )
-    explanation = explain(parsed.spec, root=source.root)
+    unrolled = Unrolled(parsed.spec)
+    explanation = explain(parsed.spec, unrolled, root=source.root)
     found = validate(parsed.spec, strict=strict, root=source.root, estimate=explanation.estimate)
     located = tuple(parsed.locate(one) for one in (*parsed.diagnostics, *found.diagnostics))
     return Checked(
@@ -53,6 +56,7 @@ def check(spec: str, *, strict: bool = False) -> Checked:
         report=Report(diagnostics=located),
         is_readable=True,
         explanation=explanation,
+        unrolled=unrolled,
     )
 
 
@@ -81,7 +85,11 @@ def validate_command(spec: str, *, strict: bool, as_json: bool) -> int:
         return UNREADABLE
     report = checked.report
     fails = strict and bool(report.warnings)
-    outlook = outlook_of(checked.spec) if checked.spec is not None and report.ok else None
+    outlook = (
+        outlook_of(checked.spec, checked.unrolled)
+        if checked.spec is not None and report.ok
+        else None
+    )
     if as_json:
         told = {"runs": False, "refusals": []} if outlook is None else outlook.to_json()
         print_json(report.to_json() | {"ok": report.ok and not fails} | told)

@@ -3,10 +3,7 @@
 from rich.markup import escape
 
 from coloop.cli.check import checked_spec, print_outlook
-from coloop.cli.output import console, print_diagnostics, print_json
-from coloop.diagnostics import Report
-
-REFUSED = 1
+from coloop.cli.output import console, print_json
 
 
 def plan_command(spec: str, *, as_json: bool) -> int:
@@ -16,13 +13,7 @@ def plan_command(spec: str, *, as_json: bool) -> int:
     checked, code = checked_spec(spec, as_json=as_json)
     if checked is None or checked.spec is None:
         return code
-    outlook = outlook_of(checked.spec)
-    if outlook.plan is None:
-        if as_json:
-            print_json(Report(diagnostics=outlook.refusals).to_json())
-        else:
-            print_diagnostics(outlook.refusals, stderr=True)
-        return REFUSED
+    outlook = outlook_of(checked.spec, checked.unrolled)
     if as_json:
         print_json(outlook.plan.model_dump(mode="json") | outlook.to_json())
         return 0

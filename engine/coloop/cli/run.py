@@ -19,7 +19,6 @@ from coloop.cli.output import print_diagnostics
 from coloop.cli.source import Source, read_source
 from coloop.diagnostics import Change, Diagnostic
 from coloop.errors import ColoopError, PlanRefused, SpecProblem, SpecUnreadable
-from coloop.plan.compile import compile_plan
 from coloop.plan.runnable import check_runs
 from coloop.run_ids import new_run_id
 from coloop.runtime.origin import read_origin
@@ -161,7 +160,6 @@ def _submit(
     from coloop.cli.submit import submit
 
     try:
-        compile_plan(spec)
         if refusals := check_runs(spec):
             raise PlanRefused(refusals[0].message, refusals)
         code = submit(

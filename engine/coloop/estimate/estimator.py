@@ -1,9 +1,8 @@
 """Puts survey, memory and times together into one estimate."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from coloop.estimate.advice import advise
 from coloop.estimate.memory import PoolMemory, compute_memory, peak_of
@@ -22,7 +21,7 @@ from coloop.estimate.report import (
 from coloop.estimate.survey import Survey
 from coloop.estimate.throughput import Clock, StageTime
 from coloop.estimate.timeline import step_seconds
-from coloop.estimate.unroll import PhaseStep
+from coloop.plan.unrolled import Unrolled
 from coloop.spec.base import as_tuple
 from coloop.spec.graph import LoopSpec
 
@@ -34,55 +33,29 @@ TIME_BAND_GPU = (0.7, 1.4)
 TIME_BAND_CPU = (0.4, 2.5)
 
 
-class PlannedStage(Protocol):
-    """A stage of a compiled plan."""
-
-    @property
-    def name(self) -> str: ...
-
-
-class PlannedPhase(Protocol):
-    """A phase of a compiled plan."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def stages(self) -> Sequence[PlannedStage]: ...
-
-
-class PlannedLoop(Protocol):
-    """What the estimate reads of a compiled plan: which stages each phase runs."""
-
-    @property
-    def phases(self) -> Sequence[PlannedPhase]: ...
-
-
 def estimate(
-    spec: LoopSpec, plan: PlannedLoop | None = None, *, root: Path | None = None
+    spec: LoopSpec, unrolled: Unrolled | None = None, *, root: Path | None = None
 ) -> Estimate:
     """What a loop costs. Works on half-drawn loops: what is not known is left out.
 
     Args:
-        plan: a compiled plan narrows each phase to the stages that it runs.
+        unrolled: the loop's steps, where the caller has them already; else they are made here.
         root: folder for relative model paths; without it no file is opened.
     """
-    return _Estimator(spec, plan, root).estimate
+    return _Estimator(spec, unrolled, root).estimate
 
 
 def explain(
-    spec: LoopSpec, plan: PlannedLoop | None = None, *, root: Path | None = None
+    spec: LoopSpec, unrolled: Unrolled | None = None, *, root: Path | None = None
 ) -> Explanation:
     """The estimate with everything that it rests on."""
-    return _Estimator(spec, plan, root).explanation()
+    return _Estimator(spec, unrolled, root).explanation()
 
 
 class _Estimator:
-    def __init__(self, spec: LoopSpec, plan: PlannedLoop | None, root: Path | None) -> None:
+    def __init__(self, spec: LoopSpec, unrolled: Unrolled | None, root: Path | None) -> None:
         self.spec = spec
-        self.survey = Survey(spec, root)
-        if plan is not None:
-            self.survey.phases = tuple(_narrow(self.survey.phases, plan))
+        self.survey = Survey(spec, root, unrolled)
         self.memory = compute_memory(self.survey)
         clock = Clock(self.survey, self.memory)
         self.times = {stage: clock.time(stage) for stage in self.survey.stages}
@@ -115,8 +88,9 @@ class _Estimator:
             if node.kind == "evaluate"
         )
         for phase in self.survey.phases:
+            stages = phase.step.stages
             step = probes + step_seconds(
-                phase,
+                stages,
                 seconds,
                 pools,
                 is_asynchronous=self.spec.schedule.max_staleness > 0,
@@ -126,7 +100,7 @@ class _Estimator:
                 steps=phase.steps,
                 step_seconds=step,
                 seconds=step * phase.steps if phase.steps else None,
-                stages=phase.stages,
+                stages=tuple(stage.name for stage in stages),
             )
 
     def _estimate(self) -> Estimate:
@@ -207,25 +181,6 @@ class _Estimator:
             time_band=TIME_BAND_CPU if survey.machine.is_cpu else TIME_BAND_GPU,
             host_bytes=round(self.memory.host_bytes),
             advice=advise(survey, self.memory, self.estimate),
-        )
-
-
-def _narrow(phases: Iterable[PhaseStep], plan: PlannedLoop) -> Iterator[PhaseStep]:
-    """Leaves in each phase only what the plan runs in it."""
-    planned = {phase.name: {stage.name for stage in phase.stages} for phase in plan.phases}
-    for phase in phases:
-        runs = planned.get(phase.name)
-        if runs is None:
-            yield phase
-            continue
-        yield replace(
-            phase,
-            stages=tuple(stage for stage in phase.stages if stage in runs),
-            after={
-                stage: tuple(before for before in waits if before in runs)
-                for stage, waits in phase.after.items()
-                if stage in runs
-            },
         )
 
 

@@ -23,7 +23,7 @@ from coloop.estimate.states import (
     compute_states,
     resting_bytes_per_parameter,
 )
-from coloop.estimate.unroll import PhaseStep, phase_steps
+from coloop.plan.unrolled import Unrolled, UnrolledPhase
 from coloop.spec.dtypes import DTYPE_BYTES, resolve_dtypes
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import owner_of
@@ -115,8 +115,10 @@ class Engine:
 class Survey:
     """Machine, weights, engines, stages and row counts of a loop."""
 
-    def __init__(self, spec: LoopSpec, root: Path | None = None) -> None:
-        self.spec, self._root = spec, root
+    def __init__(
+        self, spec: LoopSpec, root: Path | None = None, unrolled: Unrolled | None = None
+    ) -> None:
+        self.spec, self._root, self._unrolled = spec, root, unrolled
         self.machine, notes = lay_out(spec)
         self.notes: list[Note] = list(notes)
         self.decisions: dict[str, Decision] = {}
@@ -131,15 +133,24 @@ class Survey:
                 self.weights[owner] = found
         vocabularies = [weights.arch.vocab_size for weights in self.weights.values()]
         self.flow = Flow(spec, min(vocabularies, default=None))
-        self.phases: tuple[PhaseStep, ...] = phase_steps(spec, self.owners)
         self.engines = tuple(self._engines())
         self._probe_writers: dict[str, tuple[str, ...]] = {}
         self._engine_of = {node: engine for engine in self.engines for node in engine.writers}
 
     @cached_property
+    def unrolled(self) -> Unrolled:
+        """The loop's steps."""
+        return self._unrolled if self._unrolled is not None else Unrolled(self.spec)
+
+    @property
+    def phases(self) -> tuple[UnrolledPhase, ...]:
+        """The phases, each with its step."""
+        return self.unrolled.phases
+
+    @cached_property
     def stages(self) -> tuple[str, ...]:
         """Every stage of every phase, and the evaluations."""
-        named = dict.fromkeys(stage for phase in self.phases for stage in phase.stages)
+        named = dict.fromkeys(stage.name for phase in self.phases for stage in phase.step.stages)
         probes = [f"{n}.evaluate" for n, node in self.spec.nodes.items() if node.kind == "evaluate"]
         return (*named, *probes)
 

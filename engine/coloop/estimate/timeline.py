@@ -5,33 +5,43 @@ as what they wait for is done. With staleness a step takes as long as its busies
 and orders only.
 """
 
-from collections.abc import Mapping
-
-from coloop.estimate.unroll import PhaseStep
+from collections.abc import Iterable, Mapping
+from typing import Protocol
 
 DRIVER = ""
 
 
+class Waiting(Protocol):
+    """A stage and those that it waits for."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def after(self) -> tuple[str, ...]: ...
+
+
 def step_seconds(
-    phase: PhaseStep,
+    stages: Iterable[Waiting],
     seconds: Mapping[str, float],
     pools: Mapping[str, str],
     *,
     is_asynchronous: bool = False,
 ) -> float:
-    """Time of one step of a phase; `pools` maps stages to pools, the driver's are left out."""
+    """Time of one step of these stages, which come in an order in which they can run; `pools` maps
+    their names to pools, the driver's are left out."""
     if is_asynchronous:
         busy: dict[str, float] = {}
-        for stage in phase.stages:
-            pool = pools.get(stage, DRIVER)
-            busy[pool] = busy.get(pool, 0.0) + seconds[stage]
+        for stage in stages:
+            pool = pools.get(stage.name, DRIVER)
+            busy[pool] = busy.get(pool, 0.0) + seconds[stage.name]
         return max(busy.values(), default=0.0)
     ends: dict[str, float] = {}
     free: dict[str, float] = {}
-    for stage in phase.stages:
-        pool = pools.get(stage, DRIVER)
-        ready = max((ends.get(before, 0.0) for before in phase.after.get(stage, ())), default=0.0)
+    for stage in stages:
+        pool = pools.get(stage.name, DRIVER)
+        ready = max((ends.get(before, 0.0) for before in stage.after), default=0.0)
         start = ready if pool == DRIVER else max(ready, free.get(pool, 0.0))
-        ends[stage] = start + seconds[stage]
-        free[pool] = ends[stage]
+        ends[stage.name] = start + seconds[stage.name]
+        free[pool] = ends[stage.name]
     return max(ends.values(), default=0.0)

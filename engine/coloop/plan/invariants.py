@@ -42,7 +42,9 @@ def _givers(spec: LoopSpec, stage: Stage) -> set[str]:
     for edge in sources:
         if edge is not None:
             source = edge.source
-            found.add(f"{source.node}.{GIVES[spec.nodes[source.node].kind][source.port]}")
+            verb = GIVES[spec.nodes[source.node].kind].get(source.port)
+            if verb is not None:
+                found.add(f"{source.node}.{verb}")
     return found - {stage.name}
 
 

@@ -2,7 +2,8 @@
 follows.
 
 What runs in a phase is the closure of this table from the phase's goals; the order is a topological
-sort of the same table. No algorithm is named here.
+sort of the same table. No algorithm is named here. Handles (`policy`, `check`, `tool`) are not in
+it: they let one node call another and bring no rows, so they make no stage of whom they call.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from typing import Final
 READS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     "dataset": {"load": ()},
     "actor": {
-        "generate": ("prompts", "tools"),
+        "generate": ("prompts",),
         "credit": ("rewards", "reference", "values"),
         "learn": ("demonstrations", "pairs", "reference"),
         "sync": (),
@@ -23,7 +24,7 @@ READS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
         "learn": ("pairs", "labels"),
     },
     "verifier": {
-        "score": ("rollouts", "rows", "comparisons", "library", "scores", "prior", "tools"),
+        "score": ("rollouts", "rows", "comparisons", "library", "scores", "prior"),
         "credit": ("rewards", "reference"),
         "learn": ("labels", "demonstrations", "pairs", "reference"),
         "sync": (),
@@ -33,38 +34,31 @@ READS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     "pairs": {"prepare": ("rollouts", "scores", "chosen", "rejected", "pairs", "preference")},
     "buffer": {"read": ("seed",), "write": ("rows", "rollouts", "pairs", "scores")},
     "tool": {},
-    "search": {"generate": ("rows", "policy", "outcome", "value", "tools")},
+    "search": {"generate": ("rows",)},
     "evaluate": {"evaluate": ("rows", "rollouts", "scores", "selectors", "labels", "pairs")},
 }
 """By kind and verb, the ports that the stage reads."""
 
 GIVES: Final[Mapping[str, Mapping[str, str]]] = {
     "dataset": {"rows": "load", "pairs": "load"},
-    "actor": {"rollouts": "generate", "policy": "generate", "returns": "credit"},
-    "critic": {"values": "score", "check": "score"},
+    "actor": {"rollouts": "generate", "returns": "credit"},
+    "critic": {"values": "score"},
     "reference": {"log_probs": "score"},
-    "reward": {"scores": "score", "check": "score"},
-    "verifier": {
-        "scores": "score",
-        "step_scores": "score",
-        "rollouts": "score",
-        "check": "score",
-        "policy": "score",
-    },
+    "reward": {"scores": "score"},
+    "verifier": {"scores": "score", "step_scores": "score", "rollouts": "score"},
     "template": {"rows": "prepare"},
     "filter": dict.fromkeys(("rows", "rollouts", "pairs", "scores"), "prepare"),
     "pairs": {"pairs": "prepare"},
     "buffer": dict.fromkeys(("rows", "rollouts", "pairs", "scores"), "read"),
     "tool": {},
-    "search": {
-        "rollouts": "generate",
-        "scores": "generate",
-        "step_scores": "generate",
-        "policy": "generate",
-    },
+    "search": {"rollouts": "generate", "scores": "generate", "step_scores": "generate"},
     "evaluate": {},
 }
-"""By kind and output port, the verb of the stage that fills it."""
+"""By kind and output port, the verb of the stage that fills it; a tool's rows are filled by the
+stages in which it is called (`givers`)."""
+
+WRITES: Final[Mapping[str, str]] = {"actor": "generate", "verifier": "score", "search": "generate"}
+"""By kind, the verb of the stage in which it calls its handles."""
 
 CREDITED: Final = frozenset({"rewards"})
 """Teaching ports whose numbers pass through the node's credit stage before it learns."""

@@ -7,15 +7,13 @@ Where rows of the slice are put together with others (`concat`, `spare`), the ot
 reading is of the probe's rows alone. No buffer is read, so a way through one is no part of a slice.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
+from coloop.plan.closure import Serves
 from coloop.plan.stages import Unrolling
 from coloop.plan.types import ProbePlan, Stage
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.nodes import EvaluateNode
-
-Serves = Callable[[str, str], frozenset[str]]
-"""For a teaching port (node, port) the serving ports that its algorithm reads."""
 
 Port = tuple[str, str]
 
@@ -42,13 +40,14 @@ def plan_probe(spec: LoopSpec, name: str, unrolling: Unrolling, serves: Serves) 
     taught = [_source(edge) for edge in _taught(node, unrolling)]
     below = unrolling.below(node.instead_of)
     wanted = [port for port in (*graded, *taught) if port not in rows and port[0] in below]
-    stages, beside = unrolling.slice_after(node.instead_of, wanted)
+    step, beside = unrolling.slice_after(node.instead_of, wanted)
     known = {stage.name for stage in sources}
     beside = tuple(s for s in beside if s.verb != "read" and s.name not in known)
-    stages = tuple(stage for stage in stages if stage.verb in ("generate", "score", "prepare"))
+    stages = tuple(s for s in step.stages if s.verb in ("generate", "score", "prepare"))
     return plan.model_copy(
         update={
             "stages": stages,
+            "regions": step.regions,
             "writers": _first_writers(spec, stages),
             "sources": sources + beside,
         }

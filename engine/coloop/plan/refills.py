@@ -77,9 +77,10 @@ class Slices:
         return [region for region in holding if names.isdisjoint(self.waits[region.filter])]
 
 
-def slices_of(spec: LoopSpec, givers: Givers) -> Slices:
-    """The slices among the nodes that give rows in this step."""
-    regions = regions_of(spec, givers)
+def slices_of(spec: LoopSpec, givers: Givers, rounds: Iterable[frozenset[str]]) -> Slices:
+    """The slices among the nodes that give rows in this step; `rounds` are the nodes that go round
+    together."""
+    regions = regions_of(spec, givers, (one & givers.keys() for one in rounds))
     return Slices(regions=regions, waits=followers(regions, givers))
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from coloop.diagnostics import Diagnostic
-from coloop.errors import PlanRefused
 from coloop.plan.compile import compile_plan
 from coloop.plan.runnable import check_runs
 from coloop.plan.types import Plan
+from coloop.plan.unrolled import Unrolled
 from coloop.spec.graph import LoopSpec
 
 
@@ -20,8 +20,7 @@ from coloop.spec.graph import LoopSpec
 class Outlook:
     """What would become of a valid loop."""
 
-    plan: Plan | None
-    """None where the compiler refuses the loop."""
+    plan: Plan
     refusals: tuple[Diagnostic, ...]
     """Why a run refuses it; empty where it would start."""
 
@@ -39,16 +38,11 @@ class Outlook:
         return {"runs": not told, "refusals": told}
 
 
-def outlook_of(spec: LoopSpec) -> Outlook:
+def outlook_of(spec: LoopSpec, unrolled: Unrolled | None = None) -> Outlook:
     """The plan of a valid loop, and what stands against a run."""
-    plan: Plan | None = None
-    found: list[Diagnostic] = []
-    try:
-        plan = compile_plan(spec)
-    except PlanRefused as refused:
-        found += [one for one in refused.diagnostics if isinstance(one, Diagnostic)]
-    found += check_runs(spec)
-    return Outlook(plan=plan, refusals=one_per_cause(spec, found))
+    return Outlook(
+        plan=compile_plan(spec, unrolled), refusals=one_per_cause(spec, check_runs(spec))
+    )
 
 
 def one_per_cause(spec: LoopSpec, found: list[Diagnostic]) -> tuple[Diagnostic, ...]:

@@ -8,6 +8,7 @@ run asks `rows_of` again where learners pause, and compares with what came.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from coloop.plan.givers import Givers
 from coloop.plan.needs import CREDITED, GIVES
 from coloop.plan.types import (
     Learner,
@@ -75,6 +76,7 @@ class _Counting:
         self._lineage = lineage
         self._stages = stages
         self._refills = refills
+        self._givers = Givers(lineage)
         self._edges = {edge.key: edge for edge in spec.edges}
         names = {stage.name for stage in stages}
         stand_ins = probe.get("stand_ins", {})
@@ -82,7 +84,8 @@ class _Counting:
             key
             for stage in stages
             for key in stage.edges
-            if self._giver(self._edges[key]) in names or self._edges[key].source.node in stand_ins
+            if not names.isdisjoint(self._givers_of(self._edges[key]))
+            or self._edges[key].source.node in stand_ins
         }
         self.counts = RowCounts(
             lineage,
@@ -90,6 +93,7 @@ class _Counting:
             moved=spec.graph.moved_paths,
             delivers=lambda edge: edge.key in self._delivering,
             passes=self._passes_over(),
+            nodes=self._nodes_at_hand(stand_ins),
             **probe,
         )
 
@@ -142,9 +146,14 @@ class _Counting:
     def _of_edge(self, key: str) -> Count:
         return self.counts.of_edge(self._edges[key]) if key in self._delivering else NONE
 
-    def _giver(self, edge: Edge) -> str:
-        verb = GIVES[self._spec.nodes[edge.source.node].kind].get(edge.source.port)
-        return f"{edge.source.node}.{verb}"
+    def _givers_of(self, edge: Edge) -> set[str]:
+        return {f"{node}.{verb}" for node, verb in self._givers.of(edge)}
+
+    def _nodes_at_hand(self, stand_ins: Iterable[str]) -> frozenset[str]:
+        """Nodes of the stages and of what delivers to them, with all above them."""
+        delivering = (self._edges[key].source.node for key in self._delivering)
+        members = (node for stage in self._stages for node in (stage.node, *stage.members))
+        return self._spec.graph.upstream({*members, *delivering, *stand_ins})
 
     def _passes_of(self, stage: Stage) -> int:
         return _runs(refill for refill in self._refills if stage.name in refill.stages)
@@ -159,8 +168,8 @@ class _Counting:
                 readers.setdefault(key, set()).add(stage.name)
 
         def passes(edge: Edge) -> int:
-            giver, read_by = self._giver(edge), readers.get(edge.key, set())
-            holding = [one for one in self._refills if giver in one.stages]
+            givers, read_by = self._givers_of(edge), readers.get(edge.key, set())
+            holding = [one for one in self._refills if not givers.isdisjoint(one.stages)]
             if any(read_by <= set(one.stages) for one in holding):
                 return 1
             return _runs(one for one in holding if one.filter != edge.source.node)

@@ -1,7 +1,7 @@
-"""What this version can draw and check but not yet run: refused by name, never by a crash.
+"""What this version can draw, check, plan and estimate but not yet run: refused by name, never by a
+crash.
 
-`check_compiles` looks at the spec (the compiler refuses what it finds), `check_runs` at what a
-machine would have to do (only a run refuses it: such a loop still plans and estimates).
+`check_drawn` looks at what is drawn, `check_machine` at what a machine would have to do.
 """
 
 from collections.abc import Iterator, Mapping
@@ -66,8 +66,13 @@ def _refusal(what: str, *, node: str | None = None, field: str | None = None) ->
     )
 
 
-def check_compiles(spec: LoopSpec) -> list[Diagnostic]:
-    """What the compiler refuses."""
+def check_runs(spec: LoopSpec) -> list[Diagnostic]:
+    """What a run refuses."""
+    return [*check_drawn(spec), *check_machine(spec)]
+
+
+def check_drawn(spec: LoopSpec) -> list[Diagnostic]:
+    """Parts of the loop that no run carries out, on whatever machine."""
     return [
         *_check_nodes(spec),
         *_check_edges(spec),
@@ -77,8 +82,8 @@ def check_compiles(spec: LoopSpec) -> list[Diagnostic]:
     ]
 
 
-def check_runs(spec: LoopSpec) -> list[Diagnostic]:
-    """What a run refuses besides."""
+def check_machine(spec: LoopSpec) -> list[Diagnostic]:
+    """Engines, backends, pools and settings of theirs that are not there."""
     found = []
     for name, node in spec.nodes.items():
         rollout = getattr(node, "rollout", None)

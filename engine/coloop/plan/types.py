@@ -32,6 +32,11 @@ class Stage(_Planned):
     """Learn stages: the roles that share the update."""
     pool: str | None = None
     """None: in the driver."""
+    within: tuple[str, ...] = ()
+    """Slices (by their filter) and regions of rounds (by their name) that hold it, outermost
+    first."""
+    calls: tuple[str, ...] = ()
+    """Nodes that it calls by handles: what they do happens in this stage, under their names."""
 
 
 class Rows(_Planned):
@@ -104,6 +109,20 @@ class Refill(_Planned):
     """`groups: all` from a node on: only rows that still lack a group go round again."""
 
 
+class Rounds(_Planned):
+    """A region of stages that edges with `rounds` repeat within a step."""
+
+    name: str
+    """After the first edge that closes it: `rounds of a.rollouts->b.rows`."""
+    edges: tuple[str, ...]
+    """Keys of the edges that close it: they deliver from the second round on."""
+    stages: tuple[str, ...]
+    """Names, in order."""
+    rounds: int
+    branch: Literal["one", "all", "lines"]
+    """How conversations go on."""
+
+
 class PhasePlan(_Planned):
     """One phase of the schedule."""
 
@@ -128,6 +147,8 @@ class PhasePlan(_Planned):
     """In words: `300 steps`, `1 epoch of gold`, `until pool.full`."""
     stages: tuple[Stage, ...]
     refills: tuple[Refill, ...] = ()
+    regions: tuple[Rounds, ...] = ()
+    """Of the stages that run for several rounds."""
     rows: tuple[StageRows, ...] = ()
     """Of the stages that have rows, in their order."""
     updates: tuple[Update, ...] = ()
@@ -154,6 +175,8 @@ class ProbePlan(_Planned):
     """The first actors of the slice: `greedy` and `samples` are set on these."""
     sources: tuple[Stage, ...] = ()
     """What loads the probe's own rows."""
+    regions: tuple[Rounds, ...] = ()
+    """Of the slice's stages that run for several rounds."""
     of_stages: tuple[Stage, ...] = ()
     """With `of`: scorers that must see the probe's rows."""
     greedy: bool = False

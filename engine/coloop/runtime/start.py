@@ -97,10 +97,10 @@ def run(request: RunRequest) -> RunResult:
         PlanRefused: nothing was started, the loop does not run yet.
         RunFolderExists, RunNotFound: nothing was started.
     """
-    plan = compile_plan(request.spec)
     refusals = check_runs(request.spec)
     if refusals:
         raise PlanRefused(refusals[0].message, refusals)
+    plan = compile_plan(request.spec)
     folder = _folder(request)
     recorder = Recorder(folder, folder.name, request.sinks)
     try:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from coloop.spec.graph import LoopSpec
-from coloop.spec.groups import owner_of, training_of, weights_groups
+from coloop.spec.groups import WeightsGroup, owner_of, training_of, weights_groups
 from coloop.spec.model import ComputeDtype, CopyModel, Dtype, SnapshotModel
 from coloop.spec.nodes import model_of
 from coloop.spec.training import Training
@@ -93,16 +93,16 @@ def resolve_dtypes(spec: LoopSpec, *, gpus: int) -> dict[str, Dtypes]:
     }
     for name in groups:
         if name not in found:
-            found[name] = _frozen(spec, name, found, gpus)
+            found[name] = _frozen(spec, groups[name], found, gpus)
     return {name: found[name] for name in groups}
 
 
-def _frozen(spec: LoopSpec, name: str, trained: dict[str, Dtypes], gpus: int) -> Dtypes:
-    model = model_of(spec.nodes[name])
+def _frozen(spec: LoopSpec, group: WeightsGroup, trained: dict[str, Dtypes], gpus: int) -> Dtypes:
+    model = model_of(spec.nodes[group.name])
     own = getattr(model, "dtype", None)
     if own is not None:
         return uniform(own, "as `model.dtype` says")
-    partner = _partner(spec, name, trained)
+    partner = _partner(spec, group, trained)
     if partner is None:
         dtype = default_dtype(has_gpu=gpus > 0)
         return uniform(dtype, _default_reason(has_gpu=gpus > 0))
@@ -123,15 +123,15 @@ def _frozen(spec: LoopSpec, name: str, trained: dict[str, Dtypes], gpus: int) ->
     )
 
 
-def _partner(spec: LoopSpec, name: str, trained: dict[str, Dtypes]) -> str | None:
+def _partner(spec: LoopSpec, group: WeightsGroup, trained: dict[str, Dtypes]) -> str | None:
     """The learner whose numbers the frozen weights' numbers meet, else the one they come from."""
-    members = weights_groups(spec)[name].members
-    for edge in spec.edges:
+    given = (edge for member in group.members for edge in spec.graph.edges_out_of(member))
+    for edge in sorted(given, key=spec.graph.place_of):
         learner = owner_of(spec, edge.target.node) if edge.target.node in spec.nodes else None
-        if edge.source.node in members and edge.target.port == "reference" and learner in trained:
+        if edge.target.port == "reference" and learner in trained:
             return learner
-    seen = {name}
-    model = model_of(spec.nodes[name])
+    seen = {group.name}
+    model = model_of(spec.nodes[group.name])
     while isinstance(model, SnapshotModel | CopyModel) and model.of in spec.nodes:
         source = owner_of(spec, model.of)
         if source is None or source in seen:

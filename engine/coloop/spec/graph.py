@@ -204,7 +204,7 @@ class Graph:
 
     def edge(self, key: str) -> Edge | None:
         """The edge of an id, of `a.x->b.y`, or of `a.x -> b.y`."""
-        return next((e for e in self.spec.edges if key in (e.id, e.key, e.label)), None)
+        return self._named.get(key)
 
     def is_dead(self, edge: Edge, overrides: Mapping[str, Any] | None = None) -> bool:
         """Whether the edge has weight 0 in the spec or in these overrides, and nothing moves it."""
@@ -242,6 +242,20 @@ class Graph:
         """Whether an anneal or a trigger names the weight of this edge."""
         paths = self.weight_paths(edge)
         return any(_one_spelling(path) in paths for path in self.moved_paths)
+
+    def place_of(self, edge: Edge) -> int:
+        """Where one of the spec's own edges stands among them."""
+        return self._places[id(edge)]
+
+    @cached_property
+    def _named(self) -> dict[str, Edge]:
+        """Edges by each of their names; of two with one name the first."""
+        found: dict[str, Edge] = {}
+        for edge in self.spec.edges:
+            for name in (edge.id, edge.key, edge.label):
+                if name is not None:
+                    found.setdefault(name, edge)
+        return found
 
     @cached_property
     def _places(self) -> dict[int, int]:

@@ -11,7 +11,7 @@ Invariant: rows that a dataset or a buffer gives come from nowhere else, so a wa
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from coloop.spec.graph import LoopSpec
 from coloop.spec.nodes import FilterNode
@@ -34,15 +34,23 @@ class Region:
     """On a path from a source to the filter, both among them."""
 
 
-def regions_of(spec: LoopSpec, givers: Givers) -> tuple[Region, ...]:
+def regions_of(
+    spec: LoopSpec, givers: Givers, rounds: Iterable[frozenset[str]] = ()
+) -> tuple[Region, ...]:
     """The regions of all filters with `fill` among the nodes that have givers, in the order in
-    which they are written; a filter whose rows do not come from its `from` has none."""
+    which they are written; a filter whose rows do not come from its `from` has none.
+
+    Args:
+        rounds: nodes that go round together; a region takes them whole, unless its filter is one
+            of them.
+    """
     found = (
         _region(spec, name, node.fill.from_, givers)
         for name, node in spec.nodes.items()
         if isinstance(node, FilterNode) and node.fill is not None and name in givers
     )
-    return tuple(region for region in found if region is not None)
+    together = list(rounds)
+    return tuple(_whole(region, together) for region in found if region is not None)
 
 
 def followers(regions: Sequence[Region], givers: Givers) -> Mapping[str, frozenset[str]]:
@@ -73,6 +81,11 @@ def _region(spec: LoopSpec, name: str, start: str | None, givers: Givers) -> Reg
             below.setdefault(giver, []).append(node)
     nodes = frozenset(_reached(sources, below)) & leading
     return Region(filter=name, sources=sources, nodes=nodes)
+
+
+def _whole(region: Region, rounds: Iterable[frozenset[str]]) -> Region:
+    taken = [one for one in rounds if region.filter not in one and one & region.nodes]
+    return replace(region, nodes=region.nodes.union(*taken)) if taken else region
 
 
 def _follows(one: Region, other: Region, givers: Givers) -> bool:

@@ -115,7 +115,8 @@ def refills_are_sound(facts: Facts) -> Iterator[Diagnostic]:
 
 def _refills_of_phase(facts: Facts, phase: PhaseFacts) -> Iterator[Diagnostic]:
     givers = _givers(facts, phase)
-    regions = regions_of(facts.spec, givers)
+    rounds = [region.nodes for region in facts.walk.regions]
+    regions = regions_of(facts.spec, givers, rounds)
     waits = followers(regions, givers)
     fills = {region.filter for region in regions}
     for region in regions:
@@ -133,6 +134,14 @@ def _refills_of_phase(facts: Facts, phase: PhaseFacts) -> Iterator[Diagnostic]:
                     f"`{region.filter}` runs `{other}` again, which has a `fill` of its own",
                     "keep one of the two, or start this one after it with `from`",
                 )
+        if any(region.filter in one and not region.nodes <= one for one in rounds):
+            yield _bad_region(
+                region.filter,
+                f"`{region.filter}` stands among nodes that go round, and what it runs again "
+                "begins before them",
+                "let the rounds be over before the filter, or start the refill among them with "
+                "`from`",
+            )
         second = next((r for r in regions if _wait_for_each_other(region, r, waits)), None)
         if second is not None:
             yield _bad_region(

@@ -1,6 +1,5 @@
 """`coloop validate`, `estimate`, `fit` and `plan`: output and exit codes."""
 
-import json
 import math
 
 import pytest
@@ -310,21 +309,24 @@ def test_a_plan_in_json_is_complete(coloop, loop):
     assert {"pools", "phases", "weights"} <= outcome.json.keys()
 
 
-def test_what_cannot_run_yet_is_refused_by_name(coloop, loop):
+def test_what_cannot_run_yet_is_planned_and_told_by_name(coloop, loop):
     judge = "  judge: {kind: verifier, method: rule}\n"
     edges = "edges:\n  - actor.rollouts -> judge.rollouts\n  - judge.scores -> actor.rewards\n"
     path = loop(("edges:\n", judge + edges))
 
     outcome = coloop("plan", path)
 
-    assert outcome.code == 1
-    assert "not yet runnable" in outcome.err
+    assert outcome.code == 0
+    assert "judge.score" in outcome.out
+    assert "`run` refuses it: verifiers (node `judge`)" in outcome.out
 
 
-def test_a_refused_plan_in_json_has_the_diagnostics(coloop, loop):
-    path = loop(("{steps: 10}", "{steps: 10, max_staleness: 1}"))
+def test_the_plan_of_a_refused_loop_in_json_has_the_diagnostics(coloop, loop):
+    path = loop(("max_new_tokens: 16", "max_new_tokens: 16, images: true"))
 
     outcome = coloop("plan", path, "--json")
 
-    assert outcome.code == 1
-    assert json.loads(outcome.out)["ok"] is False
+    assert outcome.code == 0
+    assert outcome.json["phases"]
+    assert outcome.json["runs"] is False
+    assert [one["field"] for one in outcome.json["refusals"]] == ["rollout.images"]

@@ -653,23 +653,6 @@ def test_a_dead_edge_costs_nothing(tiny):
     assert "form.score" not in found.phases[0].stages
 
 
-def test_a_plan_narrows_the_phases(tiny):
-    class Stage:
-        def __init__(self, name):
-            self.name = name
-
-    class Phase:
-        name = "run"
-        stages = (Stage("actor.generate"), Stage("actor.learn"))
-
-    class Plan:
-        phases = (Phase(),)
-
-    found = explain(tiny(), Plan())
-
-    assert found.phases[0].stages == ("actor.generate", "actor.learn")
-
-
 def test_an_evaluation_is_spread_over_its_steps(tiny):
     held_out = {
         "kind": "dataset",

@@ -1,4 +1,5 @@
-"""The plan of every preset and of every written loop that runs is as reviewed.
+"""Every preset and every written loop compiles; the plans of presets and of loops that run are as
+reviewed.
 
 `--update-golden` writes the files anew; what changed is then reviewed as a diff.
 """
@@ -9,10 +10,9 @@ from typing import Any
 
 import pytest
 
-from coloop.errors import PlanRefused
 from coloop.plan.compile import compile_plan
 from coloop.plan.explain import probe_line, update_line
-from coloop.plan.runnable import check_compiles
+from coloop.plan.runnable import check_runs
 from coloop.plan.types import Plan
 from coloop.spec.io import parse
 
@@ -36,6 +36,8 @@ def outline(plan: Plan) -> dict[str, Any]:
                 "fill": phase.fill,
                 "stages": [stage.name for stage in phase.stages],
                 "refills": [refill.model_dump() for refill in phase.refills],
+                "regions": [region.model_dump() for region in phase.regions],
+                "calls": {stage.name: stage.calls for stage in phase.stages if stage.calls},
                 "rows": {one.stage: one.rows.text for one in phase.rows},
                 "updates": [update_line(update) for update in phase.updates],
                 "dead_edges": phase.dead_edges,
@@ -83,16 +85,16 @@ def test_no_golden_plan_is_left_over() -> None:
     not EXAMPLES, reason="the written loops of the language are not beside the repo"
 )
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_a_written_loop_compiles_or_is_refused_by_name(path: Path, update_golden: bool) -> None:
+def test_a_written_loop_is_planned(path: Path, update_golden: bool) -> None:
     spec = parse(path.read_text(encoding="utf-8")).spec
     assert spec is not None
-    if refusals := check_compiles(spec):
-        assert {one.code for one in refusals} == {"run.not_yet_runnable"}
-        assert all(one.message.startswith("not yet runnable: ") for one in refusals)
-        with pytest.raises(PlanRefused):
-            compile_plan(spec)
-        return
+    refusals = check_runs(spec)
+    assert {one.code for one in refusals} <= {"run.not_yet_runnable"}
+    assert all(one.message.startswith("not yet runnable: ") for one in refusals)
+
     plan = compile_plan(spec)
+
     assert all(phase.stages for phase in plan.phases)
-    golden = Path(__file__).parent / "written" / path.with_suffix(".json").name
-    compare(path, golden, update_golden)
+    if not refusals:
+        golden = Path(__file__).parent / "written" / path.with_suffix(".json").name
+        compare(path, golden, update_golden)

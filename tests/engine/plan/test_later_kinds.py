@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from coloop.plan.runnable import check_compiles
+from coloop.plan.runnable import check_drawn
 from coloop.spec.graph import LoopSpec
 
 Loop = Callable[..., LoopSpec]
@@ -76,7 +76,7 @@ def test_what_comes_later_is_refused_by_name(what: str, loop: Loop) -> None:
         nodes = {"actor": {"model": {**PRETRAINED, **extra}}}
     actor = {"algorithm": {"name": "grpo"}, **nodes.get("actor", {})}
 
-    found = check_compiles(loop([*GRPO, *edges], **{**nodes, "actor": actor}))
+    found = check_drawn(loop([*GRPO, *edges], **{**nodes, "actor": actor}))
 
     assert f"not yet runnable: {what}" in [one.message for one in found]
     assert all(one.code == "run.not_yet_runnable" for one in found)
@@ -84,7 +84,7 @@ def test_what_comes_later_is_refused_by_name(what: str, loop: Loop) -> None:
 
 @pytest.mark.parametrize("name", ["ppo", "gspo", "dapo", "opo", "remax", "vapo", "cispo"])
 def test_algorithms_that_come_later_are_refused_with_their_field(name: str, loop: Loop) -> None:
-    found = check_compiles(loop(GRPO, actor={"algorithm": {"name": name}}))
+    found = check_drawn(loop(GRPO, actor={"algorithm": {"name": name}}))
 
     assert f"not yet runnable: algorithm `{name}`" in [one.message for one in found]
     assert found[0].node == "actor"
@@ -94,4 +94,4 @@ def test_algorithms_that_come_later_are_refused_with_their_field(name: str, loop
     "name", ["grpo", "dr_grpo", "rloo", "reinforce_pp_baseline", "reinforce", "trl-grpo"]
 )
 def test_algorithms_of_this_version_compile(name: str, loop: Loop) -> None:
-    assert check_compiles(loop(GRPO, actor={"algorithm": {"name": name}})) == []
+    assert check_drawn(loop(GRPO, actor={"algorithm": {"name": name}})) == []

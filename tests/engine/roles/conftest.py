@@ -145,7 +145,6 @@ class Bench(Watcher):
             self.spec,
             self.lineage,
             serves=lambda node, port: frozenset(),
-            is_dead=self.spec.graph.is_dead,
             pool_of=lambda node, verb: None,
             groups=self.context.groups,
         )

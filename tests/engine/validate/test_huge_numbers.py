@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from coloop.errors import PlanRefused
 from coloop.estimate import estimate
 from coloop.plan.compile import compile_plan
 from coloop.spec.base import Section, yaml_key
@@ -114,11 +113,8 @@ def with_value(document: dict[str, Any], at: Path_, value: int) -> dict[str, Any
 
 def check_all(spec: LoopSpec) -> None:
     cost = estimate(spec)
-    validate(spec, estimate=cost)
-    try:
+    if validate(spec, estimate=cost).ok:
         compile_plan(spec)
-    except PlanRefused:
-        return
 
 
 @pytest.mark.parametrize("name", LOOPS)

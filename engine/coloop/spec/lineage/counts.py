@@ -6,7 +6,7 @@ the edges that deliver in the phase at hand. The prediction of `estimate` guesse
 is silent; whoever calls something an error must not guess.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from math import prod
@@ -16,9 +16,11 @@ from coloop.spec.graph import Edge
 from coloop.spec.lineage.inputs import ALWAYS_CONCAT
 from coloop.spec.lineage.levels import (
     Level,
+    Levels,
     Relation,
     ancestors,
     common_ancestor,
+    ordered,
 )
 from coloop.spec.lineage.lineage import Lineage
 from coloop.spec.nodes import (
@@ -85,6 +87,7 @@ class RowCounts:
         passes: Callable[[Edge], int] = lambda edge: 1,
         stand_ins: Mapping[str, Count] | None = None,
         is_probe: bool = False,
+        nodes: Collection[str] | None = None,
     ) -> None:
         """
         Args:
@@ -94,6 +97,7 @@ class RowCounts:
             passes: how often at most a refill repeats what an edge brings to a node outside of it.
             stand_ins: nodes whose rows a probe's rows replace, and how many these are.
             is_probe: nothing refills, nothing is cut to a number, no greedy extra is written.
+            nodes: those whose tables are asked for, with all that stands above them; None: all.
         """
         self._lineage = lineage
         self._walk = lineage.walk
@@ -107,11 +111,13 @@ class RowCounts:
         self._born: Counts = {}
         self._looping = {node for region in lineage.regions for node in region.nodes}
         for name in self._walk.order:
+            if nodes is not None and name not in nodes:
+                continue
             given = self._given(name, lineage.spec.nodes[name])
             for level, count in given.items():
                 self._born.setdefault(level, count)
             for port in PORTS[self._walk.kinds[name]].outputs:
-                levels = lineage.levels(name, port)
+                levels = _in_one_order(lineage.levels(name, port))
                 self._tables[name, port] = {level: given.get(level, UNKNOWN) for level in levels}
 
     def of(self, node: str, port: str) -> Count:
@@ -120,7 +126,8 @@ class RowCounts:
 
     def of_edge(self, edge: Edge) -> Count:
         """Rows that flow along an edge."""
-        return add_up(self._at(edge, level) for level in self._lineage.edge_levels(edge))
+        levels = _in_one_order(self._lineage.edge_levels(edge))
+        return add_up(self._at(edge, level) for level in levels)
 
     def taught(self, node: str, port: str) -> Count:
         """Rows that an update at a teaching port is made of, greedy extras left out."""
@@ -414,6 +421,11 @@ def _equal_places(
     elif len(way) != len(other):
         below = min(below, 1)
     return range(common + below)
+
+
+def _in_one_order(levels: Levels) -> Iterable[Level]:
+    """Levels so that sums of them read alike in every process."""
+    return levels if len(levels) < 2 else ordered(levels)
 
 
 def add_up(counts: Iterable[Count]) -> Count:

@@ -1,0 +1,145 @@
+"""A loop unrolled: the step of every phase and the slices of every probe, made once and read by
+plan, estimate and run.
+
+Works on half-drawn loops: what is not there brings nothing, and what no order fits is told in
+`problems`. Whether that is an error is for others to say.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from coloop.plan.phases import FlatPhase, buffers_until_full, flat_phases, live_ports
+from coloop.plan.placement import holding_pool, rollout_of, writing_pools
+from coloop.plan.probes import plan_probe
+from coloop.plan.stages import Goals, Step, Unrolling
+from coloop.plan.types import ProbePlan, Refill, Stage
+from coloop.spec.algorithm import node_algorithms, reads
+from coloop.spec.base import as_tuple
+from coloop.spec.graph import LoopSpec
+from coloop.spec.groups import owner_of, weights_groups
+from coloop.spec.lineage import Lineages
+from coloop.spec.nodes import EvaluateNode
+
+Ports = Iterable[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnrolledPhase:
+    """One phase as written, and its step."""
+
+    flat: FlatPhase
+    live: frozenset[tuple[str, str]]
+    """Its teaching ports (node, port)."""
+    fills: tuple[str, ...]
+    """Buffers that it writes."""
+    step: Step
+
+    @property
+    def name(self) -> str:
+        return self.flat.phase.name
+
+    @property
+    def steps(self) -> int | None:
+        """At most so many over the whole run, where that is known."""
+        each = self.flat.phase.steps or self.flat.phase.max_steps
+        return each * self.flat.rounds if each else None
+
+
+class Unrolled:
+    """The steps of one spec."""
+
+    def __init__(self, spec: LoopSpec, lineages: Lineages | None = None) -> None:
+        self.spec = spec
+        self.lineages = lineages if lineages is not None else Lineages(spec)
+        self.problems: list[str] = []
+        """What stood against an order of stages, in words."""
+        self._groups = {node: owner_of(spec, node) or node for node in spec.nodes}
+        self._weights_groups = weights_groups(spec)
+        self._serves = {
+            (node, port): frozenset(name for entry in entries for name in reads(entry))
+            for node in spec.nodes
+            for port, entries in node_algorithms(spec, node).items()
+        }
+        self._probes: dict[frozenset[str], tuple[ProbePlan, ...]] = {}
+
+    @cached_property
+    def phases(self) -> tuple[UnrolledPhase, ...]:
+        """In the order in which they are written."""
+        return tuple(self._phase(flat) for flat in flat_phases(self.spec))
+
+    def probes(self, overrides: Mapping[str, Any]) -> tuple[ProbePlan, ...]:
+        """The evaluations, over the edges that live under these overrides; rows not counted."""
+        dead = self.spec.graph.dead_edges(overrides)
+        if dead not in self._probes:
+            unrolling = self._unrolling(overrides)
+            self._probes[dead] = tuple(
+                plan_probe(self.spec, name, unrolling, self._serves_of)
+                for name, node in self.spec.nodes.items()
+                if isinstance(node, EvaluateNode)
+            )
+            self.problems += unrolling.problems
+        return self._probes[dead]
+
+    def step(self, live: Ports, fills: Iterable[str], overrides: Mapping[str, Any]) -> Step:
+        """A step with these live ports and buffers."""
+        unrolling = self._unrolling(overrides)
+        step = unrolling.step(Goals(teaching=frozenset(live), fills=frozenset(fills)))
+        stages = self._with_readings(step.stages, step.refills, unrolling)
+        self.problems += unrolling.problems
+        return Step(stages=stages, refills=step.refills, regions=step.regions)
+
+    def _phase(self, flat: FlatPhase) -> UnrolledPhase:
+        live = live_ports(self.spec, flat.phase)
+        fills = tuple(dict.fromkeys((*as_tuple(flat.phase.fill), *buffers_until_full(flat.phase))))
+        step = self.step(live, fills, flat.overrides)
+        return UnrolledPhase(flat=flat, live=live, fills=fills, step=step)
+
+    def _unrolling(self, overrides: Mapping[str, Any]) -> Unrolling:
+        return Unrolling(
+            self.spec,
+            self.lineages.at(overrides),
+            serves=self._serves_of,
+            pool_of=self._pool_of_stage,
+            groups=self._groups,
+        )
+
+    def _serves_of(self, node: str, port: str) -> frozenset[str]:
+        return self._serves.get((node, port), frozenset())
+
+    def _pool_of_stage(self, node: str, verb: str) -> str | None:
+        """A sync works at both its ends; its stage stands where the weights are held."""
+        group = self._weights_groups.get(self._groups.get(node, node))
+        if group is None or verb not in ("generate", "score", "learn", "sync"):
+            return None
+        is_writing = rollout_of(self.spec, node) is not None and verb in ("generate", "score")
+        if is_writing:
+            pools = writing_pools(self.spec, group)
+            return next((pool for pool, writers in pools.items() if node in writers), None)
+        return holding_pool(self.spec, group)
+
+    def _with_readings(
+        self, stages: tuple[Stage, ...], refills: tuple[Refill, ...], unrolling: Unrolling
+    ) -> tuple[Stage, ...]:
+        """Evaluations that only read the step's own tables come last; scorers without weights that
+        are missing for them are added where their rows are there."""
+        added = list(stages)
+        given = {stage.name for stage in added}
+        for name, node in self.spec.nodes.items():
+            if not isinstance(node, EvaluateNode) or node.instead_of or node.of:
+                continue
+            for port in dict.fromkeys(e.target.port for e in self.spec.graph.edges_into(name)):
+                for edge in unrolling.live_edges(name, port):
+                    for stage in unrolling.sources_of([(edge.source.node, edge.source.port)]):
+                        is_light = stage.pool is None and stage.verb in ("score", "prepare")
+                        if stage.name not in given and is_light and given.issuperset(stage.after):
+                            added.append(_after_slices(stage, refills))
+                            given.add(stage.name)
+        return tuple(added)
+
+
+def _after_slices(stage: Stage, refills: tuple[Refill, ...]) -> Stage:
+    """A stage that is part of no slice, with the filters of those whose rows it reads."""
+    filters = [r.stages[-1] for r in refills if not set(r.stages).isdisjoint(stage.after)]
+    return stage.model_copy(update={"after": tuple(dict.fromkeys((*stage.after, *filters)))})
