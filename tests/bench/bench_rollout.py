@@ -22,7 +22,15 @@ from transformers import GenerationConfig
 from coloop.models import LoadedModel, build_model
 from coloop.rollout import GenerationRequest, TorchEngine, generate
 from coloop.spec.model import ScratchModel
-from coloop.sync import LocalChannel
+from coloop.sync import (
+    FilesChannel,
+    LocalChannel,
+    Prover,
+    WeightChannel,
+    evidence_of_engine,
+    evidence_of_model,
+)
+from coloop.sync.folders import SHARED_MEMORY, TransferFolders
 
 PROMPTS, SAMPLES, NEW_TOKENS = 32, 8, 16
 GOAL_RATIO = 3.0
@@ -141,9 +149,22 @@ def ratios(slow: Timing, fast: Timing) -> str:
 
 def bench_sync(loaded: LoadedModel) -> None:
     engine = TorchEngine(loaded.model, loaded.tokenizer)
-    channel = LocalChannel()
-    seconds = [channel.push(loaded.model, engine, version=n).seconds for n in range(1, 31)]
-    print(f"push of new weights with its proof: {1000 * statistics.median(seconds):.1f} ms median")
+    with TransferFolders([SHARED_MEMORY]) as folders:
+        ways = {"within a process": LocalChannel(), "between two": FilesChannel(folders.paths)}
+        for way, channel in ways.items():
+            median = statistics.median(synced(loaded, engine, channel, n) for n in range(1, 31))
+            print(f"sync of new weights {way}, with its proof: {1000 * median:.1f} ms median")
+
+
+def synced(loaded: LoadedModel, engine: TorchEngine, channel: WeightChannel, version: int) -> float:
+    """Seconds that both ends take."""
+    began = time.perf_counter()
+    parcel = channel.send(loaded.model.named_parameters(), version=version, dtype=engine.dtype)
+    sent = evidence_of_model(loaded.model, version, dtype=engine.dtype)
+    engine.load_weights(channel.receive(parcel), version)
+    Prover().check(sent, evidence_of_engine(engine, sent.probe))
+    channel.forget(parcel)
+    return time.perf_counter() - began
 
 
 def main() -> None:

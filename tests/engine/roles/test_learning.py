@@ -175,8 +175,8 @@ def rewarded(host: PoolHost) -> tuple[LearnItem, ...]:
     """Known texts, every other one to be raised, with the log-probs of the weights as they are."""
     items = []
     for place, text in enumerate(("2", "7", "11", "0")):
-        ids = host._holders["actor"].encoder("actor").target(text)
-        prompt = host._holders["actor"].encoder("actor").prompt("1+1=")
+        ids = host._encoder("actor", "actor").target(text)
+        prompt = host._encoder("actor", "actor").prompt("1+1=")
         tokens = Tokens(
             prompt_ids=prompt,
             token_ids=ids,

@@ -252,7 +252,7 @@ def test_a_run_goes_on_when_the_disk_has_room_again(
 
     with monkeypatch.context() as patched:
         on_event = lambda event, folder: (  # noqa: E731
-            patched.setattr("coloop.hosts.holder.save_hf", full)
+            patched.setattr("coloop.hosts.weights.save_hf", full)
             if event["type"] == "checkpoint" and event["step"] == 4
             else None
         )

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from coloop.events import RunStateName
-from coloop.hosts.holder import Holder
 from coloop.hosts.messages import TooLong
+from coloop.hosts.weights import HeldWeights
 from coloop.roles.fits import Fits
 
 Run = Callable[..., Any]
@@ -50,7 +50,7 @@ def loop(*prompts: str) -> str:
 @pytest.fixture
 def few_positions(monkeypatch: pytest.MonkeyPatch) -> None:
     """Models read no more than LIMIT tokens."""
-    monkeypatch.setattr(Holder, "positions", property(lambda self: LIMIT))
+    monkeypatch.setattr(HeldWeights, "positions", property(lambda self: LIMIT))
     engine = "coloop.rollout.torch_engine.TorchEngine"
     monkeypatch.setattr(f"{engine}.max_length", property(lambda self: LIMIT))
 

@@ -298,7 +298,7 @@ def test_a_host_that_is_killed_ends_the_run_and_a_resume_goes_on(
     assert ended.state is RunStateName.FAILED
     assert ended.error.code == "cluster.worker_died"
     assert f"pool {pool}" in ended.error.message
-    resumed = runner(text, resume=ended, **on_ray)
+    resumed = runner(text, resume=ended)
     assert resumed.state is RunStateName.FINISHED, resumed.error
     same: dict[str, Tensor] = whole(tiny(name, in_one_pool(values))).weights()
     assert equal(resumed.weights(), same)
