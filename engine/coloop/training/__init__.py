@@ -1,5 +1,6 @@
 """Training backends: an update of one weights group from what its teaching ports bring."""
 
+from coloop.training.fsdp2 import Fsdp2Backend
 from coloop.training.protocol import (
     Hooks,
     TeachingLoad,
@@ -7,19 +8,25 @@ from coloop.training.protocol import (
     UpdateFailed,
     UpdateReport,
 )
+from coloop.training.ranks import ALONE, Ranks, join, leave
 from coloop.training.scorer import Scorer
 from coloop.training.single import SingleBackend
 
 __all__ = [
+    "ALONE",
     "BACKENDS",
+    "Fsdp2Backend",
     "Hooks",
+    "Ranks",
     "Scorer",
     "SingleBackend",
     "TeachingLoad",
     "TrainBackend",
     "UpdateFailed",
     "UpdateReport",
+    "join",
+    "leave",
 ]
 
-BACKENDS = {"single": SingleBackend}
+BACKENDS = {"single": SingleBackend, "fsdp2": Fsdp2Backend}
 """By the name that the `training` section gives."""

@@ -21,11 +21,9 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from coloop.algos.shapes import wide
-from coloop.batch import Batch, collate, pack, split_units
-from coloop.batch import Sequence as TokenSequence
-from coloop.errors import StopRequested
+from coloop.batch import Batch, pack
 from coloop.recipes.protocol import PolicyOutputs
-from coloop.training.protocol import Hooks
+from coloop.spec.training import Training
 
 LOGITS_AT_ONCE = 1 << 24
 """Most logits held at once where no chunk is set; 64 MiB in float32."""
@@ -51,6 +49,46 @@ class ForwardOptions:
     """Pack sequences into rows of so many positions; None: one sequence a row, padded."""
 
 
+class LogProbs(nn.Module):
+    """A causal model from token ids to log-probs in one forward pass, so that what gathers sharded
+    weights around a pass sees each use of them."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+        self._split = _split_of(model)
+
+    def forward(
+        self,
+        inputs: dict[str, Tensor],
+        places: Tensor,
+        targets: Tensor,
+        heat: float | Tensor,
+        entropy: EntropyMode,
+        chunk: int,
+    ) -> tuple[Tensor, Tensor | None]:
+        """Log-probs (N,) of the targets and their entropies.
+
+        Args:
+            places: (N,) flat position of the state that predicts each target.
+            heat: temperature of all, or (N, 1) of each.
+            chunk: most targets whose logits are held at once.
+        """
+        logits_of, states = self._states(inputs, places)
+        return _at_chunks(logits_of, states, targets, heat, entropy, chunk)
+
+    def _states(
+        self, inputs: dict[str, Tensor], places: Tensor
+    ) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+        """What makes logits (n, V) of states, and the states (N, H)."""
+        if self._split is None:
+            logits = self.model(**inputs, use_cache=False).logits
+            return _same, logits.flatten(0, 1).index_select(0, places)
+        decoder, head = self._split
+        hidden = decoder(**inputs, use_cache=False).last_hidden_state
+        return head, hidden.flatten(0, 1).index_select(0, places)
+
+
 class TokenModel:
     """A causal model as a function from batches to log-probs."""
 
@@ -58,7 +96,9 @@ class TokenModel:
         self.model = model
         self.options = options or ForwardOptions()
         with self._precision():
-            self._split = _split_of(model)
+            self.net = LogProbs(model)
+        self.call: Callable[..., tuple[Tensor, Tensor | None]] = self.net
+        """What runs `net`; a backend may put its own engine in between."""
 
     @property
     def device(self) -> torch.device:
@@ -76,9 +116,11 @@ class TokenModel:
         places = batch.loss_mask.flatten().nonzero().flatten()  # (N,) in B x T
         targets = batch.token_ids.flatten()[places]
         heat = _heat_of_tokens(temperature, places // shape[1])
+        inputs, before = self._inputs(batch, places)
         with self._precision():
-            logits_of, states = self._predicting_states(batch, places)
-            log_probs, spread = self._at_chunks(logits_of, states, targets, heat, entropy)
+            log_probs, spread = self.call(
+                inputs, before, targets, heat, entropy, self._chunk_size()
+            )
         return PolicyOutputs(
             log_probs=_put(log_probs, places, shape),
             entropy=None if spread is None else _put(spread, places, shape),
@@ -89,21 +131,19 @@ class TokenModel:
             return nullcontext()
         return torch.autocast(self.device.type, dtype=self.options.autocast)
 
-    def _predicting_states(
-        self, batch: Batch, places: Tensor
-    ) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-        """States (N, H) before each trained token, and what makes logits (n, V) of states."""
+    def _inputs(self, batch: Batch, places: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+        """What the model reads, and where in it each trained token's predecessor stands."""
         width = batch.token_ids.shape[1]
         if self.options.packed_row_tokens is not None:
-            return self._packed_states(batch, places, self.options.packed_row_tokens)
+            return self._packed_inputs(batch, places, self.options.packed_row_tokens)
         # The last position predicts nothing that is known, so it is not computed.
         inputs = batch.token_ids[:, :-1]
         before = places - places // width - 1  # the same token's predecessor, in B x (T-1)
-        return self._states({"input_ids": inputs}, before)
+        return {"input_ids": inputs}, before
 
-    def _packed_states(
+    def _packed_inputs(
         self, batch: Batch, places: Tensor, row_tokens: int
-    ) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+    ) -> tuple[dict[str, Tensor], Tensor]:
         if not self._packs:
             raise ValueError(
                 f"{type(self.model).__name__} lets packed sequences see each other; "
@@ -111,7 +151,7 @@ class TokenModel:
             )
         packed = pack(batch, row_tokens=row_tokens)
         inputs = {"input_ids": packed.token_ids, "position_ids": packed.position_ids}
-        return self._states(inputs, packed.places.flatten()[places] - 1)
+        return inputs, packed.places.flatten()[places] - 1
 
     @cached_property
     def _packs(self) -> bool:
@@ -130,41 +170,6 @@ class TokenModel:
             row, turned, rtol=near, atol=near
         )
 
-    def _states(
-        self, inputs: dict[str, Tensor], places: Tensor
-    ) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-        if self._split is None:
-            logits = self.model(**inputs, use_cache=False).logits
-            return _same, logits.flatten(0, 1).index_select(0, places)
-        decoder, head = self._split
-        hidden = decoder(**inputs, use_cache=False).last_hidden_state
-        return head, hidden.flatten(0, 1).index_select(0, places)
-
-    def _at_chunks(
-        self,
-        logits_of: Callable[[Tensor], Tensor],
-        states: Tensor,
-        targets: Tensor,
-        heat: float | Tensor,
-        entropy: EntropyMode,
-    ) -> tuple[Tensor, Tensor | None]:
-        size = self._chunk_size()
-        if states.shape[0] <= size:
-            return _log_probs(logits_of, states, targets, heat, entropy)
-        state_parts, target_parts = torch.split(states, size), torch.split(targets, size)
-        heats: Sequence[float | Tensor] = [heat] * len(state_parts)
-        if isinstance(heat, Tensor):
-            heats = torch.split(heat, size)
-        parts = [
-            checkpoint(_log_probs, logits_of, state, target, own, entropy, use_reentrant=False)
-            if torch.is_grad_enabled()
-            else _log_probs(logits_of, state, target, own, entropy)
-            for state, target, own in zip(state_parts, target_parts, heats, strict=True)
-        ]
-        log_probs = torch.cat([part[0] for part in parts])
-        spreads = [part[1] for part in parts if part[1] is not None]
-        return log_probs, torch.cat(spreads) if spreads else None
-
     def _chunk_size(self) -> int:
         if self.options.loss_chunk is not None:
             return self.options.loss_chunk
@@ -172,36 +177,44 @@ class TokenModel:
         return max(LOGITS_AT_ONCE // vocabulary, 1)
 
 
-def score_sequences(
-    model: TokenModel,
-    sequences: Sequence[TokenSequence],
-    *,
-    temperature: float = 1.0,
-    rows_at_once: int | None = None,
-    hooks: Hooks | None = None,
-) -> list[list[float]]:
-    """Log-prob of each token, aligned to `token_ids`; 0 where the loss mask is false.
+def _at_chunks(
+    logits_of: Callable[[Tensor], Tensor],
+    states: Tensor,
+    targets: Tensor,
+    heat: float | Tensor,
+    entropy: EntropyMode,
+    size: int,
+) -> tuple[Tensor, Tensor | None]:
+    """Log-probs and entropies of all states, with the logits of `size` of them at once."""
+    if states.shape[0] <= size:
+        return _log_probs(logits_of, states, targets, heat, entropy)
+    state_parts, target_parts = torch.split(states, size), torch.split(targets, size)
+    heats: Sequence[float | Tensor] = [heat] * len(state_parts)
+    if isinstance(heat, Tensor):
+        heats = torch.split(heat, size)
+    parts = [
+        checkpoint(_log_probs, logits_of, state, target, own, entropy, use_reentrant=False)
+        if torch.is_grad_enabled()
+        else _log_probs(logits_of, state, target, own, entropy)
+        for state, target, own in zip(state_parts, target_parts, heats, strict=True)
+    ]
+    log_probs = torch.cat([part[0] for part in parts])
+    spreads = [part[1] for part in parts if part[1] is not None]
+    return log_probs, torch.cat(spreads) if spreads else None
 
-    Raises `StopRequested` where a stop is asked between two micro-batches.
-    """
-    if not sequences:
-        return []
-    hooks = hooks or Hooks()
-    done = 0
-    batch = collate([_bare(sequence) for sequence in sequences])
-    scores: list[list[float]] = [[] for _ in sequences]
-    lengths = batch.lengths()
-    for rows in split_units(lengths, rows=rows_at_once, tokens=TOKENS_AT_ONCE):
-        if hooks.should_stop():
-            raise StopRequested("stopped while texts were scored")
-        part = batch.select(rows).to(model.device)
-        with torch.no_grad():
-            log_probs = model.outputs(part, temperature=effective_temperature(temperature))
-        for row, numbers in zip(rows, log_probs.log_probs.tolist(), strict=True):
-            scores[row] = numbers[: lengths[row]]
-        done += len(rows)
-        hooks.progress(done, len(sequences))
-    return scores
+
+def recompute_blocks(model: nn.Module, training: Training) -> None:
+    """Compute a block's activations again in the backward pass, where the section asks for it."""
+    if training.gradient_checkpointing:
+        model.gradient_checkpointing_enable(  # type: ignore[operator]
+            gradient_checkpointing_kwargs={"use_reentrant": False}
+        )
+
+
+def blocks_of(model: nn.Module) -> list[nn.Module]:
+    """The layers that a model repeats, as its family names them; [] where it names none."""
+    names = set(getattr(model, "_no_split_modules", None) or ())
+    return [module for module in model.modules() if type(module).__name__ in names]
 
 
 def effective_temperature(temperature: float) -> float:
@@ -250,10 +263,6 @@ def _put(numbers: Tensor, places: Tensor, shape: torch.Size) -> Tensor:
 
 def _same(states: Tensor) -> Tensor:
     return states
-
-
-def _bare(sequence: TokenSequence) -> TokenSequence:
-    return TokenSequence(id=sequence.id, token_ids=sequence.token_ids, loss_mask=sequence.loss_mask)
 
 
 def _split_of(model: nn.Module) -> tuple[Callable[..., Any], Callable[[Tensor], Tensor]] | None:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from coloop.recipes.protocol import LossOutput
+from coloop.training.ranks import Ranks
 
 Number = Tensor | float
 
@@ -37,6 +38,20 @@ class Meter:
             self.add(role, name, total, count)
         for name, value in output.maxima.items():
             self.add_maximum(role, name, value)
+
+    def joined(self, ranks: Ranks) -> "Meter":
+        """What all ranks collected, alike on each; itself where a rank is alone."""
+        if ranks.size == 1:
+            return self
+        sums = {key: (float(total), float(count)) for key, (total, count) in self._sums.items()}
+        maxima = {key: float(value) for key, value in self._maxima.items()}
+        whole = Meter()
+        for own_sums, own_maxima in ranks.gathered((sums, maxima)):
+            for (role, name), (total, count) in own_sums.items():
+                whole.add(role, name, total, count)
+            for (role, name), value in own_maxima.items():
+                whole.add_maximum(role, name, torch.tensor(value, dtype=torch.float64))
+        return whole
 
     def read(self) -> dict[str, dict[str, float]]:
         """Metrics by role."""

@@ -82,11 +82,33 @@ class GroupOptimizer:
         parts = {role: optimizer.state_dict() for role, optimizer in self._parts.items()}
         return {"name": self._name, "parts": parts}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+    def load_state_dict(
+        self, state: Mapping[str, Any], place: Callable[[Any, Tensor], Any] | None = None
+    ) -> None:
+        """
+        Args:
+            place: makes of a weight's number or tensor what this process holds of it; None: all.
+        """
         if state["name"] != self._name:
             raise ValueError(f"the state is of {state['name']!r}, the optimizer is {self._name!r}")
         for role, optimizer in self._parts.items():
-            optimizer.load_state_dict(state["parts"][role])
+            part = state["parts"][role]
+            if place is not None:
+                part = {**part, "state": _placed(part["state"], optimizer, place)}
+            optimizer.load_state_dict(part)
+
+
+def _placed(
+    state: Mapping[int, Mapping[str, Any]],
+    optimizer: torch.optim.Optimizer,
+    place: Callable[[Any, Tensor], Any],
+) -> dict[int, dict[str, Any]]:
+    """torch counts the weights of an optimizer through its groups."""
+    held = [p for group in optimizer.param_groups for p in group["params"]]
+    return {
+        number: {name: place(value, held[number]) for name, value in own.items()}
+        for number, own in state.items()
+    }
 
 
 def _build(model: nn.Module, section: OptimizerSection) -> dict[str, torch.optim.Optimizer]:

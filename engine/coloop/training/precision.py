@@ -30,11 +30,11 @@ def place_weights(model: nn.Module, dtypes: Dtypes) -> nn.Module:
     return model
 
 
-def check_trainable(dtypes: Dtypes) -> None:
-    """Raises `BackendMissing` where `single` cannot train in these types."""
+def check_trainable(dtypes: Dtypes, *, backend: str) -> None:
+    """Raises `BackendMissing` where a backend cannot train in these types."""
     if dtypes.compute not in DTYPES:
-        raise BackendMissing(f"`single` cannot train in {dtypes.compute}; use bfloat16")
+        raise BackendMissing(f"`{backend}` cannot train in {dtypes.compute}; use bfloat16")
     if "float16" in (dtypes.matrices, dtypes.compute):
         raise BackendMissing(
-            "training in float16 needs loss scaling, which `single` has not; use bfloat16"
+            f"training in float16 needs loss scaling, which `{backend}` has not; use bfloat16"
         )

@@ -13,9 +13,11 @@ Invariants:
 - `state_dict` is all that an exact resume needs: k + (N - k) updates equal N bit for bit on a CPU.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+from torch import Tensor
 
 from coloop.batch import Pair
 from coloop.batch import Sequence as TokenSequence
@@ -75,9 +77,10 @@ class Hooks:
     """How an update speaks with who waits for it."""
 
     progress: Callable[[int, int], None] = _ignore
-    """Called with rows done and rows in all, after each micro-batch."""
+    """Called with rows done by this rank and rows of all, after each micro-batch."""
     should_stop: Callable[[], bool] = _keep_going
-    """Asked between micro-batches; of an update until the first optimizer step is taken."""
+    """Asked between micro-batches; of an update until the first optimizer step is taken. Where one
+    rank is told so, all stop."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +99,11 @@ class UpdateReport:
 
 
 class TrainBackend(Protocol):
-    """Owner of one weights group's training."""
+    """Owner of one weights group's training.
+
+    Over ranks each process has one; all are called alike, each is given everything, and each gives
+    the same answer: rows are divided, and what was found is put together, inside.
+    """
 
     @property
     def has_stepped(self) -> bool:
@@ -150,10 +157,21 @@ class TrainBackend(Protocol):
         """Log-prob of each token, aligned to `token_ids`; 0 where the loss mask is false."""
         ...
 
+    def weights(self) -> Iterator[tuple[str, Tensor]]:
+        """Each weight whole, by its Hugging Face name, one at a time in memory."""
+        ...
+
     def reset_optimizer(self) -> None:
         """Forget the optimizer's running means; weights and counters stay."""
         ...
 
-    def state_dict(self) -> dict[str, Any]: ...
+    def state_dict(self) -> dict[str, Any]:
+        """All that a resume needs, on the first rank; of the same form on every backend."""
+        ...
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None: ...
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """What `state_dict` gave on any backend and any number of ranks.
+
+        Raises `CheckpointError` where it does not fit.
+        """
+        ...

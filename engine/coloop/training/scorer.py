@@ -1,13 +1,23 @@
-"""Log-probs by weights that do not train: references, snapshots, frozen policies."""
+"""Log-probs of texts by the weights as they are: what an update compares with, and scores by
+references, snapshots and frozen policies."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from coloop.batch import Batch, collate
 from coloop.batch import Sequence as TokenSequence
-from coloop.training.forward import ForwardOptions, TokenModel, score_sequences
+from coloop.errors import StopRequested
+from coloop.training.forward import (
+    TOKENS_AT_ONCE,
+    ForwardOptions,
+    TokenModel,
+    effective_temperature,
+)
 from coloop.training.protocol import Hooks
+from coloop.training.ranks import ALONE, Ranks
+from coloop.training.shares import passes_of
 
 
 class Scorer:
@@ -32,3 +42,79 @@ class Scorer:
     ) -> list[list[float]]:
         """Log-prob of each token, aligned to `token_ids`; 0 where the loss mask is false."""
         return score_sequences(self._tokens, sequences, temperature=temperature, hooks=hooks)
+
+
+def score_sequences(
+    tokens: TokenModel,
+    sequences: Sequence[TokenSequence],
+    *,
+    temperature: float = 1.0,
+    rows_at_once: int | None = None,
+    hooks: Hooks | None = None,
+    ranks: Ranks = ALONE,
+) -> list[list[float]]:
+    """Log-prob of each token, aligned to `token_ids`; 0 where the loss mask is false.
+
+    Raises `StopRequested` where a stop is asked between two micro-batches.
+    """
+    if not sequences:
+        return []
+    hooks = hooks or Hooks()
+    done = 0
+
+    def check_stop() -> None:
+        if ranks.any(hooks.should_stop()):
+            raise StopRequested("stopped while texts were scored")
+
+    def advance(rows: int) -> None:
+        nonlocal done
+        done += rows
+        hooks.progress(done, len(sequences))
+
+    batch = collate([_bare(sequence) for sequence in sequences])
+    lengths = batch.lengths()
+    heat = effective_temperature(temperature)
+    log_probs = measure_log_probs(
+        tokens,
+        batch,
+        passes_of(ranks, range(batch.size), lengths, rows=rows_at_once, tokens=TOKENS_AT_ONCE),
+        temperature_of=lambda rows: heat,
+        before_each=check_stop,
+        after_each=advance,
+        ranks=ranks,
+    )
+    return [numbers[:length] for numbers, length in zip(log_probs.tolist(), lengths, strict=True)]
+
+
+def measure_log_probs(
+    tokens: TokenModel,
+    batch: Batch,
+    passes: Sequence[list[int]],
+    *,
+    temperature_of: Callable[[Sequence[int]], float | Tensor],
+    before_each: Callable[[], None],
+    after_each: Callable[[int], None],
+    ranks: Ranks,
+) -> Tensor:
+    """Log-probs of all rows by the weights as they are, on every rank. (B, T) on the CPU.
+
+    Args:
+        passes: rows of this rank's forward passes; [] for one that only others need.
+        temperature_of: of rows, as `TokenModel.outputs` takes it.
+        after_each: told how many rows a pass had.
+    """
+    found = torch.zeros(batch.token_ids.shape)
+    for rows in passes:
+        before_each()
+        part = batch.select(rows or [0]).to(tokens.device)
+        with torch.no_grad():
+            outputs = tokens.outputs(part, temperature=temperature_of(rows or [0]))
+        if rows:
+            log_probs = outputs.log_probs.float().cpu()
+            found[rows, : log_probs.shape[1]] = log_probs
+            after_each(len(rows))
+    return ranks.summed(found)
+
+
+def _bare(sequence: TokenSequence) -> TokenSequence:
+    return TokenSequence(id=sequence.id, token_ids=sequence.token_ids, loss_mask=sequence.loss_mask)

@@ -50,46 +50,46 @@ MakeLoad = Callable[..., TeachingLoad]
 MakeTraining = Callable[..., Training]
 
 
+def tiny_model(kind: str = "qwen3", *, seed: int = 0, **fields: Any) -> PreTrainedModel:
+    """A tiny model of a family in float32; the seed decides its weights."""
+    config_class, own = CONFIGS[kind]
+    config = config_class(
+        **{
+            "vocab_size": VOCABULARY,
+            "hidden_size": 16,
+            "intermediate_size": 32,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 2,
+            "num_key_value_heads": 1,
+            "head_dim": 8,
+            "max_position_embeddings": 64,
+            "tie_word_embeddings": False,
+            "initializer_range": 0.3,
+            **own,
+            **fields,
+        }
+    )
+    torch.manual_seed(seed)
+    model: PreTrainedModel = AutoModelForCausalLM.from_config(config)
+    return model.eval()
+
+
 @pytest.fixture
 def build_model() -> Build:
-    """A tiny model of a family in float32; the seed decides its weights."""
+    return tiny_model
 
-    def build(kind: str = "qwen3", *, seed: int = 0, **fields: Any) -> PreTrainedModel:
-        config_class, own = CONFIGS[kind]
-        config = config_class(
-            **{
-                "vocab_size": VOCABULARY,
-                "hidden_size": 16,
-                "intermediate_size": 32,
-                "num_hidden_layers": 2,
-                "num_attention_heads": 2,
-                "num_key_value_heads": 1,
-                "head_dim": 8,
-                "max_position_embeddings": 64,
-                "tie_word_embeddings": False,
-                "initializer_range": 0.3,
-                **own,
-                **fields,
-            }
-        )
-        torch.manual_seed(seed)
-        model: PreTrainedModel = AutoModelForCausalLM.from_config(config)
-        return model.eval()
 
-    return build
+def training_section(
+    *, lr: float = 1e-3, optimizer: dict[str, Any] | None = None, **fields: Any
+) -> Training:
+    """A `training` section."""
+    section = {"name": "adamw", "lr": lr, **(optimizer or {})}
+    return Training.model_validate({"optimizer": section, **fields})
 
 
 @pytest.fixture
 def make_training() -> MakeTraining:
-    """A `training` section."""
-
-    def make(
-        *, lr: float = 1e-3, optimizer: dict[str, Any] | None = None, **fields: Any
-    ) -> Training:
-        section = {"name": "adamw", "lr": lr, **(optimizer or {})}
-        return Training.model_validate({"optimizer": section, **fields})
-
-    return make
+    return training_section
 
 
 def settings_of(algorithm: str, **fields: Any) -> Any:
@@ -146,33 +146,33 @@ def random_pairs(size: int, seed: int) -> list[Pair]:
     ]
 
 
+def random_load(
+    algorithm: str = "grpo",
+    *,
+    size: int = 12,
+    seed: int = 0,
+    role: str = "actor",
+    rows: Any = None,
+    weight: float = 1.0,
+    temperature: float = 1.0,
+    **fields: Any,
+) -> TeachingLoad:
+    """A load of random rows for an algorithm by name."""
+    settings = settings_of(algorithm, **fields)
+    recipe = recipe_of(settings)
+    if rows is None:
+        rows = random_pairs(size, seed) if recipe.port == "pairs" else random_rows(size, seed)
+    return TeachingLoad(
+        role=role,
+        port=recipe.port,
+        recipe=recipe,
+        settings=settings,
+        rows=rows,
+        weight=weight,
+        temperature=temperature,
+    )
+
+
 @pytest.fixture
 def make_load() -> MakeLoad:
-    """A load of random rows for an algorithm by name."""
-
-    def make(
-        algorithm: str = "grpo",
-        *,
-        size: int = 12,
-        seed: int = 0,
-        role: str = "actor",
-        rows: Any = None,
-        weight: float = 1.0,
-        temperature: float = 1.0,
-        **fields: Any,
-    ) -> TeachingLoad:
-        settings = settings_of(algorithm, **fields)
-        recipe = recipe_of(settings)
-        if rows is None:
-            rows = random_pairs(size, seed) if recipe.port == "pairs" else random_rows(size, seed)
-        return TeachingLoad(
-            role=role,
-            port=recipe.port,
-            recipe=recipe,
-            settings=settings,
-            rows=rows,
-            weight=weight,
-            temperature=temperature,
-        )
-
-    return make
+    return random_load

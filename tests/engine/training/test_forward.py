@@ -13,7 +13,8 @@ from transformers import PreTrainedModel
 
 from coloop.batch import Batch, collate
 from coloop.batch import Sequence as TokenSequence
-from coloop.training.forward import ForwardOptions, TokenModel, score_sequences
+from coloop.training.forward import ForwardOptions, TokenModel
+from coloop.training.scorer import score_sequences
 
 Build = Callable[..., PreTrainedModel]
 

@@ -175,5 +175,6 @@ def test_weights_are_held_and_computed_in_the_types_asked_for(
 def test_training_in_float16_is_refused() -> None:
     with pytest.raises(BackendMissing, match="bfloat16"):
         check_trainable(
-            trained_dtypes(Training.model_validate({"dtype": "float16"}), has_gpu=False)
+            trained_dtypes(Training.model_validate({"dtype": "float16"}), has_gpu=False),
+            backend="single",
         )

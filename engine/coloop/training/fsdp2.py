@@ -1,0 +1,147 @@
+"""The `fsdp2` backend: weights, gradients and running means are spread over the ranks.
+
+    forward   each block's weights are gathered, used and let go
+    backward  gathered again; its gradient is summed over the ranks, each keeps its part
+    step      each rank steps the part that it holds
+
+torch's `fully_shard` with one group for each block and one for embedding, last norm and head. What
+is saved is whole, under the names and in the form that `single` uses, so either backend goes on
+from it, on any number of ranks.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributed.device_mesh import DeviceMesh
+from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import DTensor, distribute_tensor
+
+from coloop.models import DTYPES
+from coloop.spec.dtypes import Dtypes
+from coloop.spec.training import Optimizer, Training
+from coloop.training.forward import LogProbs, TokenModel, blocks_of, recompute_blocks
+from coloop.training.learner import Learner
+from coloop.training.optimizers import GroupOptimizer
+from coloop.training.precision import check_trainable, place_weights
+from coloop.training.ranks import ALONE, Ranks
+
+
+class Fsdp2Backend(Learner):
+    """Owner of one weights group's training, over ranks; see `TrainBackend`."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        training: Training,
+        *,
+        dtypes: Dtypes,
+        group: str = "",
+        ranks: Ranks = ALONE,
+    ) -> None:
+        """
+        Args:
+            model: whole and alike on every rank.
+        """
+        check_trainable(dtypes, backend="fsdp2")
+        place_weights(model, dtypes)
+        recompute_blocks(model, training)
+        model.eval()
+        tokens = TokenModel(model)
+        mesh = ranks.mesh(tokens.device.type)
+        states = ShardedStates(tokens, training, dtypes, mesh)
+        super().__init__(tokens, states, group=group, ranks=ranks)
+
+
+class ShardedStates:
+    """See `ModelStates`."""
+
+    def __init__(
+        self, tokens: TokenModel, training: Training, dtypes: Dtypes, mesh: DeviceMesh
+    ) -> None:
+        self._model = tokens.model
+        self._section = training.optimizer
+        self._net = _shard(tokens.net, training, dtypes, mesh)
+        self._optimizer = GroupOptimizer(self._model, self._section)
+
+    def backward(self, loss: Tensor) -> None:
+        loss.backward()  # type: ignore[no-untyped-call]
+
+    def step(self, section: Optimizer, *, rate: float, clip: float | None) -> Tensor:
+        trained = [p for p in self._model.parameters() if p.grad is not None]
+        gradients = [p.grad for p in trained if p.grad is not None]
+        norm = _whole(torch.nn.utils.get_total_norm(gradients, foreach=True))
+        if torch.isfinite(norm):
+            limit = float("inf") if clip is None else clip
+            torch.nn.utils.clip_grads_with_norm_(trained, limit, norm, foreach=True)
+            self._optimizer.set_rate(section, rate)
+            self._optimizer.step()
+            self._optimizer.zero_grad()
+        return norm  # type: ignore[no-any-return]
+
+    def drop_gradient(self) -> None:
+        self._net.reset_iter_state()
+        self._optimizer.zero_grad()
+
+    def reset_optimizer(self) -> None:
+        self._optimizer = GroupOptimizer(self._model, self._section)
+
+    def weights(self) -> Iterator[tuple[str, Tensor]]:
+        for name, parameter in self._model.named_parameters():
+            yield name, _whole(parameter.detach())
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "model": _mapped(self._model.state_dict(), _whole),
+            "optimizer": _mapped(self._optimizer.state_dict(), _whole),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        own = self._model.state_dict()
+        weights = {name: _as(weight, own[name]) for name, weight in state["model"].items()}
+        self._model.load_state_dict(weights)
+        self._optimizer.load_state_dict(state["optimizer"], place=_as)
+
+
+def _shard(net: LogProbs, training: Training, dtypes: Dtypes, mesh: DeviceMesh) -> FSDPModule:
+    policy = MixedPrecisionPolicy(
+        param_dtype=DTYPES[dtypes.compute] if dtypes.casts else None,
+        reduce_dtype=torch.float32,
+        cast_forward_inputs=False,  # temperatures stay as they are
+    )
+    options: dict[str, Any] = {"mesh": mesh, "mp_policy": policy}
+    kept = training.reshard_after_forward
+    sharded = [
+        fully_shard(block, reshard_after_forward=kept, **options) for block in blocks_of(net.model)
+    ]
+    sharded.append(fully_shard(net, **options))
+    for module in sharded:
+        # Losses are divided over all ranks beforehand: gradients are summed.
+        module.set_gradient_divide_factor(1.0)
+        module.set_force_sum_reduction_for_comms(True)
+    return sharded[-1]
+
+
+def _whole(value: Any) -> Any:
+    """Every rank's part of a tensor put together, on the CPU."""
+    return value.full_tensor() if isinstance(value, DTensor) else value
+
+
+def _as(value: Any, held: Tensor) -> Any:
+    """This rank's part of a whole tensor, spread as `held` is; numbers stay."""
+    if not isinstance(held, DTensor) or not isinstance(value, Tensor) or value.dim() == 0:
+        return value
+    if value.shape != held.shape:
+        raise ValueError(f"a weight has shape {tuple(value.shape)}, not {tuple(held.shape)}")
+    whole = value.to(held.device)
+    return distribute_tensor(whole, held.device_mesh, held.placements, src_data_rank=None)
+
+
+def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+    """A tree of dicts and lists with each leaf changed."""
+    if isinstance(value, Mapping):
+        return {key: _mapped(one, change) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_mapped(one, change) for one in value)
+    return change(value)

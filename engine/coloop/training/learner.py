@@ -1,0 +1,425 @@
+"""One update of a weights group, wherever its model states lie.
+
+    update: prepare loads -> plan steps -> (old log-probs, if more than one step and the rows do not
+            bring them from `prepare`) -> each step:
+                each load, each micro-batch: forward, loss / divisor, backward
+                are all losses finite? -> clip -> optimizer step
+
+Over ranks each knows the whole order, so the divisors too; it learns from its own rows, and what
+was seen is put together at the end. Knows token sequences and recipes; no edges, phases or events.
+The dropout of a model draws from a generator seeded by the update, so a resumed run draws what the
+whole run would have drawn.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from coloop.algos.kl import kl_divergence
+from coloop.algos.masks import masked_sum
+from coloop.batch import Batch
+from coloop.batch import Sequence as TokenSequence
+from coloop.errors import CheckpointError, StopRequested
+from coloop.recipes.kl_control import KlController
+from coloop.spec.training import Training
+from coloop.training.forward import TOKENS_AT_ONCE, TokenModel
+from coloop.training.loads import PreparedLoad, prepare_load
+from coloop.training.meter import Meter
+from coloop.training.minibatches import Step, plan_steps
+from coloop.training.protocol import Hooks, TeachingLoad, UpdateFailed, UpdateReport
+from coloop.training.ranks import ALONE, Ranks
+from coloop.training.rates import learning_rate
+from coloop.training.scorer import measure_log_probs, score_sequences
+from coloop.training.shares import passes_of
+from coloop.training.states import ModelStates
+
+STATE_VERSION = 1
+SEED_STRIDE = 1_000_003
+"""Between the seeds of two ranks, whose rows want dropout of their own."""
+
+
+class Learner:
+    """The update over some backend's model states; see `TrainBackend`."""
+
+    def __init__(
+        self,
+        tokens: TokenModel,
+        states: ModelStates,
+        *,
+        group: str = "",
+        ranks: Ranks = ALONE,
+    ) -> None:
+        self.group = group
+        self.model: nn.Module = tokens.model
+        self.model.eval()
+        self._tokens = tokens
+        self._states = states
+        self._ranks = ranks
+        self._kl: dict[str, KlController] = {}
+        self._updates = 0
+        self._phase_done = 0
+        self._phase_total: int | None = None
+        self._has_stepped = False
+
+    @property
+    def has_stepped(self) -> bool:
+        """Whether the last update changed the weights; of one that broke off as well."""
+        return self._has_stepped
+
+    @property
+    def updates(self) -> int:
+        """Updates done since the weights began."""
+        return self._updates
+
+    def begin_phase(self, total_updates: int | None) -> None:
+        self._phase_done, self._phase_total = 0, total_updates
+
+    def prepare(
+        self, loads: Sequence[TeachingLoad], training: Training, *, hooks: Hooks | None = None
+    ) -> list[TeachingLoad]:
+        self._follow(training)
+        return [self._with_old_log_probs(load, training, hooks or Hooks()) for load in loads]
+
+    def update(
+        self,
+        loads: Sequence[TeachingLoad],
+        training: Training,
+        *,
+        seed: int,
+        hooks: Hooks | None = None,
+    ) -> UpdateReport:
+        self._has_stepped = False
+        prepared, skipped = self._prepare(loads)
+        if not prepared:
+            return UpdateReport(metrics={}, rows=0, tokens=0, optimizer_steps=0, skipped=skipped)
+        rate = learning_rate(training.optimizer, done=self._phase_done, total=self._phase_total)
+        steps = plan_steps(
+            [load.size for load in prepared],
+            mini_batch=training.mini_batch,
+            epochs=training.epochs,
+            seed=seed,
+        )
+        run = _Run(prepared, steps, hooks or Hooks(), self._ranks)
+        self._follow(training)
+        with self._learning(seed):
+            self._compare_with_old(run, training)
+            norms = [
+                self._take_step(run, number, step, training, rate)
+                for number, step in enumerate(steps)
+            ]
+        run.put_together(len(steps))
+        for role in run.roles():
+            for norm in norms:
+                run.meter.add(role, "grad_norm", norm, 1.0)
+        for load in prepared:
+            run.meter.add(load.role, "lr", rate, 1.0)
+            run.meter.add(load.role, "optimizer_steps", len(steps), 1.0)
+        self._updates += 1
+        self._phase_done += 1
+        self._adapt_kl(run)
+        return self._report(run, len(steps), skipped)
+
+    def evaluate(
+        self, loads: Sequence[TeachingLoad], training: Training, *, hooks: Hooks | None = None
+    ) -> UpdateReport:
+        prepared, skipped = self._prepare(loads)
+        everything: Step = [list(range(load.size)) for load in prepared]
+        run = _Run(prepared, [everything], hooks or Hooks(), self._ranks)
+        self._follow(training)
+        losses: list[_Loss] = []
+        with torch.no_grad():
+            for load, rows in zip(prepared, everything, strict=True):
+                losses += self._learn_load(run, load, rows, training)
+        self._check_losses(losses, number=0)
+        run.put_together(1)
+        return self._report(run, 0, skipped)
+
+    def score(
+        self,
+        sequences: Sequence[TokenSequence],
+        *,
+        temperature: float = 1.0,
+        hooks: Hooks | None = None,
+    ) -> list[list[float]]:
+        return score_sequences(
+            self._tokens, sequences, temperature=temperature, hooks=hooks, ranks=self._ranks
+        )
+
+    def weights(self) -> Iterator[tuple[str, Tensor]]:
+        return self._states.weights()
+
+    def reset_optimizer(self) -> None:
+        self._states.reset_optimizer()
+
+    def state_dict(self) -> dict[str, Any]:
+        return {
+            "version": STATE_VERSION,
+            **self._states.state_dict(),
+            "updates": self._updates,
+            "phase_done": self._phase_done,
+            "phase_total": self._phase_total,
+            "kl": {name: controller.state() for name, controller in self._kl.items()},
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        if state.get("version") != STATE_VERSION:
+            raise CheckpointError(
+                f"trainer state of {self.group!r} has version {state.get('version')}, "
+                f"expected {STATE_VERSION}"
+            )
+        try:
+            self._states.load_state_dict(state)
+        except (KeyError, ValueError, RuntimeError) as error:
+            raise CheckpointError(
+                f"trainer state does not fit weights group {self.group!r}: {error}"
+            ) from error
+        self._updates = state["updates"]
+        self._phase_done = state["phase_done"]
+        self._phase_total = state["phase_total"]
+        self._kl = {name: KlController.from_state(kl) for name, kl in state["kl"].items()}
+
+    def _follow(self, training: Training) -> None:
+        """Take what the section of the moment says of the forward pass."""
+        self._tokens.options = replace(self._tokens.options, loss_chunk=training.loss_chunk)
+
+    def _prepare(self, loads: Sequence[TeachingLoad]) -> tuple[list[PreparedLoad], dict[str, int]]:
+        prepared = []
+        skipped: dict[str, int] = {}
+        for load in loads:
+            ready, left_out = prepare_load(load, self._kl)
+            skipped[load.role] = skipped.get(load.role, 0) + left_out
+            if ready is not None:
+                prepared.append(ready)
+        return prepared, skipped
+
+    @contextmanager
+    def _learning(self, seed: int) -> Iterator[None]:
+        """Training mode; on any failure the gradient is dropped, and weights stay as they are."""
+        devices = [self._tokens.device] if self._tokens.device.type == "cuda" else []
+        self.model.train()
+        try:
+            with torch.random.fork_rng(devices=devices):
+                torch.manual_seed(seed + self._ranks.rank * SEED_STRIDE)
+                yield
+        finally:
+            self._states.drop_gradient()
+            self.model.eval()
+
+    def _with_old_log_probs(
+        self, load: TeachingLoad, training: Training, hooks: Hooks
+    ) -> TeachingLoad:
+        ready, _ = prepare_load(load, self._kl)
+        if ready is None or not ready.needs.log_probs_old:
+            return load
+        run = _Run([ready], [[list(range(ready.size))]], hooks, self._ranks)
+        measured = iter(self._measure_old(run, ready, training).tolist())
+        rows = [
+            replace(row, log_probs_old=next(measured)[: len(row.token_ids)])
+            if isinstance(row, TokenSequence) and any(row.loss_mask)
+            else row
+            for row in load.rows
+        ]
+        return replace(load, rows=rows)  # type: ignore[arg-type]
+
+    def _compare_with_old(self, run: "_Run", training: Training) -> None:
+        """Give the loads that compare with it the policy before the first of several steps, as it
+        writes, without dropout; and tell how far the engine is from it."""
+        self.model.eval()
+        for load in run.to_measure():
+            load.set_log_probs_old(self._measure_old(run, load, training))
+        for load in run.loads:
+            old = load.batch.sequences.log_probs_old
+            if old is not None:
+                _measure_mismatch(run.meter, load.role, load.batch.sequences, old)
+        self.model.train()
+
+    def _measure_old(self, run: "_Run", load: PreparedLoad, training: Training) -> Tensor:
+        """Log-probs of the load's rows by the weights as they are. (B, T)."""
+        return measure_log_probs(
+            self._tokens,
+            load.batch.sequences,
+            self._passes(load, range(load.size), training),
+            temperature_of=load.temperature_of,
+            before_each=run.check_stop,
+            after_each=run.advance,
+            ranks=self._ranks,
+        )
+
+    def _passes(
+        self, load: PreparedLoad, rows: Sequence[int], training: Training
+    ) -> list[list[int]]:
+        """This rank's micro-batches of these rows."""
+        tokens = TOKENS_AT_ONCE if training.micro_batch is None else None
+        return passes_of(self._ranks, rows, load.lengths, rows=training.micro_batch, tokens=tokens)
+
+    def _take_step(
+        self, run: "_Run", number: int, step: Step, training: Training, rate: float
+    ) -> Tensor:
+        """One optimizer step; the norm of its gradient."""
+        losses: list[_Loss] = []
+        for load, rows in zip(run.loads, step, strict=True):
+            if rows:
+                losses += self._learn_load(run, load, rows, training)
+        self._check_losses(losses, number=number)
+        was_changed, run.has_stepped, self._has_stepped = run.has_stepped, True, True
+        norm = self._states.step(training.optimizer, rate=rate, clip=training.gradient_clip)
+        if not torch.isfinite(norm):
+            run.has_stepped = self._has_stepped = was_changed
+            raise UpdateFailed(
+                f"the gradient of {self.group!r} is {float(norm)} in optimizer step {number} of "
+                f"update {self._updates}; this step was not taken",
+                self.group,
+                step=number,
+            )
+        return norm
+
+    def _learn_load(
+        self, run: "_Run", load: PreparedLoad, rows: list[int], training: Training
+    ) -> list["_Loss"]:
+        """Add the gradient of one load's share of an optimizer step; the loss of each pass."""
+        whole = load.batch.select(rows)
+        divisor = load.recipe.count(whole, load.settings)
+        if divisor <= 0:
+            return []
+        losses = []
+        for places in self._passes(load, rows, training):
+            run.check_stop()
+            if not places:
+                self._pass_nothing(load)
+                continue
+            is_all = len(places) == len(rows)
+            places = rows if is_all else places
+            part = (whole if is_all else load.batch.select(places)).to(self._tokens.device)
+            outputs = self._tokens.outputs(
+                part.sequences, temperature=load.temperature_of(places), entropy=load.entropy
+            )
+            if part.sequences.log_probs_old is None:
+                _measure_mismatch(run.meter, load.role, part.sequences, outputs.log_probs)
+            result = load.recipe.loss(part, outputs, load.settings)
+            loss = result.total * (load.weight / divisor)
+            value = loss.detach()
+            losses.append(_Loss(load=load, rows=part.sequences.ids[:3], value=value))
+            if loss.requires_grad:
+                self._states.backward(loss)
+            run.meter.add(load.role, "loss", value, 0.0)
+            run.meter.add(load.role, f"loss/{load.port}", result.total.detach() / divisor, 0.0)
+            run.meter.add_output(load.role, result)
+            run.advance(len(places))
+        return losses
+
+    def _pass_nothing(self, load: PreparedLoad) -> None:
+        """Take part in a pass of the other ranks: the shortest row, for a gradient of zero."""
+        shortest = min(range(load.size), key=lambda row: load.lengths[row])
+        part = load.batch.select([shortest]).to(self._tokens.device)
+        log_probs = self._tokens.outputs(part.sequences).log_probs
+        if log_probs.requires_grad:
+            self._states.backward(torch.where(part.sequences.loss_mask, 0.0, log_probs).sum())
+
+    def _check_losses(self, losses: Sequence["_Loss"], *, number: int) -> None:
+        """Raises `UpdateFailed` on all ranks where a loss of any of them is not finite."""
+        values = torch.stack([one.value.float() for one in losses]) if losses else torch.zeros(1)
+        is_bad = not bool(torch.isfinite(values).all())
+        if not self._ranks.any(is_bad):
+            return
+        bad = [one for one in losses if not torch.isfinite(one.value)]
+        told = [(one.load.role, one.load.port, float(one.value), one.rows) for one in bad[:1]]
+        role, port, value, rows = next(first[0] for first in self._ranks.gathered(told) if first)
+        raise UpdateFailed(
+            f"the loss of {role}.{port} is {value} in optimizer step {number} of update "
+            f"{self._updates} of {self.group!r}, rows {', '.join(rows)}...; this step was not "
+            "taken",
+            self.group,
+            role,
+            port,
+            number,
+        )
+
+    def _adapt_kl(self, run: "_Run") -> None:
+        for load in run.loads:
+            controller = self._kl.get(load.name)
+            measured = run.meter.mean(load.role, "kl")
+            if controller is not None and measured is not None:
+                controller.observe(measured, load.settings.kl, samples=load.size)
+                run.meter.add(load.role, "kl/coefficient", controller.coefficient, 1.0)
+
+    def _report(self, run: "_Run", steps: int, skipped: Mapping[str, int]) -> UpdateReport:
+        return UpdateReport(
+            metrics=run.meter.read(),
+            rows=sum(load.size for load in run.loads),
+            tokens=sum(int(load.batch.sequences.loss_mask.sum()) for load in run.loads),
+            optimizer_steps=steps,
+            skipped=skipped,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Loss:
+    """What one micro-batch lost."""
+
+    load: PreparedLoad
+    rows: tuple[str, ...]
+    """Ids of the first of its rows."""
+    value: Tensor
+
+
+class _Run:
+    """What one update carries along."""
+
+    def __init__(
+        self, loads: list[PreparedLoad], steps: list[Step], hooks: Hooks, ranks: Ranks
+    ) -> None:
+        self.loads = loads
+        self.steps = steps
+        self.hooks = hooks
+        self.meter = Meter()
+        self.has_stepped = False
+        self._ranks = ranks
+        self._done = 0
+        self._total = sum(len(rows) for step in steps for rows in step)
+        self._total += sum(load.size for load in self.to_measure())
+
+    def to_measure(self) -> list[PreparedLoad]:
+        """Loads that compare with an old policy which nobody has measured yet; one step alone is
+        its own old policy."""
+        if len(self.steps) == 1:
+            return []
+        return [
+            load
+            for load in self.loads
+            if load.needs.log_probs_old and load.batch.sequences.log_probs_old is None
+        ]
+
+    def roles(self) -> set[str]:
+        return {load.role for load in self.loads}
+
+    def put_together(self, steps: int) -> None:
+        """What all ranks saw; losses were added without a count, they are means over steps."""
+        self.meter = self.meter.joined(self._ranks)
+        for role in self.roles():
+            self.meter.add(role, "loss", 0.0, float(steps))
+        for role, port in {(load.role, load.port) for load in self.loads}:
+            self.meter.add(role, f"loss/{port}", 0.0, float(steps))
+
+    def check_stop(self) -> None:
+        """Stop while nothing has changed yet; a begun update is completed."""
+        if not self.has_stepped and self._ranks.any(self.hooks.should_stop()):
+            raise StopRequested("stopped before the first optimizer step of an update")
+
+    def advance(self, rows: int) -> None:
+        self._done += rows
+        self.hooks.progress(self._done, self._total)
+
+
+def _measure_mismatch(meter: Meter, role: str, batch: Batch, log_probs: Tensor) -> None:
+    """How far the engine's log-probs are from the trainer's, by the same weights or older ones."""
+    if batch.log_probs_rollout is None:
+        return
+    mask, trainer = batch.loss_mask, log_probs.detach()
+    kl = kl_divergence(batch.log_probs_rollout, trainer, estimator="k3")
+    meter.add(role, "mismatch_kl", masked_sum(kl, mask), mask.sum())
+    difference = torch.where(mask, (trainer - batch.log_probs_rollout).abs(), 0.0)
+    meter.add_maximum(role, "mismatch/max", difference.max())

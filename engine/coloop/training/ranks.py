@@ -1,0 +1,137 @@
+"""The processes that train one weights group together, as one of them sees the others.
+
+    rank 0   rank 1   ...   rank n-1        each with its own rows; sums, flags and lists are agreed
+       └────────┴──── group ─────┘          over gloo on a CPU, over nccl between GPUs
+
+A rank alone (`ALONE`) needs no group: every answer is its own. All ranks must ask the same
+questions in the same order. Does not know models, rows or pools.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch._C._distributed_c10d import FileStore, HashStore, Store, TCPStore
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
+
+from coloop.errors import PlacementTimeout
+
+DEADLINE_SECONDS = 600.0
+"""Longest wait for another rank where nothing else is said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranks:
+    """This process among those that train together."""
+
+    rank: int = 0
+    size: int = 1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.rank < self.size:
+            raise ValueError(f"rank {self.rank} of {self.size}; ranks count from 0")
+
+    @property
+    def is_first(self) -> bool:
+        """Whether this rank writes what all would write alike."""
+        return self.rank == 0
+
+    def any(self, flag: bool) -> bool:
+        """Whether it is so on any rank."""
+        if self.size == 1:
+            return flag
+        told = torch.tensor([flag], dtype=torch.int32)
+        dist.all_reduce(told, op=dist.ReduceOp.MAX)
+        return bool(told.item())
+
+    def summed(self, numbers: Tensor) -> Tensor:
+        """The sum over the ranks of a tensor on the CPU."""
+        if self.size > 1:
+            numbers = numbers.clone()
+            dist.all_reduce(numbers)
+        return numbers
+
+    def gathered(self, value: Any) -> list[Any]:
+        """What each rank gives, in their order; anything that pickle takes."""
+        if self.size == 1:
+            return [value]
+        found: list[Any] = [None] * self.size
+        dist.all_gather_object(found, value)
+        return found
+
+    def mesh(self, device_type: str) -> DeviceMesh:
+        """The ranks as torch's sharding wants them; a rank alone gets a group of its own."""
+        if not dist.is_initialized():
+            join(self, rendezvous=None)
+        return init_device_mesh(device_type, (self.size,))
+
+
+ALONE = Ranks()
+"""One process by itself."""
+
+
+def join(
+    ranks: Ranks, *, rendezvous: str | None, timeout_seconds: float = DEADLINE_SECONDS
+) -> None:
+    """Meet the other ranks; every later wait for one of them ends after as long.
+
+    Args:
+        rendezvous: `tcp://host:port` of rank 0, or `file:///path` that all ranks see; None for one
+            rank alone.
+
+    Raises `PlacementTimeout`, which says who did not come.
+    """
+    timeout = timedelta(seconds=timeout_seconds)
+    try:
+        store = _store(ranks, rendezvous, timeout)
+    except dist.DistError as error:
+        raise PlacementTimeout(
+            f"rank {ranks.rank} of {ranks.size} did not reach rank 0 at {rendezvous} within "
+            f"{timeout_seconds:g} s: {error}"
+        ) from error
+    keys = [f"here/{rank}" for rank in range(ranks.size)]
+    store.set(keys[ranks.rank], "yes")
+    try:
+        store.wait(keys, timeout)
+    except (dist.DistError, RuntimeError) as error:
+        missing = [str(rank) for rank, key in enumerate(keys) if not store.check([key])]
+        raise PlacementTimeout(
+            f"of {ranks.size} ranks {', '.join(missing)} did not come to {rendezvous} within "
+            f"{timeout_seconds:g} s"
+        ) from error
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    dist.init_process_group(
+        backend, store=store, rank=ranks.rank, world_size=ranks.size, timeout=timeout
+    )
+
+
+def leave() -> None:
+    """Part from the other ranks; nothing where none were met."""
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def _store(ranks: Ranks, rendezvous: str | None, timeout: timedelta) -> Store:
+    if rendezvous is None:
+        if ranks.size > 1:
+            raise ValueError(f"{ranks.size} ranks need a place to meet")
+        return HashStore()
+    kind, _, place = rendezvous.partition("://")
+    if kind == "file":
+        return FileStore(place, ranks.size)
+    if kind != "tcp":
+        raise ValueError(f"{rendezvous!r} is neither tcp://host:port nor file:///path")
+    host, _, port = place.rpartition(":")
+    return TCPStore(
+        host,
+        int(port),
+        ranks.size,
+        is_master=ranks.is_first,
+        timeout=timeout,
+        wait_for_workers=False,
+    )

@@ -1,0 +1,92 @@
+"""How a backend holds its model states: weights, gradients and the optimizer's running means.
+
+The update itself is the same everywhere (`coloop.training.learner`); what differs is where these
+three lie, and how they are gathered and summed. `WholeStates` has them whole in this process.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+from coloop.spec.training import Optimizer
+from coloop.training.optimizers import GroupOptimizer
+
+
+class ModelStates(Protocol):
+    """Weights, gradients and running means of one group. All ranks call alike."""
+
+    def backward(self, loss: Tensor) -> None:
+        """Add the gradient of this rank's share of a step's loss; over ranks it is the sum."""
+        ...
+
+    def step(self, section: Optimizer, *, rate: float, clip: float | None) -> Tensor:
+        """One optimizer step by the gradient, cut to a norm of `clip`; the norm that it had.
+
+        Where that is not finite, no step is taken.
+        """
+        ...
+
+    def drop_gradient(self) -> None:
+        """Forget the gradient, and whatever a pass that broke off has left."""
+        ...
+
+    def reset_optimizer(self) -> None:
+        """Forget the running means."""
+        ...
+
+    def weights(self) -> Iterator[tuple[str, Tensor]]:
+        """Each weight whole, by its Hugging Face name, one at a time in memory."""
+        ...
+
+    def state_dict(self) -> dict[str, Any]:
+        """`model` and `optimizer` as one process would hold them, on the first rank; what other
+        ranks get is of no use."""
+        ...
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """What `state_dict` gave on any number of ranks.
+
+        Raises `KeyError`, `ValueError` or `RuntimeError` where it does not fit.
+        """
+        ...
+
+
+class WholeStates:
+    """Everything in this process; see `ModelStates`."""
+
+    def __init__(self, model: nn.Module, section: Optimizer) -> None:
+        self._model = model
+        self._section = section
+        self._optimizer = GroupOptimizer(model, section)
+
+    def backward(self, loss: Tensor) -> None:
+        loss.backward()  # type: ignore[no-untyped-call]
+
+    def step(self, section: Optimizer, *, rate: float, clip: float | None) -> Tensor:
+        trained = [p for p in self._model.parameters() if p.grad is not None]
+        limit = float("inf") if clip is None else clip
+        norm = torch.nn.utils.clip_grad_norm_(trained, limit, foreach=True)
+        if torch.isfinite(norm):
+            self._optimizer.set_rate(section, rate)
+            self._optimizer.step()
+            self._optimizer.zero_grad()
+        return norm
+
+    def drop_gradient(self) -> None:
+        self._optimizer.zero_grad()
+
+    def reset_optimizer(self) -> None:
+        self._optimizer = GroupOptimizer(self._model, self._section)
+
+    def weights(self) -> Iterator[tuple[str, Tensor]]:
+        for name, parameter in self._model.named_parameters():
+            yield name, parameter.detach()
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"model": self._model.state_dict(), "optimizer": self._optimizer.state_dict()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        self._model.load_state_dict(state["model"])
+        self._optimizer.load_state_dict(state["optimizer"])

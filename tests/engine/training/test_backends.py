@@ -1,0 +1,389 @@
+"""One contract for every training backend, alone and over ranks.
+
+The same three updates give the same losses and weights as in float64, and the same checkpoint; a
+backend alone goes on from it bit for bit, and any other from where it stands within rounding.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.engine.numerics import assert_near, near
+from tests.engine.training.conftest import random_load, tiny_model, training_section
+from tests.engine.training.processes import on_ranks
+from torch import Tensor
+
+from coloop.errors import BackendMissing, PlacementTimeout, StopRequested
+from coloop.spec.dtypes import trained_dtypes
+from coloop.training import (
+    ALONE,
+    BACKENDS,
+    Hooks,
+    Ranks,
+    TeachingLoad,
+    TrainBackend,
+    UpdateFailed,
+    UpdateReport,
+    join,
+    leave,
+)
+from coloop.training.forward import TokenModel
+from coloop.training.learner import Learner
+from coloop.training.shares import passes_of, shares_of
+from coloop.training.states import WholeStates
+
+TERMS = 10_000
+"""More roundings than three updates of these models and rows have, there and back."""
+
+needs_deepspeed = pytest.mark.skipif(find_spec("deepspeed") is None, reason="needs DeepSpeed")
+ALONE_HERE = [
+    "single",
+    "fsdp2",
+    *(
+        pytest.param(f"deepspeed-{stage}", marks=[pytest.mark.deepspeed, needs_deepspeed])
+        for stage in (1, 2, 3)
+        if "deepspeed" in BACKENDS
+    ),
+]
+TOGETHER = [
+    ("fsdp2", 2),
+    ("fsdp2", 4),
+    *(
+        pytest.param(f"deepspeed-{stage}", 2, marks=[pytest.mark.deepspeed, needs_deepspeed])
+        for stage in (1, 2, 3)
+        if "deepspeed" in BACKENDS
+    ),
+]
+
+STEADY = {"name": "adamw", "epsilon": 1.0, "weight_decay": 0.1}
+"""AdamW that does not enlarge rounding: a step is at most as wide as the gradient."""
+KL = {"coefficient": 0.1, "target": 0.01, "horizon": 100}
+
+
+def section(backend: str, **fields: Any) -> Any:
+    name, _, stage = backend.partition("-")
+    return training_section(
+        **{
+            "lr": 0.5,
+            "optimizer": STEADY,
+            "mini_batch": 5,
+            "micro_batch": 2,
+            "backend": name,
+            **({"zero_stage": int(stage)} if stage else {}),
+            **fields,
+        }
+    )
+
+
+def build(backend: str, ranks: Ranks, *, seed: int = 0, **fields: Any) -> TrainBackend:
+    training = section(backend, **fields)
+    dtypes = trained_dtypes(training, has_gpu=False)
+    name = backend.partition("-")[0]
+    return BACKENDS[name](
+        tiny_model(seed=seed), training, group="solver", dtypes=dtypes, ranks=ranks
+    )
+
+
+def exactly() -> Learner:
+    """The same in float64."""
+    training = section("single")
+    model = tiny_model().double()
+    return Learner(TokenModel(model), WholeStates(model, training.optimizer), group="solver")
+
+
+def loads_of(update: int) -> list[TeachingLoad]:
+    """Rows of different lengths that no number of ranks divides, then rows beside pairs of another
+    role, then fewer rows than ranks."""
+    if update == 0:
+        return [random_load("grpo", size=11, kl=KL), random_load("sft", size=3, weight=0.3)]
+    if update == 1:
+        return [random_load("grpo", size=7, seed=1, kl=KL), random_load("dpo", size=3, role="b")]
+    return [random_load("grpo", size=1, seed=2, kl=KL)]
+
+
+def go_on(backend: TrainBackend, name: str, first: int, last: int) -> list[UpdateReport]:
+    return [backend.update(loads_of(one), section(name), seed=one) for one in range(first, last)]
+
+
+def snapshot(backend: TrainBackend) -> dict[str, Tensor]:
+    return {name: weight.detach().clone() for name, weight in backend.weights()}
+
+
+def three_updates(ranks: Ranks, name: str, folder: str) -> dict[str, Any]:
+    """All that the contract asks of a backend, by one rank."""
+    backend = build(name, ranks)
+    backend.begin_phase(3)
+    rows = random_load("grpo", size=5, seed=7, temperature=0.7)
+    found: dict[str, Any] = {
+        "scores": backend.score(rows.rows, temperature=0.7),
+        "prepared": [
+            row.log_probs_old
+            for row in backend.prepare([rows], section(name))[0].rows  # type: ignore[union-attr]
+        ],
+        "seen": backend.evaluate(loads_of(1), section(name)).metrics,
+    }
+    reports = go_on(backend, name, 0, 2)
+    save(backend, ranks, Path(folder) / "state.pt")
+    reports += go_on(backend, name, 2, 3)
+    found["reports"] = reports
+    found["weights"] = snapshot(backend)
+    resumed = build(name, ranks, seed=99)
+    resumed.load_state_dict(torch.load(Path(folder) / "state.pt", weights_only=True))
+    found["rest"] = go_on(resumed, name, 2, 3)
+    found["resumed"] = snapshot(resumed)
+    found["stopped"] = stopped(backend, ranks, name)
+    found["failed"] = failed(backend, name)
+    found["after"] = snapshot(backend)
+    return found
+
+
+def save(backend: TrainBackend, ranks: Ranks, path: Path) -> None:
+    state = backend.state_dict()
+    if ranks.is_first:
+        torch.save(state, path)
+    ranks.any(False)  # all wait until it is there
+
+
+def stopped(backend: TrainBackend, ranks: Ranks, name: str) -> bool:
+    """A stop that only the last rank hears of, in the second micro-batch."""
+    asked = iter([False, True] if ranks.rank == ranks.size - 1 else [False, False])
+    hooks = Hooks(should_stop=lambda: next(asked))
+    with pytest.raises(StopRequested):
+        backend.update(loads_of(0), section(name), seed=5, hooks=hooks)
+    return not backend.has_stepped
+
+
+def failed(backend: TrainBackend, name: str) -> str:
+    """A loss that is not finite in one row of one rank."""
+    load = random_load("grpo", size=5)
+    rows = [*load.rows[:4], replace(load.rows[4], advantages=float("nan"))]
+    with pytest.raises(UpdateFailed) as caught:
+        backend.update([replace(load, rows=rows)], section(name), seed=6)
+    assert not backend.has_stepped
+    return str(caught.value)
+
+
+@cache
+def expected() -> dict[str, Any]:
+    """By float64, and what `single` says of it."""
+    exact = exactly()
+    exact.begin_phase(3)
+    rows = random_load("grpo", size=5, seed=7, temperature=0.7)
+    scores = exact.score(rows.rows, temperature=0.7)
+    seen = exact.evaluate(loads_of(1), section("single")).metrics
+    reports = go_on(exact, "single", 0, 3)
+    return {"scores": scores, "seen": seen, "reports": reports, "weights": snapshot(exact)}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("backends")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def alone() -> Iterator[None]:
+    """A backend that shards meets nobody here; its group goes with the module."""
+    yield
+    leave()
+
+
+@pytest.fixture(scope="module")
+def found(folder: Path) -> Any:
+    """What a backend did on so many ranks, once for all tests that look at it."""
+
+    @cache
+    def run(name: str, size: int) -> list[dict[str, Any]]:
+        own = folder / f"{name}-{size}"
+        own.mkdir()
+        if size == 1:
+            return [three_updates(ALONE, name, str(own))]
+        return on_ranks(size, three_updates, folder, name, str(own))
+
+    return run
+
+
+CASES = [(one, 1) for one in ALONE_HERE if isinstance(one, str)] + TOGETHER
+
+
+def assert_weights(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> None:
+    assert list(ours) == list(theirs)
+    for name, weight in ours.items():
+        assert_near(weight, theirs[name], terms=TERMS, scale=1.0)
+
+
+def assert_reports(ours: list[UpdateReport], theirs: list[UpdateReport]) -> None:
+    for one, other in zip(ours, theirs, strict=True):
+        assert (one.rows, one.tokens, one.optimizer_steps, one.skipped) == (
+            other.rows,
+            other.tokens,
+            other.optimizer_steps,
+            other.skipped,
+        )
+        for role, metrics in other.metrics.items():
+            assert dict(one.metrics[role]) == near(dict(metrics), terms=TERMS)
+
+
+@pytest.mark.parametrize(("name", "size"), CASES)
+def test_losses_and_weights_are_those_of_float64(name: str, size: int, found: Any) -> None:
+    for one in found(name, size):
+        assert_reports(one["reports"], expected()["reports"])
+        assert_weights(one["weights"], expected()["weights"])
+
+
+@pytest.mark.parametrize(("name", "size"), CASES)
+def test_every_rank_has_all_scores_and_metrics(name: str, size: int, found: Any) -> None:
+    for one in found(name, size):
+        for ours, old, theirs in zip(
+            one["scores"], one["prepared"], expected()["scores"], strict=True
+        ):
+            assert_near(ours, theirs, terms=TERMS)
+            assert_near(old, theirs, terms=TERMS)
+        for role, metrics in expected()["seen"].items():
+            assert dict(one["seen"][role]) == near(dict(metrics), terms=TERMS)
+
+
+@pytest.mark.parametrize(("name", "size"), CASES)
+def test_some_updates_a_checkpoint_and_the_rest_equal_all_updates(
+    name: str, size: int, found: Any
+) -> None:
+    for one in found(name, size):
+        (rest,) = one["rest"]
+        assert rest.metrics == one["reports"][2].metrics
+        for weight, whole in one["weights"].items():
+            assert torch.equal(one["resumed"][weight], whole)
+
+
+@pytest.mark.parametrize(("name", "size"), CASES)
+def test_a_stop_and_a_loss_that_is_not_finite_leave_all_ranks_as_they_were(
+    name: str, size: int, found: Any
+) -> None:
+    ranks = found(name, size)
+
+    for one in ranks:
+        assert one["stopped"]
+        assert one["failed"] == ranks[0]["failed"]
+        for weight, before in one["weights"].items():
+            assert torch.equal(one["after"][weight], before)
+    assert "the loss of actor.rewards is nan in optimizer step" in ranks[0]["failed"]
+    assert "row4" in ranks[0]["failed"]
+
+
+def resumed_by(ranks: Ranks, name: str, path: str) -> tuple[list[UpdateReport], dict[str, Tensor]]:
+    backend = build(name, ranks, seed=99)
+    backend.load_state_dict(torch.load(path, weights_only=True))
+    return go_on(backend, name, 2, 3), snapshot(backend)
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (("fsdp2", 2), ("single", 1)),
+        (("single", 1), ("fsdp2", 4)),
+        (("fsdp2", 4), ("fsdp2", 2)),
+    ],
+)
+def test_a_checkpoint_is_of_one_form_whoever_wrote_it(
+    written: tuple[str, int], read: tuple[str, int], found: Any, folder: Path
+) -> None:
+    found(*written)
+    path = str(folder / f"{written[0]}-{written[1]}" / "state.pt")
+    name, size = read
+
+    if size == 1:
+        answers = [resumed_by(ALONE, name, path)]
+    else:
+        answers = on_ranks(size, resumed_by, folder, name, path)
+
+    for reports, weights in answers:
+        assert_reports(reports, expected()["reports"][2:])
+        assert_weights(weights, expected()["weights"])
+
+
+def test_fsdp2_alone_is_single_bit_for_bit(found: Any) -> None:
+    (alone,), (single,) = found("fsdp2", 1), found("single", 1)
+
+    assert [one.metrics for one in alone["reports"]] == [one.metrics for one in single["reports"]]
+    for name, weight in single["weights"].items():
+        assert torch.equal(alone["weights"][name], weight)
+
+
+SGD = {"optimizer": {"name": "sgd"}}
+VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "recomputed": ({**SGD, "gradient_checkpointing": True, "loss_chunk": 3}, {}),
+    "kept": ({**SGD, "reshard_after_forward": False, "epochs": 2}, {}),
+    "tied": (SGD, {"tie_word_embeddings": True}),
+    "windows": (SGD, {"kind": "gemma3"}),
+    "run whole": (SGD, {"kind": "gemma2", "final_logit_softcapping": 5.0}),
+    "muon": ({"optimizer": {"name": "muon"}, "mini_batch": None}, {}),
+    "lion": ({"optimizer": {"name": "lion"}, "mini_batch": None}, {}),
+    "rmsprop": ({"optimizer": {"name": "rmsprop", "epsilon": 1.0}}, {}),
+    "decayed": ({"optimizer": {"name": "sgd", "momentum": 0.5, "weight_decay": 0.1}}, {}),
+    "bfloat16": ({**SGD, "dtype": "bfloat16"}, {}),
+}
+LOOSE = {"muon": 2.0**-5, "bfloat16": 2.0**-7, "lion": 2 * 0.5}
+"""Muon orthogonalises in bfloat16; a sign that rounding turns moves a weight by twice the rate."""
+
+
+def variants(ranks: Ranks, name: str) -> dict[str, dict[str, Tensor]]:
+    found = {}
+    for variant, (fields, model) in VARIANTS.items():
+        own = dict(fields)
+        if name == "single":
+            own.pop("reshard_after_forward", None)
+        training = section(name, **own)
+        dtypes = trained_dtypes(training, has_gpu=False)
+        backend = BACKENDS[name](tiny_model(**model), training, dtypes=dtypes, ranks=ranks)
+        loads = [random_load("grpo", size=7, entropy=0.1), random_load("sft", size=3)]
+        backend.update(loads, training, seed=0)
+        before = snapshot(backend)
+        backend.load_state_dict(backend.state_dict() if ranks.size == 1 else shared(backend, ranks))
+        assert all(torch.equal(weight, before[name]) for name, weight in backend.weights())
+        found[variant] = before
+    return found
+
+
+def shared(backend: TrainBackend, ranks: Ranks) -> dict[str, Any]:
+    """The first rank's state, as a file brings it to all."""
+    return dict(ranks.gathered(backend.state_dict())[0])
+
+
+def test_every_setting_of_fsdp2_trains_over_ranks_as_in_one_process(folder: Path) -> None:
+    expected = variants(ALONE, "single")
+
+    for found in on_ranks(2, variants, folder, "fsdp2"):
+        for variant, weights in found.items():
+            assert list(weights) == list(expected[variant])
+            for name, weight in weights.items():
+                if variant in LOOSE:
+                    assert float((weight - expected[variant][name]).abs().max()) < LOOSE[variant]
+                else:
+                    assert_near(weight, expected[variant][name], terms=TERMS, scale=1.0)
+
+
+def test_a_rank_that_does_not_come_is_named(tmp_path: Path) -> None:
+    with pytest.raises(PlacementTimeout, match=r"of 3 ranks 1, 2 did not come"):
+        join(Ranks(rank=0, size=3), rendezvous=f"file://{tmp_path}/meet", timeout_seconds=0.2)
+
+
+def test_single_is_one_process() -> None:
+    with pytest.raises(BackendMissing, match="`fsdp2`"):
+        build("single", Ranks(rank=0, size=2))
+
+
+def test_shares_are_even_in_tokens_and_passes_equal_in_number() -> None:
+    lengths = [9, 1, 1, 1, 8, 1, 1]
+    ranks = [Ranks(rank=rank, size=3) for rank in range(3)]
+
+    shares = shares_of(lengths, 3)
+    passes = [passes_of(one, [6, 5, 4, 3, 2, 1, 0], lengths, rows=2) for one in ranks]
+
+    assert sorted(unit for share in shares for unit in share) == list(range(7))
+    assert sorted(sum(lengths[unit] for unit in share) for share in shares) == [5, 8, 9]
+    assert {len(own) for own in passes} == {3}
+    assert sorted(row for own in passes for part in own for row in part) == list(range(7))
+    assert passes_of(ALONE, [2, 0], lengths) == [[2, 0]]
