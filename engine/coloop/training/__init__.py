@@ -1,5 +1,8 @@
 """Training backends: an update of one weights group from what its teaching ports bring."""
 
+from collections.abc import Callable
+
+from coloop.training.deepspeed import DeepSpeedBackend
 from coloop.training.fsdp2 import Fsdp2Backend
 from coloop.training.protocol import (
     Hooks,
@@ -15,6 +18,7 @@ from coloop.training.single import SingleBackend
 __all__ = [
     "ALONE",
     "BACKENDS",
+    "DeepSpeedBackend",
     "Fsdp2Backend",
     "Hooks",
     "Ranks",
@@ -28,5 +32,9 @@ __all__ = [
     "leave",
 ]
 
-BACKENDS = {"single": SingleBackend, "fsdp2": Fsdp2Backend}
+BACKENDS: dict[str, Callable[..., TrainBackend]] = {
+    "single": SingleBackend,
+    "fsdp2": Fsdp2Backend,
+    "deepspeed": DeepSpeedBackend,
+}
 """By the name that the `training` section gives."""

@@ -13,7 +13,7 @@ chunk they are computed again in the backward pass. Does not know losses or opti
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal
 
 import torch
@@ -58,6 +58,11 @@ class LogProbs(nn.Module):
         self.model = model
         self._split = _split_of(model)
 
+    @property
+    def head_weights(self) -> list[Tensor]:
+        """Weights that are used beside the module that owns them."""
+        return [] if self._split is None else list(self._split[1].parameters())
+
     def forward(
         self,
         inputs: dict[str, Tensor],
@@ -86,7 +91,7 @@ class LogProbs(nn.Module):
             return _same, logits.flatten(0, 1).index_select(0, places)
         decoder, head = self._split
         hidden = decoder(**inputs, use_cache=False).last_hidden_state
-        return head, hidden.flatten(0, 1).index_select(0, places)
+        return partial(_linear, head), hidden.flatten(0, 1).index_select(0, places)
 
 
 class TokenModel:
@@ -261,11 +266,17 @@ def _put(numbers: Tensor, places: Tensor, shape: torch.Size) -> Tensor:
     return flat.index_put((places,), numbers).view(shape)
 
 
+def _linear(head: nn.Linear, states: Tensor) -> Tensor:
+    """The head as a product: ranks may cut into chunks differently, and a module call is what
+    gathers sharded weights."""
+    return torch.nn.functional.linear(states, head.weight, head.bias)
+
+
 def _same(states: Tensor) -> Tensor:
     return states
 
 
-def _split_of(model: nn.Module) -> tuple[Callable[..., Any], Callable[[Tensor], Tensor]] | None:
+def _split_of(model: nn.Module) -> tuple[Callable[..., Any], nn.Linear] | None:
     """Decoder and head, where head(decoder(x)) is what the model computes; else None.
 
     Models that scale or cap their logits after the head are run whole.
@@ -275,7 +286,7 @@ def _split_of(model: nn.Module) -> tuple[Callable[..., Any], Callable[[Tensor], 
     if find_decoder is None or find_head is None:
         return None
     decoder, head = find_decoder(), find_head()
-    if decoder is None or head is None or decoder is model:
+    if decoder is None or type(head) is not nn.Linear or decoder is model:
         return None
     was_training = model.training
     model.eval()

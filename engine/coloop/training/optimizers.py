@@ -56,6 +56,12 @@ class GroupOptimizer:
         self._name = section.name
         self._parts = _build(model, section)
 
+    @property
+    def only(self) -> torch.optim.Optimizer:
+        """The one optimizer of a group that has no second."""
+        (optimizer,) = self._parts.values()
+        return optimizer
+
     def set_rate(self, section: OptimizerSection, rate: float) -> None:
         """Rate and weight decay of the next steps; Muon's AdamW keeps its share of the rate."""
         for role, optimizer in self._parts.items():

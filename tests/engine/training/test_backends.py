@@ -40,24 +40,19 @@ from coloop.training.states import WholeStates
 TERMS = 10_000
 """More roundings than three updates of these models and rows have, there and back."""
 
-needs_deepspeed = pytest.mark.skipif(find_spec("deepspeed") is None, reason="needs DeepSpeed")
+NEEDS_DEEPSPEED = [
+    pytest.mark.deepspeed,
+    pytest.mark.skipif(find_spec("deepspeed") is None, reason="needs DeepSpeed"),
+]
 ALONE_HERE = [
-    "single",
-    "fsdp2",
-    *(
-        pytest.param(f"deepspeed-{stage}", marks=[pytest.mark.deepspeed, needs_deepspeed])
-        for stage in (1, 2, 3)
-        if "deepspeed" in BACKENDS
-    ),
+    ("single", 1),
+    ("fsdp2", 1),
+    *(pytest.param(f"deepspeed-{stage}", 1, marks=NEEDS_DEEPSPEED) for stage in (1, 3)),
 ]
 TOGETHER = [
     ("fsdp2", 2),
     ("fsdp2", 4),
-    *(
-        pytest.param(f"deepspeed-{stage}", 2, marks=[pytest.mark.deepspeed, needs_deepspeed])
-        for stage in (1, 2, 3)
-        if "deepspeed" in BACKENDS
-    ),
+    *(pytest.param(f"deepspeed-{stage}", 2, marks=NEEDS_DEEPSPEED) for stage in (1, 2, 3)),
 ]
 
 STEADY = {"name": "adamw", "epsilon": 1.0, "weight_decay": 0.1}
@@ -80,12 +75,23 @@ def section(backend: str, **fields: Any) -> Any:
     )
 
 
-def build(backend: str, ranks: Ranks, *, seed: int = 0, **fields: Any) -> TrainBackend:
+def build(
+    backend: str,
+    ranks: Ranks,
+    *,
+    seed: int = 0,
+    model: Mapping[str, Any] | None = None,
+    **fields: Any,
+) -> TrainBackend:
     training = section(backend, **fields)
     dtypes = trained_dtypes(training, has_gpu=False)
     name = backend.partition("-")[0]
     return BACKENDS[name](
-        tiny_model(seed=seed), training, group="solver", dtypes=dtypes, ranks=ranks
+        tiny_model(seed=seed, **(model or {})),
+        training,
+        group="solver",
+        dtypes=dtypes,
+        ranks=ranks,
     )
 
 
@@ -207,7 +213,7 @@ def found(folder: Path) -> Any:
     return run
 
 
-CASES = [(one, 1) for one in ALONE_HERE if isinstance(one, str)] + TOGETHER
+CASES = [*ALONE_HERE, *TOGETHER]
 
 
 def assert_weights(ours: Mapping[str, Tensor], theirs: Mapping[str, Tensor]) -> None:
@@ -285,6 +291,9 @@ def resumed_by(ranks: Ranks, name: str, path: str) -> tuple[list[UpdateReport], 
         (("fsdp2", 2), ("single", 1)),
         (("single", 1), ("fsdp2", 4)),
         (("fsdp2", 4), ("fsdp2", 2)),
+        pytest.param(("deepspeed-3", 2), ("single", 1), marks=NEEDS_DEEPSPEED),
+        pytest.param(("fsdp2", 2), ("deepspeed-3", 1), marks=NEEDS_DEEPSPEED),
+        pytest.param(("deepspeed-1", 2), ("deepspeed-2", 1), marks=NEEDS_DEEPSPEED),
     ],
 )
 def test_a_checkpoint_is_of_one_form_whoever_wrote_it(
@@ -314,32 +323,32 @@ def test_fsdp2_alone_is_single_bit_for_bit(found: Any) -> None:
 
 SGD = {"optimizer": {"name": "sgd"}}
 VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "steady": ({}, {}),
     "recomputed": ({**SGD, "gradient_checkpointing": True, "loss_chunk": 3}, {}),
+    "recomputed steadily": ({"gradient_checkpointing": True, "loss_chunk": 3}, {}),
     "kept": ({**SGD, "reshard_after_forward": False, "epochs": 2}, {}),
-    "tied": (SGD, {"tie_word_embeddings": True}),
+    "tied": ({}, {"tie_word_embeddings": True}),
     "windows": (SGD, {"kind": "gemma3"}),
-    "run whole": (SGD, {"kind": "gemma2", "final_logit_softcapping": 5.0}),
+    "run whole": ({}, {"kind": "gemma2", "final_logit_softcapping": 5.0}),
     "muon": ({"optimizer": {"name": "muon"}, "mini_batch": None}, {}),
     "lion": ({"optimizer": {"name": "lion"}, "mini_batch": None}, {}),
     "rmsprop": ({"optimizer": {"name": "rmsprop", "epsilon": 1.0}}, {}),
     "decayed": ({"optimizer": {"name": "sgd", "momentum": 0.5, "weight_decay": 0.1}}, {}),
-    "bfloat16": ({**SGD, "dtype": "bfloat16"}, {}),
+    "bfloat16": ({"dtype": "bfloat16"}, {}),
 }
 LOOSE = {"muon": 2.0**-5, "bfloat16": 2.0**-7, "lion": 2 * 0.5}
 """Muon orthogonalises in bfloat16; a sign that rounding turns moves a weight by twice the rate."""
 
 
-def variants(ranks: Ranks, name: str) -> dict[str, dict[str, Tensor]]:
+def variants(ranks: Ranks, name: str, names: list[str]) -> dict[str, dict[str, Tensor]]:
     found = {}
-    for variant, (fields, model) in VARIANTS.items():
-        own = dict(fields)
-        if name == "single":
-            own.pop("reshard_after_forward", None)
-        training = section(name, **own)
-        dtypes = trained_dtypes(training, has_gpu=False)
-        backend = BACKENDS[name](tiny_model(**model), training, dtypes=dtypes, ranks=ranks)
+    for variant in names:
+        fields, model = VARIANTS[variant]
+        if not name.startswith("fsdp2"):
+            fields = {key: fields[key] for key in fields if key != "reshard_after_forward"}
+        backend = build(name, ranks, model=model, **fields)
         loads = [random_load("grpo", size=7, entropy=0.1), random_load("sft", size=3)]
-        backend.update(loads, training, seed=0)
+        backend.update(loads, section(name, **fields), seed=0)
         before = snapshot(backend)
         backend.load_state_dict(backend.state_dict() if ranks.size == 1 else shared(backend, ranks))
         assert all(torch.equal(weight, before[name]) for name, weight in backend.weights())
@@ -352,17 +361,45 @@ def shared(backend: TrainBackend, ranks: Ranks) -> dict[str, Any]:
     return dict(ranks.gathered(backend.state_dict())[0])
 
 
-def test_every_setting_of_fsdp2_trains_over_ranks_as_in_one_process(folder: Path) -> None:
-    expected = variants(ALONE, "single")
+def assert_alike(found: dict[str, dict[str, Tensor]]) -> None:
+    for variant, expected in variants(ALONE, "single", list(found)).items():
+        assert list(found[variant]) == list(expected)
+        for name, weight in found[variant].items():
+            if variant in LOOSE:
+                assert float((weight - expected[name]).abs().max()) < LOOSE[variant]
+            else:
+                assert_near(weight, expected[name], terms=TERMS, scale=1.0)
 
-    for found in on_ranks(2, variants, folder, "fsdp2"):
-        for variant, weights in found.items():
-            assert list(weights) == list(expected[variant])
-            for name, weight in weights.items():
-                if variant in LOOSE:
-                    assert float((weight - expected[variant][name]).abs().max()) < LOOSE[variant]
-                else:
-                    assert_near(weight, expected[variant][name], terms=TERMS, scale=1.0)
+
+def test_every_setting_trains_over_ranks_as_in_one_process(folder: Path) -> None:
+    for found in on_ranks(2, variants, folder, "fsdp2", list(VARIANTS)):
+        assert_alike(found)
+
+
+@pytest.mark.deepspeed
+@pytest.mark.skipif(find_spec("deepspeed") is None, reason="needs DeepSpeed")
+@pytest.mark.parametrize("stage", [2, 3])
+def test_every_setting_trains_with_zero_as_in_one_process(stage: int, folder: Path) -> None:
+    names = ["steady", "recomputed steadily", "tied", "run whole", "lion", "bfloat16"]
+    for found in on_ranks(2, variants, folder, f"deepspeed-{stage}", names):
+        assert_alike(found)
+
+
+@pytest.mark.deepspeed
+@pytest.mark.skipif(find_spec("deepspeed") is None, reason="needs DeepSpeed")
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [({"optimizer": {"name": "muon"}}, "muon"), ({"zero_stage": 0}, "zero_stage")],
+)
+def test_what_deepspeed_does_not_do_is_refused_by_name(fields: dict[str, Any], told: str) -> None:
+    with pytest.raises(BackendMissing, match=told):
+        build("deepspeed", ALONE, **fields)
+
+
+@pytest.mark.skipif(find_spec("deepspeed") is not None, reason="DeepSpeed is here")
+def test_deepspeed_that_is_not_there_says_who_brings_it() -> None:
+    with pytest.raises(BackendMissing, match=r"coloop\[deepspeed\]"):
+        build("deepspeed-2", ALONE)
 
 
 def test_a_rank_that_does_not_come_is_named(tmp_path: Path) -> None:
