@@ -290,23 +290,31 @@ def concat(batches: Many[Batch]) -> Batch:
 
 
 def split_units(
-    lengths: Many[int], *, rows: int | None = None, tokens: int | None = None
+    lengths: Many[int],
+    *,
+    rows: int | None = None,
+    tokens: int | None = None,
+    is_padded: bool = True,
 ) -> list[list[int]]:
-    """Unit numbers in micro-batches of at most `rows` units and `tokens` padded tokens.
+    """Unit numbers in micro-batches of at most `rows` units and `tokens` tokens.
 
     Units of like length stand together, so little is padded; a unit longer than `tokens` is alone.
+
+    Args:
+        is_padded: padding counts as tokens; else units are packed.
     """
     order = sorted(range(len(lengths)), key=lambda unit: lengths[unit])
     parts: list[list[int]] = []
+    filled = 0
     for unit in order:
-        part = parts[-1] if parts else None
-        is_full = part is None or (rows is not None and len(part) >= rows)
-        if is_full or (
-            tokens is not None and part is not None and (len(part) + 1) * lengths[unit] > tokens
-        ):
-            parts.append([unit])
-        elif part is not None:
-            part.append(unit)
+        size = lengths[unit]
+        wanted = (len(parts[-1]) + 1) * size if parts and is_padded else filled + size
+        is_full = not parts or (rows is not None and len(parts[-1]) >= rows)
+        if is_full or (tokens is not None and wanted > tokens):
+            parts.append([])
+            filled = 0
+        parts[-1].append(unit)
+        filled += size
     return parts
 
 

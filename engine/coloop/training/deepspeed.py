@@ -16,7 +16,14 @@ from torch import Tensor, nn
 from coloop.errors import BackendMissing
 from coloop.spec.dtypes import Dtypes
 from coloop.spec.training import Optimizer, Training
-from coloop.training.forward import TokenModel, recompute_blocks
+from coloop.training.forward import (
+    TOKENS_AT_ONCE,
+    ForwardOptions,
+    TokenModel,
+    device_of,
+    packing_on,
+    recompute_blocks,
+)
 from coloop.training.learner import Learner
 from coloop.training.optimizers import GroupOptimizer
 from coloop.training.precision import check_trainable, place_weights
@@ -39,10 +46,14 @@ class DeepSpeedBackend(Learner):
         dtypes: Dtypes,
         group: str = "",
         ranks: Ranks = ALONE,
+        tokens_at_once: int = TOKENS_AT_ONCE,
+        is_packed: bool = False,
     ) -> None:
         """
         Args:
             model: whole and alike on every rank.
+            tokens_at_once: most tokens of a micro-batch where `training.micro_batch` is open.
+            is_packed: sequences share rows instead of being padded.
         """
         if find_spec("deepspeed") is None:
             raise BackendMissing(
@@ -62,7 +73,11 @@ class DeepSpeedBackend(Learner):
         place_weights(model, dtypes)
         recompute_blocks(model, training)
         model.eval()
-        tokens = TokenModel(model)
+        options = ForwardOptions(
+            tokens_at_once=tokens_at_once,
+            packing=packing_on(device_of(model), is_packed=is_packed),
+        )
+        tokens = TokenModel(model, options)
         states = ZeroStates(tokens, training, dtypes, ranks)
         super().__init__(tokens, states, group=group, ranks=ranks)
 

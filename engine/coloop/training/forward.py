@@ -13,7 +13,7 @@ chunk they are computed again in the backward pass. Does not know losses or opti
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Literal
 
 import torch
@@ -21,20 +21,23 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from coloop.algos.shapes import wide
-from coloop.batch import Batch, pack
+from coloop.batch import Batch, pack, split_units
+from coloop.errors import BackendMissing
 from coloop.recipes.protocol import PolicyOutputs
 from coloop.spec.training import Training
+from coloop.training import packing
 
 LOGITS_AT_ONCE = 1 << 24
 """Most logits held at once where no chunk is set; 64 MiB in float32."""
 
 TOKENS_AT_ONCE = 1 << 14
-"""Most padded tokens of a micro-batch where none is set."""
+"""Most tokens of a micro-batch where none is set: more in one pass make nothing faster."""
 
 NEAR, HALF_NEAR = 1e-4, 2e-2
 """Logits this near to each other, or relative to them, are the same but for rounding."""
 
 EntropyMode = Literal["none", "measured", "learned"]
+Packing = Literal["none", "rows", "varlen"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,8 +48,13 @@ class ForwardOptions:
     """Trained tokens whose logits are held at once; None: 64 MiB of them."""
     autocast: torch.dtype | None = None
     """Type of the matrix products; None: that of the weights."""
+    tokens_at_once: int = TOKENS_AT_ONCE
+    """Most tokens of a micro-batch where its rows are not said; padded ones count unless packed."""
+    packing: Packing = "none"
+    """`none`: one sequence a row, padded. `rows`: several in each row, kept apart by a mask.
+    `varlen`: all in one row, each attends to itself alone."""
     packed_row_tokens: int | None = None
-    """Pack sequences into rows of so many positions; None: one sequence a row, padded."""
+    """`rows`: their length; None: that of the longest sequence."""
 
 
 class LogProbs(nn.Module):
@@ -65,7 +73,7 @@ class LogProbs(nn.Module):
 
     def forward(
         self,
-        inputs: dict[str, Tensor],
+        inputs: dict[str, Any],
         places: Tensor,
         targets: Tensor,
         heat: float | Tensor,
@@ -83,7 +91,7 @@ class LogProbs(nn.Module):
         return _at_chunks(logits_of, states, targets, heat, entropy, chunk)
 
     def _states(
-        self, inputs: dict[str, Tensor], places: Tensor
+        self, inputs: dict[str, Any], places: Tensor
     ) -> tuple[Callable[[Tensor], Tensor], Tensor]:
         """What makes logits (n, V) of states, and the states (N, H)."""
         if self._split is None:
@@ -102,12 +110,23 @@ class TokenModel:
         self.options = options or ForwardOptions()
         with self._precision():
             self.net = LogProbs(model)
+            if self.options.packing != "none":
+                self._check_packs()
         self.call: Callable[..., tuple[Tensor, Tensor | None]] = self.net
         """What runs `net`; a backend may put its own engine in between."""
 
     @property
     def device(self) -> torch.device:
-        return next(self.model.parameters()).device
+        return device_of(self.model)
+
+    def split(self, lengths: Sequence[int], rows: int | None) -> list[list[int]]:
+        """Units of these lengths in micro-batches of `rows`, else of as many as fit."""
+        return split_units(
+            lengths,
+            rows=rows,
+            tokens=self.options.tokens_at_once if rows is None else None,
+            is_padded=self.options.packing == "none",
+        )
 
     def outputs(
         self, batch: Batch, *, temperature: float | Tensor = 1.0, entropy: EntropyMode = "none"
@@ -136,44 +155,61 @@ class TokenModel:
             return nullcontext()
         return torch.autocast(self.device.type, dtype=self.options.autocast)
 
-    def _inputs(self, batch: Batch, places: Tensor) -> tuple[dict[str, Tensor], Tensor]:
+    def _inputs(self, batch: Batch, places: Tensor) -> tuple[dict[str, Any], Tensor]:
         """What the model reads, and where in it each trained token's predecessor stands."""
         width = batch.token_ids.shape[1]
-        if self.options.packed_row_tokens is not None:
-            return self._packed_inputs(batch, places, self.options.packed_row_tokens)
+        if self.options.packing == "rows":
+            return self._packed_rows(batch, places)
+        if self.options.packing == "varlen":
+            lengths = batch.lengths()
+            starts = torch.tensor([0, *lengths[:-1]], device=places.device).cumsum(0)
+            row = packing.inputs_of(batch.token_ids[batch.attention_mask], lengths)
+            return row, starts[places // width] + places % width - 1
         # The last position predicts nothing that is known, so it is not computed.
         inputs = batch.token_ids[:, :-1]
         before = places - places // width - 1  # the same token's predecessor, in B x (T-1)
         return {"input_ids": inputs}, before
 
-    def _packed_inputs(
-        self, batch: Batch, places: Tensor, row_tokens: int
-    ) -> tuple[dict[str, Tensor], Tensor]:
-        if not self._packs:
-            raise ValueError(
+    def _packed_rows(self, batch: Batch, places: Tensor) -> tuple[dict[str, Any], Tensor]:
+        packed = pack(batch, row_tokens=self.options.packed_row_tokens or max(batch.lengths()))
+        inputs = {"input_ids": packed.token_ids, "position_ids": packed.position_ids}
+        device = batch.token_ids.device
+        before = packed.places.flatten().to(device)[places] - 1
+        return {name: tensor.to(device) for name, tensor in inputs.items()}, before
+
+    def _check_packs(self) -> None:
+        """Raises `BackendMissing` where two sequences of one row are not kept apart.
+
+        Positions that begin anew tell a model so; it makes its own masks of them, each layer's by
+        how far it looks. A model of variable length attention is told where each begins.
+        """
+        ids = torch.arange(8, device=self.device)[None, :] % 4
+        other = torch.cat([ids[:, :4].flip(1), ids[:, 4:]], dim=1)
+        with torch.no_grad():
+            apart = self.model(input_ids=ids[:, 4:], use_cache=False).logits
+            if self.options.packing == "varlen":
+                kind = self.model.config._attn_implementation  # type: ignore[union-attr]
+                if kind != "sdpa":  # others cap or sink what they attend to
+                    raise BackendMissing(
+                        f"{type(self.model).__name__} has `{kind}` attention, which is not known "
+                        "for packed sequences; pad its batches instead"
+                    )
+                self.model.set_attn_implementation(packing.ATTENTION)  # type: ignore[operator]
+            row, turned = (self._logits_of_two(both) for both in (ids, other))
+        near = HALF_NEAR if apart.dtype in (torch.bfloat16, torch.float16) else NEAR
+        if not all(torch.allclose(one, apart, rtol=near, atol=near) for one in (row, turned)):
+            raise BackendMissing(
                 f"{type(self.model).__name__} lets packed sequences see each other; "
                 "pad its batches instead"
             )
-        packed = pack(batch, row_tokens=row_tokens)
-        inputs = {"input_ids": packed.token_ids, "position_ids": packed.position_ids}
-        return inputs, packed.places.flatten()[places] - 1
 
-    @cached_property
-    def _packs(self) -> bool:
-        """Whether positions that begin anew keep two sequences of one row apart.
-
-        The model makes its own masks of them, each layer's by how far it looks.
-        """
-        ids = torch.arange(8, device=self.device)[None, :] % 4
-        with torch.no_grad(), self._precision():
-            apart = self.model(input_ids=ids[:, 4:], use_cache=False).logits
-            row = self.model(input_ids=ids, position_ids=ids, use_cache=False).logits[:, 4:]
-            other = torch.cat([ids[:, :4].flip(1), ids[:, 4:]], dim=1)
-            turned = self.model(input_ids=other, position_ids=ids, use_cache=False).logits[:, 4:]
-        near = HALF_NEAR if apart.dtype in (torch.bfloat16, torch.float16) else NEAR
-        return torch.allclose(row, apart, rtol=near, atol=near) and torch.allclose(
-            row, turned, rtol=near, atol=near
-        )
+    def _logits_of_two(self, ids: Tensor) -> Tensor:
+        """Logits of the second of two sequences of four tokens in one row (1, 8)."""
+        inputs = packing.inputs_of(ids[0], [4, 4])
+        if self.options.packing == "rows":
+            inputs = {name: inputs[name] for name in ("input_ids", "position_ids")}
+        logits: Tensor = self.model(**inputs, use_cache=False).logits[:, 4:]
+        return logits
 
     def _chunk_size(self) -> int:
         if self.options.loss_chunk is not None:
@@ -206,6 +242,18 @@ def _at_chunks(
     log_probs = torch.cat([part[0] for part in parts])
     spreads = [part[1] for part in parts if part[1] is not None]
     return log_probs, torch.cat(spreads) if spreads else None
+
+
+def device_of(model: nn.Module) -> torch.device:
+    """Where a model's weights are."""
+    return next(model.parameters()).device
+
+
+def packing_on(device: torch.device, *, is_packed: bool) -> Packing:
+    """How a device packs: a GPU has a kernel for sequences of variable length."""
+    if not is_packed:
+        return "none"
+    return "varlen" if device.type == "cuda" else "rows"
 
 
 def recompute_blocks(model: nn.Module, training: Training) -> None:

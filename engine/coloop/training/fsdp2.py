@@ -21,7 +21,16 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from coloop.models import DTYPES
 from coloop.spec.dtypes import Dtypes
 from coloop.spec.training import Optimizer, Training
-from coloop.training.forward import LogProbs, TokenModel, blocks_of, recompute_blocks
+from coloop.training.forward import (
+    TOKENS_AT_ONCE,
+    ForwardOptions,
+    LogProbs,
+    TokenModel,
+    blocks_of,
+    device_of,
+    packing_on,
+    recompute_blocks,
+)
 from coloop.training.learner import Learner
 from coloop.training.optimizers import GroupOptimizer
 from coloop.training.precision import check_trainable, place_weights
@@ -39,16 +48,24 @@ class Fsdp2Backend(Learner):
         dtypes: Dtypes,
         group: str = "",
         ranks: Ranks = ALONE,
+        tokens_at_once: int = TOKENS_AT_ONCE,
+        is_packed: bool = False,
     ) -> None:
         """
         Args:
             model: whole and alike on every rank.
+            tokens_at_once: most tokens of a micro-batch where `training.micro_batch` is open.
+            is_packed: sequences share rows instead of being padded.
         """
         check_trainable(dtypes, backend="fsdp2")
         place_weights(model, dtypes)
         recompute_blocks(model, training)
         model.eval()
-        tokens = TokenModel(model)
+        options = ForwardOptions(
+            tokens_at_once=tokens_at_once,
+            packing=packing_on(device_of(model), is_packed=is_packed),
+        )
+        tokens = TokenModel(model, options)
         mesh = ranks.mesh(tokens.device.type)
         states = ShardedStates(tokens, training, dtypes, mesh)
         super().__init__(tokens, states, group=group, ranks=ranks)

@@ -14,6 +14,7 @@ whole run would have drawn.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -26,7 +27,7 @@ from coloop.batch import Sequence as TokenSequence
 from coloop.errors import CheckpointError, StopRequested
 from coloop.recipes.kl_control import KlController
 from coloop.spec.training import Training
-from coloop.training.forward import TOKENS_AT_ONCE, TokenModel
+from coloop.training.forward import TokenModel
 from coloop.training.loads import PreparedLoad, prepare_load
 from coloop.training.meter import Meter
 from coloop.training.minibatches import Step, plan_steps
@@ -253,8 +254,8 @@ class Learner:
         self, load: PreparedLoad, rows: Sequence[int], training: Training
     ) -> list[list[int]]:
         """This rank's micro-batches of these rows."""
-        tokens = TOKENS_AT_ONCE if training.micro_batch is None else None
-        return passes_of(self._ranks, rows, load.lengths, rows=training.micro_batch, tokens=tokens)
+        split = partial(self._tokens.split, rows=training.micro_batch)
+        return passes_of(self._ranks, rows, load.lengths, split)
 
     def _take_step(
         self, run: "_Run", number: int, step: Step, training: Training, rate: float

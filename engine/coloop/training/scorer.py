@@ -2,6 +2,7 @@
 references, snapshots and frozen policies."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -9,12 +10,7 @@ from torch import Tensor, nn
 from coloop.batch import Batch, collate
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import StopRequested
-from coloop.training.forward import (
-    TOKENS_AT_ONCE,
-    ForwardOptions,
-    TokenModel,
-    effective_temperature,
-)
+from coloop.training.forward import ForwardOptions, TokenModel, effective_temperature
 from coloop.training.protocol import Hooks
 from coloop.training.ranks import ALONE, Ranks
 from coloop.training.shares import passes_of
@@ -77,7 +73,7 @@ def score_sequences(
     log_probs = measure_log_probs(
         tokens,
         batch,
-        passes_of(ranks, range(batch.size), lengths, rows=rows_at_once, tokens=TOKENS_AT_ONCE),
+        passes_of(ranks, range(batch.size), lengths, partial(tokens.split, rows=rows_at_once)),
         temperature_of=lambda rows: heat,
         before_each=check_stop,
         after_each=advance,

@@ -6,9 +6,8 @@ gathered and gradients summed by all ranks at once; so all make as many passes, 
 rows for a pass makes it empty.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from coloop.batch import split_units
 from coloop.training.ranks import Ranks
 
 
@@ -16,22 +15,19 @@ def passes_of(
     ranks: Ranks,
     places: Sequence[int],
     lengths: Sequence[int],
-    *,
-    rows: int | None = None,
-    tokens: int | None = None,
+    split: Callable[[Sequence[int]], list[list[int]]],
 ) -> list[list[int]]:
     """The micro-batches of this rank, as places; [] for a pass without rows.
 
     Args:
         places: of the step's units in their load.
         lengths: tokens that each unit of the load fills.
-        rows: most units of a micro-batch.
-        tokens: most padded tokens of one.
+        split: units of given lengths in micro-batches.
     """
     passes: list[list[list[int]]] = []
     for share in shares_of([lengths[place] for place in places], ranks.size):
         units = [places[one] for one in share]
-        cut = split_units([lengths[unit] for unit in units], rows=rows, tokens=tokens)
+        cut = split([lengths[unit] for unit in units])
         passes.append([[units[one] for one in part] for part in cut])
     own = passes[ranks.rank]
     missing = max(len(one) for one in passes) - len(own)

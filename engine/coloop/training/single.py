@@ -5,7 +5,14 @@ from torch import nn
 from coloop.errors import BackendMissing
 from coloop.spec.dtypes import Dtypes, trained_dtypes
 from coloop.spec.training import Training
-from coloop.training.forward import ForwardOptions, TokenModel, recompute_blocks
+from coloop.training.forward import (
+    TOKENS_AT_ONCE,
+    ForwardOptions,
+    TokenModel,
+    device_of,
+    packing_on,
+    recompute_blocks,
+)
 from coloop.training.learner import Learner
 from coloop.training.precision import autocast_of, check_trainable, place_weights
 from coloop.training.ranks import ALONE, Ranks
@@ -23,22 +30,31 @@ class SingleBackend(Learner):
         group: str = "",
         dtypes: Dtypes | None = None,
         ranks: Ranks = ALONE,
+        tokens_at_once: int = TOKENS_AT_ONCE,
+        is_packed: bool = False,
     ) -> None:
         """
         Args:
             dtypes: how weights are held and computed with; None: as `training` and the device say.
+            tokens_at_once: most tokens of a micro-batch where `training.micro_batch` is open.
+            is_packed: sequences share rows instead of being padded.
         """
         if ranks.size > 1:
             raise BackendMissing(
                 f"`single` trains {group!r} in one process, not in {ranks.size}; use `fsdp2`"
             )
         if dtypes is None:
-            on_gpu = next(model.parameters()).device.type == "cuda"
+            on_gpu = device_of(model).type == "cuda"
             dtypes = trained_dtypes(training, has_gpu=on_gpu)
         check_trainable(dtypes, backend="single")
         place_weights(model, dtypes)
         recompute_blocks(model, training)
         model.eval()
-        tokens = TokenModel(model, ForwardOptions(autocast=autocast_of(dtypes)))
+        options = ForwardOptions(
+            autocast=autocast_of(dtypes),
+            tokens_at_once=tokens_at_once,
+            packing=packing_on(device_of(model), is_packed=is_packed),
+        )
+        tokens = TokenModel(model, options)
         states = WholeStates(model, training.optimizer)
         super().__init__(tokens, states, group=group, ranks=ranks)

@@ -6,7 +6,7 @@ backend alone goes on from it bit for bit, and any other from where it stands wi
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from tests.engine.training.conftest import random_load, tiny_model, training_sec
 from tests.engine.training.processes import on_ranks
 from torch import Tensor
 
+from coloop.batch import split_units
 from coloop.errors import BackendMissing, PlacementTimeout, StopRequested
 from coloop.spec.dtypes import trained_dtypes
 from coloop.training import (
@@ -417,10 +418,11 @@ def test_shares_are_even_in_tokens_and_passes_equal_in_number() -> None:
     ranks = [Ranks(rank=rank, size=3) for rank in range(3)]
 
     shares = shares_of(lengths, 3)
-    passes = [passes_of(one, [6, 5, 4, 3, 2, 1, 0], lengths, rows=2) for one in ranks]
+    pairs = partial(split_units, rows=2)
+    passes = [passes_of(one, [6, 5, 4, 3, 2, 1, 0], lengths, pairs) for one in ranks]
 
     assert sorted(unit for share in shares for unit in share) == list(range(7))
     assert sorted(sum(lengths[unit] for unit in share) for share in shares) == [5, 8, 9]
     assert {len(own) for own in passes} == {3}
     assert sorted(row for own in passes for part in own for row in part) == list(range(7))
-    assert passes_of(ALONE, [2, 0], lengths) == [[2, 0]]
+    assert passes_of(ALONE, [2, 0], lengths, split_units) == [[2, 0]]

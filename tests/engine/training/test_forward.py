@@ -13,6 +13,7 @@ from transformers import PreTrainedModel
 
 from coloop.batch import Batch, collate
 from coloop.batch import Sequence as TokenSequence
+from coloop.errors import BackendMissing
 from coloop.training.forward import ForwardOptions, TokenModel
 from coloop.training.scorer import score_sequences
 
@@ -80,10 +81,11 @@ def test_each_row_may_have_its_own_temperature(
     [
         ForwardOptions(loss_chunk=1),
         ForwardOptions(loss_chunk=5),
-        ForwardOptions(packed_row_tokens=16),
-        ForwardOptions(packed_row_tokens=40, loss_chunk=7),
+        ForwardOptions(packing="rows", packed_row_tokens=16),
+        ForwardOptions(packing="rows", loss_chunk=7),
+        ForwardOptions(packing="varlen"),
     ],
-    ids=["one token", "chunks", "packed", "packed in chunks"],
+    ids=["one token", "chunks", "packed", "packed in chunks", "end to end"],
 )
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("kind", CONFIGS)
@@ -120,18 +122,19 @@ def measure(
 
 
 def test_a_model_that_lets_packed_sequences_see_each_other_is_refused(
-    build_model: Build, batch: Batch
+    build_model: Build,
 ) -> None:
     model = build_model()
     plain = model.forward
 
-    def blind(*args: Any, position_ids: torch.Tensor | None = None, **kwargs: Any) -> Any:
-        return plain(*args, **kwargs)
+    def blind(input_ids: torch.Tensor, **kwargs: Any) -> Any:
+        return plain(input_ids=input_ids, use_cache=False)
 
     model.forward = blind
 
-    with pytest.raises(ValueError, match="Qwen3ForCausalLM lets packed sequences see each other"):
-        TokenModel(model, ForwardOptions(packed_row_tokens=40)).outputs(batch)
+    for packing in ("rows", "varlen"):
+        with pytest.raises(BackendMissing, match="Qwen3ForCausalLM lets packed sequences see each"):
+            TokenModel(model, ForwardOptions(packing=packing))
 
 
 def test_a_model_that_changes_its_logits_after_the_head_is_run_whole(

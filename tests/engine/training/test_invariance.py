@@ -133,12 +133,16 @@ def test_padding_changes_nothing(build_wide_model: Build, load: TeachingLoad, mo
     assert_same(measure(model, load, [widened(batch, more)]), measure(model, load, [batch]))
 
 
-@pytest.mark.parametrize("row_tokens", [12, 50])
+@pytest.mark.parametrize(
+    "options",
+    [ForwardOptions(packing="rows"), ForwardOptions(packing="varlen", loss_chunk=5)],
+    ids=["rows", "end to end"],
+)
 def test_packing_changes_nothing(
-    build_wide_model: Build, load: TeachingLoad, row_tokens: int
+    build_wide_model: Build, load: TeachingLoad, options: ForwardOptions
 ) -> None:
     model, batch = build_wide_model(), batch_of(load)
-    packed = measure(model, load, [batch], ForwardOptions(packed_row_tokens=row_tokens))
+    packed = measure(model, load, [batch], options)
 
     assert_same(packed, measure(model, load, [batch]))
 
