@@ -17,8 +17,8 @@ from tests.engine.smallest import GRPO
 import coloop.spec
 from coloop.diagnostics import Change
 from coloop.plan.runnable import (
-    BEYOND_SINGLE,
-    UNREAD_BY_SINGLE,
+    BEYOND_BACKENDS,
+    UNREAD_BY_BACKENDS,
     UNREAD_BY_TORCH,
     check_runs,
 )
@@ -73,12 +73,10 @@ ELSEWHERE = {
 REFUSED: dict[tuple[str, str], tuple[str, Any]] = {
     **{
         ("Training", field): (f"nodes.actor.training.{field}", 2)
-        for field in UNREAD_BY_SINGLE
+        for field in UNREAD_BY_BACKENDS
         if field.endswith("parallel")
     },
     ("Training", "offload"): ("nodes.actor.training.offload", "optimizer"),
-    ("Training", "zero_stage"): ("nodes.actor.training.zero_stage", 2),
-    ("Training", "reshard_after_forward"): ("nodes.actor.training.reshard_after_forward", True),
     ("Rollout", "on_sync"): ("nodes.actor.rollout.on_sync", "drop"),
     ("Rollout", "gpu_memory_utilization"): ("nodes.actor.rollout.gpu_memory_utilization", 0.5),
     ("Rollout", "tensor_parallel"): ("nodes.actor.rollout.tensor_parallel", 2),
@@ -88,9 +86,7 @@ REFUSED: dict[tuple[str, str], tuple[str, Any]] = {
 }
 """Fields that nothing on this path reads: a value that makes a difference is refused."""
 WANTS: dict[str, dict[str, Any]] = {
-    "zero_stage": {"nodes.actor.training.backend": "deepspeed"},
     "pipeline_parallel": {"nodes.actor.training.backend": "megatron"},
-    "reshard_after_forward": {"nodes.actor.training.backend": "fsdp2"},
 }
 """What the language asks for beside a field."""
 
@@ -152,7 +148,7 @@ def test_a_field_that_nothing_reads_is_refused_by_name(key: tuple[str, str]) -> 
 FINE = [
     *(
         ("training", field, value)
-        for field, fine in UNREAD_BY_SINGLE.items()
+        for field, fine in UNREAD_BY_BACKENDS.items()
         if field not in WANTS
         for value in fine
     ),
@@ -171,7 +167,7 @@ def test_a_value_that_says_what_happens_anyway_is_fine(
     assert check_runs(spec) == []
 
 
-BEYOND = [(field, value) for field, values in BEYOND_SINGLE.items() for value in values]
+BEYOND = [(field, value) for field, values in BEYOND_BACKENDS.items() for value in values]
 
 
 @pytest.mark.parametrize(("field", "value"), BEYOND)
@@ -188,8 +184,16 @@ def test_a_value_beyond_the_backend_is_refused_by_name(field: str, value: Any) -
 
 
 def test_what_the_backend_does_is_not_refused() -> None:
-    for path, value in (("gradient_checkpointing", True), ("dtype", "bfloat16")):
-        change = Change(op="set", path=f"nodes.actor.training.{path}", value=value)
-        spec = parse(patch(GRPO, [change])).spec
+    for given in (
+        {"gradient_checkpointing": True},
+        {"dtype": "bfloat16"},
+        {"backend": "fsdp2", "reshard_after_forward": True},
+        {"backend": "deepspeed", "zero_stage": 3},
+    ):
+        changes = [
+            Change(op="set", path=f"nodes.actor.training.{path}", value=value)
+            for path, value in given.items()
+        ]
+        spec = parse(patch(GRPO, changes)).spec
         assert spec is not None
         assert check_runs(spec) == []

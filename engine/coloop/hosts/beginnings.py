@@ -7,7 +7,7 @@ same bits.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from coloop.errors import ColoopError
@@ -15,7 +15,7 @@ from coloop.hosts.engine_home import EngineHome
 from coloop.hosts.scorer_home import ScorerHome
 from coloop.hosts.trainer_home import TrainerHome
 from coloop.hosts.weights import HeldWeights
-from coloop.models import DTYPES, LoadedModel, build_model, copy_model
+from coloop.models import DTYPES, LoadedModel, build_model, copy_model, outline_of
 from coloop.plan.types import EnginePlan, WeightsPlan
 from coloop.seeds import derive_seed
 from coloop.spec.graph import LoopSpec
@@ -56,7 +56,7 @@ class Beginnings:
         sources = self._sources(group)
         here = next((source for source in sources[1:] if source in homes), None)
         if here is not None:
-            loaded = copy_model(homes[here].weights.loaded)
+            loaded = copy_model(homes[here].weights.whole())
             steps = sources[: sources.index(here)]
         else:
             loaded = self._fresh(sources[-1])
@@ -84,9 +84,13 @@ class Beginnings:
         weights = HeldWeights(name=group, loaded=loaded, dtypes=plan.dtypes)
         if not plan.trains:
             return ScorerHome(weights=weights)
+        outline = outline_of(loaded.model)
         backend = BACKENDS[plan.backend or "single"](
             loaded.model, training_of(self.spec, group), group=group, dtypes=plan.dtypes
         )
+        if not backend.is_whole:
+            weights.loaded = replace(loaded, model=outline)
+            weights.backend = backend
         return TrainerHome(weights=weights, backend=backend)
 
     def _fresh(self, group: str) -> LoadedModel:

@@ -386,7 +386,7 @@ class PoolHost:
         home = self._engines[group]
         if home.version is None:
             weights = self._homes[group].weights
-            home.build(weights.loaded, weights.version)
+            home.build(weights.whole(), weights.version)
         return home
 
     def _encoder(self, group: str, node: str) -> Encoder:

@@ -5,7 +5,7 @@ tells by it whether the copy is the newest.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from pickle import UnpicklingError
@@ -19,6 +19,7 @@ from coloop.errors import CheckpointError, StorageFull
 from coloop.hosts.encoder import Encoder
 from coloop.models import (
     LoadedModel,
+    filled,
     fingerprint,
     load_weights,
     positions_of,
@@ -27,6 +28,7 @@ from coloop.models import (
 )
 from coloop.spec.dtypes import Dtypes
 from coloop.sync import Evidence, Parcel, WeightChannel, evidence_of_model
+from coloop.training import TrainBackend
 from coloop.training.precision import autocast_of
 
 STATE_FILE = "trainer.pt"
@@ -55,6 +57,20 @@ class HeldWeights:
     loaded: LoadedModel
     dtypes: Dtypes
     version: int = 0
+    backend: TrainBackend | None = None
+    """Who spreads the weights over ranks; `loaded` is then an outline. None: they are in it."""
+
+    def whole(self) -> LoadedModel:
+        """A model that has all weights, for who reads or copies them; nobody changes it."""
+        if self.backend is None:
+            return self.loaded
+        return replace(self.loaded, model=filled(self.loaded.model, self.backend.weights()))
+
+    def named(self) -> Iterable[tuple[str, Tensor]]:
+        """Each weight whole, by its name."""
+        if self.backend is None:
+            return self.loaded.model.named_parameters()
+        return self.backend.weights()
 
     @property
     def positions(self) -> int | None:
@@ -67,19 +83,17 @@ class HeldWeights:
         Args:
             dtype: that they travel in; None: as they are held.
         """
-        named = self.loaded.model.named_parameters()
-        return channel.send(named, version=self.version, dtype=dtype)
+        return channel.send(self.named(), version=self.version, dtype=dtype)
 
     def evidence(self, dtype: torch.dtype) -> Evidence:
         """What an engine that holds them in a type must agree with."""
         return evidence_of_model(
-            self.loaded.model, self.version, dtype=dtype, autocast=autocast_of(self.dtypes)
+            self.whole().model, self.version, dtype=dtype, autocast=autocast_of(self.dtypes)
         )
 
     def bits(self) -> Evidence:
         """What somebody who follows them must get."""
-        named = self.loaded.model.named_parameters()
-        return Evidence(version=self.version, fingerprint=fingerprint(named))
+        return Evidence(version=self.version, fingerprint=fingerprint(self.named()))
 
     def take(self, given: Iterable[tuple[str, Tensor]], *, ema: float, source: str) -> None:
         """new = ema * old + (1 - ema) * given.
@@ -102,7 +116,7 @@ class HeldWeights:
 
     def save(self, folder: Path) -> None:
         """The weights in Hugging Face format."""
-        save_hf(folder, self.loaded.model, self.loaded.tokenizer)
+        save_hf(folder, self.whole().model, self.loaded.tokenizer)
 
     def save_state(self, folder: Path, state: Mapping[str, Any]) -> None:
         """What else a resume needs, beside the weights."""

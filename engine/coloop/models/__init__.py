@@ -6,6 +6,7 @@ Knows the `model` section of the spec; nothing of learning, generation or rows.
 from coloop.models.build import DTYPES, LoadedModel, build_model, copy_model, dtype_of, positions_of
 from coloop.models.fingerprint import fingerprint
 from coloop.models.folder import link_folder, load_weights, read_weights, save_hf
+from coloop.models.outline import filled, outline_of
 from coloop.models.tokenizer import (
     Prompt,
     character_tokenizer,
@@ -26,9 +27,11 @@ __all__ = [
     "dtype_of",
     "encode_completion",
     "encode_prompt",
+    "filled",
     "fingerprint",
     "link_folder",
     "load_weights",
+    "outline_of",
     "positions_of",
     "read_weights",
     "save_hf",

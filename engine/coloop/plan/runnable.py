@@ -30,22 +30,19 @@ KIND_WORDS = {"critic": "critics", "verifier": "verifiers", "tool": "tools", "se
 SOURCE_WORDS = {"model": "reward models", "remote": "remote rewards"}
 
 
-UNREAD_BY_SINGLE: dict[str, tuple[object, ...]] = {
+UNREAD_BY_BACKENDS: dict[str, tuple[object, ...]] = {
     "offload": ("none",),
     "tensor_parallel": (1,),
     "pipeline_parallel": (1,),
     "context_parallel": (1,),
     "expert_parallel": (1,),
-    "zero_stage": (0,),
-    "reshard_after_forward": (False,),
 }
-"""Fields of `training` that one process on one device has no use for, and the values that say what
-it does anyway."""
-BEYOND_SINGLE: dict[str, tuple[object, ...]] = {
+"""Fields of `training` that no backend reads, and the values that say what they do anyway."""
+BEYOND_BACKENDS: dict[str, tuple[object, ...]] = {
     "gradient_checkpointing": ("selective", "offload"),
     "dtype": ("fp8",),
 }
-"""Values of `training` that `single` does not carry out."""
+"""Values of `training` that no backend carries out."""
 UNREAD_BY_TORCH: dict[str, tuple[object, ...]] = {
     "on_sync": ("finish",),
     "gpu_memory_utilization": (),
@@ -96,10 +93,12 @@ def check_machine(spec: LoopSpec) -> list[Diagnostic]:
     for group in weights_groups(spec).values():
         training = getattr(spec.nodes[group.name], "training", None)
         if group.trainable and backend_of(spec, training) not in RUNNABLE_BACKENDS:
-            what = f"training backend `{backend_of(spec, training)}`; `single` runs here"
+            names = ", ".join(f"`{name}`" for name in sorted(RUNNABLE_BACKENDS))
+            what = f"training backend `{backend_of(spec, training)}`; {names} run here"
             found.append(_refusal(what, node=group.name, field="training.backend"))
         elif group.trainable:
-            found += _unread(group.name, "training", training, UNREAD_BY_SINGLE, "`single`")
+            reader = f"`{backend_of(spec, training)}`"
+            found += _unread(group.name, "training", training, UNREAD_BY_BACKENDS, reader)
             found += _beyond(group.name, training)
     for pool in pools_of(spec):
         if pool.workers > 1:
@@ -124,10 +123,10 @@ def _unread(
 
 
 def _beyond(node: str, training: object) -> list[Diagnostic]:
-    """Values that ask for more than `single` does."""
+    """Values that ask for more than backends do."""
     return [
         _refusal(f"`training.{field}: {value}`", node=node, field=f"training.{field}")
-        for field, values in BEYOND_SINGLE.items()
+        for field, values in BEYOND_BACKENDS.items()
         if (value := getattr(training, field, None)) in values
     ]
 

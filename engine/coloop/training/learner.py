@@ -36,7 +36,7 @@ from coloop.training.ranks import ALONE, Ranks
 from coloop.training.rates import learning_rate
 from coloop.training.scorer import measure_log_probs, score_sequences
 from coloop.training.shares import passes_of
-from coloop.training.states import ModelStates
+from coloop.training.states import ModelStates, WholeStates
 
 STATE_VERSION = 1
 SEED_STRIDE = 1_000_003
@@ -70,6 +70,10 @@ class Learner:
     def has_stepped(self) -> bool:
         """Whether the last update changed the weights; of one that broke off as well."""
         return self._has_stepped
+
+    @property
+    def is_whole(self) -> bool:
+        return isinstance(self._states, WholeStates)
 
     @property
     def updates(self) -> int:

@@ -110,6 +110,11 @@ class TrainBackend(Protocol):
         """Whether the last update changed the weights; of one that broke off as well."""
         ...
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the model that it was given still holds all weights, for others to read."""
+        ...
+
     def begin_phase(self, total_updates: int | None) -> None:
         """A phase's entry starts: warm-up and decay of the learning rate span its updates."""
         ...

@@ -11,6 +11,7 @@ from tests.engine.numerics import rounding
 from tokenizers import Tokenizer, decoders, models
 from transformers import PreTrainedTokenizerFast
 
+from coloop.batch import split_units
 from coloop.errors import DataError, StopRequested
 from coloop.hosts.beginnings import Beginnings
 from coloop.hosts.encoder import Encoder
@@ -28,10 +29,11 @@ from coloop.hosts.messages import (
     TooLong,
 )
 from coloop.hosts.weights import HeldWeights
-from coloop.models import character_tokenizer
+from coloop.models import character_tokenizer, load_weights
 from coloop.plan.compile import compile_plan
 from coloop.spec.io import from_dict
 from coloop.tables import Tokens
+from coloop.training import leave
 from coloop.training.forward import TokenModel
 
 SCRATCH = {"type": "scratch", "architecture": "tiny-qwen3"}
@@ -204,8 +206,9 @@ def _decoding(tokenizer: Tokenizer) -> Tokenizer:
 @pytest.fixture
 def in_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Micro-batches of a row or two."""
-    for module in ("forward", "single"):
-        monkeypatch.setattr(f"coloop.training.{module}.TOKENS_AT_ONCE", 16)
+    monkeypatch.setattr(
+        TokenModel, "split", lambda _, lengths, rows: split_units(lengths, rows=rows, tokens=16)
+    )
 
 
 def worked(host: PoolHost, how: str, count: int) -> Callable[[], object]:
@@ -359,3 +362,48 @@ def test_each_update_has_the_overrides_that_came_with_it(make_host: MakeHost) ->
     ]
 
     assert rates == [1.0, 0.5, 0.5, 0.25, 1.0]
+
+
+@pytest.mark.parametrize("ema", [0.0, 0.5])
+def test_a_backend_that_spreads_weights_is_a_host_like_any_other(
+    make_host: MakeHost, tmp_path: Path, ema: float
+) -> None:
+    """What it writes, learns, pushes, hands to a snapshot and saves."""
+
+    def nodes(backend: str) -> dict[str, Any]:
+        snapshot = {"type": "snapshot", "of": "actor", "refresh": {"every": 1}, "ema": ema}
+        return {
+            **NODES,
+            "actor": {**ACTOR, "training": {**ACTOR["training"], "backend": backend}},
+            "before": {"kind": "reference", "model": snapshot},
+        }
+
+    def go(backend: str) -> tuple[PoolHost, list[Any]]:
+        edges = [*EDGES, "actor.rollouts -> before.rollouts", "before.log_probs -> actor.reference"]
+        host = make_host(nodes(backend), edges)
+        seen: list[Any] = []
+        for _ in range(2):
+            text = write(host, 1.0)
+            seen.append((text.token_ids, text.log_probs, learn(host, text).metrics))
+            synced = host.sync("actor")
+            assert synced is not None
+            assert {one.fingerprint for one in synced} == {synced[0].fingerprint}
+            host.follow("before", "actor", ema)
+            seen.append(host.score("before", "before", [Example(id="a", tokens=text)], 1.0))
+        return host, seen
+
+    try:
+        whole, expected = go("single")
+        spread, found = go("fsdp2")
+        whole.save(str(tmp_path / "whole"))
+        spread.save(str(tmp_path / "spread"))
+        spread.load(str(tmp_path / "whole"))
+        again = write(spread, 1.0)
+    finally:
+        leave()
+
+    assert found == expected
+    assert again == write(whole, 1.0)
+    for file in ("actor", "before"):
+        ours, theirs = (load_weights(tmp_path / kind / file) for kind in ("spread", "whole"))
+        assert all(torch.equal(ours[name], weight) for name, weight in theirs.items())
