@@ -92,6 +92,8 @@ class StageStarted(Event):
     type: Literal["stage.started"] = "stage.started"
     stage: str
     phase: str
+    pool: str | None = None
+    """Where it runs; null: in the driver."""
     evaluation: str | None = None
     """The probe for which it runs, outside the step."""
 
@@ -105,7 +107,14 @@ class StageFinished(Event):
     seconds: float
     samples: int = 0
     tokens: int = 0
+    pool: str | None = None
+    """Where it ran; null: in the driver."""
     waited_seconds: float = 0.0
+    """Before it began, for either of two reasons."""
+    starved_seconds: float = 0.0
+    """Its lane was free, what it reads was not there yet."""
+    blocked_seconds: float = 0.0
+    """What it reads was there, its lane was not free yet."""
     evaluation: str | None = None
     """The probe for which it ran, outside the step."""
 
@@ -265,6 +274,18 @@ class EdgeGauge(_Message):
     """Flows in evaluations only: a second of the time between evaluations, up to now."""
 
 
+class StageAtWork(_Message):
+    """A stage that is running."""
+
+    stage: str
+    node: str
+    pool: str | None = None
+    """Null: in the driver."""
+    step: int
+    evaluation: str | None = None
+    progress: Progress | None = None
+
+
 class Gauges(_Message):
     """The latest state of a run: replaced whole, never replayed."""
 
@@ -282,6 +303,9 @@ class Gauges(_Message):
     phase_step: int | None = None
     phase_steps: int | None = None
     stage: str | None = None
+    """The first of those at work, in the order of the plan."""
+    at_work: list[StageAtWork] = []
+    """All that run at once."""
     eta_seconds: float | None = None
     """Steps and evaluations that are left, by the mean of those measured last."""
     step_seconds: float | None = None

@@ -7,6 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from coloop.cluster.protocol import TICK_SECONDS, Deadlines, Tick
+from coloop.cluster.turns import Turns
 from coloop.cluster.watchdog import Watchdog
 from coloop.errors import PlacementTimeout, WorkerDied
 from coloop.hosts.host import HostSettings, PoolHost, gpus_here
@@ -26,7 +27,7 @@ class LocalCluster:
         self._deadlines = deadlines or Deadlines()
         self._hosts: dict[str, PoolHost] = {}
         self._threads: dict[str, ThreadPoolExecutor] = {}
-        self._tick: Tick | None = None
+        self._turns = Turns(pool.name for pool in plan.pools)
 
     def start(self) -> None:
         for pool in self._plan.pools:
@@ -43,7 +44,11 @@ class LocalCluster:
             self.close()
             raise
 
-    def call(self, pool: str, method: str, *arguments: Any) -> Any:
+    def call(self, pool: str, method: str, *arguments: Any, tick: Tick | None = None) -> Any:
+        with self._turns.turn(pool, tick):
+            return self._call(pool, method, arguments, tick)
+
+    def _call(self, pool: str, method: str, arguments: tuple[Any, ...], tick: Tick | None) -> Any:
         host = self._hosts[pool]
         work = getattr(host, method)
         future: Future[Any] = self._threads[pool].submit(_without_exit, pool, work, *arguments)
@@ -55,15 +60,12 @@ class LocalCluster:
             except TimeoutError:
                 if future.done():
                     raise
-            if self._tick is not None and time.monotonic() - ticked >= TICK_SECONDS:
+            if tick is not None and time.monotonic() - ticked >= TICK_SECONDS:
                 ticked = time.monotonic()
                 poll = host.poll()
                 watchdog.seen(poll)
-                if self._tick(poll):
+                if tick(poll):
                     host.interrupt()
-
-    def on_tick(self, tick: Tick | None) -> None:
-        self._tick = tick
 
     def close(self) -> None:
         for host in self._hosts.values():

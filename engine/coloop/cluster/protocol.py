@@ -1,10 +1,9 @@
 """The seam to machines: where the processes that hold weights live, and how the driver waits for
 them.
 
-A cluster starts one host for each slot of each pool and carries calls to it. While it waits it
-ticks: the driver reads what is asked of the run, shows how far the stage is, and may ask the host
-to give up its work. Every wait has an end: a host that makes no progress for
-`stalled_after_seconds` is reported by name.
+A cluster starts one host for each slot of each pool and carries calls to it. While a call is waited
+for it ticks: who waits hears how far the host is, and may ask it to give up its work. Every wait
+has an end: a host that makes no progress for `stalled_after_seconds` is reported by name.
 """
 
 from collections.abc import Callable
@@ -35,12 +34,13 @@ class Cluster(Protocol):
         """Place the pools and build the hosts; tears down what it started where it fails."""
         ...
 
-    def call(self, pool: str, method: str, *arguments: Any) -> Any:
-        """The result of a host's method; raises what the host raised."""
-        ...
+    def call(self, pool: str, method: str, *arguments: Any, tick: Tick | None = None) -> Any:
+        """The result of a host's method; raises what the host raised. Several threads may call; a
+        pool does one call at a time.
 
-    def on_tick(self, tick: Tick | None) -> None:
-        """Who is told while a call is waited for."""
+        Args:
+            tick: told a few times a second, in the caller's thread, how far the call is.
+        """
         ...
 
     def close(self) -> None:

@@ -24,6 +24,7 @@ from ray.util.placement_group import PlacementGroup, placement_group, remove_pla
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from coloop.cluster.protocol import TICK_SECONDS, Deadlines, Tick
+from coloop.cluster.turns import Turns
 from coloop.cluster.watchdog import Watchdog
 from coloop.errors import PlacementTimeout, WorkerDied
 from coloop.hosts.host import HostSettings, PoolHost
@@ -69,7 +70,7 @@ class RayCluster:
         self._deadlines = deadlines or Deadlines()
         self._groups: dict[str, PlacementGroup] = {}
         self._hosts: dict[str, Any] = {}
-        self._tick: Tick | None = None
+        self._turns = Turns(pool.name for pool in plan.pools)
         self._owns_ray = False
 
     def start(self) -> None:
@@ -145,7 +146,11 @@ class RayCluster:
             .remote(settings)
         )
 
-    def call(self, pool: str, method: str, *arguments: Any) -> Any:
+    def call(self, pool: str, method: str, *arguments: Any, tick: Tick | None = None) -> Any:
+        with self._turns.turn(pool, tick):
+            return self._call(pool, method, arguments, tick)
+
+    def _call(self, pool: str, method: str, arguments: tuple[Any, ...], tick: Tick | None) -> Any:
         host = self._hosts[pool]
         reference = host.run.remote(method, pickle.dumps(arguments, PICKLE))
         watchdog = Watchdog(f"{pool}: {method}", self._deadlines.stalled_after_seconds)
@@ -156,7 +161,7 @@ class RayCluster:
                 return pickle.loads(self._result(pool, reference))
             polled, poll = self._poll(pool, host, polled)
             watchdog.seen(poll)
-            if self._tick is not None and self._tick(poll):
+            if tick is not None and tick(poll):
                 self._interrupt(host)
 
     def _interrupt(self, host: Any) -> None:
@@ -180,9 +185,6 @@ class RayCluster:
             raise WorkerDied(f"pool {pool}: its worker process ended: {error}") from error
         except GetTimeoutError as error:
             raise WorkerDied(f"pool {pool}: its result could not be fetched: {error}") from error
-
-    def on_tick(self, tick: Tick | None) -> None:
-        self._tick = tick
 
     def close(self) -> None:
         for host in self._hosts.values():

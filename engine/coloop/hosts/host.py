@@ -105,7 +105,8 @@ class PoolHost:
     def poll(self) -> Poll:
         """How far the running call is."""
         done, total, unit = self._progress
-        return Poll(done=done, total=total, unit=unit, rss_bytes=self._process.memory_info().rss)
+        memory = self._process.memory_info().rss
+        return Poll(done=done, total=total, unit=unit, pid=self._process.pid, rss_bytes=memory)
 
     def interrupt(self) -> None:
         """Give up the running call where that leaves everything as it was before it."""

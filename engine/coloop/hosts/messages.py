@@ -144,5 +144,7 @@ class Poll:
     done: int
     total: int
     unit: str
+    pid: int | None = None
+    """Of its process; None: of work in the driver."""
     rss_bytes: int | None = None
     """Memory of its process; None: of work in the driver."""

@@ -5,7 +5,6 @@ Two pools may be asked at the same time, from two threads; one pool does one thi
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Protocol
 
 from coloop.hosts.deliveries import Deliveries
@@ -15,18 +14,20 @@ from coloop.hosts.messages import (
     LearnOrder,
     LearnReply,
     PairExample,
+    Poll,
     PromptRequest,
     Sampling,
     TooLong,
 )
-from coloop.plan.types import Plan
-from coloop.sync.folders import TransferFolders
+
+Tick = Callable[[Poll | None], bool]
+"""Told how far a call is; true asks its host to give up."""
 
 
 class Pools(Protocol):
     """Carries calls to the host of a pool."""
 
-    def call(self, pool: str, method: str, *arguments: Any) -> Any: ...
+    def call(self, pool: str, method: str, *arguments: Any, tick: Tick | None = None) -> Any: ...
 
 
 class ClusterHosts:
@@ -35,31 +36,35 @@ class ClusterHosts:
     def __init__(
         self,
         cluster: Pools,
-        plan: Plan,
-        overrides: Callable[[], Mapping[str, Any]],
-        folders: TransferFolders,
+        pools: Mapping[str, str],
+        deliveries: Deliveries,
+        tick: Tick | None = None,
     ) -> None:
         """
         Args:
-            overrides: values that lie over the spec at this moment; hosts keep the spec as it was
-            given.
-            folders: through which weights go from pool to pool.
+            pools: by weights group, the pool in which it is held.
+            deliveries: how weights go from home to home, of the whole run.
+            tick: called while an answer is waited for; true asks the host to give up.
         """
         self._cluster = cluster
-        self._pools = {weights.name: weights.pool for weights in plan.weights}
-        self._deliveries = Deliveries(plan, folders)
-        self._overrides = overrides
+        self._pools = pools
+        self._deliveries = deliveries
+        self._tick = tick
+
+    def with_tick(self, tick: Tick) -> "ClusterHosts":
+        """The same hosts for one who waits: `tick` is told how far its calls are."""
+        return ClusterHosts(self._cluster, self._pools, self._deliveries, tick)
 
     def check_ways(self) -> None:
         """Before a run begins: weights can reach every pool that writes with them."""
-        self._deliveries.check_ways(self._cluster.call)
+        self._deliveries.check_ways(self._ask)
 
     def generate(
         self, group: str, node: str, requests: Sequence[PromptRequest], sampling: Sampling
     ) -> tuple[list[list[Completion] | TooLong], int]:
         pool = self._deliveries.writing_pool(group, node)
-        self._deliveries.make_current(self._cluster.call, group, pool)
-        result: tuple[list[list[Completion] | TooLong], int] = self._cluster.call(
+        self._deliveries.make_current(self._ask, group, pool)
+        result: tuple[list[list[Completion] | TooLong], int] = self._ask(
             pool, "generate", group, node, list(requests), sampling
         )
         return result
@@ -89,7 +94,7 @@ class ClusterHosts:
         return result
 
     def learn(self, order: LearnOrder) -> LearnReply:
-        reply: LearnReply = self._call(order.group, "learn", self._dated(order))
+        reply: LearnReply = self._call(order.group, "learn", order)
         return reply
 
     def has_changed(self, group: str) -> bool:
@@ -97,19 +102,19 @@ class ClusterHosts:
         return changed
 
     def evaluate(self, order: LearnOrder) -> LearnReply:
-        reply: LearnReply = self._call(order.group, "evaluate", self._dated(order))
+        reply: LearnReply = self._call(order.group, "evaluate", order)
         return reply
 
     def sync(self, group: str) -> Mapping[str, float]:
         """The group's weights for all its engines, with proof that they arrived."""
-        return self._deliveries.sync(self._cluster.call, group)
+        return self._deliveries.sync(self._ask, group)
 
     def refresh(
         self, group: str, source: str, *, ema: float = 0.0, folder: str | None = None
     ) -> None:
         """Give a group the weights of another one, or those that a checkpoint folder holds of
         it."""
-        self._deliveries.follow(self._cluster.call, group, source, ema=ema, folder=folder)
+        self._deliveries.follow(self._ask, group, source, ema=ema, folder=folder)
 
     def reset_optimizer(self, group: str) -> None:
         self._call(group, "reset_optimizer", group)
@@ -123,17 +128,17 @@ class ClusterHosts:
         in the folder. What an earlier folder has already is not written again."""
         files: dict[str, int] = {}
         for pool in dict.fromkeys(self._pools.values()):
-            files |= self._cluster.call(pool, "save", folder, earlier)
+            files |= self._ask(pool, "save", folder, earlier)
         return files
 
     def load(self, folder: str) -> None:
         """Bring every group back to what `save` wrote."""
         for pool in dict.fromkeys(self._pools.values()):
-            self._cluster.call(pool, "load", folder)
+            self._ask(pool, "load", folder)
         self._deliveries.all_are_behind()
 
-    def _dated(self, order: LearnOrder) -> LearnOrder:
-        return replace(order, overrides=dict(self._overrides()))
-
     def _call(self, group: str, method: str, *arguments: Any) -> Any:
-        return self._cluster.call(self._pools[group], method, *arguments)
+        return self._ask(self._pools[group], method, *arguments)
+
+    def _ask(self, pool: str, method: str, *arguments: Any) -> Any:
+        return self._cluster.call(pool, method, *arguments, tick=self._tick)

@@ -24,12 +24,10 @@ class ActorRole(Stateless):
 
     def __init__(self, node: str, context: Context) -> None:
         self._node = node
-        self._context = context
         self._fits = prompts_of(node)
 
-    @property
-    def _section(self) -> ActorNode:
-        section = self._context.spec.nodes[self._node]
+    def _section(self, context: Context) -> ActorNode:
+        section = context.spec.nodes[self._node]
         assert isinstance(section, ActorNode)
         return section
 
@@ -38,14 +36,14 @@ class ActorRole(Stateless):
             case "generate":
                 return self._generate(call)
             case "credit":
-                return credit_rewards(self._node, self._context, call)
+                return credit_rewards(self._node, call.context, call)
         raise AssertionError(call.verb)
 
     def _generate(self, call: Call) -> Outcome:
         rows = concat_rows(call.tables("prompts"))
         if not rows:
             return Outcome(outputs={"rollouts": Table()})
-        rollout = self._section.rollout
+        rollout = self._section(call.context).rollout
         greedy_extra = rollout.greedy_extra and not call.is_probe
         count = 1 if call.greedy else (call.samples or rollout.completions_per_prompt)
         heat = 0.0 if call.greedy else call.temperature
@@ -86,7 +84,7 @@ class ActorRole(Stateless):
     def _draw(
         self, rows: tuple[Row, ...], call: Call, count: int, temperature: float | None
     ) -> tuple[list[list[Completion] | TooLong], int]:
-        rollout, context = self._section.rollout, self._context
+        rollout, context = self._section(call.context).rollout, call.context
         requests = [
             PromptRequest(
                 id=row.id,

@@ -64,22 +64,20 @@ class BufferRole:
 
     def __init__(self, node: str, context: Context) -> None:
         self._node = node
-        self._context = context
+        self._random_seed = context.seed
         self._memory = _Memory(entries=[])
         self._counts_passes = False
 
-    @property
-    def _section(self) -> BufferNode:
-        section = self._context.spec.nodes[self._node]
+    def _section(self, context: Context) -> BufferNode:
+        section = context.spec.nodes[self._node]
         assert isinstance(section, BufferNode)
         return section
 
-    @property
-    def is_full(self) -> bool:
+    def is_full(self, context: Context) -> bool:
         """Whether `capacity` rows were taken since the phase started."""
-        return self._memory.written >= self._section.capacity
+        return self._memory.written >= self._section(context).capacity
 
-    def phase_starts(self, phase: PhasePlan, updates: Mapping[str, int]) -> None:
+    def phase_starts(self, phase: PhasePlan, updates: Mapping[str, int], context: Context) -> None:
         """A phase that fills the buffer opens an iteration; one that passes over it counts
         passes."""
         del updates
@@ -90,18 +88,18 @@ class BufferRole:
         memory.passes = 0
         if self._node in phase.fill:
             memory.iteration += 1
-            keep = self._section.keep_iterations
+            keep = self._section(context).keep_iterations
             if keep is not None:
                 oldest = memory.iteration - keep
                 memory.entries = [e for e in memory.entries if e.iteration > oldest]
 
-    def steps_for_epochs(self, epochs: float) -> int:
+    def steps_for_epochs(self, epochs: float, context: Context) -> int:
         """Steps that serve every row so often; no step goes over the end of a pass."""
-        per_step = self._section.rows_per_step or max(1, len(self._memory.entries))
+        per_step = self._section(context).rows_per_step or max(1, len(self._memory.entries))
         steps = 0
         for number in range(int(epochs)):
             served = per_step
-            for unit in self._shuffled(number):
+            for unit in self._shuffled(number, context):
                 if served >= per_step:
                     steps, served = steps + 1, 0
                 served += len(unit)
@@ -152,15 +150,15 @@ class BufferRole:
         )
 
     def _draw(self, call: Call) -> list[Entry]:
-        entries, section = self._memory.entries, self._section
+        entries, section = self._memory.entries, self._section(call.context)
         count = section.rows_per_step or len(entries)
-        seed = derive_seed(self._context.seed, self._node, call.salt, call.step, "read")
+        seed = derive_seed(self._random_seed, self._node, call.salt, call.step, "read")
         chance = random.Random(seed)
         if self._counts_passes:
-            return self._next_of_pass(count)
+            return self._next_of_pass(count, call.context)
         if section.balance is not None:
             return self._balanced(entries, count, section.balance.by, chance)
-        units = self._units(entries)
+        units = self._units(entries, call.context)
         match section.sample:
             case "newest":
                 return _until(reversed(units), count)
@@ -168,52 +166,53 @@ class BufferRole:
                 return _until(units, count)
             case "uniform":
                 return _until(chance.sample(units, len(units)), count)
-        return _until(self._by_weight(units, chance), count)
+        return _until(self._by_weight(units, section.weight or "", chance), count)
 
-    def _units(self, entries: Sequence[Entry]) -> list[list[Entry]]:
+    def _units(self, entries: Sequence[Entry], context: Context) -> list[list[Entry]]:
         """What is drawn, served and let go of in one piece: a whole group where scores feed a
         learner, else a row."""
-        if not self._keeps_groups:
+        if not self._keeps_groups(context):
             return [[entry] for entry in entries]
         groups: dict[str, list[Entry]] = {}
         for entry in entries:
             groups.setdefault(_group_of(entry), []).append(entry)
         return list(groups.values())
 
-    @property
-    def _keeps_groups(self) -> bool:
-        edges = self._context.spec.graph.edges_out_of(self._node, "scores")
+    def _keeps_groups(self, context: Context) -> bool:
+        edges = context.spec.graph.edges_out_of(self._node, "scores")
         return any(edge.target.port == "rewards" for edge in edges)
 
-    def _shuffled(self, number: int) -> list[list[Entry]]:
+    def _shuffled(self, number: int, context: Context) -> list[list[Entry]]:
         """The pieces of all rows in the order in which a pass serves them."""
         memory = self._memory
-        units = self._units(sorted(memory.entries, key=lambda entry: entry.serial))
-        seed = derive_seed(self._context.seed, self._node, memory.iteration, number)
+        units = self._units(sorted(memory.entries, key=lambda entry: entry.serial), context)
+        seed = derive_seed(self._random_seed, self._node, memory.iteration, number)
         random.Random(seed).shuffle(units)
         return units[::-1]
 
-    def _next_of_pass(self, count: int) -> list[Entry]:
+    def _next_of_pass(self, count: int, context: Context) -> list[Entry]:
         memory = self._memory
         by_serial = {entry.serial: entry for entry in memory.entries}
         order = [serial for serial in memory.order or () if serial in by_serial]
         if not order:
-            units = self._shuffled(memory.passes)
+            units = self._shuffled(memory.passes, context)
             order = [entry.serial for unit in units for entry in unit][::-1]
             memory.passes += 1
         drawn: list[Entry] = []
-        while order and (len(drawn) < count or self._is_one(drawn[-1], by_serial[order[-1]])):
+        in_groups = self._keeps_groups(context)
+
+        def is_one(entry: Entry, other: Entry) -> bool:
+            return in_groups and _group_of(entry) == _group_of(other)
+
+        while order and (len(drawn) < count or is_one(drawn[-1], by_serial[order[-1]])):
             drawn.append(by_serial[order.pop()])
         memory.order = order
         return drawn
 
-    def _is_one(self, entry: Entry, other: Entry) -> bool:
-        """Whether both are of one piece."""
-        return self._keeps_groups and _group_of(entry) == _group_of(other)
-
-    def _by_weight(self, units: list[list[Entry]], chance: random.Random) -> Iterable[list[Entry]]:
+    def _by_weight(
+        self, units: list[list[Entry]], column: str, chance: random.Random
+    ) -> Iterable[list[Entry]]:
         """Without replacement, by exponential keys (Efraimidis and Spirakis)."""
-        column = self._section.weight or ""
 
         def key(unit: list[Entry]) -> float:
             weight = max(self._weight(entry, column) for entry in unit)
@@ -253,21 +252,21 @@ class BufferRole:
         rows = [row for table in tables for row in table.rows]
         fresh = [row for row in rows if _seed_of(row) not in memory.seeds]
         memory.seeds.update(map(_seed_of, fresh))
-        self._take(fresh, "rows", {})
-        is_full = len(memory.entries) >= self._section.capacity
+        self._take(fresh, "rows", {}, call.context)
+        is_full = len(memory.entries) >= self._section(call.context).capacity
         memory.seeded = is_full or len(fresh) < len(rows)
 
     # --- write
 
     def _write(self, call: Call) -> Outcome:
-        section, memory = self._section, self._memory
+        section, memory = self._section(call.context), self._memory
         before = memory.serial
         given = {port: self._rows_at(call, port) for port in ROW_PORTS if call.tables(port)}
         if not given:
             known = self._scored_rows(call).values()
             given = {"rows": tuple(merge_columns(rows[0], rows[1:]) for rows in known)}
         for port, rows in given.items():
-            self._take(rows, port, self._scores_of(rows, call))
+            self._take(rows, port, self._scores_of(rows, call), call.context)
         if section.clear is not None and call.step % section.clear.every == 0:
             self.clear()
         return Outcome(
@@ -299,14 +298,18 @@ class BufferRole:
         found: dict[str, tuple[str, Score]] = {}
         for given in call.inputs.get("scores", ()):
             scorer = given.table.scorer or given.edge.source.node
-            for row_id, score in deliver(self._context, rows, given).values.items():
+            for row_id, score in deliver(call.context, rows, given).values.items():
                 found.setdefault(row_id, (scorer, score))
         return found
 
     def _take(
-        self, rows: Sequence[Row], port: str, scores: Mapping[str, tuple[str, Score]]
+        self,
+        rows: Sequence[Row],
+        port: str,
+        scores: Mapping[str, tuple[str, Score]],
+        context: Context,
     ) -> None:
-        section, memory = self._section, self._memory
+        section, memory = self._section(context), self._memory
         known = {_value(entry.row, section.unique) for entry in memory.entries}
         places = {_value(e.row, section.key): place for place, e in enumerate(memory.entries)}
         for row in rows:
@@ -333,27 +336,27 @@ class BufferRole:
                 continue
             places[key] = len(memory.entries)
             memory.entries.append(entry)
-        self._keep_capacity()
+        self._keep_capacity(context)
 
-    def _keep_capacity(self) -> None:
+    def _keep_capacity(self, context: Context) -> None:
         """The newest `capacity` rows in whole pieces, of each iteration where several are kept."""
-        section, memory = self._section, self._memory
+        section, memory = self._section(context), self._memory
         iterations: dict[int, list[Entry]] = {}
         for entry in memory.entries:
             bucket = entry.iteration if section.keep_iterations else 0
             iterations.setdefault(bucket, []).append(entry)
         kept: set[int] = set()
         for entries in iterations.values():
-            kept.update(entry.serial for entry in self._newest(entries))
+            kept.update(entry.serial for entry in self._newest(entries, context))
         memory.entries = [entry for entry in memory.entries if entry.serial in kept]
 
-    def _newest(self, entries: Sequence[Entry]) -> list[Entry]:
+    def _newest(self, entries: Sequence[Entry], context: Context) -> list[Entry]:
         """As many of the newest pieces as there is room for."""
-        capacity = self._section.capacity
+        capacity = self._section(context).capacity
         if len(entries) <= capacity:
             return list(entries)
         newest: list[Entry] = []
-        for unit in reversed(self._units(entries)):
+        for unit in reversed(self._units(entries, context)):
             if len(newest) + len(unit) > capacity:
                 break
             newest.extend(unit)

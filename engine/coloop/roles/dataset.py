@@ -18,54 +18,55 @@ class DatasetRole:
 
     def __init__(self, node: str, context: Context) -> None:
         self._node = node
-        self._context = context
-        self._as_written = self._section.source
-        self._source, self._opened_as = self._open(self._section), self._section.source
+        section = self._section(context)
+        self._root = context.root
+        self._as_written = section
+        self._opened_as = section.source
+        self._source = self._open(section)
         self._cursor = DataCursor(
             rows=len(self._source),
             seed=derive_seed(context.seed, node, "order"),
-            shuffle=self._section.shuffle,
+            shuffle=section.shuffle,
         )
 
-    @property
-    def _section(self) -> DatasetNode:
-        section = self._context.spec.nodes[self._node]
+    def _section(self, context: Context) -> DatasetNode:
+        section = context.spec.nodes[self._node]
         assert isinstance(section, DatasetNode)
         return section
 
     def run(self, call: Call) -> Outcome:
-        self._follow_changes()
+        section = self._section(call.context)
+        self._follow_changes(section)
         if call.is_probe:
-            rows = self._probe_rows()
+            rows = self._probe_rows(section)
         else:
-            rows = [self._row(draw) for draw in self._cursor.take(self._section.rows_per_step)]
-        if self._section.unfold is not None:
-            rows = [child for row in rows for child in self._children(row, self._section.unfold)]
+            rows = [self._row(draw) for draw in self._cursor.take(section.rows_per_step)]
+        if section.unfold is not None:
+            rows = [child for row in rows for child in self._children(row, section.unfold)]
         table = Table(rows=tuple(rows))
         outputs = {"rows": table}
         if rows and "chosen" in rows[0].columns and "rejected" in rows[0].columns:
             outputs["pairs"] = table
         return Outcome(outputs=outputs, samples=len(rows))
 
-    def phase_starts(self, phase: PhasePlan, updates: Mapping[str, int]) -> None:
+    def phase_starts(self, phase: PhasePlan, updates: Mapping[str, int], context: Context) -> None:
         """A phase that counts passes over this dataset begins with a new pass."""
-        del updates
+        del updates, context
         if phase.epochs_of == self._node and self._cursor.position:
             self._cursor.drawn = (self._cursor.epoch + 1) * self._cursor.rows
 
-    def steps_for_epochs(self, epochs: float) -> int:
+    def steps_for_epochs(self, epochs: float, context: Context) -> int:
         """Steps that draw every row so often."""
-        self._follow_changes()
+        section = self._section(context)
+        self._follow_changes(section)
         return steps_for(
-            epochs=int(epochs), rows=len(self._source), rows_per_step=self._section.rows_per_step
+            epochs=int(epochs), rows=len(self._source), rows_per_step=section.rows_per_step
         )
 
-    def _probe_rows(self) -> list[Row]:
+    def _probe_rows(self, section: DatasetNode) -> list[Row]:
         """The same rows at every reading: the first `rows_per_step` of the first pass."""
-        fixed = DataCursor(
-            rows=len(self._source), seed=self._cursor.seed, shuffle=self._section.shuffle
-        )
-        count = min(self._section.rows_per_step or len(self._source), len(self._source))
+        fixed = DataCursor(rows=len(self._source), seed=self._cursor.seed, shuffle=section.shuffle)
+        count = min(section.rows_per_step or len(self._source), len(self._source))
         return [self._row(draw) for draw in fixed.take(count)]
 
     def _row(self, draw: Draw) -> Row:
@@ -77,13 +78,13 @@ class DatasetRole:
         return [child_row(self._node, row, k, columns) for k, columns in enumerate(parts)]
 
     def _open(self, section: DatasetNode) -> Source:
-        return open_source(section, node_id=self._node, root=self._context.root)
+        return open_source(section, node_id=self._node, root=self._root)
 
-    def _follow_changes(self) -> None:
+    def _follow_changes(self, section: DatasetNode) -> None:
         """A phase may `set` source parameters: the source is opened anew, passes keep their
         count."""
-        if self._section.source != self._opened_as:
-            self._source, self._opened_as = self._open(self._section), self._section.source
+        if section.source != self._opened_as:
+            self._source, self._opened_as = self._open(section), section.source
             self._cursor = self._cursor.resized(len(self._source))
 
     def remember(self) -> Any:
@@ -93,7 +94,7 @@ class DatasetRole:
         self._source, self._opened_as, self._cursor, self._cursor.drawn = memory
 
     def state(self) -> dict[str, Any]:
-        changed = None if self._opened_as == self._as_written else self._opened_as
+        changed = None if self._opened_as == self._as_written.source else self._opened_as
         source = None if changed is None else changed.model_dump(mode="json", by_alias=True)
         return {**self._cursor.state(), "source": source}
 
@@ -101,7 +102,7 @@ class DatasetRole:
         """Go on in the source that was open, which may be another one than the spec's."""
         if state["source"] is not None:
             section = DatasetNode.model_validate(
-                {**self._section.model_dump(by_alias=True), "source": state["source"]}
+                {**self._as_written.model_dump(by_alias=True), "source": state["source"]}
             )
             self._source, self._opened_as = self._open(section), section.source
             self._cursor = self._cursor.resized(len(self._source))

@@ -25,11 +25,9 @@ class EvaluateRole(Stateless):
 
     def __init__(self, node: str, context: Context) -> None:
         self._node = node
-        self._context = context
 
-    @property
-    def _section(self) -> EvaluateNode:
-        section = self._context.spec.nodes[self._node]
+    def _section(self, context: Context) -> EvaluateNode:
+        section = context.spec.nodes[self._node]
         assert isinstance(section, EvaluateNode)
         return section
 
@@ -44,7 +42,7 @@ class EvaluateRole(Stateless):
         """
         names = [
             name
-            for name in self._section.metrics
+            for name in self._section(call.context).metrics
             if of_k is None or (read_metric(name).k is not None) is of_k
         ]
         if not names:
@@ -56,7 +54,7 @@ class EvaluateRole(Stateless):
         found: dict[str, float] = {}
         for one in given:
             rows = self._graded_rows(call, one)
-            scores = deliver(self._context, rows, one)
+            scores = deliver(call.context, rows, one)
             values = self._measured(names, only_delivered(rows, [scores]), scores.values, call)
             prefix = f"{one.edge.source.node}." if len(given) > 1 else ""
             found |= {f"{prefix}{name}": value for name, value in values.items()}
@@ -66,7 +64,7 @@ class EvaluateRole(Stateless):
         """The rollouts that come in; without any, the scored rows themselves, and for scores with
         an `aggregate` whatever rows others score."""
         if call.tables("rollouts"):
-            return joined_rows(self._node, self._context, call, ("rollouts",))
+            return joined_rows(self._node, call.context, call, ("rollouts",))
         if scored.edge.aggregate is not None:
             for port in GRADERS:
                 others = call.inputs.get(port, ())
@@ -94,19 +92,20 @@ class EvaluateRole(Stateless):
             )
             for members in problems.values()
         ]
-        return dict(measure(names, groups, right_at=self._section.right_at).values)
+        return dict(measure(names, groups, right_at=self._section(call.context).right_at).values)
 
     def _others(self, call: Call, port: str, rows: Sequence[Row]) -> Mapping[str, Any]:
         given = call.inputs.get(port, ())
-        return deliver(self._context, rows, given[0]).values if given else {}
+        return deliver(call.context, rows, given[0]).values if given else {}
 
     def measure_ports(
-        self, inputs: Mapping[tuple[str, str], tuple[Input, ...]], step: int
+        self, inputs: Mapping[tuple[str, str], tuple[Input, ...]], step: int, context: Context
     ) -> dict[str, float]:
         """Loss and accuracy of the teaching ports named in `of`, on what the inputs bring."""
         found: dict[str, float] = {}
-        context, several = self._context, len(self._section.of) > 1
-        for name in self._section.of:
+        section = self._section(context)
+        several = len(section.of) > 1
+        for name in section.of:
             node, _, port = name.partition(".")
             items, _ = teaching_items(node, port, context, inputs)
             if not items:
@@ -116,6 +115,7 @@ class EvaluateRole(Stateless):
                     group=context.groups[node],
                     loads=(Load(node=node, port=port, items=items),),
                     seed=derive_seed(context.seed, self._node, step),
+                    overrides=context.overrides,
                 )
             )
             left_out = len(reply.too_long.get(node, ()))
@@ -123,7 +123,7 @@ class EvaluateRole(Stateless):
                 key = f"{name}.rows/too_long" if several else "rows/too_long"
                 found[key] = float(left_out)
             metrics = reply.metrics.get(node, {})
-            for wanted in self._section.metrics:
+            for wanted in section.metrics:
                 key = wanted if wanted in metrics else PORT_METRICS.get(wanted, wanted)
                 if key in metrics:
                     found[f"{name}.{wanted}" if several else wanted] = metrics[key]

@@ -30,12 +30,10 @@ class FilterRole(Stateless):
 
     def __init__(self, node: str, context: Context) -> None:
         self._node = node
-        self._context = context
         self._sandboxes: dict[int, Sandbox] = {}
 
-    @property
-    def _section(self) -> FilterNode:
-        section = self._context.spec.nodes[self._node]
+    def _section(self, context: Context) -> FilterNode:
+        section = context.spec.nodes[self._node]
         assert isinstance(section, FilterNode)
         return section
 
@@ -43,9 +41,9 @@ class FilterRole(Stateless):
         given = {port: call.inputs[port][0] for port in PORTS if call.inputs.get(port)}
         scores = given.get("scores")
         by = call.inputs.get("by", ())
-        rows = self._rows(given)
-        score = deliver(self._context, rows, scores) if scores is not None else None
-        others = [deliver(self._context, rows, one) for one in by]
+        rows = self._rows(given, call.context)
+        score = deliver(call.context, rows, scores) if scores is not None else None
+        others = [deliver(call.context, rows, one) for one in by]
         rows = only_delivered(rows, [*others, *([score] if score is not None else [])])
         seen = [
             FilterRow(
@@ -73,22 +71,24 @@ class FilterRole(Stateless):
             samples=len(kept),
             metrics={"kept": len(kept) / len(rows) if rows else 0.0},
             detail={"rows": len(rows), "kept": len(kept), "cut_by": dict(decision.cut_by)},
-            alerts=self._alerts(rows, decision),
+            alerts=self._alerts(rows, decision, call.context),
         )
 
-    def _rows(self, given: Mapping[str, Input]) -> tuple[Row, ...]:
+    def _rows(self, given: Mapping[str, Input], context: Context) -> tuple[Row, ...]:
         """What is filtered: the rows that come in, with what their scorer knows of them; where only
         scores come in, the scored rows. Scores that rise bring no rows."""
         tables = [one.table for port, one in given.items() if port != "scores"]
         scores = given.get("scores")
         if scores is not None:
-            rises = self._context.lineage.attachment(scores.edge).rises
+            rises = context.lineage.attachment(scores.edge).rises
             if not (tables and rises):
                 tables.append(scores.table)
         return join_rows(tables)
 
-    def _alerts(self, rows: Sequence[Row], decision: Decision) -> list[tuple[str, str]]:
-        if not rows or decision.kept or self._section.fill is not None:
+    def _alerts(
+        self, rows: Sequence[Row], decision: Decision, context: Context
+    ) -> list[tuple[str, str]]:
+        if not rows or decision.kept or self._section(context).fill is not None:
             return []
         cut = ", ".join(f"{rule} cut {count}" for rule, count in decision.cut_by.items())
         return [("filter.kept_nothing", f"{self._node} kept none of {len(rows)} rows ({cut})")]
@@ -101,7 +101,7 @@ class FilterRole(Stateless):
         first = self._decided(counted, rows, seen, call)
         second = self._decided(greedy, rows, seen, call)
         groups = {seen[place].group for place in first.kept}
-        section = self._section
+        section = self._section(call.context)
         is_bound = (section.per_group is not None and not call.is_probe) or any(
             isinstance(rule, GROUP_RULES) for rule in section.keep
         )
@@ -113,20 +113,21 @@ class FilterRole(Stateless):
         self, places: Sequence[int], rows: Sequence[Row], seen: Sequence[FilterRow], call: Call
     ) -> Decision:
         """What the rules say of the rows at these places, which are all greedy or none is."""
+        section = self._section(call.context)
         if not places:
-            return Decision(kept=(), cut_by={rule.rule: 0 for rule in self._section.keep})
+            return Decision(kept=(), cut_by={rule.rule: 0 for rule in section.keep})
         in_groups = not rows[places[0]].is_greedy
         rules = [
             (rule, runner)
-            for rule, runner in zip(self._section.keep, self._runners(len(places)), strict=True)
+            for rule, runner in zip(section.keep, self._runners(len(places), call), strict=True)
             if in_groups or not isinstance(rule, GROUP_RULES)
         ]
-        per_group = self._section.per_group if in_groups and not call.is_probe else None
+        per_group = section.per_group if in_groups and not call.is_probe else None
         row_of = {id(seen[place]): rows[place] for place in places}
 
         @cache
         def keys(names: tuple[str, ...]) -> Callable[[Row], Hashable]:
-            return group_keys(self._node, self._context, names)
+            return group_keys(self._node, call.context, names)
 
         def shared(row: FilterRow, names: tuple[str, ...]) -> Hashable:
             return row.group if not names else keys(names)(row_of[id(row)])
@@ -142,14 +143,14 @@ class FilterRole(Stateless):
         return Decision(kept=tuple(places[place] for place in found.kept), cut_by=found.cut_by)
 
     def _seed(self, call: Call, what: str) -> int:
-        return derive_seed(self._context.seed, self._node, call.salt, call.step, what)
+        return derive_seed(call.context.seed, self._node, call.salt, call.step, what)
 
     def _counts(
         self, kept: Sequence[Row], seen: Sequence[FilterRow], call: Call
     ) -> dict[str, int] | None:
         """With `resample`: how often each kept row was drawn, greedy ones never; a probe draws
         none."""
-        section = self._section.resample
+        section = self._section(call.context).resample
         if section is None or call.is_probe:
             return None
         seed = self._seed(call, "resample")
@@ -180,7 +181,9 @@ class FilterRole(Stateless):
         if spare and filled is not None and not call.is_probe:
             known = set(ids)
             received = len(tables[filled].rows)
-            wanted = spare_wanted(kept=len(ids), received=received, up_to=self._section.up_to)
+            wanted = spare_wanted(
+                kept=len(ids), received=received, up_to=self._section(call.context).up_to
+            )
             extra = [row for row in spare if row.id not in known][:wanted]
             outputs[filled] = replace(outputs[filled], rows=(*outputs[filled].rows, *extra))
         return outputs
@@ -192,22 +195,24 @@ class FilterRole(Stateless):
         )
         return replace(table, rows=rows)
 
-    def _runners(self, rows: int) -> list[Sandbox | None]:
+    def _runners(self, rows: int, call: Call) -> list[Sandbox | None]:
         runners: list[Sandbox | None] = []
-        for place, rule in enumerate(self._section.keep):
+        for place, rule in enumerate(self._section(call.context).keep):
             if isinstance(rule, PythonRule) and place not in self._sandboxes:
                 self._sandboxes[place] = Sandbox(rule.code, function="keep", node=self._node)
             runners.append(self._sandboxes.get(place))
         for sandbox in self._sandboxes.values():
-            sandbox.tick = partial(self._context.tick, 0, rows)
+            sandbox.tick = partial(call.tick, 0, rows)
         return runners
 
     # --- refills
 
-    def has_enough(self, tables: Mapping[tuple[str, str], Table], first_pass: int) -> bool:
+    def has_enough(
+        self, tables: Mapping[tuple[str, str], Table], first_pass: int, context: Context
+    ) -> bool:
         """Whether what was kept so far is what `fill` asks for; `first_pass`: rows at the input of
         the source in the first pass."""
-        fill = self._section.fill
+        fill = self._section(context).fill
         rows = [row for row in self._kept_rows(tables) if not row.is_greedy]
         if fill is None:
             return True
@@ -216,9 +221,11 @@ class FilterRole(Stateless):
         wanted = first_pass if fill.groups == "all" else int(fill.groups or 0)
         return len({group_of(row) for row in rows}) >= wanted
 
-    def cut_surplus(self, tables: dict[tuple[str, str], Table], first_pass: int) -> None:
+    def cut_surplus(
+        self, tables: dict[tuple[str, str], Table], first_pass: int, context: Context
+    ) -> None:
         """With `surplus: drop` the outputs hold no more than was asked for; groups stay whole."""
-        fill = self._section.fill
+        fill = self._section(context).fill
         if fill is None or fill.surplus == "keep":
             return
         rows = self._kept_rows(tables)

@@ -21,40 +21,41 @@ class GroupRole:
 
     def __init__(self, group: str, context: Context) -> None:
         self._group = group
-        self._context = context
+        self._members = frozenset(n for n, g in context.groups.items() if g == group)
         self._kept: dict[tuple[str, str], list[LearnItem]] = {}
         """Rows that wait until there are `learn.X.rows` of them."""
         self._fits: dict[str, Fits] = {}
         self._is_new_phase = False
         self._phase_updates: int | None = None
 
-    def phase_starts(self, phase: PhasePlan, updates: Mapping[str, int]) -> None:
+    def phase_starts(self, phase: PhasePlan, updates: Mapping[str, int], context: Context) -> None:
         """A phase's entry begins: schedules of the learning rate start anew."""
         learners = {port.split(".")[0] for port in phase.learn}
-        members = sorted(node for node in learners if self._is_member(node))
+        members = sorted(learners & self._members)
         if members:
-            turns = len(members) if self._order else 1
+            turns = len(members) if self._order(context) else 1
             known = [updates[node] for node in members if node in updates]
             self._is_new_phase = True
             self._phase_updates = turns * max(known) if known else None
 
     def run(self, call: Call) -> Outcome:
         if call.verb == "sync":
-            return Outcome(metrics=self._context.hosts.sync(self._group))
+            return Outcome(metrics=call.context.hosts.sync(self._group))
         return self._learn(call)
 
     def _learn(self, call: Call) -> Outcome:
-        before = self._waiting
+        context, before = call.context, self._waiting
         loads, details = self._loads(call)
         if not any(load.items for load in loads):
             return self._nothing_to_learn(call, before, details)
-        reply = self._context.hosts.learn(
+        reply = context.hosts.learn(
             LearnOrder(
                 group=self._group,
                 loads=tuple(load for load in loads if load.items),
-                seed=derive_seed(self._context.seed, self._group, call.step, "learn"),
-                updates=updates_of(self._context.spec, dict.fromkeys(load.node for load in loads)),
-                order=self._order,
+                seed=derive_seed(context.seed, self._group, call.step, "learn"),
+                updates=updates_of(context.spec, dict.fromkeys(load.node for load in loads)),
+                order=self._order(context),
+                overrides=context.overrides,
                 is_new_phase=self._is_new_phase,
                 phase_updates=self._phase_updates,
             )
@@ -104,12 +105,8 @@ class GroupRole:
     def _waiting(self) -> int:
         return sum(map(len, self._kept.values()))
 
-    @property
-    def _order(self) -> tuple[str, ...]:
-        return tuple(n for n in self._context.spec.schedule.order if self._is_member(n))
-
-    def _is_member(self, node: str) -> bool:
-        return self._context.groups.get(node) == self._group
+    def _order(self, context: Context) -> tuple[str, ...]:
+        return tuple(n for n in context.spec.schedule.order if n in self._members)
 
     def _loads(self, call: Call) -> tuple[list[Load], list[dict[str, Any]]]:
         loads, details = [], []
@@ -117,9 +114,9 @@ class GroupRole:
             if (node, port) in call.items:
                 items = call.items[node, port]
             else:
-                items, detail = teaching_items(node, port, self._context, call.member_inputs)
+                items, detail = teaching_items(node, port, call.context, call.member_inputs)
                 details.append(detail)
-            rule = self._context.spec.schedule.learn.get(node)
+            rule = call.context.spec.schedule.learn.get(node)
             loads.append(Load(node=node, port=port, items=self._ripe(node, port, items, rule)))
         return loads, details
 

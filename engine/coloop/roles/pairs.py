@@ -8,6 +8,7 @@ from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.texts import prompt_of
 from coloop.spec.lineage import Levels
 from coloop.spec.nodes import PairsNode
+from coloop.spec.shaping import SideColumns
 from coloop.tables import ABSENT, Row, Table, concat_rows, matched_rows
 from coloop.tables.row import joined_row
 
@@ -17,16 +18,14 @@ class PairsRole(Stateless):
 
     def __init__(self, node: str, context: Context) -> None:
         self._node = node
-        self._context = context
 
-    @property
-    def _section(self) -> PairsNode:
-        section = self._context.spec.nodes[self._node]
+    def _section(self, context: Context) -> PairsNode:
+        section = context.spec.nodes[self._node]
         assert isinstance(section, PairsNode)
         return section
 
     def run(self, call: Call) -> Outcome:
-        match self._section.method:
+        match self._section(call.context).method:
             case "direct":
                 rows, detail = self._direct(call)
             case "relabel":
@@ -41,28 +40,29 @@ class PairsRole(Stateless):
         )
 
     def _direct(self, call: Call) -> tuple[list[Row], dict[str, int]]:
+        names = self._section(call.context).columns
         chosen, rejected = (
             tuple(row for row in concat_rows(call.tables(side)) if not row.is_greedy)
             for side in ("chosen", "rejected")
         )
-        levels = [self._levels(side) for side in ("chosen", "rejected")]
+        levels = [self._levels(side, call.context) for side in ("chosen", "rejected")]
         sides = matched_rows(chosen, rejected, meetings_of(levels))
         kept, equal = pair_directly(
             [(chosen.columns, rejected.columns) for chosen, rejected in sides],
-            self._section.columns,
+            names,
         )
-        return [self._pair(*sides[place]) for place in kept], {"equal_texts": equal}
+        return [self._pair(names, *sides[place]) for place in kept], {"equal_texts": equal}
 
-    def _levels(self, side: str) -> Levels:
-        edges = self._context.spec.graph.edges_into(self._node, side)
-        return frozenset().union(*(self._context.lineage.edge_levels(edge) for edge in edges))
+    def _levels(self, side: str, context: Context) -> Levels:
+        edges = context.spec.graph.edges_into(self._node, side)
+        return frozenset().union(*(context.lineage.edge_levels(edge) for edge in edges))
 
     def _compared(self, call: Call) -> tuple[list[Row], dict[str, int]]:
-        section = self._section
-        joined = joined_rows(self._node, self._context, call, ("rollouts",))
+        section = self._section(call.context)
+        joined = joined_rows(self._node, call.context, call, ("rollouts",))
         rows = tuple(row for row in joined if not row.is_greedy)
         given = call.inputs.get("scores", ())
-        score = deliver(self._context, rows, given[0]) if given else None
+        score = deliver(call.context, rows, given[0]) if given else None
         if score is not None:
             rows = tuple(row for row in rows if score.of(row) is not ABSENT)
         pairing = pair_rows(
@@ -83,6 +83,7 @@ class PairsRole(Stateless):
         )
         made = [
             self._pair(
+                section.columns,
                 rows[pair.chosen],
                 rows[pair.rejected],
                 margin=pair.margin,
@@ -93,19 +94,20 @@ class PairsRole(Stateless):
         return made, {"ties": pairing.ties, "equal_texts": pairing.equal_texts}
 
     def _relabelled(self, call: Call) -> tuple[list[Row], dict[str, int]]:
+        section = self._section(call.context)
         rows = concat_rows(call.tables("pairs"))
         given = call.inputs.get("preference", ())
         if not given:
             return list(rows), {"left_out": 0}
-        delivery = deliver(self._context, rows, given[0])
+        delivery = deliver(call.context, rows, given[0])
         rows = tuple(row for row in rows if delivery.of(row) is not ABSENT)
         low, high = given[0].table.score_range or (0.0, 1.0)
         labels = relabel(
             [delivery.values[row.id] for row in rows],  # type: ignore[misc]
             low=low,
             high=high,
-            soft=self._section.soft,
-            drop_ties=self._section.drop_ties,
+            soft=section.soft,
+            drop_ties=section.drop_ties,
         )
         made = []
         for label in labels:
@@ -125,13 +127,13 @@ class PairsRole(Stateless):
 
     def _pair(
         self,
+        names: SideColumns,
         chosen: Row,
         rejected: Row,
         *,
         margin: float | None = None,
         probability: float | None = None,
     ) -> Row:
-        names = self._section.columns
         columns: dict[str, Any] = {
             "prompt": prompt_of(chosen, self._node),
             "chosen": side_text(chosen.columns, names.chosen),

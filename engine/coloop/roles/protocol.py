@@ -5,7 +5,7 @@ rows it is handed; it does not know phases, events or machines. Roles with weigh
 through `Hosts`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,6 +17,7 @@ from coloop.hosts.messages import (
     LearnOrder,
     LearnReply,
     PairExample,
+    Poll,
     PromptRequest,
     Sampling,
     TooLong,
@@ -32,62 +33,6 @@ class Input:
 
     edge: Edge
     table: Table
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """One stage to be done."""
-
-    stage: str
-    verb: str
-    step: int
-    phase: str
-    inputs: Mapping[str, tuple[Input, ...]] = field(default_factory=dict)
-    """By input port; a port is missing where nothing was delivered."""
-    live: frozenset[tuple[str, str]] = frozenset()
-    """Live teaching ports, (node, port), of the node or of the group's members."""
-    own: Table | None = None
-    """Credit: what the learner itself wrote in this step."""
-    member_inputs: Mapping[tuple[str, str], tuple[Input, ...]] = field(default_factory=dict)
-    """Learn: by (member, port)."""
-    items: Mapping[tuple[str, str], tuple[LearnItem, ...]] = field(default_factory=dict)
-    """Learn: what the members' credit stages prepared."""
-    salt: str = ""
-    """Tells the draws of a probe, and of each pass of a refill, from those of the step."""
-    turn: int = 1
-    """How often the stage has run in this step, this time counted; rows that it writes anew get
-    places after the old ones."""
-    greedy: bool = False
-    samples: int | None = None
-    """Probes: completions per prompt instead of the node's own number."""
-    temperature: float | None = None
-    """Probes: instead of the node's own."""
-    is_probe: bool = False
-
-    def tables(self, port: str) -> tuple[Table, ...]:
-        return tuple(given.table for given in self.inputs.get(port, ()))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What a stage gave."""
-
-    outputs: Mapping[str, Table] = field(default_factory=dict)
-    """By output port."""
-    metrics: Mapping[str, float] = field(default_factory=dict)
-    """Of the stage's node."""
-    member_metrics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Learn: by role."""
-    items: Mapping[str, tuple[LearnItem, ...]] = field(default_factory=dict)
-    """Credit: by teaching port."""
-    samples: int = 0
-    tokens: int = 0
-    detail: Mapping[str, Any] = field(default_factory=dict)
-    """For the step's line in the log: rows, groups, what each edge delivered."""
-    alerts: Sequence[tuple[str, str]] = ()
-    """(code, message) of what a person should look at."""
-    is_idle: bool = False
-    """Learn and write: the stage brought its goal no nearer."""
 
 
 class Hosts(Protocol):
@@ -131,6 +76,29 @@ class Hosts(Protocol):
 
     def sync(self, group: str) -> Mapping[str, float]: ...
 
+    def with_tick(self, tick: Callable[[Poll | None], bool]) -> "Hosts":
+        """The same hosts for one stage: `tick` is told how far its calls are, and says whether they
+        shall give up."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What roles share, as it is at one moment; each call carries its own."""
+
+    spec: LoopSpec
+    """The file, and the values that the phase, anneals, triggers and edits put over it."""
+    lineage: Lineage
+    """Of the edges that live in the phase."""
+    overrides: Mapping[str, Any] = field(default_factory=dict)
+    """The values that lie over the file, by path; hosts keep the spec as it was given."""
+    groups: Mapping[str, str]
+    """Weights group of each node that has weights."""
+    hosts: Hosts
+    root: Path
+    """Folder from which relative paths in the spec are read."""
+    seed: int
+
 
 class Tick(Protocol):
     """Told now and then how far a role is with its rows, where it knows."""
@@ -138,26 +106,70 @@ class Tick(Protocol):
     def __call__(self, done: int = 0, total: int = 0) -> None: ...
 
 
-def _go_on(done: int = 0, total: int = 0) -> None:
+def go_on(done: int = 0, total: int = 0) -> None:
+    """A tick that nobody hears."""
     del done, total
 
 
-@dataclass(slots=True, kw_only=True)
-class Context:
-    """What roles share. `spec` is that of the moment: the file, and the values that the phase,
-    anneals, triggers and edits put over it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One stage to be done."""
 
-    spec: LoopSpec
-    lineage: Lineage
-    groups: Mapping[str, str]
-    """Weights group of each node that has weights."""
-    hosts: Hosts
-    root: Path
-    """Folder from which relative paths in the spec are read."""
-    seed: int
-    tick: Tick = _go_on
-    """Called while a role works in the driver: it shows how far the role is, and raises
+    stage: str
+    verb: str
+    step: int
+    phase: str
+    inputs: Mapping[str, tuple[Input, ...]] = field(default_factory=dict)
+    """By input port; a port is missing where nothing was delivered."""
+    live: frozenset[tuple[str, str]] = frozenset()
+    """Live teaching ports, (node, port), of the node or of the group's members."""
+    own: Table | None = None
+    """Credit: what the learner itself wrote in this step."""
+    member_inputs: Mapping[tuple[str, str], tuple[Input, ...]] = field(default_factory=dict)
+    """Learn: by (member, port)."""
+    items: Mapping[tuple[str, str], tuple[LearnItem, ...]] = field(default_factory=dict)
+    """Learn: what the members' credit stages prepared."""
+    salt: str = ""
+    """Tells the draws of a probe, and of each pass of a refill, from those of the step."""
+    turn: int = 1
+    """How often the stage has run in this step, this time counted; rows that it writes anew get
+    places after the old ones."""
+    greedy: bool = False
+    samples: int | None = None
+    """Probes: completions per prompt instead of the node's own number."""
+    temperature: float | None = None
+    """Probes: instead of the node's own."""
+    is_probe: bool = False
+    context: Context
+    """The loop with the values of this moment."""
+    tick: Tick = go_on
+    """To be called while a role works in the driver: it shows how far the role is, and raises
     `StopRequested` where the run is to stop."""
+
+    def tables(self, port: str) -> tuple[Table, ...]:
+        return tuple(given.table for given in self.inputs.get(port, ()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a stage gave."""
+
+    outputs: Mapping[str, Table] = field(default_factory=dict)
+    """By output port."""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    """Of the stage's node."""
+    member_metrics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Learn: by role."""
+    items: Mapping[str, tuple[LearnItem, ...]] = field(default_factory=dict)
+    """Credit: by teaching port."""
+    samples: int = 0
+    tokens: int = 0
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    """For the step's line in the log: rows, groups, what each edge delivered."""
+    alerts: Sequence[tuple[str, str]] = ()
+    """(code, message) of what a person should look at."""
+    is_idle: bool = False
+    """Learn and write: the stage brought its goal no nearer."""
 
 
 class Role(Protocol):

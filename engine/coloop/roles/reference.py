@@ -19,17 +19,16 @@ class ReferenceRole(Stateless):
 
     def __init__(self, node: str, context: Context) -> None:
         self._node = node
-        self._context = context
         self._fits = rows_of(node)
 
     def run(self, call: Call) -> Outcome:
-        hosts, group = self._context.hosts, self._context.groups[self._node]
+        hosts, group = call.context.hosts, call.context.groups[self._node]
         rollouts = concat_rows(call.tables("rollouts"))
         pairs = concat_rows(call.tables("pairs"))
         every = (*rollouts, *pairs)
         if not every:
             return Outcome(outputs={"log_probs": Table(log_probs={})})
-        scored: dict[str, Any] = self._scored(rollouts) if rollouts else {}
+        scored: dict[str, Any] = self._scored(rollouts, call.context) if rollouts else {}
         if pairs:
             sides = hosts.score_pairs(group, self._node, [as_pair(row) for row in pairs])
             scored.update(zip((row.id for row in pairs), sides, strict=True))
@@ -45,13 +44,15 @@ class ReferenceRole(Stateless):
             alerts=alerts,
         )
 
-    def _scored(self, rollouts: Sequence[Row]) -> dict[str, list[float] | TooLong]:
+    def _scored(
+        self, rollouts: Sequence[Row], context: Context
+    ) -> dict[str, list[float] | TooLong]:
         """Log-probs by row id, one call for each temperature that is there."""
         by_heat: dict[float, list[Row]] = {}
         for row in rollouts:
             heat = (row.tokens.temperature if row.tokens else 1.0) or 1.0
             by_heat.setdefault(heat, []).append(row)
-        hosts, group = self._context.hosts, self._context.groups[self._node]
+        hosts, group = context.hosts, context.groups[self._node]
         found: dict[str, list[float] | TooLong] = {}
         for temperature, rows in by_heat.items():
             examples = [as_example(row) for row in rows]

@@ -29,12 +29,10 @@ class RewardRole(Stateless):
 
     def __init__(self, node: str, context: Context) -> None:
         self._node = node
-        self._context = context
         self._sandbox: Sandbox | None = None
 
-    @property
-    def _section(self) -> RewardNode:
-        section = self._context.spec.nodes[self._node]
+    def _section(self, context: Context) -> RewardNode:
+        section = context.spec.nodes[self._node]
         assert isinstance(section, RewardNode)
         return section
 
@@ -61,13 +59,13 @@ class RewardRole(Stateless):
         """The rows to score, and for each the scores that came in, by scorer."""
         given = call.inputs.get("scores", ())
         if any(call.tables(port) for port in ROW_PORTS):
-            rows = joined_rows(self._node, self._context, call, ROW_PORTS)
+            rows = joined_rows(self._node, call.context, call, ROW_PORTS)
         else:
-            is_concat = self._section.join == "concat"
+            is_concat = self._section(call.context).join == "concat"
             level = [one for one in given if is_concat or one.edge.aggregate is None]
-            rows = joined_inputs(self._node, self._context, level)
-        deliveries = [deliver(self._context, rows, one) for one in given]
-        if self._section.join != "concat":
+            rows = joined_inputs(self._node, call.context, level)
+        deliveries = [deliver(call.context, rows, one) for one in given]
+        if self._section(call.context).join != "concat":
             rows = only_delivered(rows, deliveries)
         incoming: list[dict[str, Score]] = [
             {
@@ -86,12 +84,12 @@ class RewardRole(Stateless):
         call: Call,
         alerts: list[tuple[str, str]],
     ) -> list[Score]:
-        source = self._section.source
+        source = self._section(call.context).source
         if isinstance(source, PythonSource):
             said, failures = self._by_python(source, rows, incoming, call)
         else:
             said, failures = self._by_builtin(source, rows, incoming), []
-        placed = self._placed(rows, said, failures)
+        placed = self._placed(rows, said, failures, call.context)
         if failures:
             first = min(failures, key=lambda failure: failure.row)
             message = f"{len(failures)} of {len(rows)} rows failed; the first: {first.message}"
@@ -118,14 +116,14 @@ class RewardRole(Stateless):
         call: Call,
     ) -> tuple[list[Score | StepScores], list[RowFailure]]:
         plain = [{**_plain(row), **scores} for row, scores in zip(rows, incoming, strict=True)]
-        child = self._child(source)
-        child.tick = partial(self._context.tick, 0, len(rows))
+        child = self._child(source, call.context)
+        child.tick = partial(call.tick, 0, len(rows))
         result = score_rows(
             child,
             reward_columns(plain),
             len(rows),
-            on_error=self._section.on_error,
-            seed=derive_seed(self._context.seed, self._node, call.salt, call.step) % 2**31,
+            on_error=self._section(call.context).on_error,
+            seed=derive_seed(call.context.seed, self._node, call.salt, call.step) % 2**31,
         )
         said: list[Score | StepScores] = [
             score if score is None or isinstance(score, list) else float(score)
@@ -134,12 +132,16 @@ class RewardRole(Stateless):
         return said, list(result.failures)
 
     def _placed(
-        self, rows: Sequence[Row], said: Sequence[Score | StepScores], failures: list[RowFailure]
+        self,
+        rows: Sequence[Row],
+        said: Sequence[Score | StepScores],
+        failures: list[RowFailure],
+        context: Context,
     ) -> list[Score]:
         """Scores with lists laid on the tokens in which the steps end; a list that does not fit
         its text is a failure of that row."""
         of_steps = [row for row, score in zip(rows, said, strict=True) if isinstance(score, list)]
-        ends = step_ends(of_steps, self._node, self._context) if of_steps else {}
+        ends = step_ends(of_steps, self._node, context) if of_steps else {}
         placed: list[Score] = []
         for place, (row, score) in enumerate(zip(rows, said, strict=True)):
             if not isinstance(score, list):
@@ -149,31 +151,38 @@ class RewardRole(Stateless):
             if len(own) == len(score):
                 placed.append(at_ends(score, own))
             else:
-                placed.append(self._misfit(place, row, len(score), len(own), failures))
+                placed.append(self._misfit(place, row, (len(score), len(own)), failures, context))
         return placed
 
     def _misfit(
-        self, place: int, row: Row, numbers: int, steps: int, failures: list[RowFailure]
+        self,
+        place: int,
+        row: Row,
+        lengths: tuple[int, int],
+        failures: list[RowFailure],
+        context: Context,
     ) -> Score:
         """What a row gets whose list has another length than its text has steps."""
+        numbers, steps = lengths
+        section = self._section(context)
         message = (
             f"{self._node}, row {place} ({row.id}): a list of {numbers} numbers for a completion "
             f"of {steps} steps; a list is one number (or None) for each line that is not blank"
         )
-        on_error = self._section.on_error
+        on_error = section.on_error
         if on_error == "stop":
-            if isinstance(self._section.source, PythonSource):
+            if isinstance(section.source, PythonSource):
                 raise UserCodeError(message, self._node, place)
             raise DataError(message, self._node, "source.column")
         failures.append(RowFailure(row=place, message=message))
         return on_error.score if isinstance(on_error, ScoreAs) else None
 
-    def _child(self, source: PythonSource) -> Sandbox:
+    def _child(self, source: PythonSource, context: Context) -> Sandbox:
         if self._sandbox is None:
             code = source.code
             if code is None:
                 assert source.file is not None
-                code = self._read(source.file)
+                code = self._read(source.file, context)
             self._sandbox = Sandbox(
                 code,
                 function="reward",
@@ -183,8 +192,8 @@ class RewardRole(Stateless):
             )
         return self._sandbox
 
-    def _read(self, file: str) -> str:
-        path = self._context.root / Path(file)
+    def _read(self, file: str, context: Context) -> str:
+        path = context.root / Path(file)
         try:
             return path.read_text(encoding="utf-8")
         except OSError as error:

@@ -20,20 +20,19 @@ class TemplateRole(Stateless):
 
     def __init__(self, node: str, context: Context) -> None:
         self._node = node
-        self._context = context
         self._program: TemplateProgram | None = None
         self._sandbox: Sandbox | None = None
 
-    @property
-    def _section(self) -> TemplateNode:
-        section = self._context.spec.nodes[self._node]
+    def _section(self, context: Context) -> TemplateNode:
+        section = context.spec.nodes[self._node]
         assert isinstance(section, TemplateNode)
         return section
 
     def run(self, call: Call) -> Outcome:
-        rows = joined_rows(self._node, self._context, call, ("rows",))
+        section = self._section(call.context)
+        rows = joined_rows(self._node, call.context, call, ("rows",))
         given = call.inputs.get("scores", ())
-        deliveries = [deliver(self._context, rows, one) for one in given]
+        deliveries = [deliver(call.context, rows, one) for one in given]
         rows = only_delivered(rows, deliveries)
         names = [one.edge.source.node for one in given]
         library = [
@@ -41,10 +40,10 @@ class TemplateRole(Stateless):
             for table in call.tables("library")
             for row in table.rows
         ]
-        written = self._compiled().apply(
+        written = self._compiled(section).apply(
             [self._as_row(row, names, deliveries, call) for row in rows],
             library=library if call.tables("library") else None,
-            runner=self._runner(len(rows)),
+            runner=self._runner(section, len(rows), call),
         )
         out: list[Row] = []
         for row, new in zip(rows, written, strict=True):
@@ -53,16 +52,8 @@ class TemplateRole(Stateless):
         return Outcome(
             outputs={"rows": Table(rows=tuple(out))},
             samples=len(out),
-            metrics=self._unparsed(written),
+            metrics=_unparsed(section, written),
         )
-
-    def _unparsed(self, written: Sequence[Written | None]) -> dict[str, float]:
-        """Share of the rows in which no pattern of `parse` matched and no default stands in."""
-        looked_for = set(self._section.parse) - set(self._section.drop)
-        there = [one.absent for one in written if one is not None]
-        if not looked_for or not there:
-            return {}
-        return {"parse/none": sum(looked_for <= absent for absent in there) / len(there)}
 
     def _rows_of(self, row: Row, new: Written) -> list[Row]:
         """Texts without tokens: the tokens are those of the text that was drawn, not of this."""
@@ -86,21 +77,20 @@ class TemplateRole(Stateless):
                 for name, delivery in zip(names, deliveries, strict=True)
                 if row.id in delivery.values
             },
-            seed=derive_seed(self._context.seed, self._node, call.salt, call.step, row.id) % 2**31,
+            seed=derive_seed(call.context.seed, self._node, call.salt, call.step, row.id) % 2**31,
         )
 
-    def _compiled(self) -> TemplateProgram:
-        section = self._section
+    def _compiled(self, section: TemplateNode) -> TemplateProgram:
         if self._program is None or self._program.section is not section:
             self._program = TemplateProgram.from_section(section, node=self._node)
         return self._program
 
-    def _runner(self, rows: int) -> Sandbox | None:
-        if self._section.code is None:
+    def _runner(self, section: TemplateNode, rows: int, call: Call) -> Sandbox | None:
+        if section.code is None:
             return None
         if self._sandbox is None:
-            self._sandbox = Sandbox(self._section.code, function="write", node=self._node)
-        self._sandbox.tick = partial(self._context.tick, 0, rows)
+            self._sandbox = Sandbox(section.code, function="write", node=self._node)
+        self._sandbox.tick = partial(call.tick, 0, rows)
         return self._sandbox
 
     def close(self) -> None:
@@ -108,3 +98,12 @@ class TemplateRole(Stateless):
         if self._sandbox is not None:
             self._sandbox.close()
             self._sandbox = None
+
+
+def _unparsed(section: TemplateNode, written: Sequence[Written | None]) -> dict[str, float]:
+    """Share of the rows in which no pattern of `parse` matched and no default stands in."""
+    looked_for = set(section.parse) - set(section.drop)
+    there = [one.absent for one in written if one is not None]
+    if not looked_for or not there:
+        return {}
+    return {"parse/none": sum(looked_for <= absent for absent in there) / len(there)}

@@ -1,7 +1,7 @@
 """What happens to weights and buffers besides learning: snapshots follow, copies start, optimizers
 are reset, buffers are cleared; asked for by a phase's start, a group's `do` or a trigger."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -10,8 +10,9 @@ from coloop.plan.types import PhasePlan, Plan
 from coloop.roles.protocol import Context, Role
 from coloop.runtime.checkpoint import Checkpoints
 from coloop.runtime.fields import Fields
-from coloop.runtime.timeline import Entry, Moment, Timeline
+from coloop.runtime.timeline import Entry, Timeline
 from coloop.spec.base import as_tuple
+from coloop.spec.graph import LoopSpec
 from coloop.spec.model import CopyModel, RefreshAt, RefreshEvery, SnapshotModel
 from coloop.spec.nodes import model_of
 from coloop.spec.schedule import PhaseActions, RefreshOrder, TriggerActions
@@ -38,26 +39,31 @@ class Actions:
 
     def __init__(
         self,
-        context: Context,
+        groups: Mapping[str, str],
         weights: Weights,
         roles: Mapping[str, Role],
         fields: Fields,
         checkpoints: Checkpoints,
-        plan: Plan,
+        early: Sequence[str],
     ) -> None:
-        self._context = context
+        """
+        Args:
+            groups: weights group of each node that has weights.
+            early: copies whose weights something uses before the phase at which they start.
+        """
+        self._groups = groups
         self._weights = weights
         self._roles = roles
         self._fields = fields
         self._checkpoints = checkpoints
         self._copied: list[str] = []
         self._refreshed_at: dict[str, int] = {}
-        self._early = _early_copies(context, plan)
+        self._early = early
         self._followed: dict[str, int] = {}
         self.notes: list[tuple[str, str]] = []
         """(node, message) of what a person should know of the last actions."""
 
-    def phase_starts(self, entry: Entry, updates: Mapping[str, int]) -> bool:
+    def phase_starts(self, entry: Entry, updates: Mapping[str, int], context: Context) -> bool:
         """Do what refers to the start of this phase; true where a checkpoint is asked for.
 
         Args:
@@ -66,31 +72,32 @@ class Actions:
         for role in self._roles.values():
             starts = getattr(role, "phase_starts", None)
             if starts is not None:
-                starts(entry.plan, updates)
-        self._start_copies(entry.plan)
-        self._follow_at(entry.plan)
-        asked = [self._do(actions) for actions in entry.actions]
+                starts(entry.plan, updates, context)
+        self._start_copies(entry.plan, context.spec)
+        self._follow_at(entry.plan, context.spec)
+        asked = [self._do(actions, context.spec) for actions in entry.actions]
         return any(asked)
 
-    def step_done(self, moment: Moment) -> None:
+    def step_done(self, spec: LoopSpec) -> None:
         """Snapshots that follow every N updates of their source; copies that have not begun yet
         are their source."""
-        del moment
         for node in self._early:
             if node not in self._copied:
-                self._be_source(node)
-        for node, model in self._snapshots():
+                self._be_source(node, spec)
+        for node, model in _snapshots(spec):
             if not isinstance(model.refresh, RefreshEvery):
                 continue
-            source = self._context.groups[model.of]
+            source = self._groups[model.of]
             version = self._weights.version(source)
             if version - self._refreshed_at.get(node, 0) >= model.refresh.every:
-                self._refresh(node)
+                self._refresh(node, spec)
                 self._refreshed_at[node] = version
 
-    def obey(self, actions: TriggerActions, timeline: Timeline) -> tuple[bool, bool]:
+    def obey(
+        self, actions: TriggerActions, timeline: Timeline, spec: LoopSpec
+    ) -> tuple[bool, bool]:
         """Carry out a trigger's actions; (the run must stop, a checkpoint is asked for)."""
-        wants_checkpoint = self._do(actions)
+        wants_checkpoint = self._do(actions, spec)
         if actions.set:
             self._fields.set_by_trigger(actions.set)
         if actions.next_phase:
@@ -104,69 +111,56 @@ class Actions:
     def load(self, folder: Path) -> None:
         self._weights.load(str(folder))
 
-    def _do(self, actions: PhaseActions) -> bool:
+    def _do(self, actions: PhaseActions, spec: LoopSpec) -> bool:
         for order in as_tuple(actions.refresh):
-            self._refresh(order.node, order)
+            self._refresh(order.node, spec, order)
         for node in as_tuple(actions.reset_optimizer):
-            self._weights.reset_optimizer(self._context.groups[node])
+            self._weights.reset_optimizer(self._groups[node])
         for node in as_tuple(actions.clear):
             clear = getattr(self._roles[node], "clear", None)
             if clear is not None:
                 clear()
         return actions.checkpoint
 
-    def _snapshots(self) -> list[tuple[str, SnapshotModel]]:
-        found = []
-        for node, section in self._context.spec.nodes.items():
-            model = model_of(section)
-            if isinstance(model, SnapshotModel):
-                found.append((node, model))
-        return found
-
-    @property
-    def has_averages(self) -> bool:
-        """Whether weights follow as a moving average: to follow twice is not to follow once."""
-        return any(model.ema > 0 for _, model in self._snapshots())
-
-    def _follow_at(self, phase: PhasePlan) -> None:
-        for node, model in self._snapshots():
+    def _follow_at(self, phase: PhasePlan, spec: LoopSpec) -> None:
+        for node, model in _snapshots(spec):
             if isinstance(model.refresh, RefreshAt) and phase.name in as_tuple(model.refresh.at):
-                self._refresh(node)
+                self._refresh(node, spec)
 
-    def _start_copies(self, phase: PhasePlan) -> None:
-        for node, section in self._context.spec.nodes.items():
+    def _start_copies(self, phase: PhasePlan, spec: LoopSpec) -> None:
+        for node, section in spec.nodes.items():
             model = model_of(section)
             if isinstance(model, CopyModel) and model.at == phase.name and node not in self._copied:
-                self._weights.refresh(node, self._context.groups[model.of])
+                self._weights.refresh(node, self._groups[model.of])
                 self._copied.append(node)
 
-    def _be_source(self, node: str) -> None:
-        model = model_of(self._context.spec.nodes[node])
+    def _be_source(self, node: str, spec: LoopSpec) -> None:
+        model = model_of(spec.nodes[node])
         assert isinstance(model, CopyModel)
-        source = self._context.groups[model.of]
+        source = self._groups[model.of]
         version = self._weights.version(source)
         if version != self._followed.get(node, 0):
-            self._weights.refresh(self._context.groups[node], source)
+            self._weights.refresh(self._groups[node], source)
             self._followed[node] = version
 
-    def _refresh(self, node: str, order: RefreshOrder | None = None) -> None:
-        model = model_of(self._context.spec.nodes[node])
+    def _refresh(self, node: str, spec: LoopSpec, order: RefreshOrder | None = None) -> None:
+        model = model_of(spec.nodes[node])
         assert isinstance(model, SnapshotModel | CopyModel)
-        source = self._context.groups[model.of]
+        source = self._groups[model.of]
         ema = model.ema if isinstance(model, SnapshotModel) else 0.0
         folder = None
         if order is not None and order.from_ != "current":
-            folder = self._folder_of(order, source)
-        self._weights.refresh(self._context.groups[node], source, ema=ema, folder=folder)
+            folder = self._folder_of(order, source, spec)
+        self._weights.refresh(self._groups[node], source, ema=ema, folder=folder)
 
-    def _folder_of(self, order: RefreshOrder, source: str) -> str | None:
+    def _folder_of(self, order: RefreshOrder, source: str, spec: LoopSpec) -> str | None:
         """Where the weights lie that are asked for; None where the present ones are all there is.
 
         Nothing has been read yet before the first evaluation, so the weights as they are stand for
         the best ones.
         """
         wants_best = order.from_ == "best"
-        if wants_best and self._context.spec.run.best is None:
+        if wants_best and spec.run.best is None:
             raise CheckpointError(
                 f"refresh of {order.node} from best: nothing says what is best; name a metric in "
                 "`run.best`"
@@ -193,16 +187,26 @@ class Actions:
         self._followed = dict(state["followed"])
 
 
-def _early_copies(context: Context, plan: Plan) -> list[str]:
+def has_averages(spec: LoopSpec) -> bool:
+    """Whether weights follow as a moving average: to follow twice is not to follow once."""
+    return any(model.ema > 0 for _, model in _snapshots(spec))
+
+
+def _snapshots(spec: LoopSpec) -> list[tuple[str, SnapshotModel]]:
+    models = [(node, model_of(section)) for node, section in spec.nodes.items()]
+    return [(node, model) for node, model in models if isinstance(model, SnapshotModel)]
+
+
+def early_copies(spec: LoopSpec, plan: Plan, groups: Mapping[str, str]) -> list[str]:
     """Copies that start at a phase, and whose weights something uses before it."""
     found = []
-    for node, section in context.spec.nodes.items():
+    for node, section in spec.nodes.items():
         model = model_of(section)
         if not isinstance(model, CopyModel) or model.at is None:
             continue
         first = next((i for i, phase in enumerate(plan.phases) if phase.name == model.at), 0)
         stages = [stage for phase in plan.phases[:first] for stage in phase.stages]
         stages += [stage for probe in plan.probes for stage in probe.stages]
-        if any(context.groups.get(stage.node) == context.groups[node] for stage in stages):
+        if any(groups.get(stage.node) == groups[node] for stage in stages):
             found.append(node)
     return found

@@ -16,7 +16,7 @@ from typing import Any
 from coloop.errors import RowsMissing
 from coloop.plan.types import Stage, StageRows
 from coloop.roles.protocol import Outcome
-from coloop.runtime.executor import Situation
+from coloop.runtime.calls import Situation
 from coloop.spec.graph import Edge
 
 CODE = "rows.missing"
@@ -43,65 +43,30 @@ class Missing:
 
 
 class Arrivals:
-    """Rows of the step at hand, by port, and what was missed before."""
+    """What was missed so far, over the steps of a run."""
 
     def __init__(self, edges: Iterable[Edge]) -> None:
         self._edges = {edge.key: edge for edge in edges}
-        self._expected: Mapping[str, StageRows] = {}
-        self._came: dict[tuple[str, str], int] = {}
         self._missed: set[Key] = set()
         """What was told and has not come since."""
         self._known: dict[str, None] = {}
         """`phase/stage` that have run before; an error would take a run's work with it."""
 
-    def step_begins(self, expected: Sequence[StageRows]) -> None:
+    def of_step(self, expected: Sequence[StageRows]) -> "StepArrivals":
         """A step of these stages begins."""
-        self._expected = {one.stage: one for one in expected}
-        self._came = {}
+        return StepArrivals(self._edges, expected)
 
-    def stage_starts(self, stage: Stage, situation: Situation) -> list[Missing]:
-        """What its edges should have brought."""
-        expected = self._expected.get(stage.name)
-        if expected is None or situation.is_probe or situation.turn > 1:
-            return []
-        found = []
-        for key in stage.edges:
-            edge = self._edges[key]
-            came = self._came.get((edge.source.node, edge.source.port))
-            rows = expected.edges.get(key)
-            if rows is not None and rows.least and not came:
-                found.append(_nothing_over(edge, stage, rows.text, has_run=came is not None))
-        self._forget(stage, ("came",), found)
-        return found
-
-    def stage_finished(self, stage: Stage, situation: Situation, outcome: Outcome) -> list[Missing]:
-        """Rows that came and did not meet, or did not reach the learner."""
-        if situation.is_probe:
-            return []
-        for port, table in outcome.outputs.items():
-            place = stage.node, port
-            self._came[place] = self._came.get(place, 0) + len(table.rows)
-        expected = self._expected.get(stage.name)
-        if expected is None or situation.turn > 1:
-            return []
-        found = [*self._without_output(stage, expected, outcome), *self._unreached(stage, outcome)]
-        self._forget(stage, ("met", "reached", "referenced"), found)
-        return found
-
-    def note(self, missing: Sequence[Missing]) -> list[Missing]:
-        """What of this was not missed in the stage's last run already."""
+    def note(self, stage: Stage, whats: Sequence[str], missing: Sequence[Missing]) -> list[Missing]:
+        """What of this was not missed in the stage's last run already; what has come again is told
+        anew when it stays away."""
         fresh = [one for one in missing if one.key not in self._missed]
-        self._missed.update(one.key for one in missing)
-        return fresh
-
-    def _forget(self, stage: Stage, whats: Sequence[str], found: Sequence[Missing]) -> None:
-        """What has come again is told anew when it stays away."""
-        still = {one.key for one in found}
+        still = {one.key for one in missing}
         self._missed = {
             key
             for key in self._missed
             if key[0] != stage.name or key[2] not in whats or key in still
-        }
+        } | still
+        return fresh
 
     def check_first(self, missing: Sequence[Missing], phase: str) -> None:
         """Raises `RowsMissing` where the phase runs the stage for the first time: what is bound to
@@ -110,9 +75,57 @@ class Arrivals:
             if f"{phase}/{one.stage}" not in self._known:
                 raise RowsMissing(one.message, one.node, one.stage, one.hint)
 
-    def step_finished(self, phase: str) -> None:
+    def step_finished(self, phase: str, step: "StepArrivals") -> None:
         """The stages of the step are no longer new to their phase."""
-        self._known.update(dict.fromkeys(f"{phase}/{stage}" for stage in self._expected))
+        self._known.update(dict.fromkeys(f"{phase}/{stage}" for stage in step.stages))
+
+    def state(self) -> list[str]:
+        return list(self._known)
+
+    def load_state(self, known: Iterable[str]) -> None:
+        self._known = dict.fromkeys(known)
+
+
+AT_START = ("came",)
+AT_END = ("met", "reached", "referenced")
+
+
+class StepArrivals:
+    """Rows of one step, by port."""
+
+    def __init__(self, edges: Mapping[str, Edge], expected: Sequence[StageRows]) -> None:
+        self._edges = edges
+        self._expected = {one.stage: one for one in expected}
+        self._came: dict[tuple[str, str], int] = {}
+
+    @property
+    def stages(self) -> Iterable[str]:
+        """Names of the stages that have rows."""
+        return self._expected
+
+    def stage_starts(self, stage: Stage, situation: Situation) -> list[Missing]:
+        """What its edges should have brought."""
+        expected = self._expected.get(stage.name)
+        if expected is None or situation.turn > 1:
+            return []
+        found = []
+        for key in stage.edges:
+            edge = self._edges[key]
+            came = self._came.get((edge.source.node, edge.source.port))
+            rows = expected.edges.get(key)
+            if rows is not None and rows.least and not came:
+                found.append(_nothing_over(edge, stage, rows.text, has_run=came is not None))
+        return found
+
+    def stage_finished(self, stage: Stage, situation: Situation, outcome: Outcome) -> list[Missing]:
+        """Rows that came and did not meet, or did not reach the learner."""
+        for port, table in outcome.outputs.items():
+            place = stage.node, port
+            self._came[place] = self._came.get(place, 0) + len(table.rows)
+        expected = self._expected.get(stage.name)
+        if expected is None or situation.turn > 1:
+            return []
+        return [*self._without_output(stage, expected, outcome), *self._unreached(stage, outcome)]
 
     def _without_output(
         self, stage: Stage, expected: StageRows, outcome: Outcome
@@ -188,12 +201,6 @@ class Arrivals:
     def _is_due(self, stage: Stage, key: str) -> bool:
         rows = self._expected[stage.name].edges.get(key)
         return rows is not None and rows.least > 0
-
-    def state(self) -> list[str]:
-        return list(self._known)
-
-    def load_state(self, known: Iterable[str]) -> None:
-        self._known = dict.fromkeys(known)
 
 
 def _nothing_over(edge: Edge, stage: Stage, expected: str, *, has_run: bool) -> Missing:

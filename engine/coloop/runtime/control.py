@@ -27,17 +27,29 @@ class Control:
         self._offset = self._path.stat().st_size if self._path.exists() else 0
         self._signalled = threading.Event()
         self._asked_to_stop = False
+        self._waiting: list[ControlRequest] = []
         self.unreadable: list[str] = []
 
     @property
     def stop_is_wanted(self) -> bool:
         return self._asked_to_stop or self._signalled.is_set()
 
-    def take(self) -> list[ControlRequest]:
-        """New requests in order; a stop is also remembered."""
+    @property
+    def has_requests(self) -> bool:
+        """Whether something was read that nobody has taken."""
+        return bool(self._waiting)
+
+    def read(self) -> None:
+        """Read what is asked; a stop counts at once, the rest waits until it is taken."""
         requests = [*self._read()]
         if any(isinstance(request, StopRequest) for request in requests):
             self._asked_to_stop = True
+        self._waiting += requests
+
+    def take(self) -> list[ControlRequest]:
+        """Requests in order, each once."""
+        self.read()
+        requests, self._waiting = self._waiting, []
         return requests
 
     def ask_to_stop(self) -> None:

@@ -56,10 +56,6 @@ class Doctor:
         self._first: dict[str, list[float]] = {}
         self._recent: dict[str, list[float]] = {}
 
-    def step_begins(self) -> None:
-        """What was heard of a step that was not done is forgotten."""
-        self._heard = {}
-
     def hear(self, node: str, metrics: Metrics) -> None:
         """Readings of a node in the step at hand."""
         self._heard.setdefault(node, {}).update(metrics)

@@ -28,7 +28,7 @@ class Fields:
         self._triggered: dict[str, Any] = {}
         self._edited: dict[str, Any] = {}
         self._cached: tuple[dict[str, Any], LoopSpec] = ({}, spec)
-        self._steps_done_in: dict[str, int] = {}
+        self._steps_begun_in: dict[str, int] = {}
         self._phase_steps: dict[str, int] = {}
         """Steps that a phase was to have when it came last, by name."""
 
@@ -52,12 +52,17 @@ class Fields:
             self._cached = (values, apply_overrides(self._spec, values))
         return self._cached[1]
 
-    def step_done(self, moment: Moment) -> None:
-        """Count the step for the anneals that go over its phase."""
+    def step_begins(self, moment: Moment) -> None:
+        """Count the step, of whose moment the values are known, for the anneals that go over its
+        phase."""
         name = moment.phase.name
-        self._steps_done_in[name] = self._steps_done_in.get(name, 0) + 1
+        self._steps_begun_in[name] = self._steps_begun_in.get(name, 0) + 1
         if moment.steps_of_phase is not None:
             self._phase_steps[name] = moment.steps_of_phase
+
+    def take_back_step(self, moment: Moment) -> None:
+        """The step that began last was not done."""
+        self._steps_begun_in[moment.phase.name] -= 1
 
     def set_by_trigger(self, values: Mapping[str, Any]) -> None:
         self._triggered.update(values)
@@ -75,7 +80,7 @@ class Fields:
         names = _phases_of(anneal, self._entries)
         if moment.phase.name not in names:
             return {}
-        done = sum(self._steps_done_in.get(name, 0) for name in names)
+        done = sum(self._steps_begun_in.get(name, 0) for name in names)
         value = anneal_value(anneal, done, self._span(anneal, moment))
         values = {anneal.path: value}
         if anneal.complement is not None:
@@ -99,14 +104,14 @@ class Fields:
         return {
             "triggered": self._triggered,
             "edited": self._edited,
-            "steps_done_in": self._steps_done_in,
+            "steps_done_in": self._steps_begun_in,
             "phase_steps": self._phase_steps,
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self._triggered = dict(state["triggered"])
         self._edited = dict(state["edited"])
-        self._steps_done_in = dict(state["steps_done_in"])
+        self._steps_begun_in = dict(state["steps_done_in"])
         self._phase_steps = dict(state.get("phase_steps", {}))
 
 

@@ -4,41 +4,37 @@ A goal is a learn stage or the write of a buffer. A step without any (every lear
 nothing. The alerts of the last step tell why.
 """
 
+from collections.abc import Sequence
+
 from coloop.errors import NothingLearned
 
 LONGEST_IDLE_STEPS = 20
 
 
 class Idleness:
-    """Goals of the step at hand, and how many steps went by without one."""
+    """How many steps went by without a goal that came nearer."""
 
     def __init__(self) -> None:
         self._steps = 0
-        self._goals: list[tuple[str, bool]] = []
-        self._alerts: list[str] = []
 
-    def step_begins(self) -> None:
-        self._goals, self._alerts = [], []
+    def step_finished(
+        self, step: int, phase: str, goals: Sequence[tuple[str, bool]], alerts: Sequence[str]
+    ) -> None:
+        """Count the step; raises `NothingLearned` after too many idle ones.
 
-    def goal_finished(self, stage: str, *, is_idle: bool) -> None:
-        """A learn or write stage is over."""
-        self._goals.append((stage, is_idle))
-
-    def noticed(self, message: str) -> None:
-        """An alert of the step: perhaps the reason."""
-        self._alerts.append(message)
-
-    def step_finished(self, step: int, phase: str) -> None:
-        """Count the step; raises `NothingLearned` after too many idle ones."""
-        if not self._goals:
+        Args:
+            goals: the learn and write stages of the step, and whether each was idle.
+            alerts: what the step told: perhaps the reason.
+        """
+        if not goals:
             return
-        if not all(is_idle for _, is_idle in self._goals):
+        if not all(is_idle for _, is_idle in goals):
             self._steps = 0
             return
         self._steps += 1
         if self._steps >= LONGEST_IDLE_STEPS:
-            stages = ", ".join(stage for stage, _ in self._goals)
-            reasons = "; ".join(dict.fromkeys(self._alerts))
+            stages = ", ".join(stage for stage, _ in goals)
+            reasons = "; ".join(dict.fromkeys(alerts))
             raise NothingLearned(
                 f"nothing came of {stages} in {self._steps} steps in a row, up to step {step} of "
                 f"phase {phase}" + (f": {reasons}" if reasons else "")

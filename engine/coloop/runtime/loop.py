@@ -5,7 +5,8 @@ while the schedule goes on:
     enter the phase         snapshots and copies, `do`
     evaluate what is due    probes on the weights as they are now
     obey                    triggers, requests, checkpoints
-    step                    load → generate → score → credit → learn → sync → write
+    steps                   load → generate → score → credit → learn → sync → write,
+                            one at a time or several at once, until something lies between two
 """
 
 from coloop.runtime.session import Session
@@ -19,10 +20,7 @@ def run_loop(session: Session) -> None:
             session.enter_phase()
         session.evaluate_due()
         session.obey()
-        moment = session.timeline.next_moment()
-        if moment is None:
+        if not session.run_steps():
             session.leave_phase()
-        else:
-            session.step(moment)
     session.evaluate_last()
     session.finish()

@@ -53,10 +53,16 @@ class PhaseStages:
                 self._known[key] = Due(stages=stages, refills=refills, live=live, rows=rows)
         return self._known[key]
 
-    def done(self, moment: Moment) -> None:
-        """Count the step for every learner that was live in it."""
+    def step_begins(self, moment: Moment) -> None:
+        """Count the step, of which it is known what is due, for every learner that is live in
+        it."""
         for node in _learners(moment.phase):
             self._live_steps[node] = self._steps_of(node) + 1
+
+    def take_back_step(self, moment: Moment) -> None:
+        """The step that began last was not done."""
+        for node in _learners(moment.phase):
+            self._live_steps[node] -= 1
 
     def updates_ahead(self, phase: PhasePlan, steps: int | None) -> dict[str, int]:
         """By learner, how many updates so many steps of a phase bring; empty where not known."""

@@ -14,7 +14,8 @@ from typing import Any
 from coloop.plan.types import PhasePlan, Plan, ProbePlan
 from coloop.roles.evaluate import EvaluateRole
 from coloop.roles.protocol import Call, Context, Input
-from coloop.runtime.executor import Executor, Situation, Unrolled
+from coloop.runtime.calls import Situation, Unrolled
+from coloop.runtime.scheduler import Scheduler
 from coloop.spec.graph import Edge
 from coloop.spec.nodes import EvaluateNode
 from coloop.tables import Row, Table
@@ -28,38 +29,42 @@ Grades = Callable[[str, int], None]
 class Probes:
     """The probes of a run and where each was read last."""
 
-    def __init__(self, plan: Plan, context: Context, roles: Mapping[str, EvaluateRole]) -> None:
+    def __init__(self, plan: Plan, roles: Mapping[str, EvaluateRole]) -> None:
         self._usual = plan.probes
-        self._context = context
         self._roles = roles
         self._read_at: dict[str, int] = {}
 
-    def due(self, step: int, phase: PhasePlan, *, is_last: bool) -> list[ProbePlan]:
+    def due(
+        self, step: int, phase: PhasePlan, context: Context, *, is_last: bool
+    ) -> list[ProbePlan]:
         """Probes to be read now on rows of their own, as they run in this phase."""
         return [
             probe
             for probe in self._plans(phase)
-            if (probe.instead_of or probe.of) and self._is_due(probe.node, step, is_last=is_last)
+            if (probe.instead_of or probe.of)
+            and self._is_due(probe.node, step, context, is_last=is_last)
         ]
 
-    def of_tables(self, step: int, phase: PhasePlan) -> list[ProbePlan]:
+    def of_tables(self, step: int, phase: PhasePlan, context: Context) -> list[ProbePlan]:
         """Probes that read the step's own tables and are due in this step."""
         return [
             probe
             for probe in self._plans(phase)
-            if not probe.instead_of and not probe.of and self._is_due(probe.node, step)
+            if not probe.instead_of and not probe.of and self._is_due(probe.node, step, context)
         ]
 
-    def ahead(self, done: int, total: int) -> dict[str, int]:
+    def ahead(self, done: int, total: int, context: Context) -> dict[str, int]:
         """By probe, how often it will be read until a run of `total` steps ends."""
-        return {probe.node: self._readings_ahead(probe, done, total) for probe in self._usual}
+        return {
+            probe.node: self._readings_ahead(probe, done, total, context) for probe in self._usual
+        }
 
-    def _readings_ahead(self, probe: ProbePlan, done: int, total: int) -> int:
-        every = self._section(probe.node).every
+    def _readings_ahead(self, probe: ProbePlan, done: int, total: int, context: Context) -> int:
+        every = _section(probe.node, context).every
         count = max(total // every - done // every, 0)
         if not probe.instead_of and not probe.of:
             return count  # it reads tables of steps, none at the end
-        is_pending = self._is_due(probe.node, done)
+        is_pending = self._is_due(probe.node, done, context)
         is_off_beat = total % every != 0 and self._read_at.get(probe.node) != total
         return count + is_pending + is_off_beat
 
@@ -70,37 +75,33 @@ class Probes:
     def mark_read(self, probe: ProbePlan, step: int) -> None:
         self._read_at[probe.node] = step
 
-    def _is_due(self, node: str, step: int, *, is_last: bool = False) -> bool:
+    def _is_due(self, node: str, step: int, context: Context, *, is_last: bool = False) -> bool:
         if self._read_at.get(node) == step:
             return False
-        return is_last or step % self._section(node).every == 0
-
-    def _section(self, node: str) -> EvaluateNode:
-        section = self._context.spec.nodes[node]
-        assert isinstance(section, EvaluateNode)
-        return section
+        return is_last or step % _section(node, context).every == 0
 
     def read_tables(
-        self, probe: ProbePlan, unrolled: Unrolled, step: int, phase: str, grades: Grades
+        self, probe: ProbePlan, unrolled: Unrolled, situation: Situation, grades: Grades
     ) -> dict[str, float]:
         """Metrics of a step's own tables."""
-        return self._roles[probe.node].measure(self._call(probe, unrolled, step, phase, grades))
+        return self._roles[probe.node].measure(self._call(probe, unrolled, situation, grades))
 
     def read(
-        self, probe: ProbePlan, executor: Executor, step: int, phase: str, grades: Grades
+        self, probe: ProbePlan, scheduler: Scheduler, situation: Situation, grades: Grades
     ) -> dict[str, float]:
         """Run the probe's slice and measure."""
-        section = self._section(probe.node)
-        situation = Situation(step=step, phase=phase, salt=f"probe:{probe.node}", is_probe=True)
-        start = executor.run(probe.sources, situation)
+        context = situation.context
+        section = _section(probe.node, context)
+        situation = replace(situation, salt=f"probe:{probe.node}", is_probe=True)
+        start = scheduler.run(probe.sources, situation)
         if probe.instead_of is not None:
-            self._stand_in(probe, start, grades)
+            _stand_in(probe, start, context, grades)
         metrics: dict[str, float] = {}
         last = start
         if section.greedy and probe.stages:
             once = replace(situation, greedy=frozenset(probe.writers))
-            unrolled = executor.run(probe.stages, once, unrolled=_copy(start))
-            call = self._call(probe, unrolled, step, phase, grades)
+            unrolled = scheduler.run(probe.stages, once, unrolled=_copy(start))
+            call = self._call(probe, unrolled, situation, grades)
             metrics |= self._roles[probe.node].measure(call, of_k=False)
             last = unrolled
         count = self._samples(section)
@@ -112,16 +113,16 @@ class Probes:
                 if section.temperature is None
                 else dict.fromkeys(probe.writers, section.temperature),
             )
-            unrolled = executor.run(probe.stages, several, unrolled=_copy(start))
-            call = self._call(probe, unrolled, step, phase, grades)
+            unrolled = scheduler.run(probe.stages, several, unrolled=_copy(start))
+            call = self._call(probe, unrolled, situation, grades)
             metrics |= self._roles[probe.node].measure(call, of_k=True if section.greedy else None)
             last = unrolled
         if probe.of:
             if probe.instead_of is None:
-                self._stand_in_as_taught(probe, last)
-            unrolled = executor.run(probe.of_stages, situation, unrolled=_copy(last))
+                _stand_in_as_taught(probe, last, context)
+            unrolled = scheduler.run(probe.of_stages, situation, unrolled=_copy(last))
             metrics |= self._roles[probe.node].measure_ports(
-                self._port_inputs(probe, unrolled, grades), step
+                self._port_inputs(probe, unrolled, context, grades), situation.step, context
             )
         return metrics
 
@@ -133,13 +134,14 @@ class Probes:
         return max(numbers) if numbers else None
 
     def _call(
-        self, probe: ProbePlan, unrolled: Unrolled, step: int, phase: str, grades: Grades
+        self, probe: ProbePlan, unrolled: Unrolled, situation: Situation, grades: Grades
     ) -> Call:
+        graph = situation.context.spec.graph
         inputs: dict[str, tuple[Input, ...]] = {}
-        for edge in self._context.spec.graph.edges_into(probe.node):
+        for edge in graph.edges_into(probe.node):
             if edge.target.port == "rows" and probe.instead_of is not None:
                 continue
-            if self._context.spec.graph.is_dead(edge):
+            if graph.is_dead(edge):
                 continue
             given = _input(edge, unrolled)
             if given is not None:
@@ -148,17 +150,18 @@ class Probes:
         return Call(
             stage=f"{probe.node}.evaluate",
             verb="evaluate",
-            step=step,
-            phase=phase,
+            step=situation.step,
+            phase=situation.phase,
             inputs=inputs,
             is_probe=True,
+            context=situation.context,
         )
 
     def _port_inputs(
-        self, probe: ProbePlan, unrolled: Unrolled, grades: Grades
+        self, probe: ProbePlan, unrolled: Unrolled, context: Context, grades: Grades
     ) -> dict[tuple[str, str], tuple[Input, ...]]:
         """What the probe's rows would be at each teaching port named in `of`."""
-        graph = self._context.spec.graph
+        graph = context.spec.graph
         found: dict[tuple[str, str], tuple[Input, ...]] = {}
         for name in probe.of:
             learner, _, port = name.partition(".")
@@ -180,38 +183,46 @@ class Probes:
             found[learner, "reference"] = tuple(one for one in reference if one is not None)
         return found
 
-    def _stand_in(self, probe: ProbePlan, start: Unrolled, grades: Grades) -> None:
-        """The probe's rows take the place of those of `instead_of`, under that node's name."""
-        assert probe.instead_of is not None
-        for edge in self._context.spec.graph.edges_into(probe.node, "rows"):
-            table = start.tables[edge.source.node, edge.source.port]
-            grades(edge.key, len(table.rows))
-            rows = tuple(_renamed(row, probe.instead_of) for row in table.rows)
-            start.tables[probe.instead_of, "rows"] = Table(rows=rows)
-            if rows and "chosen" in rows[0].columns:
-                start.tables[probe.instead_of, "pairs"] = Table(rows=rows)
-
-    def _stand_in_as_taught(self, probe: ProbePlan, start: Unrolled) -> None:
-        """References see the probe's rows where they would see those of the teaching port."""
-        graph = self._context.spec.graph
-        own = [
-            start.tables[edge.source.node, edge.source.port]
-            for edge in graph.edges_into(probe.node)
-            if edge.target.port in ("rows", "pairs")
-            and (edge.source.node, edge.source.port) in start.tables
-        ]
-        for name in probe.of:
-            learner, _, port = name.partition(".")
-            for edge in graph.edges_into(learner, port):
-                if own:
-                    key = (edge.source.node, edge.source.port)
-                    start.tables.setdefault(key, concat_tables(own))
-
     def state(self) -> dict[str, Any]:
         return {"read_at": self._read_at}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self._read_at = dict(state["read_at"])
+
+
+def _section(node: str, context: Context) -> EvaluateNode:
+    section = context.spec.nodes[node]
+    assert isinstance(section, EvaluateNode)
+    return section
+
+
+def _stand_in(probe: ProbePlan, start: Unrolled, context: Context, grades: Grades) -> None:
+    """The probe's rows take the place of those of `instead_of`, under that node's name."""
+    assert probe.instead_of is not None
+    for edge in context.spec.graph.edges_into(probe.node, "rows"):
+        table = start.tables[edge.source.node, edge.source.port]
+        grades(edge.key, len(table.rows))
+        rows = tuple(_renamed(row, probe.instead_of) for row in table.rows)
+        start.tables[probe.instead_of, "rows"] = Table(rows=rows)
+        if rows and "chosen" in rows[0].columns:
+            start.tables[probe.instead_of, "pairs"] = Table(rows=rows)
+
+
+def _stand_in_as_taught(probe: ProbePlan, start: Unrolled, context: Context) -> None:
+    """References see the probe's rows where they would see those of the teaching port."""
+    graph = context.spec.graph
+    own = [
+        start.tables[edge.source.node, edge.source.port]
+        for edge in graph.edges_into(probe.node)
+        if edge.target.port in ("rows", "pairs")
+        and (edge.source.node, edge.source.port) in start.tables
+    ]
+    for name in probe.of:
+        learner, _, port = name.partition(".")
+        for edge in graph.edges_into(learner, port):
+            if own:
+                key = (edge.source.node, edge.source.port)
+                start.tables.setdefault(key, concat_tables(own))
 
 
 def _renamed(row: Row, node: str) -> Row:

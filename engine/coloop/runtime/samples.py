@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from coloop.events import SampleEvent
-from coloop.runtime.executor import Unrolled
+from coloop.runtime.calls import Unrolled
 from coloop.runtime.storage import Storage
 from coloop.tables import Row, Table
 

@@ -21,7 +21,9 @@ from coloop.errors import (
     UserCodeError,
 )
 from coloop.events import DiagnosticEvent, RunError, RunStateEvent, RunStateName
+from coloop.hosts.deliveries import Deliveries
 from coloop.hosts.host import HostSettings
+from coloop.hosts.messages import Poll
 from coloop.hosts.stub import ClusterHosts
 from coloop.plan.compile import Compiler, compile_plan
 from coloop.plan.runnable import check_runs
@@ -31,24 +33,28 @@ from coloop.roles.evaluate import EvaluateRole
 from coloop.roles.protocol import Context, Role
 from coloop.run_ids import new_run_id
 from coloop.run_log import LOG_FILE, log_into
-from coloop.runtime.actions import Actions
+from coloop.runtime.actions import Actions, early_copies
+from coloop.runtime.calls import Calls
 from coloop.runtime.checkpoint import Checkpoints
 from coloop.runtime.control import Control
-from coloop.runtime.executor import Executor
 from coloop.runtime.fields import Fields
+from coloop.runtime.lanes import Lanes, ThreadLanes
 from coloop.runtime.loop import run_loop
+from coloop.runtime.moments import Moments
 from coloop.runtime.origin import ORIGIN_FILE, write_origin
 from coloop.runtime.phase_stages import PhaseStages
 from coloop.runtime.probes import Probes
 from coloop.runtime.recorder import Recorder, Sink
 from coloop.runtime.report import write_report
 from coloop.runtime.samples import Samples
+from coloop.runtime.scheduler import Scheduler, Watcher
 from coloop.runtime.session import Parts, Session
 from coloop.runtime.sources import RunSources
 from coloop.runtime.storage import Storage, is_address
 from coloop.runtime.timeline import Timeline, entries_of
 from coloop.runtime.triggers import TriggerWatch
-from coloop.spec.graph import Edge, LoopSpec
+from coloop.runtime.window import Window
+from coloop.spec.graph import LoopSpec
 from coloop.spec.lineage import Lineages
 from coloop.sync.folders import SHARED_MEMORY, TransferFolders
 
@@ -123,13 +129,16 @@ def _run(request: RunRequest, plan: Plan, folder: Path, recorder: Recorder) -> R
     cluster: Cluster | None = None
     session: Session | None = None
     folders = TransferFolders(_transfer_roots(request, folder))
+    lanes = ThreadLanes()
     error: RunError | None = None
     state = RunStateName.FINISHED
     try:
         with control.signals():
             cluster = _cluster(request, plan, folder)
             cluster.start()
-            session = build_session(request, plan, cluster, recorder, control, folder, folders)
+            session = build_session(
+                request, plan, cluster, lanes, recorder, control, folder, folders
+            )
             run_loop(session)
     except StopRequested:
         state = RunStateName.STOPPED
@@ -149,6 +158,7 @@ def _run(request: RunRequest, plan: Plan, folder: Path, recorder: Recorder) -> R
             try:
                 if cluster is not None:
                     cluster.close()
+                lanes.close()
                 folders.close()
             finally:
                 _say_last(recorder, last)
@@ -182,6 +192,7 @@ def build_session(
     request: RunRequest,
     plan: Plan,
     cluster: Cluster,
+    lanes: Lanes,
     recorder: Recorder,
     control: Control,
     folder: Path,
@@ -193,20 +204,24 @@ def build_session(
     lineages = Lineages(spec)
     entries = entries_of(spec, plan)
     fields = Fields(spec, entries)
-    sources = RunSources()
-    timeline = Timeline(entries, sources)
-    weights = ClusterHosts(cluster, plan, lambda: fields.overrides(timeline.now()), folders)
-    weights.check_ways()
+
+    def tick(poll: Poll | None) -> bool:
+        return session.tick(poll)
+
+    pools = {group.name: group.pool for group in plan.weights}
+    weights = ClusterHosts(cluster, pools, Deliveries(plan, folders), tick)
+    groups = {node: group.name for group in plan.weights for node in group.members}
     context = Context(
         spec=spec,
         lineage=lineages.at({}),
-        groups={node: group.name for group in plan.weights for node in group.members},
+        groups=groups,
         hosts=weights,
         root=request.root,
         seed=spec.run.seed,
     )
+    moments = Moments(context, lineages, fields)
     roles = build_roles(context)
-    sources.roles = roles
+    timeline = Timeline(entries, RunSources(roles, lambda: moments.now))
     group_roles = build_group_roles(context, plan)
     everyone: dict[str, Role] = {
         **roles,
@@ -215,41 +230,34 @@ def build_session(
     storage = _storage(request, folder)
     copies = storage if spec.run.storage and is_address(spec.run.storage) else None
     checkpoints = Checkpoints(folder / CHECKPOINTS, spec.run.keep, copies)
+
+    def scheduler_of(watcher: Watcher) -> Scheduler:
+        edges = {edge.key: edge for edge in spec.edges}
+        calls = Calls(edges, roles, group_roles, watcher.delivered)
+        return Scheduler(calls, roles, lanes, watcher, Window(groups=groups))
+
     probe_roles = {n: role for n, role in roles.items() if isinstance(role, EvaluateRole)}
     parts = Parts(
         plan=plan,
-        context=context,
-        lineages=lineages,
-        cluster=cluster,
+        moments=moments,
         roles=everyone,
         timeline=timeline,
         fields=fields,
         triggers=TriggerWatch(triggers=spec.schedule.triggers),
-        phase_stages=PhaseStages(lambda: context.spec.schedule.learn, Compiler(spec, lineages)),
-        probes=Probes(plan, context, probe_roles),
+        phase_stages=PhaseStages(lambda: moments.now.spec.schedule.learn, Compiler(spec, lineages)),
+        probes=Probes(plan, probe_roles),
         checkpoints=checkpoints,
         recorder=recorder,
         control=control,
         samples=Samples(folder, storage),
-        actions=Actions(context, weights, everyone, fields, checkpoints, plan),
+        scheduler_of=scheduler_of,
+        actions=Actions(
+            groups, weights, everyone, fields, checkpoints, early_copies(spec, plan, groups)
+        ),
     )
 
-    places = {id(edge): index for index, edge in enumerate(spec.edges)}
-
-    def current(edge: Edge) -> Edge:
-        """The edge with the weight it has at this moment; overrides never reorder edges."""
-        return context.spec.edges[places[id(edge)]]
-
-    def executor(session: Session) -> Executor:
-        return Executor(
-            edges={edge.key: edge for edge in spec.edges},
-            roles=roles,
-            group_roles=group_roles,
-            watcher=session,
-            current_edge=current,
-        )
-
-    session = Session(parts, executor)
+    session = Session(parts)
+    weights.check_ways()
     if request.resume is not None:
         checkpoints.bring_back()
         checkpoint = checkpoints.latest()

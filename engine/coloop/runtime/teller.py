@@ -1,7 +1,7 @@
 """What a run tells of itself: events as things happen, and how it stands a few times a second."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 from coloop.events import (
@@ -14,6 +14,8 @@ from coloop.events import (
     Progress,
     RunStateEvent,
     RunStateName,
+    SampleEvent,
+    StageAtWork,
     StageFinished,
     StageStarted,
     utc_now,
@@ -21,9 +23,11 @@ from coloop.events import (
 from coloop.hosts.messages import Poll
 from coloop.plan.types import Stage
 from coloop.roles.protocol import Outcome
-from coloop.runtime.executor import Situation
+from coloop.runtime.calls import Situation
+from coloop.runtime.doctor import Finding
 from coloop.runtime.pace import Pace
 from coloop.runtime.recorder import Recorder
+from coloop.runtime.scheduler import Work
 from coloop.runtime.timeline import Entry, Timeline
 
 Level = Literal["info", "warning", "error"]
@@ -50,11 +54,12 @@ class Teller:
         self.pace = Pace(edges)
         self._probe: str | None = None
         self.state = RunStateName.STARTING
-        self.stage: Stage | None = None
-        """The stage at work."""
+        self._works: dict[int, Work] = {}
+        """Stages at work, by identity, in the order in which they began."""
         self.step = 0
         """The step of the stage that began last."""
-        self._memory: dict[str, int] = {}
+        self._memory: dict[int, int] = {}
+        """Bytes of the hosts' processes, by id."""
 
     def become(self, state: RunStateName) -> None:
         """The run has another state now."""
@@ -102,37 +107,71 @@ class Teller:
             )
         )
 
-    def stage_started(self, stage: Stage, situation: Situation) -> None:
+    @property
+    def stage(self) -> Stage | None:
+        """The first stage at work, in the order of the plan."""
+        works = sorted(self._works.values(), key=lambda work: (work.flight.step, work.task.place))
+        return works[0].stage if works else None
+
+    def stage_started(self, work: Work) -> None:
         """A stage goes to work."""
-        self.stage, self.step = stage, situation.step
+        stage, situation = work.stage, work.task.situation
+        self._works[id(work)] = work
+        self.step = situation.step
         self._recorder.record(
             StageStarted(
                 stage=stage.name,
                 phase=situation.phase,
                 node=stage.node,
                 step=situation.step,
+                pool=stage.pool,
                 evaluation=self._probe,
             )
         )
 
-    def stage_finished(
-        self, stage: Stage, situation: Situation, seconds: float, outcome: Outcome
-    ) -> None:
+    def stage_finished(self, work: Work, outcome: Outcome) -> None:
         """A stage has done its work, which counts for its rates."""
-        self.stage = None
-        self.pace.stage_finished(stage.name, seconds, outcome.samples, outcome.tokens)
+        stage, situation = work.stage, work.task.situation
+        self._works.pop(id(work), None)
+        self.pace.stage_finished(stage.name, work.seconds, outcome.samples, outcome.tokens)
+        waited = work.waited
         self._recorder.record(
             StageFinished(
                 stage=stage.name,
                 phase=situation.phase,
                 node=stage.node,
                 step=situation.step,
-                seconds=round(seconds, 6),
+                pool=stage.pool,
+                seconds=round(work.seconds, 6),
                 samples=outcome.samples,
                 tokens=outcome.tokens,
+                waited_seconds=round(waited.starved + waited.blocked, 6),
+                starved_seconds=round(waited.starved, 6),
+                blocked_seconds=round(waited.blocked, 6),
                 evaluation=self._probe,
             )
         )
+
+    def at_work(self, works: Sequence[Work]) -> None:
+        """These stages are at work, and no others."""
+        self._works = {id(work): work for work in works}
+
+    def findings(self, findings: Sequence[Finding]) -> None:
+        """What the learning doctor has to say."""
+        for one in findings:
+            self.alert(
+                "info" if one.cleared else one.level,
+                one.code,
+                one.message,
+                node=one.node,
+                hint=None if one.cleared else one.hint,
+                metric=one.metric,
+                cleared=one.cleared,
+            )
+
+    def sample(self, event: SampleEvent) -> None:
+        """Texts of a step."""
+        self._recorder.record(event)
 
     def evaluation_began(self, probe: str, phase: str) -> None:
         """What runs from here on runs for a probe."""
@@ -179,12 +218,12 @@ class Teller:
             )
         )
 
-    def step_finished(self, step: int, seconds: float, in_stages: float) -> None:
-        """A step took so long, and so long of it was its stages' own work."""
+    def step_finished(self, step: int, seconds: float, idle_seconds: float) -> None:
+        """A step took so long, and so long of it nothing was at work but the driver."""
         self.pace.step_finished(seconds)
         metrics: dict[str, float | None] = {
             "step/seconds": seconds,
-            "step/controller_share": 1.0 - min(1.0, in_stages / seconds),
+            "step/controller_share": min(1.0, idle_seconds / seconds),
         }
         self._recorder.record(MetricsEvent(step=step, metrics=metrics))
 
@@ -201,18 +240,17 @@ class Teller:
         step = self._timeline.step
         self._recorder.record(EditEvent(changes=dict(changes), by=by, step=step))
 
-    def show_if_due(self, poll: Poll | None = None) -> None:
+    def show_if_due(self) -> None:
         """The gauges, unless they were shown a moment ago."""
         if self._recorder.gauges_are_due():
-            self.show(poll)
+            self.show()
 
-    def show(self, poll: Poll | None = None) -> None:
-        """How the run stands now; `poll` is what the host at work says of itself."""
+    def show(self) -> None:
+        """How the run stands now."""
         timeline, pace = self._timeline, self.pace
         moment, total = timeline.now(), timeline.steps_total()
-        if poll is not None and poll.rss_bytes is not None:
-            self._memory = {"rss_bytes": poll.rss_bytes}
-        stage = self.stage.name if self.stage else None
+        at_work = self._stages_at_work()
+        first = next((one for one in at_work if self.stage and one.stage == self.stage.name), None)
         self._recorder.show(
             Gauges(
                 at=utc_now(),
@@ -225,20 +263,45 @@ class Teller:
                 phase=moment.phase.name if moment else None,
                 phase_step=moment.step_in_phase if moment else None,
                 phase_steps=moment.steps_of_phase if moment else None,
-                stage=stage,
+                stage=first.stage if first is not None else None,
+                at_work=at_work,
                 step_seconds=pace.step_seconds,
                 eta_seconds=self._seconds_left(timeline.step, total),
-                progress=Progress(stage=stage, done=poll.done, total=poll.total, unit=poll.unit)
-                if poll is not None and stage is not None
-                else None,
+                progress=first.progress if first is not None else None,
                 evaluation_share=pace.evaluation_share,
                 nodes=pace.nodes(),
                 stages=pace.stages(),
                 edges=pace.edges(),
                 bottleneck=pace.bottleneck(),
-                memory=dict(self._memory),
+                memory={"rss_bytes": sum(self._memory.values())} if self._memory else {},
             )
         )
+
+    def _stages_at_work(self) -> list[StageAtWork]:
+        found = []
+        for work in self._works.values():
+            stage, poll = work.stage, work.poll
+            progress = None
+            if poll is not None:
+                self._note_memory(poll)
+                progress = Progress(
+                    stage=stage.name, done=poll.done, total=poll.total, unit=poll.unit
+                )
+            found.append(
+                StageAtWork(
+                    stage=stage.name,
+                    node=stage.node,
+                    pool=stage.pool,
+                    step=work.flight.step,
+                    evaluation=self._probe,
+                    progress=progress,
+                )
+            )
+        return found
+
+    def _note_memory(self, poll: Poll) -> None:
+        if poll.pid is not None and poll.rss_bytes is not None:
+            self._memory[poll.pid] = poll.rss_bytes
 
     def _seconds_left(self, done: int, total: int | None) -> float | None:
         if total is None:

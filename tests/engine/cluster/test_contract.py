@@ -87,14 +87,6 @@ def cluster(
     built.close()
 
 
-@pytest.fixture(autouse=True)
-def no_tick(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Nobody listens when a test begins."""
-    yield
-    if "cluster" in request.fixturenames:
-        request.getfixturevalue("cluster").on_tick(None)
-
-
 def long_work() -> tuple[Any, ...]:
     """Arguments of a call that takes seconds."""
     requests = [
@@ -133,11 +125,10 @@ def test_who_waits_sees_how_far_it_is_and_may_ask_to_give_up(cluster: Cluster) -
             seen.append(poll)
         return len(seen) >= 2
 
-    cluster.on_tick(tick)
     began = time.monotonic()
 
     with pytest.raises(StopRequested):
-        cluster.call(*long_work())
+        cluster.call(*long_work(), tick=tick)
 
     assert time.monotonic() - began < 20
     assert seen[-1].total == 400
@@ -147,10 +138,9 @@ def test_who_waits_sees_how_far_it_is_and_may_ask_to_give_up(cluster: Cluster) -
 
 def test_an_old_wish_does_not_hit_the_next_call(cluster: Cluster) -> None:
     wishes = iter([True, True, False])
-    cluster.on_tick(lambda poll: next(wishes, False))
 
     with pytest.raises(StopRequested):
-        cluster.call(*long_work())
+        cluster.call(*long_work(), tick=lambda poll: next(wishes, False))
     completions, _ = cluster.call("main", "generate", "actor", "actor", [ONE], SHORT)
 
     assert len(completions[0]) == 2
@@ -202,10 +192,9 @@ def test_a_call_without_progress_is_named_after_its_deadline(
     monkeypatch.setattr(PoolHost, "version", lambda host, member: time.sleep(3))
     built = build("local", tmp_path, deadlines=Deadlines(stalled_after_seconds=0.3))
     built.start()
-    built.on_tick(lambda poll: False)
 
     with pytest.raises(StageStalled, match="main: version: no progress for 0 s"):
-        built.call("main", "version", "actor")
+        built.call("main", "version", "actor", tick=lambda poll: False)
 
     built.close()
 
@@ -238,10 +227,8 @@ def test_a_worker_that_dies_is_named(tmp_path: Path, local_ray: None) -> None:
             worker.kill()
         return False
 
-    built.on_tick(kill)
-
     with pytest.raises(WorkerDied, match="pool main: its worker process ended"):
-        built.call(*long_work())
+        built.call(*long_work(), tick=kill)
 
     built.close()
 

@@ -1,6 +1,7 @@
 """Roles over tables: loops written as data, run stage by stage, with writers of a script."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,13 @@ from coloop.hosts.messages import (
 )
 from coloop.plan.compile import compile_plan
 from coloop.plan.stages import Unrolling
-from coloop.plan.types import Stage
 from coloop.roles import build_group_roles, build_roles
 from coloop.roles.protocol import Context, Outcome
-from coloop.runtime.executor import Executor, Situation, Unrolled, Watcher
+from coloop.runtime.calls import Calls, Situation, Unrolled
+from coloop.runtime.lanes import InlineLanes, Lanes
 from coloop.runtime.probes import Probes
+from coloop.runtime.scheduler import Flight, Scheduler, Work
+from coloop.runtime.window import Window
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import from_dict
 from coloop.spec.lineage import compute_lineage
@@ -50,7 +53,11 @@ class ScriptedHosts:
         return [
             [self._completion(str(request.prompt), k, sampling) for k in range(len(request.seeds))]
             for request in requests
-        ], len(self.orders)
+        ], self.version(group)
+
+    def version(self, group: str) -> int:
+        """Updates of a group so far."""
+        return sum(order.group == group for order in self.orders)
 
     def _completion(self, prompt: str, k: int, sampling: Sampling) -> Completion:
         text = self.write(prompt, k)
@@ -92,16 +99,21 @@ class ScriptedHosts:
     def sync(self, group: str) -> Mapping[str, float]:
         return {}
 
+    def with_tick(self, tick: Callable[[Any], bool]) -> "ScriptedHosts":
+        return self
+
     def _reply(self, order: LearnOrder) -> LearnReply:
         items = sum(len(load.items) for load in order.loads)
         metrics = {load.node: {"loss": float(len(load.items))} for load in order.loads}
-        return LearnReply(metrics=metrics, version=len(self.orders), samples=items, tokens=0)
+        return LearnReply(
+            metrics=metrics, version=self.version(order.group), samples=items, tokens=0
+        )
 
 
-class Bench(Watcher):
+class Bench:
     """One loop whose stages are run by hand."""
 
-    def __init__(self, spec: LoopSpec, root: Path) -> None:
+    def __init__(self, spec: LoopSpec, root: Path, lanes: Lanes | None = None) -> None:
         self.spec = spec
         self.lineage = compute_lineage(spec)[0]
         self.plan = compile_plan(spec)
@@ -118,25 +130,41 @@ class Bench(Watcher):
         self.groups = build_group_roles(self.context, self.plan)
         self.outcomes: dict[str, Outcome] = {}
         self.alerts: list[tuple[str, str]] = []
-        self.executor = Executor(
-            {edge.key: edge for edge in spec.edges}, self.roles, self.groups, self, lambda e: e
-        )
+        edges = {edge.key: edge for edge in spec.edges}
+        calls = Calls(edges, self.roles, self.groups, lambda key, rows: self.delivered(key, rows))
+        self.scheduler = Scheduler(calls, self.roles, lanes or InlineLanes(), self, Window())
 
-    def stage_finished(
-        self, stage: Stage, situation: Situation, seconds: float, outcome: Outcome
-    ) -> None:
-        self.outcomes[stage.name] = outcome
+    def stand(self, **changes: Any) -> None:
+        """The loop as it is from now on: another spec, other hosts."""
+        self.context = replace(self.context, **changes)
+
+    stop_is_wanted = False
+
+    def stage_started(self, work: Work) -> None: ...
+
+    def stage_finished(self, work: Work, outcome: Outcome) -> None:
+        self.outcomes[work.stage.name] = outcome
         self.alerts += list(outcome.alerts)
 
-    def noticed(self, node: str, code: str, message: str) -> None:
+    def failure_of(self, work: Work, error: BaseException) -> Exception:
+        assert isinstance(error, Exception)
+        return error
+
+    def ticked(self, at_work: Sequence[Work]) -> None: ...
+
+    def delivered(self, edge: str, rows: int) -> None: ...
+
+    def noticed(self, flight: Flight, node: str, code: str, message: str) -> None:
         self.alerts.append((code, message))
 
     def step(self, number: int = 1, phase: str | None = None, **options: Any) -> Unrolled:
         """One step of a phase: the first, or the one named."""
         planned = self.plan.phases[0] if phase is None else self.plan.phase(phase)
         live = frozenset(tuple(port.split(".")) for port in planned.learn)
-        situation = Situation(step=number, phase=planned.name, live=live, **options)
-        return self.executor.run(planned.stages, situation, planned.refills)
+        situation = Situation(
+            step=number, phase=planned.name, context=self.context, live=live, **options
+        )
+        return self.scheduler.run(planned.stages, situation, planned.refills)
 
     def give(self, port: str, number: int = 1, **options: Any) -> Table:
         """What one output port gives, with all that it needs."""
@@ -149,14 +177,15 @@ class Bench(Watcher):
             groups=self.context.groups,
         )
         stages = unrolling.sources_of([(node, name)])
-        situation = Situation(step=number, phase="test", **options)
-        return self.executor.run(stages, situation).tables[node, name]
+        situation = Situation(step=number, phase="test", context=self.context, **options)
+        return self.scheduler.run(stages, situation).tables[node, name]
 
     def probe(self, name: str, number: int = 0) -> dict[str, float]:
         """One reading of an evaluation with rows of its own."""
-        probes = Probes(self.plan, self.context, {name: self.roles[name]})  # type: ignore[dict-item]
+        probes = Probes(self.plan, {name: self.roles[name]})  # type: ignore[dict-item]
         [plan] = [one for one in self.plan.probes if one.node == name]
-        return probes.read(plan, self.executor, number, "test", lambda edge, rows: None)
+        situation = Situation(step=number, phase="test", context=self.context)
+        return probes.read(plan, self.scheduler, situation, lambda edge, rows: None)
 
     def items(self, port: str = "rewards") -> tuple[LearnItem, ...]:
         """What the last update brought at a teaching port."""
@@ -176,7 +205,10 @@ def bench(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
     benches: list[Bench] = []
 
     def build(
-        nodes: Mapping[str, Any], edges: Sequence[Any], schedule: Mapping[str, Any] | None = None
+        nodes: Mapping[str, Any],
+        edges: Sequence[Any],
+        schedule: Mapping[str, Any] | None = None,
+        lanes: Lanes | None = None,
     ) -> Bench:
         parsed = from_dict(
             {
@@ -189,7 +221,7 @@ def bench(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
             }
         )
         assert parsed.spec is not None, [one.describe() for one in parsed.diagnostics]
-        benches.append(Bench(parsed.spec, tmp_path))
+        benches.append(Bench(parsed.spec, tmp_path, lanes))
         return benches[-1]
 
     yield build

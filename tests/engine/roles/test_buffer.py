@@ -38,7 +38,7 @@ def pooled(bench: Bench, rows_of: Any, per_step: int = 3, rows: Any = None, **fi
     for role in loop.roles.values():
         enter = getattr(role, "phase_starts", None)
         if enter is not None:
-            enter(loop.plan.phase("both"), {})
+            enter(loop.plan.phase("both"), {}, loop.context)
     return loop
 
 
@@ -193,9 +193,9 @@ def test_a_pass_serves_whole_groups_where_their_scores_feed_rewards(
     for step in (1, 2, 3):
         loop.step(step, "write")
     pool = loop.roles["pool"]
-    pool.phase_starts(loop.plan.phase("read"), {})
+    pool.phase_starts(loop.plan.phase("read"), {}, loop.context)
 
-    steps = pool.steps_for_epochs(2)
+    steps = pool.steps_for_epochs(2, loop.context)
     served = [
         [row.group for row in loop.give("pool.scores", step).rows] for step in range(4, 4 + steps)
     ]
@@ -216,7 +216,7 @@ def test_what_is_written_while_a_pass_lasts_waits_for_the_next(
     loop.step(1, "write")
     loop.step(2, "write")
     pool = loop.roles["pool"]
-    pool.phase_starts(loop.plan.phase("read"), {})
+    pool.phase_starts(loop.plan.phase("read"), {}, loop.context)
     assert len(loop.give("pool.scores", 3).rows) == 2
 
     loop.step(4, "write")
@@ -390,7 +390,7 @@ def test_each_phase_that_fills_it_opens_an_iteration(bench: Bench, rows_of: Any)
     loop = pooled(bench, rows_of, 4, capacity=3, keep_iterations=2)
     seen = []
     for step in range(1, 4):
-        loop.roles["pool"].phase_starts(loop.plan.phase("write"), {})
+        loop.roles["pool"].phase_starts(loop.plan.phase("write"), {}, loop.context)
         loop.step(step, "write")
         seen.append(held(loop))
 
@@ -402,20 +402,20 @@ def test_full_counts_rows_since_the_phase_started(bench: Bench, rows_of: Any) ->
     pool = loop.roles["pool"]
 
     loop.step(1, "write")
-    assert not pool.is_full
+    assert not pool.is_full(loop.context)
     loop.step(2, "write")
-    assert pool.is_full
-    pool.phase_starts(loop.plan.phase("write"), {})
-    assert not pool.is_full
+    assert pool.is_full(loop.context)
+    pool.phase_starts(loop.plan.phase("write"), {}, loop.context)
+    assert not pool.is_full(loop.context)
 
 
 def test_a_phase_of_passes_serves_each_row_once_a_pass(bench: Bench, rows_of: Any) -> None:
     loop = pooled(bench, rows_of, 5, rows_per_step=2)
     loop.step(1, "write")
     pool = loop.roles["pool"]
-    pool.phase_starts(loop.plan.phase("read"), {})
+    pool.phase_starts(loop.plan.phase("read"), {}, loop.context)
 
-    steps = pool.steps_for_epochs(2)
+    steps = pool.steps_for_epochs(2, loop.context)
     drawn = [given(loop, step) for step in range(2, 2 + steps)]
 
     assert [len(step) for step in drawn] == [2, 2, 1, 2, 2, 1]
@@ -428,7 +428,7 @@ def test_a_pass_survives_rows_that_go_while_it_lasts(bench: Bench, rows_of: Any)
     loop = pooled(bench, rows_of, 5, rows_per_step=2)
     loop.step(1, "write")
     pool = loop.roles["pool"]
-    pool.phase_starts(loop.plan.phase("read"), {})
+    pool.phase_starts(loop.plan.phase("read"), {}, loop.context)
     given(loop, 2)
 
     loop.step(3, "write")  # five other rows push out all the old ones
@@ -485,7 +485,7 @@ def test_a_resumed_buffer_gives_what_the_old_one_would(
         pooled(bench, rows_of, 3, sample=sample, rows_per_step=2, unique="prompt") for _ in "ab"
     )
     old.step(1, "write")
-    old.roles["pool"].phase_starts(old.plan.phase("read"), {})
+    old.roles["pool"].phase_starts(old.plan.phase("read"), {}, old.context)
     given(old, 2)
 
     new.roles["pool"].load_state(json.loads(json.dumps(old.roles["pool"].state())))

@@ -118,7 +118,7 @@ def test_source_parameters_may_change_and_passes_keep_their_count(bench: Bench) 
     prompts(loop, 4)
     easy = loop.context.spec
 
-    loop.context.spec = apply_overrides(easy, {"nodes.gold.source.digits": 3})
+    loop.stand(spec=apply_overrides(easy, {"nodes.gold.source.digits": 3}))
     [hard] = prompts(loop, 1)
 
     assert all(len(prompt) > len("9+9=") for prompt in hard)
@@ -132,14 +132,14 @@ def test_a_step_that_was_taken_back_takes_its_source_back_too(bench: Bench) -> N
     )
     for loop in (whole, broken):
         prompts(loop, 2)
-        loop.context.spec = apply_overrides(loop.spec, values)
+        loop.stand(spec=apply_overrides(loop.spec, values))
 
     memory = broken.roles["gold"].remember()
     prompts(broken, 1)
     broken.roles["gold"].recall(memory)
     state = broken.roles["gold"].state()
     resumed.roles["gold"].load_state(state)
-    resumed.context.spec = apply_overrides(resumed.spec, values)
+    resumed.stand(spec=apply_overrides(resumed.spec, values))
 
     expected = prompts(whole, 3)
     assert state["source"] is None
@@ -154,7 +154,7 @@ def test_phases_that_set_a_source_by_turns_go_on_to_rows_not_seen(bench: Bench) 
 
     ids = []
     for turn in (spec, harder) * 2:
-        loop.context.spec = turn
+        loop.stand(spec=turn)
         ids += [row.id for row in loop.give("gold.rows").rows]
 
     assert len(set(ids)) == 12
@@ -166,10 +166,10 @@ def test_a_resume_goes_on_in_the_source_that_was_set(bench: Bench, size: int | N
     first, second = (
         bench({"gold": task(digits=1), "policy": LEARNER}, TO_LEARNER) for _ in range(2)
     )
-    first.context.spec = apply_overrides(first.spec, values)
+    first.stand(spec=apply_overrides(first.spec, values))
     prompts(first, 2)
 
-    second.context.spec = apply_overrides(second.spec, values)
+    second.stand(spec=apply_overrides(second.spec, values))
     second.roles["gold"].load_state(first.roles["gold"].state())
 
     assert prompts(second, 3) == prompts(first, 3)
@@ -184,7 +184,7 @@ def test_a_phase_that_counts_passes_begins_with_a_new_one(bench: Bench, rows_of:
     phase: PhasePlan = loop.plan.phases[0]
     prompts(loop, 1)
 
-    loop.roles["gold"].phase_starts(phase, {})
+    loop.roles["gold"].phase_starts(phase, {}, loop.context)
 
     assert prompts(loop, 1) == [["p0", "p1", "p2"]]
-    assert loop.roles["gold"].steps_for_epochs(2) == 4
+    assert loop.roles["gold"].steps_for_epochs(2, loop.context) == 4

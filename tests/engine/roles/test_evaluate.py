@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from coloop.runtime.calls import Situation
 from coloop.runtime.probes import Probes
 
 Bench = Callable[..., Any]
@@ -189,30 +190,32 @@ def test_readings_ahead_are_those_that_will_come(
     nodes["tables"] = {"kind": "evaluate", "every": 2, "metrics": ["score"]}
     loop = bench(nodes, [*edges, "mark.scores -> tables.scores"])
     roles = {name: loop.roles[name] for name in ("probe", "tables")}
-    probes = Probes(loop.plan, loop.context, roles)
+    probes = Probes(loop.plan, roles)
     phase = loop.plan.phases[0]
     found = []
     for step in range(total + 1):
-        ahead = probes.ahead(step, total)
+        ahead = probes.ahead(step, total, loop.context)
         # what reads tables of steps reads none before the first and none beside the beat
         assert ahead["tables"] == len([s for s in read_at if s > step and s % 2 == 0])
         assert ahead["probe"] == len(read_at) - len(found)
-        for plan in probes.due(step, phase, is_last=step == total):
+        for plan in probes.due(step, phase, loop.context, is_last=step == total):
             probes.mark_read(plan, step)
             found.append(step)
-        assert probes.ahead(step, total)["probe"] == len(read_at) - len(found)
+        assert probes.ahead(step, total, loop.context)["probe"] == len(read_at) - len(found)
 
     assert found == read_at
 
 
 def test_a_probe_runs_as_its_phase_plans_it(bench: Bench, rows_of: Any, actor: Any) -> None:
     loop = bench(*probed(rows_of, actor, every=1, metrics=["score"]))
-    probes = Probes(loop.plan, loop.context, {"probe": loop.roles["probe"]})
+    probes = Probes(loop.plan, {"probe": loop.roles["probe"]})
     usual = loop.plan.phases[0]
-    [plan] = probes.due(1, usual, is_last=False)
+    [plan] = probes.due(1, usual, loop.context, is_last=False)
     own = plan.model_copy(update={"stages": plan.stages[:1]})
 
-    assert probes.due(1, usual.model_copy(update={"probes": (own,)}), is_last=False) == [own]
+    assert probes.due(
+        1, usual.model_copy(update={"probes": (own,)}), loop.context, is_last=False
+    ) == [own]
 
 
 def test_the_steps_own_tables_are_read_without_running_anything(
@@ -224,12 +227,13 @@ def test_the_steps_own_tables_are_read_without_running_anything(
     del nodes["held_out"]
     loop = bench(nodes, edges)
     unrolled = loop.step()
-    probes = Probes(loop.plan, loop.context, {"probe": loop.roles["probe"]})
-    [plan] = probes.of_tables(20, loop.plan.phases[0])
+    probes = Probes(loop.plan, {"probe": loop.roles["probe"]})
+    [plan] = probes.of_tables(20, loop.plan.phases[0], loop.context)
 
-    read = probes.read_tables(plan, unrolled, 20, "main", lambda edge, rows: None)
+    situation = Situation(step=20, phase="main", context=loop.context)
+    read = probes.read_tables(plan, unrolled, situation, lambda edge, rows: None)
     assert read == {"accuracy": 0.5, "pass@2": 1.0}
-    assert probes.of_tables(21, loop.plan.phases[0]) == []
+    assert probes.of_tables(21, loop.plan.phases[0], loop.context) == []
 
 
 def test_losses_of_a_teaching_port_are_measured_without_learning(

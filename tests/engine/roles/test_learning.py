@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 from tests.engine.numerics import near
 
+from coloop.hosts.deliveries import Deliveries
 from coloop.hosts.host import HostSettings, PoolHost
 from coloop.hosts.messages import Example, LearnItem, LearnOrder, Load
+from coloop.hosts.stub import ClusterHosts
+from coloop.sync.folders import TransferFolders
 from coloop.tables import Tokens
 
 Bench = Callable[..., Any]
@@ -46,13 +49,25 @@ def learner(algorithm: Any, *, rate: float = 1e-3, **training: Any) -> dict[str,
     }
 
 
+class Here:
+    """One host, asked without a cluster."""
+
+    def __init__(self, host: PoolHost) -> None:
+        self._host = host
+
+    def call(self, pool: str, method: str, *arguments: Any, tick: Any = None) -> Any:
+        return getattr(self._host, method)(*arguments)
+
+
 def with_weights(loop: Any, root: Path) -> PoolHost:
     """The loop's stages ask real weights instead of a script."""
     host = PoolHost(
         HostSettings(spec=loop.spec, weights=loop.plan.weights, root=root, seed=0, threads=1)
     )
     host.build()
-    loop.context.hosts = host
+    pools = {group.name: group.pool for group in loop.plan.weights}
+    deliveries = Deliveries(loop.plan, TransferFolders([root]))
+    loop.stand(hosts=ClusterHosts(Here(host), pools, deliveries))
     return host
 
 
@@ -295,7 +310,7 @@ def test_a_rate_warms_up_anew_with_each_phase(bench: Bench, rows_of: Any, tmp_pa
     for number, phase in enumerate(("first", "second", "first")):
         steps = loop.plan.phase(phase)
         count = next(p["steps"] for p in phases if p["name"] == phase)
-        loop.groups["actor"].phase_starts(steps, {"actor": count})
+        loop.groups["actor"].phase_starts(steps, {"actor": count}, loop.context)
         for step in range(count):
             loop.step(10 * number + step, phase)
             metrics = loop.outcomes["actor.learn"].member_metrics["actor"]

@@ -158,8 +158,8 @@ def test_what_a_writer_learns_from_is_not_waited_for(
     loop = bench(nodes, [*edges, "gold.rows -> actor.demonstrations"], {"phases": phases})
     loop.hosts.write = Trying({"a": 2, "b": 1})
     passes = []
-    loop.stage_started = lambda stage, situation: (
-        passes.append(situation.turn) if stage.name == "actor.generate" else None
+    loop.stage_started = lambda work: (
+        passes.append(work.task.situation.turn) if work.stage.name == "actor.generate" else None
     )
 
     unrolled = loop.step()

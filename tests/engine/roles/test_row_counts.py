@@ -12,9 +12,10 @@ from ruamel.yaml import YAML
 
 from coloop.errors import DataError
 from coloop.plan.runnable import check_drawn
-from coloop.plan.types import PhasePlan, Stage
+from coloop.plan.types import PhasePlan
 from coloop.roles.protocol import Outcome
-from coloop.runtime.executor import Situation
+from coloop.runtime.calls import Situation
+from coloop.runtime.scheduler import Work
 from coloop.spec.io import from_dict
 from coloop.spec.paths import apply_overrides
 from coloop.validate import validate
@@ -40,17 +41,14 @@ class Counted:
         self.edges: dict[str, int] = {}
         loop.stage_finished = self._finished
         loop.delivered = self.edges.__setitem__
-        loop.context.spec = apply_overrides(loop.spec, phase.overrides)
+        loop.stand(spec=apply_overrides(loop.spec, phase.overrides))
         live = frozenset(tuple(port.split(".")) for port in phase.learn)
-        situation = Situation(step=1, phase=phase.name, live=live)
-        loop.executor.run(phase.stages, situation, phase.refills)
+        situation = Situation(step=1, phase=phase.name, context=loop.context, live=live)
+        loop.scheduler.run(phase.stages, situation, phase.refills)
 
-    def _finished(
-        self, stage: Stage, situation: Situation, seconds: float, outcome: Outcome
-    ) -> None:
-        del situation, seconds
+    def _finished(self, work: Work, outcome: Outcome) -> None:
         counts = [len(table.rows) for table in outcome.outputs.values()]
-        self.passes[stage.name].append(max(counts, default=0))
+        self.passes[work.stage.name].append(max(counts, default=0))
 
 
 def check(loop: Any) -> None:

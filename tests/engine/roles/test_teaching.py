@@ -202,7 +202,7 @@ def test_rates_decay_over_the_updates_of_a_phase(
 ) -> None:
     loop = shared(bench, rows_of, actor, **schedule)
 
-    loop.groups["actor"].phase_starts(loop.plan.phases[0], {"actor": 9, "twin": 9})
+    loop.groups["actor"].phase_starts(loop.plan.phases[0], {"actor": 9, "twin": 9}, loop.context)
     loop.step(1)
     loop.step(2)
 

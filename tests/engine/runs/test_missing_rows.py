@@ -13,17 +13,18 @@ KL = {"rewards": {"name": "grpo", "kl": {"coefficient": 0.01}}, "demonstrations"
 
 
 def too_early(stage: str) -> Callable[..., Plan]:
-    """A compiler that puts a stage before everything else."""
+    """A compiler that lets a stage wait for nothing."""
 
     def compiled(*args: Any) -> Plan:
         plan = compile_plan(*args)
-        phases = tuple(
-            phase.model_copy(
-                update={"stages": tuple(sorted(phase.stages, key=lambda one: one.name != stage))}
-            )
-            for phase in plan.phases
-        )
-        return plan.model_copy(update={"phases": phases})
+        phases = []
+        for phase in plan.phases:
+            first = [
+                one.model_copy(update={"after": ()}) for one in phase.stages if one.name == stage
+            ]
+            others = [one for one in phase.stages if one.name != stage]
+            phases.append(phase.model_copy(update={"stages": (*first, *others)}))
+        return plan.model_copy(update={"phases": tuple(phases)})
 
     return compiled
 

@@ -229,7 +229,7 @@ nodes:
     model: {type: shared, with: actor}
     rollout: {completions_per_prompt: 2, max_new_tokens: 4}
     algorithm: {name: grpo}
-  length: {kind: reward, source: {type: builtin, name: length, max: 3}}
+  length: {kind: reward, join: concat, source: {type: builtin, name: length, max: 3}}
 edges:
   - problems.rows -> actor.prompts
   - problems.rows -> other.prompts

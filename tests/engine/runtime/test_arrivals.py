@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,11 +10,12 @@ import pytest
 from coloop.errors import RowsMissing
 from coloop.plan.compile import compile_plan
 from coloop.plan.types import Plan, Stage
-from coloop.roles.protocol import Outcome
-from coloop.runtime.arrivals import Arrivals, Missing
-from coloop.runtime.executor import Situation
+from coloop.roles.protocol import Context, Outcome
+from coloop.runtime.arrivals import AT_END, AT_START, Arrivals, Missing
+from coloop.runtime.calls import Situation
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import from_dict
+from coloop.spec.lineage import Lineages
 from coloop.tables import Table
 from coloop.tables.row import root_row
 
@@ -70,32 +72,41 @@ class Steps:
     def __init__(self, spec: LoopSpec) -> None:
         self.plan: Plan = compile_plan(spec)
         self.arrivals = Arrivals(spec.edges)
-        self.situation = Situation(step=1, phase=self.plan.phases[0].name)
+        context = Context(
+            spec=spec,
+            lineage=Lineages(spec).at({}),
+            groups={},
+            hosts=None,  # type: ignore[arg-type]
+            root=Path(),
+            seed=0,
+        )
+        self.situation = Situation(step=1, phase=self.plan.phases[0].name, context=context)
         self.begin()
 
     def begin(self) -> None:
-        self.arrivals.step_begins(self.plan.phases[0].rows)
+        self.step = self.arrivals.of_step(self.plan.phases[0].rows)
 
     def stage(self, name: str) -> Stage:
         return next(one for one in self.plan.phases[0].stages if one.name == name)
 
     def start(self, name: str, **situation: Any) -> list[Missing]:
-        known = Situation(step=1, phase=self.situation.phase, **situation)
-        return self.arrivals.stage_starts(self.stage(name), known)
+        known = replace(self.situation, **situation)
+        return self.step.stage_starts(self.stage(name), known)
 
     def finish(
         self,
         name: str,
         rows: Mapping[str, int],
         detail: Mapping[str, Any] | None = None,
-        *,
-        is_probe: bool = False,
     ) -> list[Missing]:
         outcome = Outcome(
             outputs={port: table(count) for port, count in rows.items()}, detail=detail or {}
         )
-        known = replace(self.situation, is_probe=is_probe)
-        return self.arrivals.stage_finished(self.stage(name), known, outcome)
+        return self.step.stage_finished(self.stage(name), self.situation, outcome)
+
+    def told(self, name: str, missing: list[Missing], whats: tuple[str, ...]) -> int:
+        """How many of these are told."""
+        return len(self.arrivals.note(self.stage(name), whats, missing))
 
     def until_credit(self, scored: int = 8) -> None:
         self.finish("problems.load", {"rows": 4})
@@ -205,12 +216,10 @@ def test_what_a_filter_cut_is_not_missed(cuts: dict[str, Any]) -> None:
     assert steps.finish("actor.credit", {}, {**away, "without_reference": 0}) == []
 
 
-def test_probes_and_later_passes_of_a_refill_are_not_looked_at() -> None:
+def test_later_passes_of_a_refill_are_not_looked_at() -> None:
     steps = Steps(loop())
 
-    assert steps.start("exact.score", is_probe=True) == []
-    steps.finish("actor.generate", {"rollouts": 8}, is_probe=True)
-    assert len(steps.start("exact.score")) == 1  # rows of an evaluation are none of the step's
+    assert len(steps.start("exact.score")) == 1
     assert steps.start("exact.score", turn=2) == []
 
 
@@ -231,7 +240,7 @@ def test_only_the_first_time_in_a_phase_is_an_error_and_a_resume_is_not_the_firs
         steps.arrivals.check_first(missing, "main")
 
     assert (raised.value.node, raised.value.stage) == ("exact", "exact.score")
-    steps.arrivals.step_finished("main")
+    steps.arrivals.step_finished("main", steps.step)
     steps.arrivals.check_first(missing, "main")
     resumed = Arrivals(())
     resumed.load_state(steps.arrivals.state())
@@ -247,7 +256,7 @@ def test_an_alert_comes_once_and_again_after_rows_came() -> None:
         steps.begin()
         steps.finish("problems.load", {"rows": 4})
         steps.finish("actor.generate", {"rollouts": rows})
-        told.append(len(steps.arrivals.note(steps.start("exact.score"))))
+        told.append(steps.told("exact.score", steps.start("exact.score"), AT_START))
 
     assert told == [1, 0, 0, 1]
 
@@ -258,8 +267,8 @@ def test_what_ends_a_stage_badly_is_told_once_though_it_begins_well() -> None:
     for delivered in (0, 0, 8, 0):
         steps.begin()
         steps.until_credit()
-        told.append(len(steps.arrivals.note(steps.start("actor.credit"))))
+        told.append(steps.told("actor.credit", steps.start("actor.credit"), AT_START))
         unreached = steps.finish("actor.credit", {}, credit_detail(delivered=delivered))
-        told.append(len(steps.arrivals.note(unreached)))
+        told.append(steps.told("actor.credit", unreached, AT_END))
 
     assert told == [0, 1, 0, 0, 0, 0, 0, 1]

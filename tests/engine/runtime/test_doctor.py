@@ -52,7 +52,6 @@ def play(
     doctor = doctor or Doctor()
     found = []
     for step, metrics in enumerate(readings, 1):
-        doctor.step_begins()
         doctor.hear("actor", metrics)
         found += doctor.step_finished(step, phase)
     return found
@@ -224,12 +223,3 @@ def test_a_resume_compares_with_the_same_readings() -> None:
     second.load_state(json.loads(json.dumps(first.state())))
 
     assert [one.step for one in play([ill] * 10, second)] == [3]
-
-
-def test_what_was_heard_of_a_step_that_was_not_done_does_not_count() -> None:
-    doctor = Doctor()
-    play([{**HEALTHY, "grad_norm": 0.0}] * 2, doctor)
-    doctor.step_begins()
-    doctor.hear("actor", {**HEALTHY, "grad_norm": 0.0})
-
-    assert play([HEALTHY], doctor) == []

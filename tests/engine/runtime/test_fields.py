@@ -63,7 +63,7 @@ def test_an_anneal_moves_over_the_steps_of_its_phases_only() -> None:
     for step in range(1, 6):
         now = moment(entries[1], step)
         weights.append(fields.at(now).edges[0].weight)
-        fields.step_done(now)
+        fields.step_begins(now)
 
     assert weights == [1.0, 0.75, 0.5, 0.25, 0.0]
 
@@ -71,7 +71,7 @@ def test_an_anneal_moves_over_the_steps_of_its_phases_only() -> None:
 def test_the_complement_gets_the_rest() -> None:
     _, entries, fields = setup()
     for step in range(1, 3):
-        fields.step_done(moment(entries[1], step))
+        fields.step_begins(moment(entries[1], step))
 
     values = fields.overrides(moment(entries[1], 3))
 
@@ -141,7 +141,7 @@ def in_epochs(fields: Fields, entry: Entry, steps: int, left_out: int = 0) -> li
     for step in range(1, steps + 1 - left_out):
         now = Moment(entry=entry, step=step, step_in_phase=step, steps_of_phase=steps)
         weights.append(fields.at(now).edges[0].weight)
-        fields.step_done(now)
+        fields.step_begins(now)
     return weights
 
 

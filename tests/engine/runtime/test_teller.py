@@ -48,7 +48,7 @@ def test_the_time_left_has_the_evaluations_that_are_still_to_come(tmp_path: Path
     timeline.enter()
     timeline.next_moment()
     teller.pace.step_began("main")
-    teller.step_finished(1, seconds=2.0, in_stages=1.0)
+    teller.step_finished(1, seconds=2.0, idle_seconds=1.0)
     teller.evaluation_began("probe", "main")
     teller.evaluation_finished("main", 5.0, 3)
 

@@ -1,0 +1,93 @@
+"""What the run makes of its metrics: the latest of each, the best of one, triggers that they set
+off, and what the learning doctor says of them.
+
+A step's readings count when the step is done, in the order of its plan: a step that is taken back
+has said nothing, and the order in which stages end changes nothing.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from coloop.runtime.doctor import Doctor, Finding
+from coloop.runtime.triggers import TriggerWatch
+from coloop.spec.schedule import Trigger
+
+
+class Readings:
+    """See the module."""
+
+    def __init__(
+        self,
+        watch: TriggerWatch,
+        best_metric: Callable[[], str | None],
+        on_best: Callable[[Mapping[str, float]], None],
+    ) -> None:
+        """
+        Args:
+            best_metric: the metric by which the run has a best step, as it is at this moment.
+            on_best: told of a reading that is the best so far.
+        """
+        self._watch = watch
+        self._best_metric = best_metric
+        self._on_best = on_best
+        self._doctor = Doctor()
+        self.latest: dict[str, float] = {}
+        """By `node.metric`."""
+        self.fired: list[Trigger] = []
+        """Triggers that are to be obeyed, in the order in which they fired."""
+        self.best: float | None = None
+        self.best_step = 0
+
+    def read(self, node: str, metrics: Mapping[str, float], *, step: int, phase: str) -> None:
+        """Take the readings of a node."""
+        for name, value in metrics.items():
+            if not math.isfinite(value):
+                continue
+            metric = f"{node}.{name}"
+            self.latest[metric] = value
+            is_best = metric == self._best_metric()
+            if is_best and (self.best is None or value > self.best):
+                self.best, self.best_step = value, step
+                self._on_best({metric: value})
+            self.fired += self._watch.read(metric, value, phase)
+
+    @property
+    def best_words(self) -> str | None:
+        """The best reading of the run, where it says what is best."""
+        if self.best is None:
+            return None
+        return f"best {self._best_metric()} {self.best:.4g}, at step {self.best_step}"
+
+    def learned(self, node: str, metrics: Mapping[str, float]) -> None:
+        """Readings of a step, not of an evaluation."""
+        finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
+        self._doctor.hear(node, finite)
+
+    def step_finished(self, step: int, phase: str) -> Sequence[Finding]:
+        """What the doctor says after this step."""
+        return self._doctor.step_finished(step, phase)
+
+    def run_finished(self, step: int) -> Sequence[Finding]:
+        return self._doctor.run_finished(step)
+
+    @property
+    def unresolved(self) -> list[Finding]:
+        """What the doctor has raised and not cleared."""
+        return self._doctor.open
+
+    def state(self) -> dict[str, Any]:
+        triggers = self._watch.triggers
+        return {
+            "triggers": self._watch.state(),
+            "best_reading": self.best,
+            "best_step": self.best_step,
+            "doctor": self._doctor.state(),
+            "fired": [triggers.index(trigger) for trigger in self.fired],
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self._watch.load_state(state["triggers"])
+        self._doctor.load_state(state["doctor"])
+        self.best, self.best_step = state["best_reading"], state["best_step"]
+        self.fired = [self._watch.triggers[index] for index in state["fired"]]

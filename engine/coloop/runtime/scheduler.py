@@ -1,0 +1,382 @@
+"""The scheduler: starts every stage as soon as what it waits for is done and its lane is free, over
+one step or a window of several.
+
+    begin ──> flight (a step on its way) ──ready──> lane ──outcome──> flight ──> finish
+
+Order of arrival changes nothing: seeds come from names, tables are put together by name, and what a
+step has brought is told to the run in the order of the plan. The driver's thread starts stages and
+takes their outcomes; it does none of their work. While it waits it ticks: what is asked of the run
+is read, and a stop reaches every lane.
+
+Invariant: when a call returns or raises, nothing is at work any more.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Protocol
+
+from coloop.errors import StopRequested
+from coloop.hosts.messages import Poll
+from coloop.plan.types import Refill, Stage
+from coloop.roles.protocol import Call, Outcome, Role
+from coloop.runtime.calls import Calls, Situation, Unrolled
+from coloop.runtime.lanes import Lanes
+from coloop.runtime.regions import StepRegion, Task
+from coloop.runtime.window import Window
+
+TICK_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waited:
+    """How long a stage waited, in seconds."""
+
+    starved: float = 0.0
+    """Its lane was free, what it reads was not there."""
+    blocked: float = 0.0
+    """What it reads was there, its lane was not free."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What a stage gave in a flight."""
+
+    stage: Stage
+    situation: Situation
+    outcome: Outcome
+    place: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Flight:
+    """One step on its way."""
+
+    situation: Situation
+    region: StepRegion
+    about: Any = None
+    """What the one who began it wants to know when it is done."""
+    began: float = field(default_factory=time.monotonic)
+    has_learned: bool = False
+    """A learner has taken its update: from there on the step is finished, whatever is asked."""
+    is_cancelled: bool = False
+    has_failed: bool = False
+    memory: dict[str, tuple[Role, Any]] = field(default_factory=dict)
+    """What the roles that have worked for it remembered before."""
+    ready_at: dict[tuple[str, int], float] = field(default_factory=dict)
+    records: list[Record] = field(default_factory=list)
+
+    @property
+    def step(self) -> int:
+        return self.situation.step
+
+    def open_stages(self) -> Iterable[Stage]:
+        """Those that have not ended for good."""
+        return self.region.open_stages()
+
+    @property
+    def in_order(self) -> list[Record]:
+        """What its stages gave, in the order of the plan."""
+        return sorted(self.records, key=lambda record: record.place)
+
+    def take_back(self) -> None:
+        """Roles remember nothing of it."""
+        for role, memory in self.memory.values():
+            role.recall(memory)
+        self.memory.clear()
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Work:
+    """A stage at work in its lane."""
+
+    task: Task
+    flight: Flight
+    waited: Waited
+    role: Role
+    memory: Any
+    """What the role remembered before."""
+    poll: Poll | None = None
+    """How far it is, as it said last."""
+    seconds: float = 0.0
+
+    @property
+    def stage(self) -> Stage:
+        return self.task.stage
+
+    def heard(self, poll: Poll | None) -> bool:
+        """Its host says how far it is; true where it shall give up."""
+        self.poll = poll
+        return self.flight.is_cancelled
+
+    def tick(self, done: int = 0, total: int = 0) -> None:
+        """Its role says how far it is.
+
+        Raises:
+            StopRequested: where it shall give up.
+        """
+        poll = Poll(done=done, total=total, unit="rows") if total else None
+        if self.heard(poll):
+            raise StopRequested("while a role was at work")
+
+
+class Watcher(Protocol):
+    """Told of each stage, in the driver's thread; what it raises ends the flight."""
+
+    @property
+    def stop_is_wanted(self) -> bool: ...
+
+    def stage_started(self, work: Work) -> None: ...
+
+    def stage_finished(self, work: Work, outcome: Outcome) -> None: ...
+
+    def failure_of(self, work: Work, error: BaseException) -> Exception:
+        """What went wrong, with its place."""
+        ...
+
+    def ticked(self, at_work: Sequence[Work]) -> None:
+        """Called a few times a second, and whenever a stage has ended."""
+        ...
+
+    def delivered(self, edge: str, rows: int) -> None:
+        """An edge brought its reader a table; told once, however many of its stages read it."""
+        ...
+
+    def noticed(self, flight: Flight, node: str, code: str, message: str) -> None:
+        """Something that a person should look at came up in a step."""
+        ...
+
+
+class Scheduler:
+    """Carries out the stages of one loop."""
+
+    def __init__(
+        self,
+        calls: Calls,
+        roles: Mapping[str, Role],
+        lanes: Lanes,
+        watcher: Watcher,
+        window: Window,
+    ) -> None:
+        self._calls = calls
+        self._roles = roles
+        self._lanes = lanes
+        self._watcher = watcher
+        self._window = window
+        self._at_work: dict[Future[tuple[Outcome, float]], Work] = {}
+        self._free_since: dict[str | None, float] = {}
+        self._failure: Exception | None = None
+        self._is_admitting = True
+        self._was_held_up = False
+        """A stop was wanted before the first step."""
+        self._idle_from = 0.0
+        self._idle_seconds = 0.0
+
+    def flight(
+        self,
+        stages: Sequence[Stage],
+        refills: Sequence[Refill],
+        situation: Situation,
+        unrolled: Unrolled | None = None,
+        about: Any = None,
+    ) -> Flight:
+        """A step of these stages on these tables, fresh ones where none are given."""
+        region = StepRegion(
+            stages,
+            refills,
+            situation,
+            unrolled if unrolled is not None else Unrolled(),
+            calls=self._calls,
+            roles=self._roles,
+        )
+        return Flight(situation=situation, region=region, about=about)
+
+    def run(
+        self,
+        stages: Sequence[Stage],
+        situation: Situation,
+        refills: Sequence[Refill] = (),
+        unrolled: Unrolled | None = None,
+    ) -> Unrolled:
+        """Run the stages of one list, and give what they gave."""
+        flight = self.flight(stages, refills, situation, unrolled)
+        waiting = [flight]
+        self.fly(lambda: waiting.pop() if waiting else None, lambda done: None)
+        return flight.region.unrolled
+
+    def fly(
+        self,
+        begin: Callable[[], Flight | None],
+        finish: Callable[[Flight], None],
+        take_back: Callable[[Flight], None] = Flight.take_back,
+    ) -> None:
+        """Carry out steps, several at once as far as the window lets them, until there are none.
+
+        Args:
+            begin: gives the next step; None where none is to begin before the others are done.
+            finish: told of a step that is done, in the order in which they began.
+            take_back: told of a step that was not done, the youngest first.
+
+        Raises:
+            StopRequested: the run was asked to stop in a step that had not learned yet.
+            Exception: what a stage, `begin` or `finish` raised; steps before it were finished.
+        """
+        flights: list[Flight] = []
+        self._failure = None
+        self._is_admitting = True
+        self._was_held_up = self._watcher.stop_is_wanted
+        self._idle_from = time.monotonic()
+        try:
+            while True:
+                self._finish_done(flights, finish)
+                self._heed(flights)
+                self._admit(flights, begin)
+                self._start_ready(flights)
+                if self._at_work:
+                    self._take_outcomes()
+                elif not any(_is_done(flight) for flight in flights[:1]):
+                    break
+        except BaseException:
+            for flight in flights:
+                flight.is_cancelled = True
+            raise
+        for flight in reversed(flights):
+            take_back(flight)
+        if self._failure is not None:
+            raise self._failure
+        if flights or self._was_held_up:
+            raise StopRequested("a step that had not learned was not to go on")
+
+    @property
+    def is_sequential(self) -> bool:
+        """Whether one step ends before the next begins."""
+        return self._window.size == 1
+
+    def take_idle_seconds(self) -> float:
+        """Seconds in which nothing was at work, since this was asked last."""
+        seconds, self._idle_seconds = self._idle_seconds, 0.0
+        return seconds
+
+    @contextmanager
+    def _watched(self, flight: Flight | None = None) -> Iterator[None]:
+        """What goes wrong ends the flight and those after it, not those before."""
+        try:
+            yield
+        except Exception as error:
+            self._failure = self._failure or error
+            if flight is not None:
+                flight.has_failed = True
+
+    def _finish_done(self, flights: list[Flight], finish: Callable[[Flight], None]) -> None:
+        while flights and _is_done(flights[0]):
+            with self._watched():
+                finish(flights.pop(0))
+
+    def _heed(self, flights: Sequence[Flight]) -> None:
+        """Cancel what is not to go on: after a stop all steps that have not learned, after a
+        failure that step and those after it."""
+        stops = self._watcher.stop_is_wanted
+        if stops or self._failure is not None:
+            self._is_admitting = False
+        has_failed = self._failure is not None and not any(f.has_failed for f in flights)
+        for flight in flights:
+            has_failed |= flight.has_failed
+            flight.is_cancelled = has_failed or (stops and not flight.has_learned)
+
+    def _admit(self, flights: list[Flight], begin: Callable[[], Flight | None]) -> None:
+        while self._is_admitting and len(flights) < self._window.size:
+            with self._watched():
+                flight = begin()
+                if flight is not None:
+                    flights.append(flight)
+                    continue
+            self._is_admitting = False
+
+    def _start_ready(self, flights: Sequence[Flight]) -> None:
+        for place, flight in enumerate(flights):
+            for task in () if flight.is_cancelled else flight.region.ready():
+                if not self._window.lets(task.stage, flight, flights[:place]):
+                    continue
+                now = time.monotonic()
+                ready_at = flight.ready_at.setdefault((task.stage.name, task.situation.turn), now)
+                if self._has_room(task.stage.pool):
+                    with self._watched(flight):
+                        self._start(task, flight, ready_at)
+                if flight.has_failed:
+                    break
+
+    def _has_room(self, lane: str | None) -> bool:
+        busy = sum(work.stage.pool == lane for work in self._at_work.values())
+        return busy < self._lanes.room(lane)
+
+    def _start(self, task: Task, flight: Flight, ready_at: float) -> None:
+        stage, now = task.stage, time.monotonic()
+        name, role = self._calls.role(stage)
+        memory = role.remember()
+        flight.memory.setdefault(name, (role, memory))
+        free_since = max(self._free_since.get(stage.pool, flight.began), flight.began)
+        waited = Waited(starved=max(0.0, ready_at - free_since), blocked=now - ready_at)
+        work = Work(task=task, flight=flight, waited=waited, role=role, memory=memory)
+        context = task.situation.context
+        situation = replace(
+            task.situation, context=replace(context, hosts=context.hosts.with_tick(work.heard))
+        )
+        call = self._calls.of(stage, situation, task.tables, work.tick)
+        self._watcher.stage_started(work)
+        if not self._at_work:
+            self._idle_seconds += time.monotonic() - self._idle_from
+        flight.region.started(task)
+        self._at_work[self._lanes.submit(stage.pool, partial(_timed, role, call))] = work
+
+    def _take_outcomes(self) -> None:
+        """Wait for the first outcomes, or for a tick."""
+        done = self._lanes.wait(self._at_work, TICK_SECONDS)
+        works = sorted(((self._at_work[one], one) for one in done), key=_plan_order)
+        for work, future in works:
+            del self._at_work[future]
+            self._free_since[work.stage.pool] = time.monotonic()
+            if not self._at_work:
+                self._idle_from = time.monotonic()
+            with self._watched(work.flight):
+                self._take(work, future)
+        self._watcher.ticked([*self._at_work.values()])
+
+    def _take(self, work: Work, future: Future[tuple[Outcome, float]]) -> None:
+        flight, task = work.flight, work.task
+        error = future.exception()
+        if isinstance(error, StopRequested) and flight.is_cancelled:
+            work.role.recall(work.memory)
+            flight.region.put_back(task)
+            return
+        if isinstance(error, KeyboardInterrupt):
+            raise error
+        if error is not None:
+            raise self._watcher.failure_of(work, error)
+        outcome, work.seconds = future.result()
+        flight.region.finished(task, outcome)
+        for notice in flight.region.take_notices():
+            self._watcher.noticed(flight, *notice)
+        flight.has_learned |= task.stage.verb == "learn"
+        flight.records.append(
+            Record(stage=task.stage, situation=task.situation, outcome=outcome, place=task.place)
+        )
+        self._watcher.stage_finished(work, outcome)
+
+
+def _is_done(flight: Flight) -> bool:
+    return flight.region.is_done and not flight.has_failed
+
+
+def _timed(role: Role, call: Call) -> tuple[Outcome, float]:
+    """What a role gave, and its seconds."""
+    began = time.monotonic()
+    outcome = role.run(call)
+    return outcome, time.monotonic() - began
+
+
+def _plan_order(one: tuple[Work, object]) -> tuple[int, int]:
+    work = one[0]
+    return work.flight.situation.step, work.task.place

@@ -1,0 +1,278 @@
+"""The steps of a run: begins them, tells what their stages do, and finishes or takes them back.
+
+    begin ──> stages ──> finish    what the run counts, reads and shows of a step
+                    └──> take back where it ends before anything was learned
+
+What a step has brought counts when it is finished, in the order of its plan.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from coloop.errors import ColoopError
+from coloop.plan.types import Stage
+from coloop.roles.protocol import Outcome
+from coloop.runtime.actions import Actions
+from coloop.runtime.arrivals import AT_END, AT_START, Arrivals, Missing, StepArrivals
+from coloop.runtime.arrivals import CODE as MISSING_ROWS
+from coloop.runtime.calls import Situation
+from coloop.runtime.control import Control
+from coloop.runtime.evaluations import Evaluations
+from coloop.runtime.failures import stage_failure
+from coloop.runtime.fields import Fields
+from coloop.runtime.idleness import Idleness
+from coloop.runtime.keeper import Keeper
+from coloop.runtime.moments import Moments
+from coloop.runtime.phase_stages import PhaseStages
+from coloop.runtime.readings import Readings
+from coloop.runtime.samples import Samples
+from coloop.runtime.scheduler import Flight, Scheduler, Work
+from coloop.runtime.teller import Teller
+from coloop.runtime.timeline import Moment, Timeline
+
+logger = logging.getLogger(__name__)
+
+GOALS = ("learn", "write")
+"""Verbs of the stages for whose sake a step runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepState:
+    """What the run knows of a step on its way."""
+
+    moment: Moment
+    arrivals: StepArrivals
+    alerts: list[str] = field(default_factory=list)
+    """What it has told that a person should look at."""
+
+
+class Steps:
+    """See the module; the scheduler tells it of every stage, those of probes among them."""
+
+    def __init__(
+        self,
+        *,
+        timeline: Timeline,
+        moments: Moments,
+        fields: Fields,
+        phase_stages: PhaseStages,
+        actions: Actions,
+        evaluations: Evaluations,
+        readings: Readings,
+        arrivals: Arrivals,
+        samples: Samples,
+        control: Control,
+        keeper: Keeper,
+        teller: Teller,
+        must_pause: Callable[[int], bool],
+    ) -> None:
+        """
+        Args:
+            must_pause: whether something is to be done between this step and the next.
+        """
+        self._timeline = timeline
+        self._moments = moments
+        self._fields = fields
+        self._phase_stages = phase_stages
+        self._actions = actions
+        self._evaluations = evaluations
+        self._readings = readings
+        self._arrivals = arrivals
+        self._samples = samples
+        self._control = control
+        self._keeper = keeper
+        self._teller = teller
+        self._must_pause = must_pause
+        self._idleness = Idleness()
+        self._begun = 0
+        self._on_way = 0
+        self._last_at = 0.0
+        self._failed: Stage | None = None
+        self.are_whole = True
+        """No step broke off half learned."""
+
+    @property
+    def failed_stage(self) -> Stage | None:
+        """The stage in which the run failed."""
+        return self._failed
+
+    @property
+    def is_between(self) -> bool:
+        """Whether the run stands between two steps."""
+        return self._on_way == 0 and self.are_whole
+
+    def run(self, scheduler: Scheduler) -> bool:
+        """Run steps up to the next thing that lies between two of them; false where the phase has
+        none left.
+
+        Raises:
+            StopRequested: in a step that is taken back.
+        """
+        self._begun = 0
+        self._last_at = time.monotonic()
+        scheduler.fly(
+            lambda: self._begin(scheduler), lambda f: self._finish(f, scheduler), self._take_back
+        )
+        return self._begun > 0
+
+    # --- one step
+
+    def _begin(self, scheduler: Scheduler) -> Flight | None:
+        if self._begun and (scheduler.is_sequential or self._must_pause(self._timeline.step)):
+            return None
+        moment = self._timeline.next_moment()
+        if moment is None:
+            return None
+        self._begun += 1
+        self._on_way += 1
+        try:
+            return self._flight(scheduler, moment)
+        except Exception as error:
+            self._undo(moment)
+            if isinstance(error, ColoopError):
+                raise
+            raise stage_failure(error, None, moment.step) from error
+
+    def _flight(self, scheduler: Scheduler, moment: Moment) -> Flight:
+        context = self._moments.stand_at(moment)
+        if self._on_way == 1:
+            self._teller.pace.step_began(moment.phase.name)
+        due = self._phase_stages.due(moment)
+        self._fields.step_begins(moment)
+        self._phase_stages.step_begins(moment)
+        situation = Situation(
+            step=moment.step, phase=moment.phase.name, context=context, live=due.live
+        )
+        state = StepState(moment=moment, arrivals=self._arrivals.of_step(due.rows))
+        return scheduler.flight(due.stages, due.refills, situation, about=state)
+
+    def _finish(self, flight: Flight, scheduler: Scheduler) -> None:
+        state: StepState = flight.about
+        moment = state.moment
+        self.are_whole = False
+        self._actions.step_done(flight.situation.context.spec)
+        self._on_way -= 1
+        self.are_whole = True
+        self._keeper.note_change()
+        self._arrivals.step_finished(moment.phase.name, state.arrivals)
+        self._hear(flight)
+        self._teller.findings(self._readings.step_finished(moment.step, moment.phase.name))
+        now = time.monotonic()
+        seconds, self._last_at = now - self._last_at, now
+        self._teller.step_finished(moment.step, seconds, scheduler.take_idle_seconds())
+        self._evaluations.read_tables(flight, moment)
+        self._show_samples(flight)
+        self._teller.show_if_due()
+        goals = [
+            (record.stage.name, record.outcome.is_idle)
+            for record in flight.in_order
+            if record.stage.verb in GOALS
+        ]
+        self._idleness.step_finished(moment.step, moment.phase.name, goals, state.alerts)
+
+    def _hear(self, flight: Flight) -> None:
+        """The readings of a step count now."""
+        for record in flight.in_order:
+            for node, metrics in _metrics_of(record.stage, record.outcome):
+                self._readings.learned(node, metrics)
+                self._readings.read(node, metrics, step=flight.step, phase=flight.situation.phase)
+
+    def _show_samples(self, flight: Flight) -> None:
+        try:
+            event = self._samples.of_step(flight.step, flight.region.unrolled)
+        except OSError as error:
+            logger.warning("samples of step %d were not written: %s", flight.step, error)
+            return
+        if event is not None:
+            self._teller.sample(event)
+
+    def _take_back(self, flight: Flight) -> None:
+        """Undo a step, unless something was learned in it: that cannot be undone."""
+        state: StepState = flight.about
+        if flight.has_learned or (flight.has_failed and self._has_changed_weights(flight)):
+            self._on_way -= 1
+            self.are_whole = False
+            return
+        flight.take_back()
+        self._fields.take_back_step(state.moment)
+        self._phase_stages.take_back_step(state.moment)
+        self._undo(state.moment)
+
+    def _undo(self, moment: Moment) -> None:
+        del moment
+        self._timeline.take_back_step()
+        self._on_way -= 1
+
+    def _has_changed_weights(self, flight: Flight) -> bool:
+        """Whether the stage that failed has changed weights, or nobody can tell."""
+        stage = self._failed
+        if stage is None or stage.verb != "learn":
+            return stage is not None and stage.verb == "sync"
+        try:
+            return flight.situation.context.hosts.has_changed(stage.node)
+        except ColoopError:
+            return True
+
+    # --- what the scheduler tells
+
+    @property
+    def stop_is_wanted(self) -> bool:
+        return self._control.stop_is_wanted
+
+    def delivered(self, edge: str, rows: int) -> None:
+        self._teller.pace.delivered(edge, rows)
+
+    def noticed(self, flight: Flight, node: str, code: str, message: str) -> None:
+        self._teller.alert("warning", code, message, node=node)
+        if flight.about is not None:
+            flight.about.alerts.append(message)
+
+    def stage_started(self, work: Work) -> None:
+        self._teller.stage_started(work)
+        state: StepState | None = work.flight.about
+        if state is not None:
+            missing = state.arrivals.stage_starts(work.stage, work.task.situation)
+            self._tell_missing(work, AT_START, missing)
+
+    def stage_finished(self, work: Work, outcome: Outcome) -> None:
+        stage, situation, state = work.stage, work.task.situation, work.flight.about
+        self._teller.stage_finished(work, outcome)
+        for code, message in outcome.alerts:
+            self.noticed(work.flight, stage.node, code, message)
+        self._teller.detail_of(stage, situation, outcome)
+        if state is not None:
+            for node, metrics in _metrics_of(stage, outcome):
+                self._teller.metrics(node, situation.step, metrics)
+            missing = state.arrivals.stage_finished(stage, situation, outcome)
+            self._tell_missing(work, AT_END, missing)
+
+    def failure_of(self, work: Work, error: BaseException) -> Exception:
+        self._failed = self._failed or work.stage
+        if isinstance(error, ColoopError):
+            return error
+        failure = stage_failure(error, work.stage, work.task.situation.step)
+        failure.__cause__ = error
+        return failure
+
+    def ticked(self, at_work: Sequence[Work]) -> None:
+        self._control.read()
+        self._teller.at_work(at_work)
+        self._teller.show_if_due()
+
+    def _tell_missing(self, work: Work, whats: Sequence[str], missing: Sequence[Missing]) -> None:
+        """Rows that are bound to come and did not: an alert at once, an error where they never
+        came."""
+        if work.task.situation.turn > 1:
+            return
+        for one in self._arrivals.note(work.stage, whats, missing):
+            self._teller.alert("error", MISSING_ROWS, one.message, node=one.node, hint=one.hint)
+            work.flight.about.alerts.append(one.message)
+        self._arrivals.check_first(missing, work.task.situation.phase)
+
+
+def _metrics_of(stage: Stage, outcome: Outcome) -> list[tuple[str, dict[str, float]]]:
+    """Readings of a stage by node."""
+    members = ((node, dict(metrics)) for node, metrics in outcome.member_metrics.items())
+    return [(stage.node, dict(outcome.metrics)), *members]

@@ -1,0 +1,62 @@
+"""Which stages of a step may start while steps before it are still on their way.
+
+    generate@k              waits for sync@(k - 1 - staleness)
+    credit, learn, sync,
+    score by weights that
+    change                  wait for the steps before to end
+    everything else         waits for the same node's stages of the steps before
+
+With a window of one step nothing of this is ever asked: there is one loop, not two.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from coloop.plan.types import Stage
+
+IN_TURN = ("credit", "learn", "sync")
+
+
+class OnItsWay(Protocol):
+    """A step that has begun and is not done."""
+
+    @property
+    def step(self) -> int: ...
+
+    def open_stages(self) -> Iterable[Stage]:
+        """Those that have not ended for good."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """How many steps are on their way at once, and how they keep out of each other's way."""
+
+    staleness: int = 0
+    """How many versions the weights that write may be behind those that learn."""
+    groups: Mapping[str, str] = field(default_factory=dict)
+    """Weights group by node."""
+    changing: frozenset[str] = frozenset()
+    """Groups whose weights change in a run: they learn, or follow others."""
+
+    @property
+    def size(self) -> int:
+        return self.staleness + 1
+
+    def lets(self, stage: Stage, flight: OnItsWay, before: Iterable[OnItsWay]) -> bool:
+        """Whether a stage that is ready in its own step may start beside the steps before it."""
+        return all(self._lets(stage, flight.step, other) for other in before)
+
+    def _lets(self, stage: Stage, step: int, other: OnItsWay) -> bool:
+        group = self.groups.get(stage.node)
+        is_writing = stage.verb == "generate"
+        if stage.verb in IN_TURN or (stage.verb == "score" and group in self.changing):
+            return False
+        for one in other.open_stages():
+            if one.node == stage.node and (not is_writing or one.verb == stage.verb):
+                return False
+            is_late = other.step <= step - 1 - self.staleness
+            if is_writing and is_late and one.verb in ("learn", "sync") and one.node == group:
+                return False
+        return True

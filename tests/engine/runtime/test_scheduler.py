@@ -1,0 +1,362 @@
+"""Stages side by side: what runs at once, what waits, and what a stop or a failure leaves behind.
+
+Roles are scripts that wait for one another by events; no test looks at a clock.
+"""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coloop.errors import StopRequested
+from coloop.plan.compile import compile_plan
+from coloop.plan.types import Stage
+from coloop.roles.protocol import Call, Context, Outcome
+from coloop.runtime.calls import Calls, Situation
+from coloop.runtime.lanes import ThreadLanes
+from coloop.runtime.scheduler import Flight, Scheduler, Work
+from coloop.runtime.window import Window
+from coloop.spec.io import parse
+from coloop.spec.lineage import Lineages
+
+PATIENCE = 60.0
+
+TWO_POOLS = """
+coloop: 1
+name: small
+nodes:
+  problems: {kind: dataset, source: {type: task, task: arithmetic}, rows_per_step: 2}
+  left:
+    kind: actor
+    pool: one
+    model: {type: scratch, architecture: tiny-qwen3}
+    algorithm: {name: grpo}
+  right:
+    kind: actor
+    pool: two
+    model: {type: scratch, architecture: tiny-qwen3}
+    algorithm: {name: grpo}
+  short: {kind: reward, source: {type: builtin, name: length, max: 3}}
+  long: {kind: reward, source: {type: builtin, name: length, max: 9}}
+  other: {kind: reward, source: {type: builtin, name: length, max: 5}}
+edges:
+  - problems.rows -> left.prompts
+  - problems.rows -> right.prompts
+  - left.rollouts -> short.rollouts
+  - left.rollouts -> long.rollouts
+  - short.scores -> left.rewards
+  - long.scores -> left.rewards
+  - right.rollouts -> other.rollouts
+  - other.scores -> right.rewards
+schedule: {steps: 9}
+hardware: {preset: cpu, pools: {one: {workers: 1}, two: {workers: 1}}}
+"""
+
+Do = Callable[[Call], Any]
+
+
+class Script:
+    """A role that does what the test says; it remembers how often it has worked."""
+
+    def __init__(self, do: Do) -> None:
+        self.do = do
+        self.memory = 0
+
+    def run(self, call: Call) -> Outcome:
+        self.memory += 1
+        found = self.do(call)
+        return found if isinstance(found, Outcome) else Outcome()
+
+    def remember(self) -> int:
+        return self.memory
+
+    def recall(self, memory: int) -> None:
+        self.memory = memory
+
+
+class Hosts:
+    def with_tick(self, tick: Any) -> "Hosts":
+        return self
+
+
+class Loop:
+    """The stages of `TWO_POOLS`, each a script."""
+
+    def __init__(self, staleness: int = 0) -> None:
+        parsed = parse(TWO_POOLS)
+        spec = parsed.spec
+        assert spec is not None, [one.describe() for one in parsed.diagnostics]
+        self.stages = compile_plan(spec).phases[0].stages
+        self.context = Context(
+            spec=spec,
+            lineage=Lineages(spec).at({}),
+            groups={"left": "left", "right": "right"},
+            hosts=Hosts(),  # type: ignore[arg-type]
+            root=Path(),
+            seed=0,
+        )
+        self.scripts: dict[str, Do] = {}
+        self.roles = {node: Script(self._do) for node in spec.nodes}
+        self.group_roles = {node: Script(self._do) for node in ("left", "right")}
+        self.lanes = ThreadLanes()
+        edges = {edge.key: edge for edge in spec.edges}
+        calls = Calls(edges, self.roles, self.group_roles, self.delivered)  # type: ignore[arg-type]
+        window = Window(
+            staleness=staleness,
+            groups=self.context.groups,
+            changing=frozenset({"left", "right"}),
+        )
+        self.scheduler = Scheduler(calls, self.roles, self.lanes, self, window)  # type: ignore[arg-type]
+        self.stop_is_wanted = False
+        self.on_start: Callable[[Work], None] = lambda work: None
+        self.told: list[str] = []
+        self.finished: list[int] = []
+
+    def _do(self, call: Call) -> Any:
+        script = self.scripts.get(f"{call.stage}@{call.step}") or self.scripts.get(call.stage)
+        return script(call) if script is not None else None
+
+    def fly(self, steps: int = 1) -> None:
+        """So many steps."""
+        ahead = iter(range(1, steps + 1))
+
+        def begin() -> Flight | None:
+            step = next(ahead, None)
+            if step is None:
+                return None
+            situation = Situation(step=step, phase="main", context=self.context)
+            return self.scheduler.flight(self.stages, (), situation)
+
+        self.scheduler.fly(begin, lambda flight: self.finished.append(flight.step))
+
+    def stage_started(self, work: Work) -> None:
+        self.told.append(f"+{work.stage.name}@{work.flight.step}")
+        self.on_start(work)
+
+    def stage_finished(self, work: Work, outcome: Outcome) -> None:
+        self.told.append(f"-{work.stage.name}@{work.flight.step}")
+
+    def failure_of(self, work: Work, error: BaseException) -> Exception:
+        assert isinstance(error, Exception)
+        return error
+
+    def ticked(self, at_work: Sequence[Work]) -> None: ...
+
+    def delivered(self, edge: str, rows: int) -> None: ...
+
+    def noticed(self, flight: Flight, node: str, code: str, message: str) -> None: ...
+
+
+@pytest.fixture
+def loop() -> Iterator[Callable[..., Loop]]:
+    loops: list[Loop] = []
+
+    def build(**options: Any) -> Loop:
+        loops.append(Loop(**options))
+        return loops[-1]
+
+    yield build
+    for one in loops:
+        one.lanes.close()
+
+
+def meeting(parties: int) -> Callable[[Call], None]:
+    """Stages that end only when all of them are at work."""
+    barrier = threading.Barrier(parties, timeout=PATIENCE)
+    return lambda call: barrier.wait() and None
+
+
+@pytest.mark.parametrize(
+    "stages",
+    [
+        ("short.score", "long.score"),
+        ("left.generate", "right.generate"),
+        ("left.learn", "right.learn"),
+        ("short.score", "long.score", "right.generate"),
+    ],
+    ids=lambda stages: "+".join(stages),
+)
+def test_stages_that_do_not_wait_for_one_another_work_at_once(
+    stages: tuple[str, ...], loop: Callable[..., Loop]
+) -> None:
+    one = loop()
+    meet = meeting(len(stages))
+    for stage in stages:
+        one.scripts[stage] = meet
+
+    one.fly()
+
+    assert one.finished == [1]
+
+
+def test_a_pool_does_one_stage_at_a_time_and_each_after_what_it_waits_for(
+    loop: Callable[..., Loop],
+) -> None:
+    one = loop()
+    at_work: dict[str | None, int] = {}
+
+    def started(work: Work) -> None:
+        pool = work.stage.pool
+        if pool is not None:
+            others = [w for w in one.scheduler._at_work.values() if w.stage.pool == pool]
+            at_work[pool] = max(at_work.get(pool, 0), len(others) + 1)
+        done = {name[1:].partition("@")[0] for name in one.told if name.startswith("-")}
+        assert set(work.stage.after) <= done
+
+    one.on_start = started
+    one.fly()
+
+    assert at_work == {"one": 1, "two": 1}
+
+
+def test_a_stop_before_anything_was_learned_takes_the_step_back(
+    loop: Callable[..., Loop],
+) -> None:
+    one = loop()
+
+    def work_until_stopped(call: Call) -> None:
+        one.stop_is_wanted = True
+        for _ in range(10_000_000):
+            call.tick(0, 1)
+
+    one.scripts["short.score@2"] = work_until_stopped
+    with pytest.raises(StopRequested):
+        one.fly(3)
+
+    assert one.finished == [1]
+    assert one.roles["short"].memory == 1
+    assert one.roles["problems"].memory == 1
+
+
+def test_a_stop_after_one_of_two_learners_has_learned_lets_the_step_end(
+    loop: Callable[..., Loop],
+) -> None:
+    """What was given up is done again: the step is whole."""
+    one = loop()
+    tries: list[str] = []
+    other_learns, gave_up = threading.Event(), threading.Event()
+
+    def give_up_once(call: Call) -> None:
+        tries.append(call.stage)
+        assert other_learns.wait(PATIENCE)
+        one.stop_is_wanted = True
+        try:
+            while len(tries) == 1:
+                call.tick(0, 1)
+        finally:
+            gave_up.set()
+
+    def learn(call: Call) -> None:
+        other_learns.set()
+        assert gave_up.wait(PATIENCE)
+
+    one.scripts["left.learn"] = give_up_once
+    one.scripts["right.learn"] = learn
+    one.fly(2)
+
+    assert tries == ["left.learn", "left.learn"]
+    assert one.finished == [1]
+    assert one.group_roles["left"].memory == 2  # learn and sync, once each
+
+
+def test_what_breaks_ends_its_step_and_nothing_is_left_at_work(loop: Callable[..., Loop]) -> None:
+    one = loop()
+    has_begun = threading.Event()
+    ended: list[str] = []
+
+    def go_on(call: Call) -> None:
+        has_begun.set()
+        try:
+            for _ in range(10_000_000):
+                call.tick(0, 1)
+        finally:
+            ended.append(call.stage)
+
+    def breaks(call: Call) -> None:
+        assert has_begun.wait(PATIENCE)
+        raise ValueError("unhappy")
+
+    one.scripts["long.score"] = go_on
+    one.scripts["short.score"] = breaks
+    with pytest.raises(ValueError, match="unhappy"):
+        one.fly(2)
+
+    assert ended == ["long.score"]
+    assert one.finished == []
+    assert one.roles["problems"].memory == 0
+
+
+# --- windows of several steps
+
+
+def test_the_next_step_is_written_while_this_one_is_learned(loop: Callable[..., Loop]) -> None:
+    one = loop(staleness=1)
+    meet = meeting(2)
+    one.scripts["left.learn@1"] = meet
+    one.scripts["right.generate@2"] = meet
+    one.scripts["left.learn@2"] = one.scripts["right.generate@3"] = meeting(2)
+
+    one.fly(3)
+
+    assert one.finished == [1, 2, 3]
+
+
+@pytest.mark.parametrize("staleness", [0, 1, 2])
+def test_no_text_is_written_by_weights_that_are_too_old(
+    staleness: int, loop: Callable[..., Loop]
+) -> None:
+    one = loop(staleness=staleness)
+
+    def started(work: Work) -> None:
+        if work.stage.verb == "generate":
+            step = work.flight.step
+            synced = [name for name in one.told if name.startswith(f"-{work.stage.node}.sync")]
+            assert step - 1 - len(synced) <= staleness
+
+    one.on_start = started
+    one.fly(8)
+
+    assert one.finished == list(range(1, 9))
+
+
+def test_steps_that_learn_do_so_in_their_order(loop: Callable[..., Loop]) -> None:
+    one = loop(staleness=3)
+    one.fly(6)
+
+    for group in ("left", "right"):
+        learned = [name for name in one.told if name.startswith(f"+{group}.learn")]
+        assert learned == [f"+{group}.learn@{step}" for step in range(1, 7)]
+
+
+def test_a_step_that_breaks_leaves_those_before_it_whole(loop: Callable[..., Loop]) -> None:
+    one = loop(staleness=1)
+    broke = threading.Event()
+
+    def breaks(call: Call) -> None:
+        broke.set()
+        raise ValueError("unhappy")
+
+    def learn(call: Call) -> None:
+        assert broke.wait(PATIENCE)
+
+    one.scripts["left.learn@1"] = learn
+    one.scripts["right.generate@2"] = breaks
+    with pytest.raises(ValueError, match="unhappy"):
+        one.fly(4)
+
+    assert one.finished == [1]
+    assert one.roles["problems"].memory == 1
+
+
+def test_a_stage_says_why_it_waited(loop: Callable[..., Loop]) -> None:
+    one = loop()
+    waited: dict[str, Any] = {}
+    one.on_start = lambda work: waited.update({work.stage.name: work.waited})
+    one.fly()
+
+    learn: Stage = next(stage for stage in one.stages if stage.name == "left.learn")
+    assert learn.pool == "one"
+    assert waited["left.learn"].starved > 0.0  # its pool was free while scores were made
+    assert waited["problems.load"].starved >= 0.0
