@@ -1262,6 +1262,12 @@ export interface components {
             /** At */
             at: string;
             /**
+             * At Work
+             * @description All that run at once.
+             * @default []
+             */
+            at_work: components["schemas"]["StageAtWork"][];
+            /**
              * Attempt
              * @default 1
              */
@@ -1334,6 +1340,7 @@ export interface components {
             run: string;
             /**
              * Stage
+             * @description The first of those at work, in the order of the plan.
              * @default null
              */
             stage: string | null;
@@ -2796,6 +2803,31 @@ export interface components {
             token: string;
         };
         /**
+         * StageAtWork
+         * @description A stage that is running.
+         */
+        StageAtWork: {
+            /**
+             * Evaluation
+             * @default null
+             */
+            evaluation: string | null;
+            /** Node */
+            node: string;
+            /**
+             * Pool
+             * @description Null: in the driver.
+             * @default null
+             */
+            pool: string | null;
+            /** @default null */
+            progress: components["schemas"]["Progress"] | null;
+            /** Stage */
+            stage: string;
+            /** Step */
+            step: number;
+        };
+        /**
          * StageEstimate
          * @description One run of one stage.
          */
@@ -2849,6 +2881,12 @@ export interface components {
              */
             attempt: number;
             /**
+             * Blocked Seconds
+             * @description What it reads was there, its lane was not free yet.
+             * @default 0
+             */
+            blocked_seconds: number;
+            /**
              * Evaluation
              * @description The probe for which it ran, outside the step.
              */
@@ -2857,6 +2895,11 @@ export interface components {
             node?: string | null;
             /** Phase */
             phase: string;
+            /**
+             * Pool
+             * @description Where it ran; null: in the driver.
+             */
+            pool?: string | null;
             /**
              * Run
              * @default
@@ -2877,6 +2920,12 @@ export interface components {
             seq: number;
             /** Stage */
             stage: string;
+            /**
+             * Starved Seconds
+             * @description Its lane was free, what it reads was not there yet.
+             * @default 0
+             */
+            starved_seconds: number;
             /** Step */
             step?: number | null;
             /**
@@ -2891,6 +2940,7 @@ export interface components {
             type: "stage.finished";
             /**
              * Waited Seconds
+             * @description Before it began, for either of two reasons.
              * @default 0
              */
             waited_seconds: number;
@@ -2985,6 +3035,11 @@ export interface components {
             node?: string | null;
             /** Phase */
             phase: string;
+            /**
+             * Pool
+             * @description Where it runs; null: in the driver.
+             */
+            pool?: string | null;
             /**
              * Run
              * @default
