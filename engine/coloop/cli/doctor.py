@@ -20,6 +20,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from coloop.cli.output import console, gib, print_json
+from coloop.spec.training import Backend
 
 LIBRARIES = (
     ("pydantic", None),
@@ -33,9 +34,18 @@ LIBRARIES = (
     ("sqlalchemy", "server"),
     ("websockets", "server"),
     ("vllm", "gpu"),
-    ("deepspeed", "gpu"),
+    ("deepspeed", "deepspeed"),
 )
 """Module (its distribution has the same name) and the extra that brings it."""
+OPTIONAL = ("gpu", "deepspeed")
+"""Extras without which coloop runs."""
+BACKENDS: dict[Backend, str | None] = {
+    "single": "torch",
+    "fsdp2": "torch",
+    "deepspeed": "deepspeed",
+    "megatron": None,
+}
+"""Training backends and the library that each wants; None: coloop has no such backend yet."""
 LEAST_SHM_BYTES = 2**30
 SMI_TIMEOUT_SECONDS = 10.0
 
@@ -64,6 +74,7 @@ def examine() -> dict[str, Any]:
             "Python 3.11 or later is needed",
         ),
         *[_library_check(library, has_gpu=bool(gpus)) for library in libraries],
+        *[_backend_check(backend, libraries) for backend in BACKENDS],
         _check("cores", True, str(_cores()), ""),
         _amount("memory", memory, 4 * 2**30, "less than 4 GiB", level="error"),
         _amount(
@@ -148,14 +159,24 @@ def _library_check(library: dict[str, Any], *, has_gpu: bool) -> dict[str, str]:
     name, extra = library["name"], library["extra"]
     if not library["installed"]:
         install = f"pip install 'coloop[{extra}]' brings it"
-        if extra != "gpu":
+        if extra not in OPTIONAL:
             return _check(name, False, "not installed", install)
         if has_gpu:
             return _check(name, False, "not installed", install, level="warning")
-        return _check(name, False, "not installed", "used on GPUs only", level="absent")
+        why = "used on GPUs only" if extra == "gpu" else install
+        return _check(name, False, "not installed", why, level="absent")
     fits = _satisfies(library["version"], library["wanted"])
     found = library["version"] or "of unknown version"
     return _check(name, fits, found, f"coloop was made for {library['wanted']}", level="warning")
+
+
+def _backend_check(backend: Backend, libraries: list[dict[str, Any]]) -> dict[str, str]:
+    """Whether the weights of a loop can be trained by a backend here."""
+    name, wanted = f"backend {backend}", BACKENDS[backend]
+    if wanted is None:
+        return _check(name, False, "none", "drawn and estimated, not yet run", level="absent")
+    is_there = any(one["name"] == wanted and one["installed"] for one in libraries)
+    return _check(name, is_there, "runs here" if is_there else "none", f"wants {wanted}", "absent")
 
 
 def _satisfies(found: str | None, wanted: str | None) -> bool:

@@ -85,7 +85,7 @@ def test_what_does_not_run_yet_is_not_sent_to_a_cluster(coloop, loop):
     outcome = coloop(
         "run",
         loop(
-            ("algorithm: {rewards", "training: {backend: fsdp2}\n    algorithm: {rewards"),
+            ("algorithm: {rewards", "training: {backend: megatron}\n    algorithm: {rewards"),
             ("    training: {optimizer: {name: adamw, lr: 3.0e-4}}   # a rate that works\n", ""),
         ),
         "--address",

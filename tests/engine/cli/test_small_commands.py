@@ -4,12 +4,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from coloop import presets
 from coloop.cli import doctor
 from coloop.spec.io import parse
+from coloop.spec.training import Backend
 
 ENGINE = Path(__file__).resolve().parents[3] / "engine"
 HEAVY = ("torch", "ray", "transformers", "vllm", "deepspeed")
@@ -153,10 +155,24 @@ def test_the_doctor_says_ok_of_nothing_that_is_not_here(
 
     states = {check["name"]: check["state"] for check in doctor.examine()["checks"]}
 
-    assert {states[name] for name, extra in doctor.LIBRARIES if extra != "gpu"} == {"error"}
+    needed = {name for name, extra in doctor.LIBRARIES if extra not in doctor.OPTIONAL}
+    assert {states[name] for name in needed} == {"error"}
+    assert {states[f"backend {name}"] for name in doctor.BACKENDS} == {"absent"}
     assert {states["vllm"], states["deepspeed"]} == {"warning" if gpus else "absent"}
     assert states["gpus"] == ("ok" if gpus else "absent")
     assert states["memory"] == "unknown"
+
+
+def test_the_doctor_names_the_backends_that_can_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = ("torch", "pydantic")
+    monkeypatch.setattr(doctor, "find_spec", lambda module: module if module in here else None)
+
+    found = {check["name"]: check for check in doctor.examine()["checks"]}
+
+    assert set(doctor.BACKENDS) == set(get_args(Backend))
+    assert [found[f"backend {name}"]["state"] for name in ("single", "fsdp2")] == ["ok", "ok"]
+    assert found["backend deepspeed"]["message"] == "wants deepspeed"
+    assert "not yet run" in found["backend megatron"]["message"]
 
 
 def test_the_doctor_prints_a_line_for_each_check(coloop):

@@ -75,7 +75,7 @@ def test_each_thing_for_later_compiles_and_is_refused_by_name(
     ("old", "new", "what"),
     [
         ("max_new_tokens: 4}", "max_new_tokens: 4, engine: vllm}", "rollout engine `vllm`"),
-        ("training: {", "training: {backend: fsdp2, ", "training backend `fsdp2`"),
+        ("training: {", "training: {backend: megatron, ", "training backend `megatron`"),
         ("{preset: cpu}", "{preset: 8xH100}", "rollout engine `vllm`"),
         ("{preset: cpu}", "{preset: cpu, pools: {main: {workers: 2}}}", "more than one process"),
     ],
