@@ -27,9 +27,10 @@ from coloop.sync import (
     evidence_of_engine,
     evidence_of_model,
 )
+from coloop.sync import folders as folders_module
 from coloop.sync.buckets import in_buckets
 from coloop.sync.evidence import score_source
-from coloop.sync.folders import TransferFolders, can_use
+from coloop.sync.folders import PREFIX, TransferFolders, can_use
 
 LOGITS = 10.0
 """Greatest logit of the model."""
@@ -411,16 +412,18 @@ def test_folders_of_a_run_are_gone_with_it(tmp_path: Path) -> None:
 def test_what_a_killed_run_left_is_cleared_away_and_what_a_living_one_has_stays(
     tmp_path: Path,
 ) -> None:
-    code = (
-        "import os, pathlib, sys; from coloop.sync.folders import TransferFolders;"
-        f"folders = TransferFolders([pathlib.Path({str(tmp_path)!r})]);"
+    code = (  # the module alone: its package brings torch
+        "import os, pathlib, runpy, sys; module = runpy.run_path(sys.argv[1]);"
+        "folders = module['TransferFolders']([pathlib.Path(sys.argv[2])]);"
         "print(folders.paths[0], flush=True); os.kill(os.getpid(), 9)"
     )
-    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", code, folders_module.__file__, str(tmp_path)]
+    told = subprocess.run(command, capture_output=True, text=True, check=False)
     left = Path(told.stdout.strip())
     with TransferFolders([tmp_path]) as living:
-        assert not left.exists()
         [path] = living.paths
+        assert left.name.startswith(PREFIX)
+        assert not left.exists()
 
         with TransferFolders([tmp_path]) as other:
             assert len(other.paths) == 1
