@@ -5,11 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coloop.batch import Sequence as TokenSequence
-from coloop.hosts.weights import HeldWeights
+from coloop.hosts.weights import MODEL, HeldWeights
 from coloop.training import Hooks, TrainBackend
-
-MODEL = "model"
-"""Of a backend's state: the weights, which are written once, in Hugging Face format."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -4,6 +4,7 @@ Invariant: `version` counts the times that the weights were changed; whoever hol
 tells by it whether the copy is the newest.
 """
 
+import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -32,6 +33,8 @@ from coloop.training import TrainBackend
 from coloop.training.precision import autocast_of
 
 STATE_FILE = "trainer.pt"
+MODEL = "model"
+"""Of a backend's state: the weights, which are written once, in Hugging Face format."""
 
 
 class Vocabulary:
@@ -101,15 +104,17 @@ class HeldWeights:
         Args:
             source: whose weights they are, for the error where some are missing.
         """
-        own = dict(self.loaded.model.named_parameters())
-        missing = set(own)
-        with torch.no_grad():
-            for name, weight in given:
-                if name in missing:
-                    parameter = own[name]
-                    other = weight.detach().to(parameter.device, parameter.dtype)
-                    parameter.mul_(ema).add_(other, alpha=1.0 - ema)
-                    missing.discard(name)
+        if self.backend is None:
+            missing = _blend(dict(self.loaded.model.named_parameters()), given, ema)
+        else:
+            # What a backend gives may be its own memory, which it uses otherwise as it loads.
+            state = copy.deepcopy(self.backend.state_dict())
+            names = names_of(self.loaded.model)
+            whole = {one[0]: state[MODEL][one[0]] for one in names}
+            missing = _blend(whole, given, ema)
+            for one in names:
+                state[MODEL] |= dict.fromkeys(one, whole[one[0]])
+            self.backend.load_state_dict(state)
         if missing:
             raise CheckpointError(f"{self.name}: {source} has no weights {min(missing)}")
         self.version += 1
@@ -149,6 +154,18 @@ class HeldWeights:
                 f"{folder}: the trainer state of {self.name} cannot be read: {error}"
             ) from error
         return state
+
+
+def _blend(own: Mapping[str, Tensor], given: Iterable[tuple[str, Tensor]], ema: float) -> set[str]:
+    """own = ema * own + (1 - ema) * given, in place; names of those that were not given."""
+    missing = set(own)
+    with torch.no_grad():
+        for name, weight in given:
+            if name in missing:
+                other = weight.detach().to(own[name].device, own[name].dtype)
+                own[name].mul_(ema).add_(other, alpha=1.0 - ema)
+                missing.discard(name)
+    return missing
 
 
 def names_of(model: nn.Module) -> list[list[str]]:

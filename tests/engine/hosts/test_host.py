@@ -364,6 +364,32 @@ def test_each_update_has_the_overrides_that_came_with_it(make_host: MakeHost) ->
     assert rates == [1.0, 0.5, 0.5, 0.25, 1.0]
 
 
+@pytest.mark.parametrize("backend", ["single", "fsdp2"])
+def test_a_learner_that_follows_others_goes_on_from_their_weights(
+    backend: str, make_host: MakeHost
+) -> None:
+    base = {"kind": "reference", "model": SCRATCH}
+    training = {**ACTOR["training"], "backend": backend}
+    actor = {**ACTOR, "model": {"type": "copy", "of": "base"}, "training": training}
+    edges = [*EDGES, "actor.rollouts -> base.rollouts", "base.log_probs -> actor.reference"]
+    try:
+        host = make_host({**NODES, "actor": actor, "base": base}, edges)
+        text = write(host, 1.0)
+        example = Example(id="row", tokens=text)
+        learn(host, text)
+        moved = host.score("actor", "actor", [example], 1.0)
+
+        host.follow("actor", "base", 0.0)
+
+        assert host.version("actor") == 2
+        followed = host.score("actor", "actor", [example], 1.0)
+        assert followed == host.score("base", "base", [example], 1.0)
+        learn(host, text)
+        assert host.score("actor", "actor", [example], 1.0) == moved != followed
+    finally:
+        leave()
+
+
 @pytest.mark.parametrize("ema", [0.0, 0.5])
 def test_a_backend_that_spreads_weights_is_a_host_like_any_other(
     make_host: MakeHost, tmp_path: Path, ema: float
