@@ -11,10 +11,15 @@ Knows nothing of algorithms, models or tables. Invariants:
 
 from collections.abc import Callable
 from collections.abc import Sequence as Many
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
+
+from coloop.arrays import Ids, Mask, Numbers, are_equal, ids_of, joined, mask_of, numbers_of, owned
 
 TOKEN_FIELDS = (
     "log_probs_rollout",
@@ -27,66 +32,122 @@ TOKEN_FIELDS = (
 """Optional per-token numbers of a sequence and of a batch."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+Prompt = str | list[dict[str, Any]]
+"""Text, or a chat: a list of messages."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text:
+    """A prompt and the text that shall follow it, which is to be encoded as it stands."""
+
+    prompt: Prompt
+    target: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Sequence:
-    """One text as token ids, before collation; every list has one entry a token."""
+    """One text that is scored or learned, from the row to the batch; every array has one entry a
+    token.
+
+    Where the row has no token ids yet there is `text` in their place, and numbers by the token are
+    those of its target alone; `with_ids` makes it whole. Lists are taken as well; what is held are
+    read-only arrays.
+    """
 
     id: str
-    token_ids: list[int]
+    token_ids: Ids = field(default_factory=lambda: ids_of([]))
     """Prompt and completion."""
-    loss_mask: list[bool]
+    loss_mask: Mask = field(default_factory=lambda: mask_of([]))
     """True on the tokens that are trained."""
-    log_probs_rollout: list[float] | None = None
+    text: Text | None = None
+    """What is still to be encoded."""
+    prompt_length: int = 0
+    """Tokens before the completion."""
+    log_probs_rollout: Numbers | None = None
     """By the engine, at the sampling temperature; read where `loss_mask` is true, as all below."""
-    log_probs_old: list[float] | None = None
-    log_probs_reference: list[float] | None = None
-    advantages: list[float] | float | None = None
+    log_probs_old: Numbers | None = None
+    log_probs_reference: Numbers | None = None
+    advantages: Numbers | float | None = None
     """One number stands for all trained tokens."""
-    returns: list[float] | None = None
-    values: list[float] | None = None
+    returns: Numbers | None = None
+    values: Numbers | None = None
     weight: float = 1.0
     """Scales the row's loss, not the divisor."""
     count: float = 1.0
     """How often the row stands in the batch; scales loss and divisor."""
     group: str = ""
     """Name of the row's group, for messages."""
+    temperature: float = 1.0
+    """At which its log-probs are compared; that it was drawn at where it learns from rewards."""
+    writer: str = ""
+    """The node that drew its tokens."""
+    tokenizer: str = ""
+    """Mark of the tokenizer whose ids they are; empty: not known."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "token_ids", ids_of(self.token_ids))
+        object.__setattr__(self, "loss_mask", mask_of(self.loss_mask))
+        for name in TOKEN_FIELDS:
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, float | int):
+                object.__setattr__(self, name, numbers_of(value))
+
+    def __eq__(self, other: object) -> bool:
+        return are_equal(self, other)
+
+    def owned(self) -> "Sequence":
+        """The same in memory of its own, for one that outlives its step."""
+        given = {name: getattr(self, name) for name in ("token_ids", "loss_mask", *TOKEN_FIELDS)}
+        arrays: dict[str, Any] = {
+            name: owned(value) for name, value in given.items() if isinstance(value, np.ndarray)
+        }
+        return replace(self, **arrays)
+
+    def with_ids(
+        self, prompt_ids: ArrayLike, completion_ids: ArrayLike, loss_mask: ArrayLike | None = None
+    ) -> "Sequence":
+        """The sequence with these token ids; its numbers, which are of the completion, shifted
+        along.
+
+        Args:
+            loss_mask: which tokens of the completion are trained; None: all. Those of the prompt
+            never are.
+        """
+        before, after = ids_of(prompt_ids), ids_of(completion_ids)
+        trained = np.ones(len(after), dtype=np.bool_) if loss_mask is None else mask_of(loss_mask)
+        nothing = np.zeros(len(before), dtype=np.float32)
+        given = {name: getattr(self, name) for name in TOKEN_FIELDS}
+        shifted: dict[str, Any] = {
+            name: joined([nothing, numbers])
+            for name, numbers in given.items()
+            if isinstance(numbers, np.ndarray)
+        }
+        return replace(
+            self,
+            token_ids=joined([before, after]),
+            loss_mask=joined([np.zeros(len(before), dtype=np.bool_), trained]),
+            text=None,
+            prompt_length=len(before),
+            **shifted,
+        )
 
 
 def completion_sequence(
     *,
-    id: str,
-    prompt_ids: Many[int],
-    completion_ids: Many[int],
-    loss_mask: Many[bool],
-    log_probs_rollout: Many[float] | None = None,
-    log_probs_reference: Many[float] | None = None,
-    advantages: Many[float] | float | None = None,
-    weight: float = 1.0,
-    count: float = 1.0,
-    group: str = "",
+    prompt_ids: ArrayLike,
+    completion_ids: ArrayLike,
+    loss_mask: ArrayLike,
+    **fields: Any,
 ) -> Sequence:
-    """A sequence from lists that cover the completion only; the prompt is never trained."""
-    prompt = len(prompt_ids)
+    """A sequence from arrays that cover the completion only; the prompt is never trained.
 
-    def aligned(numbers: Many[float] | None) -> list[float] | None:
-        return None if numbers is None else [*[0.0] * prompt, *numbers]
-
-    return Sequence(
-        id=id,
-        token_ids=[*prompt_ids, *completion_ids],
-        loss_mask=[*[False] * prompt, *loss_mask],
-        log_probs_rollout=aligned(log_probs_rollout),
-        log_probs_reference=aligned(log_probs_reference),
-        advantages=(
-            float(advantages) if isinstance(advantages, float | int) else aligned(advantages)
-        ),
-        weight=weight,
-        count=count,
-        group=group,
-    )
+    Args:
+        fields: those of `Sequence`; numbers by the token are of the completion.
+    """
+    return Sequence(**fields).with_ids(prompt_ids, completion_ids, loss_mask)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Pair:
     """Two texts, the first preferred."""
 
@@ -98,6 +159,14 @@ class Pair:
     margin: float = 0.0
     weight: float = 1.0
     count: float = 1.0
+
+    def owned(self) -> "Pair":
+        """The same in memory of its own."""
+        return replace(self, chosen=self.chosen.owned(), rejected=self.rejected.owned())
+
+
+Unit = Sequence | Pair
+"""What is learned from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +232,7 @@ class Batch:
         return self._map(lambda tensor: tensor.to(device))
 
     def _map(self, change: Callable[[Tensor], Tensor]) -> "Batch":
-        tensors = {field.name: getattr(self, field.name) for field in fields(self)}
+        tensors = {one.name: getattr(self, one.name) for one in fields(self)}
         changed = {name: change(t) for name, t in tensors.items() if isinstance(t, Tensor)}
         return replace(self, **changed)  # type: ignore[arg-type]
 
@@ -236,8 +305,10 @@ def collate(sequences: Many[Sequence], *, pad_id: int = 0, pad_to_multiple: int 
         _check_sequence(sequence)
     longest = max((len(sequence.token_ids) for sequence in sequences), default=0)
     width = -(-longest // pad_to_multiple) * pad_to_multiple
-    lengths = torch.tensor([len(sequence.token_ids) for sequence in sequences], dtype=torch.long)
-    loss_mask = _pad([sequence.loss_mask for sequence in sequences], width, False, torch.bool)
+    sizes = [len(sequence.token_ids) for sequence in sequences]
+    lengths = torch.tensor(sizes, dtype=torch.long)
+    masks = [sequence.loss_mask for sequence in sequences]
+    loss_mask = _pad(masks, sizes, width, False, torch.bool)
     numbers = {
         name: _token_numbers(sequences, name, width, loss_mask)
         for name in TOKEN_FIELDS
@@ -246,7 +317,7 @@ def collate(sequences: Many[Sequence], *, pad_id: int = 0, pad_to_multiple: int 
     return Batch(
         ids=tuple(sequence.id for sequence in sequences),
         groups=tuple(sequence.group for sequence in sequences),
-        token_ids=_pad([sequence.token_ids for sequence in sequences], width, pad_id, torch.long),
+        token_ids=_pad([one.token_ids for one in sequences], sizes, width, pad_id, torch.long),
         attention_mask=torch.arange(width)[None, :] < lengths[:, None],
         loss_mask=loss_mask,
         row_weights=torch.tensor([sequence.weight for sequence in sequences]),
@@ -364,7 +435,7 @@ def _check_sequence(sequence: Sequence) -> None:
         raise ValueError(f"sequence {sequence.id!r} has no tokens")
     for name in ("loss_mask", *TOKEN_FIELDS):
         value = getattr(sequence, name)
-        if isinstance(value, list) and len(value) != size:
+        if isinstance(value, np.ndarray) and len(value) != size:
             raise ValueError(
                 f"sequence {sequence.id!r} has {size} tokens but {len(value)} entries in {name}"
             )
@@ -385,25 +456,24 @@ def _is_given(sequences: Many[Sequence], name: str) -> bool:
 
 def _token_numbers(sequences: Many[Sequence], name: str, width: int, loss_mask: Tensor) -> Tensor:
     values = [getattr(sequence, name) for sequence in sequences]
-    if all(isinstance(value, list) for value in values):
-        padded = _pad(values, width, 0.0, torch.float32)
-    else:
-        full = [
-            value if isinstance(value, list) else [value] * len(sequence.token_ids)
-            for value, sequence in zip(values, sequences, strict=True)
-        ]
-        padded = _pad(full, width, 0.0, torch.float32)
+    lengths = [len(sequence.token_ids) for sequence in sequences]
+    padded = _pad(values, lengths, width, 0.0, torch.float32)
     return torch.where(loss_mask, padded, 0.0)
 
 
 def _pad(
-    rows: list[list[int]] | list[list[bool]] | list[list[float]],
+    rows: Many[NDArray[Any] | float],
+    lengths: Many[int],
     width: int,
     filler: float,
     dtype: torch.dtype,
 ) -> Tensor:
-    full = [[*row, *[filler] * (width - len(row))] for row in rows]
-    return torch.tensor(full, dtype=dtype).reshape(len(rows), width)
+    """Each row in its first places, one number in all of them. (B, width)."""
+    full = torch.full((len(rows), width), filler, dtype=dtype)
+    view = full.numpy()
+    for place, (row, length) in enumerate(zip(rows, lengths, strict=True)):
+        view[place, :length] = row
+    return full
 
 
 def _take(tensor: Tensor, index: Tensor, longest: int) -> Tensor:

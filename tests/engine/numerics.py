@@ -11,11 +11,12 @@ that is not far enough, the test computes in float64 as well.
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-Numbers = Tensor | Sequence[Any] | float
+Numbers = Tensor | np.ndarray | Sequence[Any] | float
 
 
 def rounding(terms: int, *, scale: float = 1.0, dtype: torch.dtype = torch.float32) -> float:
@@ -55,8 +56,10 @@ def assert_near(
     dtype: torch.dtype = torch.float32,
 ) -> None:
     """Tensors or lists equal up to rounding; `scale` None: the greatest number of `expected`."""
-    ours = torch.as_tensor(found).detach().double()
-    theirs = torch.as_tensor(expected).detach().double()
+    ours, theirs = (
+        torch.as_tensor(one.copy() if isinstance(one, np.ndarray) else one).detach().double()
+        for one in (found, expected)
+    )
     assert ours.shape == theirs.shape
     size = _greatest(theirs) if scale is None else scale
     bound = rounding(terms, scale=size, dtype=dtype)

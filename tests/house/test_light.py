@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-HEAVY = ("torch", "ray", "vllm", "deepspeed", "transformers")
+HEAVY = ("numpy", "torch", "ray", "vllm", "deepspeed", "transformers")
 LIGHT = (
     "coloop",
     "coloop.errors",

@@ -11,7 +11,6 @@ has a deadline. Nothing here calls `ray stop`; what was started is ended by its 
 
 import logging
 import os
-import pickle
 import signal
 import threading
 from collections.abc import Iterator, Mapping
@@ -28,11 +27,11 @@ from coloop.cluster.turns import Turns
 from coloop.cluster.watchdog import Watchdog
 from coloop.errors import PlacementTimeout, WorkerDied
 from coloop.hosts.host import HostSettings, PoolHost
+from coloop.hosts.packing import Packed, pack, unpack
 from coloop.plan.types import Plan, PoolPlan
 
 logger = logging.getLogger(__name__)
 
-PICKLE = pickle.HIGHEST_PROTOCOL
 KEEP_MEMORY = {
     "MALLOC_ARENA_MAX": "1",
     "MALLOC_MMAP_THRESHOLD_": str(2**30),
@@ -44,11 +43,12 @@ a second of training; a host's process keeps its memory. Who sets these differen
 
 class RemotePoolHost(PoolHost):
     """A host whose calls arrive packed. Ray's own way to pack asks a Python function about every
-    object, which costs more than the rest of the call where rows come by the hundred."""
+    object, which costs more than the rest of the call where rows come by the hundred; buffers it
+    carries without a copy."""
 
-    def run(self, method: str, arguments: bytes) -> bytes:
-        """Call a method; everything in and out is pickled."""
-        return pickle.dumps(getattr(self, method)(*pickle.loads(arguments)), PICKLE)
+    def run(self, method: str, arguments: Packed) -> Packed:
+        """Call a method; everything in and out is packed."""
+        return pack(getattr(self, method)(*unpack(arguments)))
 
 
 class RayCluster:
@@ -152,13 +152,13 @@ class RayCluster:
 
     def _call(self, pool: str, method: str, arguments: tuple[Any, ...], tick: Tick | None) -> Any:
         host = self._hosts[pool]
-        reference = host.run.remote(method, pickle.dumps(arguments, PICKLE))
+        reference = host.run.remote(method, pack(arguments))
         watchdog = Watchdog(f"{pool}: {method}", self._deadlines.stalled_after_seconds)
         polled: Any = None
         while True:
             ready, _ = ray.wait([reference], timeout=TICK_SECONDS)
             if ready:
-                return pickle.loads(self._result(pool, reference))
+                return unpack(self._result(pool, reference))
             polled, poll = self._poll(pool, host, polled)
             watchdog.seen(poll)
             if tick is not None and tick(poll):

@@ -5,15 +5,16 @@ Invariant: token ids never reach weights whose tokenizer means other texts by th
 """
 
 from bisect import bisect_left
+from dataclasses import replace
 from functools import cache
 
 from transformers import PreTrainedTokenizerFast
 
+from coloop.arrays import Ids
+from coloop.batch import Pair, Prompt, Unit
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import DataError
-from coloop.hosts.messages import Example, Prompt
 from coloop.models import decode, encode_completion, encode_prompt, vocabulary_mark
-from coloop.tables import Tokens
 
 
 class Encoder:
@@ -38,11 +39,11 @@ class Encoder:
         """Token ids of a text to imitate, closed by the end-of-text token."""
         return encode_completion(self._tokenizer, text)
 
-    def text(self, token_ids: list[int]) -> str:
+    def text(self, token_ids: Ids | list[int]) -> str:
         """The text of a completion, without special tokens."""
         return decode(self._tokenizer, token_ids)
 
-    def step_ends(self, token_ids: list[int], separator: str) -> list[int]:
+    def step_ends(self, token_ids: Ids, separator: str) -> list[int]:
         """Index of the token in which each step of a completion ends.
 
         A step is a part between separators that is not blank. It ends with the token that brings
@@ -59,54 +60,32 @@ class Encoder:
         ends = [bisect_left(lengths, place + 1, key=separators_in) - 1 for place in steps[:-1]]
         return [*ends, len(token_ids) - 1] if steps else []
 
-    def prompt_length(self, example: Example) -> int:
-        """Tokens before the completion."""
-        if example.tokens is not None:
-            return len(example.tokens.prompt_ids)
-        assert example.prompt is not None
-        return len(self.prompt(example.prompt))
+    def encoded(self, unit: Unit) -> Unit:
+        """The same with token ids where it brings texts; those that it brings must be of this
+        tokenizer.
 
-    def sequence(
-        self,
-        example: Example,
-        *,
-        weight: float = 1.0,
-        count: float = 1.0,
-        group: str = "",
-        advantages: float | list[float] | None = None,
-        reference: list[float] | None = None,
-    ) -> TokenSequence:
-        """Prompt and completion as one sequence; per-token numbers of the completion are shifted
-        along."""
-        tokens = example.tokens
-        if tokens is not None:
-            self._check_ids(example.id, tokens)
-            prompt, completion, mask = tokens.prompt_ids, tokens.token_ids, tokens.loss_mask
-        else:
-            assert example.prompt is not None
-            assert example.target is not None
-            prompt, completion = self.prompt(example.prompt), self.target(example.target)
-            mask = [True] * len(completion)
-        before = [0.0] * len(prompt)
-        return TokenSequence(
-            id=example.id,
-            token_ids=[*prompt, *completion],
-            loss_mask=[*([False] * len(prompt)), *mask],
-            log_probs_rollout=None if tokens is None else [*before, *tokens.log_probs],
-            log_probs_reference=None if reference is None else [*before, *reference],
-            advantages=[*before, *advantages] if isinstance(advantages, list) else advantages,
-            weight=weight,
-            count=count,
-            group=group,
-        )
+        Raises:
+            DataError: they are of another one.
+        """
+        if isinstance(unit, Pair):
+            chosen, rejected = self.sequence(unit.chosen), self.sequence(unit.rejected)
+            return replace(unit, chosen=chosen, rejected=rejected)
+        return self.sequence(unit)
 
-    def _check_ids(self, row: str, tokens: Tokens) -> None:
-        if tokens.tokenizer in ("", self.mark):
+    def sequence(self, given: TokenSequence) -> TokenSequence:
+        """`encoded` of one text; of a target to imitate all tokens are trained."""
+        if given.text is None:
+            self._check_ids(given)
+            return given
+        return given.with_ids(self.prompt(given.text.prompt), self.target(given.text.target))
+
+    def _check_ids(self, given: TokenSequence) -> None:
+        if given.tokenizer in ("", self.mark):
             return
         raise DataError(
-            f"row {row} was written by {tokens.writer} with another tokenizer than {self._node} "
-            f"has, so its token ids mean other texts here; let a template between the two write "
-            f'the text (`target: "{{{{ {tokens.writer}.completion }}}}"`), or give both models '
-            "the same tokenizer",
+            f"row {given.id} was written by {given.writer} with another tokenizer than "
+            f"{self._node} has, so its token ids mean other texts here; let a template between "
+            f'the two write the text (`target: "{{{{ {given.writer}.completion }}}}"`), or give '
+            "both models the same tokenizer",
             self._node,
         )

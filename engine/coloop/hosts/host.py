@@ -10,26 +10,25 @@ import os
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import torch
 
-from coloop.batch import Pair
+from coloop.arrays import Ids, Numbers, ids_of
+from coloop.batch import Pair, Unit
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import ColoopError
 from coloop.hosts.beginnings import Beginnings, Home
 from coloop.hosts.encoder import Encoder
 from coloop.hosts.engine_home import EngineHome
 from coloop.hosts.messages import (
-    Completion,
-    Example,
-    LearnItem,
     LearnOrder,
     LearnReply,
     Load,
-    PairExample,
     Poll,
     PromptRequest,
     Sampling,
@@ -44,6 +43,7 @@ from coloop.plan.types import WeightsPlan
 from coloop.recipes import recipe_of
 from coloop.rollout import GenerationRequest
 from coloop.rollout import generate as generate_texts
+from coloop.rollout.protocol import Generation
 from coloop.run_log import log_into
 from coloop.spec.algorithm import node_algorithms, resolve_algorithm
 from coloop.spec.graph import LoopSpec
@@ -55,8 +55,6 @@ from coloop.sync.evidence import Probe
 from coloop.sync.folders import can_use
 from coloop.tables import Tokens
 from coloop.training import Hooks, TeachingLoad
-
-REWARDS = "rewards"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,8 +133,8 @@ class PoolHost:
 
     def generate(
         self, group: str, node: str, requests: Sequence[PromptRequest], sampling: Sampling
-    ) -> tuple[list[list[Completion] | TooLong], int]:
-        """Completions of each request, in order, and the version that wrote them; for a prompt
+    ) -> tuple[list[list[Tokens] | TooLong], int]:
+        """What was written to each request, in order, and the version that wrote them; for a prompt
         that leaves no room for what may be written, how long it is."""
         self._begin()
         home = self._writing(group)
@@ -165,38 +163,35 @@ class PoolHost:
         written = iter(
             generate_texts(engine, wanted, self._rows_progress, self._interrupted.is_set)
         )
-        at = iter(wanted)
-        replies: list[list[Completion] | TooLong] = [
-            problem
-            if problem is not None
-            else [
-                _completion(next(at), next(written), encoder, sampling, node) for _ in request.seeds
-            ]
-            for request, problem in zip(requests, refused, strict=True)
-        ]
+        replies: list[list[Tokens] | TooLong] = []
+        for request, prompt, problem in zip(requests, prompts, refused, strict=True):
+            own = [] if problem is not None else list(islice(written, len(request.seeds)))
+            shared = ids_of(prompt)
+            texts = [_tokens(shared, one, encoder, sampling, node) for one in own]
+            replies.append(texts if problem is None else problem)
         return replies, engine.version
 
     def score(
-        self, group: str, node: str, examples: Sequence[Example], temperature: float
-    ) -> list[list[float] | TooLong]:
-        """Log-probs of each example's completion tokens; of one that the model cannot read, how
-        long it is."""
+        self, group: str, node: str, texts: Sequence[TokenSequence], temperature: float
+    ) -> list[Numbers | TooLong]:
+        """Log-probs of each text's completion tokens; of one that the model cannot read, how long
+        it is."""
         self._begin()
         home = self._homes[group]
         encoder = self._encoder(group, node)
-        sequences = [encoder.sequence(example) for example in examples]
+        sequences = [encoder.sequence(text) for text in texts]
         refused = [too_long(len(one.token_ids), home.weights.positions) for one in sequences]
         fitting = [one for one, bad in zip(sequences, refused, strict=True) if bad is None]
         hooks = Hooks(progress=self._count_rows, should_stop=self._interrupted.is_set)
         scored = iter(home.score(fitting, temperature=temperature, hooks=hooks))
         return [
-            problem if problem is not None else next(scored)[encoder.prompt_length(example) :]
-            for example, problem in zip(examples, refused, strict=True)
+            problem if problem is not None else next(scored)[sequence.prompt_length :]
+            for sequence, problem in zip(sequences, refused, strict=True)
         ]
 
     def score_pairs(
-        self, group: str, node: str, pairs: Sequence[PairExample]
-    ) -> list[dict[str, list[float]] | TooLong]:
+        self, group: str, node: str, pairs: Sequence[Pair]
+    ) -> list[dict[str, Numbers] | TooLong]:
         """Log-probs of both sides of each pair; of one that the model cannot read, how long its
         longer side is."""
         sides = [side for pair in pairs for side in (pair.chosen, pair.rejected)]
@@ -204,7 +199,7 @@ class PoolHost:
         return [_both(scored[2 * index], scored[2 * index + 1]) for index in range(len(pairs))]
 
     def step_ends(
-        self, group: str, node: str, token_ids: Sequence[list[int]], separator: str
+        self, group: str, node: str, token_ids: Sequence[Ids], separator: str
     ) -> list[list[int]]:
         """For each completion the index of the token in which each of its steps ends."""
         self._begin()
@@ -408,15 +403,11 @@ class PoolHost:
         rollout = getattr(spec.nodes[load.node], "rollout", None)
         longest = rollout.max_new_tokens if rollout is not None else None
         encoder = self._encoder(held.name, load.node)
-        every = [_row(encoder, item) for item in load.items]
+        every = [encoder.encoded(item) for item in load.items]
         refused = [too_long(_length(row), held.positions) for row in every]
         self._too_long[load.node, load.port] = tuple(one for one in refused if one is not None)
         rows = [row for row, problem in zip(every, refused, strict=True) if problem is None]
-        heats = [
-            _temperature(item) if load.port == REWARDS else 1.0
-            for item, problem in zip(load.items, refused, strict=True)
-            if problem is None
-        ]
+        heats = [1.0 if isinstance(row, Pair) else row.temperature for row in rows]
         loads = []
         for entry in node_algorithms(spec, load.node)[load.port]:
             settings = resolve_algorithm(entry, max_new_tokens=longest)
@@ -446,66 +437,33 @@ def too_long(tokens: int, limit: int | None) -> TooLong | None:
     return TooLong(tokens=tokens, limit=limit) if limit is not None and tokens > limit else None
 
 
-def _length(row: TokenSequence | Pair) -> int:
+def _length(row: Unit) -> int:
     """Tokens of a row, of a pair those of its longer side."""
     if isinstance(row, Pair):
         return max(len(row.chosen.token_ids), len(row.rejected.token_ids))
     return len(row.token_ids)
 
 
-def _both(
-    chosen: list[float] | TooLong, rejected: list[float] | TooLong
-) -> dict[str, list[float]] | TooLong:
+def _both(chosen: Numbers | TooLong, rejected: Numbers | TooLong) -> dict[str, Numbers] | TooLong:
     if isinstance(chosen, TooLong) or isinstance(rejected, TooLong):
         problems = [side for side in (chosen, rejected) if isinstance(side, TooLong)]
         return max(problems, key=lambda one: one.tokens)
     return {"chosen": chosen, "rejected": rejected}
 
 
-def _completion(
-    request: GenerationRequest, written: Any, encoder: Encoder, sampling: Sampling, node: str
-) -> Completion:
-    return Completion(
+def _tokens(
+    prompt_ids: Ids, written: Generation, encoder: Encoder, sampling: Sampling, node: str
+) -> Tokens:
+    return Tokens(
+        prompt_ids=prompt_ids,
+        token_ids=ids_of(written.token_ids),
+        loss_mask=np.ones(len(written.token_ids), dtype=np.bool_),
+        log_probs=np.array(written.log_probs, dtype=np.float32),
+        temperature=sampling.temperature or 1.0,
+        writer=node,
+        tokenizer=encoder.mark,
         text=encoder.text(written.token_ids),
-        tokens=Tokens(
-            prompt_ids=list(request.prompt_ids),
-            token_ids=written.token_ids,
-            loss_mask=[True] * len(written.token_ids),
-            log_probs=written.log_probs,
-            temperature=sampling.temperature or 1.0,
-            writer=node,
-            tokenizer=encoder.mark,
-        ),
         finished=written.finished,
-    )
-
-
-def _temperature(item: LearnItem) -> float:
-    """That the item's tokens were drawn at; ratios compare with log-probs at the same one."""
-    tokens = item.example.tokens if item.example is not None else None
-    return 1.0 if tokens is None else tokens.temperature
-
-
-def _row(encoder: Encoder, item: LearnItem) -> TokenSequence | Pair:
-    if item.pair is None:
-        assert item.example is not None
-        return encoder.sequence(
-            item.example,
-            weight=item.weight,
-            count=item.count,
-            group=item.group,
-            advantages=item.advantages,
-            reference=item.reference if isinstance(item.reference, list) else None,
-        )
-    sides = item.reference if isinstance(item.reference, dict) else {}
-    return Pair(
-        id=item.id,
-        chosen=encoder.sequence(item.pair.chosen, reference=sides.get("chosen")),
-        rejected=encoder.sequence(item.pair.rejected, reference=sides.get("rejected")),
-        probability=item.probability,
-        margin=item.margin,
-        weight=item.weight,
-        count=item.count,
     )
 
 

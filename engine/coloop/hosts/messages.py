@@ -1,19 +1,17 @@
-"""What travels between the driver and the processes that hold weights: plain values, no tables, no
-tensors.
+"""What travels between the driver and the processes that hold weights: plain values and arrays, no
+tables, no tensors.
 
 The driver knows rows and lineage; a host knows token ids and weights. These are the words they
-share, and they are picklable, so that a host may be in this process or on another machine. What
-travels by the thousand has no slots: pickle takes twice as long with them.
+share, beside what a policy wrote (`tables.Tokens`) and what is scored or learned
+(`batch.Sequence`, `batch.Pair`). All are picklable, so that a host may be in this process or on
+another machine. What travels by the thousand has no slots: pickle takes twice as long with them.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from coloop.tables.row import Tokens
-
-Prompt = str | list[dict[str, Any]]
-"""Text, or a chat: a list of messages."""
+from coloop.batch import Prompt, Unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,65 +35,11 @@ class Sampling:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Completion:
-    """One text that a policy wrote."""
-
-    text: str
-    tokens: Tokens
-    finished: bool
-    """False where `max_new_tokens` cut it."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class TooLong:
     """A row that a model cannot read: what it would need is more than its positions."""
 
     tokens: int
     limit: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Example:
-    """A text whose tokens are scored or learned: a rollout with its tokens, or a prompt with its
-    target."""
-
-    id: str
-    tokens: Tokens | None = None
-    prompt: Prompt | None = None
-    target: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class PairExample:
-    """Two texts for one prompt, the first preferred."""
-
-    id: str
-    chosen: Example
-    rejected: Example
-
-
-@dataclass(frozen=True, kw_only=True)
-class LearnItem:
-    """One row of a teaching port, ready for the update."""
-
-    id: str
-    example: Example | None = None
-    pair: PairExample | None = None
-    weight: float = 1.0
-    """Scale of the row's loss: its edge's weight."""
-    count: float = 1.0
-    """How often the row was drawn; loss and divisor count it so."""
-    group: str = ""
-    advantages: float | list[float] | None = None
-    """One for all trained tokens, or one for each token of the completion."""
-    reference: list[float] | dict[str, list[float]] | None = None
-    """Reference log-probs of the completion's tokens; for a pair by side."""
-    probability: float = 1.0
-    """Of a pair: that `chosen` is the better one."""
-    margin: float = 0.0
-    """Of a pair: by how much."""
-    version: int = 0
-    """Version of the weights that wrote it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +48,7 @@ class Load:
 
     node: str
     port: str
-    items: tuple[LearnItem, ...]
+    items: tuple[Unit, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

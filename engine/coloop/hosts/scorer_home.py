@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from coloop.arrays import Numbers
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import CheckpointError
 from coloop.hosts.weights import HeldWeights
@@ -25,7 +26,7 @@ class ScorerHome:
 
     def score(
         self, sequences: Sequence[TokenSequence], *, temperature: float, hooks: Hooks
-    ) -> list[list[float]]:
+    ) -> list[Numbers]:
         """Log-probs of each sequence's tokens; 0 outside of its loss mask."""
         if self._scorer is None:
             autocast = autocast_of(self.weights.dtypes)

@@ -7,18 +7,19 @@ Two pools may be asked at the same time, from two threads; one pool does one thi
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from coloop.arrays import Ids, Numbers
+from coloop.batch import Pair
+from coloop.batch import Sequence as TokenSequence
 from coloop.hosts.deliveries import Deliveries
 from coloop.hosts.messages import (
-    Completion,
-    Example,
     LearnOrder,
     LearnReply,
-    PairExample,
     Poll,
     PromptRequest,
     Sampling,
     TooLong,
 )
+from coloop.tables import Tokens
 
 Tick = Callable[[Poll | None], bool]
 """Told how far a call is; true asks its host to give up."""
@@ -61,32 +62,32 @@ class ClusterHosts:
 
     def generate(
         self, group: str, node: str, requests: Sequence[PromptRequest], sampling: Sampling
-    ) -> tuple[list[list[Completion] | TooLong], int]:
+    ) -> tuple[list[list[Tokens] | TooLong], int]:
         pool = self._deliveries.writing_pool(group, node)
         self._deliveries.make_current(self._ask, group, pool)
-        result: tuple[list[list[Completion] | TooLong], int] = self._ask(
+        result: tuple[list[list[Tokens] | TooLong], int] = self._ask(
             pool, "generate", group, node, list(requests), sampling
         )
         return result
 
     def score(
-        self, group: str, node: str, examples: Sequence[Example], temperature: float
-    ) -> list[list[float] | TooLong]:
-        result: list[list[float] | TooLong] = self._call(
-            group, "score", group, node, list(examples), temperature
+        self, group: str, node: str, texts: Sequence[TokenSequence], temperature: float
+    ) -> list[Numbers | TooLong]:
+        result: list[Numbers | TooLong] = self._call(
+            group, "score", group, node, list(texts), temperature
         )
         return result
 
     def score_pairs(
-        self, group: str, node: str, pairs: Sequence[PairExample]
-    ) -> list[dict[str, list[float]] | TooLong]:
-        result: list[dict[str, list[float]] | TooLong] = self._call(
+        self, group: str, node: str, pairs: Sequence[Pair]
+    ) -> list[dict[str, Numbers] | TooLong]:
+        result: list[dict[str, Numbers] | TooLong] = self._call(
             group, "score_pairs", group, node, list(pairs)
         )
         return result
 
     def step_ends(
-        self, group: str, node: str, token_ids: Sequence[list[int]], separator: str
+        self, group: str, node: str, token_ids: Sequence[Ids], separator: str
     ) -> list[list[int]]:
         result: list[list[int]] = self._call(
             group, "step_ends", group, node, list(token_ids), separator

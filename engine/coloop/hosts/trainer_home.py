@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from coloop.arrays import Numbers
 from coloop.batch import Sequence as TokenSequence
 from coloop.hosts.weights import MODEL, HeldWeights
 from coloop.training import Hooks, TrainBackend
@@ -18,7 +19,7 @@ class TrainerHome:
 
     def score(
         self, sequences: Sequence[TokenSequence], *, temperature: float, hooks: Hooks
-    ) -> list[list[float]]:
+    ) -> list[Numbers]:
         """Log-probs of each sequence's tokens by the weights as they are; 0 outside of its loss
         mask."""
         return self.backend.score(sequences, temperature=temperature, hooks=hooks)

@@ -11,9 +11,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from coloop.arrays import Ids
 from coloop.errors import RequestRefused
 from coloop.models.characters import BOS, CHAT_TEMPLATE, EOS, PAD, UNKNOWN, VOCABULARY
 
@@ -63,10 +65,10 @@ def encode_completion(tokenizer: PreTrainedTokenizerFast, text: str) -> list[int
     return _ids(tokenizer, text, special=False) + ([] if end is None else [end])
 
 
-def decode(tokenizer: PreTrainedTokenizerFast, token_ids: Sequence[int]) -> str:
+def decode(tokenizer: PreTrainedTokenizerFast, token_ids: Ids | Sequence[int]) -> str:
     """The text of token ids, without marks such as the end of text."""
     text = tokenizer.decode(
-        list(token_ids), skip_special_tokens=True, clean_up_tokenization_spaces=False
+        np.asarray(token_ids).tolist(), skip_special_tokens=True, clean_up_tokenization_spaces=False
     )
     assert isinstance(text, str)
     return text

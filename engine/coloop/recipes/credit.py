@@ -69,11 +69,11 @@ def credit_rows(rows: CreditInput, settings: ResolvedRewards, credit: Credit) ->
         )
     rewards = totals.row_totals(staying.size).float()
     return CreditOutput(
-        advantages=_of_taught(rows, staying.spread(staying.numbers_or_lists(advantages), size)),
+        advantages=_of_taught(rows, staying.spread(staying.numbers_or_arrays(advantages), size)),
         returns=(
             None
             if returns is None
-            else _of_taught(rows, staying.spread(staying.lists(returns), size))
+            else _of_taught(rows, staying.spread(staying.arrays(returns), size))
         ),
         rewards=staying.spread(rewards.tolist(), size),
         metrics=_metrics(edges, rows, staying, rewards, advantages, kl),

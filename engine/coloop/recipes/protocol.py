@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
+from coloop.arrays import Mask, Numbers
 from coloop.batch import Batch, PairBatch
 
 Score = float | None | Mapping[int, float]
@@ -34,17 +35,17 @@ class CreditInput:
     edges: Sequence[EdgeScores]
     groups: Sequence[Hashable]
     """Group key of each row; rows of one key share a baseline."""
-    loss_masks: Sequence[Sequence[bool]]
+    loss_masks: Sequence[Mask]
     """Trained tokens of each completion."""
     taught: Sequence[bool] | None = None
     """False for rows that only count in their group's baseline; None: all are taught."""
     counts: Sequence[float] | None = None
     """How often each row was drawn; None: once."""
-    log_prob_differences: Sequence[Sequence[float]] | None = None
+    log_prob_differences: Sequence[Numbers] | None = None
     """log policy - log reference at each token of each completion; for KL in the reward."""
     kl_coefficient: float | None = None
     """In place of the settings' coefficient, where it adapts."""
-    values: Sequence[Sequence[float]] | None = None
+    values: Sequence[Numbers] | None = None
     """A critic's value at each token of each completion."""
     greedy_scores: Sequence[float] | None = None
     """Score of the greedy completion of each row's prompt."""
@@ -54,9 +55,9 @@ class CreditInput:
 class CreditOutput:
     """Advantages of each row, in the order of the input; None for rows that leave the update."""
 
-    advantages: tuple[float | list[float] | None, ...]
+    advantages: tuple[float | Numbers | None, ...]
     """One number for all trained tokens, or one for each token of the completion."""
-    returns: tuple[list[float] | None, ...] | None
+    returns: tuple[Numbers | None, ...] | None
     """What a critic learns; None without values."""
     rewards: tuple[float | None, ...]
     """The combined reward, before any baseline and KL."""

@@ -6,12 +6,14 @@ Legend: ``B`` rows that stay, ``T`` completion tokens.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from coloop.algos.masks import last_true_position
+from coloop.arrays import Numbers, numbers_of
 from coloop.recipes.protocol import CreditInput
 
 T = TypeVar("T")
@@ -45,26 +47,26 @@ class StayingRows:
         """Trained tokens of each row, (B,)."""
         return self.mask.sum(1)
 
-    def padded(self, rows: Sequence[Sequence[float]]) -> Tensor:
+    def padded(self, rows: Sequence[Numbers]) -> Tensor:
         """One number a completion token, of the input's rows. -> (B, T) float32."""
         own = [rows[row] for row in self.index]
         for row, size, numbers in zip(self.index, self.sizes, own, strict=True):
             if len(numbers) != size:
                 raise ValueError(f"row {row} has {size} tokens but {len(numbers)} numbers")
-        return pad(own)
+        return pad(own, torch.float32)
 
-    def lists(self, numbers: Tensor) -> list[list[float]]:
+    def arrays(self, numbers: Tensor) -> list[Numbers]:
         """Each row's numbers, one a completion token. (B, T) ->."""
-        full: list[list[float]] = numbers.tolist()
-        return [row[:size] for row, size in zip(full, self.sizes, strict=True)]
+        full = numbers.numpy()
+        return [numbers_of(full[row, :size]) for row, size in enumerate(self.sizes)]
 
-    def numbers_or_lists(self, numbers: Tensor) -> list[float | list[float]]:
+    def numbers_or_arrays(self, numbers: Tensor) -> list[float | Numbers]:
         """One number for a row whose trained tokens all have the same, else one for each token."""
         high = numbers.masked_fill(~self.mask, -torch.inf).amax(1).tolist()
         low = numbers.masked_fill(~self.mask, torch.inf).amin(1).tolist()
         return [
             own if most > least else (most if math.isfinite(most) else 0.0)
-            for own, most, least in zip(self.lists(numbers), high, low, strict=True)
+            for own, most, least in zip(self.arrays(numbers), high, low, strict=True)
         ]
 
     def spread(self, values: Sequence[T], size: int) -> tuple[T | None, ...]:
@@ -78,7 +80,7 @@ def gather_rows(rows: CreditInput, staying: list[int]) -> StayingRows:
     numbers: dict[object, int] = {}
     for row in staying:
         numbers.setdefault(rows.groups[row], len(numbers))
-    mask = pad([[float(own) for own in rows.loss_masks[row]] for row in staying]).bool()
+    mask = pad([rows.loss_masks[row] for row in staying], torch.bool)
     taught = [rows.taught is None or rows.taught[row] for row in staying]
     counts = [1.0 if rows.counts is None else rows.counts[row] for row in staying]
     return StayingRows(
@@ -92,8 +94,11 @@ def gather_rows(rows: CreditInput, staying: list[int]) -> StayingRows:
     )
 
 
-def pad(rows: Sequence[Sequence[float]]) -> Tensor:
-    """Lists of numbers as (B, T) float32, T at least 1, 0 where a list has ended."""
+def pad(rows: Sequence[NDArray[Any]], dtype: torch.dtype) -> Tensor:
+    """Rows of numbers as (B, T), T at least 1, 0 where a row has ended."""
     width = max((len(row) for row in rows), default=0) or 1
-    full = [[*row, *[0.0] * (width - len(row))] for row in rows]
-    return torch.tensor(full, dtype=torch.float32).reshape(len(rows), width)
+    full = torch.zeros((len(rows), width), dtype=dtype)
+    view = full.numpy()
+    for place, row in enumerate(rows):
+        view[place, : len(row)] = row
+    return full

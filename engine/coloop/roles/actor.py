@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from coloop.hosts.messages import Completion, PromptRequest, Sampling, TooLong
+from coloop.hosts.messages import PromptRequest, Sampling, TooLong
 from coloop.roles.credit import credit_rewards
 from coloop.roles.fits import prompts_of
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
@@ -15,7 +15,7 @@ from coloop.roles.texts import prompt_of
 from coloop.seeds import derive_seed
 from coloop.spec.base import as_tuple
 from coloop.spec.nodes import ActorNode
-from coloop.tables import Row, Table, concat_rows
+from coloop.tables import Row, Table, Tokens, concat_rows
 from coloop.tables.row import child_row
 
 
@@ -60,11 +60,11 @@ class ActorRole(Stateless):
         first = (call.turn - 1) * (count + greedy_extra)
         children: list[Row] = []
         for row, texts, extra in zip(rows, drawn, best, strict=True):
-            for k, completion in enumerate(texts, first):
+            for k, written in enumerate(texts, first):
                 columns = {"greedy": False} if greedy_extra else {}
-                children.append(self._child(row, k, completion, version, columns))
-            for completion in extra:
-                child = self._child(row, first + count, completion, version, {"greedy": True})
+                children.append(self._child(row, k, written, version, columns))
+            for written in extra:
+                child = self._child(row, first + count, written, version, {"greedy": True})
                 children.append(replace(child, group=None))
         tokens = sum(len(child.tokens.token_ids) for child in children if child.tokens)
         finished = sum(bool(child.columns["finished"]) for child in children)
@@ -83,7 +83,7 @@ class ActorRole(Stateless):
 
     def _draw(
         self, rows: tuple[Row, ...], call: Call, count: int, temperature: float | None
-    ) -> tuple[list[list[Completion] | TooLong], int]:
+    ) -> tuple[list[list[Tokens] | TooLong], int]:
         rollout, context = self._section(call.context).rollout, call.context
         requests = [
             PromptRequest(
@@ -106,15 +106,15 @@ class ActorRole(Stateless):
         return context.hosts.generate(context.groups[self._node], self._node, requests, sampling)
 
     def _child(
-        self, row: Row, k: int, completion: Completion, version: int, extra: Mapping[str, object]
+        self, row: Row, k: int, written: Tokens, version: int, extra: Mapping[str, object]
     ) -> Row:
         columns = {
-            "completion": completion.text,
-            "length": len(completion.tokens.token_ids),
-            "finished": completion.finished,
+            "completion": written.text,
+            "length": len(written.token_ids),
+            "finished": written.finished,
             **extra,
         }
-        child = child_row(self._node, row, k, columns, tokens=completion.tokens, version=version)
+        child = child_row(self._node, row, k, columns, tokens=written, version=version)
         prompt = f"{self._node}.prompt"
         return replace(child, scoped={**child.scoped, prompt: row.columns["prompt"]})
 
@@ -125,6 +125,6 @@ class ActorRole(Stateless):
         self._fits.load_state(state)
 
 
-def _written(replies: Sequence[list[Completion] | TooLong]) -> list[list[Completion]]:
-    """The completions of the prompts that fit."""
+def _written(replies: Sequence[list[Tokens] | TooLong]) -> list[list[Tokens]]:
+    """What was written to the prompts that fit."""
     return [reply for reply in replies if not isinstance(reply, TooLong)]

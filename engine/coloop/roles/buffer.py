@@ -17,27 +17,14 @@ from typing import Any
 from coloop.errors import DataError
 from coloop.plan.types import PhasePlan
 from coloop.roles.inputs import deliver
+from coloop.roles.kept import Entry, Kept
 from coloop.roles.protocol import Call, Context, Outcome
 from coloop.seeds import derive_seed
 from coloop.spec.nodes import BufferNode
 from coloop.tables import Row, Score, Table
 from coloop.tables.row import born_at, merge_columns, root_row
-from coloop.tables.serialize import row_from_json, row_to_json, score_from_json, score_to_json
 
 ROW_PORTS = ("rows", "rollouts", "pairs")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """One kept row."""
-
-    serial: int
-    """Counts the rows that were ever written."""
-    port: str
-    iteration: int
-    row: Row
-    score: Score = None
-    scorer: str | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -324,7 +311,7 @@ class BufferRole:
                 serial=memory.serial,
                 port=port,
                 iteration=memory.iteration,
-                row=row,
+                row=row.owned(),
                 score=score,
                 scorer=scorer,
             )
@@ -388,24 +375,14 @@ class BufferRole:
             "seeded": memory.seeded,
             "seeds": sorted(memory.seeds),
             "counts_passes": self._counts_passes,
-            "entries": [
-                {
-                    "serial": entry.serial,
-                    "port": entry.port,
-                    "iteration": entry.iteration,
-                    "score": score_to_json(entry.score),
-                    "scorer": entry.scorer,
-                    "row": row_to_json(entry.row),
-                }
-                for entry in memory.entries
-            ],
+            "entries": Kept(rows={entry.serial: entry for entry in memory.entries}),
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self._counts_passes = state["counts_passes"]
         names = ("serial", "iteration", "written", "order", "passes", "seeded")
         self._memory = _Memory(
-            entries=[_entry_from_json(plain) for plain in state["entries"]],
+            entries=list(state["entries"].rows.values()),
             seeds=set(state["seeds"]),
             **{name: state[name] for name in names},
         )
@@ -423,11 +400,6 @@ def _until(units: Iterable[list[Entry]], count: int) -> list[Entry]:
             break
         drawn.extend(unit)
     return drawn
-
-
-def _entry_from_json(plain: Mapping[str, Any]) -> Entry:
-    row, score = row_from_json(plain["row"]), score_from_json(plain["score"])
-    return Entry(**{**plain, "row": row, "score": score})
 
 
 def _value(row: Row, column: str | None) -> str | None:

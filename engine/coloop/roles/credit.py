@@ -9,13 +9,16 @@ writer's `rollout.truncated` says. Nothing is trained and no weights are touched
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import compress
 
+import numpy as np
+
+from coloop.arrays import Numbers, mask_of
+from coloop.batch import Sequence as TokenSequence
 from coloop.errors import DataError
-from coloop.hosts.messages import LearnItem
 from coloop.recipes import recipe_of
 from coloop.recipes.protocol import CreditInput, CreditOutput, EdgeScores
 from coloop.roles.inputs import deliver
 from coloop.roles.protocol import Call, Context, Input, Outcome
-from coloop.roles.texts import as_example, is_masked
+from coloop.roles.texts import as_sequence, is_masked
 from coloop.spec.algorithm import RewardsAlgorithm, node_algorithms, resolve_rewards_algorithm
 from coloop.spec.base import as_tuple
 from coloop.spec.nodes import ActorNode
@@ -73,7 +76,7 @@ def _credited(
         kept, edges = _with_reference(kept, edges, reference)
     group_of = group_keys(node, context, as_tuple(section.credit.group_by))
     groups = [group_of(row) for row in kept]
-    masks = [row.tokens.loss_mask if row.tokens else [] for row in kept]
+    masks = [row.tokens.loss_mask if row.tokens else mask_of([]) for row in kept]
     differences = None
     if settings.kl is not None and settings.kl.into == "reward":
         differences = [_difference(row, reference[row.id]) for row in kept]
@@ -110,7 +113,7 @@ def _credited(
 
 
 def _with_reference(
-    rows: list[Row], edges: list[EdgeScores], reference: Mapping[str, list[float]]
+    rows: list[Row], edges: list[EdgeScores], reference: Mapping[str, Numbers]
 ) -> tuple[list[Row], list[EdgeScores]]:
     """The rows of which the reference knows the log-probs, and their scores."""
     has = [row.id in reference for row in rows]
@@ -124,18 +127,17 @@ def _items(
     rows: Sequence[Row],
     groups: Sequence[Hashable],
     output: CreditOutput,
-    reference: Mapping[str, list[float]],
-) -> tuple[LearnItem, ...]:
+    reference: Mapping[str, Numbers],
+) -> tuple[TokenSequence, ...]:
     """What the learner gets; rows without an advantage teach nothing."""
     return tuple(
-        LearnItem(
-            id=row.id,
-            example=as_example(row),
+        as_sequence(
+            row,
             group=str(group),
             count=_drawn(row),
             advantages=advantages,
-            reference=reference.get(row.id),
-            version=row.version,
+            log_probs_reference=reference.get(row.id),
+            temperature=row.tokens.temperature if row.tokens else 1.0,
         )
         for row, group, advantages in zip(rows, groups, output.advantages, strict=True)
         if advantages is not None
@@ -207,15 +209,17 @@ def _own_rows(node: str, call: Call, inputs: Sequence[Input]) -> tuple[Row, ...]
     return tuple(row for row in rows.values() if row.tokens is not None and not row.is_greedy)
 
 
-def _by_row(tables: Sequence[Table]) -> Mapping[str, list[float]]:
+def _by_row(tables: Sequence[Table]) -> Mapping[str, Numbers]:
     return {
         row_id: values for table in tables for row_id, values in (table.log_probs or {}).items()
     }
 
 
-def _difference(row: Row, reference: list[float]) -> list[float]:
+def _difference(row: Row, reference: Numbers) -> Numbers:
+    """In double precision, as the difference of two single ones may need it."""
     assert row.tokens is not None
-    return [own - other for own, other in zip(row.tokens.log_probs, reference, strict=True)]
+    assert row.tokens.log_probs.shape == reference.shape
+    return np.subtract(row.tokens.log_probs, reference, dtype=np.float64)
 
 
 def _is_number(value: object) -> bool:

@@ -2,18 +2,18 @@
 weights for its rollout engine."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
-from coloop.hosts.messages import Example, LearnItem, LearnOrder, LearnReply, Load, PairExample
+from coloop.batch import Unit
+from coloop.hosts.messages import LearnOrder, LearnReply, Load
 from coloop.plan.types import PhasePlan
 from coloop.roles.fits import Fits, rows_of
+from coloop.roles.kept import Kept
 from coloop.roles.protocol import Call, Context, Outcome
 from coloop.roles.teaching import teaching_items
 from coloop.seeds import derive_seed
 from coloop.spec.groups import updates_of
 from coloop.spec.schedule import LearnRule
-from coloop.tables import Tokens
 
 
 class GroupRole:
@@ -22,8 +22,10 @@ class GroupRole:
     def __init__(self, group: str, context: Context) -> None:
         self._group = group
         self._members = frozenset(n for n, g in context.groups.items() if g == group)
-        self._kept: dict[tuple[str, str], list[LearnItem]] = {}
-        """Rows that wait until there are `learn.X.rows` of them."""
+        self._kept: dict[tuple[str, str], dict[int, Unit]] = {}
+        """Rows that wait until there are `learn.X.rows` of them, numbered as they came."""
+        self._came = 0
+        """Rows that ever had to wait."""
         self._fits: dict[str, Fits] = {}
         self._is_new_phase = False
         self._phase_updates: int | None = None
@@ -121,35 +123,37 @@ class GroupRole:
         return loads, details
 
     def _ripe(
-        self, node: str, port: str, items: tuple[LearnItem, ...], rule: LearnRule | None
-    ) -> tuple[LearnItem, ...]:
+        self, node: str, port: str, items: tuple[Unit, ...], rule: LearnRule | None
+    ) -> tuple[Unit, ...]:
         """With `learn.X.rows`, rows are kept over steps until there are as many."""
         if rule is None or rule.rows is None:
             return items
-        kept = self._kept.setdefault((node, port), [])
-        kept.extend(items)
+        kept = self._kept.setdefault((node, port), {})
+        for item in items:
+            kept[self._came] = item.owned()
+            self._came += 1
         if len(kept) < rule.rows:
             return ()
-        ripe, self._kept[node, port] = tuple(kept), []
-        return ripe
+        return tuple(self._kept.pop((node, port)).values())
 
     def remember(self) -> Any:
-        kept = {key: list(items) for key, items in self._kept.items()}
-        return kept, self._is_new_phase, self._phase_updates
+        kept = {key: dict(items) for key, items in self._kept.items()}
+        return kept, self._came, self._is_new_phase, self._phase_updates
 
     def recall(self, memory: Any) -> None:
-        self._kept, self._is_new_phase, self._phase_updates = memory
+        self._kept, self._came, self._is_new_phase, self._phase_updates = memory
 
     def state(self) -> dict[str, Any]:
         return {
             "is_new_phase": self._is_new_phase,
             "phase_updates": self._phase_updates,
             "fits": {node: fits.state() for node, fits in self._fits.items()},
-            "kept": [
-                {"node": node, "port": port, "items": [item_to_json(item) for item in items]}
+            "came": self._came,
+            "kept": {
+                f"{node}.{port}": Kept(rows=dict(items))
                 for (node, port), items in self._kept.items()
                 if items
-            ],
+            },
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
@@ -157,36 +161,10 @@ class GroupRole:
         self._phase_updates = state["phase_updates"]
         for node, fits in state.get("fits", {}).items():
             self._fits.setdefault(node, rows_of(node)).load_state(fits)
+        self._came = state["came"]
         self._kept = {
-            (kept["node"], kept["port"]): [item_from_json(item) for item in kept["items"]]
-            for kept in state["kept"]
+            (node, port): dict(kept.rows)
+            for (node, _, port), kept in (
+                (name.partition("."), kept) for name, kept in state["kept"].items()
+            )
         }
-
-
-def item_to_json(item: LearnItem) -> dict[str, Any]:
-    """An item as plain values."""
-    return asdict(item)
-
-
-def item_from_json(plain: Mapping[str, Any]) -> LearnItem:
-    """The item that `item_to_json` wrote."""
-    fields = dict(plain)
-    fields["example"] = _example(plain["example"])
-    if plain["pair"] is not None:
-        fields["pair"] = PairExample(
-            id=plain["pair"]["id"],
-            chosen=_some_example(plain["pair"]["chosen"]),
-            rejected=_some_example(plain["pair"]["rejected"]),
-        )
-    return LearnItem(**fields)
-
-
-def _example(plain: Mapping[str, Any] | None) -> Example | None:
-    if plain is None:
-        return None
-    return _some_example(plain)
-
-
-def _some_example(plain: Mapping[str, Any]) -> Example:
-    tokens = Tokens(**plain["tokens"]) if plain["tokens"] else None
-    return Example(**{**plain, "tokens": tokens})

@@ -10,13 +10,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from coloop.arrays import Ids, Numbers
+from coloop.batch import Pair, Unit
+from coloop.batch import Sequence as TokenSequence
 from coloop.hosts.messages import (
-    Completion,
-    Example,
-    LearnItem,
     LearnOrder,
     LearnReply,
-    PairExample,
     Poll,
     PromptRequest,
     Sampling,
@@ -24,7 +23,7 @@ from coloop.hosts.messages import (
 )
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.lineage import Lineage
-from coloop.tables import Row, Table
+from coloop.tables import Row, Table, Tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,25 +39,25 @@ class Hosts(Protocol):
 
     def generate(
         self, group: str, node: str, requests: Sequence[PromptRequest], sampling: Sampling
-    ) -> tuple[list[list[Completion] | TooLong], int]:
+    ) -> tuple[list[list[Tokens] | TooLong], int]:
         """Completions for each request, and the version of the weights that wrote them; a prompt
         that leaves no room for what may be written has none."""
         ...
 
     def score(
-        self, group: str, node: str, examples: Sequence[Example], temperature: float
-    ) -> list[list[float] | TooLong]:
-        """Log-probs of the trained tokens of each example that the model can read."""
+        self, group: str, node: str, texts: Sequence[TokenSequence], temperature: float
+    ) -> list[Numbers | TooLong]:
+        """Log-probs of the trained tokens of each text that the model can read."""
         ...
 
     def score_pairs(
-        self, group: str, node: str, pairs: Sequence[PairExample]
-    ) -> list[dict[str, list[float]] | TooLong]:
+        self, group: str, node: str, pairs: Sequence[Pair]
+    ) -> list[dict[str, Numbers] | TooLong]:
         """Log-probs of both sides of each pair that the model can read."""
         ...
 
     def step_ends(
-        self, group: str, node: str, token_ids: Sequence[list[int]], separator: str
+        self, group: str, node: str, token_ids: Sequence[Ids], separator: str
     ) -> list[list[int]]:
         """For each completion of this group the index of the token in which each step ends."""
         ...
@@ -127,7 +126,7 @@ class Call:
     """Credit: what the learner itself wrote in this step."""
     member_inputs: Mapping[tuple[str, str], tuple[Input, ...]] = field(default_factory=dict)
     """Learn: by (member, port)."""
-    items: Mapping[tuple[str, str], tuple[LearnItem, ...]] = field(default_factory=dict)
+    items: Mapping[tuple[str, str], tuple[Unit, ...]] = field(default_factory=dict)
     """Learn: what the members' credit stages prepared."""
     salt: str = ""
     """Tells the draws of a probe, and of each pass of a refill, from those of the step."""
@@ -160,7 +159,7 @@ class Outcome:
     """Of the stage's node."""
     member_metrics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Learn: by role."""
-    items: Mapping[str, tuple[LearnItem, ...]] = field(default_factory=dict)
+    items: Mapping[str, tuple[Unit, ...]] = field(default_factory=dict)
     """Credit: by teaching port."""
     samples: int = 0
     tokens: int = 0
@@ -184,7 +183,7 @@ class Role(Protocol):
     def recall(self, memory: Any) -> None: ...
 
     def state(self) -> dict[str, Any]:
-        """What an exact resume needs, as JSON values."""
+        """What an exact resume needs, as JSON values; rows as `coloop.roles.kept.Kept`."""
         ...
 
     def load_state(self, state: Mapping[str, Any]) -> None: ...

@@ -7,10 +7,11 @@ Rollouts are scored at the temperature that they were drawn at, as their writer'
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from coloop.arrays import Numbers
 from coloop.hosts.messages import TooLong
 from coloop.roles.fits import rows_of
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
-from coloop.roles.texts import as_example, as_pair
+from coloop.roles.texts import as_pair, as_sequence
 from coloop.tables import Row, Table, concat_rows
 
 
@@ -44,19 +45,17 @@ class ReferenceRole(Stateless):
             alerts=alerts,
         )
 
-    def _scored(
-        self, rollouts: Sequence[Row], context: Context
-    ) -> dict[str, list[float] | TooLong]:
+    def _scored(self, rollouts: Sequence[Row], context: Context) -> dict[str, Numbers | TooLong]:
         """Log-probs by row id, one call for each temperature that is there."""
         by_heat: dict[float, list[Row]] = {}
         for row in rollouts:
             heat = (row.tokens.temperature if row.tokens else 1.0) or 1.0
             by_heat.setdefault(heat, []).append(row)
         hosts, group = context.hosts, context.groups[self._node]
-        found: dict[str, list[float] | TooLong] = {}
+        found: dict[str, Numbers | TooLong] = {}
         for temperature, rows in by_heat.items():
-            examples = [as_example(row) for row in rows]
-            scored = hosts.score(group, self._node, examples, temperature)
+            texts = [as_sequence(row) for row in rows]
+            scored = hosts.score(group, self._node, texts, temperature)
             found.update(zip((row.id for row in rows), scored, strict=True))
         return {row.id: found[row.id] for row in rollouts}
 

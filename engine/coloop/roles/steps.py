@@ -6,6 +6,8 @@ numbers of its steps (0, 1, ...) as positions.
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from coloop.roles.protocol import Context
 from coloop.tables import Row, Score
 
@@ -48,5 +50,5 @@ def listed(scores: Mapping[int, float], steps: int) -> StepScores:
 
 
 def _last_trained(row: Row) -> int:
-    mask = row.tokens.loss_mask if row.tokens else []
-    return max((place for place, is_trained in enumerate(mask) if is_trained), default=0)
+    trained = np.flatnonzero(row.tokens.loss_mask if row.tokens else ())
+    return int(trained[-1]) if len(trained) else 0

@@ -6,10 +6,11 @@ Edges into one port are taken one after another; an edge's weight scales the los
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from coloop.hosts.messages import LearnItem
+from coloop.batch import Unit
 from coloop.roles.protocol import Context, Input
-from coloop.roles.texts import as_example, as_pair, is_masked
+from coloop.roles.texts import as_pair, as_sequence, is_masked
 from coloop.spec.algorithm import node_algorithms, reads
+from coloop.tables import Row
 
 PAIRS = "pairs"
 DEMONSTRATIONS = "demonstrations"
@@ -21,14 +22,14 @@ def teaching_items(
     port: str,
     context: Context,
     inputs: Mapping[tuple[str, str], Sequence[Input]],
-) -> tuple[tuple[LearnItem, ...], dict[str, Any]]:
+) -> tuple[tuple[Unit, ...], dict[str, Any]]:
     """Items of one port, and what became of its rows."""
     entries = node_algorithms(context.spec, node)[port]
     wants_reference = any(REFERENCE in reads(entry) for entry in entries)
     reference: dict[str, Any] = {}
     for given in inputs.get((node, REFERENCE), ()):
         reference.update(given.table.log_probs or {})
-    items: list[LearnItem] = []
+    items: list[Unit] = []
     without = greedy = truncated = 0
     edges = {}
     for given in inputs.get((node, port), ()):
@@ -43,21 +44,8 @@ def teaching_items(
             if wants_reference and row.id not in reference:
                 without += 1
                 continue
-            is_pair = port == PAIRS
-            items.append(
-                LearnItem(
-                    id=row.id,
-                    example=None if is_pair else as_example(row),
-                    pair=as_pair(row) if is_pair else None,
-                    weight=given.edge.weight,
-                    count=float(row.columns.get("drawn", 1.0)),
-                    group=row.group or "",
-                    reference=reference.get(row.id),
-                    probability=_number(row.columns.get("probability"), 1.0),
-                    margin=_number(row.columns.get("margin"), 0.0),
-                    version=row.version,
-                )
-            )
+            make = _pair if port == PAIRS else _sequence
+            items.append(make(row, given.edge.weight, reference.get(row.id)))
     detail = {
         "port": f"{node}.{port}",
         "learned": len(items),
@@ -67,6 +55,32 @@ def teaching_items(
         "truncated": truncated,
     }
     return tuple(items), detail
+
+
+def _sequence(row: Row, weight: float, reference: Any) -> Unit:
+    return as_sequence(
+        row,
+        weight=weight,
+        count=_drawn(row),
+        group=row.group or "",
+        log_probs_reference=reference,
+    )
+
+
+def _pair(row: Row, weight: float, reference: Any) -> Unit:
+    return as_pair(
+        row,
+        reference,
+        weight=weight,
+        count=_drawn(row),
+        probability=_number(row.columns.get("probability"), 1.0),
+        margin=_number(row.columns.get("margin"), 0.0),
+    )
+
+
+def _drawn(row: Row) -> float:
+    """How often a filter that draws again has drawn the row."""
+    return float(row.columns.get("drawn", 1.0))
 
 
 def _number(value: Any, default: float) -> float:

@@ -1,16 +1,26 @@
 """Which text of a row is scored or learned: a rollout's own tokens, or `target` after `prompt`."""
 
+from collections.abc import Mapping
+from typing import Any
+
+from coloop.arrays import Numbers
+from coloop.batch import Pair, Prompt, Text, completion_sequence
+from coloop.batch import Sequence as TokenSequence
 from coloop.errors import DataError
-from coloop.hosts.messages import Example, PairExample, Prompt
 from coloop.spec.graph import LoopSpec
 from coloop.tables import ABSENT, Row, Tokens
 
 
-def as_example(row: Row, *, target: str = "target") -> Example:
-    """A rollout keeps its tokens; any other row imitates its target column after its prompt."""
+def as_sequence(row: Row, **learned: Any) -> TokenSequence:
+    """A rollout keeps its tokens; any other row imitates its target column after its prompt.
+
+    Args:
+        learned: what else the sequence has; numbers by the token are of the completion.
+    """
     if row.tokens is not None:
-        return Example(id=row.id, tokens=row.tokens)
-    return Example(id=row.id, prompt=prompt_of(row), target=_text(row, target))
+        return drawn_sequence(row.id, row.tokens, **learned)
+    text = Text(prompt=prompt_of(row), target=_text(row, "target"))
+    return TokenSequence(id=row.id, text=text, **learned)
 
 
 def is_masked(row: Row, spec: LoopSpec) -> bool:
@@ -20,17 +30,43 @@ def is_masked(row: Row, spec: LoopSpec) -> bool:
     return is_cut and rollout is not None and rollout.truncated == "mask"
 
 
-def as_pair(row: Row) -> PairExample:
-    """Both sides of a pair; a side that was drawn keeps its tokens."""
-    return PairExample(id=row.id, chosen=_side(row, "chosen"), rejected=_side(row, "rejected"))
+def as_pair(row: Row, reference: Mapping[str, Numbers] | None = None, **learned: Any) -> Pair:
+    """Both sides of a pair; a side that was drawn keeps its tokens.
+
+    Args:
+        reference: log-probs of each side's completion by the reference.
+        learned: what else the pair has.
+    """
+    known = reference or {}
+    chosen, rejected = (_side(row, side, known.get(side)) for side in ("chosen", "rejected"))
+    return Pair(id=row.id, chosen=chosen, rejected=rejected, **learned)
 
 
-def _side(row: Row, side: str) -> Example:
+def _side(row: Row, side: str, reference: Numbers | None) -> TokenSequence:
     tokens = row.columns.get(f"{side}_tokens")
     if isinstance(tokens, Tokens):
-        return Example(id=row.id, tokens=tokens)
+        return drawn_sequence(row.id, tokens, log_probs_reference=reference)
     prompt = row.columns.get(f"{side}_prompt") or prompt_of(row)
-    return Example(id=row.id, prompt=prompt, target=_text(row, side))
+    text = Text(prompt=prompt, target=_text(row, side))
+    return TokenSequence(id=row.id, text=text, log_probs_reference=reference)
+
+
+def drawn_sequence(name: str, tokens: Tokens, **learned: Any) -> TokenSequence:
+    """What a policy wrote, as a sequence with this id.
+
+    Args:
+        learned: what else the sequence has; numbers by the token are of the completion.
+    """
+    return completion_sequence(
+        id=name,
+        prompt_ids=tokens.prompt_ids,
+        completion_ids=tokens.token_ids,
+        loss_mask=tokens.loss_mask,
+        log_probs_rollout=tokens.log_probs,
+        writer=tokens.writer,
+        tokenizer=tokens.tokenizer,
+        **learned,
+    )
 
 
 def prompt_of(row: Row, node: str | None = None) -> Prompt:

@@ -6,7 +6,7 @@ tables: (node, port) ──edges──> Call ──role──> Outcome ──> t
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from coloop.hosts.messages import LearnItem
+from coloop.batch import Unit
 from coloop.plan.types import Stage
 from coloop.roles.protocol import Call, Context, Input, Outcome, Role, Tick
 from coloop.spec.graph import Edge
@@ -43,7 +43,7 @@ class Unrolled:
     """What the stages gave."""
 
     tables: Tables = field(default_factory=dict)
-    items: dict[tuple[str, str], tuple[LearnItem, ...]] = field(default_factory=dict)
+    items: dict[tuple[str, str], tuple[Unit, ...]] = field(default_factory=dict)
     """What credit stages prepared for the update, by (node, port)."""
     delivered: set[str] = field(default_factory=set)
     """Keys of the edges that have brought these tables to their reader."""

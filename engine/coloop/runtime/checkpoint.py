@@ -5,6 +5,7 @@
         manifest.json            timeline, fields, triggers, roles, and every file with its size
         actor/                   Hugging Face format plus trainer state
         start/
+        roles.pool.entries-40.rows    what a buffer holds, or rows that wait for an update
 
 A checkpoint is written into a folder aside and renamed when it is whole; older ones are removed
 only after that. A checkpoint is whole when the driver can read back every file that its manifest
@@ -27,11 +28,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from coloop.errors import CheckpointError, StorageFull
+from coloop.runtime.side_files import SideFiles
 from coloop.runtime.storage import MANIFEST, Storage
 
 logger = logging.getLogger(__name__)
 
-MANIFEST_VERSION = 1
+MANIFEST_VERSION = 2
 
 
 class Saver(Protocol):
@@ -64,6 +66,7 @@ class Checkpoints:
     def __init__(self, folder: Path, keep: int, storage: Storage | None = None) -> None:
         self._folder = folder
         self._storage = storage
+        self._side_files = SideFiles()
         self.keep = keep
         """Newest ones that stay."""
         self.on_lost_copy: Callable[[str], None] = logger.warning
@@ -90,13 +93,15 @@ class Checkpoints:
                     f"{damage}; where workers run on other machines, `run.storage` must be a "
                     "folder that all of them see"
                 )
+            plain, sizes, hashes = self._side_files.put(state, aside, step)
             is_best = best or self._is_best(final)
             manifest = {
-                **state,
+                **plain,
                 "version": MANIFEST_VERSION,
                 "step": step,
                 "best": is_best,
-                "files": files,
+                "files": files | sizes,
+                "hashes": hashes,
             }
             (aside / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
             if final.exists():
@@ -113,9 +118,18 @@ class Checkpoints:
                 f"checkpoint of step {step} could not be written to {self._folder}: {error}; "
                 "the checkpoint before it is untouched"
             ) from error
+        self._side_files.written(final)
         self._remove_old(just_written=step)
         self._copy(final)
         return final
+
+    def read(self, checkpoint: Checkpoint) -> dict[str, Any]:
+        """The manifest, with what roles kept where the state had it.
+
+        Raises:
+            CheckpointError: a file of rows is not what was written.
+        """
+        return self._side_files.take(checkpoint.manifest(), checkpoint.path)
 
     def all(self) -> list[Checkpoint]:
         """Whole checkpoints, oldest first."""
@@ -221,7 +235,8 @@ def _read_manifest(path: Path) -> dict[str, Any]:
         raise CheckpointError(f"{path}: its manifest cannot be read: {error}") from error
     if manifest.get("version") != MANIFEST_VERSION:
         raise CheckpointError(
-            f"{path}: written in manifest version {manifest.get('version')!r}, "
-            f"this coloop reads {MANIFEST_VERSION}"
+            f"{path}: written in manifest version {manifest.get('version')!r}, this coloop reads "
+            f"{MANIFEST_VERSION}; resume it with the coloop that wrote it, or start a new run, "
+            "whose models may begin with the weights that lie there"
         )
     return manifest

@@ -264,7 +264,7 @@ def build_session(
         for damage in checkpoints.damaged():
             session.left_out(damage)
         if checkpoint is not None:
-            manifest = checkpoint.manifest()
+            manifest = checkpoints.read(checkpoint)
             parts.actions.load(checkpoint.path)
             session.load_state(manifest)
     return session

@@ -19,6 +19,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from coloop.arrays import Ids, Mask, Numbers, are_equal, ids_of, mask_of, numbers_of, owned
+
 Score = float | None | dict[int, float]
 """A number, "does not apply", or numbers at positions (steps, tokens) of the row's text."""
 
@@ -51,22 +53,49 @@ class Absent:
 ABSENT: Final = Absent()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Tokens:
-    """The token ids of a rollout, kept end to end: text is never encoded again."""
+    """A text that a policy wrote, as the token ids that it drew: kept end to end, as text is never
+    encoded again.
 
-    prompt_ids: list[int]
-    token_ids: list[int]
+    Lists are taken as well; what is held are read-only arrays.
+    """
+
+    prompt_ids: Ids
+    token_ids: Ids
     """Completion, L tokens."""
-    loss_mask: list[bool]
+    loss_mask: Mask
     """True on tokens that the writer drew itself, L."""
-    log_probs: list[float]
+    log_probs: Numbers
     """At the sampling temperature, L."""
     temperature: float = 1.0
     writer: str = ""
     """The node that drew them."""
     tokenizer: str = ""
     """Mark of the tokenizer whose ids they are; empty: not known."""
+    text: str = ""
+    """The completion without marks such as the end of text."""
+    finished: bool = True
+    """False where `max_new_tokens` cut it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "prompt_ids", ids_of(self.prompt_ids))
+        object.__setattr__(self, "token_ids", ids_of(self.token_ids))
+        object.__setattr__(self, "loss_mask", mask_of(self.loss_mask))
+        object.__setattr__(self, "log_probs", numbers_of(self.log_probs))
+
+    def __eq__(self, other: object) -> bool:
+        return are_equal(self, other)
+
+    def owned(self) -> "Tokens":
+        """The same in memory of its own."""
+        return replace(
+            self,
+            prompt_ids=owned(self.prompt_ids),
+            token_ids=owned(self.token_ids),
+            loss_mask=owned(self.loss_mask),
+            log_probs=owned(self.log_probs),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +153,23 @@ class Row:
             columns={**self.columns, **columns},
             scoped={**self.scoped, **{f"{node}.{name}": v for name, v in columns.items()}},
             depths={**self.depths, **dict.fromkeys(columns, 0)},
+        )
+
+    def owned(self) -> "Row":
+        """The same row in memory of its own, for one that outlives its step: what came with a
+        message would hold all of it."""
+        known: dict[int, Tokens] = {}
+
+        def own(value: Any) -> Any:
+            if isinstance(value, Tokens):
+                return known.setdefault(id(value), value.owned())
+            return [own(part) for part in value] if isinstance(value, list) else value
+
+        return replace(
+            self,
+            columns={name: own(value) for name, value in self.columns.items()},
+            scoped={name: own(value) for name, value in self.scoped.items()},
+            tokens=own(self.tokens),
         )
 
     def without_columns(self, names: Sequence[str]) -> "Row":

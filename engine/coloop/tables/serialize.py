@@ -1,64 +1,82 @@
-"""Rows as JSON and back, for buffers in checkpoints.
+"""Values of rows as JSON and back, for what checkpoints keep.
 
-Columns must be plain JSON values; tokens and numbers at positions, whose keys JSON would turn into
-texts, are marked.
+What JSON does not know is marked: dataclasses, arrays, and numbers at positions, whose keys it
+would turn into texts. Where the numbers of an array go is the caller's choice: `Keep` gives what
+stands for it in the JSON, `Fetch` the array again. Tuples come back as lists, but for those that
+make up a row.
 """
 
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from typing import Any, Final
 
-from coloop.tables.row import Row, Score, Tokens
+import numpy as np
+from numpy.typing import NDArray
 
+from coloop.tables.row import Row, Tokens
 
-def row_to_json(row: Row) -> dict[str, Any]:
-    """A row as plain values."""
-    plain = asdict(row)
-    plain["columns"] = {name: _to_plain(value) for name, value in row.columns.items()}
-    plain["scoped"] = {name: _to_plain(value) for name, value in row.scoped.items()}
-    return plain
+Keep = Callable[[NDArray[Any]], Any]
+Fetch = Callable[[Any], NDArray[Any]]
+Kinds = Mapping[str, Callable[..., Any]]
+"""By the name of a dataclass, what makes one of its fields."""
 
-
-def row_from_json(plain: dict[str, Any]) -> Row:
-    """The row that `row_to_json` wrote."""
-    fields = dict(plain)
-    fields["parents"] = tuple(plain["parents"])
-    fields["trail"] = {
-        ancestor: tuple((step, k) for step, k in way) for ancestor, way in plain["trail"].items()
-    }
-    fields["places"] = {
-        ancestor: tuple(tuple(way) for way in ways)
-        for ancestor, ways in plain.get("places", {}).items()
-    }
-    fields["columns"] = {name: _from_plain(value) for name, value in plain["columns"].items()}
-    fields["scoped"] = {name: _from_plain(value) for name, value in plain["scoped"].items()}
-    fields["tokens"] = Tokens(**plain["tokens"]) if plain["tokens"] else None
-    return Row(**fields)
+KIND: Final = "__kind__"
+ARRAY: Final = "__array__"
+POSITIONS: Final = "__positions__"
+PLAIN: Final = "__plain__"
+"""Of a dictionary that looks like a mark and is none."""
+MARKS: Final = ({KIND}, {ARRAY}, {POSITIONS}, {PLAIN})
 
 
-def score_to_json(score: Score) -> Any:
-    """A score as plain values."""
-    return _to_plain(score)
-
-
-def score_from_json(plain: Any) -> Score:
-    """The score that `score_to_json` wrote."""
-    score: Score = _from_plain(plain)
-    return score
-
-
-def _to_plain(value: Any) -> Any:
-    if isinstance(value, Tokens):
-        return {"__tokens__": asdict(value)}
-    if isinstance(value, dict) and any(isinstance(key, int) for key in value):
-        return {"__positions__": list(value.items())}
-    return value
-
-
-def _from_plain(value: Any) -> Any:
-    if not isinstance(value, dict):
+def to_plain(value: Any, keep: Keep) -> Any:
+    """A value as plain ones."""
+    if isinstance(value, np.ndarray):
+        return {ARRAY: keep(value)}
+    if isinstance(value, list | tuple):
+        return [to_plain(part, keep) for part in value]
+    if is_dataclass(value):
+        own = {one.name: to_plain(getattr(value, one.name), keep) for one in fields(value)}
+        return {KIND: [type(value).__name__, own]}
+    if not isinstance(value, Mapping):
         return value
-    if value.keys() == {"__tokens__"}:
-        return Tokens(**value["__tokens__"])
-    if value.keys() == {"__positions__"}:
-        return dict(value["__positions__"])
-    return value
+    if any(isinstance(key, int) for key in value):
+        return {POSITIONS: list(value.items())}
+    plain = {key: to_plain(part, keep) for key, part in value.items()}
+    return {PLAIN: plain} if value.keys() in MARKS else plain
+
+
+def from_plain(plain: Any, fetch: Fetch, kinds: Kinds) -> Any:
+    """The value that `to_plain` wrote.
+
+    Args:
+        kinds: the dataclasses that may stand in it.
+    """
+    if isinstance(plain, list):
+        return [from_plain(part, fetch, kinds) for part in plain]
+    if not isinstance(plain, dict):
+        return plain
+    if plain.keys() == {ARRAY}:
+        return fetch(plain[ARRAY])
+    if plain.keys() == {POSITIONS}:
+        return dict(plain[POSITIONS])
+    if plain.keys() == {KIND}:
+        name, own = plain[KIND]
+        return kinds[name](**_values(own, fetch, kinds))
+    return _values(plain.get(PLAIN, plain) if len(plain) == 1 else plain, fetch, kinds)
+
+
+def _values(plain: Mapping[str, Any], fetch: Fetch, kinds: Kinds) -> dict[str, Any]:
+    return {key: from_plain(value, fetch, kinds) for key, value in plain.items()}
+
+
+def _row(**known: Any) -> Row:
+    """A row, whose ways are tuples."""
+    ways, places = known["trail"], known["places"]
+    known["parents"] = tuple(known["parents"])
+    known["trail"] = {name: tuple((step, k) for step, k in way) for name, way in ways.items()}
+    known["places"] = {name: tuple(tuple(way) for way in own) for name, own in places.items()}
+    return Row(**known)
+
+
+ROW_KINDS: Final[Kinds] = {"Row": _row, "Tokens": Tokens}
+"""What rows are made of."""

@@ -24,8 +24,8 @@ class Table:
     """Least and greatest score, where the scorer names them; a pair's opposite is low + high -
     s."""
     log_probs: Mapping[str, Any] | None = None
-    """By row id, for ports of type LogProbs: numbers over the completion's tokens, or for a pair
-    `{"chosen": [...], "rejected": [...]}`."""
+    """By row id, for ports of type LogProbs: an array over the completion's tokens, or for a pair
+    `{"chosen": ..., "rejected": ...}` with one each."""
 
     def __len__(self) -> int:
         return len(self.rows)

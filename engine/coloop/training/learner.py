@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from coloop.algos.kl import kl_divergence
 from coloop.algos.masks import masked_sum
+from coloop.arrays import Numbers
 from coloop.batch import Batch
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import CheckpointError, StopRequested
@@ -149,7 +150,7 @@ class Learner:
         *,
         temperature: float = 1.0,
         hooks: Hooks | None = None,
-    ) -> list[list[float]]:
+    ) -> list[Numbers]:
         return score_sequences(
             self._tokens, sequences, temperature=temperature, hooks=hooks, ranks=self._ranks
         )
@@ -221,10 +222,10 @@ class Learner:
         if ready is None or not ready.needs.log_probs_old:
             return load
         run = _Run([ready], [[list(range(ready.size))]], hooks, self._ranks)
-        measured = iter(self._measure_old(run, ready, training).tolist())
+        measured = iter(self._measure_old(run, ready, training).numpy())
         rows = [
             replace(row, log_probs_old=next(measured)[: len(row.token_ids)])
-            if isinstance(row, TokenSequence) and any(row.loss_mask)
+            if isinstance(row, TokenSequence) and row.loss_mask.any()
             else row
             for row in load.rows
         ]

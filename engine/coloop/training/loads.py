@@ -111,8 +111,8 @@ def _only(row: Any, reads: frozenset[str]) -> Any:
 
 def _has_trained_token(row: Any) -> bool:
     if isinstance(row, Pair):
-        return any(row.chosen.loss_mask) or any(row.rejected.loss_mask)
-    return any(row.loss_mask)
+        return bool(row.chosen.loss_mask.any() or row.rejected.loss_mask.any())
+    return bool(row.loss_mask.any())
 
 
 def _with_coefficient(name: str, settings: Any, controllers: dict[str, KlController]) -> Any:

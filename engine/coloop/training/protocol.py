@@ -19,6 +19,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
+from coloop.arrays import Numbers
 from coloop.batch import Pair
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import ColoopError
@@ -158,7 +159,7 @@ class TrainBackend(Protocol):
         *,
         temperature: float = 1.0,
         hooks: Hooks | None = None,
-    ) -> list[list[float]]:
+    ) -> list[Numbers]:
         """Log-prob of each token, aligned to `token_ids`; 0 where the loss mask is false."""
         ...
 

@@ -7,6 +7,7 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
+from coloop.arrays import Numbers, numbers_of
 from coloop.batch import Batch, collate
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import StopRequested
@@ -35,7 +36,7 @@ class Scorer:
         *,
         temperature: float = 1.0,
         hooks: Hooks | None = None,
-    ) -> list[list[float]]:
+    ) -> list[Numbers]:
         """Log-prob of each token, aligned to `token_ids`; 0 where the loss mask is false."""
         return score_sequences(self._tokens, sequences, temperature=temperature, hooks=hooks)
 
@@ -48,7 +49,7 @@ def score_sequences(
     rows_at_once: int | None = None,
     hooks: Hooks | None = None,
     ranks: Ranks = ALONE,
-) -> list[list[float]]:
+) -> list[Numbers]:
     """Log-prob of each token, aligned to `token_ids`; 0 where the loss mask is false.
 
     Raises `StopRequested` where a stop is asked between two micro-batches.
@@ -79,7 +80,8 @@ def score_sequences(
         after_each=advance,
         ranks=ranks,
     )
-    return [numbers[:length] for numbers, length in zip(log_probs.tolist(), lengths, strict=True)]
+    found = log_probs.numpy()
+    return [numbers_of(found[row, :length].copy()) for row, length in enumerate(lengths)]
 
 
 def measure_log_probs(

@@ -101,7 +101,7 @@ def test_a_call_gives_what_the_host_gives(cluster: Cluster) -> None:
 
     assert version == 0
     assert [len(texts) for texts in completions] == [2]
-    assert all(1 <= len(one.tokens.token_ids) <= 4 for one in completions[0])
+    assert all(1 <= len(one.token_ids) <= 4 for one in completions[0])
     assert cluster.call("main", "generate", "actor", "actor", [ONE], SHORT)[0] == completions
 
 

@@ -11,18 +11,16 @@ from tests.engine.numerics import rounding
 from tokenizers import Tokenizer, decoders, models
 from transformers import PreTrainedTokenizerFast
 
-from coloop.batch import split_units
+from coloop.arrays import ids_of
+from coloop.batch import Pair, Sequence, split_units
 from coloop.errors import DataError, StopRequested
 from coloop.hosts.beginnings import Beginnings
 from coloop.hosts.encoder import Encoder
 from coloop.hosts.host import HostSettings, PoolHost
 from coloop.hosts.messages import (
-    Example,
-    LearnItem,
     LearnOrder,
     LearnReply,
     Load,
-    PairExample,
     Poll,
     PromptRequest,
     Sampling,
@@ -31,6 +29,7 @@ from coloop.hosts.messages import (
 from coloop.hosts.weights import HeldWeights
 from coloop.models import character_tokenizer, load_weights
 from coloop.plan.compile import compile_plan
+from coloop.roles.texts import drawn_sequence
 from coloop.spec.io import from_dict
 from coloop.tables import Tokens
 from coloop.training import leave
@@ -92,15 +91,24 @@ def write(host: PoolHost, temperature: float) -> Tokens:
     request = PromptRequest(id="sums:0.0", prompt="1+1=", seeds=(7,))
     sampling = Sampling(max_new_tokens=4, temperature=temperature)
     replies, _ = host.generate("actor", "actor", [request], sampling)
-    return replies[0][0].tokens
+    return replies[0][0]
+
+
+def score(host: PoolHost, group: str, node: str, examples: Any, temperature: float) -> list[Any]:
+    """What the host says of the examples, as lists, which compare by what they hold."""
+    found = host.score(group, node, examples, temperature)
+    return [one if isinstance(one, TooLong) else one.tolist() for one in found]
+
+
+def learned(name: str, tokens: Tokens, *, port: str = "rewards") -> Sequence:
+    """The tokens as they come to the update at a port."""
+    heat = tokens.temperature if port == "rewards" else 1.0
+    return drawn_sequence(name, tokens, advantages=1.0, temperature=heat)
 
 
 def learn(host: PoolHost, *tokens: Tokens, port: str = "rewards") -> LearnReply:
     """One update from completions."""
-    items = tuple(
-        LearnItem(id=f"row{place}", example=Example(id=f"row{place}", tokens=one), advantages=1.0)
-        for place, one in enumerate(tokens)
-    )
+    items = tuple(learned(f"row{place}", one, port=port) for place, one in enumerate(tokens))
     load = Load(node="actor", port=port, items=items)
     return host.learn(LearnOrder(group="actor", loads=(load,), seed=0))
 
@@ -131,7 +139,7 @@ def test_token_ids_of_another_tokenizer_are_refused(make_host: MakeHost) -> None
     assert (own.writer, own.tokenizer) == ("actor", Encoder(character_tokenizer()).mark)
     for reads in (
         lambda: learn(host, own, foreign, port="demonstrations"),
-        lambda: host.score("actor", "actor", [Example(id="row", tokens=foreign)], 1.0),
+        lambda: score(host, "actor", "actor", [drawn_sequence("row", foreign)], 1.0),
     ):
         with pytest.raises(DataError, match=r"teacher with another tokenizer than actor") as found:
             reads()
@@ -154,14 +162,14 @@ def test_a_copy_of_frozen_weights_learns_and_leaves_them_as_they_are(make_host: 
     actor = {**ACTOR, "model": {"type": "copy", "of": "base"}}
     edges = [*EDGES, "actor.rollouts -> base.rollouts", "base.log_probs -> actor.reference"]
     host = make_host({**NODES, "actor": actor, "base": base}, edges)
-    example = Example(id="row", tokens=write(host, 1.0))
-    before = host.score("base", "base", [example], 1.0)
-    assert host.score("actor", "actor", [example], 1.0) == before
+    example = drawn_sequence("row", write(host, 1.0))
+    before = score(host, "base", "base", [example], 1.0)
+    assert score(host, "actor", "actor", [example], 1.0) == before
 
     learn(host, write(host, 1.0))
 
-    assert host.score("base", "base", [example], 1.0) == before
-    assert host.score("actor", "actor", [example], 1.0) != before
+    assert score(host, "base", "base", [example], 1.0) == before
+    assert score(host, "actor", "actor", [example], 1.0) != before
 
 
 @pytest.mark.parametrize(
@@ -194,8 +202,8 @@ def test_a_step_ends_with_the_token_that_brings_its_separator() -> None:
     )
     encoder = Encoder(tokenizer)
 
-    assert encoder.step_ends([2, 1, 3, 4, 3, 0], "\n") == [0, 3, 5]
-    assert encoder.step_ends([3, 5, 3], "\n") == [1, 1, 2]
+    assert encoder.step_ends(ids_of([2, 1, 3, 4, 3, 0]), "\n") == [0, 3, 5]
+    assert encoder.step_ends(ids_of([3, 5, 3]), "\n") == [1, 1, 2]
 
 
 def _decoding(tokenizer: Tokenizer) -> Tokenizer:
@@ -214,20 +222,17 @@ def in_small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
 def worked(host: PoolHost, how: str, count: int) -> Callable[[], object]:
     """One of the ways in which a host reads rows without learning from them."""
     tokens = [write(host, 1.0) for _ in range(count)]
-    examples = [Example(id=f"row{place}", tokens=one) for place, one in enumerate(tokens)]
-    pairs = [PairExample(id=one.id, chosen=one, rejected=one) for one in examples[: count // 2]]
+    examples = [drawn_sequence(f"row{place}", one) for place, one in enumerate(tokens)]
+    pairs = [Pair(id=one.id, chosen=one, rejected=one) for one in examples[: count // 2]]
     items = tuple(
-        LearnItem(
-            id=one.id, example=one, advantages=1.0, reference=[0.0] * len(one.tokens.token_ids)
-        )
+        replace(one, advantages=1.0, log_probs_reference=[0.0] * len(one.token_ids))
         for one in examples
-        if one.tokens is not None
     )
     order = LearnOrder(
         group="actor", loads=(Load(node="actor", port="rewards", items=items),), seed=0
     )
     ways: dict[str, Callable[[], object]] = {
-        "score": lambda: host.score("actor", "actor", examples, 1.0),
+        "score": lambda: score(host, "actor", "actor", examples, 1.0),
         "score_pairs": lambda: host.score_pairs("actor", "actor", pairs),
         "evaluate": lambda: host.evaluate(order),
         "old log-probs": lambda: host.learn(replace(order, overrides={MINI_BATCH: count // 2})),
@@ -268,7 +273,7 @@ def test_a_host_that_reads_rows_gives_up_when_asked(
 ) -> None:
     host = make_host()
     work = worked(host, how, 6)
-    before = host.score("actor", "actor", [Example(id="row", tokens=write(host, 1.0))], 1.0)
+    before = score(host, "actor", "actor", [drawn_sequence("row", write(host, 1.0))], 1.0)
     calls: list[int] = []
     outputs = TokenModel.outputs
 
@@ -284,7 +289,7 @@ def test_a_host_that_reads_rows_gives_up_when_asked(
 
     assert len(calls) == 1
     assert not host.has_changed()
-    assert host.score("actor", "actor", [Example(id="row", tokens=write(host, 1.0))], 1.0) == before
+    assert score(host, "actor", "actor", [drawn_sequence("row", write(host, 1.0))], 1.0) == before
 
 
 def test_rows_beyond_the_positions_are_neither_scored_nor_learned(
@@ -292,24 +297,24 @@ def test_rows_beyond_the_positions_are_neither_scored_nor_learned(
 ) -> None:
     host = make_host()
     short, long = (
-        Example(id=f"row{count}", tokens=replace(write(host, 1.0), prompt_ids=[5] * count))
+        drawn_sequence(f"row{count}", replace(write(host, 1.0), prompt_ids=[5] * count))
         for count in (3, 90)
     )
     monkeypatch.setattr(HeldWeights, "positions", property(lambda self: 50))
-    alone = host.score("actor", "actor", [short], 1.0)
-    length = 90 + len(long.tokens.token_ids)  # type: ignore[union-attr]
-    found = TooLong(tokens=length, limit=50)
+    alone = score(host, "actor", "actor", [short], 1.0)
+    found = TooLong(tokens=len(long.token_ids), limit=50)
 
-    assert host.score("actor", "actor", [long, short, long], 1.0) == [found, *alone, found]
+    assert score(host, "actor", "actor", [long, short, long], 1.0) == [found, *alone, found]
     pairs = [
-        PairExample(id=f"{a.id}/{b.id}", chosen=a, rejected=b)
+        Pair(id=f"{a.id}/{b.id}", chosen=a, rejected=b)
         for a, b in ((short, short), (short, long), (long, short))
     ]
     both, *beyond = host.score_pairs("actor", "actor", pairs)
-    assert both == {"chosen": alone[0], "rejected": alone[0]}
+    assert not isinstance(both, TooLong)
+    assert [both[side].tolist() for side in ("chosen", "rejected")] == [alone[0], alone[0]]
     assert beyond == [found, found]
 
-    items = tuple(LearnItem(id=one.id, example=one, advantages=1.0) for one in (short, long))
+    items = tuple(replace(one, advantages=1.0) for one in (short, long))
     order = LearnOrder(
         group="actor", loads=(Load(node="actor", port="rewards", items=items),), seed=0
     )
@@ -322,22 +327,22 @@ def test_rows_beyond_the_positions_are_neither_scored_nor_learned(
 def test_a_saved_host_is_what_it_was(make_host: MakeHost, tmp_path: Path) -> None:
     host = make_host()
     row = write(host, 1.0)
-    example = Example(id="row", tokens=row)
+    example = drawn_sequence("row", row)
     learn(host, row)
-    saved = host.score("actor", "actor", [example], 1.0)
+    saved = score(host, "actor", "actor", [example], 1.0)
     host.save(str(tmp_path / "saved"))
     learn(host, row)
-    assert host.score("actor", "actor", [example], 1.0) != saved
+    assert score(host, "actor", "actor", [example], 1.0) != saved
 
     host.load(str(tmp_path / "saved"))
 
-    assert host.score("actor", "actor", [example], 1.0) == saved
+    assert score(host, "actor", "actor", [example], 1.0) == saved
     assert host.version("actor") == 1
 
 
 def test_a_call_says_nothing_of_the_call_before_it(make_host: MakeHost) -> None:
     host = make_host()
-    host.score("actor", "actor", [Example(id="row", tokens=write(host, 1.0))], 1.0)
+    score(host, "actor", "actor", [drawn_sequence("row", write(host, 1.0))], 1.0)
     assert host.poll().done == 1
     host.interrupt()
 
@@ -350,7 +355,7 @@ def test_a_call_says_nothing_of_the_call_before_it(make_host: MakeHost) -> None:
 
 def test_each_update_has_the_overrides_that_came_with_it(make_host: MakeHost) -> None:
     host = make_host()
-    row = LearnItem(id="row", example=Example(id="row", tokens=write(host, 1.0)), advantages=1.0)
+    row = learned("row", write(host, 1.0))
     order = LearnOrder(
         group="actor", loads=(Load(node="actor", port="rewards", items=(row,)),), seed=0
     )
@@ -375,17 +380,17 @@ def test_a_learner_that_follows_others_goes_on_from_their_weights(
     try:
         host = make_host({**NODES, "actor": actor, "base": base}, edges)
         text = write(host, 1.0)
-        example = Example(id="row", tokens=text)
+        example = drawn_sequence("row", text)
         learn(host, text)
-        moved = host.score("actor", "actor", [example], 1.0)
+        moved = score(host, "actor", "actor", [example], 1.0)
 
         host.follow("actor", "base", 0.0)
 
         assert host.version("actor") == 2
-        followed = host.score("actor", "actor", [example], 1.0)
-        assert followed == host.score("base", "base", [example], 1.0)
+        followed = score(host, "actor", "actor", [example], 1.0)
+        assert followed == score(host, "base", "base", [example], 1.0)
         learn(host, text)
-        assert host.score("actor", "actor", [example], 1.0) == moved != followed
+        assert score(host, "actor", "actor", [example], 1.0) == moved != followed
     finally:
         leave()
 
@@ -415,7 +420,7 @@ def test_a_backend_that_spreads_weights_is_a_host_like_any_other(
             assert synced is not None
             assert {one.fingerprint for one in synced} == {synced[0].fingerprint}
             host.follow("before", "actor", ema)
-            seen.append(host.score("before", "before", [Example(id="a", tokens=text)], 1.0))
+            seen.append(score(host, "before", "before", [drawn_sequence("a", text)], 1.0))
         return host, seen
 
     try:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.engine.numerics import near
 
@@ -43,7 +44,14 @@ def rows(
 
 
 def run(given: CreditInput, algorithm: ResolvedRewards, **credit: Any) -> CreditOutput:
-    return credit_rows(given, algorithm, Credit.model_validate(credit))
+    output = credit_rows(given, algorithm, Credit.model_validate(credit))
+    returns = None if output.returns is None else tuple(map(listed, output.returns))
+    return replace(output, advantages=tuple(map(listed, output.advantages)), returns=returns)
+
+
+def listed(numbers: Any) -> Any:
+    """An array as a list."""
+    return numbers.tolist() if isinstance(numbers, np.ndarray) else numbers
 
 
 SCORES: list[Score] = [1.0, 0.0, 0.0, 0.0, 0.5, 0.5, 0.5, 0.5]

@@ -1,19 +1,20 @@
 """Roles over tables: loops written as data, run stage by stage, with writers of a script."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from coloop.arrays import Ids, Numbers, numbers_of
+from coloop.batch import Pair
+from coloop.batch import Sequence as TokenSequence
 from coloop.hosts.messages import (
-    Completion,
-    Example,
-    LearnItem,
     LearnOrder,
     LearnReply,
-    PairExample,
     PromptRequest,
     Sampling,
 )
@@ -25,6 +26,7 @@ from coloop.runtime.calls import Calls, Situation, Unrolled
 from coloop.runtime.lanes import InlineLanes, Lanes
 from coloop.runtime.probes import Probes
 from coloop.runtime.scheduler import Flight, Scheduler, Work
+from coloop.runtime.side_files import SideFiles
 from coloop.runtime.window import Window
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import from_dict
@@ -47,11 +49,11 @@ class ScriptedHosts:
 
     def generate(
         self, group: str, node: str, requests: Sequence[PromptRequest], sampling: Sampling
-    ) -> tuple[list[list[Completion]], int]:
+    ) -> tuple[list[list[Tokens]], int]:
         self.samplings.append(sampling)
         self.seeds += [request.seeds for request in requests]
         return [
-            [self._completion(str(request.prompt), k, sampling) for k in range(len(request.seeds))]
+            [self._written(str(request.prompt), k, sampling) for k in range(len(request.seeds))]
             for request in requests
         ], self.version(group)
 
@@ -59,29 +61,29 @@ class ScriptedHosts:
         """Updates of a group so far."""
         return sum(order.group == group for order in self.orders)
 
-    def _completion(self, prompt: str, k: int, sampling: Sampling) -> Completion:
+    def _written(self, prompt: str, k: int, sampling: Sampling) -> Tokens:
         text = self.write(prompt, k)
-        tokens = Tokens(
+        return Tokens(
             prompt_ids=[ord(sign) for sign in prompt],
             token_ids=[ord(sign) for sign in text],
             loss_mask=[True] * len(text),
             log_probs=[-0.5] * len(text),
             temperature=sampling.temperature or 1.0,
+            text=text,
+            finished=self.is_finished(k),
         )
-        return Completion(text=text, tokens=tokens, finished=self.is_finished(k))
 
     def score(
-        self, group: str, node: str, examples: Sequence[Example], temperature: float
-    ) -> list[list[float]]:
-        return [[-0.25] * len(example.tokens.token_ids) for example in examples if example.tokens]
+        self, group: str, node: str, texts: Sequence[TokenSequence], temperature: float
+    ) -> list[Numbers]:
+        return [np.full(len(one.token_ids) - one.prompt_length, -0.25) for one in texts]
 
-    def score_pairs(
-        self, group: str, node: str, pairs: Sequence[PairExample]
-    ) -> list[dict[str, list[float]]]:
-        return [{"chosen": [-0.1], "rejected": [-0.2]} for _ in pairs]
+    def score_pairs(self, group: str, node: str, pairs: Sequence[Pair]) -> list[dict[str, Numbers]]:
+        sides = {"chosen": numbers_of([-0.1]), "rejected": numbers_of([-0.2])}
+        return [sides for _ in pairs]
 
     def step_ends(
-        self, group: str, node: str, token_ids: Sequence[list[int]], separator: str
+        self, group: str, node: str, token_ids: Sequence[Ids], separator: str
     ) -> list[list[int]]:
         return [self._ends("".join(map(chr, ids)), separator) for ids in token_ids]
 
@@ -108,6 +110,19 @@ class ScriptedHosts:
         return LearnReply(
             metrics=metrics, version=self.version(order.group), samples=items, tokens=0
         )
+
+
+@pytest.fixture
+def through_files(tmp_path: Path) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """A role's state as a resumed run reads it."""
+
+    def write_and_read(state: Mapping[str, Any]) -> dict[str, Any]:
+        plain, files, hashes = SideFiles().put(state, tmp_path, 1)
+        manifest = {"state": plain, "files": files, "hashes": hashes}
+        read: dict[str, Any] = SideFiles().take(json.loads(json.dumps(manifest)), tmp_path)["state"]
+        return read
+
+    return write_and_read
 
 
 class Bench:
@@ -187,7 +202,7 @@ class Bench:
         situation = Situation(step=number, phase="test", context=self.context)
         return probes.read(plan, self.scheduler, situation, lambda edge, rows: None)
 
-    def items(self, port: str = "rewards") -> tuple[LearnItem, ...]:
+    def items(self, port: str = "rewards") -> tuple[Any, ...]:
         """What the last update brought at a teaching port."""
         [load] = [load for load in self.hosts.orders[-1].loads if load.port == port]
         return load.items

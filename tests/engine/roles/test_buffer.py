@@ -1,6 +1,5 @@
 """Rows that outlive a step: what is taken, what is given out, what a resume brings back."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -49,7 +48,7 @@ def given(loop: Any, step: int) -> list[str]:
 
 def held(loop: Any) -> list[str]:
     """Letters that the buffer has."""
-    return [entry["row"]["columns"]["prompt"] for entry in loop.roles["pool"].state()["entries"]]
+    return [entry.row.columns["prompt"] for entry in loop.roles["pool"].remember().entries]
 
 
 def test_an_empty_buffer_gives_nothing_and_the_learner_says_so(bench: Bench, rows_of: Any) -> None:
@@ -137,7 +136,7 @@ def test_what_is_read_are_new_rows_that_keep_what_they_had(
     assert [row.column("exact") for row in table.rows] == [1.0, 0.0]
     assert list((table.scores or {}).values()) == [1.0, 0.0]
     assert table.scorer == "exact"
-    assert [row.tokens.token_ids for row in table.rows] == [[97, 97], [97, 98]]
+    assert [row.tokens.token_ids.tolist() for row in table.rows] == [[97, 97], [97, 98]]
 
 
 def test_groups_are_drawn_whole_where_their_scores_feed_rewards(
@@ -232,7 +231,7 @@ def test_groups_leave_a_full_buffer_whole(bench: Bench, rows_of: Any, actor: Any
     for step in (1, 2, 3):
         loop.step(step, "write")
 
-    groups = [entry["row"]["group"] for entry in loop.roles["pool"].state()["entries"]]
+    groups = [entry.row.group for entry in loop.roles["pool"].remember().entries]
     assert groups == ["letters:0.4"] * 2 + ["letters:0.5"] * 2
 
 
@@ -479,7 +478,7 @@ def test_a_cleared_buffer_is_seeded_again(bench: Bench, rows_of: Any) -> None:
 
 @pytest.mark.parametrize("sample", ["uniform", "newest"])
 def test_a_resumed_buffer_gives_what_the_old_one_would(
-    sample: str, bench: Bench, rows_of: Any
+    sample: str, bench: Bench, rows_of: Any, through_files: Any
 ) -> None:
     old, new = (
         pooled(bench, rows_of, 3, sample=sample, rows_per_step=2, unique="prompt") for _ in "ab"
@@ -488,12 +487,14 @@ def test_a_resumed_buffer_gives_what_the_old_one_would(
     old.roles["pool"].phase_starts(old.plan.phase("read"), {}, old.context)
     given(old, 2)
 
-    new.roles["pool"].load_state(json.loads(json.dumps(old.roles["pool"].state())))
+    new.roles["pool"].load_state(through_files(old.roles["pool"].state()))
 
     assert [given(new, step) for step in (3, 4, 5)] == [given(old, step) for step in (3, 4, 5)]
 
 
-def test_numbers_at_positions_survive_a_checkpoint(bench: Bench, rows_of: Any, actor: Any) -> None:
+def test_numbers_at_positions_survive_a_checkpoint(
+    bench: Bench, rows_of: Any, actor: Any, through_files: Any
+) -> None:
     nodes = {
         "letters": rows_of({"prompt": "a"}),
         "actor": {**actor(), "algorithm": {"name": "grpo"}},
@@ -516,7 +517,7 @@ def test_numbers_at_positions_survive_a_checkpoint(bench: Bench, rows_of: Any, a
     old, new = (bench(nodes, edges, {"steps": 9, "fill": ["pool"]}) for _ in "ab")
     old.step(1)
 
-    new.roles["pool"].load_state(json.loads(json.dumps(old.roles["pool"].state())))
+    new.roles["pool"].load_state(through_files(old.roles["pool"].state()))
 
     table = new.give("pool.scores", 2)
     assert list((table.scores or {}).values()) == [{1: 0.5}] * 2

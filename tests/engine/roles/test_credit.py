@@ -391,7 +391,7 @@ def test_a_reference_comes_with_every_row(bench: Bench, rows_of: Any, actor: Any
 
     loop.step()
 
-    assert [item.reference for item in loop.items()] == [[-0.25, -0.25]] * 4
+    assert [item.log_probs_reference.tolist() for item in loop.items()] == [[0.0, -0.25, -0.25]] * 4
     assert loop.outcomes["actor.credit"].detail["without_reference"] == 0
 
 
@@ -433,7 +433,7 @@ def test_kl_may_lie_in_the_reward(bench: Bench, rows_of: Any, actor: Any) -> Non
 
     # own -0.5, reference -0.25: k1 = -0.25 a token, so +0.25 of reward at each; a token looks
     # ahead to what comes after it
-    assert learned(loop)["sums:0.0.1"] == pytest.approx([1.5, 1.25])
+    assert learned(loop)["sums:0.0.1"] == pytest.approx([0.0, 1.5, 1.25])  # the prompt first
 
 
 def test_rows_of_a_buffer_count_for_their_writer_only(
@@ -462,7 +462,7 @@ def test_rows_of_a_buffer_count_for_their_writer_only(
     items = loop.items()
     assert [item.advantages for item in items] == [0.0, 1.0]
     assert [item.group for item in items] == ["sums:0.0"] * 2
-    assert [item.version for item in items] == [0, 0]
+    assert loop.outcomes["actor.credit"].detail["versions"] == [0]
 
 
 def test_a_greedy_extra_is_scored_and_never_learned(

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from tests.engine.numerics import near
 
+from coloop.batch import Sequence, Text
 from coloop.hosts.deliveries import Deliveries
 from coloop.hosts.host import HostSettings, PoolHost
-from coloop.hosts.messages import Example, LearnItem, LearnOrder, Load
+from coloop.hosts.messages import LearnOrder, Load
 from coloop.hosts.stub import ClusterHosts
+from coloop.roles.texts import drawn_sequence
 from coloop.sync.folders import TransferFolders
 from coloop.tables import Tokens
 
@@ -71,6 +73,11 @@ def with_weights(loop: Any, root: Path) -> PoolHost:
     return host
 
 
+def text_of(pair: dict[str, Any], side: str) -> Sequence:
+    """One side of a pair, not encoded yet."""
+    return Sequence(id=side, text=Text(prompt=pair["prompt"], target=pair[side]))
+
+
 def margins(host: PoolHost) -> list[float]:
     """log π(chosen) − log π(rejected) of each pair of `PAIRS`."""
     found = []
@@ -80,7 +87,7 @@ def margins(host: PoolHost) -> list[float]:
                 host.score(
                     "actor",
                     "actor",
-                    [Example(id="text", prompt=pair["prompt"], target=pair[side])],
+                    [text_of(pair, side)],
                     1.0,
                 )[0]
             )
@@ -177,8 +184,8 @@ def test_a_step_prefers_real_texts_to_own_ones(bench: Bench, rows_of: Any, tmp_p
 
     tables = loop.step().tables
     pairs = tables["own", "pairs"].rows
-    gold = [Example(id="gold", prompt=p["prompt"], target=p["chosen"]) for p in PAIRS]
-    written = [Example(id="own", tokens=row.columns["rejected_tokens"]) for row in pairs]
+    gold = [text_of(pair, "chosen") for pair in PAIRS]
+    written = [drawn_sequence("own", row.columns["rejected_tokens"]) for row in pairs]
     for texts, sign in ((gold, 1), (written, -1)):
         new = host.score("actor", "actor", texts, 1.0)
         old = host.score("self", "self", texts, 1.0)
@@ -186,7 +193,7 @@ def test_a_step_prefers_real_texts_to_own_ones(bench: Bench, rows_of: Any, tmp_p
         assert sum(moves) * sign > 0
 
 
-def rewarded(host: PoolHost) -> tuple[LearnItem, ...]:
+def rewarded(host: PoolHost) -> tuple[Sequence, ...]:
     """Known texts, every other one to be raised, with the log-probs of the weights as they are."""
     items = []
     for place, text in enumerate(("2", "7", "11", "0")):
@@ -199,11 +206,10 @@ def rewarded(host: PoolHost) -> tuple[LearnItem, ...]:
             log_probs=[0.0] * len(ids),
             writer="actor",
         )
-        [own] = host.score("actor", "actor", [Example(id="row", tokens=tokens)], 1.0)
-        example = Example(id=str(place), tokens=replace(tokens, log_probs=own))
-        items.append(
-            LearnItem(id=str(place), example=example, advantages=1.0 if place % 2 else -1.0)
-        )
+        [own] = host.score("actor", "actor", [drawn_sequence("row", tokens)], 1.0)
+        advantage = 1.0 if place % 2 else -1.0
+        known = replace(tokens, log_probs=own)
+        items.append(drawn_sequence(str(place), known, advantages=advantage))
     return tuple(items)
 
 
@@ -288,7 +294,7 @@ def test_repeats_equal_epochs_where_nothing_is_drawn(
         items = rewarded(host)
         load = Load(node="actor", port="rewards", items=items)
         host.learn(LearnOrder(group="actor", loads=(load,), seed=0, updates=updates))
-        return host.score("actor", "actor", [item.example for item in items], 1.0)
+        return [one.tolist() for one in host.score("actor", "actor", items, 1.0)]
 
     for ours, theirs in zip(run(3, 1), run(1, 3), strict=True):
         assert ours == near(theirs, terms=10_000, scale=10.0)

@@ -4,10 +4,13 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 
+from coloop.arrays import Numbers
+from coloop.batch import Sequence as TokenSequence
 from coloop.errors import RequestRefused
-from coloop.hosts.messages import Example, TooLong
+from coloop.hosts.messages import TooLong
 
 Bench = Callable[..., Any]
 
@@ -33,10 +36,10 @@ def test_rows_of_different_temperatures_are_scored_each_at_its_own(
     asked: list[tuple[float, int]] = []
 
     def score(
-        group: str, node: str, examples: Sequence[Example], temperature: float
-    ) -> list[list[float]]:
-        asked.append((temperature, len(examples)))
-        return [[-temperature] * len(e.tokens.token_ids) for e in examples if e.tokens]
+        group: str, node: str, texts: Sequence[TokenSequence], temperature: float
+    ) -> list[Numbers]:
+        asked.append((temperature, len(texts)))
+        return [np.full(len(one.token_ids) - one.prompt_length, -temperature) for one in texts]
 
     loop.hosts.score = score
 

@@ -139,7 +139,7 @@ def test_a_pass_from_the_writer_on_makes_new_rows_with_their_own_scores(
     assert all(
         item.advantages == float("ABCDEFGH".find(texts[name][-1])) for name, item in learned.items()
     )
-    assert [chr(item.example.tokens.token_ids[0]) for item in learned.values()] == [
+    assert [chr(item.token_ids[item.prompt_length]) for item in learned.values()] == [
         texts[name][0] for name in learned
     ]
 
@@ -255,7 +255,7 @@ def test_a_reference_sees_the_rows_of_all_passes(bench: Bench, rows_of: Any, act
 
     assert len(unrolled.tables["start", "log_probs"].rows) == 12
     assert len(loop.items()) == 4
-    assert all(item.reference is not None for item in loop.items())
+    assert all(item.log_probs_reference is not None for item in loop.items())
 
 
 def test_a_second_reward_reaches_every_kept_row(bench: Bench, rows_of: Any, actor: Any) -> None:

@@ -1,12 +1,12 @@
 """Rows at teaching ports: demonstrations and pairs, weighed by their edges, kept until there are
 enough, applied together or one role after another."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from coloop.batch import Text
 from coloop.errors import DataError
 
 Bench = Callable[..., Any]
@@ -34,8 +34,8 @@ def test_rows_imitate_their_target_and_rollouts_their_own_tokens(
     loop.step()
 
     items = loop.items("demonstrations")
-    assert [(i.example.prompt, i.example.target) for i in items[:1]] == [("p0", "t0")]
-    assert [item.example.tokens.token_ids[-1] for item in items[1:]] == [ord("a"), ord("b")]
+    assert [item.text for item in items] == [Text(prompt="p0", target="t0"), None, None]
+    assert [item.token_ids[-1] for item in items[1:]] == [ord("a"), ord("b")]
     assert [item.weight for item in items] == [1.0, 0.25, 0.25]
 
 
@@ -74,8 +74,9 @@ def test_pairs_bring_margin_probability_and_reference(
 
     [item] = loop.items("pairs")
     assert (item.margin, item.probability) == (0.5, 0.8)
-    assert item.pair.chosen.target == "c"
-    assert item.reference == {"chosen": [-0.1], "rejected": [-0.2]}
+    assert item.chosen.text.target == "c"
+    assert item.chosen.log_probs_reference.tolist() == [-0.1]
+    assert item.rejected.log_probs_reference.tolist() == [-0.2]
 
 
 def test_pairs_without_the_reference_that_is_read_are_counted(
@@ -134,12 +135,14 @@ def test_as_many_rows_as_wanted_are_enough(bench: Bench, rows_of: Any, actor: An
     assert [len(load.items) for order in loop.hosts.orders for load in order.loads] == [4]
 
 
-def test_waiting_rows_survive_a_resume(bench: Bench, rows_of: Any, actor: Any) -> None:
+def test_waiting_rows_survive_a_resume(
+    bench: Bench, rows_of: Any, actor: Any, through_files: Any
+) -> None:
     old, new = (waiting(bench, rows_of, actor) for _ in "ab")
     for step in (1, 2):
         old.step(step)
 
-    new.groups["actor"].load_state(json.loads(json.dumps(old.groups["actor"].state())))
+    new.groups["actor"].load_state(through_files(old.groups["actor"].state()))
     new.roles["gold"].load_state(old.roles["gold"].state())
     old.step(3)
     new.step(3)

@@ -97,7 +97,7 @@ def test_rows_that_wait_for_an_update_survive_a_stop(
     resumed = runner(text, resume=stopped)
 
     kept = stopped.manifest()["roles"]["weights:actor"]["kept"]
-    assert sum(len(port["items"]) for port in kept) > 0
+    assert sum(len(rows["__kept__"]) for rows in kept.values()) > 0
     assert equal(resumed.weights(), whole(text).weights())
 
 

@@ -53,10 +53,11 @@ def test_numbers_of_a_completion_are_aligned_to_its_tokens() -> None:
         advantages=0.5,
     )
 
-    assert made.token_ids == [1, 2, 3, 4]
-    assert made.loss_mask == [False, False, True, False]
-    assert made.log_probs_rollout == [0, 0, -1.0, -2.0]
-    assert made.advantages == 0.5
+    assert made.token_ids.tolist() == [1, 2, 3, 4]
+    assert made.loss_mask.tolist() == [False, False, True, False]
+    assert made.log_probs_rollout is not None
+    assert made.log_probs_rollout.tolist() == [0, 0, -1.0, -2.0]
+    assert (made.advantages, made.prompt_length) == (0.5, 2)
 
 
 def test_selecting_cuts_padding_that_is_not_needed() -> None:

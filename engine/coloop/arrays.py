@@ -1,0 +1,81 @@
+"""Numbers by the token as arrays: one dimension, one type for each meaning, read-only.
+
+    token ids    int32
+    masks        bool
+    numbers      float32 as a model gives them, float64 where they were computed in Python
+
+Rows, messages and batches share arrays, so nobody may write into one that he was given. It knows
+numpy alone: neither tensors nor what the numbers mean.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Ids = NDArray[np.int32]
+Mask = NDArray[np.bool_]
+Numbers = NDArray[np.float32] | NDArray[np.float64]
+
+
+def ids_of(values: ArrayLike) -> Ids:
+    """Token ids."""
+    return _read_only(np.asarray(values, dtype=np.int32))
+
+
+def mask_of(values: ArrayLike) -> Mask:
+    """One truth a token."""
+    return _read_only(np.asarray(values, dtype=np.bool_))
+
+
+def numbers_of(values: ArrayLike) -> Numbers:
+    """One number a token, in the precision in which they come; numbers of Python have 64 bits."""
+    is_single = isinstance(values, np.ndarray) and values.dtype == np.float32
+    return _read_only(np.asarray(values, dtype=np.float32 if is_single else np.float64))
+
+
+def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """The parts one after another, read-only."""
+    return _read_only(np.concatenate(parts))
+
+
+def owned(array: NDArray[Any]) -> NDArray[Any]:
+    """The same numbers in memory of their own, for what outlives the message that it came with: a
+    view would hold all of it."""
+    base = array.base
+    if base is None or (isinstance(base, np.ndarray) and base.base is None):
+        is_whole = base is None or base.nbytes == array.nbytes
+        return array if is_whole else _read_only(array.copy())
+    return _read_only(array.copy())
+
+
+def are_equal(one: object, other: object) -> bool:
+    """Whether two dataclass values of one type hold the same; arrays are compared by what they
+    hold, whatever their precision."""
+    if type(one) is not type(other):
+        return False
+    return all(
+        _same(getattr(one, field.name), getattr(other, field.name))
+        for field in fields(one)  # type: ignore[arg-type]
+    )
+
+
+def _same(one: object, other: object) -> bool:
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return np.array_equal(one, other, equal_nan=one.dtype.kind == other.dtype.kind == "f")
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return False
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
+    return bool(one == other)
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    if array.ndim != 1:
+        raise ValueError(f"numbers by the token have one dimension, found shape {array.shape}")
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array

@@ -1,0 +1,34 @@
+"""What a role keeps beyond a step, set apart in its state: a checkpoint puts it into files of its
+own, each row written once."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from coloop.batch import Pair, Sequence, Text
+from coloop.tables import Row, Score
+from coloop.tables.serialize import ROW_KINDS, Kinds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A row of a buffer."""
+
+    serial: int
+    """Counts the rows that were ever written."""
+    port: str
+    iteration: int
+    row: Row
+    score: Score = None
+    scorer: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """Rows in their order, by a number that no other row of the role ever has."""
+
+    rows: Mapping[int, Any]
+
+
+KINDS: Kinds = {"Entry": Entry, "Sequence": Sequence, "Pair": Pair, "Text": Text, **ROW_KINDS}
+"""What is kept may be made of these."""
