@@ -17,6 +17,7 @@ LIGHT = {
     "run_log",
     "spec",
     "presets",
+    "sizing",
     "estimate",
     "validate",
     "plan",
@@ -30,9 +31,10 @@ OURS: dict[str, set[str]] = {
     "events": {"errors"},
     "spec": {"errors", "diagnostics"},
     "presets": {"spec", "errors", "diagnostics"},
-    "estimate": {"spec", "presets", "plan", "errors", "diagnostics"},
-    "validate": {"spec", "estimate", "diagnostics", "presets", "errors"},
-    "plan": {"spec", "presets", "diagnostics", "errors"},
+    "sizing": {"spec", "presets", "errors"},
+    "estimate": {"spec", "presets", "sizing", "plan", "errors", "diagnostics"},
+    "validate": {"spec", "sizing", "estimate", "diagnostics", "presets", "errors"},
+    "plan": {"spec", "presets", "sizing", "diagnostics", "errors"},
     "algos": set(),
     "arrays": set(),
     "batch": {"arrays"},
@@ -47,7 +49,7 @@ OURS: dict[str, set[str]] = {
     "seeds": set(),
     "hosts": {
         *("plan", "spec", "batch", "tables", "models", "rollout", "training", "sync", "recipes"),
-        *("algos", "arrays", "errors", "run_log", "seeds"),
+        *("algos", "arrays", "errors", "run_log", "seeds", "sizing"),
     },
     "roles": {
         *("plan", "spec", "batch", "tables", "data", "rewards", "hosts", "recipes", "errors"),
@@ -56,7 +58,7 @@ OURS: dict[str, set[str]] = {
     "cluster": {"plan", "hosts", "errors"},
     "runtime": {
         *("plan", "spec", "events", "batch", "tables", "data", "recipes", "hosts", "roles"),
-        *("cluster", "sync"),
+        *("cluster", "sync", "sizing"),
         *("errors", "diagnostics", "estimate", "run_ids", "run_log"),
     },
 }
@@ -81,6 +83,7 @@ OUTSIDE: dict[str, set[str]] = {
     "events": {"pydantic"},
     "spec": {"pydantic", "pydantic_core", "ruamel", "typing_extensions"},
     "presets": {"ruamel"},
+    "sizing": set(),
     "estimate": {"pydantic"},
     "validate": {"jinja2"},
     "plan": {"pydantic"},

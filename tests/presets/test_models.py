@@ -4,7 +4,7 @@ import pytest
 
 from coloop import presets
 from coloop.errors import PresetNotFound
-from coloop.estimate.architecture import architecture_from_config, count_parameters
+from coloop.sizing.architecture import architecture_from_config, count_parameters
 
 FACTS = {
     "model_type",

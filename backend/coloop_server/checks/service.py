@@ -48,7 +48,7 @@ def check(body: CheckLoop, roots: Roots) -> CheckResult:
     unrolled = Unrolled(parsed.spec)
     cost = estimate_of(parsed.spec, root, unrolled)
     report = validate(parsed.spec, root=root, estimate=cost)
-    plan, refusals = plan_of(parsed.spec, unrolled) if report.ok else (None, [])
+    plan, refusals = plan_of(parsed.spec, unrolled, root) if report.ok else (None, [])
     return CheckResult(
         report=report_of(parsed, (*outside, *report.diagnostics, *refusals)),
         estimate=cost,
@@ -87,9 +87,9 @@ def report_of(parsed: Parsed, diagnostics: Iterable[Diagnostic]) -> CheckReport:
     return CheckReport(ok=not any(item.is_error for item in found), diagnostics=found)
 
 
-def plan_of(spec: LoopSpec, unrolled: Unrolled) -> tuple[Plan, list[Diagnostic]]:
+def plan_of(spec: LoopSpec, unrolled: Unrolled, root: Path | None) -> tuple[Plan, list[Diagnostic]]:
     """The plan, and what this version cannot run yet. That is no error of a drawing."""
-    outlook = outlook_of(spec, unrolled)
+    outlook = outlook_of(spec, unrolled, root=root)
     as_warning = {"severity": Severity.WARNING}
     return outlook.plan, [one.model_copy(update=as_warning) for one in outlook.refusals]
 

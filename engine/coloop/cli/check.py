@@ -86,7 +86,7 @@ def validate_command(spec: str, *, strict: bool, as_json: bool) -> int:
     report = checked.report
     fails = strict and bool(report.warnings)
     outlook = (
-        outlook_of(checked.spec, checked.unrolled)
+        outlook_of(checked.spec, checked.unrolled, root=checked.source.root)
         if checked.spec is not None and report.ok
         else None
     )

@@ -13,7 +13,7 @@ def plan_command(spec: str, *, as_json: bool) -> int:
     checked, code = checked_spec(spec, as_json=as_json)
     if checked is None or checked.spec is None:
         return code
-    outlook = outlook_of(checked.spec, checked.unrolled)
+    outlook = outlook_of(checked.spec, checked.unrolled, root=checked.source.root)
     if as_json:
         print_json(outlook.plan.model_dump(mode="json") | outlook.to_json())
         return 0

@@ -33,7 +33,10 @@ def estimate_command(spec: str, *, explain: bool, as_json: bool) -> int:
     if checked is None or checked.spec is None or checked.explanation is None:
         return code
     explanation = checked.explanation
-    estimate, outlook = explanation.estimate, outlook_of(checked.spec, checked.unrolled)
+    estimate, outlook = (
+        explanation.estimate,
+        outlook_of(checked.spec, checked.unrolled, root=checked.source.root),
+    )
     if as_json:
         document = estimate.model_dump(mode="json") | outlook.to_json()
         if explain:

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
-from coloop.estimate.memory import Memory
 from coloop.estimate.report import Estimate, GpuEstimate
-from coloop.estimate.survey import Survey
+from coloop.sizing.memory import Memory
+from coloop.sizing.survey import Survey
 
 GIB = 2**30
 

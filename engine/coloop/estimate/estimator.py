@@ -5,23 +5,21 @@ from pathlib import Path
 from typing import Any
 
 from coloop.estimate.advice import advise
-from coloop.estimate.memory import PoolMemory, compute_memory, peak_of
 from coloop.estimate.report import (
     DecisionEstimate,
     Estimate,
     Explanation,
     GpuEstimate,
     NoteEstimate,
-    Part,
     PartEstimate,
     PhaseEstimate,
     RolloutEstimate,
     StageEstimate,
 )
-from coloop.estimate.survey import Survey
 from coloop.estimate.throughput import Clock, StageTime
 from coloop.estimate.timeline import step_seconds
 from coloop.plan.unrolled import Unrolled
+from coloop.sizing.memory import Part, PoolMemory, peak_of
 from coloop.spec.base import as_tuple
 from coloop.spec.graph import LoopSpec
 
@@ -55,8 +53,9 @@ def explain(
 class _Estimator:
     def __init__(self, spec: LoopSpec, unrolled: Unrolled | None, root: Path | None) -> None:
         self.spec = spec
-        self.survey = Survey(spec, root, unrolled)
-        self.memory = compute_memory(self.survey)
+        self.unrolled = unrolled if unrolled is not None else Unrolled(spec)
+        self.resolved = self.unrolled.settings(root)
+        self.survey, self.memory = self.resolved.survey, self.resolved.memory
         clock = Clock(self.survey, self.memory)
         self.times = {stage: clock.time(stage) for stage in self.survey.stages}
         self.phases = tuple(self._phases())
@@ -87,7 +86,7 @@ class _Estimator:
             for name, node in self.spec.nodes.items()
             if node.kind == "evaluate"
         )
-        for phase in self.survey.phases:
+        for phase in self.unrolled.phases:
             stages = phase.step.stages
             step = probes + step_seconds(
                 stages,
@@ -171,7 +170,7 @@ class _Estimator:
             total_seconds=sum(known) if len(known) == len(seconds) and known else None,
             decisions=tuple(
                 DecisionEstimate(path=d.path, value=d.value, reason=d.reason)
-                for d in survey.decisions.values()
+                for d in self.resolved.decisions
             ),
             notes=tuple(
                 NoteEstimate(message=n.message, node=n.node, field=n.field, is_gap=n.is_gap)

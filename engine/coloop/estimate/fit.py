@@ -15,8 +15,9 @@ from typing import Any
 
 from coloop.errors import SpecProblem
 from coloop.estimate.estimator import explain
-from coloop.estimate.machine import lay_out
 from coloop.estimate.report import DecisionEstimate, Explanation, GpuEstimate
+from coloop.plan.unrolled import Unrolled
+from coloop.sizing.machine import lay_out
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import owner_of, weights_groups
 from coloop.spec.paths import apply_overrides, get_value
@@ -25,14 +26,14 @@ GIB = 2**30
 MOST_CHANGES = 64
 LEAST_GAIN_BYTES = 2**20
 PINNED = (
-    "micro_batch",
     "gradient_checkpointing",
     "loss_chunk",
     "max_num_seqs",
     "gpu_memory_utilization",
     "zero_stage",
 )
-"""Open settings that are written down once the loop fits; engines and backends stay open."""
+"""Open settings that are written down once the loop fits; engines, backends and micro-batches by
+tokens stay open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +79,8 @@ def fit(
     root: Path | None = None,
 ) -> Fit:
     """Finds settings that fit into the budget: GiB or a share of each GPU, else the loop's own."""
-    before = explain(spec, root=root)
+    unrolled = Unrolled(spec)
+    before = explain(spec, unrolled, root=root)
     changes: list[FitChange] = []
     fraction = _fraction(spec, budget_gib, budget_fraction)
     if fraction is not None and fraction != spec.hardware.memory_budget:
@@ -90,12 +92,12 @@ def fit(
         )
         changes.append(change)
         spec = apply_overrides(spec, {change.path: change.new})
-    spec, relaxed, after = _relax(spec, root)
+    spec, relaxed, after = _relax(spec, unrolled, root)
     changes += relaxed
     if after.estimate.fits:
         pins = _pins(spec, after)
         pinned = apply_overrides(spec, {pin.path: pin.new for pin in pins})
-        checked = explain(pinned, root=root)
+        checked = explain(pinned, unrolled.again(pinned), root=root)
         if checked.estimate.fits:
             spec, after, changes = pinned, checked, [*changes, *pins]
     return Fit(spec=spec, changes=tuple(_merged(changes)), before=before, after=after)
@@ -111,10 +113,12 @@ def _fraction(spec: LoopSpec, gib: float | None, fraction: float | None) -> floa
     return min(max(floor(gib * GIB / visible * 1e4) / 1e4, 1e-4), 1.0)
 
 
-def _relax(spec: LoopSpec, root: Path | None) -> tuple[LoopSpec, list[FitChange], Explanation]:
+def _relax(
+    spec: LoopSpec, unrolled: Unrolled, root: Path | None
+) -> tuple[LoopSpec, list[FitChange], Explanation]:
     """Takes one relaxation after the other until everything fits or none helps."""
     changes: list[FitChange] = []
-    current = explain(spec, root=root)
+    current = explain(spec, unrolled.again(spec), root=root)
     for _ in range(MOST_CHANGES):
         worst = _worst(current)
         if current.estimate.fits or worst is None:
@@ -124,7 +128,7 @@ def _relax(spec: LoopSpec, root: Path | None) -> tuple[LoopSpec, list[FitChange]
                 tried = apply_overrides(spec, {change.path: change.new})
             except SpecProblem:
                 continue
-            outcome = explain(tried, root=root)
+            outcome = explain(tried, unrolled.again(tried), root=root)
             if _is_better(outcome, current, worst):
                 spec, current = tried, outcome
                 changes.append(change)

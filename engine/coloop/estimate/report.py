@@ -9,16 +9,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-Part = Literal[
-    "weights",
-    "gradients",
-    "optimizer",
-    "activations",
-    "logits",
-    "kv_cache",
-    "transfer",
-    "overhead",
-]
+from coloop.sizing.memory import Part
+
 Bound = Literal["compute", "bandwidth", "latency", "network", "driver", "service"]
 
 

@@ -9,14 +9,14 @@ resident where.
 from dataclasses import dataclass
 from typing import Any
 
-from coloop.estimate.flow import TableSize
-from coloop.estimate.learning import Update
-from coloop.estimate.machine import PoolShare
-from coloop.estimate.memory import Memory
 from coloop.estimate.report import Bound
-from coloop.estimate.survey import Engine, Survey, Weights
-from coloop.estimate.training import HALF
 from coloop.estimate.writing import WritingLoad, writing_seconds
+from coloop.sizing.flow import TableSize
+from coloop.sizing.learning import Update
+from coloop.sizing.machine import PoolShare
+from coloop.sizing.memory import Memory
+from coloop.sizing.survey import Engine, Survey, Weights
+from coloop.sizing.training import HALF
 from coloop.spec.training import Checkpointing
 
 SMALL_BATCH_SHARE = 0.6
@@ -137,8 +137,7 @@ class Clock:
     def _cpu_token_seconds(self, weights: Weights, pool: PoolShare) -> float:
         """One token through a forward pass."""
         arch, machine = weights.arch, self._survey.machine
-        cores = max(machine.preset.cores * pool.share, 1.0)
-        gain = 1 + CPU_CORE_GAIN * (cores - 1)
+        gain = 1 + CPU_CORE_GAIN * (pool.threads - 1)
         per_core = machine.preset.bf16_flops / max(machine.preset.cores, 1)
         products = 2 * weights.count.active / per_core
         around = arch.layers * (CPU_TOKEN_SECONDS + CPU_WIDTH_SECONDS * arch.hidden_size)

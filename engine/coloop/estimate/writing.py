@@ -8,7 +8,7 @@ published throughput of saturated engines and of single rows. Knows no roles, st
 from dataclasses import dataclass
 from typing import Literal
 
-from coloop.estimate.architecture import Architecture, ParameterCount, kv_bytes_per_token
+from coloop.sizing.architecture import Architecture, ParameterCount, kv_bytes_per_token
 
 BANDWIDTH_SHARE = 0.85
 COMPUTE_SHARE = 0.40

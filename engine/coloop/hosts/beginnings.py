@@ -68,30 +68,33 @@ class Beginnings:
 
     def engine(self, group: str, plan: EnginePlan) -> EngineHome:
         """The home of a group's engine in this process; it has no weights yet."""
-        rollouts = [getattr(self.spec.nodes[writer], "rollout", None) for writer in plan.writers]
-        sizes = [one.max_num_seqs for one in rollouts if one and one.max_num_seqs]
         return EngineHome(
             name=group,
             kind=plan.engine,
             dtype=DTYPES[self.plans[group].dtypes.engine],
             device=self.device,
-            max_num_seqs=max(sizes, default=None),
+            max_num_seqs=plan.max_num_seqs,
         )
 
     def _home(self, group: str, homes: Mapping[str, Home]) -> Home:
         plan = self.plans[group]
         loaded = self.model(group, homes)
         weights = HeldWeights(name=group, loaded=loaded, dtypes=plan.dtypes)
-        if not plan.trains:
+        update = plan.update
+        if update is None:
             return ScorerHome(weights=weights)
         outline = outline_of(loaded.model)
-        backend = BACKENDS[plan.backend or "single"](
-            loaded.model, training_of(self.spec, group), group=group, dtypes=plan.dtypes
+        backend = BACKENDS[update.backend](
+            loaded.model,
+            update.fill(training_of(self.spec, group)),
+            group=group,
+            dtypes=plan.dtypes,
+            tokens_at_once=update.tokens_at_once,
         )
         if not backend.is_whole:
             weights.loaded = replace(loaded, model=outline)
             weights.backend = backend
-        return TrainerHome(weights=weights, backend=backend)
+        return TrainerHome(weights=weights, backend=backend, update=update)
 
     def _fresh(self, group: str) -> LoadedModel:
         """Weights that start from no others."""

@@ -38,7 +38,6 @@ from coloop.hosts.scorer_home import ScorerHome
 from coloop.hosts.trainer_home import TrainerHome
 from coloop.hosts.weights import HeldWeights, Vocabulary
 from coloop.models import DTYPES, read_weights
-from coloop.plan.placement import DEFAULT_POOL
 from coloop.plan.types import WeightsPlan
 from coloop.recipes import recipe_of
 from coloop.rollout import GenerationRequest
@@ -47,7 +46,7 @@ from coloop.rollout.protocol import Generation
 from coloop.run_log import log_into
 from coloop.spec.algorithm import node_algorithms, resolve_algorithm
 from coloop.spec.graph import LoopSpec
-from coloop.spec.groups import training_of
+from coloop.spec.homes import DEFAULT_POOL
 from coloop.spec.model import ComputeDtype
 from coloop.spec.paths import apply_overrides
 from coloop.sync import CHANNELS, Counted, Evidence, FilesChannel, LocalChannel, Parcel
@@ -214,7 +213,7 @@ class PoolHost:
         spec, backend = self._at(order.overrides), home.backend
         if order.is_new_phase:
             backend.begin_phase(order.phase_updates)
-        training = training_of(spec, order.group)
+        training = home.training(spec)
         hooks = Hooks(progress=self._count_rows, should_stop=self._interrupted.is_set)
         parts = [
             [one for load in part for one in self._teaching(spec, home.weights, load)]
@@ -259,7 +258,7 @@ class PoolHost:
         spec = self._at(order.overrides)
         loads = [one for load in order.loads for one in self._teaching(spec, home.weights, load)]
         hooks = Hooks(progress=self._count_rows, should_stop=self._interrupted.is_set)
-        report = home.backend.evaluate(loads, training_of(spec, order.group), hooks=hooks)
+        report = home.backend.evaluate(loads, home.training(spec), hooks=hooks)
         return LearnReply(
             metrics=report.metrics,
             version=home.weights.version,

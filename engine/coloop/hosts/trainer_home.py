@@ -7,6 +7,10 @@ from pathlib import Path
 from coloop.arrays import Numbers
 from coloop.batch import Sequence as TokenSequence
 from coloop.hosts.weights import MODEL, HeldWeights
+from coloop.sizing.settings import UpdateSettings
+from coloop.spec.graph import LoopSpec
+from coloop.spec.groups import training_of
+from coloop.spec.training import Training
 from coloop.training import Hooks, TrainBackend
 
 
@@ -16,6 +20,11 @@ class TrainerHome:
 
     weights: HeldWeights
     backend: TrainBackend
+    update: UpdateSettings
+
+    def training(self, spec: LoopSpec) -> Training:
+        """The section as a spec has it at a moment, its open values as they were decided."""
+        return self.update.fill(training_of(spec, self.weights.name))
 
     def score(
         self, sequences: Sequence[TokenSequence], *, temperature: float, hooks: Hooks

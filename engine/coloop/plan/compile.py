@@ -2,23 +2,18 @@
 quick."""
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from coloop.errors import PlanInconsistent
-from coloop.plan.decisions import backend_of, decide, engine_of
 from coloop.plan.explain import explain
 from coloop.plan.invariants import check_stages
 from coloop.plan.phases import FlatPhase, buffers_until_full, epochs_of
-from coloop.plan.placement import (
-    gpus_of,
-    holding_pool,
-    pools_of,
-    rollout_of,
-    writing_pools,
-)
+from coloop.plan.placement import pools_of
 from coloop.plan.rows import rows_of, with_rows
 from coloop.plan.stages import Step
 from coloop.plan.types import (
+    Decision,
     EnginePlan,
     PhasePlan,
     Plan,
@@ -29,37 +24,44 @@ from coloop.plan.types import (
     WeightsPlan,
 )
 from coloop.plan.unrolled import Unrolled, UnrolledPhase
+from coloop.sizing import Resolved
 from coloop.spec.base import as_tuple
-from coloop.spec.dtypes import resolve_dtypes
 from coloop.spec.graph import LoopSpec
-from coloop.spec.groups import weights_groups
+from coloop.spec.groups import WeightsGroup, weights_groups
+from coloop.spec.homes import holding_pool
 from coloop.spec.io import content_hash
 from coloop.spec.lineage import Lineages
 from coloop.spec.nodes import model_of
-from coloop.spec.rollout import Engine
 
 
-def compile_plan(spec: LoopSpec, unrolled: Unrolled | None = None) -> Plan:
+def compile_plan(
+    spec: LoopSpec, unrolled: Unrolled | None = None, *, root: Path | None = None
+) -> Plan:
     """Compile a spec that validates, be it one that a run refuses.
 
     Args:
         unrolled: where the caller has it already; else it is made here.
+        root: folder for relative model paths; without it no file is opened, and what follows from
+            the size of such a model is not known.
 
     Raises:
         PlanInconsistent: no order of the stages fits.
     """
     if unrolled is None:
         unrolled = Unrolled(spec)
-    lineages = unrolled.lineages
+    lineages, settings = unrolled.lineages, unrolled.settings(root)
     compiler = Compiler(spec, lineages, unrolled)
     plan = Plan(
         name=spec.name,
         spec_hash=content_hash(spec),
         pools=pools_of(spec),
-        weights=compiler.weights(),
+        weights=compiler.weights(settings),
         phases=tuple(compiler.phase(phase) for phase in unrolled.phases),
         probes=compiler.probes({}),
-        decisions=decide(spec),
+        decisions=tuple(
+            Decision(path=one.path, value=one.value, reason=one.reason)
+            for one in settings.decisions
+        ),
     )
     plan = with_rows(plan, spec, lineages)
     return plan.model_copy(update={"explain": explain(plan)})
@@ -155,35 +157,38 @@ class Compiler:
         usual = self.probes({})
         return tuple(probe for probe in self.probes(overrides) if probe not in usual)
 
-    def weights(self) -> tuple[WeightsPlan, ...]:
-        spec = self._spec
-        plans = []
-        dtypes = resolve_dtypes(spec, gpus=gpus_of(spec))
-        for group in weights_groups(spec).values():
-            owner = spec.nodes[group.name]
-            training = getattr(owner, "training", None)
-            plans.append(
-                WeightsPlan(
-                    name=group.name,
-                    members=group.members,
-                    trains=group.trainable,
-                    source=_source(spec, group.name),
-                    backend=backend_of(spec, training) if group.trainable else None,
-                    dtypes=dtypes[group.name],
-                    pool=holding_pool(spec, group),
-                    engines=tuple(
-                        EnginePlan(pool=pool, engine=_engine(spec, writers[0]), writers=writers)
-                        for pool, writers in writing_pools(spec, group).items()
-                    ),
-                )
+    def weights(self, settings: Resolved) -> tuple[WeightsPlan, ...]:
+        """Sets of weights, each with what it learns and writes with."""
+        return tuple(
+            _weights_plan(self._spec, group, settings)
+            for group in weights_groups(self._spec).values()
+        )
+
+
+def _weights_plan(spec: LoopSpec, group: WeightsGroup, settings: Resolved) -> WeightsPlan:
+    update = settings.updates.get(group.name)
+    return WeightsPlan(
+        name=group.name,
+        members=group.members,
+        trains=group.trainable,
+        source=_source(spec, group.name),
+        backend=update.backend if update is not None else None,
+        dtypes=settings.dtypes[group.name],
+        pool=holding_pool(spec, group),
+        update=update,
+        engines=tuple(
+            EnginePlan(
+                pool=one.pool,
+                engine=one.engine,
+                writers=one.writers,
+                max_num_seqs=one.max_num_seqs,
+                tensor_parallel=one.tensor_parallel,
+                gpu_memory_utilization=one.gpu_memory_utilization,
             )
-        return tuple(plans)
-
-
-def _engine(spec: LoopSpec, writer: str) -> Engine:
-    rollout = rollout_of(spec, writer)
-    assert rollout is not None
-    return engine_of(spec, rollout)
+            for one in settings.engines
+            if one.group == group.name
+        ),
+    )
 
 
 def _only_source(stages: tuple[Stage, ...]) -> str | None:

@@ -6,6 +6,7 @@ for by every writer. What follows from another finding is left out, what is the 
 """
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from coloop.diagnostics import Diagnostic
@@ -38,11 +39,12 @@ class Outlook:
         return {"runs": not told, "refusals": told}
 
 
-def outlook_of(spec: LoopSpec, unrolled: Unrolled | None = None) -> Outlook:
-    """The plan of a valid loop, and what stands against a run."""
-    return Outlook(
-        plan=compile_plan(spec, unrolled), refusals=one_per_cause(spec, check_runs(spec))
-    )
+def outlook_of(
+    spec: LoopSpec, unrolled: Unrolled | None = None, *, root: Path | None = None
+) -> Outlook:
+    """The plan of a valid loop, and what stands against a run; see `compile_plan`."""
+    plan = compile_plan(spec, unrolled, root=root)
+    return Outlook(plan=plan, refusals=one_per_cause(spec, check_runs(spec, plan)))
 
 
 def one_per_cause(spec: LoopSpec, found: list[Diagnostic]) -> tuple[Diagnostic, ...]:

@@ -7,11 +7,10 @@ crash.
 from collections.abc import Iterator, Mapping
 
 from coloop.diagnostics import Diagnostic, Severity
-from coloop.plan.decisions import backend_of, engine_of
-from coloop.plan.placement import pools_of
+from coloop.plan.compile import compile_plan
+from coloop.plan.types import Plan
 from coloop.spec.algorithm import node_algorithms, resolve_algorithm
 from coloop.spec.graph import LoopSpec
-from coloop.spec.groups import weights_groups
 from coloop.spec.nodes import model_of
 from coloop.spec.runnable import (
     LATER_ADVANTAGES,
@@ -63,9 +62,13 @@ def _refusal(what: str, *, node: str | None = None, field: str | None = None) ->
     )
 
 
-def check_runs(spec: LoopSpec) -> list[Diagnostic]:
-    """What a run refuses."""
-    return [*check_drawn(spec), *check_machine(spec)]
+def check_runs(spec: LoopSpec, plan: Plan | None = None) -> list[Diagnostic]:
+    """What a run refuses.
+
+    Args:
+        plan: where the caller has it already; else the loop is compiled here.
+    """
+    return [*check_drawn(spec), *check_machine(spec, plan or compile_plan(spec))]
 
 
 def check_drawn(spec: LoopSpec) -> list[Diagnostic]:
@@ -79,28 +82,31 @@ def check_drawn(spec: LoopSpec) -> list[Diagnostic]:
     ]
 
 
-def check_machine(spec: LoopSpec) -> list[Diagnostic]:
+def check_machine(spec: LoopSpec, plan: Plan) -> list[Diagnostic]:
     """Engines, backends, pools and settings of theirs that are not there."""
     found = []
-    for name, node in spec.nodes.items():
-        rollout = getattr(node, "rollout", None)
-        if rollout is not None and engine_of(spec, rollout) not in RUNNABLE_ENGINES:
-            engine = engine_of(spec, rollout)
-            what = f"rollout engine `{engine}`; `torch` runs here"
-            found.append(_refusal(what, node=name, field="rollout.engine"))
-        elif rollout is not None:
-            found += _unread(name, "rollout", rollout, UNREAD_BY_TORCH, "the `torch` engine")
-    for group in weights_groups(spec).values():
-        training = getattr(spec.nodes[group.name], "training", None)
-        if group.trainable and backend_of(spec, training) not in RUNNABLE_BACKENDS:
+    for weights in plan.weights:
+        for home in weights.engines:
+            for node in home.writers:
+                rollout = getattr(spec.nodes[node], "rollout", None)
+                if home.engine not in RUNNABLE_ENGINES:
+                    what = f"rollout engine `{home.engine}`; `torch` runs here"
+                    found.append(_refusal(what, node=node, field="rollout.engine"))
+                else:
+                    reader = "the `torch` engine"
+                    found += _unread(node, "rollout", rollout, UNREAD_BY_TORCH, reader)
+        if weights.update is None:
+            continue
+        backend = weights.update.backend
+        if backend not in RUNNABLE_BACKENDS:
             names = ", ".join(f"`{name}`" for name in sorted(RUNNABLE_BACKENDS))
-            what = f"training backend `{backend_of(spec, training)}`; {names} run here"
-            found.append(_refusal(what, node=group.name, field="training.backend"))
-        elif group.trainable:
-            reader = f"`{backend_of(spec, training)}`"
-            found += _unread(group.name, "training", training, UNREAD_BY_BACKENDS, reader)
-            found += _beyond(group.name, training)
-    for pool in pools_of(spec):
+            what = f"training backend `{backend}`; {names} run here"
+            found.append(_refusal(what, node=weights.name, field="training.backend"))
+        else:
+            training = getattr(spec.nodes[weights.name], "training", None)
+            found += _unread(weights.name, "training", training, UNREAD_BY_BACKENDS, f"`{backend}`")
+            found += _beyond(weights.name, training)
+    for pool in plan.pools:
         if pool.workers > 1:
             what = f"more than one process in a pool (`{pool.name}` has {pool.workers})"
             found.append(_refusal(what, field="hardware"))

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from coloop.sizing.settings import UpdateSettings
 from coloop.spec.dtypes import Dtypes
 from coloop.spec.rollout import Engine
 
@@ -194,6 +195,11 @@ class EnginePlan(_Planned):
     engine: Engine
     writers: tuple[str, ...]
     """Roles that write with it."""
+    max_num_seqs: int
+    """Sequences that it writes at once."""
+    tensor_parallel: int = 1
+    gpu_memory_utilization: float | None = None
+    """vLLM: its share of a GPU."""
 
 
 class WeightsPlan(_Planned):
@@ -209,6 +215,8 @@ class WeightsPlan(_Planned):
     """How they are held, computed with and written with."""
     pool: str
     """Where they are held: the home of the trainer, or of weights that do not train."""
+    update: UpdateSettings | None = None
+    """How they learn, where they train."""
     engines: tuple[EnginePlan, ...] = ()
     """Homes of rollout engines, one a pool in which members write."""
 

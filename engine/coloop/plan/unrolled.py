@@ -8,17 +8,20 @@ Works on half-drawn loops: what is not there brings nothing, and what no order f
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from coloop.plan.phases import FlatPhase, buffers_until_full, flat_phases, live_ports
-from coloop.plan.placement import holding_pool, rollout_of, writing_pools
 from coloop.plan.probes import plan_probe
 from coloop.plan.stages import Goals, Step, Unrolling
 from coloop.plan.types import ProbePlan, Refill, Stage
+from coloop.sizing import Resolved, resolve
+from coloop.sizing.survey import PhaseLoad
 from coloop.spec.algorithm import node_algorithms, reads
 from coloop.spec.base import as_tuple
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import owner_of, weights_groups
+from coloop.spec.homes import holding_pool, rollout_of, writing_pools
 from coloop.spec.lineage import Lineages
 from coloop.spec.nodes import EvaluateNode
 
@@ -63,6 +66,30 @@ class Unrolled:
             for port, entries in node_algorithms(spec, node).items()
         }
         self._probes: dict[frozenset[str], tuple[ProbePlan, ...]] = {}
+        self._settings: dict[Path | None, Resolved] = {}
+
+    def again(self, spec: LoopSpec) -> "Unrolled":
+        """The same steps for a spec that differs only in how they are carried out."""
+        other = Unrolled(spec, self.lineages)
+        other.__dict__["phases"] = self.phases
+        return other
+
+    def settings(self, root: Path | None = None) -> Resolved:
+        """What the loop leaves open, decided for these steps.
+
+        Args:
+            root: folder for relative model paths; without it no file is opened.
+        """
+        if root not in self._settings:
+            loads = [
+                PhaseLoad(
+                    live=tuple(sorted(phase.live)),
+                    stages=tuple(stage.name for stage in phase.step.stages),
+                )
+                for phase in self.phases
+            ]
+            self._settings[root] = resolve(self.spec, loads, root)
+        return self._settings[root]
 
     @cached_property
     def phases(self) -> tuple[UnrolledPhase, ...]:

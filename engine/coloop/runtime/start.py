@@ -54,6 +54,7 @@ from coloop.runtime.storage import Storage, is_address
 from coloop.runtime.timeline import Timeline, entries_of
 from coloop.runtime.triggers import TriggerWatch
 from coloop.runtime.window import Window
+from coloop.sizing.machine import threads_for_pools, threads_per_worker
 from coloop.spec.graph import LoopSpec
 from coloop.spec.lineage import Lineages
 from coloop.sync.folders import SHARED_MEMORY, TransferFolders
@@ -103,10 +104,10 @@ def run(request: RunRequest) -> RunResult:
         PlanRefused: nothing was started, the loop does not run yet.
         RunFolderExists, RunNotFound: nothing was started.
     """
-    refusals = check_runs(request.spec)
+    plan = compile_plan(request.spec, root=request.root)
+    refusals = check_runs(request.spec, plan)
     if refusals:
         raise PlanRefused(refusals[0].message, refusals)
-    plan = compile_plan(request.spec)
     folder = _folder(request)
     recorder = Recorder(folder, folder.name, request.sinks)
     try:
@@ -298,7 +299,7 @@ def _complete(folder: Path, request: RunRequest) -> None:
     if not (folder / ORIGIN_FILE).exists():
         write_origin(folder, request.root)
     if not (folder / PLAN_FILE).exists():
-        plan = compile_plan(request.spec)
+        plan = compile_plan(request.spec, root=request.root)
         (folder / PLAN_FILE).write_text(plan.model_dump_json(indent=1), encoding="utf-8")
 
 
@@ -323,14 +324,8 @@ def _transfer_roots(request: RunRequest, folder: Path) -> list[Path]:
     return [SHARED_MEMORY, shared.resolve()]
 
 
-def default_threads() -> int:
-    """All cores but one: the driver, the service and the page stay quick beside the pools, and a
-    pool that shares its cores with them would be slower by far."""
-    return max(1, (os.cpu_count() or 1) - 1)
-
-
 def _cluster(request: RunRequest, plan: Plan, folder: Path) -> Cluster:
-    threads = request.threads or default_threads()
+    threads = request.threads or threads_for_pools(os.cpu_count() or 1)
     settings: Mapping[str, HostSettings] = {
         pool.name: HostSettings(
             spec=request.spec,
@@ -338,7 +333,7 @@ def _cluster(request: RunRequest, plan: Plan, folder: Path) -> Cluster:
             pool=pool.name,
             root=request.root.resolve(),
             seed=request.spec.run.seed,
-            threads=max(1, threads // max(1, len(plan.pools) * pool.workers)),
+            threads=threads_per_worker(threads, len(plan.pools), pool.workers),
             device="cuda" if pool.gpus else "cpu",
             log=(folder / LOG_FILE).resolve() if request.cluster == "ray" else None,
         )

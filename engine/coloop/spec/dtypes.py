@@ -10,13 +10,14 @@ the type that its weights compute in. Estimate, plan and hosts read the result a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import WeightsGroup, owner_of, training_of, weights_groups
 from coloop.spec.model import ComputeDtype, CopyModel, Dtype, SnapshotModel
 from coloop.spec.nodes import model_of
-from coloop.spec.training import Training
+from coloop.spec.training import Backend, Training
 
 DTYPE_BYTES: dict[ComputeDtype, int] = {"float32": 4, "bfloat16": 2, "float16": 2, "fp8": 1}
 
@@ -79,11 +80,14 @@ def _default_reason(*, has_gpu: bool) -> str:
     return "bfloat16 on a GPU" if has_gpu else "float32 on a CPU"
 
 
-def resolve_dtypes(spec: LoopSpec, *, gpus: int) -> dict[str, Dtypes]:
+def resolve_dtypes(
+    spec: LoopSpec, *, gpus: int, backends: Mapping[str, Backend] | None = None
+) -> dict[str, Dtypes]:
     """The types of every weights group, by its name.
 
     Args:
         gpus: of the whole hardware; 0 on a CPU.
+        backends: of the groups that train, where they are decided.
     """
     groups, has_gpu = weights_groups(spec), gpus > 0
     found: dict[str, Dtypes] = {
@@ -93,11 +97,17 @@ def resolve_dtypes(spec: LoopSpec, *, gpus: int) -> dict[str, Dtypes]:
     }
     for name in groups:
         if name not in found:
-            found[name] = _frozen(spec, groups[name], found, gpus)
+            found[name] = _frozen(spec, groups[name], found, gpus, backends or {})
     return {name: found[name] for name in groups}
 
 
-def _frozen(spec: LoopSpec, group: WeightsGroup, trained: dict[str, Dtypes], gpus: int) -> Dtypes:
+def _frozen(
+    spec: LoopSpec,
+    group: WeightsGroup,
+    trained: dict[str, Dtypes],
+    gpus: int,
+    backends: Mapping[str, Backend],
+) -> Dtypes:
     model = model_of(spec.nodes[group.name])
     own = getattr(model, "dtype", None)
     if own is not None:
@@ -107,7 +117,7 @@ def _frozen(spec: LoopSpec, group: WeightsGroup, trained: dict[str, Dtypes], gpu
         dtype = default_dtype(has_gpu=gpus > 0)
         return uniform(dtype, _default_reason(has_gpu=gpus > 0))
     theirs = trained[partner]
-    backend = getattr(getattr(spec.nodes[partner], "training", None), "backend", None)
+    backend = backends.get(partner) or training_of(spec, partner).backend
     is_alone = backend == "single" or (backend is None and gpus <= 1)
     if not is_alone:  # backends over several GPUs compute whole models in one type
         return uniform(theirs.compute, f"as {partner} computes, whose weights it is compared with")

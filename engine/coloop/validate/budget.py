@@ -6,7 +6,7 @@ from pathlib import Path
 
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.estimate import Estimate, estimate
-from coloop.estimate.survey import Survey
+from coloop.sizing.survey import Survey
 from coloop.spec.graph import LoopSpec
 from coloop.validate.facts import found
 

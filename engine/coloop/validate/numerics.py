@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
-from coloop.estimate.architecture import Architecture, UnknownArchitecture
-from coloop.estimate.facts import architecture_of, origin_of
+from coloop.sizing.architecture import Architecture, UnknownArchitecture
+from coloop.sizing.facts import architecture_of, origin_of
 from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.metrics import samples_of
 from coloop.spec.model import PretrainedModel, ScratchModel

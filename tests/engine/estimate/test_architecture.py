@@ -3,7 +3,7 @@
 import pytest
 
 from coloop import presets
-from coloop.estimate.architecture import (
+from coloop.sizing.architecture import (
     UnknownArchitecture,
     architecture_from_config,
     count_parameters,

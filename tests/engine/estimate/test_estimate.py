@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from coloop.estimate import estimate, explain
-from coloop.estimate.learning import plan_update
-from coloop.estimate.survey import Survey
+from coloop.plan.unrolled import Unrolled
 from coloop.spec.io import from_dict, parse, to_dict
 
 GIB = 2**30
@@ -519,11 +518,8 @@ def test_an_update_of_two_learners_counts_the_rules_of_both(grpo, learn, rows, p
         ],
         schedule={"learn": learn},
     )
-    survey = Survey(spec)
+    update = Unrolled(spec).settings().memory.updates["actor"]
 
-    update = plan_update(survey, survey.weights["actor"], room=1e12)
-
-    assert update is not None
     assert (update.sequences, update.passes, update.mini_batches) == (rows, passes, steps)
 
 

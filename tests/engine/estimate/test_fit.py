@@ -23,7 +23,7 @@ def test_a_loop_that_fits_keeps_what_it_says(grpo):
 def test_open_settings_are_written_down_once_the_loop_fits(grpo):
     found = fit(grpo())
 
-    assert get_value(found.spec, "nodes.actor.training.micro_batch") is not None
+    assert get_value(found.spec, "nodes.actor.training.gradient_checkpointing") is not None
     assert get_value(found.spec, "nodes.actor.rollout.gpu_memory_utilization") is not None
     assert estimate(found.spec).fits
 

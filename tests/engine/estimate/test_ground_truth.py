@@ -14,12 +14,12 @@ import pytest
 
 from coloop import presets
 from coloop.errors import PresetNotFound
-from coloop.estimate.activations import forward_bytes
-from coloop.estimate.architecture import architecture_from_config, count_parameters
-from coloop.estimate.overhead import fragmentation_bytes, process_bytes
-from coloop.estimate.serving import ServingSetup, serve_from_budget
-from coloop.estimate.states import Precision, compute_states, resting_bytes_per_parameter
-from coloop.estimate.training import TrainingStep, peak_instant
+from coloop.sizing.activations import forward_bytes
+from coloop.sizing.architecture import architecture_from_config, count_parameters
+from coloop.sizing.overhead import fragmentation_bytes, process_bytes
+from coloop.sizing.serving import ServingSetup, serve_from_budget
+from coloop.sizing.states import Precision, compute_states, resting_bytes_per_parameter
+from coloop.sizing.training import TrainingStep, peak_instant
 
 GIB = 2**30
 TABLE = Path(__file__).resolve().parents[3].parent / "shared/ground_truth/memory.csv"

@@ -3,8 +3,8 @@
 import pytest
 
 from coloop import presets
-from coloop.estimate.architecture import architecture_from_config, count_parameters
-from coloop.estimate.serving import ServingSetup, serve_from_budget, serve_static
+from coloop.sizing.architecture import architecture_from_config, count_parameters
+from coloop.sizing.serving import ServingSetup, serve_from_budget, serve_static
 
 GIB = 2**30
 

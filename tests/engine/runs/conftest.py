@@ -291,7 +291,7 @@ class Runner:
                 run_id=None if resume is not None else name,
                 resume=None if resume is None else folder,
                 cluster=options.pop("cluster", "local"),
-                threads=1,
+                threads=options.pop("threads", 1),
                 sinks=sinks,
                 **options,
             )

@@ -10,13 +10,13 @@ import pytest
 import torch
 from torch import nn
 
-from coloop.estimate.survey import Survey
 from coloop.events import RunStateName
 from coloop.hosts.beginnings import Home
 from coloop.hosts.engine_home import EngineHome
 from coloop.hosts.host import PoolHost
 from coloop.models import DTYPES
 from coloop.plan.compile import compile_plan
+from coloop.plan.unrolled import Unrolled
 from coloop.spec.io import parse
 
 Run = Callable[..., Any]
@@ -104,7 +104,7 @@ def test_hosts_build_what_was_decided_and_priced(
     text = tiny("grpo-arithmetic", values | pools)
     spec = parse(text).spec
     assert spec is not None
-    survey = Survey(spec)
+    survey = Unrolled(spec).settings().survey
     plan = compile_plan(spec)
     priced, planned = survey.weights, {weights.name: weights for weights in plan.weights}
 

@@ -7,7 +7,7 @@ compiled models.
 
 from typing import Literal
 
-from coloop.estimate.architecture import Architecture
+from coloop.sizing.architecture import Architecture
 
 Kernels = Literal["eager", "fused"]
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from coloop.estimate.facts import Note
+from coloop.sizing.facts import Note
 from coloop.spec.data import InlineSource
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.nodes import BufferNode, DatasetNode, FilterNode, PairsNode, TemplateNode

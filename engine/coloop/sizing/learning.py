@@ -10,11 +10,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import ceil
 
-from coloop.estimate.activations import LOSS_BYTES
-from coloop.estimate.flow import TableSize
-from coloop.estimate.overhead import FRAGMENTATION
-from coloop.estimate.survey import Survey, Weights
-from coloop.estimate.training import Instant, TrainingStep, offloaded_bytes, peak_instant
+from coloop.sizing.activations import LOSS_BYTES
+from coloop.sizing.flow import TableSize
+from coloop.sizing.overhead import FRAGMENTATION
+from coloop.sizing.settings import TOKENS_AT_ONCE
+from coloop.sizing.survey import Survey, Weights
+from coloop.sizing.training import Instant, TrainingStep, offloaded_bytes, peak_instant
 from coloop.spec.groups import updates_of
 from coloop.spec.training import Checkpointing
 
@@ -23,8 +24,6 @@ Port = tuple[str, str]
 
 SPARE = 0.92
 """Share of the room that decisions may use: an estimate is no measurement."""
-TOKENS_AT_ONCE = 16_384
-"""More tokens in one pass make nothing faster."""
 DENSE_TOKENS = 8192
 """From so many tokens at once on, a pass is as fast as in pre-training."""
 LOGITS_AT_ONCE = 1 << 24
@@ -38,7 +37,9 @@ class LearnSettings:
     """What an update runs with."""
 
     micro_batch: int
-    """Rows at once on one data-parallel place."""
+    """Rows at once on one data-parallel place, all of them as long as the longest."""
+    tokens_at_once: int
+    """Padded tokens that divide a mini-batch, where the loop names no rows."""
     checkpointing: Checkpointing
     loss_chunk: int | None
 
@@ -140,8 +141,12 @@ def _settle(
         least = fixed or (1 if is_last else min(most, FEW_ROWS))
         at_once = most
         while True:
+            is_whole = fixed is not None or at_once == most
             settings = LearnSettings(
-                micro_batch=at_once, checkpointing=checkpointing, loss_chunk=chunk
+                micro_batch=at_once,
+                tokens_at_once=TOKENS_AT_ONCE if is_whole else ceil(at_once * sides * longest),
+                checkpointing=checkpointing,
+                loss_chunk=chunk,
             )
             peak = _peak(weights, settings, sides, longest)
             if peak.total <= room or (is_last and at_once <= least):
@@ -202,7 +207,10 @@ def training_step(
 def _note_decisions(survey: Survey, weights: Weights, settings: LearnSettings) -> None:
     training, path = weights.training, f"nodes.{weights.name}.training"
     if training.micro_batch is None:
-        survey.decide(f"{path}.micro_batch", settings.micro_batch, "as many rows as fit and help")
+        reason = "as many rows as fill them: more at once make nothing faster"
+        if settings.tokens_at_once < TOKENS_AT_ONCE:
+            reason = "as many rows as fit beside what rests in the pool"
+        survey.decide(f"{path}.micro_batch", f"{settings.tokens_at_once} tokens", reason)
     if training.gradient_checkpointing is None:
         reason = "everything that is kept fits"
         if settings.checkpointing:

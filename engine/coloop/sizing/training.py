@@ -15,15 +15,15 @@ Checked against torch's FSDPMemTracker and published measurements. Knows no role
 
 from dataclasses import dataclass
 
-from coloop.estimate.activations import (
+from coloop.sizing.activations import (
     CROSS_ENTROPY_BYTES,
     WORKSPACE,
     Kernels,
     checkpoint_bytes,
     layer_bytes,
 )
-from coloop.estimate.architecture import Architecture, ParameterCount
-from coloop.estimate.states import ModelStates, Scheme
+from coloop.sizing.architecture import Architecture, ParameterCount
+from coloop.sizing.states import ModelStates, Scheme
 from coloop.spec.training import Checkpointing
 
 OFFLOADED_AHEAD = 2

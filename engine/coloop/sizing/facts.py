@@ -15,7 +15,7 @@ from typing import Any
 
 from coloop import presets
 from coloop.errors import PresetNotFound
-from coloop.estimate.architecture import (
+from coloop.sizing.architecture import (
     Architecture,
     UnknownArchitecture,
     architecture_from_config,

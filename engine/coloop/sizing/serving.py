@@ -8,8 +8,8 @@ stages or specs.
 
 from dataclasses import dataclass
 
-from coloop.estimate.activations import forward_bytes
-from coloop.estimate.architecture import Architecture, ParameterCount, kv_bytes_per_token
+from coloop.sizing.activations import forward_bytes
+from coloop.sizing.architecture import Architecture, ParameterCount, kv_bytes_per_token
 
 GIB = 2**30
 BLOCK = 16

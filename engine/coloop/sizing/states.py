@@ -6,7 +6,7 @@ Pure arithmetic over plain numbers. Does not know roles, stages or activations.
 from dataclasses import dataclass
 from typing import Literal
 
-from coloop.estimate.architecture import ParameterCount
+from coloop.sizing.architecture import ParameterCount
 
 Scheme = Literal["single", "fsdp2", "zero0", "zero1", "zero2", "zero3", "megatron"]
 Offload = Literal["none", "optimizer", "all"]

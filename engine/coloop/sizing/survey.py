@@ -5,17 +5,19 @@ that the loop leaves to the compiler are decided here, each with its reason, exc
 the whole picture (`decide`).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import ceil
 from pathlib import Path
 from typing import Any
 
-from coloop.estimate.architecture import Architecture, ParameterCount, count_parameters
-from coloop.estimate.facts import Note, adapter_parameters, resolve_architecture
-from coloop.estimate.flow import Flow
-from coloop.estimate.machine import PoolShare, lay_out
-from coloop.estimate.states import (
+from coloop.sizing.architecture import Architecture, ParameterCount, count_parameters
+from coloop.sizing.facts import Note, adapter_parameters, resolve_architecture
+from coloop.sizing.flow import Flow
+from coloop.sizing.machine import PoolShare, lay_out
+from coloop.sizing.settings import ROWS_AT_ONCE, Decision, EngineSettings, UpdateSettings
+from coloop.sizing.states import (
     ModelStates,
     Offload,
     Precision,
@@ -23,29 +25,29 @@ from coloop.estimate.states import (
     compute_states,
     resting_bytes_per_parameter,
 )
-from coloop.plan.unrolled import Unrolled, UnrolledPhase
 from coloop.spec.dtypes import DTYPE_BYTES, resolve_dtypes
 from coloop.spec.graph import LoopSpec
-from coloop.spec.groups import owner_of
+from coloop.spec.groups import owner_of, training_of, weights_groups
+from coloop.spec.homes import holding_pool, writing_pools
 from coloop.spec.nodes import ActorNode, VerifierNode, model_of
-from coloop.spec.training import Training
+from coloop.spec.rollout import Engine as EngineKind
+from coloop.spec.training import Backend, Training
 
 WRITERS = (ActorNode, VerifierNode)
 """Kinds with a `rollout` section."""
 SCORE_HEADS = ("critic", "reward")
 """Kinds whose model gives one number a position."""
 DEFAULT_TRAINING = Training()
-STEADY_ROWS = 256
-"""Sequences that an engine writes at once unless the loop says otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """A value that the loop left open."""
+class PhaseLoad:
+    """What a phase teaches and runs."""
 
-    path: str
-    value: Any
-    reason: str
+    live: tuple[tuple[str, str], ...]
+    """Teaching ports (node, port)."""
+    stages: tuple[str, ...]
+    """Names of its stages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,46 +113,53 @@ class Engine:
         """Engines of the pool, each with all the weights."""
         return max(self.pool.places // self.tensor_parallel, 1)
 
+    @property
+    def at_once(self) -> int:
+        """Sequences that it ever holds: torch makes no room for more than there are."""
+        if self.kind == "vllm" or not self.rows:
+            return self.max_sequences
+        return min(self.max_sequences, ceil(self.rows / self.copies))
+
 
 class Survey:
     """Machine, weights, engines, stages and row counts of a loop."""
 
     def __init__(
-        self, spec: LoopSpec, root: Path | None = None, unrolled: Unrolled | None = None
+        self, spec: LoopSpec, root: Path | None = None, phases: Sequence[PhaseLoad] = ()
     ) -> None:
-        self.spec, self._root, self._unrolled = spec, root, unrolled
+        self.spec, self._root, self.phases = spec, root, tuple(phases)
         self.machine, notes = lay_out(spec)
         self.notes: list[Note] = list(notes)
         self.decisions: dict[str, Decision] = {}
-        self._dtypes = resolve_dtypes(spec, gpus=self.machine.preset.gpus)
         owned = {node: owner_of(spec, node) for node in spec.nodes}
         self.owners = {node: owner for node, owner in owned.items() if owner is not None}
         """Node to the owner of its weights."""
+        self._groups = weights_groups(spec)
+        self._backends = {
+            name: self._backend(name) for name, group in self._groups.items() if group.trainable
+        }
+        self.dtypes = resolve_dtypes(spec, gpus=self.machine.preset.gpus, backends=self._backends)
+        """Of every weights group."""
+        self.updates: dict[str, UpdateSettings] = {}
+        """Of the groups that train; what depends on memory is not in it."""
         self.weights: dict[str, Weights] = {}
-        for owner in dict.fromkeys(self.owners[node] for node in spec.nodes if node in self.owners):
+        for owner in self._groups:
             found = self._weights(owner)
             if found is not None:
                 self.weights[owner] = found
         vocabularies = [weights.arch.vocab_size for weights in self.weights.values()]
         self.flow = Flow(spec, min(vocabularies, default=None))
+        self.settings = tuple(self._engine_settings())
+        """Of every engine that a group writes with."""
         self.engines = tuple(self._engines())
+        """Those of which memory and time are known."""
         self._probe_writers: dict[str, tuple[str, ...]] = {}
         self._engine_of = {node: engine for engine in self.engines for node in engine.writers}
 
     @cached_property
-    def unrolled(self) -> Unrolled:
-        """The loop's steps."""
-        return self._unrolled if self._unrolled is not None else Unrolled(self.spec)
-
-    @property
-    def phases(self) -> tuple[UnrolledPhase, ...]:
-        """The phases, each with its step."""
-        return self.unrolled.phases
-
-    @cached_property
     def stages(self) -> tuple[str, ...]:
         """Every stage of every phase, and the evaluations."""
-        named = dict.fromkeys(stage.name for phase in self.phases for stage in phase.step.stages)
+        named = dict.fromkeys(stage for phase in self.phases for stage in phase.stages)
         probes = [f"{n}.evaluate" for n, node in self.spec.nodes.items() if node.kind == "evaluate"]
         return (*named, *probes)
 
@@ -213,10 +222,15 @@ class Survey:
 
     def _weights(self, owner: str) -> Weights | None:
         spec, machine = self.spec, self.machine
-        members = (owner, *(n for n, o in self.owners.items() if o == owner and n != owner))
+        members = self._groups[owner].members
+        learns = self._groups[owner].trainable
+        training = training_of(spec, owner)
+        pool = machine.pool(holding_pool(spec, self._groups[owner]))
         arch, note = resolve_architecture(spec, owner, self._root)
         if arch is None:
             self.notes += [note] if note else []
+            if learns:
+                self.updates[owner] = self._update(owner, training, pool, None)
             return None
         if not arch.is_exact:
             self.notes.append(
@@ -228,12 +242,14 @@ class Survey:
             )
         has_logits = any(not self.has_score_head(node) for node in members)
         count = count_parameters(arch, "language_model" if has_logits else "score")
-        learns = self._learns(members)
         total, trainable = self._sizes(owner, members, arch, count, has_logits, learns)
-        training = self._training(owner)
-        pool = machine.pool(spec.nodes[owner].pool)
         precision = self._precision(owner, count)
-        scheme, tensor, pipeline, context = self._layout(owner, training, pool, learns, count)
+        update = self._update(owner, training, pool, count)
+        if learns:
+            self.updates[owner] = update
+        scheme = _scheme_of(update)
+        tensor, pipeline = update.tensor_parallel, update.pipeline_parallel
+        context = update.context_parallel
         shards = max(pool.places // (tensor * pipeline * context), 1) if scheme != "single" else 1
         optimizer = training.optimizer
         offload: Offload = training.offload or "none"
@@ -274,11 +290,6 @@ class Survey:
             return bool(section.method == "discriminative")
         return section.kind in SCORE_HEADS
 
-    def _learns(self, members: Iterable[str]) -> bool:
-        model = model_of(self.spec.nodes[next(iter(members))])
-        taught = any(self.spec.graph.teaching_ports(node) for node in members)
-        return taught and getattr(model, "type", None) != "snapshot"
-
     def _sizes(
         self,
         owner: str,
@@ -300,12 +311,8 @@ class Survey:
         base_is_frozen = getattr(model_of(self.spec.nodes[owner]), "lora", None) is not None
         return total, (adapters + extra) if base_is_frozen else total
 
-    def _training(self, owner: str) -> Training:
-        found = getattr(self.spec.nodes[owner], "training", None)
-        return found if found is not None else DEFAULT_TRAINING
-
     def _precision(self, owner: str, count: ParameterCount) -> Precision:
-        dtypes = self._dtypes[owner]
+        dtypes = self.dtypes[owner]
         quantization = getattr(model_of(self.spec.nodes[owner]), "quantization", None)
         resting = resting_bytes_per_parameter(
             count, DTYPE_BYTES[dtypes.matrices], quantization, DTYPE_BYTES[dtypes.rest]
@@ -320,54 +327,109 @@ class Survey:
             engine_bytes=written,
         )
 
-    def _layout(
-        self,
-        owner: str,
-        training: Training,
-        pool: PoolShare,
-        learns: bool,
-        count: ParameterCount,
-    ) -> tuple[Scheme, int, int, int]:
-        path = f"nodes.{owner}.training"
-        tensor = training.tensor_parallel or 1
-        context = training.context_parallel or 1
-        pipeline = training.pipeline_parallel or 1
-        backend = training.backend
-        if backend is None:
-            if pool.gpus > 1:
-                backend, reason = "fsdp2", f"{pool.gpus} GPUs share the states"
-            else:
-                backend, reason = "single", "one process has the pool to itself"
-            if learns:
-                self.decide(f"{path}.backend", backend, reason)
-        if backend == "deepspeed":
-            stage = training.zero_stage
-            if stage is None:
-                resting = (4 + 14 / max(pool.places, 1)) * count.total
-                stage = 2 if resting < 0.4 * self.machine.usable_bytes(pool) else 3
-                reason = (
-                    "whole weights fit on each GPU" if stage == 2 else "weights are sharded too"
-                )
-                self.decide(f"{path}.zero_stage", stage, reason)
-            return f"zero{stage}", tensor, 1, context  # type: ignore[return-value]
-        if backend == "megatron":
-            return "megatron", tensor, pipeline, context
-        return ("fsdp2" if backend == "fsdp2" else "single"), tensor, 1, context
+    def _backend(self, owner: str) -> Backend:
+        """What runs the updates of a group."""
+        named = training_of(self.spec, owner).backend
+        if named is not None:
+            return named
+        gpus = self.machine.pool(holding_pool(self.spec, self._groups[owner])).gpus
+        path = f"nodes.{owner}.training.backend"
+        if gpus > 1:
+            reason = f"shards weights and optimizer over {gpus} GPUs"
+            return self.decide(path, "fsdp2", reason)  # type: ignore[no-any-return]
+        return self.decide(path, "single", "one process")  # type: ignore[no-any-return]
+
+    def _update(
+        self, owner: str, training: Training, pool: PoolShare, count: ParameterCount | None
+    ) -> UpdateSettings:
+        """Backend and degrees; of frozen weights, how they are spread over their pool."""
+        frozen: Backend = "fsdp2" if pool.gpus > 1 else "single"
+        backend = self._backends.get(owner) or training.backend or frozen
+        return UpdateSettings(
+            backend=backend,
+            zero_stage=self._zero_stage(owner, training, pool, count)
+            if backend == "deepspeed"
+            else None,
+            tensor_parallel=training.tensor_parallel or 1,
+            pipeline_parallel=(training.pipeline_parallel or 1) if backend == "megatron" else 1,
+            context_parallel=training.context_parallel or 1,
+            expert_parallel=training.expert_parallel or 1,
+            micro_batch=training.micro_batch,
+            gradient_checkpointing=training.gradient_checkpointing or False,
+            loss_chunk=training.loss_chunk,
+        )
+
+    def _zero_stage(
+        self, owner: str, training: Training, pool: PoolShare, count: ParameterCount | None
+    ) -> int:
+        if training.zero_stage is not None:
+            return training.zero_stage
+        path = f"nodes.{owner}.training.zero_stage"
+        resting = (4 + 14 / max(pool.places, 1)) * count.total if count is not None else 0.0
+        if resting < 0.4 * self.machine.usable_bytes(pool):
+            return self.decide(path, 2, "whole weights fit on each GPU")  # type: ignore[no-any-return]
+        return self.decide(path, 3, "weights are sharded too")  # type: ignore[no-any-return]
 
     # Engines
 
-    def _engines(self) -> Iterable[Engine]:
-        found: dict[tuple[str, str], list[str]] = {}
-        for node, section in self.spec.nodes.items():
-            rollout: Any = section.rollout if isinstance(section, WRITERS) else None
-            if rollout is None or rollout.engine == "remote" or not self._is_used(node):
-                continue
-            weights = self.weights_of(node)
-            if weights is not None:
-                pool = self.machine.pool(rollout.pool or weights.pool.name)
-                found.setdefault((weights.name, pool.name), []).append(node)
-        for (owner, pool_name), writers in found.items():
-            yield self._engine(self.weights[owner], self.machine.pool(pool_name), tuple(writers))
+    def _engine_settings(self) -> Iterator[EngineSettings]:
+        """Each group and each pool in which members of it write."""
+        for owner, group in self._groups.items():
+            for name, writers in writing_pools(self.spec, group).items():
+                yield self._settle_engine(owner, self.machine.pool(name), writers)
+
+    def _settle_engine(
+        self, owner: str, pool: PoolShare, writers: tuple[str, ...]
+    ) -> EngineSettings:
+        rollouts: list[Any] = [self.spec.nodes[node].rollout for node in writers]  # type: ignore[union-attr]
+        path = f"nodes.{writers[0]}.rollout"
+        named: EngineKind | None = next((one.engine for one in rollouts if one.engine), None)
+        kind: EngineKind = named or ("torch" if self.machine.is_cpu else "vllm")
+        if named is None:
+            reason = "paged attention and CUDA graphs"
+            if kind == "torch":
+                reason = "the fastest for small models, and exact log-probs"
+            self.decide(f"{path}.engine", kind, reason)
+        tensor = next((one.tensor_parallel for one in rollouts if one.tensor_parallel), None)
+        weights = self.weights.get(owner)
+        if tensor is None and weights is not None:
+            tensor = self._rollout_tensor_parallel(weights, pool, self._is_colocated(owner, pool))
+            if not self.machine.is_cpu:
+                fits = "the fewest GPUs on which the weights leave room for a cache"
+                self.decide(f"{path}.tensor_parallel", tensor, fits)
+        tensor = tensor or 1
+        sequences = max((one.max_num_seqs for one in rollouts if one.max_num_seqs), default=None)
+        if sequences is None:
+            sequences = ROWS_AT_ONCE
+            reason = f"{ROWS_AT_ONCE} at most: more at once make nothing faster"
+            rows = max((self.flow.output(node, "rollouts").rows for node in writers), default=0)
+            if kind == "vllm" and rows:
+                copies = max(pool.places // tensor, 1) if pool.gpus else 1
+                sequences = min(ROWS_AT_ONCE, max(1, ceil(rows / copies)))
+                reason = f"the rows of a step, {ROWS_AT_ONCE} at most"
+            if kind != "remote":
+                self.decide(f"{path}.max_num_seqs", sequences, reason)
+        return EngineSettings(
+            group=owner,
+            pool=pool.name,
+            writers=writers,
+            engine=kind,
+            tensor_parallel=tensor,
+            max_num_seqs=sequences,
+        )
+
+    def _is_colocated(self, owner: str, pool: PoolShare) -> bool:
+        """Whether an engine takes turns with updates in its pool."""
+        holding = self.weights[owner].pool.name
+        others = [one for one in self.weights.values() if one.pool.name == pool.name]
+        return holding == pool.name and any(one.trains for one in others)
+
+    def _engines(self) -> Iterator[Engine]:
+        for settings in self.settings:
+            weights = self.weights.get(settings.group)
+            writers = tuple(node for node in settings.writers if self._is_used(node))
+            if weights is not None and writers and settings.engine != "remote":
+                yield self._engine(weights, settings, writers)
 
     def _is_used(self, node: str) -> bool:
         """Whether something reads what the node writes."""
@@ -377,45 +439,24 @@ class Survey:
             self.spec.graph.teaching_ports(node)
         )
 
-    def _engine(self, weights: Weights, pool: PoolShare, writers: tuple[str, ...]) -> Engine:
-        first = writers[0]
-        section: Any = self.spec.nodes[first].rollout  # type: ignore[union-attr]
-        path = f"nodes.{first}.rollout"
-        kind = section.engine
-        if kind is None:
-            kind = "torch" if self.machine.is_cpu else "vllm"
-            reason = "fastest for tiny models" if kind == "torch" else "GPUs are there"
-            self.decide(f"{path}.engine", kind, reason)
+    def _engine(
+        self, weights: Weights, settings: EngineSettings, writers: tuple[str, ...]
+    ) -> Engine:
+        pool = self.machine.pool(settings.pool)
+        rollouts: list[Any] = [self.spec.nodes[node].rollout for node in writers]  # type: ignore[union-attr]
         sizes = [self.flow.output(node, "rollouts") for node in writers]
-        length = max((round(size.length_max) for size in sizes), default=0)
-        rows = max((size.rows for size in sizes), default=0.0)
-        tensor = section.tensor_parallel
-        others = [w for w in self.weights.values() if w.pool.name == pool.name]
-        is_colocated = weights.pool.name == pool.name and any(w.trains for w in others)
-        if tensor is None:
-            tensor = self._rollout_tensor_parallel(weights, pool, is_colocated)
-            if not self.machine.is_cpu:
-                fits = "the fewest GPUs on which the weights leave room for a cache"
-                self.decide(f"{path}.tensor_parallel", tensor, fits)
-        copies = max(pool.places // tensor, 1) if pool.gpus else 1
-        sequences = section.max_num_seqs
-        if sequences is None:
-            wanted = max(1, -(-int(rows) // copies)) if rows else STEADY_ROWS
-            sequences = min(STEADY_ROWS, wanted)
-            self.decide(
-                f"{path}.max_num_seqs", sequences, "the rows of a step, at most 256 at once"
-            )
+        shares = (one.gpu_memory_utilization for one in rollouts)
         return Engine(
             weights=weights,
             pool=pool,
             writers=writers,
-            kind=kind,
-            tensor_parallel=tensor,
-            max_sequences=sequences,
-            utilization=section.gpu_memory_utilization,
-            rows=rows,
-            length=max(length, 1),
-            is_colocated=is_colocated,
+            kind=settings.engine,
+            tensor_parallel=settings.tensor_parallel,
+            max_sequences=settings.max_num_seqs,
+            utilization=next((share for share in shares if share is not None), None),
+            rows=max((size.rows for size in sizes), default=0.0),
+            length=max((round(size.length_max) for size in sizes), default=0) or 1,
+            is_colocated=self._is_colocated(weights.name, pool),
         )
 
     def _rollout_tensor_parallel(
@@ -430,3 +471,10 @@ class Survey:
         while degree * 2 <= most and resting / degree > room:
             degree *= 2
         return degree
+
+
+def _scheme_of(update: UpdateSettings) -> Scheme:
+    """The backend in the terms of the memory formulas."""
+    if update.backend == "deepspeed":
+        return f"zero{update.zero_stage}"  # type: ignore[return-value]
+    return update.backend

@@ -8,14 +8,13 @@ and says in which stages it is there; the peak is exactly the sum of the parts o
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import ceil, floor
-from typing import Any
+from typing import Any, Literal
 
-from coloop.estimate.activations import SCORE_BYTES, SCORE_TOKENS, forward_bytes
-from coloop.estimate.learning import Update, plan_update
-from coloop.estimate.machine import PoolShare
-from coloop.estimate.overhead import CPU_PROCESS_BYTES, fragmentation_bytes, process_bytes
-from coloop.estimate.report import Part
-from coloop.estimate.serving import (
+from coloop.sizing.activations import SCORE_BYTES, SCORE_TOKENS, forward_bytes
+from coloop.sizing.learning import Update, plan_update
+from coloop.sizing.machine import PoolShare
+from coloop.sizing.overhead import CPU_PROCESS_BYTES, fragmentation_bytes, process_bytes
+from coloop.sizing.serving import (
     PREFILL_TOKENS,
     Serving,
     ServingSetup,
@@ -24,8 +23,19 @@ from coloop.estimate.serving import (
     serve_from_budget,
     serve_static,
 )
-from coloop.estimate.survey import Engine, Survey, Weights
+from coloop.sizing.survey import Engine, Survey, Weights
 
+Part = Literal[
+    "weights",
+    "gradients",
+    "optimizer",
+    "activations",
+    "logits",
+    "kv_cache",
+    "transfer",
+    "overhead",
+]
+"""What bytes are for."""
 GIB = 2**30
 SYNC_BUCKET_BYTES = 1.0 * GIB
 """Buffer in which new weights travel to the engines of a GPU pool."""
@@ -62,6 +72,8 @@ class Memory:
     """By weights group."""
     servings: dict[str, Serving]
     """By the first writer of an engine."""
+    shares: dict[tuple[str, str], float]
+    """Share of a GPU that vLLM holds, by weights group and pool."""
     host_bytes: float
     """What rests in the memory of the host, over all places."""
 
@@ -76,6 +88,7 @@ class _Layout:
         self._survey = survey
         self._updates: dict[str, Update] = {}
         self._servings: dict[str, Serving] = {}
+        self._shares: dict[tuple[str, str], float] = {}
         self._stages_of: dict[str, list[str]] = {name: [] for name in survey.machine.pools}
         self._runs: dict[str, tuple[str, ...]] = {}
         for stage in survey.stages:
@@ -92,7 +105,13 @@ class _Layout:
             update.host_bytes * update.weights.shards * update.weights.model_parallel
             for update in self._updates.values()
         )
-        return Memory(pools=pools, updates=self._updates, servings=self._servings, host_bytes=host)
+        return Memory(
+            pools=pools,
+            updates=self._updates,
+            servings=self._servings,
+            shares=self._shares,
+            host_bytes=host,
+        )
 
     def _pool(self, pool: PoolShare) -> PoolMemory:
         stages = tuple(self._stages_of[pool.name])
@@ -191,8 +210,9 @@ class _Layout:
             yield Claim(node=node, part="activations", bytes=serving.workspace, stages=written)
             return
         visible = survey.machine.visible_bytes(pool)
-        budget = self._engine_budget(engine, setup, rest, visible)
-        serving = serve_from_budget(setup, budget=budget)
+        share = self._engine_share(engine, setup, rest, visible)
+        self._shares[engine.weights.name, pool.name] = share
+        serving = serve_from_budget(setup, budget=share * visible)
         self._servings[node] = serving
         tensor = engine.tensor_parallel
         if not engine.is_colocated:
@@ -220,13 +240,14 @@ class _Layout:
                 own.add(f"{node}.evaluate")
         return tuple(stage for stage in stages if stage in own)
 
-    def _engine_budget(
+    def _engine_share(
         self, engine: Engine, setup: ServingSetup, rest: float, visible: int
     ) -> float:
-        """Bytes that vLLM may hold: as the loop says, else what it needs and the pool leaves."""
+        """Share of a GPU that vLLM may hold: as the loop says, else what it needs and the pool
+        leaves."""
         survey = self._survey
         if engine.utilization is not None:
-            return engine.utilization * visible
+            return engine.utilization
         cache = engine.max_sequences * engine.length * setup.token_bytes
         workspace = serve_from_budget(setup, budget=0.0).workspace
         needs = setup.weights + workspace + library_bytes(engine.tensor_parallel) + 1.02 * cache
@@ -238,7 +259,7 @@ class _Layout:
         share = max(percent, 5) / 100
         reason = "what its rows need" if engine.is_colocated else "the pool writes and nothing else"
         survey.decide(f"nodes.{engine.writers[0]}.rollout.gpu_memory_utilization", share, reason)
-        return share * visible
+        return share
 
     # Learning and scoring
 
@@ -303,13 +324,13 @@ def _setup(engine: Engine) -> ServingSetup:
         weight_bytes=weights.precision.engine_bytes,
         compute_bytes=compute,
         sequence_length=engine.length,
-        max_sequences=engine.max_sequences,
+        max_sequences=engine.at_once,
         tensor_parallel=engine.tensor_parallel,
     )
 
 
 def _prompt_tokens(engine: Engine) -> int:
-    return engine.max_sequences * engine.length
+    return engine.at_once * engine.length
 
 
 def totals_of(

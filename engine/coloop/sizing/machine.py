@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from coloop import presets
 from coloop.errors import PresetNotFound
-from coloop.estimate.facts import Note
 from coloop.presets import HardwarePreset
+from coloop.sizing.facts import Note
 from coloop.spec.graph import LoopSpec
 
 MAIN = "main"
@@ -28,7 +28,9 @@ class PoolShare:
     workers: int
     """Processes of the pool; on GPUs one for each."""
     share: float
-    """Its part of the machine's processor and memory, where there is no GPU."""
+    """Its part of the machine's memory, where there is no GPU."""
+    threads: int
+    """Of each of its processes, where there is no GPU."""
 
     @property
     def places(self) -> int:
@@ -54,7 +56,7 @@ class Machine:
         """The pool of a name; the first one where the name is none or unknown."""
         if name is not None and name in self.pools:
             return self.pools[name]
-        return self.pools.get(MAIN) or next(iter(self.pools.values()))
+        return next(iter(self.pools.values()))
 
     def capacity_bytes(self, pool: PoolShare) -> int:
         """Memory of one place of a pool."""
@@ -76,6 +78,17 @@ class Machine:
         if self.preset.gpus_per_node and gpus > self.preset.gpus_per_node:
             return min(NODE_LINK_BYTES_PER_SECOND, self.preset.link_bandwidth)
         return self.preset.link_bandwidth
+
+
+def threads_for_pools(cores: int) -> int:
+    """All cores but one: the driver, the service and the page stay quick beside the pools, and a
+    pool that shares its cores with them would be slower by far."""
+    return max(1, cores - 1)
+
+
+def threads_per_worker(threads: int, pools: int, workers: int) -> int:
+    """Threads of each of a pool's processes, where so many are shared evenly by the pools."""
+    return max(1, threads // max(1, pools * workers))
 
 
 def lay_out(spec: LoopSpec) -> tuple[Machine, tuple[Note, ...]]:
@@ -106,16 +119,25 @@ def lay_out(spec: LoopSpec) -> tuple[Machine, tuple[Note, ...]]:
 def _pools(spec: LoopSpec, preset: HardwarePreset) -> dict[str, PoolShare]:
     written = spec.hardware.pools
     if not written:
-        return {MAIN: PoolShare(name=MAIN, gpus=preset.gpus, workers=preset.gpus or 1, share=1.0)}
+        threads = threads_for_pools(preset.cores)
+        workers = preset.gpus or 1
+        whole = PoolShare(name=MAIN, gpus=preset.gpus, workers=workers, share=1.0, threads=threads)
+        return {MAIN: whole}
     if preset.gpus:
         counts = {name: pool.gpus or pool.workers or 1 for name, pool in written.items()}
         return {
-            name: PoolShare(name=name, gpus=count, workers=count, share=1.0)
+            name: PoolShare(name=name, gpus=count, workers=count, share=1.0, threads=1)
             for name, count in counts.items()
         }
     counts = {name: pool.workers or pool.gpus or 1 for name, pool in written.items()}
-    total = sum(counts.values())
+    total, threads = sum(counts.values()), threads_for_pools(preset.cores)
     return {
-        name: PoolShare(name=name, gpus=0, workers=count, share=count / total)
+        name: PoolShare(
+            name=name,
+            gpus=0,
+            workers=count,
+            share=count / total,
+            threads=threads_per_worker(threads, len(counts), count),
+        )
         for name, count in counts.items()
     }

@@ -1,0 +1,67 @@
+"""The settings with which weights learn and write, no value of them left open."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from coloop.spec.rollout import Engine
+from coloop.spec.training import Backend, Checkpointing, Training
+
+DEGREES = ("tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel")
+
+TOKENS_AT_ONCE = 16_384
+"""Padded tokens of a micro-batch: more in one pass make nothing faster."""
+ROWS_AT_ONCE = 256
+"""Sequences that an engine writes at once: more make nothing faster."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """A value that the loop left open."""
+
+    path: str
+    value: Any
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateSettings:
+    """How a weights group learns."""
+
+    backend: Backend
+    zero_stage: int | None = None
+    """DeepSpeed: what is sharded."""
+    tensor_parallel: int = 1
+    pipeline_parallel: int = 1
+    context_parallel: int = 1
+    expert_parallel: int = 1
+    micro_batch: int | None = None
+    """Rows at once, where the loop says so; else `tokens_at_once` divides a mini-batch."""
+    tokens_at_once: int = TOKENS_AT_ONCE
+    """Most padded tokens at once."""
+    gradient_checkpointing: Checkpointing = False
+    loss_chunk: int | None = None
+    """Tokens whose logits are held at once; None: 64 MiB of them with `single`, else all."""
+
+    def fill(self, training: Training) -> Training:
+        """A section without its open values: what it says, else what was decided."""
+        decided = {
+            name: getattr(self, name)
+            for name in ("backend", "zero_stage", *DEGREES, "gradient_checkpointing", "loss_chunk")
+        }
+        is_open = {name: v for name, v in decided.items() if getattr(training, name) is None}
+        return training.model_copy(update=is_open)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSettings:
+    """How the members of a weights group write in one pool."""
+
+    group: str
+    pool: str
+    writers: tuple[str, ...]
+    engine: Engine
+    tensor_parallel: int
+    max_num_seqs: int
+    """Sequences that it writes at once."""
+    gpu_memory_utilization: float | None = None
+    """vLLM: its share of a GPU."""

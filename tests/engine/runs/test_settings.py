@@ -1,0 +1,102 @@
+"""What is estimated is what runs: hosts are built with the settings that the estimate priced."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from coloop.estimate import explain
+from coloop.events import RunStateName
+from coloop.plan.compile import compile_plan
+from coloop.plan.unrolled import Unrolled
+from coloop.rollout import ENGINES, TorchEngine
+from coloop.spec.io import parse
+from coloop.training import BACKENDS, SingleBackend
+from coloop.training.forward import LOGITS_AT_ONCE
+
+Run = Callable[..., Any]
+Text = Callable[..., str]
+
+ROLLOUT = "nodes.actor.rollout"
+TRAINING = "nodes.actor.training"
+CASES: dict[str, dict[str, Any]] = {
+    "all of it open": {},
+    "all of it said": {
+        f"{TRAINING}.micro_batch": 2,
+        f"{TRAINING}.gradient_checkpointing": True,
+        f"{TRAINING}.loss_chunk": 64,
+        f"{TRAINING}.dtype": "bfloat16",
+        f"{ROLLOUT}.max_num_seqs": 3,
+    },
+    "little memory": {"hardware.memory_budget": 0.02},
+}
+
+
+class Seen:
+    """Arguments of a run's backend and engines."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.backend: dict[str, Any] = {}
+        self.updates: list[Any] = []
+        self.engines: list[dict[str, Any]] = []
+        self.threads: list[int] = []
+        seen = self
+
+        class Backend(SingleBackend):
+            def __init__(self, model: Any, training: Any, **more: Any) -> None:
+                seen.backend = {"training": training, **more}
+                seen.backend["vocabulary"] = model.config.vocab_size
+                super().__init__(model, training, **more)
+
+            def update(self, loads: Any, training: Any, **more: Any) -> Any:
+                seen.updates.append(training)
+                return super().update(loads, training, **more)
+
+        def engine(*arguments: Any, **more: Any) -> TorchEngine:
+            seen.engines.append(more)
+            return TorchEngine(*arguments, **more)
+
+        monkeypatch.setitem(BACKENDS, "single", Backend)
+        monkeypatch.setitem(ENGINES, "torch", engine)
+        monkeypatch.setattr(torch, "set_num_threads", self.threads.append)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_hosts_are_built_with_what_the_estimate_priced(
+    case: str, runner: Run, tiny: Text, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = tiny("grpo-arithmetic", {"schedule.phases.0.steps": 1, **CASES[case]})
+    spec = parse(text).spec
+    assert spec is not None
+    unrolled = Unrolled(spec)
+    settings = unrolled.settings()
+    told = {one.path: one.value for one in explain(spec, unrolled).decisions}
+    planned = {one.path: one.value for one in compile_plan(spec, unrolled).decisions}
+    priced = settings.memory.updates["actor"].settings
+    machine, [engine] = settings.survey.machine, settings.survey.engines
+    monkeypatch.setattr(os, "cpu_count", lambda: machine.preset.cores)
+    seen = Seen(monkeypatch)
+
+    ended = runner(text, threads=None)
+
+    assert ended.state is RunStateName.FINISHED, ended.error
+    assert told == planned
+    for training in (seen.backend["training"], *seen.updates):
+        assert training.gradient_checkpointing == priced.checkpointing
+        assert training.loss_chunk == priced.loss_chunk
+        if training.micro_batch is not None:
+            assert training.micro_batch == priced.micro_batch
+    assert seen.updates
+    assert seen.backend["tokens_at_once"] == priced.tokens_at_once
+    assert seen.backend["dtypes"] == settings.dtypes["actor"]
+    assert {one["max_num_seqs"] for one in seen.engines} == {engine.max_sequences}
+    assert set(seen.threads) == {machine.pool("main").threads}
+    if case == "all of it open":
+        assert priced.loss_chunk == LOGITS_AT_ONCE // seen.backend["vocabulary"]
+        assert priced.tokens_at_once == 16_384
+        assert planned[f"{TRAINING}.micro_batch"] == "16384 tokens"
+    if case == "little memory":
+        assert priced.tokens_at_once < 16_384
+        assert priced.checkpointing is True
