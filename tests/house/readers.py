@@ -1,0 +1,202 @@
+"""Who reads each field of the language: section by section, complete.
+
+A reader is a module of the engine or a whole package. Every field of a section is named in one of
+its readers (as an attribute, or in quotes), or stands in one of the tables below it.
+"""
+
+from typing import Any
+
+DISCRIMINATORS = ("coloop", "kind", "type", "name", "rule", "task")
+"""Fields of one literal value: they choose the section, and are read with it."""
+
+READERS: dict[str, tuple[str, ...]] = {
+    # the loop
+    "LoopSpec": ("runtime", "plan/placement.py", "plan/compile.py"),
+    "BaseNode": ("spec/homes.py", "spec/lineage/joins.py"),
+    "Edge": ("spec/graph.py", "spec/lineage/descent.py", "plan/regions.py"),
+    "Hardware": ("plan/placement.py", "spec/placement.py", "sizing/machine.py"),
+    "Pool": ("plan/placement.py",),
+    "Run": ("runtime",),
+    "Schedule": ("plan/phases.py", "plan/rows.py", "runtime"),
+    "Phase": ("plan/phases.py", "plan/compile.py"),
+    "PhaseGroup": ("plan/phases.py",),
+    "EpochsOf": ("plan/phases.py",),
+    "LearnRule": ("plan/rows.py",),
+    "Anneal": ("runtime",),
+    "When": ("runtime",),
+    "Trigger": ("runtime",),
+    "PhaseActions": ("runtime",),
+    "TriggerActions": ("runtime",),
+    "RefreshOrder": ("runtime",),
+    # nodes
+    "DatasetNode": ("roles/dataset.py", "sizing/flow.py"),
+    "ActorNode": (
+        *("roles/actor.py", "roles/credit.py", "spec/groups.py", "spec/algorithm.py"),
+        "spec/nodes.py",
+    ),
+    "ReferenceNode": ("spec/nodes.py",),
+    "RewardNode": ("roles/reward.py",),
+    "TemplateNode": ("roles/template.py", "data/template.py"),
+    "FilterNode": ("roles/filter.py", "spec/refills.py"),
+    "PairsNode": ("roles/pairs.py",),
+    "BufferNode": ("roles/buffer.py",),
+    "EvaluateNode": ("roles/evaluate.py", "runtime", "plan/probes.py"),
+    "Gather": ("spec/lineage/joins.py",),
+    "Fill": ("plan/refills.py", "roles/filter.py", "spec/lineage/counts.py", "spec/refills.py"),
+    "PerGroup": ("data/filtering.py",),
+    "Resample": ("data/filtering.py",),
+    "SideColumns": ("data/pairing.py",),
+    "SoftLabels": ("data/pairing.py",),
+    "BufferBalance": ("roles/buffer.py",),
+    "BufferClear": ("roles/buffer.py",),
+    "Message": ("data/template.py",),
+    "PromptTemplate": ("data/template.py",),
+    # what is learned, and how
+    "ActorAlgorithms": ("plan/needs.py",),
+    "RewardsAlgorithm": ("recipes",),
+    "PreferenceAlgorithm": ("recipes",),
+    "Sft": ("recipes",),
+    "Kl": ("recipes",),
+    "Correction": ("recipes",),
+    "Credit": ("recipes", "roles/credit.py"),
+    "Training": ("training", "spec/dtypes.py", "sizing/settings.py", "sizing/survey.py"),
+    "Optimizer": ("training",),
+    "OtherMatrices": ("training",),
+    # weights, and how they write
+    "PretrainedModel": ("models",),
+    "ScratchModel": ("models",),
+    "CopyModel": ("models", "runtime"),
+    "SnapshotModel": ("runtime",),
+    "SharedModel": ("spec/groups.py",),
+    "RefreshEvery": ("runtime",),
+    "RefreshAt": ("runtime",),
+    "Rollout": ("roles", "sizing/survey.py", "plan/unrolled.py"),
+    # where rows come from
+    "FileSource": ("data/sources.py",),
+    "HubSource": ("data/sources.py",),
+    "InlineSource": ("data/sources.py",),
+    "RowTokens": ("sizing/flow.py",),
+    "ParseRegex": ("data/parsing.py",),
+    "ParseJson": ("data/parsing.py",),
+    "ParseTag": ("data/parsing.py",),
+    **dict.fromkeys(
+        (
+            *("AccuracyBand", "NonzeroVariance", "GroupMean", "ScoreRule", "LengthRule"),
+            *("RegexRule", "UniqueRule"),
+        ),
+        ("data/filtering.py",),
+    ),
+    "PythonRule": ("roles/filter.py",),
+    "Task": ("data/tasks/__init__.py",),
+    **{
+        f"{name}Task": ("data/tasks/__init__.py", f"data/tasks/{module}.py")
+        for name, module in (
+            ("Arithmetic", "arithmetic"),
+            ("Countdown", "countdown"),
+            ("Sorting", "sorting"),
+            ("LastLetter", "last_letter"),
+            ("Knights", "knights"),
+            ("Counting", "counting"),
+            ("Calculator", "calculator"),
+            ("Knowledge", "knowledge"),
+            ("Proof", "proof"),
+            ("Preference", "preference"),
+            ("ReadDebate", "read_debate"),
+            ("TwoHalves", "two_halves"),
+            ("Images", "images"),
+        )
+    },
+    # rewards
+    **dict.fromkeys(
+        ("Builtin", "TaskReward", "OneMinus", "Margin", "First"), ("rewards/builtin.py",)
+    ),
+    **dict.fromkeys(
+        ("ExactMatch", "MathEqual", "Choice", "JsonSchema", "Column"), ("rewards/texts.py",)
+    ),
+    **dict.fromkeys(
+        ("Format", "Length", "Regex", "NgramRepetition", "Overlong"), ("rewards/shapes.py",)
+    ),
+    **dict.fromkeys(
+        ("Weighted", "Band", "Agreement", "Gate", "TurnAllocation"), ("rewards/combine.py",)
+    ),
+    "PythonSource": ("roles/reward.py",),
+    "ScoreAs": ("rewards/user_code.py",),
+}
+"""By section, the modules that a run goes through and that name its fields."""
+
+LATER = {
+    **dict.fromkeys(
+        ("Lora", "Turns", "RoundsCredit", "ClassWeights", "Balance", "OffPolicy"),
+        "refused by its section's name",
+    ),
+    **dict.fromkeys(
+        (
+            *("VerifierNode", "VerifierAlgorithms", "Read", "ToolNode", "CriticNode", "Pack"),
+            *("CriticAlgorithms", "SearchNode", "Select", "Expand", "Progressive", "Budget"),
+            *("CompletionsByRate", "CompletionBand", "RelativeProgress"),
+        ),
+        "refused by the node's kind",
+    ),
+    **dict.fromkeys(
+        ("RemoteSource", "ModelSource", "RewardAlgorithms"), "refused by the type of the reward"
+    ),
+    **dict.fromkeys(
+        (
+            *("BradleyTerry", "ImplicitPrm", "LabelCrossEntropy", "Outcome", "Regression"),
+            "ValueLoss",
+        ),
+        "refused by the algorithm's name",
+    ),
+    "RunModel": "refused by the model's type",
+}
+"""Sections that are drawn, planned and estimated only."""
+
+ELSEWHERE = {
+    ("LoopSpec", "mode"): "the page and the checks: it sets defaults of what is drawn",
+    ("LoopSpec", "description"): "people",
+    ("LoopSpec", "layout"): "the page",
+    ("BaseNode", "note"): "people",
+    ("Phase", "note"): "people",
+    ("PhaseGroup", "note"): "people",
+    ("PhaseGroup", "name"): "people, and findings about it",
+    ("Edge", "take"): "rounds, which are refused by name",
+    ("Edge", "branch"): "rounds, which are refused by name",
+    ("Rollout", "expected_tokens"): "the estimate",
+    ("Hardware", "memory_budget"): "the resolver, and the finding `memory.over_budget`",
+    ("RewardNode", "model"): "a reward model, which is refused by the type of its source",
+    ("RewardNode", "template"): "a reward model, which is refused by the type of its source",
+    ("RewardNode", "read"): "a reward model, which is refused by the type of its source",
+    ("RewardNode", "training"): "a reward model, which is refused by the type of its source",
+    ("RewardNode", "algorithm"): "a reward model, which is refused by the type of its source",
+    ("Rollout", "url"): "the engine `remote`, which is refused by name",
+}
+"""Fields that no run reads, with who reads them instead."""
+
+REFUSED: dict[tuple[str, str], tuple[str, Any]] = {
+    **{
+        ("Training", f"{which}_parallel"): (f"nodes.actor.training.{which}_parallel", 2)
+        for which in ("tensor", "pipeline", "context", "expert")
+    },
+    ("Training", "offload"): ("nodes.actor.training.offload", "optimizer"),
+    ("Rollout", "on_sync"): ("nodes.actor.rollout.on_sync", "drop"),
+    ("Rollout", "gpu_memory_utilization"): ("nodes.actor.rollout.gpu_memory_utilization", 0.5),
+    ("Rollout", "tensor_parallel"): ("nodes.actor.rollout.tensor_parallel", 2),
+    ("Rollout", "images"): ("nodes.actor.rollout.images", True),
+    ("Rollout", "mask"): ("nodes.actor.rollout.mask", ["tag"]),
+    ("Rollout", "turns"): ("nodes.actor.rollout.turns", {"max": 2}),
+    ("Credit", "rounds"): ("nodes.actor.credit.rounds", {"discount": 0.9}),
+    ("Credit", "class_weights"): ("nodes.actor.credit.class_weights", {"by": "exact"}),
+    ("Credit", "balance"): ("nodes.actor.credit.balance", {"per": "role", "to": 4}),
+    ("RewardNode", "per"): ("nodes.exact.per", "row"),
+    ("Schedule", "max_staleness"): ("schedule.max_staleness", 1),
+    ("Schedule", "stream"): ("schedule.stream", True),
+    ("RewardsAlgorithm", "covariance_share"): ("nodes.actor.algorithm.loss", "clip_cov"),
+    ("RewardsAlgorithm", "off_policy"): ("nodes.actor.algorithm.off_policy", {"shaping": 0.1}),
+}
+"""Fields that nothing on this path reads: a value that makes a difference is refused by name."""
+
+WANTS: dict[str, dict[str, Any]] = {
+    "per": {"nodes.exact.join": {"gather": "problems"}},
+    "pipeline_parallel": {"nodes.actor.training.backend": "megatron"},
+}
+"""What the language asks for beside a field."""
