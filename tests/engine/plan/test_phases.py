@@ -122,7 +122,7 @@ def rhythm(spec: LoopSpec) -> list[list[str]]:
             timeline.leave()
         else:
             found.append([stage.name for stage in stages.due(moment).stages])
-            stages.done(moment)
+            stages.step_begins(moment)
     return found
 
 
