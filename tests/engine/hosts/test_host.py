@@ -415,7 +415,7 @@ def test_a_backend_that_spreads_weights_is_a_host_like_any_other(
         seen: list[Any] = []
         for _ in range(2):
             text = write(host, 1.0)
-            seen.append((text.token_ids, text.log_probs, learn(host, text).metrics))
+            seen.append((text, learn(host, text).metrics))
             synced = host.sync("actor")
             assert synced is not None
             assert {one.fingerprint for one in synced} == {synced[0].fingerprint}
