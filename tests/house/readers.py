@@ -188,7 +188,6 @@ REFUSED: dict[tuple[str, str], tuple[str, Any]] = {
     ("Credit", "class_weights"): ("nodes.actor.credit.class_weights", {"by": "exact"}),
     ("Credit", "balance"): ("nodes.actor.credit.balance", {"per": "role", "to": 4}),
     ("RewardNode", "per"): ("nodes.exact.per", "row"),
-    ("Schedule", "max_staleness"): ("schedule.max_staleness", 1),
     ("Schedule", "stream"): ("schedule.stream", True),
     ("RewardsAlgorithm", "covariance_share"): ("nodes.actor.algorithm.loss", "clip_cov"),
     ("RewardsAlgorithm", "off_policy"): ("nodes.actor.algorithm.off_policy", {"shaping": 0.1}),

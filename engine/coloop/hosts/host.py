@@ -223,6 +223,7 @@ class PoolHost:
             parts = [backend.prepare(part, training, hooks=hooks) for part in parts]
         metrics: dict[str, dict[str, float]] = {}
         samples = tokens = 0
+        before = home.weights.version
         for turn in range(order.updates):
             for number, part in enumerate(parts):
                 has_changed = self._has_changed
@@ -246,6 +247,7 @@ class PoolHost:
         return LearnReply(
             metrics=metrics,
             version=home.weights.version,
+            before=before,
             samples=samples,
             tokens=tokens,
             too_long=self._left_out(),
@@ -262,6 +264,7 @@ class PoolHost:
         return LearnReply(
             metrics=report.metrics,
             version=home.weights.version,
+            before=home.weights.version,
             samples=report.rows,
             tokens=report.tokens,
             too_long=self._left_out(),

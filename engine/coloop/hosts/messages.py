@@ -75,6 +75,9 @@ class LearnReply:
     metrics: Mapping[str, Mapping[str, float]]
     """By role."""
     version: int
+    """Of the weights after it."""
+    before: int
+    """Of the weights before it."""
     samples: int
     tokens: int
     too_long: Mapping[str, tuple[TooLong, ...]] = field(default_factory=dict)

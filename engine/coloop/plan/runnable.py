@@ -210,7 +210,7 @@ def _check_models(spec: LoopSpec) -> Iterator[Diagnostic]:
 
 
 def _check_time(spec: LoopSpec) -> Iterator[Diagnostic]:
-    if spec.schedule.max_staleness > 0:
-        yield _refusal("`max_staleness` above 0", field="schedule.max_staleness")
+    if spec.schedule.max_staleness % 1 > 0:
+        yield _refusal("a fraction in `max_staleness`", field="schedule.max_staleness")
     if spec.schedule.stream:
         yield _refusal("`stream`", field="schedule.stream")

@@ -64,10 +64,16 @@ class GroupRole:
         )
         self._is_new_phase = False
         left_out, alerts = self._left_out(loads, reply)
+        late = self._staleness(loads, reply.before)
         roles = dict.fromkeys((*reply.metrics, *left_out))
         return Outcome(
             member_metrics={
-                node: {**reply.metrics.get(node, {}), **left_out.get(node, {})} for node in roles
+                node: {
+                    **reply.metrics.get(node, {}),
+                    **late.get(node, {}),
+                    **left_out.get(node, {}),
+                }
+                for node in roles
             },
             samples=reply.samples,
             tokens=reply.tokens,
@@ -75,6 +81,25 @@ class GroupRole:
             alerts=alerts,
             is_idle=reply.samples == 0,
         )
+
+    def _staleness(self, loads: list[Load], version: int) -> dict[str, dict[str, float]]:
+        """By role, how many versions of the weights its own texts are behind those that learn from
+        them."""
+        found: dict[str, dict[str, float]] = {}
+        for node in dict.fromkeys(load.node for load in loads):
+            behind = [
+                version - item.version
+                for load in loads
+                if load.node == node
+                for item in load.items
+                if item.example is not None
+                and item.example.tokens is not None
+                and item.example.tokens.writer in self._members
+            ]
+            if behind:
+                mean = sum(behind) / len(behind)
+                found[node] = {"staleness": mean, "staleness/max": float(max(behind))}
+        return found
 
     def _left_out(
         self, loads: list[Load], reply: LearnReply

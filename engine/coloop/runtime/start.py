@@ -27,7 +27,7 @@ from coloop.hosts.messages import Poll
 from coloop.hosts.stub import ClusterHosts
 from coloop.plan.compile import Compiler, compile_plan
 from coloop.plan.runnable import check_runs
-from coloop.plan.types import Plan
+from coloop.plan.types import Plan, WeightsPlan
 from coloop.roles import build_group_roles, build_roles
 from coloop.roles.evaluate import EvaluateRole
 from coloop.roles.protocol import Context, Role
@@ -57,6 +57,8 @@ from coloop.runtime.window import Window
 from coloop.sizing.machine import threads_for_pools, threads_per_worker
 from coloop.spec.graph import LoopSpec
 from coloop.spec.lineage import Lineages
+from coloop.spec.model import CopyModel, RefreshEvery, SnapshotModel
+from coloop.spec.nodes import model_of
 from coloop.sync.folders import SHARED_MEMORY, TransferFolders
 
 logger = logging.getLogger(__name__)
@@ -235,7 +237,12 @@ def build_session(
     def scheduler_of(watcher: Watcher) -> Scheduler:
         edges = {edge.key: edge for edge in spec.edges}
         calls = Calls(edges, roles, group_roles, watcher.delivered)
-        return Scheduler(calls, roles, lanes, watcher, Window(groups=groups))
+        window = Window(
+            staleness=int(spec.schedule.max_staleness),
+            groups=groups,
+            changing=frozenset(one.name for one in plan.weights if _changes(spec, one)),
+        )
+        return Scheduler(calls, roles, lanes, watcher, window)
 
     probe_roles = {n: role for n, role in roles.items() if isinstance(role, EvaluateRole)}
     parts = Parts(
@@ -269,6 +276,14 @@ def build_session(
             parts.actions.load(checkpoint.path)
             session.load_state(manifest)
     return session
+
+
+def _changes(spec: LoopSpec, weights: WeightsPlan) -> bool:
+    """Whether weights may change from one step of a phase to the next: they learn, or follow others
+    then. What follows at the start of a phase does so while no step is on its way."""
+    model = model_of(spec.nodes[weights.name])
+    follows = isinstance(model, SnapshotModel) and isinstance(model.refresh, RefreshEvery)
+    return weights.trains or follows or isinstance(model, CopyModel)
 
 
 def _folder(request: RunRequest) -> Path:

@@ -107,6 +107,18 @@ METRICS: dict[str, Metric] = {
         expect="Below 1e-4 on a CPU.",
         better="lower",
     ),
+    "staleness": Metric(
+        title="Staleness",
+        help="Versions that the weights which learn are ahead of those that wrote the texts.",
+        expect="0 in a synchronous loop; at most `max_staleness`, more for replayed texts.",
+        better="lower",
+    ),
+    "staleness/max": Metric(
+        title="Greatest staleness",
+        help="Versions that the oldest text of the update is behind.",
+        expect="At most `max_staleness`, more for replayed texts.",
+        better="lower",
+    ),
     "grad_norm": Metric(
         title="Gradient norm",
         help="Norm of the gradient before clipping.",

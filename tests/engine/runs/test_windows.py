@@ -1,0 +1,147 @@
+"""Steps that overlap: the next texts are written while the last ones are learned, no text is older
+than it may be, and nothing is lost, learned twice or done in another order."""
+
+import threading
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from coloop.errors import PlanRefused
+from coloop.events import RunStateName
+from coloop.hosts.host import PoolHost
+
+Run = Callable[..., Any]
+
+PATIENCE = 120.0
+
+LOOP = """
+coloop: 1
+name: ahead
+nodes:
+  problems: {kind: dataset, source: {type: task, task: arithmetic, size: 64}, rows_per_step: 2}
+  actor:
+    kind: actor
+    pool: train
+    model: {type: scratch, architecture: tiny-qwen3}
+    rollout: {pool: write, completions_per_prompt: 2, max_new_tokens: 3}
+    algorithm: {name: reinforce, advantage: none}
+  length: {kind: reward, source: {type: builtin, name: length, max: 3}}
+  probe: {kind: evaluate, instead_of: problems, every: 4, metrics: [score]}
+  held_out: {kind: dataset, source: {type: task, task: arithmetic, size: 4}, rows_per_step: 2}
+edges:
+  - problems.rows -> actor.prompts
+  - actor.rollouts -> length.rollouts
+  - length.scores -> actor.rewards
+  - held_out.rows -> probe.rows
+  - length.scores -> probe.scores
+schedule: {steps: 10, max_staleness: 1}
+hardware: {preset: cpu, pools: {train: {workers: 1}, write: {workers: 1}}}
+run: {checkpoint_every: 5}
+"""
+
+
+PLAIN = LOOP.replace(
+    "  probe: {kind: evaluate, instead_of: problems, every: 4, metrics: [score]}\n", ""
+)
+PLAIN = PLAIN.replace("  - held_out.rows -> probe.rows\n  - length.scores -> probe.scores\n", "")
+PLAIN = "\n".join(line for line in PLAIN.splitlines() if "held_out" not in line)
+PLAIN = PLAIN.replace("checkpoint_every: 5", "keep: 2")
+"""Nothing lies between its steps."""
+
+
+def span(ended: Any, stage: str) -> dict[int, tuple[int, int]]:
+    """By step, the places in the events at which a stage began and ended; probes left out."""
+    found: dict[int, list[int]] = {}
+    for event in ended.events:
+        if event.get("stage") == stage and "evaluation" not in event:
+            found.setdefault(event["step"], []).append(event["seq"])
+    return {step: (places[0], places[-1]) for step, places in found.items()}
+
+
+def test_the_next_texts_are_written_while_the_last_are_learned(
+    runner: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each update waits until the next texts are begun: without overlap the run would never end."""
+    begun, changed = [0], threading.Condition()
+    learn, generate = PoolHost.learn, PoolHost.generate
+
+    def generating(host: PoolHost, *arguments: Any) -> Any:
+        with changed:
+            begun[0] += 1
+            changed.notify_all()
+        return generate(host, *arguments)
+
+    def learning(host: PoolHost, order: Any) -> Any:
+        number = host._homes["actor"].weights.version + 1
+        with changed:
+            assert changed.wait_for(lambda: begun[0] > number or number == 10, PATIENCE)
+        return learn(host, order)
+
+    monkeypatch.setattr(PoolHost, "generate", generating)
+    monkeypatch.setattr(PoolHost, "learn", learning)
+    ended = runner(PLAIN)
+
+    assert ended.state is RunStateName.FINISHED, ended.error
+    assert ended.metrics("actor", "staleness/max") == [0.0] + [1.0] * 9
+    learned = span(ended, "actor.learn")
+    for first, second in pairwise(learned[step] for step in range(1, 11)):
+        assert first[1] < second[0]
+
+
+def test_readings_and_checkpoints_wait_for_every_step_before_them(runner: Run) -> None:
+    ended = runner(LOOP)
+
+    assert ended.state is RunStateName.FINISHED, ended.error
+    written, learned = span(ended, "actor.generate"), span(ended, "actor.learn")
+    assert sorted(written) == sorted(learned) == list(range(1, 11))
+    for step in (4, 5, 8):
+        assert learned[step][1] < written[step + 1][0]
+    assert max(ended.metrics("actor", "staleness/max")) <= 1
+
+
+def test_nobody_runs_ahead_where_nothing_may_be_late(runner: Run) -> None:
+    """The control: without staleness the same loop takes its steps one after another."""
+    ended = runner(PLAIN.replace("max_staleness: 1", "max_staleness: 0"))
+
+    written, learned = span(ended, "actor.generate"), span(ended, "actor.learn")
+    assert all(learned[step][1] < written[step + 1][0] for step in range(1, 10))
+    assert ended.metrics("actor", "staleness/max") == [0.0] * 10
+
+
+@pytest.mark.parametrize("most", [2, 3])
+def test_texts_are_never_older_than_they_may_be(most: int, runner: Run) -> None:
+    ended = runner(PLAIN.replace("max_staleness: 1", f"max_staleness: {most}"))
+
+    assert ended.state is RunStateName.FINISHED, ended.error
+    assert max(ended.metrics("actor", "staleness/max")) <= most
+    rows = [event["samples"] for event in ended.of("stage.finished", stage="actor.learn")]
+    assert rows == [4] * 10
+
+
+@pytest.mark.parametrize("step", [3, 5, 7])
+def test_a_stop_leaves_no_half_step_and_a_resume_learns_every_row_once(
+    step: int, runner: Run
+) -> None:
+    def is_here(event: dict[str, Any]) -> bool:
+        is_learn = event.get("stage") == "actor.learn" and event["type"] == "stage.started"
+        return is_learn and event["step"] == step
+
+    ended = runner(PLAIN, stop_at=is_here)
+
+    assert ended.state is RunStateName.STOPPED, ended.error
+    done = ended.manifest()["timeline"]["step"]
+    # what was loaded for steps that were taken back comes again
+    assert ended.manifest()["roles"]["problems"]["drawn"] == 2 * done
+
+    went_on = runner(PLAIN, resume=ended)
+
+    assert went_on.state is RunStateName.FINISHED, went_on.error
+    assert went_on.manifest()["timeline"]["step"] == 10
+    assert went_on.manifest()["roles"]["problems"]["drawn"] == 20
+
+
+def test_a_fraction_is_refused_by_name(runner: Run) -> None:
+    with pytest.raises(PlanRefused, match="a fraction in `max_staleness`"):
+        runner(PLAIN.replace("max_staleness: 1", "max_staleness: 0.5"))
