@@ -22,9 +22,9 @@ export function LiveNodeFooter({ node, lines }: LiveNodeFooterProps) {
   const done = useLive(
     "gauges",
     (live) => {
-      const progress = live.state.gauges?.progress;
-      if (!progress?.total || !progress.stage.startsWith(`${node}.`)) return null;
-      return Math.min(1, progress.done / progress.total);
+      const works = live.state.gauges?.at_work ?? [];
+      const progress = works.find((one) => one.node === node && one.progress?.total)?.progress;
+      return progress ? Math.min(1, progress.done / progress.total) : null;
     },
     null,
   );
