@@ -81,6 +81,8 @@ class Sequence:
     """At which its log-probs are compared; that it was drawn at where it learns from rewards."""
     writer: str = ""
     """The node that drew its tokens."""
+    version: int = 0
+    """Version of the weights that drew them."""
     tokenizer: str = ""
     """Mark of the tokenizer whose ids they are; empty: not known."""
 

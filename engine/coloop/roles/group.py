@@ -4,7 +4,7 @@ weights for its rollout engine."""
 from collections.abc import Mapping
 from typing import Any
 
-from coloop.batch import Unit
+from coloop.batch import Sequence, Unit
 from coloop.hosts.messages import LearnOrder, LearnReply, Load
 from coloop.plan.types import PhasePlan
 from coloop.roles.fits import Fits, rows_of
@@ -92,9 +92,7 @@ class GroupRole:
                 for load in loads
                 if load.node == node
                 for item in load.items
-                if item.example is not None
-                and item.example.tokens is not None
-                and item.example.tokens.writer in self._members
+                if isinstance(item, Sequence) and item.writer in self._members
             ]
             if behind:
                 mean = sum(behind) / len(behind)

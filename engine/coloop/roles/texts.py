@@ -18,7 +18,7 @@ def as_sequence(row: Row, **learned: Any) -> TokenSequence:
         learned: what else the sequence has; numbers by the token are of the completion.
     """
     if row.tokens is not None:
-        return drawn_sequence(row.id, row.tokens, **learned)
+        return drawn_sequence(row.id, row.tokens, version=row.version, **learned)
     text = Text(prompt=prompt_of(row), target=_text(row, "target"))
     return TokenSequence(id=row.id, text=text, **learned)
 

@@ -107,9 +107,8 @@ class ScriptedHosts:
     def _reply(self, order: LearnOrder) -> LearnReply:
         items = sum(len(load.items) for load in order.loads)
         metrics = {load.node: {"loss": float(len(load.items))} for load in order.loads}
-        return LearnReply(
-            metrics=metrics, version=self.version(order.group), samples=items, tokens=0
-        )
+        version = self.version(order.group)
+        return LearnReply(metrics=metrics, version=version, before=version, samples=items, tokens=0)
 
 
 @pytest.fixture
