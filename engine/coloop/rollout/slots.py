@@ -222,36 +222,47 @@ class Slots:
     def collect(self, cut: Sequence[int] = ()) -> tuple[dict[int, Ended], Moves]:
         """Takes out the rows that have ended, and those in the slots of `cut` as they are: each by
         the slot where it stood."""
-        is_out = self._end[: self.running] != 0
-        is_out[list(cut)] = True
-        slots = is_out.nonzero().squeeze(1)
+        ends = self._end[: self.running]
+        slots = ends.nonzero().squeeze(1)
+        counts = ends[slots]
+        reasons = self._reasons(slots)
+        if cut:
+            alive = [slot for slot in cut if not ends[slot]]
+            slots = torch.cat([slots, torch.tensor(alive, dtype=slots.dtype, device=self._device)])
+            counts = torch.cat([counts, self._drawn[slots[len(counts) :]]])
+            reasons += ["aborted"] * len(alive)
         places = slots.tolist()
-        ended = dict(zip(places, self._read_out(slots), strict=True))
+        written = self._read_out(slots, counts)
+        ended = {
+            slot: Ended(self.texts[slot], one, reason)
+            for slot, one, reason in zip(places, written, reasons, strict=True)
+        }
         return ended, self._close_gaps(places)
 
-    def _read_out(self, slots: Tensor) -> list[Ended]:
-        ends = self._end[slots].tolist()
-        counts = torch.where(self._end[slots] == 0, self._drawn[slots], self._end[slots]).tolist()
-        longest = max(counts, default=0)
-        stopped = [0] * len(ends) if self._stops is None else self._stopped[slots].tolist()
+    def _reasons(self, slots: Tensor) -> list[Reason]:
+        """What ended each row."""
+        last = self._tokens[slots, self._end[slots] - 1].tolist()
+        found: list[Reason] = ["eos" if token in self._end_ids else "length" for token in last]
+        if self._stops is not None:
+            for at in self._stopped[slots].nonzero().flatten().tolist():
+                found[at] = "stop"
+        return found
+
+    def _read_out(self, slots: Tensor, counts: Tensor) -> list[Written]:
+        """The first tokens of each row, so many of each."""
+        lengths = counts.tolist()
+        longest = max(lengths, default=0)
         tokens = self._tokens[slots, :longest].tolist()
         log_probs = self._log_probs[slots, :longest].tolist()
         sampled = None if self._sampled is None else self._sampled[slots, :longest].tolist()
-        found = []
-        for at, (slot, count) in enumerate(zip(slots.tolist(), counts, strict=True)):
-            token_ids = tokens[at][:count]
-            reason: Reason = "stop" if stopped[at] else "length"
-            if not ends[at]:
-                reason = "aborted"
-            elif reason == "length" and token_ids[-1] in self._end_ids:
-                reason = "eos"
-            written = Written(
-                token_ids=token_ids,
-                log_probs=log_probs[at][:count],
-                sampled_log_probs=None if sampled is None else sampled[at][:count],
+        return [
+            Written(
+                token_ids=tokens[at][:length],
+                log_probs=log_probs[at][:length],
+                sampled_log_probs=None if sampled is None else sampled[at][:length],
             )
-            found.append(Ended(self.texts[slot], written, reason))
-        return found
+            for at, length in enumerate(lengths)
+        ]
 
     def _close_gaps(self, ended: list[int]) -> Moves:
         """Moves the last rows into the slots that are free now."""

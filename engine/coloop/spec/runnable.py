@@ -20,7 +20,7 @@ RUNNABLE_MODELS = frozenset({"pretrained", "scratch", "copy", "shared", "snapsho
 LATER_ADVANTAGES = frozenset({"gae", "greedy"})
 LATER_LOSSES = frozenset({"clip_cov", "kl_cov", "aot", "bco"})
 """Losses that compare the rows of a whole batch, which micro-batches would change."""
-RUNNABLE_ENGINES = frozenset({"torch"})
+RUNNABLE_ENGINES = frozenset({"torch", "vllm"})
 RUNNABLE_BACKENDS = frozenset({"single", "fsdp2", "deepspeed"})
 
 assert frozenset(KINDS) >= RUNNABLE_KINDS

@@ -48,7 +48,7 @@ def test_plan_and_estimate_say_what_a_run_refuses(coloop, loop):
 
     for outcome in (plan, estimate):
         assert outcome.code == 0
-        assert "valid, but `run` refuses it: rollout engine `vllm`" in " ".join(outcome.out.split())
+        assert "valid, but `run` refuses it: more than one process" in " ".join(outcome.out.split())
 
 
 @pytest.mark.parametrize("command", ["plan", "estimate"])
@@ -57,9 +57,8 @@ def test_plan_and_estimate_say_in_json_what_a_run_refuses(coloop, loop, command)
 
     assert refused["runs"] is False
     assert {one["code"] for one in refused["refusals"]} == {"run.not_yet_runnable"}
-    [engine] = [one for one in refused["refusals"] if one.get("field") == "rollout.engine"]
-    assert engine["node"] == "actor"
-    assert "rollout engine `vllm`" in engine["message"]
+    [pool] = [one for one in refused["refusals"] if one.get("field") == "hardware"]
+    assert "more than one process in a pool (`main` has 8)" in pool["message"]
     assert (fine.json["runs"], fine.json["refusals"]) == (True, [])
 
 

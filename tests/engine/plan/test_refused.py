@@ -85,7 +85,8 @@ def test_edges_of_a_node_that_does_not_run_are_no_cause_of_their_own() -> None:
 
 
 def test_the_same_of_several_nodes_is_told_once() -> None:
-    nodes = {"one": actor(engine="vllm"), "two": actor(engine="vllm"), "exact": EXACT}
+    remote = {"engine": "remote", "url": "http://localhost:1/v1"}
+    nodes = {"one": actor(**remote), "two": actor(**remote), "exact": EXACT}
     edges = [
         "problems.rows -> one.prompts",
         "problems.rows -> two.prompts",
@@ -96,8 +97,9 @@ def test_the_same_of_several_nodes_is_told_once() -> None:
     outlook = outlook_of(build(nodes, edges))
 
     [refusal] = outlook.refusals
-    assert refusal.message.endswith("`torch` runs here (`one`, `two`)")
+    assert refusal.message.endswith("`torch`, `vllm` run here (`one`, `two`)")
     assert outlook.plan is not None
     assert outlook.sentence == (
-        "valid, but `run` refuses it: rollout engine `vllm`; `torch` runs here (`one`, `two`)"
+        "valid, but `run` refuses it: rollout engine `remote`; `torch`, `vllm` run here (`one`,"
+        " `two`)"
     )

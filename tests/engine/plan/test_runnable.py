@@ -74,9 +74,13 @@ def test_each_thing_for_later_compiles_and_is_refused_by_name(
 @pytest.mark.parametrize(
     ("old", "new", "what"),
     [
-        ("max_new_tokens: 4}", "max_new_tokens: 4, engine: vllm}", "rollout engine `vllm`"),
+        (
+            "max_new_tokens: 4}",
+            'max_new_tokens: 4, engine: remote, url: "http://localhost:1/v1"}',
+            "rollout engine `remote`",
+        ),
         ("training: {", "training: {backend: megatron, ", "training backend `megatron`"),
-        ("{preset: cpu}", "{preset: 8xH100}", "rollout engine `vllm`"),
+        ("{preset: cpu}", "{preset: 8xH100}", "more than one process"),
         ("{preset: cpu}", "{preset: cpu, pools: {main: {workers: 2}}}", "more than one process"),
     ],
 )

@@ -17,18 +17,14 @@ from coloop.rollout import ENGINES, Generation, GenerationRequest, RolloutEngine
 Models = Callable[[str], PreTrainedModel]
 Ask = Callable[..., GenerationRequest]
 
-HAS_VLLM = find_spec("vllm") is not None
-MARKS = {
-    "vllm": [pytest.mark.vllm, pytest.mark.skipif(not HAS_VLLM, reason="vLLM is not installed")]
-}
+NAMES = [name for name in sorted(ENGINES) if name != "vllm" or find_spec("vllm")]
+MARKS = {"vllm": [pytest.mark.vllm]}
 CASES = [
-    *(
-        pytest.param((name, "qwen3"), marks=MARKS.get(name, ()), id=name)
-        for name in sorted(ENGINES)
-    ),
+    *(pytest.param((name, "qwen3"), marks=MARKS.get(name, ()), id=name) for name in NAMES),
     pytest.param(("torch", "gpt2"), id="torch-foreign"),
 ]
-"""Each engine, and that of our own with an architecture that it holds as transformers do."""
+"""Each engine that is here, and that of our own with an architecture that it holds as transformers
+do."""
 LOGITS = 10.0
 """Greatest logit of the models."""
 SLOTS = 6
