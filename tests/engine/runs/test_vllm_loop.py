@@ -1,0 +1,64 @@
+"""A loop whose texts vLLM writes, in a pool of its own: the tokens are those of the torch engine,
+and new weights reach it after each step."""
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+from coloop.diagnostics import Change
+from coloop.events import RunStateName
+from coloop.spec.io import patch
+
+pytestmark = [
+    pytest.mark.vllm,
+    pytest.mark.skipif(find_spec("vllm") is None, reason="vLLM is not installed"),
+]
+
+LOOP = """
+coloop: 1
+name: written-by-vllm
+nodes:
+  problems: {kind: dataset, source: {type: task, task: arithmetic, size: 64}, rows_per_step: 4}
+  actor:
+    kind: actor
+    model: {type: scratch, architecture: tiny-qwen3-wide}
+    rollout: {engine: vllm, pool: write, completions_per_prompt: 4, max_new_tokens: 6}
+    algorithm: {rewards: {name: grpo}}
+    training: {optimizer: {name: sgd, lr: 0.2}}
+  digit: {kind: reward, source: {type: builtin, name: regex, pattern: "([0-9])", scale: [0, 9]}}
+edges:
+  - problems.rows -> actor.prompts
+  - actor.rollouts -> digit.rollouts
+  - digit.scores -> actor.rewards
+schedule: {steps: 10}
+hardware: {preset: cpu, pools: {main: {workers: 1}, write: {workers: 1}}}
+"""
+
+
+@pytest.fixture(params=["local", pytest.param("ray", marks=pytest.mark.ray)])
+def cluster(request: pytest.FixtureRequest) -> str:
+    if request.param == "ray":
+        request.getfixturevalue("local_ray")
+    name: str = request.param
+    return name
+
+
+def test_ten_steps_in_a_pool_of_its_own_learn_what_the_torch_engine_would(
+    cluster: str, runner: Callable[..., Any]
+) -> None:
+    by_torch = patch(LOOP, [Change(op="set", path="nodes.actor.rollout.engine", value="torch")])
+
+    ended, other = runner(LOOP, cluster=cluster), runner(by_torch)
+
+    assert ended.state is RunStateName.FINISHED, ended.error
+    [weights] = ended.plan()["weights"]
+    assert [(one["engine"], one["pool"]) for one in weights["engines"]] == [("vllm", "write")]
+    assert len(ended.metrics("actor", "sync/difference")) == 10
+    # The trainer's log-probs and vLLM's of the same tokens, in float32.
+    assert max(ended.metrics("actor", "mismatch/max")) < 1e-4
+    for name in ("rollout/tokens", "reward"):
+        assert ended.metrics("actor", name) == other.metrics("actor", name)
+    mine, theirs = ended.group("actor"), other.group("actor")
+    assert max(float((mine[name] - theirs[name]).abs().max()) for name in mine) < 1e-4
