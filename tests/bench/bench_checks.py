@@ -127,7 +127,7 @@ def _measure_checks(document: Mapping[str, Any]) -> dict[str, list[float]]:
         unrolled = Unrolled(spec)
         cost = estimate(spec, unrolled)
         estimated = time.perf_counter()
-        report = validate(spec, estimate=cost)
+        report = validate(spec, estimate=cost, unrolled=unrolled)
         validated = time.perf_counter()
         plan = compile_plan(spec, unrolled)
         planned = time.perf_counter()

@@ -33,7 +33,7 @@ OURS: dict[str, set[str]] = {
     "presets": {"spec", "errors", "diagnostics"},
     "sizing": {"spec", "presets", "errors"},
     "estimate": {"spec", "presets", "sizing", "plan", "errors", "diagnostics"},
-    "validate": {"spec", "sizing", "estimate", "diagnostics", "presets", "errors"},
+    "validate": {"spec", "sizing", "plan", "estimate", "diagnostics", "presets", "errors"},
     "plan": {"spec", "presets", "sizing", "diagnostics", "errors"},
     "algos": set(),
     "arrays": set(),

@@ -47,7 +47,7 @@ def check(body: CheckLoop, roots: Roots) -> CheckResult:
     root = None if outside else roots.base_for(parsed.spec)
     unrolled = Unrolled(parsed.spec)
     cost = estimate_of(parsed.spec, root, unrolled)
-    report = validate(parsed.spec, root=root, estimate=cost)
+    report = validate(parsed.spec, root=root, estimate=cost, unrolled=unrolled)
     plan, refusals = plan_of(parsed.spec, unrolled, root) if report.ok else (None, [])
     return CheckResult(
         report=report_of(parsed, (*outside, *report.diagnostics, *refusals)),

@@ -48,7 +48,13 @@ def check(spec: str, *, strict: bool = False) -> Checked:
         )
     unrolled = Unrolled(parsed.spec)
     explanation = explain(parsed.spec, unrolled, root=source.root)
-    found = validate(parsed.spec, strict=strict, root=source.root, estimate=explanation.estimate)
+    found = validate(
+        parsed.spec,
+        strict=strict,
+        root=source.root,
+        estimate=explanation.estimate,
+        unrolled=unrolled,
+    )
     located = tuple(parsed.locate(one) for one in (*parsed.diagnostics, *found.diagnostics))
     return Checked(
         source=source,

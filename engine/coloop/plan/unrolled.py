@@ -72,6 +72,7 @@ class Unrolled:
         """The same steps for a spec that differs only in how they are carried out."""
         other = Unrolled(spec, self.lineages)
         other.__dict__["phases"] = self.phases
+        other._probes = self._probes
         return other
 
     def settings(self, root: Path | None = None) -> Resolved:
@@ -88,7 +89,8 @@ class Unrolled:
                 )
                 for phase in self.phases
             ]
-            self._settings[root] = resolve(self.spec, loads, root)
+            probes = {one.node: [stage.node for stage in one.stages] for one in self.probes({})}
+            self._settings[root] = resolve(self.spec, loads, probes, root)
         return self._settings[root]
 
     @cached_property

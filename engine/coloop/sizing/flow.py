@@ -14,6 +14,7 @@ from coloop.sizing.facts import Note
 from coloop.spec.data import InlineSource
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.nodes import BufferNode, DatasetNode, FilterNode, PairsNode, TemplateNode
+from coloop.spec.ports import PORTS
 from coloop.spec.tasks import Task
 from coloop.spec.training import Gather
 
@@ -28,6 +29,8 @@ DEFAULT_ROWS = 64
 MEAN_OF_MAXIMUM = 0.5
 """Mean length of what is written over the most that may be written."""
 BRANCH_LIMIT = 64.0
+LONGEST_CHAIN = 50
+"""Nodes one after another that are followed call by call."""
 
 TASK_CHARACTERS: dict[str, tuple[str, int, int, int, int]] = {
     "arithmetic": ("digits", 2, 2, 1, 2),
@@ -84,6 +87,9 @@ class Flow:
         self._open: set[tuple[str, str]] = set()
         self._rounds = _round_factors(spec)
         self.notes: list[Note] = []
+        for node in self._long_chains():
+            for edge in spec.graph.edges_out_of(node):
+                self.output(node, edge.source.port)
 
     def output(self, node: str, port: str) -> TableSize:
         """The table that a node gives at a port."""
@@ -97,6 +103,33 @@ class Flow:
         self._open.discard(key)
         self._sizes[key] = size
         return size
+
+    def _long_chains(self) -> list[str]:
+        """Nodes of loops with chains that are too long to be followed call by call, each after
+        those that feed it; what a circle holds is left out."""
+        depth: dict[str, int] = {}
+        waiting: dict[str, set[str]] = {}
+        following: dict[str, list[str]] = {}
+        for name, section in self._spec.nodes.items():
+            ports = PORTS[section.kind].inputs
+            read = [port for port, one in ports.items() if one.phase != "learn"]
+            givers = {
+                edge.source.node for edge in self._edges(name, read)
+            } & self._spec.nodes.keys()
+            waiting[name] = givers
+            for giver in givers:
+                following.setdefault(giver, []).append(name)
+        ready = [name for name, givers in waiting.items() if not givers]
+        order: list[str] = []
+        while ready:
+            name = ready.pop()
+            order.append(name)
+            for target in following.get(name, ()):
+                depth[target] = max(depth.get(target, 0), depth.get(name, 0) + 1)
+                waiting[target].discard(name)
+                if not waiting[target]:
+                    ready.append(target)
+        return order if max(depth.values(), default=0) > LONGEST_CHAIN else []
 
     def arriving(self, node: str, ports: Iterable[str]) -> TableSize:
         """All edges into these ports, one after another."""

@@ -8,7 +8,7 @@ The compiler writes the settings into the plan, the run builds its hosts with th
 prices them. Values that no memory limits are those that are fastest.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -39,14 +39,20 @@ class Resolved:
         return next(one for one in self.engines if (one.group, one.pool) == (group, pool))
 
 
-def resolve(spec: LoopSpec, phases: Sequence[PhaseLoad], root: Path | None = None) -> Resolved:
+def resolve(
+    spec: LoopSpec,
+    phases: Sequence[PhaseLoad],
+    probes: Mapping[str, Sequence[str]],
+    root: Path | None = None,
+) -> Resolved:
     """Decides what a loop leaves open.
 
     Args:
         phases: what each phase teaches and runs.
+        probes: by evaluation, the nodes that run on rows of its own.
         root: folder for relative model paths; without it no file is opened.
     """
-    survey = Survey(spec, root, phases)
+    survey = Survey(spec, root, phases, probes)
     memory = compute_memory(survey)
     updates = {name: _with_memory(found, memory, name) for name, found in survey.updates.items()}
     engines = tuple(

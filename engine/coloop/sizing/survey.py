@@ -5,7 +5,7 @@ that the loop leaves to the compiler are decided here, each with its reason, exc
 the whole picture (`decide`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
@@ -125,9 +125,14 @@ class Survey:
     """Machine, weights, engines, stages and row counts of a loop."""
 
     def __init__(
-        self, spec: LoopSpec, root: Path | None = None, phases: Sequence[PhaseLoad] = ()
+        self,
+        spec: LoopSpec,
+        root: Path | None = None,
+        phases: Sequence[PhaseLoad] = (),
+        probes: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self.spec, self._root, self.phases = spec, root, tuple(phases)
+        self._probes = probes or {}
         self.machine, notes = lay_out(spec)
         self.notes: list[Note] = list(notes)
         self.decisions: dict[str, Decision] = {}
@@ -153,7 +158,6 @@ class Survey:
         """Of every engine that a group writes with."""
         self.engines = tuple(self._engines())
         """Those of which memory and time are known."""
-        self._probe_writers: dict[str, tuple[str, ...]] = {}
         self._engine_of = {node: engine for engine in self.engines for node in engine.writers}
 
     @cached_property
@@ -199,19 +203,8 @@ class Survey:
         return None
 
     def probe_writers(self, node: str) -> tuple[str, ...]:
-        """Writers that run for an evaluation in place of a dataset."""
-        known = self._probe_writers.get(node)
-        if known is None:
-            known = self._probe_writers[node] = self._find_probe_writers(node)
-        return known
-
-    def _find_probe_writers(self, node: str) -> tuple[str, ...]:
-        section: Any = self.spec.nodes[node]
-        if section.instead_of is None or section.instead_of not in self.spec.nodes:
-            return ()
-        graph = self.spec.graph
-        between = graph.upstream([node]) & graph.downstream([section.instead_of])
-        return tuple(n for n in self.spec.nodes if n in between and self.engine_of(n))
+        """Writers that run for an evaluation on rows of its own."""
+        return tuple(one for one in self._probes.get(node, ()) if self.engine_of(one) is not None)
 
     def decide(self, path: str, value: Any, reason: str) -> Any:
         """Notes a value that the loop left open, and gives it back."""

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from coloop.diagnostics import Diagnostic, Report, Severity
 from coloop.estimate import Estimate
+from coloop.plan.unrolled import Unrolled
 from coloop.spec.graph import LoopSpec
 from coloop.validate import (
     algorithms,
@@ -80,6 +81,7 @@ def validate(
     root: Path | None = None,
     is_confined: bool = False,
     estimate: Estimate | None = None,
+    unrolled: Unrolled | None = None,
 ) -> Report:
     """Everything that is wrong with a loop.
 
@@ -89,13 +91,15 @@ def validate(
         is_confined: paths that lead out of `root` are errors, and not looked at (loops that come
             over a network).
         estimate: the prediction, where the caller has it already; else it is made here.
+        unrolled: the loop's steps, likewise.
     """
     facts = Facts(spec, root, is_confined=is_confined)
     findings = [finding for rule in RULES for finding in rule(facts)]
     findings += facts.lineage_findings
     if not any(finding.is_error for finding in findings):
-        findings += memory_is_enough(spec, root, estimate)
-        findings += prompts_leave_room(spec, root)
+        unrolled = unrolled if unrolled is not None else Unrolled(spec)
+        findings += memory_is_enough(unrolled, root, estimate)
+        findings += prompts_leave_room(unrolled, root)
     if strict:
         findings = [_strict(finding) for finding in findings]
     return Report(diagnostics=tuple(findings))

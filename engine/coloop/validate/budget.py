@@ -6,18 +6,18 @@ from pathlib import Path
 
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.estimate import Estimate, estimate
-from coloop.sizing.survey import Survey
-from coloop.spec.graph import LoopSpec
+from coloop.plan.unrolled import Unrolled
 from coloop.validate.facts import found
 
 GIB = 2**30
 
 
 def memory_is_enough(
-    spec: LoopSpec, root: Path | None, known: Estimate | None
+    unrolled: Unrolled, root: Path | None, known: Estimate | None
 ) -> Iterator[Diagnostic]:
     """No GPU needs more than the budget allows; one finding for each pool."""
-    prediction = known if known is not None else estimate(spec, root=root)
+    spec = unrolled.spec
+    prediction = known if known is not None else estimate(spec, unrolled, root=root)
     reported: set[str] = set()
     for gpu in prediction.gpus:
         if gpu.fits or gpu.pool in reported:
@@ -36,9 +36,10 @@ def memory_is_enough(
         )
 
 
-def prompts_leave_room(spec: LoopSpec, root: Path | None) -> Iterator[Diagnostic]:
+def prompts_leave_room(unrolled: Unrolled, root: Path | None) -> Iterator[Diagnostic]:
     """The longest prompt and what is written after it fit into the model's positions."""
-    for engine in Survey(spec, root).engines:
+    spec = unrolled.spec
+    for engine in unrolled.settings(root).survey.engines:
         most = engine.weights.arch.max_positions
         for node in engine.writers:
             rollout = getattr(spec.nodes[node], "rollout", None)

@@ -1,5 +1,5 @@
-"""The estimate prices the stages that the plan has: of every preset, of every written loop, and of
-loops in the making."""
+"""The estimate prices the stages and settings that the plan has: of every preset, of every written
+loop, and of loops in the making."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +13,7 @@ from coloop.plan.compile import compile_plan
 from coloop.plan.unrolled import Unrolled
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import from_dict, parse
+from coloop.validate import validate
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = sorted((ROOT.parent / "shared" / "language" / "examples").glob("*.yaml"))
@@ -39,6 +40,32 @@ def test_plan_and_estimate_agree_on_the_stages(path: Path) -> None:
         *(name for _, names in planned for name in names),
         *(f"{probe.node}.evaluate" for probe in plan.probes),
     }
+    told = [(one.path, one.value, one.reason) for one in plan.decisions]
+    assert [(one.path, one.value, one.reason) for one in found.decisions] == told
+    assert len(told) == len({path for path, _, _ in told})
+
+
+@pytest.mark.parametrize("path", LOOPS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_the_plan_leaves_no_setting_open(path: Path) -> None:
+    spec = parse(path.read_text(encoding="utf-8")).spec
+    assert spec is not None
+
+    plan = compile_plan(spec)
+
+    pools = {pool.name for pool in plan.pools}
+    for weights in plan.weights:
+        assert (weights.update is not None) is weights.trains
+        assert weights.pool in pools
+        for home in weights.engines:
+            assert home.pool in pools
+            assert home.max_num_seqs > 0
+            is_vllm = home.engine == "vllm" and weights.name in sizes_known(spec)
+            assert not is_vllm or home.gpu_memory_utilization is not None
+
+
+def sizes_known(spec: LoopSpec) -> set[str]:
+    """Weights whose size is known here."""
+    return set(Unrolled(spec).settings().survey.weights)
 
 
 @pytest.mark.parametrize("path", LOOPS, ids=lambda path: f"{path.parent.name}/{path.stem}")
@@ -75,7 +102,7 @@ def test_a_circle_is_priced_and_told(loop: Callable[..., LoopSpec]) -> None:
         compile_plan(spec)
 
 
-def test_a_chain_of_a_thousand_nodes_is_unrolled() -> None:
+def test_a_chain_of_a_thousand_nodes_is_checked_priced_and_planned() -> None:
     names = [f"t{number}" for number in range(1000)]
     nodes: dict[str, Any] = {
         "problems": {"kind": "dataset", "source": {"type": "task", "task": "arithmetic"}},
@@ -92,6 +119,11 @@ def test_a_chain_of_a_thousand_nodes_is_unrolled() -> None:
     spec = from_dict({**document, "schedule": {"steps": 1}}).spec
     assert spec is not None
 
-    [phase] = Unrolled(spec).phases
+    unrolled = Unrolled(spec)
+    found = explain(spec, unrolled)
+    report = validate(spec, estimate=found.estimate, unrolled=unrolled)
+    [phase] = compile_plan(spec, unrolled).phases
 
-    assert len(phase.step.stages) == 1003
+    assert report.ok
+    assert found.phases[0].stages == tuple(stage.name for stage in phase.stages)
+    assert len(phase.stages) == 1003
