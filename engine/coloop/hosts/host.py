@@ -9,26 +9,22 @@ The spec reaches it once; overrides of the moment come with each update.
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import psutil
 import torch
 
-from coloop.arrays import Ids, Numbers, ids_of
-from coloop.batch import Pair, Unit
+from coloop.arrays import Ids, Numbers
+from coloop.batch import Pair
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import ColoopError
 from coloop.hosts.beginnings import Beginnings, Home
-from coloop.hosts.encoder import Encoder
 from coloop.hosts.engine_home import EngineHome
 from coloop.hosts.messages import (
     LearnOrder,
     LearnReply,
-    Load,
     Poll,
     PromptRequest,
     Sampling,
@@ -36,15 +32,9 @@ from coloop.hosts.messages import (
 )
 from coloop.hosts.scorer_home import ScorerHome
 from coloop.hosts.trainer_home import TrainerHome
-from coloop.hosts.weights import HeldWeights, Vocabulary
 from coloop.models import DTYPES, read_weights
 from coloop.plan.types import WeightsPlan
-from coloop.recipes import recipe_of
-from coloop.rollout import GenerationRequest
-from coloop.rollout import generate as generate_texts
-from coloop.rollout.protocol import Generation
 from coloop.run_log import log_into
-from coloop.spec.algorithm import node_algorithms, resolve_algorithm
 from coloop.spec.graph import LoopSpec
 from coloop.spec.homes import DEFAULT_POOL
 from coloop.spec.model import ComputeDtype
@@ -53,7 +43,7 @@ from coloop.sync import CHANNELS, Counted, Evidence, FilesChannel, LocalChannel,
 from coloop.sync.evidence import Probe
 from coloop.sync.folders import can_use
 from coloop.tables import Tokens
-from coloop.training import Hooks, TeachingLoad
+from coloop.training import Hooks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,11 +79,8 @@ class PoolHost:
         self._spec = settings.spec
         self._homes: dict[str, Home] = {}
         self._engines: dict[str, EngineHome] = {}
-        self._vocabularies: dict[str, Vocabulary] = {}
         self._applied: tuple[dict[str, Any], LoopSpec] = ({}, settings.spec)
         self._interrupted = threading.Event()
-        self._has_changed = False
-        self._too_long: dict[tuple[str, str], tuple[TooLong, ...]] = {}
         self._progress = (0, 0, "")
         self._process = psutil.Process(os.getpid())
 
@@ -137,38 +124,8 @@ class PoolHost:
         that leaves no room for what may be written, how long it is."""
         self._begin()
         home = self._writing(group)
-        engine = home.engine
-        encoder = home.encoder(node)
-        prompts = [encoder.prompt(request.prompt) for request in requests]
-        refused = [
-            too_long(len(prompt) + sampling.max_new_tokens, engine.max_length) for prompt in prompts
-        ]
-        wanted = [
-            GenerationRequest(
-                id=request.id,
-                prompt_ids=prompt,
-                seed=seed,
-                max_new_tokens=sampling.max_new_tokens,
-                temperature=sampling.temperature,
-                top_p=sampling.top_p,
-                top_k=sampling.top_k,
-                stop=sampling.stop,
-                greedy=sampling.temperature == 0,
-            )
-            for request, prompt, problem in zip(requests, prompts, refused, strict=True)
-            if problem is None
-            for seed in request.seeds
-        ]
-        written = iter(
-            generate_texts(engine, wanted, self._rows_progress, self._interrupted.is_set)
-        )
-        replies: list[list[Tokens] | TooLong] = []
-        for request, prompt, problem in zip(requests, prompts, refused, strict=True):
-            own = [] if problem is not None else list(islice(written, len(request.seeds)))
-            shared = ids_of(prompt)
-            texts = [_tokens(shared, one, encoder, sampling, node) for one in own]
-            replies.append(texts if problem is None else problem)
-        return replies, engine.version
+        texts = home.write(node, requests, sampling, self._rows_progress, self._interrupted.is_set)
+        return texts, home.engine.version
 
     def score(
         self, group: str, node: str, texts: Sequence[TokenSequence], temperature: float
@@ -177,12 +134,11 @@ class PoolHost:
         it is."""
         self._begin()
         home = self._homes[group]
-        encoder = self._encoder(group, node)
+        encoder = home.weights.encoder(node)
         sequences = [encoder.sequence(text) for text in texts]
-        refused = [too_long(len(one.token_ids), home.weights.positions) for one in sequences]
+        refused = [home.weights.too_long(len(one.token_ids)) for one in sequences]
         fitting = [one for one, bad in zip(sequences, refused, strict=True) if bad is None]
-        hooks = Hooks(progress=self._count_rows, should_stop=self._interrupted.is_set)
-        scored = iter(home.score(fitting, temperature=temperature, hooks=hooks))
+        scored = iter(home.score(fitting, temperature=temperature, hooks=self._hooks))
         return [
             problem if problem is not None else next(scored)[sequence.prompt_length :]
             for sequence, problem in zip(sequences, refused, strict=True)
@@ -202,73 +158,18 @@ class PoolHost:
     ) -> list[list[int]]:
         """For each completion the index of the token in which each of its steps ends."""
         self._begin()
-        encoder = self._encoder(group, node)
+        encoder = self._homes[group].weights.encoder(node)
         return [encoder.step_ends(ids, separator) for ids in token_ids]
 
     def learn(self, order: LearnOrder) -> LearnReply:
-        """One update of a group: its loads joined, or role after role where an order is given."""
+        """One update of a group."""
         self._begin()
-        self._has_changed = False
-        home = self._trainer(order.group)
-        spec, backend = self._at(order.overrides), home.backend
-        if order.is_new_phase:
-            backend.begin_phase(order.phase_updates)
-        training = home.training(spec)
-        hooks = Hooks(progress=self._count_rows, should_stop=self._interrupted.is_set)
-        parts = [
-            [one for load in part for one in self._teaching(spec, home.weights, load)]
-            for part in _in_order(order.loads, order.order)
-        ]
-        if order.updates * len(parts) > 1:
-            parts = [backend.prepare(part, training, hooks=hooks) for part in parts]
-        metrics: dict[str, dict[str, float]] = {}
-        samples = tokens = 0
-        before = home.weights.version
-        for turn in range(order.updates):
-            for number, part in enumerate(parts):
-                has_changed = self._has_changed
-                try:
-                    report = backend.update(
-                        part,
-                        training,
-                        seed=order.seed + 7919 * turn + number,
-                        hooks=replace(hooks, should_stop=_never) if has_changed else hooks,
-                    )
-                finally:
-                    self._has_changed = has_changed or backend.has_stepped
-                for role, found in report.metrics.items():
-                    metrics.setdefault(role, {}).update(found)
-                if turn == 0:
-                    # What is learned from several times is there once in the step.
-                    samples += report.rows
-                    tokens += report.tokens
-        if self._has_changed:
-            home.weights.version += 1
-        return LearnReply(
-            metrics=metrics,
-            version=home.weights.version,
-            before=before,
-            samples=samples,
-            tokens=tokens,
-            too_long=self._left_out(),
-        )
+        return self._trainer(order.group).learn(order, self._at(order.overrides), self._hooks)
 
     def evaluate(self, order: LearnOrder) -> LearnReply:
         """Losses of the loads by the weights as they are."""
         self._begin()
-        home = self._trainer(order.group)
-        spec = self._at(order.overrides)
-        loads = [one for load in order.loads for one in self._teaching(spec, home.weights, load)]
-        hooks = Hooks(progress=self._count_rows, should_stop=self._interrupted.is_set)
-        report = home.backend.evaluate(loads, home.training(spec), hooks=hooks)
-        return LearnReply(
-            metrics=report.metrics,
-            version=home.weights.version,
-            before=home.weights.version,
-            samples=report.rows,
-            tokens=report.tokens,
-            too_long=self._left_out(),
-        )
+        return self._trainer(order.group).evaluate(order, self._at(order.overrides), self._hooks)
 
     def sync(self, group: str) -> tuple[Evidence, Evidence] | None:
         """Bring the group's weights to its engine in this process; what both ends say then. Nothing
@@ -330,9 +231,10 @@ class PoolHost:
     def reset_optimizer(self, group: str) -> None:
         self._trainer(group).backend.reset_optimizer()
 
-    def has_changed(self) -> bool:
-        """Whether the last order to learn changed weights; of one that broke off as well."""
-        return self._has_changed
+    def has_changed(self, group: str) -> bool:
+        """Whether the group's last order to learn changed its weights; of one that broke off as
+        well."""
+        return self._trainer(group).has_changed
 
     def version(self, group: str) -> int:
         return self._homes[group].weights.version
@@ -364,14 +266,10 @@ class PoolHost:
     def _begin(self) -> None:
         self._interrupted.clear()
         self._progress = (0, 0, "")
-        self._too_long = {}
 
-    def _left_out(self) -> dict[str, tuple[TooLong, ...]]:
-        """Rows that are longer than the model's positions, by role."""
-        found: dict[str, tuple[TooLong, ...]] = {}
-        for (node, _), rows in self._too_long.items():
-            found[node] = (*found.get(node, ()), *rows)
-        return {node: rows for node, rows in found.items() if rows}
+    @property
+    def _hooks(self) -> Hooks:
+        return Hooks(progress=self._count_rows, should_stop=self._interrupted.is_set)
 
     def _trainer(self, group: str) -> TrainerHome:
         home = self._homes[group]
@@ -387,12 +285,6 @@ class PoolHost:
             home.build(weights.whole(), weights.version)
         return home
 
-    def _encoder(self, group: str, node: str) -> Encoder:
-        """The tokenizer of weights that are held here, for one of the nodes that use them."""
-        if group not in self._vocabularies:
-            self._vocabularies[group] = Vocabulary(self._homes[group].weights.loaded.tokenizer)
-        return self._vocabularies[group].encoder(node)
-
     def _at(self, overrides: Mapping[str, Any]) -> LoopSpec:
         values = dict(overrides)
         if not values:
@@ -400,31 +292,6 @@ class PoolHost:
         if self._applied[0] != values:
             self._applied = (values, apply_overrides(self._spec, values))
         return self._applied[1]
-
-    def _teaching(self, spec: LoopSpec, held: HeldWeights, load: Load) -> list[TeachingLoad]:
-        rollout = getattr(spec.nodes[load.node], "rollout", None)
-        longest = rollout.max_new_tokens if rollout is not None else None
-        encoder = self._encoder(held.name, load.node)
-        every = [encoder.encoded(item) for item in load.items]
-        refused = [too_long(_length(row), held.positions) for row in every]
-        self._too_long[load.node, load.port] = tuple(one for one in refused if one is not None)
-        rows = [row for row, problem in zip(every, refused, strict=True) if problem is None]
-        heats = [1.0 if isinstance(row, Pair) else row.temperature for row in rows]
-        loads = []
-        for entry in node_algorithms(spec, load.node)[load.port]:
-            settings = resolve_algorithm(entry, max_new_tokens=longest)
-            loads.append(
-                TeachingLoad(
-                    role=load.node,
-                    port=load.port,
-                    recipe=recipe_of(settings),
-                    settings=settings,
-                    rows=rows,  # type: ignore[arg-type]
-                    weight=float(entry.weight),
-                    temperature=heats,
-                )
-            )
-        return loads
 
     def _rows_progress(self, *, rows_done: int, rows_total: int, tokens_done: int) -> None:
         del tokens_done
@@ -434,49 +301,8 @@ class PoolHost:
         self._progress = (done, total, "rows")
 
 
-def too_long(tokens: int, limit: int | None) -> TooLong | None:
-    """What is wrong with a row of so many tokens, where the model reads no more than `limit`."""
-    return TooLong(tokens=tokens, limit=limit) if limit is not None and tokens > limit else None
-
-
-def _length(row: Unit) -> int:
-    """Tokens of a row, of a pair those of its longer side."""
-    if isinstance(row, Pair):
-        return max(len(row.chosen.token_ids), len(row.rejected.token_ids))
-    return len(row.token_ids)
-
-
 def _both(chosen: Numbers | TooLong, rejected: Numbers | TooLong) -> dict[str, Numbers] | TooLong:
     if isinstance(chosen, TooLong) or isinstance(rejected, TooLong):
         problems = [side for side in (chosen, rejected) if isinstance(side, TooLong)]
         return max(problems, key=lambda one: one.tokens)
     return {"chosen": chosen, "rejected": rejected}
-
-
-def _tokens(
-    prompt_ids: Ids, written: Generation, encoder: Encoder, sampling: Sampling, node: str
-) -> Tokens:
-    return Tokens(
-        prompt_ids=prompt_ids,
-        token_ids=ids_of(written.token_ids),
-        loss_mask=np.ones(len(written.token_ids), dtype=np.bool_),
-        log_probs=np.array(written.log_probs, dtype=np.float32),
-        temperature=sampling.temperature or 1.0,
-        writer=node,
-        tokenizer=encoder.mark,
-        text=encoder.text(written.token_ids),
-        finished=written.finished,
-    )
-
-
-def _in_order(loads: Sequence[Load], order: Sequence[str]) -> list[list[Load]]:
-    """One joint part, or a part for each role in the given order, the others joined last."""
-    if not order:
-        return [list(loads)]
-    parts = [[load for load in loads if load.node == node] for node in order]
-    rest = [load for load in loads if load.node not in order]
-    return [part for part in (*parts, rest) if part]
-
-
-def _never() -> bool:
-    return False

@@ -42,6 +42,11 @@ class TooLong:
     limit: int
 
 
+def too_long(tokens: int, limit: int | None) -> TooLong | None:
+    """What is wrong with a row of so many tokens, where a model reads no more than `limit`."""
+    return TooLong(tokens=tokens, limit=limit) if limit is not None and tokens > limit else None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
     """What one teaching port of one role brings to an update."""

@@ -99,7 +99,7 @@ class ClusterHosts:
         return reply
 
     def has_changed(self, group: str) -> bool:
-        changed: bool = self._call(group, "has_changed")
+        changed: bool = self._call(group, "has_changed", group)
         return changed
 
     def evaluate(self, order: LearnOrder) -> LearnReply:

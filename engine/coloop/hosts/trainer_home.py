@@ -1,17 +1,19 @@
 """The home of weights that learn: the model with its optimizer and schedule, in a backend."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from coloop.arrays import Numbers
 from coloop.batch import Sequence as TokenSequence
+from coloop.hosts.lessons import Lessons
+from coloop.hosts.messages import LearnOrder, LearnReply
 from coloop.hosts.weights import MODEL, HeldWeights
 from coloop.sizing.settings import UpdateSettings
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of
 from coloop.spec.training import Training
-from coloop.training import Hooks, TrainBackend
+from coloop.training import Hooks, TeachingLoad, TrainBackend, UpdateReport
 
 
 @dataclass(slots=True, kw_only=True)
@@ -21,10 +23,73 @@ class TrainerHome:
     weights: HeldWeights
     backend: TrainBackend
     update: UpdateSettings
+    has_changed: bool = False
+    """Whether the last order to learn changed the weights; of one that broke off as well."""
 
     def training(self, spec: LoopSpec) -> Training:
         """The section as a spec has it at a moment, its open values as they were decided."""
         return self.update.fill(training_of(spec, self.weights.name))
+
+    def learn(self, order: LearnOrder, spec: LoopSpec, hooks: Hooks) -> LearnReply:
+        """One update: the loads joined, or role after role where an order is given.
+
+        Args:
+            spec: with the values of the moment.
+        """
+        self.has_changed = False
+        if order.is_new_phase:
+            self.backend.begin_phase(order.phase_updates)
+        training, lessons = self.training(spec), Lessons(spec, self.weights)
+        parts = lessons.in_order(order.loads, order.order)
+        if order.updates * len(parts) > 1:
+            parts = [self.backend.prepare(part, training, hooks=hooks) for part in parts]
+        metrics: dict[str, dict[str, float]] = {}
+        samples = tokens = 0
+        before = self.weights.version
+        for turn in range(order.updates):
+            for number, part in enumerate(parts):
+                report = self._update(part, training, order.seed + 7919 * turn + number, hooks)
+                for role, found in report.metrics.items():
+                    metrics.setdefault(role, {}).update(found)
+                if turn == 0:
+                    # What is learned from several times is there once in the step.
+                    samples += report.rows
+                    tokens += report.tokens
+        if self.has_changed:
+            self.weights.version += 1
+        return LearnReply(
+            metrics=metrics,
+            version=self.weights.version,
+            before=before,
+            samples=samples,
+            tokens=tokens,
+            too_long=lessons.too_long,
+        )
+
+    def evaluate(self, order: LearnOrder, spec: LoopSpec, hooks: Hooks) -> LearnReply:
+        """Losses of the loads by the weights as they are."""
+        training, lessons = self.training(spec), Lessons(spec, self.weights)
+        report = self.backend.evaluate(lessons.of(order.loads), training, hooks=hooks)
+        return LearnReply(
+            metrics=report.metrics,
+            version=self.weights.version,
+            before=self.weights.version,
+            samples=report.rows,
+            tokens=report.tokens,
+            too_long=lessons.too_long,
+        )
+
+    def _update(
+        self, part: Sequence[TeachingLoad], training: Training, seed: int, hooks: Hooks
+    ) -> UpdateReport:
+        """One of the updates of an order, which is carried out to its end once weights changed."""
+        had_changed = self.has_changed
+        if had_changed:
+            hooks = replace(hooks, should_stop=_never)
+        try:
+            return self.backend.update(part, training, seed=seed, hooks=hooks)
+        finally:
+            self.has_changed = had_changed or self.backend.has_stepped
 
     def score(
         self, sequences: Sequence[TokenSequence], *, temperature: float, hooks: Hooks
@@ -47,3 +112,7 @@ class TrainerHome:
         state = self.weights.saved_state(folder)
         self.backend.load_state_dict({MODEL: self.weights.saved(folder), **state["trainer"]})
         self.weights.version = state["version"]
+
+
+def _never() -> bool:
+    return False

@@ -18,6 +18,7 @@ from transformers import PreTrainedTokenizerFast
 
 from coloop.errors import CheckpointError, StorageFull
 from coloop.hosts.encoder import Encoder
+from coloop.hosts.messages import TooLong, too_long
 from coloop.models import (
     LoadedModel,
     filled,
@@ -62,6 +63,18 @@ class HeldWeights:
     version: int = 0
     backend: TrainBackend | None = None
     """Who spreads the weights over ranks; `loaded` is then an outline. None: they are in it."""
+
+    _vocabulary: Vocabulary | None = None
+
+    def encoder(self, node: str) -> Encoder:
+        """The tokenizer of these weights, for one of the nodes that use them."""
+        if self._vocabulary is None:
+            self._vocabulary = Vocabulary(self.loaded.tokenizer)
+        return self._vocabulary.encoder(node)
+
+    def too_long(self, tokens: int) -> TooLong | None:
+        """What is wrong with a row of so many tokens, where the model cannot read it."""
+        return too_long(tokens, self.positions)
 
     def whole(self) -> LoadedModel:
         """A model that has all weights, for who reads or copies them; nobody changes it."""

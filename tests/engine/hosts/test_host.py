@@ -288,7 +288,7 @@ def test_a_host_that_reads_rows_gives_up_when_asked(
             work()
 
     assert len(calls) == 1
-    assert not host.has_changed()
+    assert not host.has_changed("actor")
     assert score(host, "actor", "actor", [drawn_sequence("row", write(host, 1.0))], 1.0) == before
 
 

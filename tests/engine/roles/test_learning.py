@@ -197,8 +197,8 @@ def rewarded(host: PoolHost) -> tuple[Sequence, ...]:
     """Known texts, every other one to be raised, with the log-probs of the weights as they are."""
     items = []
     for place, text in enumerate(("2", "7", "11", "0")):
-        ids = host._encoder("actor", "actor").target(text)
-        prompt = host._encoder("actor", "actor").prompt("1+1=")
+        ids = host._homes["actor"].weights.encoder("actor").target(text)
+        prompt = host._homes["actor"].weights.encoder("actor").prompt("1+1=")
         tokens = Tokens(
             prompt_ids=prompt,
             token_ids=ids,

@@ -1,0 +1,72 @@
+"""What a learner is given, as its backend learns from it: rows encoded by the learner's tokenizer,
+each with its recipe; rows that the model cannot read are left out and counted."""
+
+from collections.abc import Sequence
+
+from coloop.batch import Pair, Unit
+from coloop.hosts.messages import Load, TooLong
+from coloop.hosts.weights import HeldWeights
+from coloop.recipes import recipe_of
+from coloop.spec.algorithm import node_algorithms, resolve_algorithm
+from coloop.spec.graph import LoopSpec
+from coloop.training import TeachingLoad
+
+
+class Lessons:
+    """The loads of one order."""
+
+    def __init__(self, spec: LoopSpec, weights: HeldWeights) -> None:
+        """
+        Args:
+            spec: with the values of the moment.
+        """
+        self._spec = spec
+        self._weights = weights
+        self.too_long: dict[str, tuple[TooLong, ...]] = {}
+        """By role, of what was asked for so far."""
+
+    def of(self, loads: Sequence[Load]) -> list[TeachingLoad]:
+        """The loads, one for each of their algorithms."""
+        return [one for load in loads for one in self._of(load)]
+
+    def in_order(self, loads: Sequence[Load], order: Sequence[str]) -> list[list[TeachingLoad]]:
+        """One joint part, or a part for each role in the given order, the others joined last."""
+        if not order:
+            return [self.of(loads)]
+        parts = [[load for load in loads if load.node == node] for node in order]
+        rest = [load for load in loads if load.node not in order]
+        return [self.of(part) for part in (*parts, rest) if part]
+
+    def _of(self, load: Load) -> list[TeachingLoad]:
+        rollout = getattr(self._spec.nodes[load.node], "rollout", None)
+        longest = rollout.max_new_tokens if rollout is not None else None
+        encoder = self._weights.encoder(load.node)
+        every = [encoder.encoded(item) for item in load.items]
+        refused = [self._weights.too_long(_length(row)) for row in every]
+        found = tuple(one for one in refused if one is not None)
+        if found:
+            self.too_long[load.node] = (*self.too_long.get(load.node, ()), *found)
+        rows = [row for row, problem in zip(every, refused, strict=True) if problem is None]
+        heats = [1.0 if isinstance(row, Pair) else row.temperature for row in rows]
+        loads = []
+        for entry in node_algorithms(self._spec, load.node)[load.port]:
+            settings = resolve_algorithm(entry, max_new_tokens=longest)
+            loads.append(
+                TeachingLoad(
+                    role=load.node,
+                    port=load.port,
+                    recipe=recipe_of(settings),
+                    settings=settings,
+                    rows=rows,  # type: ignore[arg-type]
+                    weight=float(entry.weight),
+                    temperature=heats,
+                )
+            )
+        return loads
+
+
+def _length(row: Unit) -> int:
+    """Tokens of a row, of a pair those of its longer side."""
+    if isinstance(row, Pair):
+        return max(len(row.chosen.token_ids), len(row.rejected.token_ids))
+    return len(row.token_ids)
