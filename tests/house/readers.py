@@ -126,7 +126,7 @@ READERS: dict[str, tuple[str, ...]] = {
 
 LATER = {
     **dict.fromkeys(
-        ("Lora", "Turns", "RoundsCredit", "ClassWeights", "Balance", "OffPolicy"),
+        ("Turns", "RoundsCredit", "ClassWeights", "Balance", "OffPolicy"),
         "refused by its section's name",
     ),
     **dict.fromkeys(

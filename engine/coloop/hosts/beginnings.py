@@ -21,7 +21,7 @@ from coloop.seeds import derive_seed
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of
 from coloop.spec.nodes import model_of
-from coloop.training import BACKENDS
+from coloop.training import BACKENDS, Adapter
 from coloop.training.precision import place_weights
 
 Home = TrainerHome | ScorerHome
@@ -90,11 +90,19 @@ class Beginnings:
             group=group,
             dtypes=plan.dtypes,
             tokens_at_once=update.tokens_at_once,
+            adapter=self._adapter(group),
         )
         if not backend.is_whole:
             weights.loaded = replace(loaded, model=outline)
             weights.backend = backend
         return TrainerHome(weights=weights, backend=backend, update=update)
+
+    def _adapter(self, group: str) -> Adapter | None:
+        """What learns in place of a group's weights, where the loop says so."""
+        lora = getattr(model_of(self.spec.nodes[group]), "lora", None)
+        if lora is None:
+            return None
+        return Adapter(lora=lora, seed=derive_seed(self.seed, group, "adapter"))
 
     def _fresh(self, group: str) -> LoadedModel:
         """Weights that start from no others."""

@@ -100,6 +100,5 @@ def dtype_of(dtype: Dtype | None, device: torch.device) -> torch.dtype:
 
 
 def _check_runnable(section: PretrainedModel) -> None:
-    for field in ("lora", "quantization"):
-        if getattr(section, field) is not None:
-            raise ModelUnavailable(f"not yet runnable: model.{field}")
+    if section.quantization is not None:
+        raise ModelUnavailable("not yet runnable: model.quantization")

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from coloop.training.adapters import Adapter
 from coloop.training.deepspeed import DeepSpeedBackend
 from coloop.training.fsdp2 import Fsdp2Backend
 from coloop.training.protocol import (
@@ -18,6 +19,7 @@ from coloop.training.single import SingleBackend
 __all__ = [
     "ALONE",
     "BACKENDS",
+    "Adapter",
     "DeepSpeedBackend",
     "Fsdp2Backend",
     "Hooks",

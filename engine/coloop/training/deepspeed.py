@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from coloop.errors import BackendMissing
 from coloop.spec.dtypes import Dtypes
 from coloop.spec.training import Optimizer, Training
+from coloop.training.adapters import Adapter
 from coloop.training.forward import (
     TOKENS_AT_ONCE,
     ForwardOptions,
@@ -48,12 +49,14 @@ class DeepSpeedBackend(Learner):
         ranks: Ranks = ALONE,
         tokens_at_once: int = TOKENS_AT_ONCE,
         is_packed: bool = False,
+        adapter: Adapter | None = None,
     ) -> None:
         """
         Args:
             model: whole and alike on every rank.
             tokens_at_once: most tokens of a micro-batch where `training.micro_batch` is open.
             is_packed: sequences share rows instead of being padded.
+            adapter: what learns in place of the weights; None: they do.
         """
         if find_spec("deepspeed") is None:
             raise BackendMissing(
@@ -64,6 +67,10 @@ class DeepSpeedBackend(Learner):
             raise BackendMissing(
                 f"`deepspeed` trains with {' or '.join(OPTIMIZERS)}, not with "
                 f"{training.optimizer.name}; `fsdp2` has all"
+            )
+        if adapter is not None:
+            raise BackendMissing(
+                "`deepspeed` does not train adapters (`model.lora`); `single` and `fsdp2` do"
             )
         if training.zero_stage == 0:
             raise BackendMissing(

@@ -21,6 +21,7 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from coloop.models import DTYPES
 from coloop.spec.dtypes import Dtypes
 from coloop.spec.training import Optimizer, Training
+from coloop.training.adapters import AdaptedStates, Adapter, add_adapter
 from coloop.training.forward import (
     TOKENS_AT_ONCE,
     ForwardOptions,
@@ -35,6 +36,7 @@ from coloop.training.learner import Learner
 from coloop.training.optimizers import GroupOptimizer
 from coloop.training.precision import check_trainable, place_weights
 from coloop.training.ranks import ALONE, Ranks
+from coloop.training.states import ModelStates
 
 
 class Fsdp2Backend(Learner):
@@ -50,15 +52,19 @@ class Fsdp2Backend(Learner):
         ranks: Ranks = ALONE,
         tokens_at_once: int = TOKENS_AT_ONCE,
         is_packed: bool = False,
+        adapter: Adapter | None = None,
     ) -> None:
         """
         Args:
             model: whole and alike on every rank.
             tokens_at_once: most tokens of a micro-batch where `training.micro_batch` is open.
             is_packed: sequences share rows instead of being padded.
+            adapter: what learns in place of the weights; None: they do.
         """
         check_trainable(dtypes, backend="fsdp2")
         place_weights(model, dtypes)
+        if adapter is not None:
+            add_adapter(model, adapter)
         recompute_blocks(model, training)
         model.eval()
         options = ForwardOptions(
@@ -67,7 +73,9 @@ class Fsdp2Backend(Learner):
         )
         tokens = TokenModel(model, options)
         mesh = ranks.mesh(tokens.device.type)
-        states = ShardedStates(tokens, training, dtypes, mesh)
+        states: ModelStates = ShardedStates(tokens, training, dtypes, mesh)
+        if adapter is not None:
+            states = AdaptedStates(states, adapter.scale)
         super().__init__(tokens, states, group=group, ranks=ranks)
 
 

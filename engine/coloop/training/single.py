@@ -5,6 +5,7 @@ from torch import nn
 from coloop.errors import BackendMissing
 from coloop.spec.dtypes import Dtypes, trained_dtypes
 from coloop.spec.training import Training
+from coloop.training.adapters import AdaptedStates, Adapter, add_adapter
 from coloop.training.forward import (
     TOKENS_AT_ONCE,
     ForwardOptions,
@@ -16,7 +17,7 @@ from coloop.training.forward import (
 from coloop.training.learner import Learner
 from coloop.training.precision import autocast_of, check_trainable, place_weights
 from coloop.training.ranks import ALONE, Ranks
-from coloop.training.states import WholeStates
+from coloop.training.states import ModelStates, WholeStates
 
 
 class SingleBackend(Learner):
@@ -32,12 +33,14 @@ class SingleBackend(Learner):
         ranks: Ranks = ALONE,
         tokens_at_once: int = TOKENS_AT_ONCE,
         is_packed: bool = False,
+        adapter: Adapter | None = None,
     ) -> None:
         """
         Args:
             dtypes: how weights are held and computed with; None: as `training` and the device say.
             tokens_at_once: most tokens of a micro-batch where `training.micro_batch` is open.
             is_packed: sequences share rows instead of being padded.
+            adapter: what learns in place of the weights; None: they do.
         """
         if ranks.size > 1:
             raise BackendMissing(
@@ -48,6 +51,8 @@ class SingleBackend(Learner):
             dtypes = trained_dtypes(training, has_gpu=on_gpu)
         check_trainable(dtypes, backend="single")
         place_weights(model, dtypes)
+        if adapter is not None:
+            add_adapter(model, adapter)
         recompute_blocks(model, training)
         model.eval()
         options = ForwardOptions(
@@ -56,5 +61,7 @@ class SingleBackend(Learner):
             packing=packing_on(device_of(model), is_packed=is_packed),
         )
         tokens = TokenModel(model, options)
-        states = WholeStates(model, training.optimizer)
+        states: ModelStates = WholeStates(model, training.optimizer)
+        if adapter is not None:
+            states = AdaptedStates(states, adapter.scale)
         super().__init__(tokens, states, group=group, ranks=ranks)

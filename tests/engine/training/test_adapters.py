@@ -1,0 +1,165 @@
+"""Adapters: what learns, what others get of it, and what a checkpoint keeps."""
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.engine.numerics import assert_near, near
+from tests.engine.training.conftest import random_load, tiny_model, training_section
+from tests.engine.training.processes import on_ranks
+from torch import Tensor
+
+from coloop.errors import BackendMissing, CheckpointError, ModelUnavailable
+from coloop.models import filled, outline_of
+from coloop.spec.dtypes import trained_dtypes
+from coloop.spec.model import Lora
+from coloop.training import ALONE, BACKENDS, Adapter, Ranks, Scorer, TrainBackend, leave
+from coloop.training.adapters import AdaptedStates, add_adapter
+from coloop.training.forward import TokenModel
+from coloop.training.learner import Learner
+from coloop.training.states import WholeStates
+
+pytestmark = pytest.mark.skipif(find_spec("peft") is None, reason="needs peft")
+
+TERMS = 10_000
+"""More roundings than two updates of these models and rows have, there and back."""
+
+LORA = Lora(rank=3, alpha=6.0)
+TRAINING = training_section(
+    lr=0.5, optimizer={"name": "sgd", "momentum": 0.5}, mini_batch=4, micro_batch=2
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def alone() -> Iterator[None]:
+    yield
+    leave()
+
+
+def build(name: str, ranks: Ranks = ALONE, *, lora: Lora = LORA, seed: int = 1) -> TrainBackend:
+    return BACKENDS[name](
+        tiny_model(),
+        TRAINING,
+        dtypes=trained_dtypes(TRAINING, has_gpu=False),
+        ranks=ranks,
+        adapter=Adapter(lora=lora, seed=seed),
+    )
+
+
+def two_updates(ranks: Ranks, name: str) -> tuple[list[dict[str, float]], dict[str, Tensor], Any]:
+    backend = build(name, ranks)
+    found = [
+        dict(
+            backend.update([random_load("grpo", size=7, seed=k)], TRAINING, seed=k).metrics["actor"]
+        )
+        for k in range(2)
+    ]
+    return found, dict(backend.weights()), backend.state_dict()
+
+
+def exactly() -> tuple[list[dict[str, float]], dict[str, Tensor]]:
+    """The same in float64."""
+    model = tiny_model()
+    adapter = Adapter(lora=LORA, seed=1)
+    add_adapter(model, adapter)
+    model.double()
+    states = AdaptedStates(WholeStates(model, TRAINING.optimizer), adapter.scale)
+    exact = Learner(TokenModel(model), states)
+    found = [
+        dict(exact.update([random_load("grpo", size=7, seed=k)], TRAINING, seed=k).metrics["actor"])
+        for k in range(2)
+    ]
+    return found, dict(exact.weights())
+
+
+def test_losses_and_merged_weights_are_those_of_float64_on_every_backend(tmp_path: Path) -> None:
+    expected, weights = exactly()
+    start = dict(tiny_model().named_parameters())
+
+    answers = [two_updates(ALONE, "single"), two_updates(ALONE, "fsdp2")]
+    answers += on_ranks(2, two_updates, tmp_path, "fsdp2")
+
+    assert list(weights) == list(start)
+    for metrics, merged, state in answers:
+        assert list(merged) == list(start)
+        assert [one["loss"] for one in metrics] == near(
+            [one["loss"] for one in expected], terms=TERMS
+        )
+        for name, weight in merged.items():
+            assert_near(weight, weights[name], terms=TERMS, scale=1.0)
+            is_beside = ".layers." in name and "norm" not in name
+            assert torch.equal(weight, start[name]) is not is_beside, name
+        assert state["model"] == {}
+        assert all("lora_" in name for name in state["adapter"])
+
+
+def test_who_gets_the_merged_weights_says_what_the_learner_says() -> None:
+    outline = outline_of(tiny_model())
+    backend = build("single")
+    backend.update([random_load("grpo")], TRAINING, seed=0)
+    rows = random_load("grpo", seed=5).rows
+
+    plain = Scorer(filled(outline, backend.weights()))
+
+    for ours, theirs in zip(plain.score(rows), backend.score(rows), strict=True):
+        assert_near(ours, theirs, terms=TERMS)
+
+
+@pytest.mark.parametrize("name", ["single", "fsdp2"])
+def test_a_checkpoint_of_the_adapter_goes_on_bit_for_bit(name: str) -> None:
+    metrics, weights, state = two_updates(ALONE, name)
+    resumed = build(name, seed=77)
+
+    resumed.load_state_dict(state)
+
+    assert all(torch.equal(weight, weights[name]) for name, weight in resumed.weights())
+    whole = build(name)
+    whole.load_state_dict(state)
+    again = [
+        one.update([random_load("sft")], TRAINING, seed=3).metrics["actor"]["loss"]
+        for one in (whole, resumed)
+    ]
+    assert again[0] == again[1] != metrics[-1]["loss"]
+
+
+def test_it_begins_as_the_model_was_and_dropout_is_for_learning_alone() -> None:
+    rows = random_load("grpo").rows
+    plain = Scorer(tiny_model()).score(rows)
+
+    backend = build("single", lora=Lora(rank=2, dropout=0.5))
+
+    assert all(
+        (a == b).all() if hasattr(a == b, "all") else a == b
+        for a, b in zip(backend.score(rows), plain, strict=True)
+    )
+
+
+def test_only_the_layers_that_are_named_get_one() -> None:
+    backend = build("single", lora=Lora(rank=2, targets=("q_proj",)))
+
+    assert {name.split(".")[-4] for name in backend.state_dict()["adapter"]} == {"q_proj"}
+
+
+def test_a_layer_that_is_not_there_is_named() -> None:
+    with pytest.raises(
+        ModelUnavailable, match=r"no linear layer query; it has down_proj, gate_proj"
+    ):
+        build("single", lora=Lora(targets=("q_proj", "query")))
+
+
+def test_an_adapter_of_another_rank_does_not_fit() -> None:
+    _, _, state = two_updates(ALONE, "single")
+
+    for other in (Lora(rank=2), Lora(rank=3, targets=("q_proj",))):
+        with pytest.raises(CheckpointError):
+            build("single", lora=other).load_state_dict(state)
+
+
+@pytest.mark.deepspeed
+@pytest.mark.skipif(find_spec("deepspeed") is None, reason="needs DeepSpeed")
+def test_deepspeed_refuses_adapters_by_name() -> None:
+    with pytest.raises(BackendMissing, match=r"model\.lora"):
+        build("deepspeed")
