@@ -4,7 +4,6 @@ Invariant: `version` counts the times that the weights were changed; whoever hol
 tells by it whether the copy is the newest.
 """
 
-import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -120,14 +119,9 @@ class HeldWeights:
         if self.backend is None:
             missing = _blend(dict(self.loaded.model.named_parameters()), given, ema)
         else:
-            # What a backend gives may be its own memory, which it uses otherwise as it loads.
-            state = copy.deepcopy(self.backend.state_dict())
-            names = names_of(self.loaded.model)
-            whole = {one[0]: state[MODEL][one[0]] for one in names}
-            missing = _blend(whole, given, ema)
-            for one in names:
-                state[MODEL] |= dict.fromkeys(one, whole[one[0]])
-            self.backend.load_state_dict(state)
+            own = {name: weight.clone() for name, weight in self.backend.weights()}
+            missing = _blend(own, given, ema)
+            self.backend.replace_weights(own)
         if missing:
             raise CheckpointError(f"{self.name}: {source} has no weights {min(missing)}")
         self.version += 1

@@ -86,6 +86,7 @@ class AdaptedStates:
     def __init__(self, states: ModelStates, scale: float) -> None:
         self._states = states
         self._scale = scale
+        self._is_replaced = False
 
     def backward(self, loss: Tensor) -> None:
         self._states.backward(loss)
@@ -102,18 +103,32 @@ class AdaptedStates:
     def weights(self) -> Iterator[tuple[str, Tensor]]:
         return merged(self._states.weights(), self._scale)
 
+    def replace(self, weights: Mapping[str, Tensor]) -> None:
+        held = self._states.state_dict()["model"]
+        second = {name: torch.zeros_like(held[name]) for name in held if SECOND in name}
+        base = {name: weights[_plain(name)] for name in held if _plain(name) in weights}
+        self._states.replace({**base, **second})
+        self._is_replaced = True
+
     def state_dict(self) -> dict[str, Any]:
-        """`model` is empty: the weights that it began with are still there."""
+        """`model` is empty: the weights that it began with are still there; where others took
+        their place, `base` has those."""
         state = self._states.state_dict()
         own = {name: weight for name, weight in state["model"].items() if _is_own(name)}
-        return {**state, "model": {}, "adapter": own}
+        found = {**state, "model": {}, "adapter": own}
+        if self._is_replaced:
+            others = state["model"].items()
+            found["base"] = {name: weight for name, weight in others if not _is_own(name)}
+        return found
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         held = self._states.state_dict()["model"]
         own = {name for name in held if _is_own(name)}
         if own != set(state["adapter"]):
             raise KeyError(f"adapters {sorted(own ^ set(state['adapter']))[:2]} do not match")
-        self._states.load_state_dict({**state, "model": {**held, **state["adapter"]}})
+        self._is_replaced = "base" in state
+        whole = {**held, **state.get("base", {}), **state["adapter"]}
+        self._states.load_state_dict({**state, "model": whole})
 
 
 def merged(weights: Iterable[tuple[str, Tensor]], scale: float) -> Iterator[tuple[str, Tensor]]:
@@ -126,7 +141,7 @@ def merged(weights: Iterable[tuple[str, Tensor]], scale: float) -> Iterator[tupl
     first: Tensor | None = None
     for name, weight in weights:
         if BASE in name and name.endswith(".weight"):
-            waiting = name.replace(BASE, "."), weight
+            waiting = _plain(name), weight
         elif FIRST in name:
             first = weight
         elif SECOND in name:
@@ -135,7 +150,12 @@ def merged(weights: Iterable[tuple[str, Tensor]], scale: float) -> Iterator[tupl
             change = (weight.float() @ first.float()) * scale
             yield waiting[0], (waiting[1].float() + change).to(waiting[1].dtype)
         else:
-            yield name.replace(BASE, "."), weight
+            yield _plain(name), weight
+
+
+def _plain(name: str) -> str:
+    """What a weight was called before the adapter stood beside it."""
+    return name.replace(BASE, ".")
 
 
 def _is_own(name: str) -> bool:

@@ -63,14 +63,14 @@ class DeepSpeedBackend(Learner):
                 "`deepspeed` is not installed; `pip install 'coloop[deepspeed]'` brings it, "
                 "`fsdp2` needs nothing"
             )
+        if adapter is not None:
+            raise BackendMissing(
+                "`deepspeed` does not train adapters (`model.lora`); `single` and `fsdp2` do"
+            )
         if training.optimizer.name not in OPTIMIZERS:
             raise BackendMissing(
                 f"`deepspeed` trains with {' or '.join(OPTIMIZERS)}, not with "
                 f"{training.optimizer.name}; `fsdp2` has all"
-            )
-        if adapter is not None:
-            raise BackendMissing(
-                "`deepspeed` does not train adapters (`model.lora`); `single` and `fsdp2` do"
             )
         if training.zero_stage == 0:
             raise BackendMissing(
@@ -158,6 +158,11 @@ class ZeroStates:
     def weights(self) -> Iterator[tuple[str, Tensor]]:
         for name, parameter in self._model.named_parameters():
             yield name, self._whole(parameter)
+
+    def replace(self, weights: Mapping[str, Tensor]) -> None:
+        for name, parameter in self._model.named_parameters():
+            if name in weights:
+                self._put(parameter, weights[name])
 
     def state_dict(self) -> dict[str, Any]:
         held: dict[int, Tensor] = {}

@@ -110,11 +110,20 @@ class ShardedStates:
         self._optimizer.zero_grad()
 
     def reset_optimizer(self) -> None:
+        self._let_go()
         self._optimizer = GroupOptimizer(self._model, self._section)
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
+        self._let_go()
         for name, parameter in self._model.named_parameters():
             yield name, _whole(parameter.detach())
+
+    @torch.no_grad()
+    def replace(self, weights: Mapping[str, Tensor]) -> None:
+        self._let_go()
+        for name, parameter in self._model.named_parameters():
+            if name in weights:
+                parameter.copy_(_as(weights[name], parameter))
 
     def state_dict(self) -> dict[str, Any]:
         return {
@@ -127,6 +136,12 @@ class ShardedStates:
         weights = {name: _as(weight, own[name]) for name, weight in state["model"].items()}
         self._model.load_state_dict(weights)
         self._optimizer.load_state_dict(state["optimizer"], place=_as)
+
+    def _let_go(self) -> None:
+        """Drop what the last pass gathered: else the model has that in place of the parts."""
+        for module in self._net.modules():  # type: ignore[attr-defined]
+            if isinstance(module, FSDPModule):
+                module.reshard()
 
 
 def _shard(net: LogProbs, training: Training, dtypes: Dtypes, mesh: DeviceMesh) -> FSDPModule:

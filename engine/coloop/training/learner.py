@@ -158,6 +158,9 @@ class Learner:
     def weights(self) -> Iterator[tuple[str, Tensor]]:
         return self._states.weights()
 
+    def replace_weights(self, weights: Mapping[str, Tensor]) -> None:
+        self._states.replace(weights)
+
     def reset_optimizer(self) -> None:
         self._states.reset_optimizer()
 

@@ -167,6 +167,11 @@ class TrainBackend(Protocol):
         """Each weight whole, by its Hugging Face name, one at a time in memory."""
         ...
 
+    def replace_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """Others, by the names of `weights`, in place of those; running means and counters stay.
+        An adapter begins anew beside them."""
+        ...
+
     def reset_optimizer(self) -> None:
         """Forget the optimizer's running means; weights and counters stay."""
         ...

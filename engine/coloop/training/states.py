@@ -40,6 +40,10 @@ class ModelStates(Protocol):
         """Each weight whole, by its Hugging Face name, one at a time in memory."""
         ...
 
+    def replace(self, weights: Mapping[str, Tensor]) -> None:
+        """Whole weights, by their names, in place of those that are held; running means stay."""
+        ...
+
     def state_dict(self) -> dict[str, Any]:
         """`model` and `optimizer` as one process would hold them, on the first rank; what other
         ranks get is of no use."""
@@ -83,6 +87,12 @@ class WholeStates:
     def weights(self) -> Iterator[tuple[str, Tensor]]:
         for name, parameter in self._model.named_parameters():
             yield name, parameter.detach()
+
+    @torch.no_grad()
+    def replace(self, weights: Mapping[str, Tensor]) -> None:
+        for name, parameter in self._model.named_parameters():
+            if name in weights:
+                parameter.copy_(weights[name])
 
     def state_dict(self) -> dict[str, Any]:
         return {"model": self._model.state_dict(), "optimizer": self._optimizer.state_dict()}

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -438,3 +439,50 @@ def test_a_backend_that_spreads_weights_is_a_host_like_any_other(
     for file in ("actor", "before"):
         ours, theirs = (load_weights(tmp_path / kind / file) for kind in ("spread", "whole"))
         assert all(torch.equal(ours[name], weight) for name, weight in theirs.items())
+
+
+@pytest.mark.skipif(find_spec("peft") is None, reason="needs peft")
+@pytest.mark.parametrize("backend", ["single", "fsdp2"])
+def test_an_adapter_writes_saves_and_goes_on_as_merged_weights(
+    backend: str, make_host: MakeHost, tmp_path: Path
+) -> None:
+    base = {"kind": "reference", "model": SCRATCH}
+    model = {"type": "copy", "of": "base", "lora": {"rank": 2}}
+    actor = {**ACTOR, "model": model, "training": {**ACTOR["training"], "backend": backend}}
+    edges = [*EDGES, "actor.rollouts -> base.rollouts", "base.log_probs -> actor.reference"]
+    nodes = {**NODES, "actor": actor, "base": base}
+    try:
+        host = make_host(nodes, edges)
+        text = write(host, 1.0)
+        example = Example(id="row", tokens=text)
+        assert host.score("actor", "actor", [example], 1.0) == host.score(
+            "base", "base", [example], 1.0
+        )
+        for _ in range(2):
+            learn(host, text)
+        synced = host.sync("actor")
+        host.save(str(tmp_path / "saved"))
+        resumed = make_host(nodes, edges)
+        resumed.load(str(tmp_path / "saved"))
+        learned = [host.score("actor", "actor", [example], 1.0)]
+        learn(host, text)
+        learn(resumed, text)
+        after = [one.score("actor", "actor", [example], 1.0) for one in (host, resumed)]
+        host.follow("actor", "base", 0.0)
+        followed = host.score("actor", "actor", [example], 1.0)
+        host.save(str(tmp_path / "followed"))
+        resumed.load(str(tmp_path / "followed"))
+        again = resumed.score("actor", "actor", [example], 1.0)
+        start = host.score("base", "base", [example], 1.0)
+    finally:
+        leave()
+
+    assert synced is not None
+    assert synced[0].fingerprint == synced[1].fingerprint
+    assert after[0] == after[1] != learned[0]
+    assert followed == again == start != learned[0]
+    saved, plain = (load_weights(tmp_path / "saved" / name) for name in ("actor", "base"))
+    moved = {name for name, weight in saved.items() if not torch.equal(weight, plain[name])}
+    assert set(saved) == set(plain)
+    assert moved
+    assert all(".layers." in name and "norm" not in name for name in moved)

@@ -349,11 +349,17 @@ def variants(ranks: Ranks, name: str, names: list[str]) -> dict[str, dict[str, T
             fields = {key: fields[key] for key in fields if key != "reshard_after_forward"}
         backend = build(name, ranks, model=model, **fields)
         loads = [random_load("grpo", size=7, entropy=0.1), random_load("sft", size=3)]
+        backend.score(loads[0].rows)
+        backend.reset_optimizer()
         backend.update(loads, section(name, **fields), seed=0)
         before = snapshot(backend)
         backend.load_state_dict(backend.state_dict() if ranks.size == 1 else shared(backend, ranks))
         assert all(torch.equal(weight, before[name]) for name, weight in backend.weights())
         found[variant] = before
+        backend.score(loads[0].rows)
+        backend.replace_weights({name: weight + 1.0 for name, weight in before.items()})
+        backend.score(loads[0].rows)
+        assert all(torch.equal(weight, before[name] + 1.0) for name, weight in backend.weights())
     return found
 
 
