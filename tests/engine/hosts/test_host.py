@@ -454,9 +454,9 @@ def test_an_adapter_writes_saves_and_goes_on_as_merged_weights(
     try:
         host = make_host(nodes, edges)
         text = write(host, 1.0)
-        example = Example(id="row", tokens=text)
-        assert host.score("actor", "actor", [example], 1.0) == host.score(
-            "base", "base", [example], 1.0
+        example = drawn_sequence("row", text)
+        assert score(host, "actor", "actor", [example], 1.0) == score(
+            host, "base", "base", [example], 1.0
         )
         for _ in range(2):
             learn(host, text)
@@ -464,16 +464,16 @@ def test_an_adapter_writes_saves_and_goes_on_as_merged_weights(
         host.save(str(tmp_path / "saved"))
         resumed = make_host(nodes, edges)
         resumed.load(str(tmp_path / "saved"))
-        learned = [host.score("actor", "actor", [example], 1.0)]
+        learned = [score(host, "actor", "actor", [example], 1.0)]
         learn(host, text)
         learn(resumed, text)
-        after = [one.score("actor", "actor", [example], 1.0) for one in (host, resumed)]
+        after = [score(one, "actor", "actor", [example], 1.0) for one in (host, resumed)]
         host.follow("actor", "base", 0.0)
-        followed = host.score("actor", "actor", [example], 1.0)
+        followed = score(host, "actor", "actor", [example], 1.0)
         host.save(str(tmp_path / "followed"))
         resumed.load(str(tmp_path / "followed"))
-        again = resumed.score("actor", "actor", [example], 1.0)
-        start = host.score("base", "base", [example], 1.0)
+        again = score(resumed, "actor", "actor", [example], 1.0)
+        start = score(host, "base", "base", [example], 1.0)
     finally:
         leave()
 

@@ -56,7 +56,6 @@ CASES: dict[str, tuple[list[Any], dict[str, Any]]] = {
         ],
         {"again": {"kind": "template", "text": "{{ completion }}"}},
     ),
-    "`model.lora`": ([], {"actor": {"model": {**MODEL, "type": "pretrained", "lora": {}}}}),
     "`model.quantization`": ([], {"actor": {"model": {"quantization": "nf4"}}}),
     "`rollout.mask`": ([], {"actor": {"rollout": {"mask": ["tool"]}}}),
     "`rollout.images`": ([], {"actor": {"rollout": {"images": True}}}),
@@ -67,12 +66,47 @@ CASES: dict[str, tuple[list[Any], dict[str, Any]]] = {
 PRETRAINED = {"type": "pretrained", "path": "somewhere"}
 
 
+ADAPTED = {**PRETRAINED, "lora": {"rank": 4}}
+SHARED = {"type": "shared", "with": "actor", "lora": {"rank": 4}}
+ADAPTERS: dict[str, dict[str, Any]] = {
+    "an adapter of its own beside shared weights": {
+        "judge": {"kind": "reference", "model": SHARED},
+    },
+    "an adapter of weights that do not learn": {
+        "judge": {"kind": "reference", "model": ADAPTED},
+    },
+    "an adapter with the backend `deepspeed`": {
+        "actor": {"model": ADAPTED, "training": {"backend": "deepspeed"}},
+    },
+}
+
+
+@pytest.mark.parametrize("what", ADAPTERS)
+def test_adapters_that_nobody_trains_are_refused(what: str, loop: Loop) -> None:
+    nodes = ADAPTERS[what]
+    actor = {"model": PRETRAINED, "algorithm": {"name": "grpo"}, **nodes.get("actor", {})}
+
+    judged = ["actor.rollouts -> judge.rollouts", "judge.log_probs -> actor.reference"]
+    edges = [*GRPO, *(judged if "judge" in nodes else ())]
+
+    (found,) = check_drawn(loop(edges, **{**nodes, "actor": actor}))
+
+    assert what in found.message
+    assert found.field == "model.lora"
+
+
+def test_an_adapter_of_a_learner_runs(loop: Loop) -> None:
+    actor = {"model": ADAPTED, "algorithm": {"name": "grpo"}}
+
+    assert check_drawn(loop(GRPO, actor=actor)) == []
+
+
 @pytest.mark.parametrize("what", CASES)
 def test_what_comes_later_is_refused_by_name(what: str, loop: Loop) -> None:
     edges, nodes = CASES[what]
     model = nodes.get("actor", {}).get("model")
     if model is not None:
-        extra = {k: v for k, v in model.items() if k in ("lora", "quantization")}
+        extra = {k: v for k, v in model.items() if k == "quantization"}
         nodes = {"actor": {"model": {**PRETRAINED, **extra}}}
     actor = {"algorithm": {"name": "grpo"}, **nodes.get("actor", {})}
 
