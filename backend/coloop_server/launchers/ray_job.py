@@ -255,7 +255,7 @@ def keep_spec(order: Order) -> None:
     order.folder.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(order.spec, order.folder / "spec.yaml")
     with suppress(ColoopError):
-        plan = compile_plan(load(order.spec))
+        plan = compile_plan(load(order.spec), root=order.root)
         text = plan.model_dump_json(indent=1)
         (order.folder / "plan.json").write_text(text, encoding="utf-8")
 
