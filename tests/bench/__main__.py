@@ -22,6 +22,7 @@ BENCHES = {
     "training": "bench_scripts.training",
     "checks": "bench_checks.run",
     "overhead": "bench_overhead.run",
+    "overlap": "bench_overlap.run",
     "front-end": "bench_scripts.front_end",
     "canvas": "bench_canvas.run",
     "quick-start": "bench_quick_start.run",
