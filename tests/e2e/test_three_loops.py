@@ -37,6 +37,14 @@ SHORT: Mapping[str, Mapping[str, object]] = {
         "schedule.phases.1.repeat": 2,
         "schedule.triggers": [],
     },
+    "grpo-two-pools": {
+        "nodes.problems.rows_per_step": 24,
+        "nodes.held_out.rows_per_step": 16,
+        "nodes.probe.every": 100,
+        "schedule.phases.0": {"name": "warm-up", "steps": 2, "learn": ["actor.demonstrations"]},
+        "schedule.phases.1.steps": 40,
+        "schedule.triggers": [],
+    },
 }
 
 
@@ -100,6 +108,41 @@ def test_spin_runs_from_the_browser_through_its_repeated_phases(
         if event["type"] == "phase" and event["state"] == "started"
     ]
     assert phases == [("warm-up", 1), ("collect", 1), ("train", 1), ("collect", 2), ("train", 2)]
+
+
+BOTH_AT_WORK = """() => {
+    const progress = document.querySelector('[aria-label="Progress"]')?.textContent ?? "";
+    return progress.includes("actor.generate") && progress.includes("actor.learn");
+}"""
+
+
+def test_two_pools_write_and_learn_at_once_and_the_timeline_shows_it(
+    server: "Server", open_page: Callable[..., Page]
+) -> None:
+    page = open_page(server.open_loop(short("grpo-two-pools")))
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.wait_for_url("**/runs/*")
+
+    page.wait_for_function(BOTH_AT_WORK, timeout=200_000)
+    expect(page.get_by_text("finished", exact=True)).to_be_visible(timeout=200_000)
+
+    events = server.events(page.url.rsplit("/", 1)[1])
+    spans: dict[str, dict[int, list[int]]] = {"actor.generate": {}, "actor.learn": {}}
+    pools = {}
+    for event in events:
+        if event.get("stage") in spans and "evaluation" not in event:
+            spans[event["stage"]].setdefault(event["step"], []).append(event["seq"])
+            pools[event["stage"]] = event.get("pool")
+    written, learned = spans["actor.generate"], spans["actor.learn"]
+    ahead = [step for step in written if step - 1 in learned and step > 3]
+    assert sum(written[step][0] < learned[step - 1][1] for step in ahead) > len(ahead) / 2
+    assert pools == {"actor.generate": "write", "actor.learn": "train"}
+    late = [
+        event["metrics"]["staleness/max"]
+        for event in events
+        if event["type"] == "metrics" and "staleness/max" in event["metrics"]
+    ]
+    assert max(late) == 1
 
 
 @pytest.mark.parametrize(

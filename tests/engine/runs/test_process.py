@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from coloop.events import RunStateName
 from coloop.runtime.checkpoint import list_checkpoints
@@ -23,10 +25,11 @@ STOP_SECONDS = 20
 class Driver:
     """`coloop run` in a process; its events come as lines of its standard output."""
 
-    def __init__(self, loop: Path, runs_dir: Path) -> None:
+    def __init__(self, loop: Path, runs_dir: Path, *, goes_on: bool = False) -> None:
         self.folder = runs_dir / "run"
-        command = [sys.executable, "-m", "coloop", "run", str(loop), "--local", "--json"]
-        options = ["--runs-dir", str(runs_dir), "--run-id", "run", "--threads", "1"]
+        command = [sys.executable, "-m", "coloop", "run", "--local", "--json"]
+        command += ["--resume", "run"] if goes_on else [str(loop), "--run-id", "run"]
+        options = ["--runs-dir", str(runs_dir), "--threads", "1"]
         self.process = subprocess.Popen(
             [*command, *options],
             env={**os.environ, "PYTHONPATH": str(ROOT / "engine"), "OMP_NUM_THREADS": "1"},
@@ -68,10 +71,10 @@ def drive(tmp_path: Path) -> Iterator[Callable[[str], Driver]]:
     """Starts a loop as a process, which is ended with the test."""
     drivers: list[Driver] = []
 
-    def start(text: str) -> Driver:
+    def start(text: str, *, goes_on: bool = False) -> Driver:
         loop = tmp_path / "loop.yaml"
         loop.write_text(text, encoding="utf-8")
-        drivers.append(Driver(loop, tmp_path))
+        drivers.append(Driver(loop, tmp_path, goes_on=goes_on))
         return drivers[-1]
 
     yield start
@@ -116,6 +119,62 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
     assert events[0]["attempt"] == 1
     assert events[-1]["attempt"] == 2
+
+
+AHEAD = """
+coloop: 1
+name: ahead
+nodes:
+  problems: {kind: dataset, source: {type: task, task: arithmetic, size: 64}, rows_per_step: 2}
+  actor:
+    kind: actor
+    pool: train
+    model: {type: scratch, architecture: tiny-qwen3}
+    rollout: {pool: write, completions_per_prompt: 2, max_new_tokens: 3}
+    algorithm: {name: reinforce, advantage: none}
+  brief: {kind: reward, source: {type: builtin, name: length, max: 3}}
+edges:
+  - problems.rows -> actor.prompts
+  - actor.rollouts -> brief.rollouts
+  - brief.scores -> actor.rewards
+schedule: {steps: 120, max_staleness: STALENESS}
+hardware: {preset: cpu, pools: {train: {workers: 1}, write: {workers: 1}}}
+run: {checkpoint_every: 2}
+"""
+KILLS = 20
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("staleness", [0, 1])
+def test_nothing_is_lost_or_learned_twice_over_twenty_kills(
+    staleness: int,
+    drive: Callable[..., Driver],
+    runner: Callable[..., Any],
+    whole: Callable[..., Any],
+    equal: Callable[..., bool],
+) -> None:
+    text = AHEAD.replace("STALENESS", str(staleness))
+    chance = random.Random(staleness)
+    driver = drive(text)
+    for kill in range(KILLS):
+        left = iter(range(chance.randint(4, 40), -1, -1))
+        driver.wait_for(lambda event, left=left: next(left) == 0)
+        driver.process.send_signal(signal.SIGKILL)
+        driver.end()
+        if kill + 1 < KILLS:
+            driver = drive(text, goes_on=True)
+    ended = resumed(runner, text, driver.folder)
+
+    assert ended.state is RunStateName.FINISHED, ended.error
+    checkpoint = list_checkpoints(ended.folder / "checkpoints")[-1]
+    assert checkpoint.step == 120
+    assert checkpoint.manifest()["roles"]["problems"]["drawn"] == 240
+    trainer = torch.load(checkpoint.path / "actor" / "trainer.pt", weights_only=True)
+    assert trainer["version"] == 120
+    if staleness == 0:
+        assert equal(ended.weights(), whole(text).weights())
+    else:
+        assert max(ended.metrics("actor", "staleness/max")) <= 1
 
 
 def test_an_interrupted_run_stops_with_a_checkpoint_and_its_own_exit_code(
