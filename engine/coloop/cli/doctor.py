@@ -36,9 +36,10 @@ LIBRARIES = (
     ("websockets", "server"),
     ("vllm", "vllm"),
     ("deepspeed", "deepspeed"),
+    ("peft", "lora"),
 )
 """Module (its distribution has the same name) and the extra that brings it."""
-OPTIONAL = ("vllm", "deepspeed")
+OPTIONAL = ("vllm", "deepspeed", "lora")
 """Extras without which coloop runs."""
 ENGINES: dict[Engine, str | None] = {"torch": "torch", "vllm": "vllm", "remote": None}
 """Rollout engines and the library that each wants; None: coloop has no such engine yet."""
