@@ -9,7 +9,7 @@ Knows nothing of algorithms, models or tables. Invariants:
 - Outside `loss_mask` every per-token number is 0; padding is outside it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from collections.abc import Sequence as Many
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -115,23 +115,8 @@ class Sequence:
             loss_mask: which tokens of the completion are trained; None: all. Those of the prompt
             never are.
         """
-        before, after = ids_of(prompt_ids), ids_of(completion_ids)
-        trained = np.ones(len(after), dtype=np.bool_) if loss_mask is None else mask_of(loss_mask)
-        nothing = np.zeros(len(before), dtype=np.float32)
         given = {name: getattr(self, name) for name in TOKEN_FIELDS}
-        shifted: dict[str, Any] = {
-            name: joined([nothing, numbers])
-            for name, numbers in given.items()
-            if isinstance(numbers, np.ndarray)
-        }
-        return replace(
-            self,
-            token_ids=joined([before, after]),
-            loss_mask=joined([np.zeros(len(before), dtype=np.bool_), trained]),
-            text=None,
-            prompt_length=len(before),
-            **shifted,
-        )
+        return replace(self, text=None, **_whole(given, prompt_ids, completion_ids, loss_mask))
 
 
 def completion_sequence(
@@ -146,7 +131,31 @@ def completion_sequence(
     Args:
         fields: those of `Sequence`; numbers by the token are of the completion.
     """
-    return Sequence(**fields).with_ids(prompt_ids, completion_ids, loss_mask)
+    return Sequence(**fields | _whole(fields, prompt_ids, completion_ids, loss_mask))
+
+
+def _whole(
+    fields: Mapping[str, Any],
+    prompt_ids: ArrayLike,
+    completion_ids: ArrayLike,
+    loss_mask: ArrayLike | None,
+) -> dict[str, Any]:
+    """Fields of prompt and completion together; those numbers by the token that are among the
+    given fields are of the completion, and shifted along."""
+    before, after = ids_of(prompt_ids), ids_of(completion_ids)
+    trained = np.ones(len(after), dtype=np.bool_) if loss_mask is None else mask_of(loss_mask)
+    nothing = np.zeros(len(before), dtype=np.float32)
+    numbers = {name: fields[name] for name in TOKEN_FIELDS if fields.get(name) is not None}
+    return {
+        "token_ids": joined([before, after]),
+        "loss_mask": joined([np.zeros(len(before), dtype=np.bool_), trained]),
+        "prompt_length": len(before),
+        **{
+            name: joined([nothing, numbers_of(own)])
+            for name, own in numbers.items()
+            if not isinstance(own, float | int)
+        },
+    }
 
 
 @dataclass(frozen=True, kw_only=True)

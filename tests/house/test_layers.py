@@ -89,7 +89,7 @@ OUTSIDE: dict[str, set[str]] = {
     "plan": {"pydantic"},
     "arrays": {"numpy"},
     "tables": {"numpy"},
-    "algos": {"torch"},
+    "algos": {"torch", "numpy"},
     "batch": {"torch", "numpy"},
     "recipes": {"torch", "numpy"},
     "cluster": {"ray"},

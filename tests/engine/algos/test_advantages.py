@@ -137,6 +137,22 @@ def test_returns_equal_the_slow_loop(seed: int, gamma: float) -> None:
                 assert float(found[row, t]) == 0.0
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_undiscounted_returns_are_added_from_the_last_token_to_the_first(seed: int) -> None:
+    """Bit for bit in single precision, in which the order of additions decides the last digits."""
+    generator = torch.Generator().manual_seed(seed)
+    rewards = torch.randn(3, 200, generator=generator)
+    mask = torch.rand(3, 200, generator=generator) < 0.8
+    rewards = torch.where(mask, rewards, 0.0)
+
+    found = advantages.discounted_returns(rewards, mask)
+
+    running = torch.zeros(3)
+    for t in reversed(range(200)):
+        running = torch.where(mask[:, t], rewards[:, t] + running, running)
+        assert torch.equal(found[:, t], torch.where(mask[:, t], running, 0.0))
+
+
 def test_a_reward_in_a_gap_belongs_to_the_token_before_it() -> None:
     rewards = torch.tensor([[0.0, 0, 2, 0, 1]])
     mask = torch.tensor([[1, 1, 0, 0, 1]]).bool()
