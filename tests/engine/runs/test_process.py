@@ -145,6 +145,7 @@ KILLS = 20
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("staleness", [0, 1])
 def test_nothing_is_lost_or_learned_twice_over_twenty_kills(
     staleness: int,
