@@ -1,5 +1,6 @@
 """The contract of every rollout engine, as `rollout/protocol.py` has it."""
 
+import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib.util import find_spec
@@ -335,6 +336,60 @@ def test_a_place_outside_of_the_prompt_is_refused(
 ) -> None:
     with pytest.raises(RequestRefused, match=f"{field} is {place}, a position in the 3 tokens"):
         engine.submit(ask(PROMPT, **{field: place}))
+
+
+@pytest.mark.parametrize("trial", range(3))
+def test_calls_in_any_order_write_what_each_request_writes_alone(
+    trial: int, engine: RolloutEngine, weights: dict[str, Tensor], ask: Ask
+) -> None:
+    chance = random.Random(trial)
+    asked: dict[int, GenerationRequest] = {}
+    done: dict[int, Generation] = {}
+    aborted: set[int] = set()
+
+    def drawn_request() -> GenerationRequest:
+        options: dict[str, Any] = {
+            "seed": chance.randrange(10**6),
+            "max_new_tokens": chance.randint(1, 12),
+            "temperature": chance.choice([1.0, 1.0, 0.0, 1.4]),
+            "top_k": chance.choice([None, None, 4]),
+            "stop": chance.choice([(), (), ("a", "0")]),
+            "keep": chance.random() < 0.4,
+            "on_load": chance.choice(["finish", "resume"]),
+        }
+        kept = [ticket for ticket, row in done.items() if asked[ticket].keep and row.token_ids]
+        prompt = [chance.randrange(3, 128) for _ in range(chance.choice([1, 5, 30]))]
+        if not kept or chance.random() < 0.5:
+            return ask(prompt, **options)
+        ticket = chance.choice(kept)
+        so_far = [*asked[ticket].prompt_ids, *done[ticket].token_ids]
+        said = prompt[: chance.choice([0, 2])]
+        return ask([*so_far, *said], continues=ticket, seed_from=len(so_far), **options)
+
+    def step() -> None:
+        done.update((row.ticket, row) for row in engine.step())
+
+    for _ in range(40):
+        action = chance.random()
+        if action < 0.4:
+            request = drawn_request()
+            if len(request.prompt_ids) + request.max_new_tokens <= 128:
+                asked[engine.submit(request)] = request
+        elif action < 0.9:
+            step()
+        elif action < 0.95:
+            aborted |= {row.ticket for row in engine.abort(list(asked)[-1:])}
+        else:
+            engine.load_weights(weights.items(), 0)
+    while engine.unfinished:
+        step()
+    engine.release(asked)
+
+    assert set(done) | aborted == set(asked)
+    tickets = sorted(set(done) - aborted)
+    alone = generate(engine, [replace(asked[t], continues=None, keep=False) for t in tickets])
+    assert [done[ticket].token_ids for ticket in tickets] == texts(alone)
+    assert [done[ticket].reason for ticket in tickets] == [row.reason for row in alone]
 
 
 # Giving up
