@@ -72,6 +72,8 @@ class LocalCluster:
             host.interrupt()
         for threads in self._threads.values():
             threads.shutdown(wait=True, cancel_futures=True)
+        for host in self._hosts.values():
+            host.close()
         self._hosts.clear()
         self._threads.clear()
 

@@ -118,6 +118,12 @@ class EngineHome:
         engine.load_weights(weights, parcel.version)
         return evidence_of_engine(engine, probe)
 
+    def close(self) -> None:
+        """Give back what the engine holds of this process."""
+        if self._built is not None:
+            self._built.close()
+            self._built = None
+
 
 def _tokens(
     prompt_ids: Ids, written: Generation, encoder: Encoder, sampling: Sampling, node: str
