@@ -18,6 +18,7 @@ from coloop.sizing.survey import PhaseLoad, Survey
 from coloop.spec.dtypes import Dtypes
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of, weights_groups
+from coloop.spec.training import Training
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +64,7 @@ def resolve(
         updates=updates,
         engines=engines,
         dtypes=survey.dtypes,
-        decisions=tuple(_decisions(spec, survey)),
+        decisions=tuple(_decisions(spec, survey, memory)),
         survey=survey,
         memory=memory,
     )
@@ -82,10 +83,12 @@ def _with_memory(update: UpdateSettings, memory: Memory, group: str) -> UpdateSe
     )
 
 
-def _decisions(spec: LoopSpec, survey: Survey) -> Iterator[Decision]:
+def _decisions(spec: LoopSpec, survey: Survey, memory: Memory) -> Iterator[Decision]:
     yield from _types(spec, survey.dtypes)
     yield from survey.decisions.values()
-    for name in survey.updates:
+    for name, update in survey.updates.items():
+        if name not in memory.updates:
+            yield from _unlimited(name, update, training_of(spec, name))
         if training_of(spec, name).mini_batch is None:
             yield Decision(
                 path=f"nodes.{name}.training.mini_batch",
@@ -97,6 +100,17 @@ def _decisions(spec: LoopSpec, survey: Survey) -> Iterator[Decision]:
         value="all cores but one",
         reason="shared by the pools' processes; driver, service and page stay quick beside them",
     )
+
+
+def _unlimited(name: str, update: UpdateSettings, training: Training) -> Iterator[Decision]:
+    """What is decided for weights of which no size is known."""
+    path, reason = f"nodes.{name}.training", "the fastest: how much it needs is not known here"
+    if training.micro_batch is None:
+        at_once = f"{update.tokens_at_once} tokens"
+        yield Decision(path=f"{path}.micro_batch", value=at_once, reason=reason)
+    if training.gradient_checkpointing is None:
+        flag = update.gradient_checkpointing
+        yield Decision(path=f"{path}.gradient_checkpointing", value=flag, reason=reason)
 
 
 def _types(spec: LoopSpec, dtypes: dict[str, Dtypes]) -> Iterator[Decision]:

@@ -12,6 +12,7 @@ from coloop.estimate import explain
 from coloop.plan.compile import compile_plan
 from coloop.plan.unrolled import Unrolled
 from coloop.spec.graph import LoopSpec
+from coloop.spec.groups import training_of
 from coloop.spec.io import from_dict, parse
 from coloop.validate import validate
 
@@ -53,7 +54,12 @@ def test_the_plan_leaves_no_setting_open(path: Path) -> None:
     plan = compile_plan(spec)
 
     pools = {pool.name for pool in plan.pools}
+    told = {one.path for one in plan.decisions}
     for weights in plan.weights:
+        written = training_of(spec, weights.name)
+        for field in ("micro_batch", "gradient_checkpointing", "backend"):
+            is_open = weights.trains and getattr(written, field) is None
+            assert (f"nodes.{weights.name}.training.{field}" in told) is is_open
         assert (weights.update is not None) is weights.trains
         assert weights.pool in pools
         for home in weights.engines:
