@@ -5,9 +5,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parents[1]
 RAY_CPUS = 8
+
+settings.register_profile(
+    "anywhere",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile("anywhere")
+"""A slow or busy machine fails no property test, and every machine draws the same examples."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

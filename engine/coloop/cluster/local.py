@@ -2,8 +2,8 @@
 
 import logging
 import time
-from collections.abc import Callable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 from coloop.cluster.protocol import TICK_SECONDS, Deadlines, Tick
@@ -45,27 +45,23 @@ class LocalCluster:
             raise
 
     def call(self, pool: str, method: str, *arguments: Any, tick: Tick | None = None) -> Any:
-        with self._turns.turn(pool, tick):
-            return self._call(pool, method, arguments, tick)
-
-    def _call(self, pool: str, method: str, arguments: tuple[Any, ...], tick: Tick | None) -> Any:
         host = self._hosts[pool]
-        work = getattr(host, method)
-        future: Future[Any] = self._threads[pool].submit(_without_exit, pool, work, *arguments)
-        watchdog = Watchdog(f"{pool}: {method}", self._deadlines.stalled_after_seconds)
-        ticked = time.monotonic()
-        while True:
-            try:
-                return future.result(timeout=TICK_SECONDS)
-            except TimeoutError:
-                if future.done():
-                    raise
-            if tick is not None and time.monotonic() - ticked >= TICK_SECONDS:
-                ticked = time.monotonic()
-                poll = host.poll()
-                watchdog.seen(poll)
-                if tick(poll):
-                    host.interrupt()
+        with self._turns.turn(pool, tick):
+            future: Future[Any] = self._threads[pool].submit(getattr(host, method), *arguments)
+            watchdog = Watchdog(f"{pool}: {method}", self._deadlines.stalled_after_seconds)
+            ticked = time.monotonic()
+            while not (future.done() or wait([future], TICK_SECONDS).done):
+                if tick is not None and time.monotonic() - ticked >= TICK_SECONDS:
+                    ticked = time.monotonic()
+                    poll = host.poll()
+                    watchdog.seen(poll)
+                    if tick(poll):
+                        host.interrupt()
+        try:
+            return future.result()
+        except SystemExit as error:  # a library that ends its process ends a worker, not the driver
+            message = f"pool {pool}: its worker asked to end, with code {error.code}"
+            raise WorkerDied(message) from error
 
     def close(self) -> None:
         for host in self._hosts.values():
@@ -76,14 +72,6 @@ class LocalCluster:
             host.close()
         self._hosts.clear()
         self._threads.clear()
-
-
-def _without_exit(pool: str, work: Callable[..., Any], *arguments: Any) -> Any:
-    """A library that ends its process ends a worker, not the driver."""
-    try:
-        return work(*arguments)
-    except SystemExit as error:
-        raise WorkerDied(f"pool {pool}: its worker asked to end, with code {error.code}") from error
 
 
 def _check_capacity(pool: PoolPlan) -> None:

@@ -147,22 +147,17 @@ class RayCluster:
         )
 
     def call(self, pool: str, method: str, *arguments: Any, tick: Tick | None = None) -> Any:
-        with self._turns.turn(pool, tick):
-            return self._call(pool, method, arguments, tick)
-
-    def _call(self, pool: str, method: str, arguments: tuple[Any, ...], tick: Tick | None) -> Any:
         host = self._hosts[pool]
-        reference = host.run.remote(method, pack(arguments))
-        watchdog = Watchdog(f"{pool}: {method}", self._deadlines.stalled_after_seconds)
-        polled: Any = None
-        while True:
-            ready, _ = ray.wait([reference], timeout=TICK_SECONDS)
-            if ready:
-                return unpack(self._result(pool, reference))
-            polled, poll = self._poll(pool, host, polled)
-            watchdog.seen(poll)
-            if tick is not None and tick(poll):
-                self._interrupt(host)
+        with self._turns.turn(pool, tick):
+            reference = host.run.remote(method, pack(arguments))
+            watchdog = Watchdog(f"{pool}: {method}", self._deadlines.stalled_after_seconds)
+            polled: Any = None
+            while not ray.wait([reference], timeout=TICK_SECONDS)[0]:
+                polled, poll = self._poll(pool, host, polled)
+                watchdog.seen(poll)
+                if tick is not None and tick(poll):
+                    self._interrupt(host)
+            return unpack(self._result(pool, reference))
 
     def _interrupt(self, host: Any) -> None:
         """Waits until the host knows, so that what is called next is not hit by an old wish."""

@@ -95,7 +95,8 @@ class ClusterHosts:
         return result
 
     def learn(self, order: LearnOrder) -> LearnReply:
-        reply: LearnReply = self._call(order.group, "learn", order)
+        pool = self._pools[order.group]
+        reply: LearnReply = self._cluster.call(pool, "learn", order, tick=self._tick)
         return reply
 
     def has_changed(self, group: str) -> bool:

@@ -1,6 +1,7 @@
 """The home of weights that learn: the model with its optimizer and schedule, in a backend."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from coloop.sizing.settings import UpdateSettings
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of
 from coloop.spec.training import Training
-from coloop.training import Hooks, TeachingLoad, TrainBackend, UpdateReport
+from coloop.training import Hooks, TrainBackend
 
 
 @dataclass(slots=True, kw_only=True)
@@ -48,7 +49,11 @@ class TrainerHome:
         before = self.weights.version
         for turn in range(order.updates):
             for number, part in enumerate(parts):
-                report = self._update(part, training, order.seed + 7919 * turn + number, hooks)
+                if self.has_changed:
+                    hooks = replace(hooks, should_stop=_never)  # an order is carried to its end
+                seed = order.seed + 7919 * turn + number
+                with self._noting_changes():
+                    report = self.backend.update(part, training, seed=seed, hooks=hooks)
                 for role, found in report.metrics.items():
                     metrics.setdefault(role, {}).update(found)
                 if turn == 0:
@@ -79,17 +84,13 @@ class TrainerHome:
             too_long=lessons.too_long,
         )
 
-    def _update(
-        self, part: Sequence[TeachingLoad], training: Training, seed: int, hooks: Hooks
-    ) -> UpdateReport:
-        """One of the updates of an order, which is carried out to its end once weights changed."""
-        had_changed = self.has_changed
-        if had_changed:
-            hooks = replace(hooks, should_stop=_never)
+    @contextmanager
+    def _noting_changes(self) -> Iterator[None]:
+        """Whether weights changed is known also where an update breaks off."""
         try:
-            return self.backend.update(part, training, seed=seed, hooks=hooks)
+            yield
         finally:
-            self.has_changed = had_changed or self.backend.has_stepped
+            self.has_changed = self.has_changed or self.backend.has_stepped
 
     def score(
         self, sequences: Sequence[TokenSequence], *, temperature: float, hooks: Hooks

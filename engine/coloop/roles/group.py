@@ -43,9 +43,6 @@ class GroupRole:
     def run(self, call: Call) -> Outcome:
         if call.verb == "sync":
             return Outcome(metrics=call.context.hosts.sync(self._group))
-        return self._learn(call)
-
-    def _learn(self, call: Call) -> Outcome:
         context, before = call.context, self._waiting
         loads, details = self._loads(call)
         if not any(load.items for load in loads):

@@ -4,6 +4,7 @@ A checkpoint belongs to a step. What changes at a step after its checkpoint was 
 that began, a trigger that was obeyed, an edit) is noted, so that a stop writes it again whole.
 """
 
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -13,17 +14,28 @@ from coloop.runtime.recorder import Recorder
 
 State = Callable[[], Mapping[str, Any]]
 
+SECONDS_BETWEEN = 600.0
+"""Work that a crash costs at most, and a step, where `run.checkpoint_every` says nothing."""
+
 
 class Keeper:
     """The checkpoints of a run at work."""
 
     def __init__(
-        self, checkpoints: Checkpoints, saver: Saver, recorder: Recorder, state: State
+        self,
+        checkpoints: Checkpoints,
+        saver: Saver,
+        recorder: Recorder,
+        state: State,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """
         Args:
             state: all that a resume needs besides the weights, as it is at this moment.
+            clock: seconds that only grow.
         """
+        self._clock = clock
+        self._written_at = clock()
         self._checkpoints = checkpoints
         self._saver = saver
         self._recorder = recorder
@@ -36,6 +48,13 @@ class Keeper:
     def has_best(self) -> bool:
         """Whether the run is at its best and no checkpoint says so yet."""
         return self._best is not None
+
+    def is_due(self, step: int, every: int | None) -> bool:
+        """Whether a checkpoint is to be written after this step: after every so many, or where
+        nobody says how often after ten minutes."""
+        if every is not None:
+            return step > 0 and step % every == 0
+        return step > 0 and self._clock() - self._written_at >= SECONDS_BETWEEN
 
     def note_best(self, readings: Mapping[str, float]) -> None:
         """By these readings the run is at its best: the next checkpoint says so."""
@@ -64,6 +83,7 @@ class Keeper:
         best = self._best
         path = self._checkpoints.write(step, self._state(), self._saver, best=best is not None)
         self._written_step, self._is_changed, self._best = step, False, None
+        self._written_at = self._clock()
         self._recorder.record(
             CheckpointEvent(
                 path=str(path.relative_to(self._recorder.folder)),

@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from coloop.errors import StopRequested
 from coloop.hosts.messages import Poll
 from coloop.plan.types import Refill, Stage
-from coloop.roles.protocol import Call, Outcome, Role
+from coloop.roles.protocol import Outcome, Role
 from coloop.runtime.calls import Calls, Situation, Unrolled
 from coloop.runtime.lanes import Lanes
 from coloop.runtime.regions import StepRegion, Task
@@ -101,11 +101,22 @@ class Work:
     """What the role remembered before."""
     poll: Poll | None = None
     """How far it is, as it said last."""
-    seconds: float = 0.0
+    began_at: float = field(default_factory=time.monotonic)
+    ended_at: float | None = None
 
     @property
     def stage(self) -> Stage:
         return self.task.stage
+
+    def ended(self, future: object) -> None:
+        """Its role has done what it does; called in its lane."""
+        del future
+        self.ended_at = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """How long its role worked."""
+        return (self.ended_at or time.monotonic()) - self.began_at
 
     def heard(self, poll: Poll | None) -> bool:
         """Its host says how far it is; true where it shall give up."""
@@ -166,7 +177,7 @@ class Scheduler:
         self._lanes = lanes
         self._watcher = watcher
         self._window = window
-        self._at_work: dict[Future[tuple[Outcome, float]], Work] = {}
+        self._at_work: dict[Future[Outcome], Work] = {}
         self._free_since: dict[str | None, float] = {}
         self._failure: Exception | None = None
         self._is_admitting = True
@@ -234,7 +245,9 @@ class Scheduler:
                 self._finish_done(flights, finish)
                 self._heed(flights)
                 self._admit(flights, begin)
-                self._start_ready(flights)
+                for work in self._startable(flights):
+                    with self._watched(work.flight):
+                        self._start(work)
                 if self._at_work:
                     self._take_outcomes()
                 elif not any(_is_done(flight) for flight in flights[:1]):
@@ -295,41 +308,45 @@ class Scheduler:
                     continue
             self._is_admitting = False
 
-    def _start_ready(self, flights: Sequence[Flight]) -> None:
+    def _startable(self, flights: Sequence[Flight]) -> Iterator[Work]:
+        """Stages whose inputs are there and whose lane is free, those of earlier steps first."""
         for place, flight in enumerate(flights):
             for task in () if flight.is_cancelled else flight.region.ready():
-                if not self._window.lets(task.stage, flight, flights[:place]):
+                if flight.has_failed or not self._window.lets(task.stage, flight, flights[:place]):
                     continue
                 now = time.monotonic()
                 ready_at = flight.ready_at.setdefault((task.stage.name, task.situation.turn), now)
                 if self._has_room(task.stage.pool):
-                    with self._watched(flight):
-                        self._start(task, flight, ready_at)
-                if flight.has_failed:
-                    break
+                    free_since = self._free_since.get(task.stage.pool, flight.began)
+                    starved = max(0.0, ready_at - max(free_since, flight.began))
+                    waited = Waited(starved=starved, blocked=now - ready_at)
+                    name, role = self._calls.role(task.stage)
+                    work = Work(
+                        task=task, flight=flight, waited=waited, role=role, memory=role.remember()
+                    )
+                    flight.memory.setdefault(name, (role, work.memory))
+                    yield work
 
     def _has_room(self, lane: str | None) -> bool:
         busy = sum(work.stage.pool == lane for work in self._at_work.values())
         return busy < self._lanes.room(lane)
 
-    def _start(self, task: Task, flight: Flight, ready_at: float) -> None:
-        stage, now = task.stage, time.monotonic()
-        name, role = self._calls.role(stage)
-        memory = role.remember()
-        flight.memory.setdefault(name, (role, memory))
-        free_since = max(self._free_since.get(stage.pool, flight.began), flight.began)
-        waited = Waited(starved=max(0.0, ready_at - free_since), blocked=now - ready_at)
-        work = Work(task=task, flight=flight, waited=waited, role=role, memory=memory)
+    def _start(self, work: Work) -> None:
+        """Send a stage to its lane."""
+        stage, task = work.stage, work.task
         context = task.situation.context
         situation = replace(
             task.situation, context=replace(context, hosts=context.hosts.with_tick(work.heard))
         )
         call = self._calls.of(stage, situation, task.tables, work.tick)
         self._watcher.stage_started(work)
+        work.began_at = time.monotonic()
         if not self._at_work:
-            self._idle_seconds += time.monotonic() - self._idle_from
-        flight.region.started(task)
-        self._at_work[self._lanes.submit(stage.pool, partial(_timed, role, call))] = work
+            self._idle_seconds += work.began_at - self._idle_from
+        work.flight.region.started(task)
+        future = self._lanes.submit(stage.pool, partial(work.role.run, call))
+        future.add_done_callback(work.ended)
+        self._at_work[future] = work
 
     def _take_outcomes(self) -> None:
         """Wait for the first outcomes, or for a tick."""
@@ -344,7 +361,7 @@ class Scheduler:
                 self._take(work, future)
         self._watcher.ticked([*self._at_work.values()])
 
-    def _take(self, work: Work, future: Future[tuple[Outcome, float]]) -> None:
+    def _take(self, work: Work, future: Future[Outcome]) -> None:
         flight, task = work.flight, work.task
         error = future.exception()
         if isinstance(error, StopRequested) and flight.is_cancelled:
@@ -355,7 +372,7 @@ class Scheduler:
             raise error
         if error is not None:
             raise self._watcher.failure_of(work, error)
-        outcome, work.seconds = future.result()
+        outcome = future.result()
         flight.region.finished(task, outcome)
         for notice in flight.region.take_notices():
             self._watcher.noticed(flight, *notice)
@@ -368,13 +385,6 @@ class Scheduler:
 
 def _is_done(flight: Flight) -> bool:
     return flight.region.is_done and not flight.has_failed
-
-
-def _timed(role: Role, call: Call) -> tuple[Outcome, float]:
-    """What a role gave, and its seconds."""
-    began = time.monotonic()
-    outcome = role.run(call)
-    return outcome, time.monotonic() - began
 
 
 def _plan_order(one: tuple[Work, object]) -> tuple[int, int]:

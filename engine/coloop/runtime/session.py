@@ -175,10 +175,15 @@ class Session:
         """Steps up to the next thing that lies between two of them; false where the phase has none
         left. A step that ends before anything was learned, by a stop or a failure, is taken back
         whole."""
+        steps, scheduler = self._steps, self._scheduler
+        steps.stretch_begins()
         try:
-            return self._steps.run(self._scheduler)
+            scheduler.fly(
+                partial(steps.begin, scheduler), partial(steps.finish, scheduler), steps.take_back
+            )
         except StopRequested:
             self._stop()
+        return steps.have_begun
 
     def _must_pause(self, step: int) -> bool:
         """Whether something is to be done between this step and the next."""
@@ -187,7 +192,7 @@ class Session:
             self._readings.fired
             or self._keeper.has_best
             or self._parts.control.has_requests
-            or (every and step % every == 0)
+            or self._keeper.is_due(step, every)
             or self._evaluations.are_due(step)
         )
 
@@ -223,7 +228,7 @@ class Session:
                 self._checkpoint()
         self._obey_requests()
         every = parts.moments.now.spec.run.checkpoint_every
-        if every and self.timeline.step and self.timeline.step % every == 0:
+        if self._keeper.is_due(self.timeline.step, every):
             self._try(self._keeper.write_once)
         if wants_stop or parts.control.stop_is_wanted:
             self._stop()

@@ -103,23 +103,20 @@ class Steps:
         """Whether the run stands between two steps."""
         return self._on_way == 0 and self.are_whole
 
-    def run(self, scheduler: Scheduler) -> bool:
-        """Run steps up to the next thing that lies between two of them; false where the phase has
-        none left.
-
-        Raises:
-            StopRequested: in a step that is taken back.
-        """
+    def stretch_begins(self) -> None:
+        """Steps follow, up to the next thing that lies between two of them."""
         self._begun = 0
         self._last_at = time.monotonic()
-        scheduler.fly(
-            lambda: self._begin(scheduler), lambda f: self._finish(f, scheduler), self._take_back
-        )
+
+    @property
+    def have_begun(self) -> bool:
+        """Whether the stretch has had a step."""
         return self._begun > 0
 
     # --- one step
 
-    def _begin(self, scheduler: Scheduler) -> Flight | None:
+    def begin(self, scheduler: Scheduler) -> Flight | None:
+        """The next step of the stretch, if there is one."""
         if self._begun and (scheduler.is_sequential or self._must_pause(self._timeline.step)):
             return None
         moment = self._timeline.next_moment()
@@ -148,7 +145,8 @@ class Steps:
         state = StepState(moment=moment, arrivals=self._arrivals.of_step(due.rows))
         return scheduler.flight(due.stages, due.refills, situation, about=state)
 
-    def _finish(self, flight: Flight, scheduler: Scheduler) -> None:
+    def finish(self, scheduler: Scheduler, flight: Flight) -> None:
+        """All stages of a step are done."""
         state: StepState = flight.about
         moment = state.moment
         self.are_whole = False
@@ -188,7 +186,7 @@ class Steps:
         if event is not None:
             self._teller.sample(event)
 
-    def _take_back(self, flight: Flight) -> None:
+    def take_back(self, flight: Flight) -> None:
         """Undo a step, unless something was learned in it: that cannot be undone."""
         state: StepState = flight.about
         if flight.has_learned or (flight.has_failed and self._has_changed_weights(flight)):

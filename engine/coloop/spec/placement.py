@@ -70,7 +70,7 @@ class Run(Section):
     seed: Whole = setting(0, ge=0)
     """Every random number derives from it, the node, the step and the row."""
     checkpoint_every: Whole | None = setting(None, ge=1, hot=True, unit="steps")
-    """Steps between checkpoints; null: at the end and when stopped."""
+    """Steps between checkpoints; null: every ten minutes, at the end and when stopped."""
     keep: Whole = setting(2, ge=1, level="advanced", hot=True)
     """Newest checkpoints that stay; the best one stays besides."""
     best: MetricName | None = setting(None, choices="metrics", reference="metric")

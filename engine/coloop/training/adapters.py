@@ -53,9 +53,10 @@ def add_adapter(model: nn.Module, adapter: Adapter) -> None:
             f"`model.lora.targets`: {type(model).__name__} has no linear layer "
             f"{', '.join(sorted(unknown))}; it has {', '.join(sorted(there)) or 'none'}"
         )
+    alpha: Any = adapter.lora.alpha  # peft says whole number, and scales by any
     config = LoraConfig(
         r=adapter.lora.rank,
-        lora_alpha=adapter.lora.alpha,
+        lora_alpha=alpha,
         lora_dropout=adapter.lora.dropout,
         target_modules=sorted(asked),
     )

@@ -101,7 +101,8 @@ class ShardedStates:
             limit = float("inf") if clip is None else clip
             torch.nn.utils.clip_grads_with_norm_(trained, limit, norm, foreach=True)
             self._optimizer.set_rate(section, rate)
-            self._optimizer.step()
+            for optimizer in self._optimizer.ready():
+                optimizer.step()
             self._optimizer.zero_grad()
         return norm  # type: ignore[no-any-return]
 

@@ -113,10 +113,9 @@ class Learner:
         self._follow(training)
         with self._learning(seed):
             self._compare_with_old(run, training)
-            norms = [
-                self._take_step(run, number, step, training, rate)
-                for number, step in enumerate(steps)
-            ]
+            norms = []
+            for number, step in enumerate(steps):
+                norms.append(self._take_step(run, number, step, training, rate))
         run.put_together(len(steps))
         for role in run.roles():
             for norm in norms:

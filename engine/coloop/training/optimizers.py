@@ -5,7 +5,7 @@ biases. Muon takes hidden matrices; embeddings, head, norms and biases go to Ada
 Does not know losses or schedules: the rate is set before each update.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -75,10 +75,11 @@ class GroupOptimizer:
                 decay = of_role.weight_decay if group["kind"] == DECAYED else 0.0
                 group["decoupled" if "decoupled" in group else "weight_decay"] = decay
 
-    def step(self) -> None:
+    def ready(self) -> Iterator[torch.optim.Optimizer]:
+        """Each optimizer once, its weights decayed: it is to take its step."""
         for optimizer in self._parts.values():
             _decay(optimizer)
-            optimizer.step()
+            yield optimizer
 
     def zero_grad(self) -> None:
         for optimizer in self._parts.values():

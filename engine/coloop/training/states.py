@@ -74,7 +74,8 @@ class WholeStates:
         norm = torch.nn.utils.clip_grad_norm_(trained, limit, foreach=True)
         if torch.isfinite(norm):
             self._optimizer.set_rate(section, rate)
-            self._optimizer.step()
+            for optimizer in self._optimizer.ready():
+                optimizer.step()
             self._optimizer.zero_grad()
         return norm
 

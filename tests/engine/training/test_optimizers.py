@@ -41,7 +41,8 @@ def steps(optimizer: Optimizer, count: int = 2) -> Two:
         group.set_rate(optimizer, optimizer.lr)
         model.matrix.grad = torch.tensor([[0.5, -1.0], [2.0, 0.0]]) * (step + 1)
         model.vector.grad = torch.tensor([1.0, -3.0])
-        group.step()
+        for one in group.ready():
+            one.step()
         group.zero_grad()
     return model
 
@@ -80,7 +81,8 @@ def test_lion_remembers_with_its_second_beta() -> None:
     for gradient in (1.0, -0.02):
         model.matrix.grad = torch.full((2, 2), gradient)
         model.vector.grad = torch.zeros(2)
-        group.step()
+        for one in group.ready():
+            one.step()
 
     # after the first step m = 0.5; then 0.9·0.5 + 0.1·(-0.02) > 0: the sign stays
     expected = torch.tensor([[1.0, -2.0], [3.0, -4.0]]) - 0.2
@@ -95,7 +97,8 @@ def test_decay_is_decoupled_where_torchs_own_is_not(name: str) -> None:
     model.matrix.grad = torch.zeros(2, 2)
     model.vector.grad = torch.zeros(2)
 
-    group.step()
+    for one in group.ready():
+        one.step()
 
     assert_near(model.matrix, Two().matrix * 0.95, terms=TERMS)
     assert torch.equal(model.vector, Two().vector)
