@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from coloop.ray_settings import AT_EVEN_PRIORITY
+
 ROOT = Path(__file__).resolve().parents[1]
 RAY_CPUS = 8
 
@@ -48,6 +50,7 @@ def local_ray() -> Iterator[None]:
     ray = pytest.importorskip("ray")
     before = os.environ.get("PYTHONPATH", "")
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "engine"), before]))
+    os.environ.update(AT_EVEN_PRIORITY)
     ray.init(
         num_cpus=RAY_CPUS, include_dashboard=False, log_to_driver=False, configure_logging=False
     )

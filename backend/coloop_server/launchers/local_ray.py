@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from coloop.ray_settings import AT_EVEN_PRIORITY
 from coloop_server.launchers.protocol import LaunchFailed
 from coloop_server.own_ray.folder import TOKEN_PATH, Head, RayFolder, list_jobs
 from coloop_server.private import ensure_private_file, read_or_write
@@ -117,7 +118,7 @@ class LocalRay:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                env=child_environment(**self.environment(), **AT_ONCE),
+                env=child_environment(**self.environment(), **AT_ONCE, **AT_EVEN_PRIORITY),
                 start_new_session=True,
             )
         head = Head(

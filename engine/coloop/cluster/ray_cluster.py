@@ -29,6 +29,7 @@ from coloop.errors import PlacementTimeout, WorkerDied
 from coloop.hosts.host import HostSettings, PoolHost
 from coloop.hosts.packing import Packed, pack, unpack
 from coloop.plan.types import Plan, PoolPlan
+from coloop.ray_settings import AT_EVEN_PRIORITY
 
 logger = logging.getLogger(__name__)
 
@@ -90,6 +91,8 @@ class RayCluster:
         if ray.is_initialized():
             return
         self._owns_ray = True
+        if self._address is None:
+            os.environ.update(AT_EVEN_PRIORITY | os.environ)
         with kept_signals():
             ray.init(
                 address=self._address,

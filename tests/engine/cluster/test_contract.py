@@ -233,6 +233,18 @@ def test_a_worker_that_dies_is_named(tmp_path: Path, local_ray: None) -> None:
     built.close()
 
 
+@pytest.mark.ray
+def test_a_worker_has_as_much_of_the_machine_as_its_driver(tmp_path: Path, local_ray: None) -> None:
+    """Ray's own nice of 15 would let it stand still beside anything else that works."""
+    before = set(workers())
+    built = build("ray", tmp_path)
+    built.start()
+    [worker] = [process for process in workers() if process not in before]
+
+    assert worker.nice() == psutil.Process().nice()
+    built.close()
+
+
 def workers() -> list[psutil.Process]:
     """Ray's processes that hold a pool."""
     return [each for each in psutil.Process().children(recursive=True) if is_worker(each)]
