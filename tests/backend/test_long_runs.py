@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import get_ident
 from typing import Any
 
 import pytest
@@ -216,15 +217,15 @@ def test_files_are_read_outside_of_transactions(
 ) -> None:
     from coloop_server.runs.watch import Watch
 
-    open_transactions: set[int] = set()
+    open_transactions: dict[int, int] = {}  # by connection, the thread that began it
     seen: list[int] = []
     poll = Watch.poll
-    event.listen(Engine, "begin", lambda c: open_transactions.add(id(c)))
-    event.listen(Engine, "commit", lambda c: open_transactions.discard(id(c)))
-    event.listen(Engine, "rollback", lambda c: open_transactions.discard(id(c)))
+    event.listen(Engine, "begin", lambda c: open_transactions.update({id(c): get_ident()}))
+    event.listen(Engine, "commit", lambda c: open_transactions.pop(id(c), None))
+    event.listen(Engine, "rollback", lambda c: open_transactions.pop(id(c), None))
 
     def watched_poll(self: Watch) -> bool:
-        seen.append(len(open_transactions))
+        seen.append([*open_transactions.values()].count(get_ident()))
         return poll(self)
 
     monkeypatch.setattr(Watch, "poll", watched_poll)

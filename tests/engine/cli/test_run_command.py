@@ -84,10 +84,7 @@ def test_a_resume_is_not_sent_to_a_cluster(coloop, loop, tmp_path):
 def test_what_does_not_run_yet_is_not_sent_to_a_cluster(coloop, loop):
     outcome = coloop(
         "run",
-        loop(
-            ("algorithm: {rewards", "training: {backend: megatron}\n    algorithm: {rewards"),
-            ("    training: {optimizer: {name: adamw, lr: 3.0e-4}}   # a rate that works\n", ""),
-        ),
+        loop(("max_new_tokens: 16}", "max_new_tokens: 16, on_sync: drop}")),
         "--address",
         "http://127.0.0.1:1",
     )

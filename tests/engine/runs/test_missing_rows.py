@@ -15,8 +15,8 @@ KL = {"rewards": {"name": "grpo", "kl": {"coefficient": 0.01}}, "demonstrations"
 def too_early(stage: str) -> Callable[..., Plan]:
     """A compiler that lets a stage wait for nothing."""
 
-    def compiled(*args: Any) -> Plan:
-        plan = compile_plan(*args)
+    def compiled(*args: Any, **options: Any) -> Plan:
+        plan = compile_plan(*args, **options)
         phases = []
         for phase in plan.phases:
             first = [

@@ -128,6 +128,6 @@ def test_hosts_build_what_was_decided_and_priced(
         assert weights.precision.compute_bytes == torch.finfo(DTYPES[decided.compute]).bits // 8
     [engine] = survey.engines
     assert set(built.engines) == {("actor", engine.pool.name)}
-    written = built.engines["actor", engine.pool.name].engine.dtype
+    written = built.engines["actor", engine.pool.name].dtype
     assert written == DTYPES[planned["actor"].dtypes.engine]
     assert priced["actor"].precision.engine_bytes == torch.finfo(written).bits // 8
