@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.engine.smallest import AHEAD
 
 from coloop.events import RunStateName
 from coloop.runtime.checkpoint import list_checkpoints
@@ -121,26 +122,7 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(
     assert events[-1]["attempt"] == 2
 
 
-AHEAD = """
-coloop: 1
-name: ahead
-nodes:
-  problems: {kind: dataset, source: {type: task, task: arithmetic, size: 64}, rows_per_step: 2}
-  actor:
-    kind: actor
-    pool: train
-    model: {type: scratch, architecture: tiny-qwen3}
-    rollout: {pool: write, completions_per_prompt: 2, max_new_tokens: 3}
-    algorithm: {name: reinforce, advantage: none}
-  brief: {kind: reward, source: {type: builtin, name: length, max: 3}}
-edges:
-  - problems.rows -> actor.prompts
-  - actor.rollouts -> brief.rollouts
-  - brief.scores -> actor.rewards
-schedule: {steps: 120, max_staleness: STALENESS}
-hardware: {preset: cpu, pools: {train: {workers: 1}, write: {workers: 1}}}
-run: {checkpoint_every: 2}
-"""
+LONG = AHEAD.replace("steps: 10", "steps: 120").replace("keep: 2", "checkpoint_every: 2")
 KILLS = 20
 
 
@@ -154,7 +136,7 @@ def test_nothing_is_lost_or_learned_twice_over_twenty_kills(
     whole: Callable[..., Any],
     equal: Callable[..., bool],
 ) -> None:
-    text = AHEAD.replace("STALENESS", str(staleness))
+    text = LONG.replace("max_staleness: 1", f"max_staleness: {staleness}")
     chance = random.Random(staleness)
     driver = drive(text)
     for kill in range(KILLS):

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from tests.engine.smallest import AHEAD
 
 from coloop.errors import PlanRefused
 from coloop.events import RunStateName
@@ -16,39 +17,14 @@ Run = Callable[..., Any]
 
 PATIENCE = 120.0
 
-LOOP = """
-coloop: 1
-name: ahead
-nodes:
-  problems: {kind: dataset, source: {type: task, task: arithmetic, size: 64}, rows_per_step: 2}
-  actor:
-    kind: actor
-    pool: train
-    model: {type: scratch, architecture: tiny-qwen3}
-    rollout: {pool: write, completions_per_prompt: 2, max_new_tokens: 3}
-    algorithm: {name: reinforce, advantage: none}
-  length: {kind: reward, source: {type: builtin, name: length, max: 3}}
-  probe: {kind: evaluate, instead_of: problems, every: 4, metrics: [score]}
-  held_out: {kind: dataset, source: {type: task, task: arithmetic, size: 4}, rows_per_step: 2}
-edges:
-  - problems.rows -> actor.prompts
-  - actor.rollouts -> length.rollouts
-  - length.scores -> actor.rewards
-  - held_out.rows -> probe.rows
-  - length.scores -> probe.scores
-schedule: {steps: 10, max_staleness: 1}
-hardware: {preset: cpu, pools: {train: {workers: 1}, write: {workers: 1}}}
-run: {checkpoint_every: 5}
-"""
-
-
-PLAIN = LOOP.replace(
-    "  probe: {kind: evaluate, instead_of: problems, every: 4, metrics: [score]}\n", ""
-)
-PLAIN = PLAIN.replace("  - held_out.rows -> probe.rows\n  - length.scores -> probe.scores\n", "")
-PLAIN = "\n".join(line for line in PLAIN.splitlines() if "held_out" not in line)
-PLAIN = PLAIN.replace("checkpoint_every: 5", "keep: 2")
-"""Nothing lies between its steps."""
+PROBED = AHEAD.replace(
+    "edges:",
+    "  probe: {kind: evaluate, instead_of: problems, every: 4, metrics: [score]}\n"
+    "  held_out: {kind: dataset, source: {type: task, task: arithmetic, size: 4}, "
+    "rows_per_step: 2}\n"
+    "edges:\n  - held_out.rows -> probe.rows\n  - brief.scores -> probe.scores",
+).replace("keep: 2", "checkpoint_every: 5")
+"""Readings and checkpoints lie between its steps."""
 
 
 def span(ended: Any, stage: str) -> dict[int, tuple[int, int]]:
@@ -81,7 +57,7 @@ def test_the_next_texts_are_written_while_the_last_are_learned(
 
     monkeypatch.setattr(PoolHost, "generate", generating)
     monkeypatch.setattr(PoolHost, "learn", learning)
-    ended = runner(PLAIN)
+    ended = runner(AHEAD)
 
     assert ended.state is RunStateName.FINISHED, ended.error
     assert ended.metrics("actor", "staleness/max") == [0.0] + [1.0] * 9
@@ -91,7 +67,7 @@ def test_the_next_texts_are_written_while_the_last_are_learned(
 
 
 def test_readings_and_checkpoints_wait_for_every_step_before_them(runner: Run) -> None:
-    ended = runner(LOOP)
+    ended = runner(PROBED)
 
     assert ended.state is RunStateName.FINISHED, ended.error
     written, learned = span(ended, "actor.generate"), span(ended, "actor.learn")
@@ -103,7 +79,7 @@ def test_readings_and_checkpoints_wait_for_every_step_before_them(runner: Run) -
 
 def test_nobody_runs_ahead_where_nothing_may_be_late(runner: Run) -> None:
     """The control: without staleness the same loop takes its steps one after another."""
-    ended = runner(PLAIN.replace("max_staleness: 1", "max_staleness: 0"))
+    ended = runner(AHEAD.replace("max_staleness: 1", "max_staleness: 0"))
 
     written, learned = span(ended, "actor.generate"), span(ended, "actor.learn")
     assert all(learned[step][1] < written[step + 1][0] for step in range(1, 10))
@@ -112,7 +88,7 @@ def test_nobody_runs_ahead_where_nothing_may_be_late(runner: Run) -> None:
 
 @pytest.mark.parametrize("most", [2, 3])
 def test_texts_are_never_older_than_they_may_be(most: int, runner: Run) -> None:
-    ended = runner(PLAIN.replace("max_staleness: 1", f"max_staleness: {most}"))
+    ended = runner(AHEAD.replace("max_staleness: 1", f"max_staleness: {most}"))
 
     assert ended.state is RunStateName.FINISHED, ended.error
     assert max(ended.metrics("actor", "staleness/max")) <= most
@@ -128,14 +104,14 @@ def test_a_stop_leaves_no_half_step_and_a_resume_learns_every_row_once(
         is_learn = event.get("stage") == "actor.learn" and event["type"] == "stage.started"
         return is_learn and event["step"] == step
 
-    ended = runner(PLAIN, stop_at=is_here)
+    ended = runner(AHEAD, stop_at=is_here)
 
     assert ended.state is RunStateName.STOPPED, ended.error
     done = ended.manifest()["timeline"]["step"]
     # what was loaded for steps that were taken back comes again
     assert ended.manifest()["roles"]["problems"]["drawn"] == 2 * done
 
-    went_on = runner(PLAIN, resume=ended)
+    went_on = runner(AHEAD, resume=ended)
 
     assert went_on.state is RunStateName.FINISHED, went_on.error
     assert went_on.manifest()["timeline"]["step"] == 10
@@ -144,4 +120,4 @@ def test_a_stop_leaves_no_half_step_and_a_resume_learns_every_row_once(
 
 def test_a_fraction_is_refused_by_name(runner: Run) -> None:
     with pytest.raises(PlanRefused, match="a fraction in `max_staleness`"):
-        runner(PLAIN.replace("max_staleness: 1", "max_staleness: 0.5"))
+        runner(AHEAD.replace("max_staleness: 1", "max_staleness: 0.5"))
