@@ -312,7 +312,7 @@ class Scheduler:
         """Stages whose inputs are there and whose lane is free, those of earlier steps first."""
         for place, flight in enumerate(flights):
             for task in () if flight.is_cancelled else flight.region.ready():
-                if flight.has_failed or not self._window.lets(task.stage, flight, flights[:place]):
+                if flight.has_failed or not self._window.lets(task.stage, flights[:place]):
                     continue
                 now = time.monotonic()
                 ready_at = flight.ready_at.setdefault((task.stage.name, task.situation.turn), now)

@@ -1,12 +1,13 @@
 """Which stages of a step may start while steps before it are still on their way.
 
-    generate@k              waits for sync@(k - 1 - staleness)
     credit, learn, sync,
     score by weights that
     change                  wait for the steps before to end
     everything else         waits for the same node's stages of the steps before
 
-With a window of one step nothing of this is ever asked: there is one loop, not two.
+A window holds `staleness` + 1 steps, so step k begins when step k - 1 - staleness has ended: that
+bounds how old the weights are that write. With a window of one step nothing of the above is ever
+asked: there is one loop, not two.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,9 +21,6 @@ IN_TURN = ("credit", "learn", "sync")
 
 class OnItsWay(Protocol):
     """A step that has begun and is not done."""
-
-    @property
-    def step(self) -> int: ...
 
     def open_stages(self) -> Iterable[Stage]:
         """Those that have not ended for good."""
@@ -44,19 +42,16 @@ class Window:
     def size(self) -> int:
         return self.staleness + 1
 
-    def lets(self, stage: Stage, flight: OnItsWay, before: Iterable[OnItsWay]) -> bool:
+    def lets(self, stage: Stage, before: Iterable[OnItsWay]) -> bool:
         """Whether a stage that is ready in its own step may start beside the steps before it."""
-        return all(self._lets(stage, flight.step, other) for other in before)
+        return all(self._lets(stage, other) for other in before)
 
-    def _lets(self, stage: Stage, step: int, other: OnItsWay) -> bool:
+    def _lets(self, stage: Stage, other: OnItsWay) -> bool:
         group = self.groups.get(stage.node)
         is_writing = stage.verb == "generate"
         if stage.verb in IN_TURN or (stage.verb == "score" and group in self.changing):
             return False
         for one in other.open_stages():
             if one.node == stage.node and (not is_writing or one.verb == stage.verb):
-                return False
-            is_late = other.step <= step - 1 - self.staleness
-            if is_writing and is_late and one.verb in ("learn", "sync") and one.node == group:
                 return False
         return True
