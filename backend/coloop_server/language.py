@@ -11,8 +11,8 @@ from coloop.errors import SpecProblem
 from coloop.plan.refused import outlook_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
-from coloop.spec.patch import patch
 from coloop.spec.paths import apply_overrides, check_path
+from coloop.spec.text.patch import patch
 from coloop.validate import validate
 from coloop_server.errors import Conflict, Invalid, NotAllowed
 from coloop_server.paths import Roots, spec_paths

@@ -14,7 +14,7 @@ from playwright.sync_api import Page, sync_playwright
 from tests.bench.results import Goal, Result, Table
 from tests.bench.server import BEARER, TOKEN, serve
 
-from coloop.spec.emit import to_yaml
+from coloop.spec.text.emit import to_yaml
 
 CHAINS = 50
 MOVES = 60

@@ -17,9 +17,9 @@ from coloop.estimate import estimate
 from coloop.plan.compile import compile_plan
 from coloop.plan.unrolled import Unrolled
 from coloop.presets import load_loop_text
-from coloop.spec.emit import to_yaml
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import from_dict
+from coloop.spec.text.emit import to_yaml
 from coloop.validate import validate
 
 LEARNERS = 24

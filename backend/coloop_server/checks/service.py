@@ -14,10 +14,10 @@ from coloop.plan.refused import outlook_of
 from coloop.plan.types import Plan, Stage, StageRows
 from coloop.plan.unrolled import Unrolled
 from coloop.spec.changes import diff
-from coloop.spec.emit import to_yaml
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import Parsed, dump, from_dict, parse
-from coloop.spec.patch import patch
+from coloop.spec.text.emit import to_yaml
+from coloop.spec.text.patch import patch
 from coloop.validate import validate
 from coloop_server.checks.schemas import (
     CheckLoop,

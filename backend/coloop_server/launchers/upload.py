@@ -11,7 +11,7 @@ from pathlib import Path
 
 from coloop.diagnostics import Change
 from coloop.spec.io import parse
-from coloop.spec.patch import patch
+from coloop.spec.text.patch import patch
 from coloop_server.launchers.protocol import LaunchFailed
 from coloop_server.paths import URL_MARK, spec_paths
 

@@ -11,7 +11,7 @@ from coloop.cli.output import complain, console, gib, seconds
 from coloop.cli.source import UNREADABLE
 from coloop.diagnostics import Change
 from coloop.estimate.fit import Fit, fit
-from coloop.spec.patch import patch
+from coloop.spec.text.patch import patch
 
 CANNOT_FIT = 1
 

@@ -25,7 +25,7 @@ from coloop.runtime.origin import read_origin
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import content_hash, parse, patch
 from coloop.spec.paths import field_info
-from coloop.spec.reader import Reading, read
+from coloop.spec.text.reader import Reading, read
 from coloop.validate import validate
 
 EXIT = {"finished": 0, "failed": 3, "stopped": 130}

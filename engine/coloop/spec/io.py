@@ -26,15 +26,15 @@ from coloop.errors import SpecProblem, SpecUnreadable
 from coloop.spec.base import Section
 from coloop.spec.changes import apply_changes, diff
 from coloop.spec.documents import edge_names, split_path, words_of_key
-from coloop.spec.emit import to_yaml
 from coloop.spec.graph import Edge, LoopSpec, PortRef
 from coloop.spec.migrate import migrate
 from coloop.spec.nodes import BaseNode
-from coloop.spec.patch import patch
-from coloop.spec.plain import find_unfit
 from coloop.spec.problems import at, translate
-from coloop.spec.reader import Reading, read
 from coloop.spec.schedule import Phase, PhaseGroup
+from coloop.spec.text.emit import to_yaml
+from coloop.spec.text.patch import patch
+from coloop.spec.text.plain import find_unfit
+from coloop.spec.text.reader import Reading, read
 
 __all__ = [
     "Parsed",

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from coloop.diagnostics import Change
 from coloop.spec.changes import apply_change, same_documents
 from coloop.spec.io import parse, rewrite
-from coloop.spec.patch import patch
-from coloop.spec.reader import read
+from coloop.spec.text.patch import patch
+from coloop.spec.text.reader import read
 
 PRESETS = sorted((Path(__file__).parents[3] / "presets" / "loops").glob("*.yaml"))
 EMPTY = (

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from coloop.spec.emit import number, scalar, to_yaml
-from coloop.spec.reader import read
+from coloop.spec.text.emit import number, scalar, to_yaml
+from coloop.spec.text.reader import read
 
 TEXTS = st.text(max_size=30) | st.sampled_from(
     ["yes", "no", "null", "~", "1", "1e3", "0x1", ".5", "- a", "a: b", "a #b", "&a", "*a", "!a",

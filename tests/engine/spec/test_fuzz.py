@@ -15,7 +15,7 @@ from coloop.errors import SpecProblem
 from coloop.spec.changes import apply_change, apply_changes, diff, same_documents
 from coloop.spec.documents import join_path, set_in
 from coloop.spec.io import Parsed, from_dict, parse, patch
-from coloop.spec.reader import read
+from coloop.spec.text.reader import read
 
 HERE = Path(__file__).resolve()
 EXAMPLES = sorted((HERE.parents[3].parent / "shared/language/examples").glob("*.yaml"))

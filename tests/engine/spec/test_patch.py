@@ -11,7 +11,7 @@ import pytest
 from coloop.diagnostics import Change
 from coloop.errors import SpecProblem
 from coloop.spec.io import parse, patch, rewrite
-from coloop.spec.reader import read
+from coloop.spec.text.reader import read
 
 
 def edit(op: Any, path: str, value: Any = None) -> Change:

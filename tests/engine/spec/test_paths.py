@@ -15,10 +15,10 @@ from coloop.spec.changes import locate
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse
 from coloop.spec.nodes import NODE_CLASSES
-from coloop.spec.patch import patch
 from coloop.spec.paths import apply_overrides, check_path, field_info, get_value, is_hot
 from coloop.spec.schedule import Schedule
 from coloop.spec.schema import section_schema
+from coloop.spec.text.patch import patch
 
 LOOP = """\
 coloop: 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coloop.spec.reader import MAX_CHARACTERS, MAX_DEPTH, MAX_VALUES, read
+from coloop.spec.text.reader import MAX_CHARACTERS, MAX_DEPTH, MAX_VALUES, read
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 from coloop.spec.changes import as_edge
 from coloop.spec.documents import Parts, look_along
-from coloop.spec.emit import (
+from coloop.spec.text.emit import (
     block,
     block_entry,
     block_item,
@@ -20,8 +20,8 @@ from coloop.spec.emit import (
     literal,
     scalar,
 )
-from coloop.spec.reader import Place, Reading
-from coloop.spec.stretches import Edit, chain_of, content_start
+from coloop.spec.text.reader import Place, Reading
+from coloop.spec.text.stretches import Edit, chain_of, content_start
 
 
 class Editor:

@@ -10,7 +10,7 @@ import math
 import re
 from typing import Any
 
-from coloop.spec.reader import MAX_DEPTH, MAX_VALUES
+from coloop.spec.text.reader import MAX_DEPTH, MAX_VALUES
 
 SURROGATE = re.compile("[\ud800-\udfff]")
 """Half of a character: it cannot be written as UTF-8."""

@@ -17,12 +17,12 @@ from coloop.diagnostics import Change, Diagnostic
 from coloop.errors import SpecProblem
 from coloop.spec.changes import apply_change, normal_change, same_documents
 from coloop.spec.documents import look_along
-from coloop.spec.edits import Editor
-from coloop.spec.emit import to_yaml
 from coloop.spec.migrate import VERSION, migrate
-from coloop.spec.opening import opened
-from coloop.spec.sharing import set_apart
-from coloop.spec.stretches import read, replaced
+from coloop.spec.text.edits import Editor
+from coloop.spec.text.emit import to_yaml
+from coloop.spec.text.opening import opened
+from coloop.spec.text.sharing import set_apart
+from coloop.spec.text.stretches import read, replaced
 
 
 def patch(text: str, changes: Sequence[Change | Mapping[str, Any]]) -> str:

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from coloop.spec.documents import Parts
-from coloop.spec.emit import WIDTH, flow, is_leaf
-from coloop.spec.reader import Place
-from coloop.spec.stretches import Edit, chain_of, read, replaced
+from coloop.spec.text.emit import WIDTH, flow, is_leaf
+from coloop.spec.text.reader import Place
+from coloop.spec.text.stretches import Edit, chain_of, read, replaced
 
 LISTS_OF_THINGS = frozenset({("nodes",), ("edges",), ("schedule", "phases")})
 """Collections whose entries have a line each, however short."""

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from coloop.spec.documents import Parts, look_along
-from coloop.spec.emit import flow
-from coloop.spec.reader import Place, Reading
-from coloop.spec.stretches import Edit, chain_of, content_start, read, replaced
+from coloop.spec.text.emit import flow
+from coloop.spec.text.reader import Place, Reading
+from coloop.spec.text.stretches import Edit, chain_of, content_start, read, replaced
 
 
 def set_apart(text: str, op: str, parts: Parts) -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from coloop.spec.documents import Parts
-from coloop.spec.reader import Place
-from coloop.spec.reader import read as read_text
+from coloop.spec.text.reader import Place
+from coloop.spec.text.reader import read as read_text
 
 read = lru_cache(maxsize=8)(read_text)
 """Readings are never changed, and one edit looks at the same text several times."""

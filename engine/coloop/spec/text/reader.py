@@ -32,7 +32,7 @@ from ruamel.yaml.events import (
 )
 
 from coloop.diagnostics import Diagnostic
-from coloop.spec import speech
+from coloop.spec.text import speech
 
 MAX_CHARACTERS = 1024 * 1024
 MAX_DEPTH = 64
