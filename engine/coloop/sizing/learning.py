@@ -180,7 +180,6 @@ def training_step(
     weights: Weights, settings: LearnSettings, sides: int, longest: float
 ) -> TrainingStep:
     """A group's update in the terms of the memory formulas."""
-    training = weights.training
     casts = weights.precision.master_bytes != weights.precision.compute_bytes
     return TrainingStep(
         arch=weights.arch,
@@ -196,11 +195,11 @@ def training_step(
         loss_chunk=settings.loss_chunk,
         logits_bytes=LOSS_BYTES[weights.precision.compute_bytes],
         trains_all=weights.trains_all,
-        reshard=training.reshard_after_forward is not False,
+        reshard=weights.update.reshard_after_forward,
         tensor_parallel=weights.tensor_parallel,
         pipeline_parallel=weights.pipeline_parallel,
         context_parallel=weights.context_parallel,
-        offloads_states=training.offload == "all",
+        offloads_states=weights.update.offload == "all",
     )
 
 

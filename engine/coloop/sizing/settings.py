@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from coloop.spec.rollout import Engine
-from coloop.spec.training import Backend, Checkpointing, Training
+from coloop.spec.training import Backend, Checkpointing, Offload, Training
 
 DEGREES = ("tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel")
+MEMORY_FIELDS = ("gradient_checkpointing", "loss_chunk", "offload", "reshard_after_forward")
 
 TOKENS_AT_ONCE = 16_384
 """Padded tokens of a micro-batch: more in one pass make nothing faster."""
@@ -41,12 +42,16 @@ class UpdateSettings:
     gradient_checkpointing: Checkpointing = False
     loss_chunk: int | None = None
     """Tokens whose logits are held at once; None: 64 MiB of them with `single`, else all."""
+    offload: Offload = "none"
+    """What rests in the host's memory while it is not used."""
+    reshard_after_forward: bool = True
+    """FSDP2: whether gathered weights of a layer are freed after it."""
 
     def fill(self, training: Training) -> Training:
         """A section without its open values: what it says, else what was decided."""
         decided = {
             name: getattr(self, name)
-            for name in ("backend", "zero_stage", *DEGREES, "gradient_checkpointing", "loss_chunk")
+            for name in ("backend", "zero_stage", *DEGREES, *MEMORY_FIELDS)
         }
         is_open = {name: v for name, v in decided.items() if getattr(training, name) is None}
         return training.model_copy(update=is_open)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from coloop.sizing.architecture import ParameterCount
+from coloop.spec.training import Offload
 
 Scheme = Literal["single", "fsdp2", "zero0", "zero1", "zero2", "zero3", "megatron"]
-Offload = Literal["none", "optimizer", "all"]
 
 OPTIMIZER_STATES = {
     "adamw": 2.0,

@@ -19,7 +19,6 @@ from coloop.sizing.machine import PoolShare, lay_out
 from coloop.sizing.settings import ROWS_AT_ONCE, Decision, EngineSettings, UpdateSettings
 from coloop.sizing.states import (
     ModelStates,
-    Offload,
     Precision,
     Scheme,
     compute_states,
@@ -31,7 +30,7 @@ from coloop.spec.groups import owner_of, training_of, weights_groups
 from coloop.spec.homes import holding_pool, writing_pools
 from coloop.spec.nodes import ActorNode, VerifierNode, model_of
 from coloop.spec.rollout import Engine as EngineKind
-from coloop.spec.training import Backend, Training
+from coloop.spec.training import Backend, Offload, Training
 
 WRITERS = (ActorNode, VerifierNode)
 """Kinds with a `rollout` section."""
@@ -71,6 +70,7 @@ class Weights:
     pipeline_parallel: int
     context_parallel: int
     training: Training
+    update: UpdateSettings
     states: ModelStates
 
     @property
@@ -245,7 +245,6 @@ class Survey:
         context = update.context_parallel
         shards = max(pool.places // (tensor * pipeline * context), 1) if scheme != "single" else 1
         optimizer = training.optimizer
-        offload: Offload = training.offload or "none"
         states = compute_states(
             total=total,
             trainable=trainable,
@@ -254,7 +253,7 @@ class Survey:
             precision=precision,
             optimizer=optimizer.name,
             momentum=optimizer.name != "sgd" or bool(optimizer.momentum),
-            offload=offload if learns else "none",
+            offload=update.offload if learns else "none",
             model_parallel=tensor * pipeline,
         )
         return Weights(
@@ -273,6 +272,7 @@ class Survey:
             pipeline_parallel=pipeline,
             context_parallel=context,
             training=training,
+            update=update,
             states=states,
         )
 
@@ -350,7 +350,23 @@ class Survey:
             micro_batch=training.micro_batch,
             gradient_checkpointing=training.gradient_checkpointing or False,
             loss_chunk=training.loss_chunk,
+            offload=self._offload(owner, training),
+            reshard_after_forward=self._reshard(owner, training, backend),
         )
+
+    def _offload(self, owner: str, training: Training) -> Offload:
+        if training.offload is not None or self.machine.is_cpu or owner not in self._backends:
+            return training.offload or "none"
+        path = f"nodes.{owner}.training.offload"
+        return self.decide(path, "none", "the fastest: `fit` offers what saves memory")  # type: ignore[no-any-return]
+
+    def _reshard(self, owner: str, training: Training, backend: Backend) -> bool:
+        if training.reshard_after_forward is not None:
+            return training.reshard_after_forward
+        if backend == "fsdp2" and owner in self._backends:
+            path = f"nodes.{owner}.training.reshard_after_forward"
+            self.decide(path, True, "gathered weights of a layer are freed after it")
+        return True
 
     def _zero_stage(
         self, owner: str, training: Training, pool: PoolShare, count: ParameterCount | None

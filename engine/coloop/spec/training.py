@@ -14,6 +14,7 @@ from coloop.spec.base import Flag, Name, NodeId, Number, Section, Whole, setting
 from coloop.spec.model import ComputeDtype
 
 Backend = Literal["single", "fsdp2", "deepspeed", "megatron"]
+Offload = Literal["none", "optimizer", "all"]
 
 
 def _is_no_number(value: object) -> object:
@@ -92,7 +93,7 @@ class Training(Section):
         None, level="expert", when={"backend": ("deepspeed",)}
     )
     """DeepSpeed: what is sharded; null: decided by the compiler."""
-    offload: Literal["none", "optimizer", "all"] | None = setting(None, level="expert")
+    offload: Offload | None = setting(None, level="expert")
     """What rests in the host's memory; null: decided by the compiler."""
     tensor_parallel: Whole | None = setting(None, ge=1, level="expert")
     """GPUs that share one layer; null: decided by the compiler."""
