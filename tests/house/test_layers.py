@@ -31,6 +31,7 @@ OURS: dict[str, set[str]] = {
     "ray_settings": set(),
     "diagnostics": {"errors"},
     "events": {"errors"},
+    "marks": set(),
     "spec": {"errors", "diagnostics"},
     "presets": {"spec", "errors", "diagnostics"},
     "sizing": {"spec", "presets", "errors"},
@@ -51,7 +52,7 @@ OURS: dict[str, set[str]] = {
     "seeds": set(),
     "hosts": {
         *("plan", "spec", "batch", "tables", "models", "rollout", "training", "sync", "recipes"),
-        *("algos", "arrays", "errors", "run_log", "seeds", "sizing"),
+        *("algos", "arrays", "errors", "marks", "run_log", "seeds", "sizing"),
     },
     "roles": {
         *("plan", "spec", "batch", "tables", "data", "rewards", "hosts", "recipes", "errors"),
@@ -60,7 +61,7 @@ OURS: dict[str, set[str]] = {
     "cluster": {"plan", "hosts", "errors", "ray_settings"},
     "runtime": {
         *("plan", "spec", "events", "batch", "tables", "data", "recipes", "hosts", "roles"),
-        *("cluster", "sync", "sizing"),
+        *("cluster", "marks", "sync", "sizing"),
         *("errors", "diagnostics", "estimate", "run_ids", "run_log"),
     },
 }
@@ -90,6 +91,7 @@ OUTSIDE: dict[str, set[str]] = {
     "estimate": {"pydantic"},
     "validate": {"jinja2"},
     "plan": {"pydantic"},
+    "marks": set(),
     "arrays": {"numpy"},
     "tables": {"numpy"},
     "algos": {"torch", "numpy"},

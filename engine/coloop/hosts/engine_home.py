@@ -14,7 +14,7 @@ import torch
 from coloop.arrays import Ids, ids_of
 from coloop.errors import WeightsNotUpdated
 from coloop.hosts.encoder import Encoder
-from coloop.hosts.messages import PromptRequest, Sampling, TooLong, too_long
+from coloop.hosts.messages import AtOnce, PromptRequest, Sampling, TooLong, too_long
 from coloop.hosts.weights import Vocabulary
 from coloop.models import LoadedModel
 from coloop.rollout import (
@@ -45,6 +45,8 @@ class EngineHome:
     max_num_seqs: int | None = None
     _built: RolloutEngine | None = None
     _vocabulary: Vocabulary | None = None
+    _wanted: int = 0
+    """Texts that were wanted of the engine last."""
 
     @property
     def version(self) -> int | None:
@@ -102,6 +104,7 @@ class EngineHome:
             if problem is None
             for seed in request.seeds
         ]
+        self._wanted = len(wanted)
         written = iter(generate(engine, wanted, progress, should_stop))
         replies: list[list[Tokens] | TooLong] = []
         for request, prompt, problem in zip(requests, prompts, refused, strict=True):
@@ -110,6 +113,16 @@ class EngineHome:
             texts = [_tokens(shared, one, encoder, sampling, node) for one in own]
             replies.append(texts if problem is None else problem)
         return replies
+
+    def at_once(self) -> AtOnce | None:
+        """How many texts were written at once when they were asked for last; None where fewer
+        cannot be asked of the engine."""
+        rows = self._built.rows_at_once() if self._built is not None else None
+        return AtOnce(rows=min(rows, self._wanted)) if rows else None
+
+    def narrow(self, at_once: AtOnce) -> None:
+        """No more texts at once from here on."""
+        self.engine.write_fewer(at_once.rows)
 
     def receive(self, parcel: Parcel, probe: Probe) -> Evidence:
         """Load the weights of a parcel, and say what the engine holds then."""

@@ -6,7 +6,9 @@ It knows token ids, models, optimizers and engines; it does not know rows, edges
 The spec reaches it once; overrides of the moment come with each update.
 """
 
+import gc
 import os
+import platform
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -23,15 +25,19 @@ from coloop.errors import ColoopError
 from coloop.hosts.beginnings import Beginnings, Home
 from coloop.hosts.engine_home import EngineHome
 from coloop.hosts.messages import (
+    DRIVERS_WORD,
+    AtOnce,
     LearnOrder,
     LearnReply,
     Poll,
     PromptRequest,
     Sampling,
+    Sight,
     TooLong,
 )
 from coloop.hosts.scorer_home import ScorerHome
 from coloop.hosts.trainer_home import TrainerHome
+from coloop.marks import Mark, Marks
 from coloop.models import DTYPES, read_weights
 from coloop.plan.types import WeightsPlan
 from coloop.run_log import log_into
@@ -83,6 +89,7 @@ class PoolHost:
         self._interrupted = threading.Event()
         self._progress = (0, 0, "")
         self._process = psutil.Process(os.getpid())
+        self._marks = Marks(f"pool {settings.pool} on {platform.node()}")
 
     # --- asked while something else runs
 
@@ -241,12 +248,24 @@ class PoolHost:
         well."""
         return self._trainer(group).has_changed
 
+    def at_once(self, verb: str, group: str) -> AtOnce | None:
+        """What the last call of this method held at once for a group; None where less cannot be
+        asked."""
+        return self._worker(verb, group).at_once()
+
+    def narrow(self, verb: str, group: str, at_once: AtOnce) -> None:
+        """No more at once in such calls from here on; memory that is free is given back."""
+        self._worker(verb, group).narrow(at_once)
+        gc.collect()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+
     def version(self, group: str) -> int:
         return self._homes[group].weights.version
 
-    def save(self, folder: str, earlier: str | None = None) -> dict[str, int]:
-        """Each group's weights in Hugging Face format, and what its trainer needs to go on; bytes
-        of each file, by its path in the folder.
+    def save(self, folder: str, earlier: str | None = None) -> dict[str, Mark]:
+        """Each group's weights in Hugging Face format, and what its trainer needs to go on; the
+        mark of each file, by its path in the folder.
 
         Args:
             earlier: a folder that was saved before; what it has already is not written again.
@@ -254,12 +273,18 @@ class PoolHost:
         whole = Path(folder)
         for name, home in self._homes.items():
             home.save(whole / name, None if earlier is None else Path(earlier) / name)
-        files = (path for name in self._homes for path in sorted((whole / name).rglob("*")))
-        return {
-            path.relative_to(whole).as_posix(): path.stat().st_size
-            for path in files
-            if path.is_file()
-        }
+        paths = (path for name in self._homes for path in sorted((whole / name).rglob("*")))
+        marks = self._marks.of(path for path in paths if path.is_file())
+        return {path.relative_to(whole).as_posix(): mark for path, mark in marks.items()}
+
+    def see(self, folder: Path) -> Sight:
+        """What this process sees of a folder in which the driver has left its word; where it sees
+        that, it leaves its own."""
+        told = folder / DRIVERS_WORD
+        word = told.read_text(encoding="utf-8") if told.is_file() else None
+        if word is not None:
+            (folder / self._settings.pool).write_text(word, encoding="utf-8")
+        return Sight(machine=platform.node(), word=word)
 
     def load(self, folder: str) -> None:
         """What `save` wrote."""
@@ -275,6 +300,10 @@ class PoolHost:
     @property
     def _hooks(self) -> Hooks:
         return Hooks(progress=self._count_rows, should_stop=self._interrupted.is_set)
+
+    def _worker(self, verb: str, group: str) -> Home | EngineHome:
+        """Who does the work of a method."""
+        return self._engines[group] if verb == "generate" else self._homes[group]
 
     def _trainer(self, group: str) -> TrainerHome:
         home = self._homes[group]

@@ -48,6 +48,16 @@ def too_long(tokens: int, limit: int | None) -> TooLong | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AtOnce:
+    """How much a host holds at once in calls of one kind."""
+
+    rows: int
+    """Texts that are written, or rows of a pass."""
+    tokens: int = 0
+    """Of a pass, padded; 0 where only rows are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
     """What one teaching port of one role brings to an update."""
 
@@ -87,6 +97,21 @@ class LearnReply:
     tokens: int
     too_long: Mapping[str, tuple[TooLong, ...]] = field(default_factory=dict)
     """Rows that were left out, by role."""
+
+
+DRIVERS_WORD = ".driver"
+"""File by which a driver finds out who shares a folder with it; pools leave theirs under their
+names."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """What a host sees of a folder."""
+
+    machine: str
+    """Where it is."""
+    word: str | None
+    """That the driver has left there; None: it is not to be seen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

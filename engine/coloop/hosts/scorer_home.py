@@ -11,6 +11,7 @@ import torch
 from coloop.arrays import Numbers
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import CheckpointError
+from coloop.hosts.messages import AtOnce
 from coloop.hosts.weights import HeldWeights
 from coloop.models import link_folder
 from coloop.training import Hooks, Scorer
@@ -32,6 +33,16 @@ class ScorerHome:
             autocast = autocast_of(self.weights.dtypes)
             self._scorer = Scorer(self.weights.loaded.model, autocast=autocast)
         return self._scorer.score(sequences, temperature=temperature, hooks=hooks)
+
+    def at_once(self) -> AtOnce | None:
+        """What its passes held at once when it scored last."""
+        found = self._scorer.at_once() if self._scorer is not None else None
+        return None if found is None else AtOnce(rows=found[0], tokens=found[1])
+
+    def narrow(self, at_once: AtOnce) -> None:
+        """No more in a pass from here on."""
+        assert self._scorer is not None
+        self._scorer.narrow(at_once.rows, at_once.tokens)
 
     def save(self, folder: Path, earlier: Path | None) -> None:
         """Hugging Face format, and the version; where the weights are those of an earlier

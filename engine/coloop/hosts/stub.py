@@ -4,7 +4,9 @@ engines in the pools where they write, and new weights go from one to the other.
 Two pools may be asked at the same time, from two threads; one pool does one thing at a time.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Protocol
 
 from coloop.arrays import Ids, Numbers
@@ -19,6 +21,9 @@ from coloop.hosts.messages import (
     Sampling,
     TooLong,
 )
+from coloop.hosts.shared_folder import check_shared
+from coloop.hosts.shortage import Tell, narrowed, untold
+from coloop.marks import Mark
 from coloop.tables import Tokens
 
 Tick = Callable[[Poll | None], bool]
@@ -40,21 +45,24 @@ class ClusterHosts:
         pools: Mapping[str, str],
         deliveries: Deliveries,
         tick: Tick | None = None,
+        tell: Tell = untold,
     ) -> None:
         """
         Args:
             pools: by weights group, the pool in which it is held.
             deliveries: how weights go from home to home, of the whole run.
             tick: called while an answer is waited for; true asks the host to give up.
+            tell: told of what a person should know, in the thread in which it came up.
         """
         self._cluster = cluster
         self._pools = pools
         self._deliveries = deliveries
         self._tick = tick
+        self._tell = tell
 
     def with_tick(self, tick: Tick) -> "ClusterHosts":
         """The same hosts for one who waits: `tick` is told how far its calls are."""
-        return ClusterHosts(self._cluster, self._pools, self._deliveries, tick)
+        return ClusterHosts(self._cluster, self._pools, self._deliveries, tick, self._tell)
 
     def check_ways(self) -> None:
         """Before a run begins: weights can reach every pool that writes with them."""
@@ -64,26 +72,22 @@ class ClusterHosts:
         self, group: str, node: str, requests: Sequence[PromptRequest], sampling: Sampling
     ) -> tuple[list[list[Tokens] | TooLong], int]:
         pool = self._deliveries.writing_pool(group, node)
-        self._deliveries.make_current(self._ask, group, pool)
-        result: tuple[list[list[Tokens] | TooLong], int] = self._ask(
-            pool, "generate", group, node, list(requests), sampling
-        )
-        return result
+        with self._once_more("generate", pool, group, node):
+            return self._generate(pool, group, node, requests, sampling)
+        return self._generate(pool, group, node, requests, sampling)
 
     def score(
         self, group: str, node: str, texts: Sequence[TokenSequence], temperature: float
     ) -> list[Numbers | TooLong]:
-        result: list[Numbers | TooLong] = self._call(
-            group, "score", group, node, list(texts), temperature
-        )
+        asked = "score", group, node, list(texts), temperature
+        result: list[Numbers | TooLong] = self._work(group, node, *asked)
         return result
 
     def score_pairs(
         self, group: str, node: str, pairs: Sequence[Pair]
     ) -> list[dict[str, Numbers] | TooLong]:
-        result: list[dict[str, Numbers] | TooLong] = self._call(
-            group, "score_pairs", group, node, list(pairs)
-        )
+        asked = "score_pairs", group, node, list(pairs)
+        result: list[dict[str, Numbers] | TooLong] = self._work(group, node, *asked)
         return result
 
     def step_ends(
@@ -96,15 +100,18 @@ class ClusterHosts:
 
     def learn(self, order: LearnOrder) -> LearnReply:
         pool = self._pools[order.group]
-        reply: LearnReply = self._cluster.call(pool, "learn", order, tick=self._tick)
-        return reply
+        with self._once_more("learn", pool, order.group, order.group):
+            reply: LearnReply = self._cluster.call(pool, "learn", order, tick=self._tick)
+            return reply
+        again: LearnReply = self._ask(pool, "learn", order)
+        return again
 
     def has_changed(self, group: str) -> bool:
         changed: bool = self._call(group, "has_changed", group)
         return changed
 
     def evaluate(self, order: LearnOrder) -> LearnReply:
-        reply: LearnReply = self._call(order.group, "evaluate", order)
+        reply: LearnReply = self._work(order.group, order.group, "evaluate", order)
         return reply
 
     def sync(self, group: str) -> Mapping[str, float]:
@@ -125,10 +132,15 @@ class ClusterHosts:
         version: int = self._call(group, "version", group)
         return version
 
-    def save(self, folder: str, earlier: str | None = None) -> Mapping[str, int]:
-        """Every group's weights and trainer state, one folder each; bytes of each file, by its path
-        in the folder. What an earlier folder has already is not written again."""
-        files: dict[str, int] = {}
+    def check_folder(self, folder: Path) -> None:
+        """Before a run begins: what pools save there can be read by the driver, and the other way
+        round. Raises `CheckpointError` with the pool that does not see it."""
+        check_shared(self._ask, dict.fromkeys(self._pools.values()), folder)
+
+    def save(self, folder: str, earlier: str | None = None) -> Mapping[str, Mark]:
+        """Every group's weights and trainer state, one folder each; the mark of each file, by its
+        path in the folder. What an earlier folder has already is not written again."""
+        files: dict[str, Mark] = {}
         for pool in dict.fromkeys(self._pools.values()):
             files |= self._ask(pool, "save", folder, earlier)
         return files
@@ -138,6 +150,35 @@ class ClusterHosts:
         for pool in dict.fromkeys(self._pools.values()):
             self._ask(pool, "load", folder)
         self._deliveries.all_are_behind()
+
+    def _generate(
+        self,
+        pool: str,
+        group: str,
+        node: str,
+        requests: Sequence[PromptRequest],
+        sampling: Sampling,
+    ) -> tuple[list[list[Tokens] | TooLong], int]:
+        self._deliveries.make_current(self._ask, group, pool)
+        result: tuple[list[list[Tokens] | TooLong], int] = self._ask(
+            pool, "generate", group, node, list(requests), sampling
+        )
+        return result
+
+    def _work(self, group: str, node: str, method: str, *arguments: Any) -> Any:
+        """A call that holds much memory, for a node."""
+        with self._once_more(method, self._pools[group], group, node):
+            return self._call(group, method, *arguments)
+        return self._call(group, method, *arguments)
+
+    @contextmanager
+    def _once_more(self, method: str, pool: str, group: str, node: str) -> Iterator[None]:
+        """Around a call that is made a second time where this lets its failure pass."""
+        try:
+            yield
+        except Exception as error:
+            if not narrowed(error, self._ask, self._tell, pool, method, group, node):
+                raise
 
     def _call(self, group: str, method: str, *arguments: Any) -> Any:
         return self._ask(self._pools[group], method, *arguments)

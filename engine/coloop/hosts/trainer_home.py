@@ -8,7 +8,7 @@ from pathlib import Path
 from coloop.arrays import Numbers
 from coloop.batch import Sequence as TokenSequence
 from coloop.hosts.lessons import Lessons
-from coloop.hosts.messages import LearnOrder, LearnReply
+from coloop.hosts.messages import AtOnce, LearnOrder, LearnReply
 from coloop.hosts.weights import MODEL, HeldWeights
 from coloop.sizing.settings import UpdateSettings
 from coloop.spec.graph import LoopSpec
@@ -98,6 +98,15 @@ class TrainerHome:
         """Log-probs of each sequence's tokens by the weights as they are; 0 outside of its loss
         mask."""
         return self.backend.score(sequences, temperature=temperature, hooks=hooks)
+
+    def at_once(self) -> AtOnce | None:
+        """What its passes held at once when it was asked for any last."""
+        found = self.backend.at_once()
+        return None if found is None else AtOnce(rows=found[0], tokens=found[1])
+
+    def narrow(self, at_once: AtOnce) -> None:
+        """No more in a pass from here on."""
+        self.backend.narrow(at_once.rows, at_once.tokens)
 
     def save(self, folder: Path, earlier: Path | None) -> None:
         """The weights in Hugging Face format, and what a resume needs besides them."""

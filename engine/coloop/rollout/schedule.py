@@ -69,6 +69,15 @@ class Schedule:
         self._room = (0, 0)
         self._decoder.reserve(0, 0)
 
+    def rows_at_once(self) -> int | None:
+        """Most texts for which there was room; None before the first."""
+        return min(self._room[0], self._rows_at_once) or None
+
+    def write_fewer(self, rows: int) -> None:
+        """No more than so many texts at once from here on. No text is on its way."""
+        self._rows_at_once = min(self._rows_at_once, max(rows, 1))
+        self.give_back_room()
+
     def __len__(self) -> int:
         return len(self._queue) + self._slots.running
 

@@ -112,6 +112,16 @@ class TorchEngine(TextEngine):
     def wake(self) -> None:
         """Nothing to do: the cache comes with the first text."""
 
+    def rows_at_once(self) -> int | None:
+        """Most texts that it has written at once."""
+        return self._schedule.rows_at_once()
+
+    def write_fewer(self, rows: int) -> None:
+        """No more than so many texts at once from here on."""
+        assert not self.unfinished, "the engine is writing"
+        self._kept.forget_lines()
+        self._schedule.write_fewer(rows)
+
     def close(self) -> None:
         """Gives back the cache; the weights go with the object."""
         self._forget_all()

@@ -138,6 +138,12 @@ class VllmEngine(TextEngine):
             self._vllm.wake_up()
             self._is_asleep = False
 
+    def rows_at_once(self) -> None:
+        """None: vLLM plans its memory when it is built, and puts texts off where it is short."""
+
+    def write_fewer(self, rows: int) -> None:
+        """Nothing: see `rows_at_once`."""
+
     def close(self) -> None:
         """Ends vLLM in this process."""
         global _living

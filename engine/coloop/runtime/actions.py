@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from coloop.errors import CheckpointError
+from coloop.marks import Mark
 from coloop.plan.types import PhasePlan, Plan
 from coloop.roles.protocol import Context, Role
 from coloop.runtime.checkpoint import Checkpoints
@@ -29,7 +30,7 @@ class Weights(Protocol):
 
     def version(self, group: str) -> int: ...
 
-    def save(self, folder: str, earlier: str | None) -> Mapping[str, int]: ...
+    def save(self, folder: str, earlier: str | None) -> Mapping[str, Mark]: ...
 
     def load(self, folder: str) -> None: ...
 
@@ -104,12 +105,13 @@ class Actions:
             timeline.leave_after_this_step()
         return actions.stop, wants_checkpoint
 
-    def save(self, folder: Path) -> Mapping[str, int]:
+    def save(self, folder: Path) -> Mapping[str, Mark]:
         whole = self._checkpoints.all()
-        return self._weights.save(str(folder), str(whole[-1].path) if whole else None)
+        earlier = _seen_by_all(whole[-1].path) if whole else None
+        return self._weights.save(_seen_by_all(folder), earlier)
 
     def load(self, folder: Path) -> None:
-        self._weights.load(str(folder))
+        self._weights.load(_seen_by_all(folder))
 
     def _do(self, actions: PhaseActions, spec: LoopSpec) -> bool:
         for order in as_tuple(actions.refresh):
@@ -172,7 +174,7 @@ class Actions:
             )
             self.notes.append((order.node, message))
             return None
-        return str(checkpoint.path / source)
+        return _seen_by_all(checkpoint.path / source)
 
     def state(self) -> dict[str, Any]:
         return {
@@ -185,6 +187,12 @@ class Actions:
         self._copied = list(state["copied"])
         self._refreshed_at = dict(state["refreshed_at"])
         self._followed = dict(state["followed"])
+
+
+def _seen_by_all(folder: Path) -> str:
+    """The folder under the name that other machines know: where `run.storage` is one, the run
+    folder only points to it."""
+    return str(folder.resolve())
 
 
 def has_averages(spec: LoopSpec) -> bool:

@@ -2,16 +2,16 @@
 
     checkpoints/
       step-40/
-        manifest.json            timeline, fields, triggers, roles, and every file with its size
+        manifest.json            timeline, fields, triggers, roles; size and hash of every file
         actor/                   Hugging Face format plus trainer state
         start/
         roles.pool.entries-40.rows    what a buffer holds, or rows that wait for an update
 
 A checkpoint is written into a folder aside and renamed when it is whole; older ones are removed
 only after that. A checkpoint is whole when the driver can read back every file that its manifest
-names: weights that a worker wrote to a disk of its own do not count, and nothing is removed for
-them. A checkpoint without a manifest does not exist. Where the disk is full the aside
-folder is removed and the last whole checkpoint stays. A writer that was killed leaves folders
+names, by size and hash: weights that a worker wrote to a disk of its own do not count, and nothing
+is removed for them. A checkpoint without a manifest does not exist. Where the disk is full the
+aside folder is removed and the last whole checkpoint stays. A writer that was killed leaves folders
 whose names begin with a dot; who opens the checkpoints next clears them up.
 
 Where the run has a storage (`run.storage` at an address), every whole checkpoint is copied there
@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from coloop.errors import CheckpointError, StorageFull
+from coloop.marks import Mark, Marks
 from coloop.runtime.side_files import SideFiles
 from coloop.runtime.storage import MANIFEST, Storage
 
@@ -39,8 +40,8 @@ MANIFEST_VERSION = 2
 class Saver(Protocol):
     """Writes the weights of all groups into a folder, one folder each."""
 
-    def save(self, folder: Path) -> Mapping[str, int]:
-        """Bytes of each file as its writer sees it, by its path in the folder."""
+    def save(self, folder: Path) -> Mapping[str, Mark]:
+        """The mark of each file as its writer sees it, by its path in the folder."""
         ...
 
 
@@ -56,8 +57,8 @@ class Checkpoint:
         return _read_manifest(self.path)
 
     def damage(self) -> str | None:
-        """What is wrong with its files; None of a whole one."""
-        return _damage(self.path, self.manifest().get("files", {}))
+        """What is wrong with the names and sizes of its files; None where nothing is."""
+        return _missing(self.path, self.manifest().get("files", {}))
 
 
 class Checkpoints:
@@ -67,6 +68,7 @@ class Checkpoints:
         self._folder = folder
         self._storage = storage
         self._side_files = SideFiles()
+        self._marks = Marks()
         self.keep = keep
         """Newest ones that stay."""
         self.on_lost_copy: Callable[[str], None] = logger.warning
@@ -86,14 +88,18 @@ class Checkpoints:
         try:
             shutil.rmtree(aside, ignore_errors=True)
             aside.mkdir(parents=True)
-            files = dict(saver.save(aside))
-            damage = _damage(aside, files)
+            written = dict(saver.save(aside))
+            files = {name: mark.size for name, mark in written.items()}
+            hashes = {name: mark.sha256 for name, mark in written.items()}
+            damage = self._damage(aside, files, hashes)
             if damage is not None:
+                makers = sorted({mark.by for mark in written.values()} - {""})
                 raise CheckpointError(
-                    f"{damage}; where workers run on other machines, `run.storage` must be a "
-                    "folder that all of them see"
+                    f"{damage}; it was written by {' and '.join(makers) or 'a worker'}: where "
+                    "workers run on other machines, `run.storage` must be a folder that all of "
+                    "them see"
                 )
-            plain, sizes, hashes = self._side_files.put(state, aside, step)
+            plain, sizes, own_hashes = self._side_files.put(state, aside, step)
             is_best = best or self._is_best(final)
             manifest = {
                 **plain,
@@ -101,7 +107,7 @@ class Checkpoints:
                 "step": step,
                 "best": is_best,
                 "files": files | sizes,
-                "hashes": hashes,
+                "hashes": hashes | own_hashes,
             }
             (aside / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
             if final.exists():
@@ -112,11 +118,13 @@ class Checkpoints:
             else:
                 aside.rename(final)
         except (OSError, StorageFull, CheckpointError) as error:
+            is_full = not isinstance(error, CheckpointError)
+            room = self._room_words(aside) if is_full else ""
             shutil.rmtree(aside, ignore_errors=True)
-            kind = CheckpointError if isinstance(error, CheckpointError) else StorageFull
+            kind = StorageFull if is_full else CheckpointError
             raise kind(
                 f"checkpoint of step {step} could not be written to {self._folder}: {error}; "
-                "the checkpoint before it is untouched"
+                f"{room}the checkpoint before it is untouched"
             ) from error
         self._side_files.written(final)
         self._remove_old(just_written=step)
@@ -136,21 +144,60 @@ class Checkpoints:
         return list_checkpoints(self._folder)
 
     def latest(self) -> Checkpoint | None:
-        """The newest whole one.
+        """The newest whole one, every file of it read back.
 
         Raises:
             CheckpointError: there are checkpoints, and none of them is whole.
         """
-        found = self.all()
-        damaged = self.damaged()
-        if damaged and not found:
+        found, damaged = self._judged()
+        if damaged and found is None:
             raise CheckpointError(damaged[-1])
-        return found[-1] if found else None
+        return found
 
     def damaged(self) -> list[str]:
-        """What is wrong with checkpoints that are not whole, the oldest first."""
-        problems = (checkpoint.damage() for checkpoint in _with_manifest(self._folder))
-        return [problem for problem in problems if problem is not None]
+        """What is wrong with checkpoints that are not whole, the oldest first; of those before the
+        newest whole one only names and sizes are looked at."""
+        return self._judged()[1]
+
+    def _judged(self) -> tuple[Checkpoint | None, list[str]]:
+        newest: Checkpoint | None = None
+        problems = []
+        for checkpoint in reversed(_with_manifest(self._folder)):
+            if newest is not None:
+                problem = checkpoint.damage()
+            else:
+                manifest = checkpoint.manifest()
+                files, hashes = manifest.get("files", {}), manifest.get("hashes", {})
+                problem = self._damage(checkpoint.path, files, hashes)
+                newest = checkpoint if problem is None else None
+            problems += [problem] if problem is not None else []
+        return newest, problems[::-1]
+
+    def _damage(
+        self, folder: Path, files: Mapping[str, int], hashes: Mapping[str, str]
+    ) -> str | None:
+        """The first file that cannot be read back as it was written."""
+        missing = _missing(folder, files)
+        if missing is not None:
+            return missing
+        try:
+            marks = self._marks.of(folder / name for name in hashes)
+        except OSError as error:
+            return f"{error.filename} was written and cannot be read here: {error.strerror}"
+        for name, sha256 in hashes.items():
+            if marks[folder / name].sha256 != sha256:
+                return f"{folder / name} is not what was written: its SHA-256 is another"
+        return None
+
+    def _room_words(self, aside: Path) -> str:
+        """How much room a checkpoint wants, and how much there is."""
+        try:
+            free, before = shutil.disk_usage(self._folder).free, self.all()
+        except (OSError, CheckpointError):
+            return ""
+        wanted = sum(before[-1].manifest()["files"].values()) if before else _bytes_in(aside)
+        likely = "as much as the last one" if before else "what was written of it"
+        return f"it wants {wanted} bytes ({likely}), {free} are free there; "
 
     def best(self) -> Checkpoint | None:
         found = [checkpoint for checkpoint in self.all() if checkpoint.best]
@@ -215,7 +262,7 @@ def _with_manifest(folder: Path) -> list[Checkpoint]:
     return sorted(found, key=lambda checkpoint: checkpoint.step)
 
 
-def _damage(folder: Path, files: Mapping[str, int]) -> str | None:
+def _missing(folder: Path, files: Mapping[str, int]) -> str | None:
     """The first file that is not there as it was written."""
     for name, size in files.items():
         path = folder / name
@@ -226,6 +273,10 @@ def _damage(folder: Path, files: Mapping[str, int]) -> str | None:
         if found != size:
             return f"{path} has {found} bytes, {size} were written"
     return None
+
+
+def _bytes_in(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def _read_manifest(path: Path) -> dict[str, Any]:

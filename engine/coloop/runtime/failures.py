@@ -2,12 +2,8 @@
 node and step, and what to do next."""
 
 from coloop.errors import OutOfMemory, StageFailed
+from coloop.hosts.shortage import is_out_of_memory
 from coloop.plan.types import Stage
-
-MEMORY_ERRORS = ("MemoryError", "OutOfMemoryError")
-"""Names of the classes by which Python and torch say that memory is short."""
-MEMORY_WORDS = ("can't allocate memory", "not enough memory", "out of memory", "alloc_cpu")
-"""What torch says in a plain RuntimeError of a CPU."""
 
 LOWER = {
     "generate": "lower `rollout.max_num_seqs`, `rollout.max_new_tokens` or the rows of the step",
@@ -26,12 +22,3 @@ def stage_failure(error: BaseException, stage: Stage | None, step: int) -> Stage
         return StageFailed(f"{place} failed: {what}", node, name, step)
     hint = LOWER.get(stage.verb if stage is not None else "")
     return OutOfMemory(f"{place} ran out of memory: {what}", node, name, step, hint)
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Whether memory was short, by the error's class or by what it says."""
-    names = {kind.__name__ for kind in type(error).__mro__}
-    said = str(error).lower()
-    return bool(names & set(MEMORY_ERRORS)) or (
-        isinstance(error, RuntimeError) and any(words in said for words in MEMORY_WORDS)
-    )

@@ -9,12 +9,15 @@ numbering of a file that an earlier attempt left, cutting a last line that was n
 import json
 import logging
 import os
+import shutil
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
+from coloop.errors import StorageFull
 from coloop.events import MARK, Event, Gauges, utc_now
 
 logger = logging.getLogger(__name__)
@@ -52,12 +55,26 @@ class JsonlSink(NullSink):
     """`events.jsonl`, appended line by line, and `gauges.json`, replaced whole."""
 
     def __init__(self, folder: Path) -> None:
-        self._events = (folder / "events.jsonl").open("a", encoding="utf-8")
+        self._path = folder / "events.jsonl"
+        self._events = self._path.open("ab", buffering=0)
         self._gauges = folder / "gauges.json"
 
     def event(self, line: str) -> None:
-        self._events.write(line + "\n")
-        self._events.flush()
+        """Raises `StorageFull` where there is no room for all of it; then nothing of it is left."""
+        data = f"{line}\n".encode()
+        before = os.fstat(self._events.fileno()).st_size
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[self._events.write(rest) :]
+        except OSError as error:
+            with suppress(OSError):
+                self._events.truncate(before)
+            free = shutil.disk_usage(self._path.parent).free
+            raise StorageFull(
+                f"an event of the run could not be written to {self._path}: {error}; it wants "
+                f"{len(data)} bytes, {free} are free there; make room and resume the run"
+            ) from error
 
     def gauges(self, text: str) -> None:
         aside = self._gauges.with_suffix(".json.new")
@@ -161,13 +178,12 @@ class Recorder:
         self._gauges_at = 0.0
 
     def record(self, event: Event) -> None:
-        """Write one durable event."""
-        self.seq += 1
-        whole = event.model_copy(
-            update={"seq": self.seq, "at": utc_now(), "run": self.run_id, "attempt": self.attempt}
-        )
+        """Write one durable event; raises `StorageFull` where there is no room for it."""
+        number = {"seq": self.seq + 1, "attempt": self.attempt}
+        whole = event.model_copy(update={"at": utc_now(), "run": self.run_id, **number})
         line = whole.model_dump_json(exclude_none=True)
         self._file.event(line)
+        self.seq += 1
         for sink in list(self._sinks):
             self._tell(sink, "event", line)
 

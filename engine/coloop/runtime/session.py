@@ -35,6 +35,7 @@ from coloop.runtime.failures import stage_failure
 from coloop.runtime.fields import Fields
 from coloop.runtime.keeper import Keeper
 from coloop.runtime.moments import Moments
+from coloop.runtime.notices import Notices
 from coloop.runtime.pace import Pace
 from coloop.runtime.phase_stages import PhaseStages
 from coloop.runtime.probes import Probes
@@ -66,6 +67,7 @@ class Parts:
     recorder: Recorder
     control: Control
     samples: Samples
+    notices: Notices
     actions: Actions
     scheduler_of: Callable[[Watcher], Scheduler]
 
@@ -106,6 +108,7 @@ class Session:
             control=parts.control,
             keeper=self._keeper,
             teller=self._teller,
+            notices=parts.notices,
             must_pause=self._must_pause,
         )
         self._scheduler = parts.scheduler_of(self._steps)
@@ -237,6 +240,7 @@ class Session:
         """The last checkpoint; that the run is over is said when everything else is written."""
         self._teller.findings(self._readings.run_finished(self.timeline.step))
         self._keeper.write_once(self.timeline.step)
+        self._steps.tell_notices()
 
     def rescue(self, failure: BaseException) -> None:
         """Save what a failed run has, where it stands between two steps and its hosts answer."""
@@ -359,6 +363,7 @@ class Session:
         """While a host is waited for between two steps; nothing there is given up."""
         del poll
         self._parts.control.read()
+        self._steps.tell_notices()
         self._teller.show_if_due()
         return False
 

@@ -18,6 +18,7 @@ from coloop.errors import (
     RunFolderExists,
     RunNotFound,
     StopRequested,
+    StorageFull,
     UserCodeError,
 )
 from coloop.events import DiagnosticEvent, RunError, RunStateEvent, RunStateName
@@ -41,6 +42,7 @@ from coloop.runtime.fields import Fields
 from coloop.runtime.lanes import Lanes, ThreadLanes
 from coloop.runtime.loop import run_loop
 from coloop.runtime.moments import Moments
+from coloop.runtime.notices import Notices
 from coloop.runtime.origin import ORIGIN_FILE, write_origin
 from coloop.runtime.phase_stages import PhaseStages
 from coloop.runtime.probes import Probes
@@ -175,7 +177,7 @@ def _say_last(recorder: Recorder, last: RunStateEvent) -> None:
     the next run. Nothing of the rest can change how the run ended."""
     try:
         recorder.record(last)
-    except OSError as failure:
+    except StorageFull as failure:
         logger.warning("that the run %s could not be written down: %s", last.state.value, failure)
 
 
@@ -212,7 +214,8 @@ def build_session(
         return session.tick(poll)
 
     pools = {group.name: group.pool for group in plan.weights}
-    weights = ClusterHosts(cluster, pools, Deliveries(plan, folders), tick)
+    notices = Notices()
+    weights = ClusterHosts(cluster, pools, Deliveries(plan, folders), tick, notices.put)
     groups = {node: group.name for group in plan.weights for node in group.members}
     context = Context(
         spec=spec,
@@ -258,6 +261,7 @@ def build_session(
         recorder=recorder,
         control=control,
         samples=Samples(folder, storage),
+        notices=notices,
         scheduler_of=scheduler_of,
         actions=Actions(
             groups, weights, everyone, fields, checkpoints, early_copies(spec, plan, groups)
@@ -266,6 +270,7 @@ def build_session(
 
     session = Session(parts)
     weights.check_ways()
+    weights.check_folder((folder / CHECKPOINTS).resolve())
     if request.resume is not None:
         checkpoints.bring_back()
         checkpoint = checkpoints.latest()

@@ -25,6 +25,7 @@ from coloop.runtime.fields import Fields
 from coloop.runtime.idleness import Idleness
 from coloop.runtime.keeper import Keeper
 from coloop.runtime.moments import Moments
+from coloop.runtime.notices import Notices
 from coloop.runtime.phase_stages import PhaseStages
 from coloop.runtime.readings import Readings
 from coloop.runtime.samples import Samples
@@ -66,6 +67,7 @@ class Steps:
         control: Control,
         keeper: Keeper,
         teller: Teller,
+        notices: Notices,
         must_pause: Callable[[int], bool],
     ) -> None:
         """
@@ -84,6 +86,7 @@ class Steps:
         self._control = control
         self._keeper = keeper
         self._teller = teller
+        self._notices = notices
         self._must_pause = must_pause
         self._idleness = Idleness()
         self._begun = 0
@@ -256,8 +259,14 @@ class Steps:
 
     def ticked(self, at_work: Sequence[Work]) -> None:
         self._control.read()
+        self.tell_notices()
         self._teller.at_work(at_work)
         self._teller.show_if_due()
+
+    def tell_notices(self) -> None:
+        """What came up in lanes since this was asked last."""
+        for node, code, message in self._notices.take():
+            self._teller.alert("warning", code, message, node=node)
 
     def _tell_missing(self, work: Work, whats: Sequence[str], missing: Sequence[Missing]) -> None:
         """Rows that are bound to come and did not: an alert at once, an error where they never

@@ -10,6 +10,7 @@ divided by the temperature as the sampler does, and never held for more than one
 chunk they are computed again in the backward pass. Does not know losses or optimizers.
 """
 
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -108,6 +109,9 @@ class TokenModel:
     def __init__(self, model: nn.Module, options: ForwardOptions | None = None) -> None:
         self.model = model
         self.options = options or ForwardOptions()
+        self._last: tuple[int, int, bool] | None = None
+        """Most rows and tokens of a micro-batch, and whether rows were counted."""
+        self._most_rows = self._most_tokens = sys.maxsize
         with self._precision():
             self.net = LogProbs(model)
             if self.options.packing != "none":
@@ -121,12 +125,28 @@ class TokenModel:
 
     def split(self, lengths: Sequence[int], rows: int | None) -> list[list[int]]:
         """Units of these lengths in micro-batches of `rows`, else of as many as fit."""
-        return split_units(
-            lengths,
-            rows=rows,
-            tokens=self.options.tokens_at_once if rows is None else None,
-            is_padded=self.options.packing == "none",
-        )
+        is_padded = self.options.packing == "none"
+        if rows is not None:
+            parts = split_units(lengths, rows=min(rows, self._most_rows), is_padded=is_padded)
+        else:
+            tokens = min(self.options.tokens_at_once, self._most_tokens)
+            parts = split_units(lengths, tokens=tokens, is_padded=is_padded)
+        if parts:
+            sizes = [_tokens(part, lengths, is_padded=is_padded) for part in parts]
+            self._last = max(map(len, parts)), max(sizes), rows is not None
+        return parts
+
+    def at_once(self) -> tuple[int, int] | None:
+        """Most rows and most tokens of a micro-batch when rows were split last."""
+        return None if self._last is None else self._last[:2]
+
+    def narrow(self, rows: int, tokens: int) -> None:
+        """No more than this in a micro-batch from here on: of rows where they were counted last,
+        else of tokens."""
+        if self._last is not None and self._last[2]:
+            self._most_rows = max(rows, 1)
+        else:
+            self._most_tokens = max(tokens, 1)
 
     def outputs(
         self, batch: Batch, *, temperature: float | Tensor = 1.0, entropy: EntropyMode = "none"
@@ -216,6 +236,12 @@ class TokenModel:
             return self.options.loss_chunk
         vocabulary = int(self.model.config.vocab_size)  # type: ignore[union-attr, arg-type]
         return max(LOGITS_AT_ONCE // vocabulary, 1)
+
+
+def _tokens(part: Sequence[int], lengths: Sequence[int], *, is_padded: bool) -> int:
+    """Tokens of a micro-batch; its padding counts unless it is packed."""
+    own = [lengths[unit] for unit in part]
+    return len(own) * max(own) if is_padded else sum(own)
 
 
 def _at_chunks(

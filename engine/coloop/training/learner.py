@@ -154,6 +154,12 @@ class Learner:
             self._tokens, sequences, temperature=temperature, hooks=hooks, ranks=self._ranks
         )
 
+    def at_once(self) -> tuple[int, int] | None:
+        return self._tokens.at_once()
+
+    def narrow(self, rows: int, tokens: int) -> None:
+        self._tokens.narrow(rows, tokens)
+
     def weights(self) -> Iterator[tuple[str, Tensor]]:
         return self._states.weights()
 

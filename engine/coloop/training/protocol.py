@@ -163,6 +163,16 @@ class TrainBackend(Protocol):
         """Log-prob of each token, aligned to `token_ids`; 0 where the loss mask is false."""
         ...
 
+    def at_once(self) -> tuple[int, int] | None:
+        """Most rows and most tokens of the micro-batches that were planned last; None before the
+        first."""
+        ...
+
+    def narrow(self, rows: int, tokens: int) -> None:
+        """No more than this in a micro-batch from here on, whatever settings say; the same on every
+        rank. Losses and gradients do not change by it."""
+        ...
+
     def weights(self) -> Iterator[tuple[str, Tensor]]:
         """Each weight whole, by its Hugging Face name, one at a time in memory."""
         ...

@@ -40,6 +40,14 @@ class Scorer:
         """Log-prob of each token, aligned to `token_ids`; 0 where the loss mask is false."""
         return score_sequences(self._tokens, sequences, temperature=temperature, hooks=hooks)
 
+    def at_once(self) -> tuple[int, int] | None:
+        """Most rows and most tokens of a pass when texts were scored last."""
+        return self._tokens.at_once()
+
+    def narrow(self, rows: int, tokens: int) -> None:
+        """No more than this in a pass from here on."""
+        self._tokens.narrow(rows, tokens)
+
 
 def score_sequences(
     tokens: TokenModel,

@@ -600,3 +600,17 @@ def test_asleep_and_awake_it_writes_the_same(
     assert changed.version == 4
     assert list(changed.log_probs) == close(own_scores(engine, request, changed))
     engine.load_weights(weights.items(), 0)
+
+
+def test_fewer_at_once_write_the_same(
+    engine: RolloutEngine, requests: list[GenerationRequest], case: tuple[str, str]
+) -> None:
+    before = generate(engine, requests)
+    rows = engine.rows_at_once()
+
+    engine.write_fewer(2)
+    after = generate(engine, requests)
+
+    assert texts(after) == texts(before)
+    if case[0] == "torch":
+        assert (rows, engine.rows_at_once()) == (SLOTS, 2)

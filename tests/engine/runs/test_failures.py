@@ -29,12 +29,14 @@ PLACES = {
 """Stage: what works there, and which of its calls is that of step 3; a probe calls at step 0."""
 
 
-def at_call(number: int, real: Callable[..., Any], error: BaseException) -> Callable[..., Any]:
-    """A function that breaks at one of its calls."""
+def at_call(
+    number: int, real: Callable[..., Any], error: BaseException, times: int = 1
+) -> Callable[..., Any]:
+    """A function that breaks at one of its calls, or at so many from there on."""
     calls = iter(range(1, 1000))
 
     def broken(*arguments: Any, **options: Any) -> Any:
-        if next(calls) == number:
+        if number <= next(calls) < number + times:
             raise error
         return real(*arguments, **options)
 
@@ -61,7 +63,7 @@ def test_a_failure_of_any_kind_saves_the_steps_before_it(
     owner, name, call = PLACES[place]
 
     with monkeypatch.context() as patched:
-        patched.setattr(owner, name, at_call(call, getattr(owner, name), error))
+        patched.setattr(owner, name, at_call(call, getattr(owner, name), error, times=2))
         ended = runner(text)
 
     assert ended.state is RunStateName.FAILED

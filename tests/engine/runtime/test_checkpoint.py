@@ -1,11 +1,15 @@
 """Checkpoints are whole or do not exist; a full disk leaves the old one."""
 
 import errno
+import json
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from coloop.errors import CheckpointError, StorageFull
+from coloop.marks import Mark, Marks
 from coloop.runtime.checkpoint import Checkpoints
 
 
@@ -13,10 +17,11 @@ class Saver:
     def __init__(self, content: str = "weights") -> None:
         self.content = content
 
-    def save(self, folder: Path) -> dict[str, int]:
+    def save(self, folder: Path) -> dict[str, Mark]:
         (folder / "actor").mkdir(parents=True)
-        size = (folder / "actor" / "model").write_text(self.content)
-        return {"actor/model": size}
+        path = folder / "actor" / "model"
+        path.write_text(self.content)
+        return {"actor/model": Marks("pool train on far").of([path])[path]}
 
 
 class Elsewhere(Saver):
@@ -26,19 +31,26 @@ class Elsewhere(Saver):
         super().__init__()
         self.machine = machine
 
-    def save(self, folder: Path) -> dict[str, int]:
+    def save(self, folder: Path) -> dict[str, Mark]:
         return super().save(self.machine / folder.name)
 
 
 class Cut(Saver):
     """Half of what was written arrives."""
 
-    def save(self, folder: Path) -> dict[str, int]:
-        return {name: 2 * size for name, size in super().save(folder).items()}
+    def save(self, folder: Path) -> dict[str, Mark]:
+        return {name: replace(m, size=2 * m.size) for name, m in super().save(folder).items()}
+
+
+class Torn(Saver):
+    """As many bytes arrive as were written, and others."""
+
+    def save(self, folder: Path) -> dict[str, Mark]:
+        return {name: replace(m, sha256="0" * 64) for name, m in super().save(folder).items()}
 
 
 class FullDisk:
-    def save(self, folder: Path) -> dict[str, int]:
+    def save(self, folder: Path) -> dict[str, Mark]:
         (folder / "actor").mkdir()
         raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -129,17 +141,18 @@ def test_a_best_step_that_is_written_again_stays_the_best(tmp_path: Path) -> Non
     assert [c.best for c in checkpoints.all()] == [True]
 
 
-@pytest.mark.parametrize("how", ["elsewhere", "cut"])
+@pytest.mark.parametrize("how", ["elsewhere", "cut", "torn"])
 def test_weights_that_cannot_be_read_back_are_no_checkpoint(how: str, tmp_path: Path) -> None:
     checkpoints = Checkpoints(tmp_path / "here", keep=1)
     checkpoints.write(5, {}, Saver())
-    saver = Elsewhere(tmp_path / "there") if how == "elsewhere" else Cut()
+    savers = {"elsewhere": Elsewhere(tmp_path / "there"), "cut": Cut(), "torn": Torn()}
 
     for step in (10, 15):
         with pytest.raises(CheckpointError, match=r"actor/model .*run\.storage") as found:
-            checkpoints.write(step, {}, saver)
+            checkpoints.write(step, {}, savers[how])
 
     assert "the checkpoint before it is untouched" in str(found.value)
+    assert "pool train on far" in str(found.value)
     assert [c.step for c in checkpoints.all()] == [5]
     assert [path.name for path in (tmp_path / "here").iterdir()] == ["step-5"]
 
@@ -166,3 +179,52 @@ def test_where_no_checkpoint_is_whole_nothing_begins_anew(tmp_path: Path) -> Non
 
     with pytest.raises(CheckpointError, match="actor/model was written and cannot be read here"):
         checkpoints.latest()
+
+
+def test_every_file_is_known_by_its_hash_and_one_that_rots_does_not_count(tmp_path: Path) -> None:
+    Checkpoints(tmp_path, keep=2).write(1, {}, Saver())
+    path = Checkpoints(tmp_path, keep=2).write(2, {}, Saver())
+    (path / "actor" / "model").write_text("WEIGHTS")
+
+    checkpoints = Checkpoints(tmp_path, keep=2)
+    latest = checkpoints.latest()
+
+    assert latest is not None
+    assert latest.step == 1
+    assert latest.manifest()["hashes"].keys() == latest.manifest()["files"].keys()
+    [damage] = checkpoints.damaged()
+    assert damage.startswith(f"{path}/actor/model is not what was written")
+
+
+def test_a_checkpoint_whose_weights_have_no_hash_counts_by_its_sizes(tmp_path: Path) -> None:
+    path = Checkpoints(tmp_path, keep=2).write(2, {}, Saver())
+    manifest = json.loads((path / "manifest.json").read_text())
+    (path / "manifest.json").write_text(json.dumps({**manifest, "hashes": {}}))
+
+    latest = Checkpoints(tmp_path, keep=2).latest()
+
+    assert latest is not None
+    assert latest.step == 2
+
+
+def test_a_full_disk_is_told_with_what_is_wanted_and_what_is_free(tmp_path: Path) -> None:
+    checkpoints = Checkpoints(tmp_path, keep=2)
+    checkpoints.write(5, {}, Saver())
+
+    with pytest.raises(StorageFull, match=r"it wants 7 bytes .*, \d+ are free there") as found:
+        checkpoints.write(10, {}, FullDisk())
+
+    assert str(tmp_path) in str(found.value)
+
+
+def test_a_file_that_is_linked_on_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, after = tmp_path / "before", tmp_path / "after"
+    before.write_text("frozen")
+    marks = Marks()
+    first = marks.of([before])[before]
+    os.link(before, after)
+    monkeypatch.setattr("hashlib.file_digest", lambda *_: pytest.fail("it was read again"))
+
+    assert marks.of([after])[after] == first

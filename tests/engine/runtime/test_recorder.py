@@ -1,10 +1,13 @@
 """The event file: gapless numbers over attempts, a cut last line, sinks that fail."""
 
 import json
+import resource
+import signal
 from pathlib import Path
 
 import pytest
 
+from coloop.errors import StorageFull
 from coloop.events import MARK, Gauges, LogEvent, RunStateEvent, RunStateName
 from coloop.runtime.recorder import MarkedLinesSink, NullSink, Recorder, read_events
 
@@ -110,3 +113,24 @@ def test_no_marked_line_is_longer_than_a_write_may_be(capsys: pytest.CaptureFixt
     assert told[0]["gauges"] == {"step": 3, "stages": {}, "nodes": {}, "edges": {}}
     assert told[1]["diagnostic"]["message"] == "m" * 1000
     assert told[3]["report"] == {"run": "r", "metrics": {}}
+
+
+def test_an_event_without_room_leaves_nothing_of_it_and_takes_no_number(tmp_path: Path) -> None:
+    recorder = Recorder(tmp_path, "run")
+    recorder.record(LogEvent(message="one"))
+    size = (tmp_path / "events.jsonl").stat().st_size
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, hard))
+    try:
+        with pytest.raises(StorageFull, match=r"events\.jsonl.* it wants \d+ bytes"):
+            recorder.record(LogEvent(message="two"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+    assert (tmp_path / "events.jsonl").stat().st_size == size
+    recorder.record(LogEvent(message="three"))
+    recorder.close()
+
+    events = read_events(tmp_path / "events.jsonl")
+    assert [(event["seq"], event["message"]) for event in events] == [(1, "one"), (2, "three")]

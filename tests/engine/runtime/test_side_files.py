@@ -13,6 +13,7 @@ from tests.engine.tables.test_serialize import rows
 
 from coloop.batch import Pair, Sequence, Text
 from coloop.errors import CheckpointError, StorageFull
+from coloop.marks import Mark
 from coloop.roles.kept import KINDS, Entry, Kept
 from coloop.runtime import side_files
 from coloop.runtime.checkpoint import Checkpoints
@@ -24,7 +25,7 @@ from coloop.tables.rowfile import read_rows, write_rows
 class Saver:
     """Weights of no size."""
 
-    def save(self, folder: Path) -> dict[str, int]:
+    def save(self, folder: Path) -> dict[str, Mark]:
         return {}
 
 

@@ -6,6 +6,7 @@ from uuid import uuid4
 import pytest
 
 from coloop.errors import CheckpointError
+from coloop.marks import Mark, Marks
 from coloop.runtime.checkpoint import Checkpoints
 from coloop.runtime.storage import Storage
 
@@ -13,11 +14,12 @@ from coloop.runtime.storage import Storage
 class Weights:
     """Writes one group of one file."""
 
-    def save(self, folder: Path) -> dict[str, int]:
+    def save(self, folder: Path) -> dict[str, Mark]:
         (folder / "actor").mkdir()
         (folder / "actor" / "manifest.json").write_text("{}")
         (folder / "actor" / "model.bin").write_bytes(b"weights")
-        return {"actor/manifest.json": 2, "actor/model.bin": 7}
+        marks = Marks().of((folder / "actor").iterdir())
+        return {path.relative_to(folder).as_posix(): mark for path, mark in marks.items()}
 
 
 @pytest.fixture(params=["memory", "file"])

@@ -1,0 +1,26 @@
+"""What came up in a lane and a person should know: put there by any thread, told by the driver."""
+
+from collections.abc import Iterator
+from queue import Empty, SimpleQueue
+
+Notice = tuple[str, str, str]
+"""(node, code, message)."""
+
+
+class Notices:
+    """Those of one session that nobody has told yet."""
+
+    def __init__(self) -> None:
+        self._waiting: SimpleQueue[Notice] = SimpleQueue()
+
+    def put(self, node: str, code: str, message: str) -> None:
+        """Something came up."""
+        self._waiting.put((node, code, message))
+
+    def take(self) -> Iterator[Notice]:
+        """Each once, in order."""
+        while True:
+            try:
+                yield self._waiting.get_nowait()
+            except Empty:
+                return
