@@ -20,7 +20,7 @@ from tests.engine.roles.conftest import Bench, ScriptedHosts
 
 from coloop.batch import Sequence as TokenSequence
 from coloop.estimate import estimate
-from coloop.hosts.messages import LearnOrder, LearnReply, PromptRequest, Sampling
+from coloop.hosts.messages import HandOn, LearnOrder, LearnReply, PromptRequest, Sampling
 from coloop.hosts.packing import Packed, pack, unpack
 from coloop.presets import load_loop_text
 from coloop.spec.io import from_dict, parse
@@ -65,11 +65,16 @@ class FarHosts(ScriptedHosts):
         return _carried(pack(reply))
 
     def generate(
-        self, group: str, node: str, requests: Sequence[PromptRequest], sampling: Sampling
+        self,
+        group: str,
+        node: str,
+        requests: Sequence[PromptRequest],
+        sampling: Sampling,
+        hand_on: HandOn | None = None,
     ) -> Any:
         _, _, asked, _ = self._asked(group, node, requests, sampling)
         with self._away():
-            packed = self._answered(([[self._text() for _ in one.seeds] for one in asked], 0))
+            packed = self._answered([[self._text() for _ in one.seeds] for one in asked])
         return unpack(packed)
 
     def _text(self) -> Tokens:

@@ -179,7 +179,6 @@ REFUSED: dict[tuple[str, str], tuple[str, Any]] = {
         for which in ("tensor", "pipeline", "context", "expert")
     },
     ("Training", "offload"): ("nodes.actor.training.offload", "optimizer"),
-    ("Rollout", "on_sync"): ("nodes.actor.rollout.on_sync", "drop"),
     ("Rollout", "gpu_memory_utilization"): ("nodes.actor.rollout.gpu_memory_utilization", 0.5),
     ("Rollout", "tensor_parallel"): ("nodes.actor.rollout.tensor_parallel", 2),
     ("Rollout", "images"): ("nodes.actor.rollout.images", True),
@@ -189,7 +188,6 @@ REFUSED: dict[tuple[str, str], tuple[str, Any]] = {
     ("Credit", "class_weights"): ("nodes.actor.credit.class_weights", {"by": "exact"}),
     ("Credit", "balance"): ("nodes.actor.credit.balance", {"per": "role", "to": 4}),
     ("RewardNode", "per"): ("nodes.exact.per", "row"),
-    ("Schedule", "stream"): ("schedule.stream", True),
     ("RewardsAlgorithm", "covariance_share"): ("nodes.actor.algorithm.loss", "clip_cov"),
     ("RewardsAlgorithm", "off_policy"): ("nodes.actor.algorithm.off_policy", {"shaping": 0.1}),
 }

@@ -9,8 +9,9 @@ Each end gives evidence; the driver compares and stops the run where they differ
 No parcel outlives its delivery, however that ends.
 """
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -39,6 +40,10 @@ class Deliveries:
         self._folders = folders
         self._places: dict[frozenset[str], list[Path]] = {}
         self._provers: dict[tuple[str, str], Prover] = {}
+        self._writing = {
+            engine.pool: threading.Lock() for one in plan.weights for engine in one.engines
+        }
+        """By pool, held while texts are written that new weights must not touch."""
         self._behind: set[tuple[str, str]] = set()
         """Engines (group, pool) whose weights were changed by something else than learning."""
 
@@ -61,6 +66,11 @@ class Deliveries:
         """Before an engine writes: weights that were loaded or followed others reach it first."""
         if (group, pool) in self._behind:
             self._sync(call, group, [pool])
+
+    def undisturbed(self, pool: str) -> AbstractContextManager[Any]:
+        """Held while texts are written to their end: new weights wait for them, and they for new
+        weights."""
+        return self._writing[pool]
 
     def all_are_behind(self) -> None:
         """Weights were loaded: every engine wants them before it writes."""
@@ -93,7 +103,8 @@ class Deliveries:
         if others:
             with self._sent(call, group, others, weights.dtypes.engine) as (parcel, sent):
                 for pool in others:
-                    received = call(pool, "receive", group, parcel, sent.probe)
+                    with self.undisturbed(pool):
+                        received = call(pool, "receive", group, parcel, sent.probe)
                     given.append((pool, sent, received))
         differences = [self._prove(group, *one) for one in given]
         self._behind.difference_update((group, pool) for pool in pools)

@@ -1,35 +1,24 @@
 """The home of a rollout engine with its copy of a group's weights.
 
 The engine is built when something is first written, from the weights as they are then; afterwards
-it has what a channel brings. It knows nothing of who holds the weights, or where.
+it has what a channel brings, be it while it writes. It knows nothing of who holds the weights, or
+where.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 
-import numpy as np
 import torch
 
-from coloop.arrays import Ids, ids_of
 from coloop.errors import WeightsNotUpdated
-from coloop.hosts.encoder import Encoder
-from coloop.hosts.messages import AtOnce, PromptRequest, Sampling, TooLong, too_long
+from coloop.hosts.messages import AtOnce, PromptRequest, Reply, Sampling
 from coloop.hosts.weights import Vocabulary
+from coloop.hosts.writing import Writing, for_a_moment
 from coloop.models import LoadedModel
-from coloop.rollout import (
-    Generation,
-    GenerationRequest,
-    Progress,
-    RolloutEngine,
-    ShouldStop,
-    build_engine,
-    generate,
-)
+from coloop.rollout import Progress, RolloutEngine, ShouldStop, build_engine
 from coloop.spec.rollout import Engine
 from coloop.sync import CHANNELS, Evidence, Parcel, evidence_of_engine
 from coloop.sync.evidence import Probe
-from coloop.tables import Tokens
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,6 +36,8 @@ class EngineHome:
     _vocabulary: Vocabulary | None = None
     _wanted: int = 0
     """Texts that were wanted of the engine last."""
+    _writing: Writing | None = None
+    """What is written a moment at a time."""
 
     @property
     def version(self) -> int | None:
@@ -79,40 +70,36 @@ class EngineHome:
         sampling: Sampling,
         progress: Progress,
         should_stop: ShouldStop,
-    ) -> list[list[Tokens] | TooLong]:
-        """What a writer wrote to each request, in order; for a prompt that leaves no room for what
-        may be written, how long it is."""
-        assert self._vocabulary is not None
-        engine, encoder = self.engine, self._vocabulary.encoder(node)
-        prompts = [encoder.prompt(request.prompt) for request in requests]
-        refused = [
-            too_long(len(prompt) + sampling.max_new_tokens, engine.max_length) for prompt in prompts
-        ]
-        wanted = [
-            GenerationRequest(
-                id=request.id,
-                prompt_ids=prompt,
-                seed=seed,
-                max_new_tokens=sampling.max_new_tokens,
-                temperature=sampling.temperature,
-                top_p=sampling.top_p,
-                top_k=sampling.top_k,
-                stop=sampling.stop,
-                greedy=sampling.temperature == 0,
-            )
-            for request, prompt, problem in zip(requests, prompts, refused, strict=True)
-            if problem is None
-            for seed in request.seeds
-        ]
-        self._wanted = len(wanted)
-        written = iter(generate(engine, wanted, progress, should_stop))
-        replies: list[list[Tokens] | TooLong] = []
-        for request, prompt, problem in zip(requests, prompts, refused, strict=True):
-            own = [] if problem is not None else list(islice(written, len(request.seeds)))
-            shared = ids_of(prompt)
-            texts = [_tokens(shared, one, encoder, sampling, node) for one in own]
-            replies.append(texts if problem is None else problem)
-        return replies
+    ) -> list[Reply]:
+        """What a writer wrote to each request, in order: submit all, collect all."""
+        writing = self._new(node, requests, sampling)
+        found = dict(writing.write(progress, should_stop))
+        return [found[place] for place in range(len(requests))]
+
+    def write_on(
+        self,
+        node: str,
+        requests: Sequence[PromptRequest],
+        sampling: Sampling,
+        progress: Progress,
+        should_stop: ShouldStop,
+    ) -> tuple[list[tuple[int, Reply]], int]:
+        """Takes requests, or goes on with those that it has, and writes for a moment; the replies
+        that became whole, by the places of their requests, and how many texts are unfinished."""
+        writing = self._writing
+        if requests or writing is None:
+            writing = self._new(node, requests, sampling)
+        self._writing = None
+        found = writing.write(progress, should_stop, for_a_moment())
+        if writing.unfinished:
+            self._writing = writing
+        return found, writing.unfinished
+
+    def stop_writing(self) -> None:
+        """Forgets what is unfinished."""
+        writing, self._writing = self._writing, None
+        if writing is not None:
+            writing.give_up()
 
     def at_once(self) -> AtOnce | None:
         """How many texts were written at once when they were asked for last; None where fewer
@@ -137,18 +124,10 @@ class EngineHome:
             self._built.close()
             self._built = None
 
-
-def _tokens(
-    prompt_ids: Ids, written: Generation, encoder: Encoder, sampling: Sampling, node: str
-) -> Tokens:
-    return Tokens(
-        prompt_ids=prompt_ids,
-        token_ids=ids_of(written.token_ids),
-        loss_mask=np.ones(len(written.token_ids), dtype=np.bool_),
-        log_probs=np.array(written.log_probs, dtype=np.float32),
-        temperature=sampling.temperature or 1.0,
-        writer=node,
-        tokenizer=encoder.mark,
-        text=encoder.text(written.token_ids),
-        finished=written.finished,
-    )
+    def _new(self, node: str, requests: Sequence[PromptRequest], sampling: Sampling) -> Writing:
+        assert self._vocabulary is not None
+        self.stop_writing()
+        writing = Writing(self.engine, self._vocabulary.encoder(node), node, sampling)
+        writing.take(requests)
+        self._wanted = writing.unfinished
+        return writing

@@ -27,10 +27,12 @@ from coloop.hosts.engine_home import EngineHome
 from coloop.hosts.messages import (
     DRIVERS_WORD,
     AtOnce,
+    Finished,
     LearnOrder,
     LearnReply,
     Poll,
     PromptRequest,
+    Reply,
     Sampling,
     Sight,
     TooLong,
@@ -48,7 +50,6 @@ from coloop.spec.paths import apply_overrides
 from coloop.sync import CHANNELS, Counted, Evidence, FilesChannel, LocalChannel, Parcel
 from coloop.sync.evidence import Probe
 from coloop.sync.folders import can_use
-from coloop.tables import Tokens
 from coloop.training import Hooks
 
 
@@ -131,13 +132,27 @@ class PoolHost:
 
     def generate(
         self, group: str, node: str, requests: Sequence[PromptRequest], sampling: Sampling
-    ) -> tuple[list[list[Tokens] | TooLong], int]:
-        """What was written to each request, in order, and the version that wrote them; for a prompt
-        that leaves no room for what may be written, how long it is."""
+    ) -> list[Reply]:
+        """What was written to each request, in order."""
         self._begin()
         home = self._writing(group)
-        texts = home.write(node, requests, sampling, self._rows_progress, self._interrupted.is_set)
-        return texts, home.engine.version
+        return home.write(node, requests, sampling, self._rows_progress, self._interrupted.is_set)
+
+    def write(
+        self, group: str, node: str, requests: Sequence[PromptRequest], sampling: Sampling
+    ) -> Finished:
+        """`generate` a moment at a time: begins with these requests, or goes on where there are
+        none, until nothing is unfinished. Between two calls new weights may come."""
+        self._begin()
+        home = self._writing(group)
+        replies, unfinished = home.write_on(
+            node, requests, sampling, self._rows_progress, self._interrupted.is_set
+        )
+        return Finished(replies=tuple(replies), unfinished=unfinished, poll=self.poll())
+
+    def stop_writing(self, group: str) -> None:
+        """Forget what `write` has not finished."""
+        self._engines[group].stop_writing()
 
     def score(
         self, group: str, node: str, texts: Sequence[TokenSequence], temperature: float

@@ -7,11 +7,13 @@ share, beside what a policy wrote (`tables.Tokens`) and what is scored or learne
 another machine. What travels by the thousand has no slots: pickle takes twice as long with them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from coloop.batch import Prompt, Unit
+from coloop.spec.rollout import OnSync
+from coloop.tables import Tokens
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,6 +34,8 @@ class Sampling:
     top_p: float = 1.0
     top_k: int | None = None
     stop: tuple[str, ...] = ()
+    on_sync: OnSync = "finish"
+    """What becomes of unfinished texts when new weights come."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +44,14 @@ class TooLong:
 
     tokens: int
     limit: int
+
+
+Reply = list[Tokens] | TooLong
+"""What was written to a prompt; of one that leaves no room for what may be written, how long it
+is."""
+HandOn = Callable[[Sequence[tuple[int, Reply]]], None]
+"""Told of replies that are whole while others are still written, by the places of their
+requests."""
 
 
 def too_long(tokens: int, limit: int | None) -> TooLong | None:
@@ -125,3 +137,15 @@ class Poll:
     """Of its process; None: of work in the driver."""
     rss_bytes: int | None = None
     """Memory of its process; None: of work in the driver."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finished:
+    """What a host has written since it was asked last."""
+
+    replies: tuple[tuple[int, Reply], ...]
+    """Those that are whole, by the places of their requests."""
+    unfinished: int
+    """Texts that are still to be written."""
+    poll: Poll
+    """How far it is with all of them."""

@@ -4,27 +4,30 @@ engines in the pools where they write, and new weights go from one to the other.
 Two pools may be asked at the same time, from two threads; one pool does one thing at a time.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
 from coloop.arrays import Ids, Numbers
 from coloop.batch import Pair
 from coloop.batch import Sequence as TokenSequence
+from coloop.errors import StopRequested
 from coloop.hosts.deliveries import Deliveries
 from coloop.hosts.messages import (
+    Finished,
+    HandOn,
     LearnOrder,
     LearnReply,
     Poll,
     PromptRequest,
+    Reply,
     Sampling,
     TooLong,
 )
 from coloop.hosts.shared_folder import check_shared
 from coloop.hosts.shortage import Tell, narrowed, untold
 from coloop.marks import Mark
-from coloop.tables import Tokens
 
 Tick = Callable[[Poll | None], bool]
 """Told how far a call is; true asks its host to give up."""
@@ -69,12 +72,17 @@ class ClusterHosts:
         self._deliveries.check_ways(self._ask)
 
     def generate(
-        self, group: str, node: str, requests: Sequence[PromptRequest], sampling: Sampling
-    ) -> tuple[list[list[Tokens] | TooLong], int]:
+        self,
+        group: str,
+        node: str,
+        requests: Sequence[PromptRequest],
+        sampling: Sampling,
+        hand_on: HandOn | None = None,
+    ) -> list[Reply]:
         pool = self._deliveries.writing_pool(group, node)
         with self._once_more("generate", pool, group, node):
-            return self._generate(pool, group, node, requests, sampling)
-        return self._generate(pool, group, node, requests, sampling)
+            return self._generate(pool, group, node, requests, sampling, hand_on)
+        return self._generate(pool, group, node, requests, sampling, hand_on)
 
     def score(
         self, group: str, node: str, texts: Sequence[TokenSequence], temperature: float
@@ -158,12 +166,46 @@ class ClusterHosts:
         node: str,
         requests: Sequence[PromptRequest],
         sampling: Sampling,
-    ) -> tuple[list[list[Tokens] | TooLong], int]:
+        hand_on: HandOn | None,
+    ) -> list[Reply]:
         self._deliveries.make_current(self._ask, group, pool)
-        result: tuple[list[list[Tokens] | TooLong], int] = self._ask(
-            pool, "generate", group, node, list(requests), sampling
-        )
-        return result
+        if hand_on is None and sampling.on_sync == "finish":
+            whole: list[Reply] = self._ask(pool, "generate", group, node, [*requests], sampling)
+            return whole
+        replies: dict[int, Reply] = {}
+        finishes = sampling.on_sync == "finish"
+        with (
+            self._deliveries.undisturbed(pool) if finishes else nullcontext(),
+            closing(self._written(pool, group, node, [*requests], sampling)) as moments,
+        ):
+            for finished in moments:
+                replies.update(finished.replies)
+                if hand_on is not None and finished.replies:
+                    hand_on(finished.replies)
+        return [replies[place] for place in range(len(requests))]
+
+    def _written(
+        self,
+        pool: str,
+        group: str,
+        node: str,
+        requests: list[PromptRequest],
+        sampling: Sampling,
+    ) -> Generator[Finished, None, None]:
+        """What a host finishes, moment by moment; between two of them others may call it."""
+        try:
+            while True:
+                finished: Finished = self._ask(pool, "write", group, node, requests, sampling)
+                yield finished
+                if not finished.unfinished:
+                    return
+                requests = []
+                if self._tick is not None and self._tick(finished.poll):
+                    raise StopRequested(f"while {node} was writing")
+        except BaseException:
+            with suppress(Exception):  # what went wrong is told; a host that is gone has nothing
+                self._cluster.call(pool, "stop_writing", group)
+            raise
 
     def _work(self, group: str, node: str, method: str, *arguments: Any) -> Any:
         """A call that holds much memory, for a node."""

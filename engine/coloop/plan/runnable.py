@@ -44,12 +44,11 @@ BEYOND_BACKENDS: dict[str, tuple[object, ...]] = {
 }
 """Values of `training` that no backend carries out."""
 UNREAD_BY_ENGINES: dict[str, tuple[object, ...]] = {
-    "on_sync": ("finish",),
     "gpu_memory_utilization": (),
     "tensor_parallel": (1,),
 }
-"""Fields of `rollout` that no engine is told of: new weights come between two calls, one process
-writes, and a cache is as large as the rows at once want it."""
+"""Fields of `rollout` that no engine is told of: one process writes, and a cache is as large as the
+rows at once want it."""
 
 
 def _refusal(what: str, *, node: str | None = None, field: str | None = None) -> Diagnostic:
@@ -230,5 +229,3 @@ def _check_adapter(spec: LoopSpec, node: str) -> Iterator[Diagnostic]:
 def _check_time(spec: LoopSpec) -> Iterator[Diagnostic]:
     if spec.schedule.max_staleness % 1 > 0:
         yield _refusal("a fraction in `max_staleness`", field="schedule.max_staleness")
-    if spec.schedule.stream:
-        yield _refusal("`stream`", field="schedule.stream")

@@ -7,7 +7,7 @@ the message names the row and, where the loop says so, the others keep their sco
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from coloop.errors import UserCodeError
@@ -27,6 +27,11 @@ class RowFailure:
     row: int
     message: str
     traceback: str | None = None
+
+    def at(self, place: int) -> "RowFailure":
+        """The same of a row that stands at another place among more rows."""
+        message = self.message.replace(f", row {self.row}: ", f", row {place}: ", 1)
+        return replace(self, row=place, message=message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

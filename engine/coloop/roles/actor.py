@@ -3,11 +3,11 @@ them; `credit` turns the scores at `rewards` into what its algorithm learns from
 nothing.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from coloop.hosts.messages import PromptRequest, Sampling, TooLong
+from coloop.hosts.messages import HandOn, PromptRequest, Reply, Sampling, TooLong
 from coloop.roles.credit import credit_rewards
 from coloop.roles.fits import prompts_of
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
@@ -15,6 +15,7 @@ from coloop.roles.texts import prompt_of
 from coloop.seeds import derive_seed
 from coloop.spec.base import as_tuple
 from coloop.spec.nodes import ActorNode
+from coloop.spec.rollout import OnSync
 from coloop.tables import Row, Table, Tokens, concat_rows
 from coloop.tables.row import child_row
 
@@ -47,43 +48,75 @@ class ActorRole(Stateless):
         greedy_extra = rollout.greedy_extra and not call.is_probe
         count = 1 if call.greedy else (call.samples or rollout.completions_per_prompt)
         heat = 0.0 if call.greedy else call.temperature
-        replies, version = self._draw(rows, call, count, heat)
+        first = (call.turn - 1) * (count + greedy_extra)
+        columns = {"greedy": False} if greedy_extra else {}
+        families: dict[int, list[Row]] = {}
+
+        def make(replies: Iterable[tuple[int, Reply]]) -> list[Row]:
+            """Children for replies that have none yet, by the places of their prompts."""
+            made: list[Row] = []
+            for place, reply in replies:
+                if not isinstance(reply, TooLong) and place not in families:
+                    families[place] = [
+                        self._child(rows[place], k, written, columns)
+                        for k, written in enumerate(reply, first)
+                    ]
+                    made += families[place]
+            return made
+
+        def hand_on(replies: Sequence[tuple[int, Reply]]) -> None:
+            made = make(replies)
+            if made and call.hand_on is not None:
+                call.hand_on(Table(rows=tuple(made)))
+
+        replies = self._draw(rows, call, count, heat, hand_on if call.hand_on else None)
+        make(enumerate(replies))
         refused = [reply for reply in replies if isinstance(reply, TooLong)]
         metrics, alerts = self._fits.count(refused, len(rows), is_probe=call.is_probe)
-        rows = tuple(
-            row for row, reply in zip(rows, replies, strict=True) if not isinstance(reply, TooLong)
-        )
-        if not rows:
+        if not families:
             return Outcome(outputs={"rollouts": Table()}, metrics=metrics, alerts=alerts)
-        drawn = _written(replies)
-        best = _written(self._draw(rows, call, 1, 0.0)[0]) if greedy_extra else [[] for _ in rows]
-        first = (call.turn - 1) * (count + greedy_extra)
-        children: list[Row] = []
-        for row, texts, extra in zip(rows, drawn, best, strict=True):
-            for k, written in enumerate(texts, first):
-                columns = {"greedy": False} if greedy_extra else {}
-                children.append(self._child(row, k, written, version, columns))
-            for written in extra:
-                child = self._child(row, first + count, written, version, {"greedy": True})
-                children.append(replace(child, group=None))
-        tokens = sum(len(child.tokens.token_ids) for child in children if child.tokens)
-        finished = sum(bool(child.columns["finished"]) for child in children)
+        if greedy_extra:
+            self._add_greedy(rows, families, call, first + count)
+        children = tuple(child for place in sorted(families) for child in families[place])
+        texts = [child.tokens for child in children if child.tokens]
+        tokens = sum(len(text.token_ids) for text in texts)
+        metrics = {
+            **metrics,
+            "rollout/tokens": tokens,
+            "rollout/length": tokens / len(children),
+            "rollout/finished": sum(text.finished for text in texts) / len(children),
+        }
+        if self._on_sync(call.context) == "resume":
+            metrics["rollout/mixed"] = sum(bool(text.switches) for text in texts) / len(children)
         return Outcome(
-            outputs={"rollouts": Table(rows=tuple(children))},
+            outputs={"rollouts": Table(rows=children)},
             samples=len(children),
             tokens=tokens,
-            metrics={
-                **metrics,
-                "rollout/tokens": tokens,
-                "rollout/length": tokens / len(children),
-                "rollout/finished": finished / len(children),
-            },
+            metrics=metrics,
             alerts=alerts,
         )
 
+    def _add_greedy(
+        self, rows: Sequence[Row], families: dict[int, list[Row]], call: Call, k: int
+    ) -> None:
+        """One more child each, of the likeliest tokens; it counts in no group."""
+        places = sorted(families)
+        for place, reply in zip(
+            places, self._draw([rows[place] for place in places], call, 1, 0.0), strict=True
+        ):
+            assert not isinstance(reply, TooLong)
+            for written in reply:
+                child = self._child(rows[place], k, written, {"greedy": True})
+                families[place].append(replace(child, group=None))
+
     def _draw(
-        self, rows: tuple[Row, ...], call: Call, count: int, temperature: float | None
-    ) -> tuple[list[list[Tokens] | TooLong], int]:
+        self,
+        rows: Sequence[Row],
+        call: Call,
+        count: int,
+        temperature: float | None,
+        hand_on: HandOn | None = None,
+    ) -> list[Reply]:
         rollout, context = self._section(call.context).rollout, call.context
         requests = [
             PromptRequest(
@@ -102,18 +135,24 @@ class ActorRole(Stateless):
             top_p=rollout.top_p,
             top_k=rollout.top_k,
             stop=as_tuple(rollout.stop),
+            on_sync=self._on_sync(context),
         )
-        return context.hosts.generate(context.groups[self._node], self._node, requests, sampling)
+        group = context.groups[self._node]
+        return context.hosts.generate(group, self._node, requests, sampling, hand_on)
 
-    def _child(
-        self, row: Row, k: int, written: Tokens, version: int, extra: Mapping[str, object]
-    ) -> Row:
+    def _on_sync(self, context: Context) -> OnSync:
+        """What becomes of unfinished texts; in a synchronous loop no weights come meanwhile."""
+        is_ahead = context.spec.schedule.max_staleness > 0
+        return self._section(context).rollout.on_sync if is_ahead else "finish"
+
+    def _child(self, row: Row, k: int, written: Tokens, extra: Mapping[str, object]) -> Row:
         columns = {
             "completion": written.text,
             "length": len(written.token_ids),
             "finished": written.finished,
             **extra,
         }
+        version = written.version
         child = child_row(self._node, row, k, columns, tokens=written, version=version)
         prompt = f"{self._node}.prompt"
         return replace(child, scoped={**child.scoped, prompt: row.columns["prompt"]})
@@ -123,8 +162,3 @@ class ActorRole(Stateless):
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self._fits.load_state(state)
-
-
-def _written(replies: Sequence[list[Tokens] | TooLong]) -> list[list[Tokens]]:
-    """What was written to the prompts that fit."""
-    return [reply for reply in replies if not isinstance(reply, TooLong)]

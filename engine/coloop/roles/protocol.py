@@ -8,22 +8,24 @@ through `Hosts`.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from coloop.arrays import Ids, Numbers
 from coloop.batch import Pair, Unit
 from coloop.batch import Sequence as TokenSequence
 from coloop.hosts.messages import (
+    HandOn,
     LearnOrder,
     LearnReply,
     Poll,
     PromptRequest,
+    Reply,
     Sampling,
     TooLong,
 )
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.lineage import Lineage
-from coloop.tables import Row, Table, Tokens
+from coloop.tables import Row, Table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +40,19 @@ class Hosts(Protocol):
     """The processes that hold weights, by weights group."""
 
     def generate(
-        self, group: str, node: str, requests: Sequence[PromptRequest], sampling: Sampling
-    ) -> tuple[list[list[Tokens] | TooLong], int]:
-        """Completions for each request, and the version of the weights that wrote them; a prompt
-        that leaves no room for what may be written has none."""
+        self,
+        group: str,
+        node: str,
+        requests: Sequence[PromptRequest],
+        sampling: Sampling,
+        hand_on: HandOn | None = None,
+    ) -> list[Reply]:
+        """Completions for each request; a prompt that leaves no room for what may be written has
+        none.
+
+        Args:
+            hand_on: told of what is complete while others are still written.
+        """
         ...
 
     def score(
@@ -144,6 +155,11 @@ class Call:
     tick: Tick = go_on
     """To be called while a role works in the driver: it shows how far the role is, and raises
     `StopRequested` where the run is to stop."""
+    hand_on: Callable[[Table], None] | None = None
+    """With `stream`, of a stage that writes: takes rows of its rollouts, each group whole, while
+    others are still written."""
+    begun: tuple[Any, ...] = ()
+    """With `stream`: what the role gave when it began with some of these rows, as they came."""
 
     def tables(self, port: str) -> tuple[Table, ...]:
         return tuple(given.table for given in self.inputs.get(port, ()))
@@ -187,6 +203,20 @@ class Role(Protocol):
         ...
 
     def load_state(self, state: Mapping[str, Any]) -> None: ...
+
+
+@runtime_checkable
+class EarlyRole(Protocol):
+    """A role that can begin with some groups of its rows before the others are written. What it
+    gives for a table does not depend on whether, or with which of them, it has begun."""
+
+    def can_begin(self, context: Context) -> bool:
+        """Whether it is worth while."""
+        ...
+
+    def begin(self, call: Call) -> Any:
+        """Work on a part of the rows; `run` finds what it gives in `Call.begun`."""
+        ...
 
 
 class Stateless:

@@ -3,6 +3,7 @@ were made for, and stand in those rows under the node's name. A list is one numb
 numbers land on the tokens in which the steps end."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from coloop.rewards.builtin import score_builtin
 from coloop.rewards.sandbox import Sandbox
 from coloop.rewards.scoring import ScoringRow
 from coloop.rewards.user_code import RowFailure, reward_columns, score_rows
+from coloop.roles.early import Begun, families
 from coloop.roles.inputs import deliver, joined_inputs, joined_rows, only_delivered
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.steps import StepScores, at_ends, listed, step_ends
@@ -22,6 +24,15 @@ from coloop.spec.reward import PythonSource, ScoreAs
 from coloop.tables import Row, Score, Table
 
 ROW_PORTS = ("rollouts", "rows", "comparisons")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """What the user's code says of a row."""
+
+    score: Score | StepScores
+    failure: RowFailure | None = None
+    """Its `row` is the place in the call."""
 
 
 class RewardRole(Stateless):
@@ -108,6 +119,22 @@ class RewardRole(Stateless):
                     said[place] = listed(score, len(given))
         return said
 
+    def can_begin(self, context: Context) -> bool:
+        """Built-in rewards take no time that is worth it."""
+        return isinstance(self._section(context).source, PythonSource)
+
+    def begin(self, call: Call) -> dict[str, tuple[Row, Said]]:
+        """What Python says of rows that are there before the others, by their ids."""
+        rows, incoming = self._rows(call)
+        source = self._section(call.context).source
+        assert isinstance(source, PythonSource)
+        found: dict[str, tuple[Row, Said]] = {}
+        for places in families(rows):
+            family = [rows[place] for place in places]
+            said = self._ask(source, family, [incoming[place] for place in places], call)
+            found |= {row.id: (row, one) for row, one in zip(family, said, strict=True)}
+        return found
+
     def _by_python(
         self,
         source: PythonSource,
@@ -115,21 +142,57 @@ class RewardRole(Stateless):
         incoming: list[dict[str, Score]],
         call: Call,
     ) -> tuple[list[Score | StepScores], list[RowFailure]]:
+        """One call of the user's code for all rows; with `stream` one for each family, whether its
+        rows were there before the others or not."""
+        is_streamed = call.context.spec.schedule.stream
+        begun = Begun(call.begun)
+        said: dict[int, Said] = {}
+        for places in families(rows) if is_streamed else [[*range(len(rows))]]:
+            part = [rows[place] for place in places]
+            known = begun.of(part) if call.begun else None
+            if known is None:
+                scores = [incoming[place] for place in places]
+                known = self._ask(source, part, scores, call)
+            said |= dict(zip(places, known, strict=True))
+        failures = [
+            one.failure.at(place) for place, one in sorted(said.items()) if one.failure is not None
+        ]
+        return [said[place].score for place in range(len(rows))], failures
+
+    def _ask(
+        self,
+        source: PythonSource,
+        rows: Sequence[Row],
+        incoming: Sequence[dict[str, Score]],
+        call: Call,
+    ) -> list[Said]:
+        """One call of the user's code."""
         plain = [{**_plain(row), **scores} for row, scores in zip(rows, incoming, strict=True)]
         child = self._child(source, call.context)
         child.tick = partial(call.tick, 0, len(rows))
-        result = score_rows(
-            child,
-            reward_columns(plain),
-            len(rows),
-            on_error=self._section(call.context).on_error,
-            seed=derive_seed(call.context.seed, self._node, call.salt, call.step) % 2**31,
-        )
-        said: list[Score | StepScores] = [
-            score if score is None or isinstance(score, list) else float(score)
-            for score in result.scores
+        which = [rows[0].id] if call.context.spec.schedule.stream else []
+        seed = derive_seed(call.context.seed, self._node, call.salt, call.step, *which)
+        try:
+            result = score_rows(
+                child,
+                reward_columns(plain),
+                len(rows),
+                on_error=self._section(call.context).on_error,
+                seed=seed % 2**31,
+            )
+        except UserCodeError as error:
+            if not which or error.row is None:
+                raise
+            message = f"{error} (of {len(rows)} rows of one call; it is {rows[error.row].id})"
+            raise UserCodeError(message, error.node, error.row, error.traceback) from None
+        failures = {failure.row: failure for failure in result.failures}
+        return [
+            Said(
+                score=score if score is None or isinstance(score, list) else float(score),
+                failure=failures.get(place),
+            )
+            for place, score in enumerate(result.scores)
         ]
-        return said, list(result.failures)
 
     def _placed(
         self,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from coloop.errors import BackendMissing
-from coloop.rollout.generate import Progress, ShouldStop, generate
+from coloop.rollout.generate import Batch, IsEnough, Progress, ShouldStop, generate
 from coloop.rollout.protocol import (
     Generation,
     GenerationRequest,
@@ -34,8 +34,10 @@ def build_engine(name: Engine, *arguments: Any, **options: Any) -> RolloutEngine
 
 __all__ = [
     "ENGINES",
+    "Batch",
     "Generation",
     "GenerationRequest",
+    "IsEnough",
     "OnLoad",
     "Progress",
     "Reason",

@@ -1,11 +1,16 @@
-"""A list of requests written to the end by any engine: submit all, collect all."""
+"""Requests of one caller written by any engine: all to the end, or for a moment at a time.
+
+submit ──► engine ──step──► finished, by the number that `submit` gave
+              ▲                │ dropped for new weights
+              └────────────────┘
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from coloop.errors import StopRequested
+from coloop.errors import StopRequested, WeightsNotUpdated
 from coloop.rollout.protocol import Generation, GenerationRequest, RolloutEngine
 
 STEPS_BETWEEN_POLLS = 8
@@ -19,6 +24,98 @@ class Progress(Protocol):
 
 ShouldStop = Callable[[], bool]
 """Asked every few tokens; once true, the call ends with `StopRequested`."""
+IsEnough = Callable[[int], bool]
+"""Asked every few tokens, with how many texts have finished in this call; once true, it returns."""
+
+
+class Batch:
+    """Requests on their way through an engine that has nothing else to write. Those that it dropped
+    for new weights are written again, with the same seeds."""
+
+    def __init__(self, engine: RolloutEngine) -> None:
+        assert not engine.unfinished, "somebody else is writing with this engine"
+        self._engine = engine
+        self._open: dict[int, tuple[int, GenerationRequest]] = {}
+        """(number, request) by ticket."""
+        self._kept: list[int] = []
+        self._rows = 0
+        self._done, self._tokens = 0, 0
+
+    @property
+    def unfinished(self) -> int:
+        return len(self._open)
+
+    def submit(self, request: GenerationRequest) -> int:
+        """Takes a request and gives its number, counted from 0.
+
+        Raises `RequestRefused`, naming the row, for what cannot be served.
+        """
+        self._send(self._rows, request)
+        self._rows += 1
+        return self._rows - 1
+
+    def write(
+        self,
+        progress: Progress | None = None,
+        should_stop: ShouldStop | None = None,
+        is_enough: IsEnough | None = None,
+    ) -> list[tuple[int, Generation]]:
+        """Writes until nothing is unfinished, or it is enough for now; what has finished, by its
+        number. Where it fails or is stopped, everything is given up."""
+        found: list[tuple[int, Generation]] = []
+        steps = 0
+        try:
+            while self._open:
+                if steps % STEPS_BETWEEN_POLLS == 0:
+                    self._tell(progress, should_stop)
+                    if steps and is_enough is not None and is_enough(len(found)):
+                        return found
+                found += self._step()
+                steps += 1
+            if steps:
+                self._tell(progress)
+        except BaseException:
+            self.give_up()
+            raise
+        return found
+
+    def give_up(self) -> None:
+        """Forgets what is unfinished or kept."""
+        tickets = [*self._open, *self._kept]
+        self._open.clear()
+        self._kept.clear()
+        self._engine.abort(tickets)
+        self._engine.release(tickets)
+
+    def _send(self, number: int, request: GenerationRequest) -> None:
+        ticket = self._engine.submit(request)
+        self._open[ticket] = (number, request)
+        if request.keep:
+            self._kept.append(ticket)
+
+    def _step(self) -> list[tuple[int, Generation]]:
+        found: list[tuple[int, Generation]] = []
+        for row in self._engine.step():
+            number, request = self._open.pop(row.ticket)
+            if row.reason == "aborted":
+                self._send(number, request)
+            else:
+                found.append((number, row))
+                self._done += 1
+                self._tokens += len(row.token_ids)
+        if self._open and not self._engine.unfinished:
+            raise WeightsNotUpdated(
+                f"{len(self._open)} texts were lost: new weights did not reach the engine that "
+                "was writing them"
+            )
+        return found
+
+    def _tell(self, progress: Progress | None, should_stop: ShouldStop | None = None) -> None:
+        if should_stop is not None and should_stop():
+            raise StopRequested(f"stopped while writing, {self._done} of {self._rows} rows done")
+        if progress is not None:
+            tokens = self._tokens + self._engine.written()
+            progress(rows_done=self._done, rows_total=self._rows, tokens_done=tokens)
 
 
 def generate(
@@ -27,35 +124,17 @@ def generate(
     progress: Progress | None = None,
     should_stop: ShouldStop | None = None,
 ) -> list[Generation]:
-    """One generation for each request, in the order of the requests.
+    """One generation for each request, in the order of the requests: submit all, collect all.
 
     The engine has nothing else to write meanwhile. Where one request is refused, or the call is
     stopped, none is left behind.
     """
-    assert not engine.unfinished, "somebody else is writing with this engine"
-    tickets: list[int] = []
-    done: dict[int, Generation] = {}
-
-    def poll(*, may_stop: bool = True) -> None:
-        if may_stop and should_stop is not None and should_stop():
-            raise StopRequested(f"stopped while writing, {len(done)} of {len(requests)} rows done")
-        if progress is not None:
-            tokens = sum(len(row.token_ids) for row in done.values()) + engine.written()
-            progress(rows_done=len(done), rows_total=len(requests), tokens_done=tokens)
-
+    batch = Batch(engine)
     try:
         for request in requests:
-            tickets.append(engine.submit(request))
-        steps = 0
-        while engine.unfinished:
-            if steps % STEPS_BETWEEN_POLLS == 0:
-                poll()
-            done.update((row.ticket, row) for row in engine.step())
-            steps += 1
-        if requests:
-            poll(may_stop=False)
+            batch.submit(request)
     except BaseException:
-        engine.abort(tickets)
-        engine.release(tickets)
+        batch.give_up()
         raise
-    return [done[ticket] for ticket in tickets]
+    done = dict(batch.write(progress, should_stop))
+    return [done[number] for number in range(len(requests))]

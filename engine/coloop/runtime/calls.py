@@ -82,6 +82,11 @@ class Calls:
     def edge(self, key: str) -> Edge:
         return self._edges[key]
 
+    def only_source(self, stage: Stage, situation: Situation) -> tuple[str, str] | None:
+        """The (node, port) from which everything comes that a stage reads; None of several."""
+        sources = [self._edges[key].source for key in stage.edges if key not in situation.without]
+        return (sources[0].node, sources[0].port) if len(sources) == 1 else None
+
     def role(self, stage: Stage) -> tuple[str, Role]:
         """Who does a stage, and the name of what it remembers."""
         if stage.verb in ("learn", "sync"):

@@ -93,6 +93,19 @@ class StepRegion:
             for task in unit.ready()
         ]
 
+    def readers(self, task: Task) -> list[Task]:
+        """What could start if a task at work had ended, and reads the same tables."""
+        giver = self._units[task.place]
+        if isinstance(giver, _Slice):
+            return giver.readers(task)
+        done = {name for unit in self._units if unit.is_done for name in unit.names}
+        return [
+            reader
+            for unit, before in zip(self._units, self._before, strict=True)
+            if isinstance(unit, _Alone) and before - done == giver.names
+            for reader in unit.ready()
+        ]
+
     def started(self, task: Task) -> None:
         self._units[task.place].started(task)
 
@@ -199,6 +212,11 @@ class _Slice:
             self._pass = self._next_pass()
         return self._pass.ready()
 
+    def readers(self, task: Task) -> list[Task]:
+        """What could start in this pass if a task at work had ended."""
+        assert self._pass is not None
+        return self._pass.ready({task.stage.name})
+
     def started(self, task: Task) -> None:
         assert self._pass is not None
         self._pass.waiting.remove(task.stage)
@@ -285,7 +303,8 @@ class _Pass:
     place: int
     done: set[str] = field(default_factory=set)
 
-    def ready(self) -> list[Task]:
+    def ready(self, lacking: Collection[str] = ()) -> list[Task]:
+        """What may start; or what could, if only these had ended."""
         names = {stage.name for stage in self.stages}
         return [
             Task(
@@ -295,7 +314,7 @@ class _Pass:
                 place=self.place,
             )
             for stage in self.stages
-            if stage in self.waiting and names.intersection(stage.after) <= self.done
+            if stage in self.waiting and names.intersection(stage.after) - self.done == {*lacking}
         ]
 
 

@@ -12,9 +12,10 @@ Invariant: when a call returns or raises, nothing is at work any more.
 """
 
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
-from contextlib import contextmanager
+from concurrent.futures import Future, InvalidStateError
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
@@ -22,11 +23,13 @@ from typing import Any, Protocol
 from coloop.errors import StopRequested
 from coloop.hosts.messages import Poll
 from coloop.plan.types import Refill, Stage
-from coloop.roles.protocol import Outcome, Role
+from coloop.roles.protocol import Call, EarlyRole, Outcome, Role
 from coloop.runtime.calls import Calls, Situation, Unrolled
 from coloop.runtime.lanes import Lanes
 from coloop.runtime.regions import StepRegion, Task
 from coloop.runtime.window import Window
+from coloop.tables import Table
+from coloop.tables.table import concat_tables
 
 TICK_SECONDS = 0.1
 
@@ -68,6 +71,8 @@ class Flight:
     """What the roles that have worked for it remembered before."""
     ready_at: dict[tuple[str, int], float] = field(default_factory=dict)
     records: list[Record] = field(default_factory=list)
+    early: dict[tuple[str, int], "Early"] = field(default_factory=dict)
+    """Stages that may begin before their tables are whole, by name and turn."""
 
     @property
     def step(self) -> int:
@@ -99,6 +104,13 @@ class Work:
     role: Role
     memory: Any
     """What the role remembered before."""
+    has_begun: bool = False
+    begun: list[Any] = field(default_factory=list)
+    """What the role gave for rows that came before the others."""
+    is_part: bool = False
+    """Such rows are in its lane now."""
+    worked: float = 0.0
+    """Seconds for which its role worked on them."""
     poll: Poll | None = None
     """How far it is, as it said last."""
     began_at: float = field(default_factory=time.monotonic)
@@ -116,7 +128,7 @@ class Work:
     @property
     def seconds(self) -> float:
         """How long its role worked."""
-        return (self.ended_at or time.monotonic()) - self.began_at
+        return self.worked + (self.ended_at or time.monotonic()) - self.began_at
 
     def heard(self, poll: Poll | None) -> bool:
         """Its host says how far it is; true where it shall give up."""
@@ -132,6 +144,17 @@ class Work:
         poll = Poll(done=done, total=total, unit="rows") if total else None
         if self.heard(poll):
             raise StopRequested("while a role was at work")
+
+
+@dataclass(slots=True, kw_only=True)
+class Early:
+    """A stage that may begin with rows that came before the others."""
+
+    task: Task
+    parts: list[Table] = field(default_factory=list)
+    """Those that nobody has worked on yet."""
+    work: Work | None = None
+    """None: it has not begun."""
 
 
 class Watcher(Protocol):
@@ -179,6 +202,10 @@ class Scheduler:
         self._window = window
         self._at_work: dict[Future[Outcome], Work] = {}
         self._free_since: dict[str | None, float] = {}
+        self._handed_on: deque[tuple[Work, Table]] = deque()
+        """Rows that writers gave before the others, with who writes them."""
+        self._bell: Future[None] = Future()
+        """Rings when there are some."""
         self._failure: Exception | None = None
         self._is_admitting = True
         self._was_held_up = False
@@ -248,6 +275,9 @@ class Scheduler:
                 for work in self._startable(flights):
                     with self._watched(work.flight):
                         self._start(work)
+                for work, table in self._early(flights):
+                    with self._watched(work.flight):
+                        self._start_part(work, table)
                 if self._at_work:
                     self._take_outcomes()
                 elif not any(_is_done(flight) for flight in flights[:1]):
@@ -314,18 +344,71 @@ class Scheduler:
             for task in () if flight.is_cancelled else flight.region.ready():
                 if flight.has_failed or not self._window.lets(task.stage, flights[:place]):
                     continue
-                now = time.monotonic()
-                ready_at = flight.ready_at.setdefault((task.stage.name, task.situation.turn), now)
-                if self._has_room(task.stage.pool):
-                    free_since = self._free_since.get(task.stage.pool, flight.began)
-                    starved = max(0.0, ready_at - max(free_since, flight.began))
-                    waited = Waited(starved=starved, blocked=now - ready_at)
-                    name, role = self._calls.role(task.stage)
-                    work = Work(
-                        task=task, flight=flight, waited=waited, role=role, memory=role.remember()
-                    )
-                    flight.memory.setdefault(name, (role, work.memory))
-                    yield work
+                early = flight.early.get(_key(task))
+                work = early.work if early is not None else None
+                self._note_ready(task, flight)
+                if self._has_room(task.stage.pool) and not (work is not None and work.is_part):
+                    flight.early.pop(_key(task), None)
+                    yield work if work is not None else self._work(task, flight)
+
+    def _early(self, flights: Sequence[Flight]) -> Iterator[tuple[Work, Table]]:
+        """Stages that can begin with rows that were handed on, and these rows."""
+        self._take_handed_on()
+        for place, flight in enumerate(flights):
+            if flight.is_cancelled or flight.has_failed:
+                continue
+            for early in flight.early.values():
+                stage, work = early.task.stage, early.work
+                is_free = self._has_room(stage.pool) and not (work is not None and work.is_part)
+                if early.parts and is_free and self._window.lets(stage, flights[:place]):
+                    early.work = work or self._work(early.task, flight)
+                    table, early.parts = concat_tables(early.parts), []
+                    yield early.work, table
+
+    def _hand_on(self, work: Work, table: Table) -> None:
+        """Rows that a writer gave before the others; called in its lane."""
+        self._handed_on.append((work, table))
+        with suppress(InvalidStateError):  # it rings already
+            self._bell.set_result(None)
+
+    def _take_handed_on(self) -> None:
+        """Note which stages the rows are for; of a writer that has ended the whole table is
+        there."""
+        if self._bell.done():
+            self._bell = Future()
+        while self._handed_on:
+            writer, table = self._handed_on.popleft()
+            if writer not in self._at_work.values():
+                continue
+            flight, source = writer.flight, (writer.stage.node, "rollouts")
+            for task in flight.region.readers(writer.task):
+                role = self._calls.role(task.stage)[1]
+                if (
+                    self._calls.only_source(task.stage, task.situation) == source
+                    and isinstance(role, EarlyRole)
+                    and role.can_begin(task.situation.context)
+                ):
+                    self._note_ready(task, flight)
+                    flight.early.setdefault(_key(task), Early(task=task)).parts.append(table)
+
+    def _note_ready(self, task: Task, flight: Flight) -> None:
+        flight.ready_at.setdefault(_key(task), time.monotonic())
+
+    def _work(self, task: Task, flight: Flight) -> Work:
+        """What begins now, with how long it has waited."""
+        now, ready_at = time.monotonic(), flight.ready_at[_key(task)]
+        free_since = self._free_since.get(task.stage.pool, flight.began)
+        starved = max(0.0, ready_at - max(free_since, flight.began))
+        name, role = self._calls.role(task.stage)
+        work = Work(
+            task=task,
+            flight=flight,
+            waited=Waited(starved=starved, blocked=now - ready_at),
+            role=role,
+            memory=role.remember(),
+        )
+        flight.memory.setdefault(name, (role, work.memory))
+        return work
 
     def _has_room(self, lane: str | None) -> bool:
         busy = sum(work.stage.pool == lane for work in self._at_work.values())
@@ -333,25 +416,48 @@ class Scheduler:
 
     def _start(self, work: Work) -> None:
         """Send a stage to its lane."""
-        stage, task = work.stage, work.task
-        context = task.situation.context
-        situation = replace(
-            task.situation, context=replace(context, hosts=context.hosts.with_tick(work.heard))
-        )
-        call = self._calls.of(stage, situation, task.tables, work.tick)
-        self._watcher.stage_started(work)
+        task = work.task
+        call = replace(self._call(work, task.tables), begun=tuple(work.begun))
+        if call.verb == "generate" and call.context.spec.schedule.stream:
+            call = replace(call, hand_on=partial(self._hand_on, work))
+        work.flight.region.started(task)
+        self._send(work, partial(work.role.run, call))
+
+    def _start_part(self, work: Work, table: Table) -> None:
+        """Send rows that came before the others to their stage's lane."""
+        task, role = work.task, work.role
+        source = self._calls.only_source(task.stage, task.situation)
+        assert isinstance(role, EarlyRole)
+        assert source is not None
+        given = {**task.tables.tables, source: table}
+        call = self._call(work, Unrolled(tables=given, delivered=set(task.stage.edges)))
+        work.is_part = True
+        self._send(work, partial(role.begin, call))
+
+    def _call(self, work: Work, tables: Unrolled) -> Call:
+        situation = work.task.situation
+        hosts = situation.context.hosts.with_tick(work.heard)
+        situation = replace(situation, context=replace(situation.context, hosts=hosts))
+        return self._calls.of(work.stage, situation, tables, work.tick)
+
+    def _send(self, work: Work, do: Callable[[], Any]) -> None:
+        if not work.has_begun:
+            work.has_begun = True
+            self._watcher.stage_started(work)
         work.began_at = time.monotonic()
         if not self._at_work:
             self._idle_seconds += work.began_at - self._idle_from
-        work.flight.region.started(task)
-        future = self._lanes.submit(stage.pool, partial(work.role.run, call))
-        future.add_done_callback(work.ended)
+        future = self._lanes.submit(work.stage.pool, do)
+        if not work.is_part:
+            future.add_done_callback(work.ended)
         self._at_work[future] = work
 
     def _take_outcomes(self) -> None:
-        """Wait for the first outcomes, or for a tick."""
-        done = self._lanes.wait(self._at_work, TICK_SECONDS)
-        works = sorted(((self._at_work[one], one) for one in done), key=_plan_order)
+        """Wait for the first outcomes, for rows that come before the others, or for a tick."""
+        waited_for: list[Future[Any]] = [*self._at_work, self._bell]
+        done = self._lanes.wait(waited_for, TICK_SECONDS)
+        ended = [(work, one) for one, work in self._at_work.items() if one in done]
+        works = sorted(ended, key=_plan_order)
         for work, future in works:
             del self._at_work[future]
             self._free_since[work.stage.pool] = time.monotonic()
@@ -364,14 +470,20 @@ class Scheduler:
     def _take(self, work: Work, future: Future[Outcome]) -> None:
         flight, task = work.flight, work.task
         error = future.exception()
+        is_part, work.is_part = work.is_part, False
         if isinstance(error, StopRequested) and flight.is_cancelled:
-            work.role.recall(work.memory)
-            flight.region.put_back(task)
+            if not is_part:
+                work.role.recall(work.memory)
+                flight.region.put_back(task)
             return
         if isinstance(error, KeyboardInterrupt):
             raise error
         if error is not None:
             raise self._watcher.failure_of(work, error)
+        if is_part:
+            work.worked += time.monotonic() - work.began_at
+            work.begun.append(future.result())
+            return
         outcome = future.result()
         flight.region.finished(task, outcome)
         for notice in flight.region.take_notices():
@@ -381,6 +493,10 @@ class Scheduler:
             Record(stage=task.stage, situation=task.situation, outcome=outcome, place=task.place)
         )
         self._watcher.stage_finished(work, outcome)
+
+
+def _key(task: Task) -> tuple[str, int]:
+    return task.stage.name, task.situation.turn
 
 
 def _is_done(flight: Flight) -> bool:

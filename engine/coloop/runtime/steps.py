@@ -234,7 +234,10 @@ class Steps:
         self._teller.stage_started(work)
         state: StepState | None = work.flight.about
         if state is not None:
-            missing = state.arrivals.stage_starts(work.stage, work.task.situation)
+            # rows that came before the others have come
+            missing = (
+                [] if work.is_part else state.arrivals.stage_starts(work.stage, work.task.situation)
+            )
             self._tell_missing(work, AT_START, missing)
 
     def stage_finished(self, work: Work, outcome: Outcome) -> None:

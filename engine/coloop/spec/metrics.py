@@ -166,6 +166,11 @@ METRICS: dict[str, Metric] = {
         expect="Close to 1; less means that `max_new_tokens` cuts answers.",
         better="higher",
     ),
+    "rollout/mixed": Metric(
+        title="Mixed share",
+        help="Share of completions that several versions of the weights wrote (`on_sync: resume`).",
+        expect="Falls with shorter completions; the oldest version counts as the age of a row.",
+    ),
     "prompts/too_long": Metric(
         title="Prompts too long",
         help="Prompts of the step that leave no room in the model's positions; they are dropped.",

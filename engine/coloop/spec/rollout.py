@@ -7,6 +7,7 @@ from typing import Literal
 from coloop.spec.base import Flag, Name, Number, OneOrMany, Section, Text, Whole, setting
 
 Engine = Literal["torch", "vllm", "remote"]
+OnSync = Literal["finish", "resume", "drop"]
 
 
 class Turns(Section):
@@ -53,8 +54,9 @@ class Rollout(Section):
     """Hand the column `images` to a vision model."""
     turns: Turns | None = setting(None, level="advanced")
     """Calls of tools; null: one turn."""
-    on_sync: Literal["finish", "resume", "drop"] = setting("finish", level="expert")
-    """What becomes of unfinished rows when new weights arrive."""
+    on_sync: OnSync = setting("finish", level="expert")
+    """What becomes of unfinished rows when new weights arrive: the old ones finish them, the new
+    ones go on with them, or the new ones write them anew."""
     pool: Name | None = setting(None, level="advanced", widget="select", choices="pools")
     """Pool of the generate stage; null: the node's pool."""
     max_num_seqs: Whole | None = setting(None, ge=1, level="expert")

@@ -257,7 +257,8 @@ class Schedule(Section):
     max_staleness: Number = setting(0.0, ge=0, le=64, level="advanced")
     """How many versions of the weights a row may be behind; 0: synchronous."""
     stream: Flag = setting(False, level="expert")
-    """Learning starts with the first complete mini-batch of groups."""
+    """Complete groups are scored while others are still written. Python rewards are then called
+    once for each group; credit and learning wait for the whole table."""
     learn: dict[NodeId, LearnRule] = setting(
         default_factory=dict, level="advanced", key_reference="node"
     )

@@ -77,12 +77,18 @@ class Tokens:
     """The completion without marks such as the end of text."""
     finished: bool = True
     """False where `max_new_tokens` cut it."""
+    version: int = 0
+    """Of the weights that drew the first token."""
+    switches: tuple[tuple[int, int], ...] = ()
+    """(token, version): from this token on newer weights drew; in order."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prompt_ids", ids_of(self.prompt_ids))
         object.__setattr__(self, "token_ids", ids_of(self.token_ids))
         object.__setattr__(self, "loss_mask", mask_of(self.loss_mask))
         object.__setattr__(self, "log_probs", numbers_of(self.log_probs))
+        if not isinstance(self.switches, tuple):
+            object.__setattr__(self, "switches", tuple(map(tuple, self.switches)))
 
     def __eq__(self, other: object) -> bool:
         return are_equal(self, other)

@@ -84,7 +84,7 @@ def test_a_resume_is_not_sent_to_a_cluster(coloop, loop, tmp_path):
 def test_what_does_not_run_yet_is_not_sent_to_a_cluster(coloop, loop):
     outcome = coloop(
         "run",
-        loop(("max_new_tokens: 16}", "max_new_tokens: 16, on_sync: drop}")),
+        loop(("max_new_tokens: 16}", "max_new_tokens: 16, images: true}")),
         "--address",
         "http://127.0.0.1:1",
     )

@@ -97,12 +97,12 @@ def long_work() -> tuple[Any, ...]:
 
 
 def test_a_call_gives_what_the_host_gives(cluster: Cluster) -> None:
-    completions, version = cluster.call("main", "generate", "actor", "actor", [ONE], SHORT)
+    completions = cluster.call("main", "generate", "actor", "actor", [ONE], SHORT)
 
-    assert version == 0
     assert [len(texts) for texts in completions] == [2]
+    assert all(one.version == 0 for one in completions[0])
     assert all(1 <= len(one.token_ids) <= 4 for one in completions[0])
-    assert cluster.call("main", "generate", "actor", "actor", [ONE], SHORT)[0] == completions
+    assert cluster.call("main", "generate", "actor", "actor", [ONE], SHORT) == completions
 
 
 def test_an_error_crosses_the_boundary_with_its_type(cluster: Cluster, tmp_path: Path) -> None:
@@ -141,9 +141,23 @@ def test_an_old_wish_does_not_hit_the_next_call(cluster: Cluster) -> None:
 
     with pytest.raises(StopRequested):
         cluster.call(*long_work(), tick=lambda poll: next(wishes, False))
-    completions, _ = cluster.call("main", "generate", "actor", "actor", [ONE], SHORT)
+    completions = cluster.call("main", "generate", "actor", "actor", [ONE], SHORT)
 
     assert len(completions[0]) == 2
+
+
+def test_texts_come_moment_by_moment_and_others_are_asked_in_between(cluster: Cluster) -> None:
+    requests = [PromptRequest(id=f"r{n}", prompt=f"{n}+1=", seeds=(n,)) for n in range(3)]
+    whole = cluster.call("main", "generate", "actor", "actor", requests, LONG)
+
+    told = cluster.call("main", "write", "actor", "actor", requests, LONG)
+    found = dict(told.replies)
+    while told.unfinished:
+        assert cluster.call("main", "version", "actor") == 0
+        told = cluster.call("main", "write", "actor", "actor", [], LONG)
+        found |= dict(told.replies)
+
+    assert [found[place] for place in range(3)] == whole
 
 
 def test_what_was_saved_is_loaded_again(cluster: Cluster, tmp_path: Path) -> None:

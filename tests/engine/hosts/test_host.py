@@ -91,7 +91,7 @@ def write(host: PoolHost, temperature: float) -> Tokens:
     """One completion of the actor."""
     request = PromptRequest(id="sums:0.0", prompt="1+1=", seeds=(7,))
     sampling = Sampling(max_new_tokens=4, temperature=temperature)
-    replies, _ = host.generate("actor", "actor", [request], sampling)
+    replies = host.generate("actor", "actor", [request], sampling)
     return replies[0][0]
 
 

@@ -25,7 +25,6 @@ REFUSALS = [
         "algorithm.demonstrations.mask",
     ),
     ("{steps: 3}", "{steps: 3, max_staleness: 0.5}", "max_staleness", "schedule.max_staleness"),
-    ("{steps: 3}", "{steps: 3, stream: true}", "stream", "schedule.stream"),
     ("max_new_tokens: 4}", "max_new_tokens: 4, turns: {max: 2}}", "turns", "rollout.turns"),
     (
         "{type: scratch, architecture: tiny-qwen3}",

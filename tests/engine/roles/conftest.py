@@ -13,9 +13,11 @@ from coloop.arrays import Ids, Numbers, numbers_of
 from coloop.batch import Pair
 from coloop.batch import Sequence as TokenSequence
 from coloop.hosts.messages import (
+    HandOn,
     LearnOrder,
     LearnReply,
     PromptRequest,
+    Reply,
     Sampling,
 )
 from coloop.plan.compile import compile_plan
@@ -48,14 +50,25 @@ class ScriptedHosts:
         self.seeds: list[tuple[int, ...]] = []
 
     def generate(
-        self, group: str, node: str, requests: Sequence[PromptRequest], sampling: Sampling
-    ) -> tuple[list[list[Tokens]], int]:
+        self,
+        group: str,
+        node: str,
+        requests: Sequence[PromptRequest],
+        sampling: Sampling,
+        hand_on: HandOn | None = None,
+    ) -> list[Reply]:
         self.samplings.append(sampling)
         self.seeds += [request.seeds for request in requests]
-        return [
-            [self._written(str(request.prompt), k, sampling) for k in range(len(request.seeds))]
-            for request in requests
-        ], self.version(group)
+        version = self.version(group)
+        replies: list[Reply] = []
+        for place, request in enumerate(requests):
+            written = (
+                self._written(str(request.prompt), k, sampling) for k in range(len(request.seeds))
+            )
+            replies.append([replace(one, version=version) for one in written])
+            if hand_on is not None:
+                hand_on([(place, replies[-1])])
+        return replies
 
     def version(self, group: str) -> int:
         """Updates of a group so far."""

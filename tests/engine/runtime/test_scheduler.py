@@ -20,6 +20,8 @@ from coloop.runtime.scheduler import Flight, Scheduler, Work
 from coloop.runtime.window import Window
 from coloop.spec.io import parse
 from coloop.spec.lineage import Lineages
+from coloop.tables import Table
+from coloop.tables.row import root_row
 
 PATIENCE = 60.0
 
@@ -76,6 +78,17 @@ class Script:
         self.memory = memory
 
 
+class EarlyScript(Script):
+    """One that can begin with some of its rows."""
+
+    def __init__(self, do: Do, begin: Do) -> None:
+        super().__init__(do)
+        self.begin = begin
+
+    def can_begin(self, context: Context) -> bool:
+        return True
+
+
 class Hosts:
     def with_tick(self, tick: Any) -> "Hosts":
         return self
@@ -84,8 +97,8 @@ class Hosts:
 class Loop:
     """The stages of `TWO_POOLS`, each a script."""
 
-    def __init__(self, staleness: int = 0) -> None:
-        parsed = parse(TWO_POOLS)
+    def __init__(self, staleness: int = 0, stream: bool = False) -> None:
+        parsed = parse(TWO_POOLS.replace("steps: 9", f"steps: 9, stream: {str(stream).lower()}"))
         spec = parsed.spec
         assert spec is not None, [one.describe() for one in parsed.diagnostics]
         self.stages = compile_plan(spec).phases[0].stages
@@ -98,7 +111,7 @@ class Loop:
             seed=0,
         )
         self.scripts: dict[str, Do] = {}
-        self.roles = {node: Script(self._do) for node in spec.nodes}
+        self.roles: dict[str, Script] = {node: Script(self._do) for node in spec.nodes}
         self.group_roles = {node: Script(self._do) for node in ("left", "right")}
         self.lanes = ThreadLanes()
         edges = {edge.key: edge for edge in spec.edges}
@@ -360,3 +373,140 @@ def test_a_stage_says_why_it_waited(loop: Callable[..., Loop]) -> None:
     assert learn.pool == "one"
     assert waited["left.learn"].starved > 0.0  # its pool was free while scores were made
     assert waited["problems.load"].starved >= 0.0
+
+
+# --- rows that come before the others
+
+
+def part(*names: str) -> Table:
+    return Table(rows=tuple(root_row("left", name, {}) for name in names))
+
+
+def ids(call: Call) -> list[str]:
+    return [row.id for table in call.tables("rollouts") for row in table.rows]
+
+
+def hands_on(event: threading.Event, *parts: Table) -> Do:
+    """A writer that goes on only when somebody has begun with what it gave before."""
+
+    def write(call: Call) -> Outcome:
+        assert call.hand_on is not None
+        for table in parts[:-1]:
+            call.hand_on(table)
+        assert event.wait(PATIENCE)
+        whole = Table(rows=tuple(row for table in parts for row in table.rows))
+        return Outcome(outputs={"rollouts": whole})
+
+    return write
+
+
+def test_a_stage_begins_with_rows_that_come_before_the_others(loop: Callable[..., Loop]) -> None:
+    one = loop(stream=True)
+    has_begun, began, whole = threading.Event(), [], []
+
+    def begin(call: Call) -> list[str]:
+        began.extend(ids(call))
+        if len(began) == 2:
+            has_begun.set()
+        return ids(call)
+
+    def score(call: Call) -> None:
+        whole.append((ids(call), [name for names in call.begun for name in names]))
+
+    one.roles["short"] = EarlyScript(one._do, begin)
+    one.scripts["left.generate"] = hands_on(has_begun, part("a"), part("b"), part("c"))
+    one.scripts["short.score"] = score
+    one.fly()
+
+    assert one.finished == [1]
+    assert began == ["left:a", "left:b"]
+    assert whole == [(["left:a", "left:b", "left:c"], began)]
+    assert one.told.index("+short.score@1") < one.told.index("-left.generate@1")
+    assert [name for name in one.told if name == "+short.score@1"] == ["+short.score@1"]
+    assert one.told.index("+long.score@1") > one.told.index("-left.generate@1")
+
+
+def test_without_stream_nothing_is_handed_on(loop: Callable[..., Loop]) -> None:
+    one = loop()
+    given: list[Any] = []
+    one.scripts["left.generate"] = lambda call: given.append(call.hand_on)
+
+    one.fly()
+
+    assert given == [None]
+
+
+@pytest.mark.parametrize("ends", ["breaks", "is stopped"])
+def test_what_has_begun_ends_with_its_step(ends: str, loop: Callable[..., Loop]) -> None:
+    """The writer waits for it, and hears of the end."""
+    one = loop(stream=True)
+    ended: list[str] = []
+
+    def write(call: Call) -> None:
+        assert call.hand_on is not None
+        call.hand_on(part("a"))
+        try:
+            for _ in range(10_000_000):
+                call.tick(0, 1)
+        finally:
+            ended.append(call.stage)
+
+    def begin(call: Call) -> None:
+        if ends == "breaks":
+            raise ValueError("unhappy")
+        one.stop_is_wanted = True
+        for _ in range(10_000_000):
+            call.tick(0, 1)
+
+    one.roles["short"] = EarlyScript(one._do, begin)
+    one.scripts["left.generate"] = write
+    with pytest.raises(ValueError if ends == "breaks" else StopRequested):
+        one.fly(2)
+
+    assert ended == ["left.generate"]
+    assert one.finished == []
+    assert not one.scheduler._at_work
+
+
+def test_what_was_given_up_is_begun_again(loop: Callable[..., Loop]) -> None:
+    """A stop that comes as another learner has learned: the writer writes again, and what was begun
+    with before is not lost or told twice."""
+    one = loop(stream=True)
+    has_begun, other_learns, gave_up = (threading.Event() for _ in range(3))
+    tries: list[str] = []
+    begun: list[str] = []
+
+    def write(call: Call) -> Outcome:
+        tries.append(call.stage)
+        assert call.hand_on is not None
+        call.hand_on(part("a"))
+        assert has_begun.wait(PATIENCE)
+        assert other_learns.wait(PATIENCE)
+        one.stop_is_wanted = True
+        try:
+            while len(tries) == 1:
+                call.tick(0, 1)
+        finally:
+            gave_up.set()
+        return Outcome(outputs={"rollouts": part("a")})
+
+    def begin(call: Call) -> str:
+        has_begun.set()
+        return call.stage
+
+    def score(call: Call) -> None:
+        begun.extend(call.begun)
+
+    def learn(call: Call) -> None:
+        other_learns.set()
+        assert gave_up.wait(PATIENCE)
+
+    one.roles["short"] = EarlyScript(one._do, begin)
+    one.scripts |= {"left.generate": write, "short.score": score}
+    one.scripts["right.learn"] = learn
+    one.fly(1)
+
+    assert tries == ["left.generate"] * 2
+    assert "short.score" in begun
+    assert [name for name in one.told if name == "+short.score@1"] == ["+short.score@1"]
+    assert one.finished == [1]
