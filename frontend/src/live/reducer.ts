@@ -221,6 +221,7 @@ function newSpan(event: RunEvent): StageSpan {
     node: event.node ?? stage.split(".")[0] ?? stage,
     phase: String(event.phase ?? ""),
     step: event.step ?? null,
+    pool: typeof event.pool === "string" ? event.pool : null,
     start: Date.parse(event.at),
     end: null,
     samples: 0,

@@ -19,6 +19,8 @@ export interface StageSpan {
   node: string;
   phase: string;
   step: number | null;
+  /** Where it ran; null: in the driver. */
+  pool: string | null;
   start: number;
   end: number | null;
   samples: number;

@@ -9,7 +9,7 @@ import { sampleText } from "@/features/samples/sampleText";
 import { entryText, phaseLength } from "@/features/schedule/phaseText";
 import {
   lastSeconds,
-  stageShares,
+  stepShares,
   tickStep,
   timelineRows,
   zoomRange,
@@ -148,11 +148,18 @@ describe("charts", () => {
 });
 
 describe("timeline", () => {
-  const span = (stage: string, step: number, start: number, end: number | null): StageSpan => ({
+  const span = (
+    stage: string,
+    step: number,
+    start: number,
+    end: number | null,
+    pool: string | null = "main",
+  ): StageSpan => ({
     stage,
     node: stage.split(".")[0] ?? "",
     phase: "p",
     step,
+    pool,
     start,
     end,
     samples: 0,
@@ -173,10 +180,50 @@ describe("timeline", () => {
   });
 
   it("shares are means over finished steps", () => {
-    expect(stageShares(spans, 10)).toEqual([
-      { stage: "a.generate", seconds: 3 },
-      { stage: "b.learn", seconds: 1 },
+    expect(stepShares(spans, 10)).toEqual({
+      every: null,
+      stages: [
+        { name: "a.generate", seconds: 3 },
+        { name: "b.learn", seconds: 1 },
+      ],
+      pools: [],
+    });
+  });
+
+  it("steps that overlap are told pool by pool, and how often one ends", () => {
+    const overlapping = [1, 2, 3, 4, 5].flatMap((step) => [
+      span("a.generate", step, step * 1000, step * 1000 + 500, "write"),
+      span("c.score", step, step * 1000 + 500, step * 1000 + 750, null),
+      span("a.learn", step, step * 1000 + 1000, step * 1000 + 1875, "train"),
     ]);
+
+    const shares = stepShares(overlapping, 10);
+
+    expect(shares.every).toBe(1);
+    expect(shares.pools).toEqual([
+      { name: "train", seconds: 0.875 },
+      { name: "write", seconds: 0.5 },
+      { name: "driver", seconds: 0.25 },
+    ]);
+  });
+
+  it("stages of one pool stand together, and the first of each opens it", () => {
+    const mixed = [
+      span("a.generate", 1, 0, 1, "write"),
+      span("a.learn", 1, 1, 2, "train"),
+      span("b.score", 1, 1, 2, "write"),
+      span("c.score", 1, 1, 2, null),
+    ];
+
+    const rows = timelineRows(mixed, ["a", "b", "c"]);
+
+    expect(rows.map((row) => [row.stage, row.opens])).toEqual([
+      ["a.generate", true],
+      ["b.score", false],
+      ["a.learn", true],
+      ["c.score", true],
+    ]);
+    expect(timelineRows(mixed.slice(0, 1), ["a"])[0]?.opens).toBe(false);
   });
 
   it("the window ends now and begins where the run began at the earliest", () => {

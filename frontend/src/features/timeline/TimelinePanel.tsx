@@ -9,7 +9,16 @@ import { useResolvedTheme } from "@/session/theme";
 import { Segmented } from "@/ui/Segmented";
 import { Empty } from "@/ui/States";
 import { AXIS, drawTimeline, ROW, spanAt } from "./draw";
-import { lastSeconds, type Range, stageShares, timelineRows, zoomRange } from "./rows";
+import {
+  DRIVER,
+  lastSeconds,
+  type Range,
+  type Share,
+  type StepShares,
+  stepShares,
+  timelineRows,
+  zoomRange,
+} from "./rows";
 
 type Window = "15" | "60" | "600" | "all";
 
@@ -38,7 +47,7 @@ export function TimelinePanel() {
   // biome-ignore lint/correctness/useExhaustiveDependencies: the version says that the spans changed
   const rows = useMemo(() => timelineRows(spans, list), [version, list]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: likewise
-  const shares = useMemo(() => stageShares(spans, SHARE_STEPS), [version]);
+  const shares = useMemo(() => stepShares(spans, SHARE_STEPS), [version]);
   const now = lastMoment(spans, live?.connection === "live");
   const range =
     manual ?? lastSeconds(spans, span === "all" ? Number.POSITIVE_INFINITY : Number(span), now);
@@ -72,7 +81,6 @@ export function TimelinePanel() {
       </Empty>
     );
   }
-  const total = shares.reduce((sum, share) => sum + share.seconds, 0);
 
   const point = (event: React.PointerEvent<HTMLCanvasElement>) => {
     const box = event.currentTarget.getBoundingClientRect();
@@ -93,7 +101,7 @@ export function TimelinePanel() {
       <div className="flex h-10 shrink-0 items-center gap-3 px-3 text-xs">
         <p
           className="tabular min-w-0 flex-1 truncate"
-          title={shares.map((one) => `${one.stage} ${formatSeconds(one.seconds)}`).join("\n")}
+          title={shares.stages.map(shareText).join("\n")}
         >
           {hovered ? (
             <>
@@ -104,14 +112,8 @@ export function TimelinePanel() {
                 ? ` · ${formatRate((hovered.tokens * 1000) / Math.max(1, hovered.end - hovered.start), "tok")}`
                 : ""}
             </>
-          ) : total > 0 ? (
-            <>
-              <b>step {formatSeconds(total)}</b> ={" "}
-              {shares
-                .slice(0, 5)
-                .map((one) => `${one.stage} ${formatSeconds(one.seconds)}`)
-                .join(" + ")}
-            </>
+          ) : shares.stages.length > 0 ? (
+            <StepText shares={shares} />
           ) : (
             <span className="text-muted">The first step is under way.</span>
           )}
@@ -129,7 +131,11 @@ export function TimelinePanel() {
       <div className="flex min-h-0 flex-1 overflow-y-auto border-line border-t">
         <ul className="w-44 shrink-0 border-line border-r" style={{ paddingTop: AXIS }}>
           {rows.map((row) => (
-            <li key={row.stage} style={{ height: ROW }}>
+            <li
+              key={row.stage}
+              style={{ height: ROW }}
+              className={row.opens ? "border-line border-t" : undefined}
+            >
               <button
                 type="button"
                 className="flex h-full w-full items-center gap-2 px-3 text-left text-xs hover:bg-hover"
@@ -142,9 +148,14 @@ export function TimelinePanel() {
                   className="size-2 shrink-0 rounded-[2px]"
                   style={{ background: colors[row.node] }}
                 />
-                <span className="truncate" title={row.stage}>
+                <span className="min-w-0 flex-1 truncate" title={row.stage}>
                   {row.stage}
                 </span>
+                {row.opens && (
+                  <span className="max-w-16 truncate text-muted" title={row.pool ?? DRIVER}>
+                    {row.pool ?? DRIVER}
+                  </span>
+                )}
               </button>
             </li>
           ))}
@@ -162,6 +173,28 @@ export function TimelinePanel() {
       </div>
     </div>
   );
+}
+
+/** One pool: its stages add up to the step. Several: they overlap, so each says how long it worked. */
+function StepText({ shares }: { shares: StepShares }) {
+  if (shares.pools.length > 0 && shares.every !== null) {
+    return (
+      <>
+        <b>a step every {formatSeconds(shares.every)}</b> · at work in it{" "}
+        {shares.pools.map(shareText).join(" · ")}
+      </>
+    );
+  }
+  const total = shares.stages.reduce((sum, one) => sum + one.seconds, 0);
+  return (
+    <>
+      <b>step {formatSeconds(total)}</b> = {shares.stages.slice(0, 5).map(shareText).join(" + ")}
+    </>
+  );
+}
+
+function shareText(share: Share): string {
+  return `${share.name} ${formatSeconds(share.seconds)}`;
 }
 
 /** The end of the axis: the present while the run goes on, else its last moment. */

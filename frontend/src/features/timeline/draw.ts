@@ -31,6 +31,7 @@ export function drawTimeline(canvas: HTMLCanvasElement, painting: Painting): voi
   context.clearRect(0, 0, width, height);
   drawAxis(context, painting, width, height);
   for (const [index, row] of painting.rows.entries()) {
+    if (row.opens) drawLine(context, AXIS + index * ROW, width);
     drawRow(context, row, AXIS + index * ROW, width, painting);
   }
 }
@@ -59,6 +60,15 @@ function drawAxis(
     context.stroke();
     context.fillText(formatSeconds((time - origin) / 1000), x + 3, AXIS / 2);
   }
+}
+
+/** Between the stages of two pools. */
+function drawLine(context: CanvasRenderingContext2D, y: number, width: number): void {
+  context.strokeStyle = resolveColor("var(--line)");
+  context.beginPath();
+  context.moveTo(0, y + 0.5);
+  context.lineTo(width, y + 0.5);
+  context.stroke();
 }
 
 function drawRow(
