@@ -6,6 +6,7 @@ Edges meet on the learner's own rows. What an edge delivers to a row has three v
 writer's `rollout.truncated` says. Nothing is trained and no weights are touched.
 """
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import compress
 
@@ -94,7 +95,7 @@ def _credited(
         section.credit,
     )
     items = _items(kept, groups, output, reference)
-    sizes = [groups.count(group) for group in dict.fromkeys(groups)]
+    sizes = Counter(groups).values()
     detail |= {
         "learned": len(items),
         "groups": len(sizes),
