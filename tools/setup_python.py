@@ -25,6 +25,7 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--venv", type=Path, default=ROOT / ".venv")
     arguments.add_argument("--extras", default="all")
+    arguments.add_argument("--only", type=Path, help="packages of this file, without coloop itself")
     given = arguments.parse_args()
     if sys.version_info < LEAST_PYTHON:
         found = ".".join(map(str, sys.version_info[:3]))
@@ -33,9 +34,13 @@ def main() -> None:
         )
     python = ensure_venv(given.venv)
     pip = [str(python), "-m", "pip"]
-    say(f"Python packages ({given.extras}); the first time takes a few minutes")
+    what = given.only or given.extras
+    say(f"Python packages ({what}); the first time takes a few minutes")
     if not has(python, "torch"):
         run([*pip, "install", "-q", *torch_source(pip), locked("torch")])
+    if given.only is not None:
+        run([*pip, "install", "-q", "-c", str(LOCK), "-r", str(given.only)])
+        return
     run([*pip, "install", "-q", "-c", str(LOCK), locked("hatchling"), locked("editables")])
     run(
         [

@@ -23,6 +23,7 @@ BENCHES = {
     "checks": "bench_checks.run",
     "overhead": "bench_overhead.run",
     "overlap": "bench_overlap.run",
+    "grpo": "bench_grpo.run",
     "arrays": "bench_arrays.run",
     "front-end": "bench_scripts.front_end",
     "canvas": "bench_canvas.run",
