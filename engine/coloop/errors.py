@@ -107,15 +107,26 @@ class PlacementTimeout(ColoopError):
 
 
 class WorkerDied(ColoopError):
-    """A worker process ended while work was asked of it."""
+    """A worker process ended while work was asked of it; `rank` is None where its pool had ended
+    before."""
 
     code = "cluster.worker_died"
+
+    def __init__(self, message: str, pool: str | None = None, rank: int | None = None) -> None:
+        super().__init__(message, pool, rank)
+        self.pool = pool
+        self.rank = rank
 
 
 class StageStalled(ColoopError):
     """A host made no progress for longer than the cluster's deadline allows."""
 
     code = "cluster.stage_stalled"
+
+    def __init__(self, message: str, pool: str | None = None, rank: int | None = None) -> None:
+        super().__init__(message, pool, rank)
+        self.pool = pool
+        self.rank = rank
 
 
 class WeightsNotUpdated(ColoopError):

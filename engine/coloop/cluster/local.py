@@ -1,77 +1,95 @@
-"""The cluster inside this process: each pool's host works in a thread of its own (`--local`)."""
+"""The cluster on this machine (`--local`): a pool of one host works in a thread of the driver, the
+ranks of a larger one in processes of their own."""
 
-import logging
-import time
+import os
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
-from coloop.cluster.protocol import TICK_SECONDS, Deadlines, Tick
-from coloop.cluster.turns import Turns
-from coloop.cluster.watchdog import Watchdog
-from coloop.errors import PlacementTimeout, WorkerDied
+from coloop.cluster.processes import LOCALHOST, ProcessCrew, answered
+from coloop.cluster.protocol import Deadlines
+from coloop.cluster.ranks import Crew, Pools
+from coloop.errors import PlacementTimeout
 from coloop.hosts.host import HostSettings, PoolHost, gpus_here
+from coloop.hosts.messages import Poll
 from coloop.plan.types import Plan, PoolPlan
 
-logger = logging.getLogger(__name__)
 
-
-class LocalCluster:
-    """Hosts in threads of the driver."""
+class LocalCluster(Pools):
+    """Hosts in threads of the driver and in processes beside it."""
 
     def __init__(
         self, plan: Plan, settings: Mapping[str, HostSettings], deadlines: Deadlines | None = None
     ) -> None:
+        super().__init__((pool.name for pool in plan.pools), deadlines or Deadlines())
         self._plan = plan
         self._settings = settings
-        self._deadlines = deadlines or Deadlines()
-        self._hosts: dict[str, PoolHost] = {}
-        self._threads: dict[str, ThreadPoolExecutor] = {}
-        self._turns = Turns(pool.name for pool in plan.pools)
 
     def start(self) -> None:
         for pool in self._plan.pools:
             _check_capacity(pool)
         try:
             for pool in self._plan.pools:
-                self._threads[pool.name] = ThreadPoolExecutor(
-                    1, thread_name_prefix=f"pool-{pool.name}"
-                )
-                self._hosts[pool.name] = PoolHost(self._settings[pool.name])
+                self._add(pool.name, self._crew(pool))
             for pool in self._plan.pools:
-                self.call(pool.name, "build")
+                self._open(pool.name)
         except BaseException:
             self.close()
             raise
 
-    def call(self, pool: str, method: str, *arguments: Any, tick: Tick | None = None) -> Any:
-        host = self._hosts[pool]
-        with self._turns.turn(pool, tick):
-            future: Future[Any] = self._threads[pool].submit(getattr(host, method), *arguments)
-            watchdog = Watchdog(f"{pool}: {method}", self._deadlines.stalled_after_seconds)
-            ticked = time.monotonic()
-            while not (future.done() or wait([future], TICK_SECONDS).done):
-                if tick is not None and time.monotonic() - ticked >= TICK_SECONDS:
-                    ticked = time.monotonic()
-                    poll = host.poll()
-                    watchdog.seen(poll)
-                    if tick(poll):
-                        host.interrupt()
-        try:
-            return future.result()
-        except SystemExit as error:  # a library that ends its process ends a worker, not the driver
-            message = f"pool {pool}: its worker asked to end, with code {error.code}"
-            raise WorkerDied(message) from error
+    def _crew(self, pool: PoolPlan) -> Crew:
+        settings = self._settings[pool.name]
+        if pool.workers == 1:
+            return ThreadCrew(pool.name, settings)
+        ranks = [replace(settings, rank=r, ranks=pool.workers) for r in range(pool.workers)]
+        return ProcessCrew(pool.name, ranks, self._gpus_of(pool))
+
+    def _gpus_of(self, pool: PoolPlan) -> list[str]:
+        """The GPUs of a pool by the names under which its processes see them, one for each rank:
+        pools take them in their order."""
+        named = os.environ.get("CUDA_VISIBLE_DEVICES")
+        every = named.split(",") if named else [str(number) for number in range(gpus_here())]
+        names = [one.name for one in self._plan.pools]
+        first = sum(one.gpus for one in self._plan.pools[: names.index(pool.name)])
+        return every[first : first + pool.gpus]
+
+
+class ThreadCrew:
+    """A single host in a thread of the driver."""
+
+    size = 1
+
+    def __init__(self, name: str, settings: HostSettings) -> None:
+        self._threads = ThreadPoolExecutor(1, thread_name_prefix=f"pool-{name}")
+        self._host = PoolHost(replace(settings, log=None))  # the driver writes it
+
+    def address(self) -> str:
+        return LOCALHOST
+
+    def begin(self, method: str, arguments: tuple[Any, ...]) -> list[Future[Any]]:
+        return [self._threads.submit(getattr(self._host, method), *arguments)]
+
+    def wait(self, tickets: Mapping[int, Future[Any]], seconds: float) -> list[int]:
+        return answered(tickets, seconds)
+
+    def answer(self, ticket: Future[Any]) -> Any:
+        return ticket.result()
+
+    def polls(self) -> list[Poll | None]:
+        return [self._host.poll()]
+
+    def interrupt(self) -> None:
+        self._host.interrupt()
+
+    def kill(self) -> None:
+        """A thread can only be asked to end."""
+        self._host.interrupt()
 
     def close(self) -> None:
-        for host in self._hosts.values():
-            host.interrupt()
-        for threads in self._threads.values():
-            threads.shutdown(wait=True, cancel_futures=True)
-        for host in self._hosts.values():
-            host.close()
-        self._hosts.clear()
-        self._threads.clear()
+        self._host.interrupt()
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        self._host.close()
 
 
 def _check_capacity(pool: PoolPlan) -> None:

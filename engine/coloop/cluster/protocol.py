@@ -1,9 +1,10 @@
 """The seam to machines: where the processes that hold weights live, and how the driver waits for
 them.
 
-A cluster starts one host for each slot of each pool and carries calls to it. While a call is waited
-for it ticks: who waits hears how far the host is, and may ask it to give up its work. Every wait
-has an end: a host that makes no progress for `stalled_after_seconds` is reported by name.
+A cluster starts one host for each slot of each pool and carries calls to all hosts of a pool at
+once. While a call is waited for it ticks: who waits hears how far the hosts are, and may ask them
+to give up their work. Every wait has an end: a host that makes no progress for
+`stalled_after_seconds` is reported by name.
 """
 
 from collections.abc import Callable
@@ -25,6 +26,8 @@ class Deadlines:
     placement_seconds: float = 120.0
     start_seconds: float = 300.0
     stalled_after_seconds: float = 1800.0
+    settle_seconds: float = 10.0
+    """That other ranks may take to give up once one has failed."""
 
 
 class Cluster(Protocol):

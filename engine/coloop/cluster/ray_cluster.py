@@ -1,9 +1,10 @@
 """The cluster on Ray: a placement group for each pool, one actor process for each of its slots.
 
-    driver ──call──> host actor (thread 1: the stage)        one stage at a time
-           ──poll──> host actor (thread 2: how far)          at most every tick
-           ──interrupt──> host actor (thread 2)
+    driver ──call──> host actors (thread 1: the stage)       one stage at a time
+           ──poll──> host actors (thread 2: how far)         at most every tick
+           ──give up──> host actors (thread 2)
 
+What a call brings is packed and put into the object store once, however many ranks read it there.
 The host's threads are set in its environment before torch is imported there. An impossible
 placement group stays pending in Ray without an error, so capacity is compared first and the wait
 has a deadline. Nothing here calls `ray stop`; what was started is ended by its handle.
@@ -13,8 +14,9 @@ import logging
 import os
 import signal
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import ray
@@ -22,37 +24,21 @@ from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
 from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-from coloop.cluster.protocol import TICK_SECONDS, Deadlines, Tick
-from coloop.cluster.turns import Turns
-from coloop.cluster.watchdog import Watchdog
-from coloop.errors import PlacementTimeout, WorkerDied
-from coloop.hosts.host import HostSettings, PoolHost
-from coloop.hosts.packing import Packed, pack, unpack
+from coloop.cluster.environment import environment_of
+from coloop.cluster.protocol import Deadlines
+from coloop.cluster.ranks import Pools, RankEnded
+from coloop.cluster.remote_host import RemotePoolHost
+from coloop.errors import PlacementTimeout
+from coloop.hosts.host import HostSettings
+from coloop.hosts.messages import Poll
+from coloop.hosts.packing import pack, unpack
 from coloop.plan.types import Plan, PoolPlan
 from coloop.ray_settings import AT_EVEN_PRIORITY
 
 logger = logging.getLogger(__name__)
 
-KEEP_MEMORY = {
-    "MALLOC_ARENA_MAX": "1",
-    "MALLOC_MMAP_THRESHOLD_": str(2**30),
-    "MALLOC_TRIM_THRESHOLD_": str(2**30),
-}
-"""glibc gives freed tensors back to the system and gets them again, page by page, some 50,000 times
-a second of training; a host's process keeps its memory. Who sets these differently is obeyed."""
 
-
-class RemotePoolHost(PoolHost):
-    """A host whose calls arrive packed. Ray's own way to pack asks a Python function about every
-    object, which costs more than the rest of the call where rows come by the hundred; buffers it
-    carries without a copy."""
-
-    def run(self, method: str, arguments: Packed) -> Packed:
-        """Call a method; everything in and out is packed."""
-        return pack(getattr(self, method)(*unpack(arguments)))
-
-
-class RayCluster:
+class RayCluster(Pools):
     """Hosts as Ray actors."""
 
     def __init__(
@@ -64,14 +50,12 @@ class RayCluster:
         run_id: str,
         deadlines: Deadlines | None = None,
     ) -> None:
+        super().__init__((pool.name for pool in plan.pools), deadlines or Deadlines())
         self._plan = plan
         self._settings = settings
         self._address = address
         self._run_id = run_id
-        self._deadlines = deadlines or Deadlines()
         self._groups: dict[str, PlacementGroup] = {}
-        self._hosts: dict[str, Any] = {}
-        self._turns = Turns(pool.name for pool in plan.pools)
         self._owns_ray = False
 
     def start(self) -> None:
@@ -80,9 +64,10 @@ class RayCluster:
             for pool in self._plan.pools:
                 self._place(pool)
             for pool in self._plan.pools:
-                self._hosts[pool.name] = self._actor(pool)
+                hosts = [self._actor(pool, rank) for rank in range(pool.workers)]
+                self._add(pool.name, RayCrew(hosts, self._deadlines.start_seconds))
             for pool in self._plan.pools:
-                self.call(pool.name, "build")
+                self._open(pool.name)
         except BaseException:
             self.close()
             raise
@@ -125,21 +110,20 @@ class RayCluster:
                     f"{whole.get(resource, 0.0):g}; give the pool fewer workers or add nodes"
                 )
 
-    def _actor(self, pool: PoolPlan) -> Any:
-        settings = self._settings[pool.name]
+    def _actor(self, pool: PoolPlan, rank: int) -> Any:
+        settings = replace(self._settings[pool.name], rank=rank, ranks=pool.workers)
         strategy = PlacementGroupSchedulingStrategy(
-            placement_group=self._groups[pool.name], placement_group_bundle_index=0
+            placement_group=self._groups[pool.name], placement_group_bundle_index=rank
         )
-        threads = str(settings.threads)
-        environment = {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
-        environment |= {name: os.environ.get(name, value) for name, value in KEEP_MEMORY.items()}
+        environment = environment_of(settings.threads)
         path = os.environ.get("PYTHONPATH")
         if path:
             environment["PYTHONPATH"] = path
+        name = f"coloop-{self._run_id}-{pool.name}"
         return (
             ray.remote(RemotePoolHost)
             .options(
-                name=f"coloop-{self._run_id}-{pool.name}",
+                name=name if pool.workers == 1 else f"{name}-{rank}",
                 num_cpus=settings.threads,
                 num_gpus=1 if pool.gpus else 0,
                 max_concurrency=2,
@@ -149,50 +133,96 @@ class RayCluster:
             .remote(settings)
         )
 
-    def call(self, pool: str, method: str, *arguments: Any, tick: Tick | None = None) -> Any:
-        host = self._hosts[pool]
-        with self._turns.turn(pool, tick):
-            reference = host.run.remote(method, pack(arguments))
-            watchdog = Watchdog(f"{pool}: {method}", self._deadlines.stalled_after_seconds)
-            polled: Any = None
-            while not ray.wait([reference], timeout=TICK_SECONDS)[0]:
-                polled, poll = self._poll(pool, host, polled)
-                watchdog.seen(poll)
-                if tick is not None and tick(poll):
-                    self._interrupt(host)
-            return unpack(self._result(pool, reference))
-
-    def _interrupt(self, host: Any) -> None:
-        """Waits until the host knows, so that what is called next is not hit by an old wish."""
-        with suppress(RayActorError):
-            ray.get(host.interrupt.remote(), timeout=self._deadlines.start_seconds)
-
-    def _poll(self, pool: str, host: Any, pending: Any) -> tuple[Any, Any]:
-        pending = pending if pending is not None else host.poll.remote()
-        ready, _ = ray.wait([pending], timeout=0)
-        if not ready:
-            return pending, None
-        return None, self._result(pool, pending)
-
-    def _result(self, pool: str, reference: Any) -> Any:
-        try:
-            return ray.get(reference, timeout=self._deadlines.start_seconds)
-        except RayTaskError as error:
-            raise error.cause if isinstance(error.cause, BaseException) else error from None
-        except RayActorError as error:
-            raise WorkerDied(f"pool {pool}: its worker process ended: {error}") from error
-        except GetTimeoutError as error:
-            raise WorkerDied(f"pool {pool}: its result could not be fetched: {error}") from error
-
     def close(self) -> None:
-        for host in self._hosts.values():
-            ray.kill(host)
-        self._hosts.clear()
+        super().close()
         for group in self._groups.values():
             remove_placement_group(group)
         self._groups.clear()
         if self._owns_ray and ray.is_initialized():
             ray.shutdown()
+
+
+class RayCrew:
+    """The ranks of a pool, each in an actor; see `Crew`."""
+
+    def __init__(self, hosts: Sequence[Any], fetch_seconds: float) -> None:
+        """
+        Args:
+            fetch_seconds: that an answer which is there may take to come here.
+        """
+        self._hosts = hosts
+        self._fetch_seconds = fetch_seconds
+        self._asked: list[Any] = [None] * len(hosts)
+        self._number = 0
+        self._given_up = 0
+
+    @property
+    def size(self) -> int:
+        return len(self._hosts)
+
+    def address(self) -> str:
+        asked = self._hosts[0].__ray_call__.remote(_address_here)
+        try:
+            return str(ray.get(asked, timeout=self._fetch_seconds))
+        except (RayActorError, GetTimeoutError) as error:
+            raise RankEnded(str(error)) from error
+
+    def begin(self, method: str, arguments: tuple[Any, ...]) -> list[Any]:
+        self._number += 1
+        packed: Any = pack(arguments)
+        given = packed if self.size == 1 else ray.put(packed)
+        return [host.run.remote(self._number, method, given) for host in self._hosts]
+
+    def wait(self, tickets: Mapping[int, Any], seconds: float) -> list[int]:
+        every = list(tickets.values())
+        done = set(ray.wait(every, num_returns=len(every), timeout=seconds)[0])
+        return [rank for rank, ticket in tickets.items() if ticket in done]
+
+    def answer(self, ticket: Any) -> Any:
+        try:
+            return unpack(ray.get(ticket, timeout=self._fetch_seconds))
+        except RayTaskError as error:
+            raise error.cause if isinstance(error.cause, BaseException) else error from None
+        except RayActorError as error:
+            raise RankEnded(str(error)) from error
+        except GetTimeoutError as error:
+            raise RankEnded(f"its result could not be fetched: {error}") from error
+
+    def polls(self) -> list[Poll | None]:
+        return [self._poll(rank) for rank in range(self.size)]
+
+    def interrupt(self) -> None:
+        if self._given_up != self._number:
+            self._given_up = self._number
+            for host in self._hosts:
+                host.give_up.remote(self._number)
+
+    def kill(self) -> None:
+        for host in self._hosts:
+            ray.kill(host)
+
+    def close(self) -> None:
+        self.kill()
+
+    def _poll(self, rank: int) -> Poll | None:
+        """How far a rank is, once it has said so; it is asked once at a time."""
+        asked = self._asked[rank]
+        if asked is None:
+            asked = self._hosts[rank].poll.remote()
+        self._asked[rank] = None if ray.wait([asked], timeout=0)[0] else asked
+        if self._asked[rank] is not None:
+            return None
+        try:
+            poll: Poll = ray.get(asked, timeout=self._fetch_seconds)
+        except (RayActorError, GetTimeoutError):  # who waits for its answer is told
+            return None
+        return poll
+
+
+def _address_here(host: object) -> str:
+    """Of the machine on which an actor stands."""
+    address: str = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
+    return address
 
 
 @contextmanager

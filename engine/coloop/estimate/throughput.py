@@ -132,7 +132,12 @@ class Clock:
         mean_rows = at_once * min(table.written / max(table.written_max, 1.0) * 1.2, 1.0)
         calls = steps * weights.arch.layers * CPU_LAYER_SECONDS
         tokens = steps * mean_rows + rows * table.prompt
-        return calls + tokens * self._cpu_token_seconds(weights, engine.pool)
+        each = self._cpu_token_seconds(weights, engine.pool)
+        return (calls + tokens * each) * self._crowding(engine.pool)
+
+    def _crowding(self, pool: PoolShare) -> float:
+        """How much longer each process takes where a pool has more of them than there are cores."""
+        return max(pool.places / max(self._survey.machine.preset.cores, 1), 1.0)
 
     def _cpu_token_seconds(self, weights: Weights, pool: PoolShare) -> float:
         """One token through a forward pass."""
@@ -191,7 +196,8 @@ class Clock:
             steps += update.mini_batches * weights.states.host / HOST_BYTES_PER_SECOND
             seconds += steps
         else:
-            seconds += update.mini_batches * 8 * weights.trainable * 4 / 5e9
+            seconds += update.mini_batches * 8 * weights.trainable * 4 / 5e9 / weights.shards
+            seconds += self._moved_seconds(update)
         return _timed(seconds, update.sequences, update.tokens, bound)
 
     def _pass_seconds(
@@ -209,7 +215,8 @@ class Clock:
         passes = 1 if forward_only else 3
         if machine.is_cpu:
             extra = 0.0 if forward_only else recompute
-            return tokens * (passes + extra) * self._cpu_token_seconds(weights, pool)
+            each = self._cpu_token_seconds(weights, pool)
+            return tokens * (passes + extra) * each * self._crowding(pool) / pool.places
         factor = 2 * passes if weights.trains_all or forward_only else 4
         attention = 2 * passes * weights.arch.layers * weights.arch.query_width * length
         flops = tokens * (factor * weights.count.active + attention)

@@ -21,7 +21,7 @@ from coloop.seeds import derive_seed
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of
 from coloop.spec.nodes import model_of
-from coloop.training import BACKENDS, Adapter
+from coloop.training import ALONE, BACKENDS, Adapter, Ranks
 from coloop.training.precision import place_weights
 
 Home = TrainerHome | ScorerHome
@@ -38,6 +38,8 @@ class Beginnings:
     """Folder from which relative paths in the spec are read."""
     seed: int
     device: str = "cpu"
+    ranks: Ranks = ALONE
+    """Of the pool: weights are alike on all of them when they begin."""
 
     def homes(self, pool: str) -> dict[str, Home]:
         """The homes of the weights that a pool holds."""
@@ -79,7 +81,7 @@ class Beginnings:
     def _home(self, group: str, homes: Mapping[str, Home]) -> Home:
         plan = self.plans[group]
         loaded = self.model(group, homes)
-        weights = HeldWeights(name=group, loaded=loaded, dtypes=plan.dtypes)
+        weights = HeldWeights(name=group, loaded=loaded, dtypes=plan.dtypes, ranks=self.ranks)
         update = plan.update
         if update is None:
             return ScorerHome(weights=weights)
@@ -89,6 +91,7 @@ class Beginnings:
             update.fill(training_of(self.spec, group)),
             group=group,
             dtypes=plan.dtypes,
+            ranks=self.ranks,
             tokens_at_once=update.tokens_at_once,
             adapter=self._adapter(group),
         )

@@ -2,15 +2,18 @@
 is asked of them, one thing at a time, while another thread may ask how far it is or tell it to give
 up.
 
+Where a pool has several processes, all ranks are asked the same: they write and score the part of
+the texts that is theirs, learn together, and hold either parts of weights or the same weights. What
+their answers make together says `answers`.
+
 It knows token ids, models, optimizers and engines; it does not know rows, edges, phases or events.
-The spec reaches it once; overrides of the moment come with each update.
 """
 
 import gc
 import os
 import platform
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,6 +41,7 @@ from coloop.hosts.messages import (
     TooLong,
 )
 from coloop.hosts.scorer_home import ScorerHome
+from coloop.hosts.shares import own_part, own_requests
 from coloop.hosts.trainer_home import TrainerHome
 from coloop.marks import Mark, Marks
 from coloop.models import DTYPES, read_weights
@@ -50,7 +54,7 @@ from coloop.spec.paths import apply_overrides
 from coloop.sync import CHANNELS, Counted, Evidence, FilesChannel, LocalChannel, Parcel
 from coloop.sync.evidence import Probe
 from coloop.sync.folders import can_use
-from coloop.training import Hooks
+from coloop.training import Hooks, Meeting, Ranks, join, leave, open_meeting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +69,10 @@ class HostSettings:
     threads: int
     pool: str = DEFAULT_POOL
     """Where the host stands: it has the homes that are planned for this pool."""
+    rank: int = 0
+    """Of the process among those of its pool, from 0."""
+    ranks: int = 1
+    """Processes of the pool: they do together what is asked of it."""
     device: str = "cpu"
     log: Path | None = None
     """The run's log, for a host in a process of its own; it is left alone where its folder cannot
@@ -87,7 +95,12 @@ class PoolHost:
         self._homes: dict[str, Home] = {}
         self._engines: dict[str, EngineHome] = {}
         self._applied: tuple[dict[str, Any], LoopSpec] = ({}, settings.spec)
+        self._ranks = Ranks(rank=settings.rank, size=settings.ranks)
+        self._meeting: Meeting | None = None
+        self._has_joined = False
         self._interrupted = threading.Event()
+        self._others = 0  # texts of the running call that other ranks write
+        self._places: tuple[int, ...] = ()  # of the requests that are written a moment at a time
         self._progress = (0, 0, "")
         self._process = psutil.Process(os.getpid())
         self._marks = Marks(f"pool {settings.pool} on {platform.node()}")
@@ -105,11 +118,45 @@ class PoolHost:
         self._interrupted.set()
 
     def close(self) -> None:
-        """Give back what engines hold of this process, where it outlives the host."""
+        """Give back what engines hold of this process, where it outlives the host, and part from
+        the other ranks."""
         for home in self._engines.values():
             home.close()
+        if self._has_joined:
+            leave()
+            self._has_joined = False
 
     # --- the host's work
+
+    def open_meeting(self, seconds: float) -> int | None:
+        """The port on which the pool's ranks meet, opened by rank 0; nothing where they need not
+        know one another: a rank alone, and engines that write side by side.
+
+        Args:
+            seconds: that ranks may take to come.
+        """
+        is_wanted = any(one.pool == self._settings.pool for one in self._settings.weights)
+        if self._ranks.size == 1 or not is_wanted or not self._ranks.is_first:
+            return None
+        self._meeting = open_meeting(self._ranks.size, timeout_seconds=seconds)
+        return self._meeting.port
+
+    def join(self, place: str, seconds: float, wait_seconds: float) -> None:
+        """Meet the other ranks of the pool.
+
+        Args:
+            place: where rank 0 has opened the meeting.
+            seconds: that ranks may take to come.
+            wait_seconds: longest wait for one of them later.
+        """
+        join(
+            self._ranks,
+            rendezvous=place,
+            meeting=self._meeting,
+            timeout_seconds=seconds,
+            wait_seconds=wait_seconds,
+        )
+        self._has_joined = True
 
     def build(self) -> None:
         """Load or make the weights of every home."""
@@ -121,6 +168,7 @@ class PoolHost:
             root=self._settings.root,
             seed=self._settings.seed,
             device=self._settings.device,
+            ranks=self._ranks,
         )
         self._homes = beginnings.homes(self._settings.pool)
         for group, weights in plans.items():
@@ -133,22 +181,43 @@ class PoolHost:
     def generate(
         self, group: str, node: str, requests: Sequence[PromptRequest], sampling: Sampling
     ) -> list[Reply]:
-        """What was written to each request, in order."""
+        """What was written to each request, in order. A rank writes its part of the texts and has
+        none for what others write to."""
         self._begin()
         home = self._writing(group)
-        return home.write(node, requests, sampling, self._rows_progress, self._interrupted.is_set)
+        own = own_requests(requests, sampling.max_new_tokens, self._ranks)
+        self._others = _texts_of(requests) - _texts_of(own.values())
+        written = home.write(
+            node, list(own.values()), sampling, self._rows_progress, self._interrupted.is_set
+        )
+        replies: list[Reply] = [[] for _ in requests]
+        for place, reply in zip(own, written, strict=True):
+            replies[place] = reply
+        return replies
 
     def write(
         self, group: str, node: str, requests: Sequence[PromptRequest], sampling: Sampling
     ) -> Finished:
         """`generate` a moment at a time: begins with these requests, or goes on where there are
-        none, until nothing is unfinished. Between two calls new weights may come."""
+        none, until nothing is unfinished. Between two calls new weights may come. A rank writes to
+        whole requests, so that it knows when a reply is."""
+        progress = self._progress
         self._begin()
         home = self._writing(group)
+        if requests:
+            own = own_requests(requests, sampling.max_new_tokens, self._ranks, is_whole=True)
+            self._others = _texts_of(requests) - _texts_of(own.values())
+            self._places, begun = tuple(own), list(own.values())
+        else:
+            self._progress, begun = progress, []
         replies, unfinished = home.write_on(
-            node, requests, sampling, self._rows_progress, self._interrupted.is_set
+            node, begun, sampling, self._rows_progress, self._interrupted.is_set
         )
-        return Finished(replies=tuple(replies), unfinished=unfinished, poll=self.poll())
+        return Finished(
+            replies=tuple((self._places[place], reply) for place, reply in replies),
+            unfinished=unfinished,
+            poll=self.poll(),
+        )
 
     def stop_writing(self, group: str) -> None:
         """Forget what `write` has not finished."""
@@ -183,10 +252,12 @@ class PoolHost:
     def step_ends(
         self, group: str, node: str, token_ids: Sequence[Ids], separator: str
     ) -> list[list[int]]:
-        """For each completion the index of the token in which each of its steps ends."""
+        """For each completion the index of the token in which each of its steps ends; a rank says
+        it of its part of them."""
         self._begin()
         encoder = self._homes[group].weights.encoder(node)
-        return [encoder.step_ends(ids, separator) for ids in token_ids]
+        own = own_part([len(ids) for ids in token_ids], self._ranks)
+        return [encoder.step_ends(ids, separator) for ids in token_ids[own]]
 
     def learn(self, order: LearnOrder) -> LearnReply:
         """One update of a group."""
@@ -211,19 +282,21 @@ class PoolHost:
 
     def send(
         self, group: str, places: Sequence[Path], dtype: ComputeDtype | None
-    ) -> tuple[Parcel, Evidence]:
-        """Put the group's weights on their way to another process.
+    ) -> tuple[Parcel | None, Evidence]:
+        """Put the group's weights on their way to another process. Rank 0 sends them; others give
+        their part of each.
 
         Args:
             places: folders that both processes see, the best first.
             dtype: of the engine that gets them; None: as they are held.
         """
         self._begin()
-        weights, channel = self._homes[group].weights, FilesChannel(places)
-        if dtype is None:
-            return weights.send(channel), weights.bits()
-        sent = weights.evidence(DTYPES[dtype])
-        return weights.send(channel, DTYPES[dtype]), sent
+        weights, kind = self._homes[group].weights, None if dtype is None else DTYPES[dtype]
+        sent = weights.bits() if kind is None else weights.evidence(kind)
+        if self._ranks.is_first:
+            return weights.send(FilesChannel(places), kind), sent
+        weights.give_part()
+        return None, sent
 
     def receive(self, group: str, parcel: Parcel, probe: Probe) -> Evidence:
         """Bring weights that came from another process to the group's engine here; what it holds
@@ -280,7 +353,7 @@ class PoolHost:
 
     def save(self, folder: str, earlier: str | None = None) -> dict[str, Mark]:
         """Each group's weights in Hugging Face format, and what its trainer needs to go on; the
-        mark of each file, by its path in the folder.
+        mark of each file, by its path in the folder. Rank 0 writes for all.
 
         Args:
             earlier: a folder that was saved before; what it has already is not written again.
@@ -288,6 +361,8 @@ class PoolHost:
         whole = Path(folder)
         for name, home in self._homes.items():
             home.save(whole / name, None if earlier is None else Path(earlier) / name)
+        if not self._ranks.is_first:
+            return {}
         paths = (path for name in self._homes for path in sorted((whole / name).rglob("*")))
         marks = self._marks.of(path for path in paths if path.is_file())
         return {path.relative_to(whole).as_posix(): mark for path, mark in marks.items()}
@@ -344,7 +419,7 @@ class PoolHost:
 
     def _rows_progress(self, *, rows_done: int, rows_total: int, tokens_done: int) -> None:
         del tokens_done
-        self._progress = (rows_done, rows_total, "rows")
+        self._progress = (rows_done, rows_total + self._others, "rows")
 
     def _count_rows(self, done: int, total: int) -> None:
         self._progress = (done, total, "rows")
@@ -355,3 +430,8 @@ def _both(chosen: Numbers | TooLong, rejected: Numbers | TooLong) -> dict[str, N
         problems = [side for side in (chosen, rejected) if isinstance(side, TooLong)]
         return max(problems, key=lambda one: one.tokens)
     return {"chosen": chosen, "rejected": rejected}
+
+
+def _texts_of(requests: Iterable[PromptRequest]) -> int:
+    """Texts that requests ask for."""
+    return sum(len(one.seeds) for one in requests)

@@ -31,7 +31,9 @@ class ScorerHome:
         """Log-probs of each sequence's tokens; 0 outside of its loss mask."""
         if self._scorer is None:
             autocast = autocast_of(self.weights.dtypes)
-            self._scorer = Scorer(self.weights.loaded.model, autocast=autocast)
+            self._scorer = Scorer(
+                self.weights.loaded.model, autocast=autocast, ranks=self.weights.ranks
+            )
         return self._scorer.score(sequences, temperature=temperature, hooks=hooks)
 
     def at_once(self) -> AtOnce | None:
@@ -46,7 +48,9 @@ class ScorerHome:
 
     def save(self, folder: Path, earlier: Path | None) -> None:
         """Hugging Face format, and the version; where the weights are those of an earlier
-        checkpoint they are not written again."""
+        checkpoint they are not written again. Rank 0 writes."""
+        if not self.weights.ranks.is_first:
+            return
         mark = self.weights.bits().fingerprint
         if earlier is not None and self._mark_of(earlier) == mark:
             link_folder(earlier, folder)

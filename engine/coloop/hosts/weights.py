@@ -29,7 +29,8 @@ from coloop.models import (
 )
 from coloop.spec.dtypes import Dtypes
 from coloop.sync import Evidence, Parcel, WeightChannel, evidence_of_model
-from coloop.training import TrainBackend
+from coloop.sync.evidence import probe_of
+from coloop.training import ALONE, Ranks, TrainBackend
 from coloop.training.precision import autocast_of
 
 STATE_FILE = "trainer.pt"
@@ -62,6 +63,8 @@ class HeldWeights:
     version: int = 0
     backend: TrainBackend | None = None
     """Who spreads the weights over ranks; `loaded` is then an outline. None: they are in it."""
+    ranks: Ranks = ALONE
+    """Of the processes that hold them together; all ask alike, and one writes for all."""
 
     _vocabulary: Vocabulary | None = None
 
@@ -87,6 +90,12 @@ class HeldWeights:
             return self.loaded.model.named_parameters()
         return self.backend.weights()
 
+    def give_part(self) -> None:
+        """What a rank does while another one reads all weights: it gives its part of each."""
+        if self.backend is not None:
+            for _ in self.backend.weights():
+                pass
+
     @property
     def positions(self) -> int | None:
         """Most tokens of a row that these weights read; None: no limit is known."""
@@ -101,7 +110,12 @@ class HeldWeights:
         return channel.send(self.named(), version=self.version, dtype=dtype)
 
     def evidence(self, dtype: torch.dtype) -> Evidence:
-        """What an engine that holds them in a type must agree with."""
+        """What an engine that holds them in a type must agree with; only rank 0 measures it, from
+        others there is the probe alone."""
+        if not self.ranks.is_first:
+            self.give_part()
+            probe = probe_of(self.loaded.model)
+            return Evidence(version=self.version, fingerprint=None, probe=probe)
         return evidence_of_model(
             self.whole().model, self.version, dtype=dtype, autocast=autocast_of(self.dtypes)
         )
@@ -127,11 +141,16 @@ class HeldWeights:
         self.version += 1
 
     def save(self, folder: Path) -> None:
-        """The weights in Hugging Face format."""
-        save_hf(folder, self.whole().model, self.loaded.tokenizer)
+        """The weights in Hugging Face format; rank 0 writes."""
+        if self.ranks.is_first:
+            save_hf(folder, self.whole().model, self.loaded.tokenizer)
+        else:
+            self.give_part()
 
     def save_state(self, folder: Path, state: Mapping[str, Any]) -> None:
-        """What else a resume needs, beside the weights."""
+        """What else a resume needs, beside the weights; rank 0 writes."""
+        if not self.ranks.is_first:
+            return
         path = folder / STATE_FILE
         try:
             path.unlink(missing_ok=True)  # it may be another checkpoint's file as well

@@ -86,7 +86,8 @@ def _learner(one: Learner) -> str:
 
 def _lines(plan: Plan) -> Iterator[str]:
     for pool in plan.pools:
-        where = f"{pool.gpus} GPUs" if pool.gpus else f"{pool.workers} process on the CPU"
+        processes = "process" if pool.workers == 1 else "processes"
+        where = f"{pool.gpus} GPUs" if pool.gpus else f"{pool.workers} {processes} on the CPU"
         yield f"pool {pool.name}: {where}; weights of {', '.join(pool.groups) or 'nobody'}"
     for weights in plan.weights:
         state = "trains" if weights.trains else "frozen"

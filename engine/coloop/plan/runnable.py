@@ -4,11 +4,11 @@ crash.
 `check_drawn` looks at what is drawn, `check_machine` at what a machine would have to do.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from coloop.diagnostics import Diagnostic, Severity
 from coloop.plan.compile import compile_plan
-from coloop.plan.types import Plan
+from coloop.plan.types import Plan, WeightsPlan
 from coloop.spec.algorithm import node_algorithms, resolve_algorithm
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import group_of
@@ -107,11 +107,37 @@ def check_machine(spec: LoopSpec, plan: Plan) -> list[Diagnostic]:
             training = getattr(spec.nodes[weights.name], "training", None)
             found += _unread(weights.name, "training", training, UNREAD_BY_BACKENDS, f"`{backend}`")
             found += _beyond(weights.name, training)
-    for pool in plan.pools:
-        if pool.workers > 1:
-            what = f"more than one process in a pool (`{pool.name}` has {pool.workers})"
-            found.append(_refusal(what, field="hardware"))
+    several = {pool.name: pool.workers for pool in plan.pools if pool.workers > 1}
+    holding = {weights.pool for weights in plan.weights}
+    for weights in plan.weights:
+        found += _check_ranks(weights, several, holding)
     return found
+
+
+def _check_ranks(
+    weights: WeightsPlan, several: Mapping[str, int], holding: Collection[str]
+) -> Iterator[Diagnostic]:
+    """What the processes of a pool cannot do together.
+
+    Args:
+        several: processes of the pools that have more than one.
+        holding: pools that hold weights, which makes one group of their processes.
+    """
+    update, ranks = weights.update, several.get(weights.pool)
+    if update is not None and update.backend == "single" and ranks is not None:
+        what = (
+            f"`training.backend: single`, which trains `{weights.name}` in one process, in the "
+            f"pool `{weights.pool}` of {ranks}; `fsdp2` and `deepspeed` train in all of them, "
+            "and a pool of one needs neither"
+        )
+        yield _refusal(what, node=weights.name, field="training.backend")
+    for home in weights.engines:
+        if home.engine == "vllm" and home.pool in several and home.pool in holding:
+            what = (
+                f"the `vllm` engine in the pool `{home.pool}`, whose processes hold weights "
+                "together; give the writer a pool of its own by `rollout.pool`"
+            )
+            yield _refusal(what, node=home.writers[0], field="rollout.engine")
 
 
 def _unread(

@@ -355,7 +355,7 @@ def _cluster(request: RunRequest, plan: Plan, folder: Path) -> Cluster:
             seed=request.spec.run.seed,
             threads=threads_per_worker(threads, len(plan.pools), pool.workers),
             device="cuda" if pool.gpus else "cpu",
-            log=(folder / LOG_FILE).resolve() if request.cluster == "ray" else None,
+            log=(folder / LOG_FILE).resolve(),
         )
         for pool in plan.pools
     }

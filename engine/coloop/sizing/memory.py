@@ -151,7 +151,7 @@ class _Layout:
 
     def _resting(self, pool: PoolShare, stages: tuple[str, ...]) -> Iterator[Claim]:
         for weights in self._weights(pool):
-            first = weights.scheme == "single"
+            first = weights.scheme == "single" and weights.trains
             if weights.trains:
                 states = weights.states
                 yield Claim(
@@ -297,7 +297,8 @@ class _Layout:
             if stage not in stages or self._survey.engine_of(node) is not None:
                 continue
             table = self._survey.flow.worked_on(node)
-            rows = max(table.rows * table.sides / max(weights.shards, 1), 1.0)
+            shares = weights.pool.places if weights.scheme == "single" else weights.shards
+            rows = max(table.rows * table.sides / max(shares, 1), 1.0)
             tokens = max(min(PREFILL_TOKENS, rows * table.length_max), table.length_max)
             activations = tokens * forward_bytes(
                 weights.arch,

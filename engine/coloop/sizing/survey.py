@@ -341,10 +341,11 @@ class Survey:
         named = training_of(self.spec, owner).backend
         if named is not None:
             return named
-        gpus = self.machine.pool(holding_pool(self.spec, self._groups[owner])).gpus
+        pool = self.machine.pool(holding_pool(self.spec, self._groups[owner]))
         path = f"nodes.{owner}.training.backend"
-        if gpus > 1:
-            reason = f"shards weights and optimizer over {gpus} GPUs"
+        if pool.places > 1:
+            kind = "GPUs" if pool.gpus else "processes"
+            reason = f"shards weights and optimizer over {pool.places} {kind}"
             return self.decide(path, "fsdp2", reason)  # type: ignore[no-any-return]
         return self.decide(path, "single", "one process")  # type: ignore[no-any-return]
 
@@ -429,7 +430,7 @@ class Survey:
             reason = f"{ROWS_AT_ONCE} at most: more at once make nothing faster"
             rows = max((self.flow.output(node, "rollouts").rows for node in writers), default=0)
             if kind == "vllm" and rows:
-                copies = max(pool.places // tensor, 1) if pool.gpus else 1
+                copies = max(pool.places // tensor, 1)
                 sequences = min(ROWS_AT_ONCE, max(1, ceil(rows / copies)))
                 reason = f"the rows of a step, {ROWS_AT_ONCE} at most"
             if kind != "remote":

@@ -12,7 +12,7 @@ from coloop.training.protocol import (
     UpdateFailed,
     UpdateReport,
 )
-from coloop.training.ranks import ALONE, Ranks, join, leave
+from coloop.training.ranks import ALONE, Meeting, Ranks, join, leave, open_meeting
 from coloop.training.scorer import Scorer
 from coloop.training.single import SingleBackend
 
@@ -23,6 +23,7 @@ __all__ = [
     "DeepSpeedBackend",
     "Fsdp2Backend",
     "Hooks",
+    "Meeting",
     "Ranks",
     "Scorer",
     "SingleBackend",
@@ -32,6 +33,7 @@ __all__ = [
     "UpdateReport",
     "join",
     "leave",
+    "open_meeting",
 ]
 
 BACKENDS: dict[str, Callable[..., TrainBackend]] = {

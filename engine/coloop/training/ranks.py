@@ -75,20 +75,39 @@ ALONE = Ranks()
 """One process by itself."""
 
 
+Meeting = TCPStore
+"""A place where ranks meet; its `port` is what those must know that did not open it."""
+
+
+def open_meeting(size: int, *, timeout_seconds: float = DEADLINE_SECONDS) -> Meeting:
+    """A place on a free port of this machine where so many ranks can meet; rank 0 opens it and
+    takes it to `join`."""
+    timeout = timedelta(seconds=timeout_seconds)
+    return TCPStore("127.0.0.1", 0, size, is_master=True, timeout=timeout, wait_for_workers=False)
+
+
 def join(
-    ranks: Ranks, *, rendezvous: str | None, timeout_seconds: float = DEADLINE_SECONDS
+    ranks: Ranks,
+    *,
+    rendezvous: str | None,
+    meeting: Meeting | None = None,
+    timeout_seconds: float = DEADLINE_SECONDS,
+    wait_seconds: float | None = None,
 ) -> None:
-    """Meet the other ranks; every later wait for one of them ends after as long.
+    """Meet the other ranks.
 
     Args:
         rendezvous: `tcp://host:port` of rank 0, or `file:///path` that all ranks see; None for one
             rank alone.
+        meeting: rank 0: the place, where it has opened it already.
+        timeout_seconds: longest wait for a rank to come.
+        wait_seconds: longest later wait for one of them; None: as long.
 
     Raises `PlacementTimeout`, which says who did not come.
     """
     timeout = timedelta(seconds=timeout_seconds)
     try:
-        store = _store(ranks, rendezvous, timeout)
+        store = _store(ranks, rendezvous, timeout) if meeting is None else meeting
     except dist.DistError as error:
         raise PlacementTimeout(
             f"rank {ranks.rank} of {ranks.size} did not reach rank 0 at {rendezvous} within "
@@ -105,8 +124,9 @@ def join(
             f"{timeout_seconds:g} s"
         ) from error
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    later = timeout if wait_seconds is None else timedelta(seconds=wait_seconds)
     dist.init_process_group(
-        backend, store=store, rank=ranks.rank, world_size=ranks.size, timeout=timeout
+        backend, store=store, rank=ranks.rank, world_size=ranks.size, timeout=later
     )
 
 

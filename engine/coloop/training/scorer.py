@@ -18,7 +18,8 @@ from coloop.training.shares import passes_of
 
 
 class Scorer:
-    """A frozen model as a scorer of token sequences; it follows weights that are replaced."""
+    """A frozen model as a scorer of token sequences; it follows weights that are replaced. Ranks
+    that each have it share the sequences."""
 
     def __init__(
         self,
@@ -26,9 +27,11 @@ class Scorer:
         *,
         loss_chunk: int | None = None,
         autocast: torch.dtype | None = None,
+        ranks: Ranks = ALONE,
     ) -> None:
         options = ForwardOptions(loss_chunk=loss_chunk, autocast=autocast)
         self._tokens = TokenModel(model.eval(), options)
+        self._ranks = ranks
 
     def score(
         self,
@@ -38,7 +41,9 @@ class Scorer:
         hooks: Hooks | None = None,
     ) -> list[Numbers]:
         """Log-prob of each token, aligned to `token_ids`; 0 where the loss mask is false."""
-        return score_sequences(self._tokens, sequences, temperature=temperature, hooks=hooks)
+        return score_sequences(
+            self._tokens, sequences, temperature=temperature, hooks=hooks, ranks=self._ranks
+        )
 
     def at_once(self) -> tuple[int, int] | None:
         """Most rows and most tokens of a pass when texts were scored last."""

@@ -79,8 +79,7 @@ def test_each_thing_for_later_compiles_and_is_refused_by_name(
             "rollout engine `remote`",
         ),
         ("training: {", "training: {backend: megatron, ", "training backend `megatron`"),
-        ("{preset: cpu}", "{preset: 8xH100}", "more than one process"),
-        ("{preset: cpu}", "{preset: cpu, pools: {main: {workers: 2}}}", "more than one process"),
+        ("{preset: cpu}", "{preset: 8xH100}", "the `vllm` engine in the pool `main`"),
     ],
 )
 def test_what_plans_but_does_not_run_here_is_refused_by_the_run(
@@ -92,3 +91,29 @@ def test_what_plans_but_does_not_run_here_is_refused_by_the_run(
     compile_plan(spec)
 
     assert what in check_runs(spec)[0].message
+
+
+PAIR = GRPO.replace("{preset: cpu}", "{preset: cpu, pools: {main: {workers: 2}}}")
+
+
+def test_a_pool_of_several_processes_trains_with_a_backend_that_spreads() -> None:
+    spec = parse(PAIR).spec
+    assert spec is not None
+
+    plan = compile_plan(spec)
+
+    assert check_runs(spec, plan) == []
+    assert plan.weights[0].backend == "fsdp2"
+    [decision] = [one for one in plan.decisions if one.path.endswith("training.backend")]
+    assert decision.reason == "shards weights and optimizer over 2 processes"
+    assert any("pool main: 2 processes on the CPU" in line for line in plan.explain)
+
+
+def test_a_backend_of_one_process_is_refused_in_a_pool_of_several() -> None:
+    spec = parse(PAIR.replace("training: {", "training: {backend: single, ")).spec
+    assert spec is not None
+
+    [refusal] = check_runs(spec)
+
+    assert (refusal.node, refusal.field) == ("actor", "training.backend")
+    assert "in the pool `main` of 2; `fsdp2` and `deepspeed` train in all" in refusal.message

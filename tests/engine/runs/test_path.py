@@ -19,6 +19,8 @@ README = ENGINE.parent / "README.md"
 MOST_CALLS = 12
 OVER = ("runtime/scheduler.py::_start", "runtime/scheduler.py::_take_outcomes")
 """What has sent the stage to its lane, and what waits for it: no part of the way while it works."""
+WAITING = ("runtime/lanes.py", "cluster/local.py", "cluster/processes.py")
+"""How a lane waits for its work, and a caller for a pool."""
 
 
 def test_the_path_from_the_loop_to_the_optimizer_is_the_one_that_is_written_down(
@@ -50,7 +52,7 @@ def stack() -> list[str]:
     for name in ("MainThread", "lane-main", "pool-main"):
         for frame in traceback.extract_stack(frames[by_thread[name].ident or 0]):
             path = Path(frame.filename)
-            if ENGINE in path.parents and path.name != "lanes.py":
+            if ENGINE in path.parents and str(path.relative_to(ENGINE)) not in WAITING:
                 found.append(f"{path.relative_to(ENGINE)}::{frame.name}")
     return [
         one

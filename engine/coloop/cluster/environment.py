@@ -1,0 +1,17 @@
+"""What a host's process finds in its environment before torch is imported there."""
+
+import os
+
+KEEP_MEMORY = {
+    "MALLOC_ARENA_MAX": "1",
+    "MALLOC_MMAP_THRESHOLD_": str(2**30),
+    "MALLOC_TRIM_THRESHOLD_": str(2**30),
+}
+"""glibc gives freed tensors back to the system and gets them again, page by page, some 50,000 times
+a second of training; a host's process keeps its memory. Who sets these differently is obeyed."""
+
+
+def environment_of(threads: int) -> dict[str, str]:
+    """Of a process that works with so many threads."""
+    kept = {name: os.environ.get(name, value) for name, value in KEEP_MEMORY.items()}
+    return {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads), **kept}

@@ -1,0 +1,212 @@
+"""Ranks in processes beside the driver.
+
+    driver, thread of the rank ──── work ────> process, main thread: the host's calls, one by one
+    driver, whoever waits      ── control ───> process, second thread: how far, give up
+
+Calls and answers go packed over a socket each way. Who stops the driver from the keyboard stops
+only the driver, which asks its ranks; and where the driver is gone, however it ended, both sockets
+close and the process ends itself.
+"""
+
+import os
+import pickle
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from typing import Any
+
+from coloop.cluster.environment import environment_of
+from coloop.cluster.ranks import RankEnded
+from coloop.hosts.host import HostSettings
+from coloop.hosts.messages import Poll
+from coloop.hosts.packing import Packed, pack, unpack
+
+LOCALHOST = "127.0.0.1"
+END_SECONDS = 10.0
+"""That a process may take to end in good order."""
+END = "end"
+"""In place of a method: nothing more is asked."""
+
+
+class ProcessCrew:
+    """The ranks of a pool, each in a process; see `Crew`."""
+
+    def __init__(self, name: str, settings: Sequence[HostSettings], gpus: Sequence[str]) -> None:
+        """
+        Args:
+            settings: of each rank.
+            gpus: that each rank sees; empty: none.
+        """
+        self._number = 0
+        self._ranks: list[RankProcess] = []
+        try:
+            for rank, own in enumerate(settings):
+                gpu = gpus[rank] if gpus else ""
+                self._ranks.append(RankProcess(f"pool-{name}-{rank}", own, gpu))
+        except BaseException:
+            self.kill()
+            raise
+
+    @property
+    def size(self) -> int:
+        return len(self._ranks)
+
+    def address(self) -> str:
+        return LOCALHOST
+
+    def begin(self, method: str, arguments: tuple[Any, ...]) -> list[Future[Any]]:
+        self._number += 1
+        packed = pack(arguments)
+        return [rank.begin(self._number, method, packed) for rank in self._ranks]
+
+    def wait(self, tickets: Mapping[int, Future[Any]], seconds: float) -> list[int]:
+        return answered(tickets, seconds)
+
+    def answer(self, ticket: Future[Any]) -> Any:
+        return ticket.result()
+
+    def polls(self) -> list[Poll | None]:
+        return [rank.poll() for rank in self._ranks]
+
+    def interrupt(self) -> None:
+        for rank in self._ranks:
+            rank.give_up(self._number)
+
+    def kill(self) -> None:
+        for rank in self._ranks:
+            rank.process.kill()
+        for rank in self._ranks:
+            rank.end(END_SECONDS)
+
+    def close(self) -> None:
+        self.interrupt()
+        for rank in self._ranks:
+            rank.ask_to_end()
+        until = time.monotonic() + END_SECONDS
+        for rank in self._ranks:
+            rank.end(max(0.0, until - time.monotonic()))
+
+
+class RankProcess:
+    """One rank: its process, and the driver's thread that speaks with it."""
+
+    def __init__(self, name: str, settings: HostSettings, gpu: str) -> None:
+        self._work, work = _connection()
+        self._control, control = _connection()
+        self._has_been_asked = False
+        self._given_up = 0
+        with work, control:
+            self.process = _start(settings, gpu, work.fileno(), control.fileno())
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._thread.submit(self._work.send, settings)
+
+    def begin(self, number: int, method: str, arguments: Packed) -> Future[Any]:
+        """Ask for a call; the future holds its answer."""
+        return self._thread.submit(self._call, number, method, arguments)
+
+    def poll(self) -> Poll | None:
+        """How far it is, once it has said so; it is asked once at a time."""
+        try:
+            if not self._has_been_asked:
+                self._control.send(None)
+                self._has_been_asked = True
+            if not self._control.poll(0):
+                return None
+            self._has_been_asked = False
+            poll: Poll = self._control.recv()
+        except (OSError, EOFError):  # it has ended: who waits for its answer is told
+            return None
+        return poll
+
+    def give_up(self, number: int) -> None:
+        """Ask it, once, to give up a call."""
+        if self._given_up != number:
+            self._given_up = number
+            with suppress(OSError):
+                self._control.send(number)
+
+    def ask_to_end(self) -> None:
+        """In good order, after what it does."""
+        with suppress(RuntimeError):  # it has ended before
+            self._thread.submit(self._call, 0, END, pack(()))
+
+    def end(self, seconds: float) -> None:
+        """Wait for its end; it is killed after so many seconds."""
+        try:
+            self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        self._thread.shutdown(wait=True, cancel_futures=True)
+        self._work.close()
+        self._control.close()
+
+    def _call(self, number: int, method: str, arguments: Packed) -> Any:
+        try:
+            send(self._work, (number, method), arguments)
+            is_error, packed = receive(self._work)
+        except (OSError, EOFError) as error:
+            raise RankEnded(self._how_it_ended()) from error
+        answer = unpack(packed)
+        if is_error:
+            raise answer
+        return answer
+
+    def _how_it_ended(self) -> str:
+        try:
+            code = self.process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            return "it closed its connection"
+        return f"exit code {code}" if code >= 0 else f"by {signal.Signals(-code).name}"
+
+
+def send(connection: Connection, what: Any, packed: Packed) -> None:
+    """A packed value, and what it is."""
+    connection.send_bytes(pickle.dumps((what, packed.head, len(packed.buffers))))
+    for buffer in packed.buffers:
+        connection.send_bytes(memoryview(buffer).cast("B"))
+
+
+def receive(connection: Connection) -> tuple[Any, Packed]:
+    """What `send` sent."""
+    what, head, count = pickle.loads(connection.recv_bytes())
+    return what, Packed(head=head, buffers=[connection.recv_bytes() for _ in range(count)])
+
+
+def answered(tickets: Mapping[int, Future[Any]], seconds: float) -> list[int]:
+    """Ranks whose futures are done, once all are or after so many seconds."""
+    wait(tickets.values(), seconds)
+    return [rank for rank, future in tickets.items() if future.done()]
+
+
+def _connection() -> tuple[Connection, socket.socket]:
+    """Our end, and the one that a process gets."""
+    ours, theirs = socket.socketpair()
+    return Connection(ours.detach()), theirs
+
+
+def _start(settings: HostSettings, gpu: str, *sockets: int) -> "subprocess.Popen[bytes]":
+    """The process of a rank; what its libraries print goes to the run's log."""
+    paths = [path for path in sys.path if path]
+    environment = {
+        **os.environ,
+        **environment_of(settings.threads),
+        "PYTHONPATH": os.pathsep.join(paths),
+        "CUDA_VISIBLE_DEVICES": gpu,
+    }
+    with open(settings.log or os.devnull, "ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "coloop.cluster.rank_process", *map(str, sockets)],
+            env=environment,
+            pass_fds=sockets,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )

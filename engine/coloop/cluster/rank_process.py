@@ -1,0 +1,73 @@
+"""What runs in the process of a rank: `python -m coloop.cluster.rank_process <work> <control>`, the
+numbers of its sockets."""
+
+import logging
+import os
+import sys
+import threading
+import traceback
+from multiprocessing.connection import Connection
+from typing import Any
+
+from coloop.cluster.processes import END, receive, send
+from coloop.cluster.remote_host import RemotePoolHost
+from coloop.errors import StopRequested
+from coloop.hosts.packing import Packed, pack, unpack
+
+logger = logging.getLogger(__name__)
+
+
+def main(work: Connection, control: Connection) -> None:
+    """Do what is asked until nothing more is, or nobody is there to ask."""
+    host = RemotePoolHost(work.recv())
+    threading.Thread(target=_listen, args=(control, host), daemon=True).start()
+    while True:
+        (number, method), arguments = receive(work)
+        if method == END:
+            host.close()
+            return
+        is_error, answer = _answer(host, number, method, arguments)
+        send(work, is_error, answer)
+
+
+def _answer(host: RemotePoolHost, number: int, method: str, arguments: Packed) -> tuple[bool, Any]:
+    """Whether it failed, and the answer or the error."""
+    try:
+        return False, host.run(number, method, arguments)
+    except (Exception, SystemExit) as error:
+        if not isinstance(error, StopRequested):
+            logger.exception("%s failed", method)
+        return True, _packed(error)
+
+
+def _packed(error: BaseException) -> Packed:
+    """An error that the driver can read, with where it came up."""
+    error.add_note("".join(traceback.format_exception(error)))
+    try:
+        packed = pack(error)
+        unpack(packed)
+    except Exception:  # errors of libraries need not survive a pickle
+        packed = pack(RuntimeError(f"{type(error).__name__}: {error}"))
+    return packed
+
+
+def _listen(control: Connection, host: RemotePoolHost) -> None:
+    """Say how far the host is, and pass on which call is not wanted any more, until the driver is
+    gone."""
+    try:
+        while True:
+            unwanted = control.recv()
+            if unwanted is None:
+                control.send(host.poll())
+            else:
+                host.give_up(unwanted)
+    except (EOFError, OSError):
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    try:
+        main(*(Connection(int(number)) for number in sys.argv[1:]))
+    except (EOFError, OSError):
+        os._exit(1)
+    os._exit(0)

@@ -1,0 +1,454 @@
+"""One call to all processes of a pool: who is waited for, who is not, and what the answers make."""
+
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+from tests.engine.numerics import assert_near
+
+from coloop.batch import completion_sequence
+from coloop.cluster import Deadlines
+from coloop.cluster.local import LocalCluster
+from coloop.cluster.processes import answered
+from coloop.cluster.ranks import Pools, RankEnded
+from coloop.errors import (
+    CheckpointError,
+    PlacementTimeout,
+    RequestRefused,
+    StageStalled,
+    StopRequested,
+    WeightsNotUpdated,
+    WorkerDied,
+)
+from coloop.hosts.answers import MERGES
+from coloop.hosts.host import HostSettings, PoolHost
+from coloop.hosts.messages import LearnOrder, Load, Poll, PromptRequest, Sampling, TooLong
+from coloop.hosts.shares import own_part, own_requests
+from coloop.plan.compile import compile_plan
+from coloop.spec.io import parse
+from coloop.sync import Evidence
+from coloop.training import Ranks
+
+LONG_WAIT = 60.0
+SOON = Deadlines(start_seconds=0.3, stalled_after_seconds=0.3, settle_seconds=0.3)
+LATE = Deadlines(settle_seconds=0.3)
+
+
+class FakeCrew:
+    """Ranks that answer when a test says so."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.tickets: list[Future[Any]] = []
+        self.said: list[Poll | None] = [Poll(done=0, total=0, unit="")] * size
+        self.asked_to_stop = 0
+        self.is_killed = False
+        self.has_begun = threading.Event()
+        self.was_asked = threading.Event()
+
+    def address(self) -> str:
+        return "nowhere"
+
+    def begin(self, method: str, arguments: tuple[Any, ...]) -> list[Future[Any]]:
+        self.tickets = [Future() for _ in range(self.size)]
+        self.has_begun.set()
+        return self.tickets
+
+    def wait(self, tickets: Mapping[int, Future[Any]], seconds: float) -> list[int]:
+        return answered(tickets, seconds)
+
+    def answer(self, ticket: Future[Any]) -> Any:
+        return ticket.result()
+
+    def polls(self) -> list[Poll | None]:
+        return self.said
+
+    def interrupt(self) -> None:
+        self.asked_to_stop += 1
+        self.was_asked.set()
+
+    def kill(self) -> None:
+        self.is_killed = True
+
+    def close(self) -> None: ...
+
+
+def on_call(crew: FakeCrew, does: Callable[[FakeCrew], None]) -> None:
+    """Let something happen once a call has begun."""
+
+    def wait() -> None:
+        assert crew.has_begun.wait(LONG_WAIT)
+        does(crew)
+
+    threading.Thread(target=wait).start()
+
+
+class OnePool(Pools):
+    """A cluster of one pool of fake ranks."""
+
+    def __init__(self, crew: FakeCrew, deadlines: Deadlines = LATE) -> None:
+        super().__init__(["main"], deadlines)
+        self._add("main", crew)
+
+    def start(self) -> None:
+        self._open("main")
+
+
+def test_what_ranks_answer_is_put_together_in_their_order() -> None:
+    crew = FakeCrew(3)
+
+    def answer(crew: FakeCrew) -> None:
+        for rank in (2, 0, 1):
+            crew.tickets[rank].set_result([rank])
+
+    on_call(crew, answer)
+
+    assert OnePool(crew).call("main", "step_ends") == [0, 1, 2]
+
+
+def test_a_rank_that_died_is_named_and_nobody_is_waited_for() -> None:
+    crew = FakeCrew(3)
+
+    def die(crew: FakeCrew) -> None:
+        crew.tickets[0].set_exception(RuntimeError("connection closed by peer"))
+        crew.tickets[1].set_exception(RankEnded("by SIGKILL"))
+
+    on_call(crew, die)
+    pool = OnePool(crew, Deadlines())
+
+    with pytest.raises(WorkerDied, match=r"pool main, rank 1 of 3: .* ended: by SIGKILL") as raised:
+        pool.call("main", "learn")
+
+    assert crew.is_killed
+    assert (raised.value.pool, raised.value.rank) == ("main", 1)
+    with pytest.raises(WorkerDied, match=r"pool main has ended: .*rank 1 of 3"):
+        pool.call("main", "version")
+
+
+def test_where_one_failed_the_others_are_asked_to_give_up() -> None:
+    crew = FakeCrew(2)
+
+    def fail(crew: FakeCrew) -> None:
+        crew.tickets[1].set_exception(RequestRefused("row-7 is empty"))
+        assert crew.was_asked.wait(LONG_WAIT)
+        crew.tickets[0].set_exception(StopRequested("stopped"))
+
+    on_call(crew, fail)
+
+    with pytest.raises(RequestRefused, match="row-7") as raised:
+        OnePool(crew).call("main", "generate")
+
+    assert not crew.is_killed
+    assert raised.value.__notes__ == ["(pool main, rank 1 of 2)"]
+
+
+def test_who_waits_for_one_that_failed_is_ended_with_its_pool() -> None:
+    crew = FakeCrew(2)
+    on_call(crew, lambda crew: crew.tickets[1].set_exception(ValueError("bad row")))
+    pool = OnePool(crew)
+
+    with pytest.raises(ValueError, match="bad row"):
+        pool.call("main", "learn")
+
+    assert crew.is_killed
+    with pytest.raises(WorkerDied, match="rank 0 waited for rank 1, which failed"):
+        pool.call("main", "version")
+
+
+def test_a_rank_that_is_not_heard_of_is_named_and_ended() -> None:
+    crew = FakeCrew(2)
+    polls = (Poll(done=number, total=1000, unit="rows") for number in range(1000))
+    crew.polls = lambda: [next(polls), None]  # type: ignore[method-assign]
+    told = r"pool main, rank 1 of 2: learn: no sign of life for 0 s"
+
+    with pytest.raises(StageStalled, match=told) as raised:
+        OnePool(crew, SOON).call("main", "learn")
+
+    assert crew.is_killed
+    assert raised.value.rank == 1
+
+
+def test_where_nobody_gets_any_further_who_is_behind_is_named() -> None:
+    crew = FakeCrew(2)
+    crew.said = [Poll(done=3, total=8, unit="rows"), Poll(done=2, total=8, unit="rows")]
+
+    with pytest.raises(StageStalled, match=r"rank 1 of 2: learn: no progress .* \(at 2 of 8\)"):
+        OnePool(crew, SOON).call("main", "learn")
+
+
+def test_a_rank_that_does_not_come_is_named() -> None:
+    crew = FakeCrew(2)
+    crew.said = [Poll(done=0, total=0, unit=""), None]
+
+    with pytest.raises(
+        PlacementTimeout, match="pool main, rank 1 of 2: it did not come within 0 s"
+    ):
+        OnePool(crew, SOON).start()
+
+
+def test_who_waits_sees_how_far_all_ranks_are_together() -> None:
+    crew = FakeCrew(2)
+    crew.said = [
+        Poll(done=3, total=8, unit="rows", pid=5, rss_bytes=100),
+        Poll(done=2, total=8, unit="rows", pid=6, rss_bytes=10),
+    ]
+    seen: list[Poll | None] = []
+
+    def tick(poll: Poll | None) -> bool:
+        seen.append(poll)
+        for ticket in crew.tickets:
+            ticket.set_result(4)
+        return True
+
+    assert OnePool(crew).call("main", "version", tick=tick) == 4
+    assert seen == [Poll(done=5, total=8, unit="rows", pid=5, rss_bytes=110)]
+    assert crew.asked_to_stop == 1
+
+
+def test_each_method_of_a_host_says_what_its_answers_make_together() -> None:
+    public = {
+        name
+        for name, value in vars(PoolHost).items()
+        if callable(value) and not name.startswith("_")
+    }
+
+    assert public - {"poll", "interrupt", "close"} == set(MERGES)
+
+
+def test_ranks_whose_engines_differ_stop_the_run() -> None:
+    held = [Evidence(version=3, fingerprint=7), Evidence(version=3, fingerprint=8)]
+
+    with pytest.raises(WeightsNotUpdated, match="rank 1 of 2 holds other weights than rank 0"):
+        MERGES["receive"](held)
+    assert MERGES["receive"]([held[0], held[0]]) is held[0]
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_ranks_share_texts_in_order_and_evenly(size: int) -> None:
+    requests = [
+        PromptRequest(id=f"r{n}", prompt="1" * (n % 5), seeds=tuple(range(n, n + 4)))
+        for n in range(6)
+    ]
+
+    parts = [own_requests(requests, 8, Ranks(rank=rank, size=size)) for rank in range(size)]
+
+    together = [
+        (place, seed) for part in parts for place, own in part.items() for seed in own.seeds
+    ]
+    assert together == [(place, seed) for place in range(6) for seed in requests[place].seeds]
+    lengths = [
+        sum(len(own.seeds) * (8 + len(str(own.prompt))) for own in part.values()) for part in parts
+    ]
+    assert max(lengths) - min(lengths) <= 2 * 12, "no more than a text at each cut"
+
+
+def test_with_fewer_texts_than_ranks_some_have_none() -> None:
+    parts = [own_part([5, 5], Ranks(rank=rank, size=4)) for rank in range(4)]
+
+    assert [[0, 1][part] for part in parts] == [[], [0], [], [1]]
+    assert [[][own_part([], Ranks(rank=rank, size=2))] for rank in range(2)] == [[], []]
+
+
+# --- real processes
+
+LOOP = """
+coloop: 1
+name: small
+nodes:
+  problems: {kind: dataset, source: {type: task, task: arithmetic, size: 4}, rows_per_step: 2}
+  actor:
+    kind: actor
+    model: {type: scratch, architecture: tiny-qwen3}
+    rollout: {completions_per_prompt: 2, max_new_tokens: 4}
+    algorithm: {name: grpo, kl: {coefficient: 0.1}}
+    training: {optimizer: {name: sgd, lr: 0.1}}
+  start: {kind: reference, model: {type: snapshot, of: actor, refresh: never}}
+  exact: {kind: reward, source: {type: builtin, name: exact_match}}
+edges:
+  - problems.rows -> actor.prompts
+  - actor.rollouts -> exact.rollouts
+  - actor.rollouts -> start.rollouts
+  - start.log_probs -> actor.reference
+  - exact.scores -> actor.rewards
+schedule: {steps: 1}
+hardware: {preset: cpu, pools: {main: {workers: 1}}}
+"""
+REQUESTS = [PromptRequest(id=f"r{n}", prompt=f"{n}+1=", seeds=(n, n + 50, 7)) for n in range(3)]
+SHORT = Sampling(max_new_tokens=4)
+
+
+def cluster_of(workers: int, root: Path, **deadlines: float) -> LocalCluster:
+    """A cluster that has not started yet."""
+    spec = parse(LOOP.replace("workers: 1", f"workers: {workers}")).spec
+    assert spec is not None
+    plan = compile_plan(spec)
+    settings = HostSettings(
+        spec=spec, weights=plan.weights, root=root, seed=0, threads=1, log=root / "engine.log"
+    )
+    return LocalCluster(plan, {"main": settings}, Deadlines(**deadlines))
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalCluster, LocalCluster]]:
+    """The same pool as one host and as two ranks."""
+    clusters = [cluster_of(size, tmp_path_factory.mktemp(f"ranks{size}")) for size in (1, 2)]
+    try:
+        for one in clusters:
+            one.start()
+        yield clusters[0], clusters[1]
+    finally:
+        for one in clusters:
+            one.close()
+
+
+def learn_order(texts: list[list[Any]], count: int) -> LearnOrder:
+    """One update from the first completions; rewards by their place."""
+    written = [one for own in texts for one in own][:count]
+    items = tuple(
+        completion_sequence(
+            id=f"row{place}",
+            prompt_ids=one.prompt_ids,
+            completion_ids=one.token_ids,
+            loss_mask=one.loss_mask,
+            log_probs_rollout=one.log_probs,
+            log_probs_reference=one.log_probs - np.float32(0.1),
+            advantages=1.0 - place,
+        )
+        for place, one in enumerate(written)
+    )
+    load = Load(node="actor", port="rewards", items=items)
+    return LearnOrder(group="actor", loads=(load,), seed=0)
+
+
+def streamed(cluster: LocalCluster) -> dict[int, list[list[int]]]:
+    """What is written a moment at a time, by the place of its request."""
+    found: dict[int, list[list[int]]] = {}
+    asked: list[PromptRequest] = REQUESTS
+    while True:
+        finished = cluster.call("main", "write", "actor", "actor", asked, SHORT)
+        for place, texts in finished.replies:
+            assert place not in found, "a reply is whole"
+            found[place] = [one.token_ids.tolist() for one in texts]
+        if not finished.unfinished:
+            return dict(sorted(found.items()))
+        asked = []
+
+
+def test_two_processes_write_score_learn_and_save_as_one(
+    pair: tuple[LocalCluster, LocalCluster], tmp_path: Path
+) -> None:
+    found = []
+    for place, cluster in enumerate(pair):
+        texts = cluster.call("main", "generate", "actor", "actor", REQUESTS, SHORT)
+        one = completion_sequence(
+            id="a", prompt_ids=[1, 2], completion_ids=[3, 4, 5], loss_mask=[True] * 3
+        )
+        scored = cluster.call("main", "score", "start", "start", [one] * 3, 1.0)
+        nothing = cluster.call("main", "score", "start", "start", [], 1.0)
+        ids = [own.token_ids for request in texts for own in request]
+        ends = cluster.call("main", "step_ends", "actor", "actor", ids, "1")
+        learned = [cluster.call("main", "learn", learn_order(texts, n)) for n in (5, 1)]
+        before = cluster.call("main", "sync", "actor")
+        folder = tmp_path / str(place)
+        files = cluster.call("main", "save", str(folder))
+        cluster.call("main", "load", str(folder))
+        later = cluster.call("main", "generate", "actor", "actor", REQUESTS[:1], SHORT)
+        found.append(
+            {
+                "texts": [[one.token_ids.tolist() for one in request] for request in texts],
+                "versions": (texts[0][0].version, later[0][0].version),
+                "streamed": streamed(cluster),
+                "ends": ends,
+                "nothing": nothing,
+                "files": sorted(files),
+                "there": sorted(p.name for p in (folder / "actor").iterdir()),
+                "rows": [(one.samples, one.tokens, one.version) for one in learned],
+                "changed": cluster.call("main", "has_changed", "actor"),
+                "later": [one.token_ids.tolist() for one in later[0]],
+            }
+        )
+        found[-1]["numbers"] = {
+            "scored": [one.tolist() for one in scored],
+            "losses": [one.metrics["actor"]["loss"] for one in learned],
+            "norms": [one.metrics["actor"]["grad_norm"] for one in learned],
+            "evidence": [end.scores.tolist() for end in before],
+        }
+    numbers = [one.pop("numbers") for one in found]
+
+    assert found[0] == found[1]
+    for name, expected in numbers[0].items():
+        assert_near(numbers[1][name], expected, terms=10_000)
+
+
+def test_an_error_of_one_rank_is_the_pools_and_it_works_on(
+    pair: tuple[LocalCluster, LocalCluster], tmp_path: Path
+) -> None:
+    cluster = pair[1]
+    unknown = [PromptRequest(id=f"row-{n}", prompt=sign, seeds=(1,)) for n, sign in enumerate("1ж")]
+
+    with pytest.raises(RequestRefused, match="ж") as raised:
+        cluster.call("main", "generate", "actor", "actor", unknown, SHORT)
+    assert "(pool main, rank 1 of 2)" in raised.value.__notes__
+    with pytest.raises(CheckpointError, match="actor"):
+        cluster.call("main", "load", str(tmp_path))
+    with pytest.raises(KeyError):
+        cluster.call("main", "version", "nobody")
+    assert cluster.call("main", "version", "actor") == pair[0].call("main", "version", "actor")
+
+
+def test_a_wish_to_give_up_reaches_all_ranks_and_only_that_call(
+    pair: tuple[LocalCluster, LocalCluster],
+) -> None:
+    requests = [PromptRequest(id=f"r{n}", prompt="1+1=", seeds=tuple(range(40))) for n in range(10)]
+    seen: list[Poll] = []
+
+    def tick(poll: Poll | None) -> bool:
+        if poll is not None and poll.total:
+            seen.append(poll)
+        return bool(seen)
+
+    with pytest.raises(StopRequested):
+        pair[1].call(
+            "main", "generate", "actor", "actor", requests, Sampling(max_new_tokens=400), tick=tick
+        )
+
+    assert seen[-1].total == 400, "the rows of all ranks"
+    texts = pair[1].call("main", "generate", "actor", "actor", REQUESTS, SHORT)
+    assert [len(one) for one in texts] == [3, 3, 3]
+    assert not any(isinstance(one, TooLong) for one in texts)
+
+
+def processes() -> list[psutil.Process]:
+    """Ranks that the test's own process has started."""
+    found = []
+    for one in psutil.Process().children():
+        try:
+            if "coloop.cluster.rank_process" in one.cmdline():
+                found.append(one)
+        except psutil.Error:
+            continue
+    return found
+
+
+def test_a_rank_that_hangs_is_named_and_nothing_stays_behind(tmp_path: Path) -> None:
+    before = set(processes())
+    cluster = cluster_of(2, tmp_path, stalled_after_seconds=5.0)
+    try:
+        cluster.start()
+        ranks = sorted(set(processes()) - before, key=lambda one: one.pid)
+        texts = cluster.call("main", "generate", "actor", "actor", REQUESTS, SHORT)
+        os.kill(ranks[1].pid, signal.SIGSTOP)
+
+        with pytest.raises(StageStalled, match="pool main, rank 1 of 2: learn: no sign of life"):
+            cluster.call("main", "learn", learn_order(texts, 4))
+    finally:
+        cluster.close()
+    _, alive = psutil.wait_procs(ranks, timeout=LONG_WAIT)
+    assert alive == []

@@ -1,0 +1,254 @@
+"""Whole runs over the processes of a pool: what is learned does not depend on their number, and a
+process that is lost ends the run and nothing else."""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from tests.engine.numerics import assert_near
+
+from coloop.cluster import Deadlines
+from coloop.events import RunStateName
+from coloop.runtime.checkpoint import list_checkpoints
+
+Run = Callable[..., Any]
+Text = Callable[..., str]
+
+TERMS = 20_000
+"""More roundings than the steps of these loops have, there and back."""
+STEADY = {"optimizer": {"name": "adamw", "lr": 0.05, "epsilon": 1.0}, "mini_batch": 6}
+"""AdamW that does not enlarge rounding: a step is at most as wide as the gradient."""
+LOOP = "grpo-arithmetic"
+NEEDS_DEEPSPEED = [
+    pytest.mark.deepspeed,
+    pytest.mark.skipif(find_spec("deepspeed") is None, reason="needs DeepSpeed"),
+]
+
+
+def pool_of(workers: int, **training: Any) -> dict[str, Any]:
+    """All in one pool of so many processes."""
+    return {
+        "nodes.actor.training": {**STEADY, **training},
+        "hardware.pools": {"main": {"workers": workers}},
+    }
+
+
+def pools_of(train: int, write: int) -> dict[str, Any]:
+    """The engine and the snapshot apart from the trainer."""
+    return {
+        **pool_of(train),
+        "hardware.pools": {"train": {"workers": train}, "write": {"workers": write}},
+        "nodes.actor.pool": "train",
+        "nodes.actor.rollout": {
+            "completions_per_prompt": 4,
+            "max_new_tokens": 6,
+            "pool": "write",
+        },
+        "nodes.start.pool": "write",
+    }
+
+
+def finished(ended: Any) -> Any:
+    assert ended.state is RunStateName.FINISHED, ended.error
+    return ended
+
+
+def check_same_learning(found: Any, expected: Any) -> None:
+    """The same weights up to rounding, and readings of the same texts."""
+    theirs, ours = expected.weights(), found.weights()
+    assert ours.keys() == theirs.keys()
+    for name, weight in theirs.items():
+        assert_near(ours[name], weight, terms=TERMS)
+    for node, metric in (("probe", "score"), ("actor", "reward"), ("actor", "length")):
+        assert found.metrics(node, metric) == expected.metrics(node, metric)
+    losses = expected.metrics("actor", "loss")
+    assert losses
+    assert_near(found.metrics("actor", "loss"), losses, terms=TERMS, scale=1.0)
+
+
+def begins(step: int, stage: str) -> Callable[[dict[str, Any]], bool]:
+    return lambda event: (
+        event["type"] == "stage.started" and event["step"] == step and event["stage"] == stage
+    )
+
+
+def ranks_of(pool_process: psutil.Process) -> list[psutil.Process]:
+    """The ranks that a driver has started on this machine, in their order."""
+    found = []
+    for one in pool_process.children(recursive=True):
+        try:
+            if "coloop.cluster.rank_process" in one.cmdline():
+                found.append(one)
+        except psutil.Error:
+            continue
+    return sorted(found, key=lambda one: one.pid)
+
+
+@pytest.fixture
+def no_ranks_left() -> Iterator[None]:
+    """Runs end the ranks that they started."""
+    yield
+    assert ranks_of(psutil.Process()) == []
+
+
+def test_a_loop_goes_on_with_another_number_of_processes(
+    runner: Run, tiny: Text, whole: Run, no_ranks_left: None
+) -> None:
+    alone, pair = tiny(LOOP, pool_of(1)), tiny(LOOP, pool_of(2))
+
+    stopped = runner(pair, stop_at=begins(5, "actor.learn"))
+
+    assert stopped.state is RunStateName.STOPPED, stopped.error
+    [backend] = {one["backend"] for one in stopped.plan()["weights"] if one["trains"]}
+    assert backend == "fsdp2"
+    resumed = finished(runner(alone, resume=stopped))
+    check_same_learning(resumed, whole(alone))
+
+
+def test_a_rank_that_is_killed_ends_the_run_which_goes_on_as_if_it_had_not(
+    runner: Run, tiny: Text, whole: Run, no_ranks_left: None
+) -> None:
+    pair = tiny(LOOP, {**pools_of(2, 2), "run.checkpoint_every": 2})
+    killed: list[int] = []
+
+    def kill(event: dict[str, Any], folder: Path) -> None:
+        if not killed and begins(5, "actor.learn")(event):
+            killed.append(ranks_of(psutil.Process())[1].pid)
+            os.kill(killed[0], signal.SIGKILL)
+
+    ended = runner(pair, on_event=kill)
+
+    assert ended.state is RunStateName.FAILED
+    assert ended.error.code == "cluster.worker_died"
+    assert "pool train, rank 1 of 2" in ended.error.message
+    assert list_checkpoints(ended.folder / "checkpoints")[-1].step == 4
+    alone = tiny(LOOP, pool_of(1))
+    check_same_learning(finished(runner(alone, resume=ended)), whole(alone))
+
+
+# --- the whole matrix
+
+MATRIX = {
+    "four": {**pool_of(4)},
+    "two and two": {**pools_of(2, 2)},
+    "one and three": {**pools_of(1, 3)},
+}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("where", ["local", pytest.param("ray", marks=pytest.mark.ray)])
+@pytest.mark.parametrize("what", MATRIX)
+def test_what_is_learned_does_not_depend_on_the_number_of_processes(
+    what: str,
+    where: str,
+    runner: Run,
+    tiny: Text,
+    whole: Run,
+    request: pytest.FixtureRequest,
+    no_ranks_left: None,
+) -> None:
+    if where == "ray":
+        request.getfixturevalue("local_ray")
+
+    ended = runner(tiny(LOOP, MATRIX[what]), cluster=where)
+
+    check_same_learning(finished(ended), whole(tiny(LOOP, pool_of(1))))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "training",
+    [
+        {"backend": "fsdp2"},
+        *(
+            pytest.param({"backend": "deepspeed", "zero_stage": stage}, marks=NEEDS_DEEPSPEED)
+            for stage in (1, 2, 3)
+        ),
+    ],
+    ids=lambda training: "-".join(map(str, training.values())),
+)
+def test_one_goes_on_as_four_and_four_as_two(
+    training: dict[str, Any], runner: Run, tiny: Text, whole: Run, no_ranks_left: None
+) -> None:
+    alone = tiny(LOOP, pool_of(1))
+    several = {size: tiny(LOOP, pool_of(size, **training)) for size in (2, 4)}
+
+    first = runner(alone, stop_at=begins(4, "actor.learn"))
+    second = runner(several[4], resume=first, stop_at=begins(6, "actor.generate"))
+    third = runner(several[2], resume=second)
+
+    assert (first.state, second.state) == (RunStateName.STOPPED,) * 2, second.error
+    check_same_learning(finished(third), whole(alone))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("loop", ["spin", "two-halves"])
+def test_other_loops_learn_the_same_in_two_processes(
+    loop: str, runner: Run, tiny: Text, no_ranks_left: None
+) -> None:
+    nodes = {"spin": ["policy"], "two-halves": ["tens", "units"]}[loop]
+    steady = {f"nodes.{node}.training": STEADY for node in nodes}
+    texts = [
+        tiny(loop, {**steady, "hardware.pools": {"main": {"workers": size}}}) for size in (1, 2)
+    ]
+
+    alone, pair = (finished(runner(text)) for text in texts)
+
+    for name, weight in alone.weights().items():
+        assert_near(pair.weights()[name], weight, terms=TERMS)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_rank_that_hangs_is_found_by_its_deadline(
+    runner: Run, tiny: Text, whole: Run, no_ranks_left: None
+) -> None:
+    text = tiny(LOOP, {**pool_of(2), "run.checkpoint_every": 2})
+    stopped: list[int] = []
+
+    def halt(event: dict[str, Any], folder: Path) -> None:
+        if not stopped and begins(5, "actor.learn")(event):
+            stopped.append(ranks_of(psutil.Process())[1].pid)
+            os.kill(stopped[0], signal.SIGSTOP)
+
+    ended = runner(text, on_event=halt, deadlines=Deadlines(stalled_after_seconds=20.0))
+
+    assert ended.state is RunStateName.FAILED
+    assert ended.error.code == "cluster.stage_stalled"
+    assert "pool main, rank 1 of 2: learn: no sign of life" in ended.error.message
+    alone = tiny(LOOP, pool_of(1))
+    check_same_learning(finished(runner(alone, resume=ended)), whole(alone))
+
+
+@pytest.mark.slow
+@pytest.mark.ray
+@pytest.mark.timeout(900)
+def test_an_actor_that_is_killed_is_named_by_its_rank(
+    runner: Run, tiny: Text, whole: Run, local_ray: None
+) -> None:
+    import ray
+
+    text = tiny(LOOP, {**pool_of(2), "run.checkpoint_every": 2})
+    killed: list[int] = []
+
+    def kill(event: dict[str, Any], folder: Path) -> None:
+        if not killed and begins(5, "actor.learn")(event):
+            host = ray.get_actor(f"coloop-{folder.name}-main-1")
+            killed.append(ray.get(host.__ray_call__.remote(lambda _: os.getpid()), timeout=60))
+            os.kill(killed[0], signal.SIGKILL)
+
+    ended = runner(text, on_event=kill, cluster="ray")
+
+    assert ended.state is RunStateName.FAILED
+    assert ended.error.code == "cluster.worker_died"
+    assert "pool main, rank 1 of 2" in ended.error.message
+    alone = tiny(LOOP, pool_of(1))
+    check_same_learning(finished(runner(alone, resume=ended)), whole(alone))
