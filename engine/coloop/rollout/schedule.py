@@ -18,9 +18,10 @@ from torch import Tensor
 
 from coloop.rollout.decoder import Decoder, Lines
 from coloop.rollout.kept import KeptTexts
+from coloop.rollout.protocol import GenerationRequest
 from coloop.rollout.slots import Slots
 from coloop.rollout.stops import StopTexts
-from coloop.rollout.texts import Ended, Group, Queue, Text, Written
+from coloop.rollout.texts import Ended, Group, Queue, Text, Written, are_siblings
 from coloop.rollout.wants import SLACK, Wants
 
 WORTHWHILE = 16
@@ -58,6 +59,8 @@ class Schedule:
         """Forgets every text."""
         self._queue = Queue()
         self._wants = Wants()
+        self._included: GenerationRequest | None = None
+        """The last one that is in what is wanted."""
         self._slots = Slots(0, self._wants, self._is_end, self._stops)
         self._longest = 0
         self._steps = 0
@@ -91,9 +94,11 @@ class Schedule:
         return self._slots.written() + waiting
 
     def add(self, text: Text) -> None:
-        if not len(self):
+        if not (len(self._queue) or self._slots.running):
             self.clear()
-        self._wants.include(text.request)
+        if self._included is None or not are_siblings(text.request, self._included):
+            self._wants.include(text.request)
+            self._included = text.request
         self._queue.add(text)
 
     @torch.inference_mode()

@@ -9,7 +9,7 @@ S slots, N running rows, W tokens that a row can hold, V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -145,14 +145,15 @@ class Slots:
     def _take_settings(self, first: int, last: int, requests: Sequence[GenerationRequest]) -> None:
         settings, everything = self._settings, len(self._is_end)
 
-        def put(values: Tensor | None, given: list[float]) -> None:
+        def put(values: Tensor | None, of: Callable[[GenerationRequest], float]) -> None:
             if values is not None:
+                given = [of(request) for request in requests]
                 values[first:last] = torch.tensor(given, device=self._device, dtype=values.dtype)
 
-        put(settings.inverse_temperature, [1 / (r.temperature or 1.0) for r in requests])
-        put(settings.greedy, [takes_likeliest(r) for r in requests])
-        put(settings.top_p, [r.top_p if r.top_p < 1 else KEEP_ALL for r in requests])
-        put(settings.top_k, [min(r.top_k or everything, everything) for r in requests])
+        put(settings.inverse_temperature, lambda one: 1 / (one.temperature or 1.0))
+        put(settings.greedy, takes_likeliest)
+        put(settings.top_p, lambda one: one.top_p if one.top_p < 1 else KEEP_ALL)
+        put(settings.top_k, lambda one: min(one.top_k or everything, everything))
 
     def _put_back(self, slot: int, before: Written) -> None:
         """What earlier weights wrote of a row."""
@@ -252,9 +253,13 @@ class Slots:
         """The first tokens of each row, so many of each."""
         lengths = counts.tolist()
         longest = max(lengths, default=0)
-        tokens = self._tokens[slots, :longest].tolist()
-        log_probs = self._log_probs[slots, :longest].tolist()
-        sampled = None if self._sampled is None else self._sampled[slots, :longest].tolist()
+        tokens = self._tokens[:, :longest].index_select(0, slots).tolist()
+        log_probs = self._log_probs[:, :longest].index_select(0, slots).tolist()
+        sampled = (
+            None
+            if self._sampled is None
+            else self._sampled[:, :longest].index_select(0, slots).tolist()
+        )
         return [
             Written(
                 token_ids=tokens[at][:length],
@@ -274,7 +279,7 @@ class Slots:
         targets, sources = moved.unbind(0)
         if gaps:
             for values in self._state:
-                values[targets] = values[sources]
+                values.index_copy_(0, targets, values.index_select(0, sources))
         for gap, mover in zip(gaps, movers, strict=True):
             self.texts[gap] = self.texts[mover]
         del self.texts[rows:]

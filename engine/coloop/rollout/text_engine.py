@@ -18,7 +18,7 @@ from coloop.errors import WeightsNotUpdated
 from coloop.rollout.checks import check_request
 from coloop.rollout.kept import KeptTexts
 from coloop.rollout.protocol import Generation, GenerationRequest
-from coloop.rollout.texts import Ended, Text
+from coloop.rollout.texts import Ended, Text, are_siblings
 from coloop.rollout.wants import takes_likeliest
 
 
@@ -69,6 +69,8 @@ class TextEngine(ABC):
         self._version, self._is_whole = version, True
         self._ready: list[Generation] = []
         self._tickets = 0
+        self._served: GenerationRequest | None = None
+        """The last one that was found to be in order."""
 
     @property
     def version(self) -> int:
@@ -91,7 +93,9 @@ class TextEngine(ABC):
     def submit(self, request: GenerationRequest) -> int:
         """Takes a request and gives its ticket."""
         self._check_whole()
-        check_request(request, self._max_length, self._vocabulary, self._kept)
+        if self._served is None or not are_siblings(request, self._served):
+            check_request(request, self._max_length, self._vocabulary, self._kept)
+            self._served = request if request.continues is None else None
         self._tickets += 1
         self._writer.add(Text(self._tickets, request))
         return self._tickets

@@ -17,6 +17,23 @@ from dataclasses import dataclass, field
 from coloop.rollout.protocol import GenerationRequest, Reason
 
 
+def are_siblings(one: GenerationRequest, other: GenerationRequest) -> bool:
+    """Whether two requests differ in their names and seeds alone; those of one prompt share its
+    list."""
+    return (
+        one.prompt_ids is other.prompt_ids
+        and one.max_new_tokens == other.max_new_tokens
+        and one.temperature == other.temperature
+        and one.top_p == other.top_p
+        and one.top_k == other.top_k
+        and one.stop == other.stop
+        and one.greedy == other.greedy
+        and one.seed_from == other.seed_from
+        and one.stop_from == other.stop_from
+        and one.continues == other.continues
+    )
+
+
 @dataclass(slots=True, kw_only=True)
 class Written:
     """Tokens of a completion and their log-probs, L each."""
@@ -116,12 +133,17 @@ class Queue:
         if not self._arrived:
             return
         groups: dict[tuple[int, ...], Group] = {}
+        group: Group | None = None
         for text in self._arrived:
             token_ids = text.token_ids
-            found = groups.setdefault(tuple(token_ids), Group(token_ids, [], None))
-            found.texts.append(text)
-            if found.continues is None:
-                found.continues = text.request.continues
+            if group is None or token_ids is not group.token_ids:
+                known = tuple(token_ids)
+                if known not in groups:
+                    groups[known] = Group(token_ids, [], None)
+                group = groups[known]
+            group.texts.append(text)
+            if group.continues is None:
+                group.continues = text.request.continues
         self._arrived = []
         self._first += [group for group in groups.values() if group.continues is not None]
         others = [group for group in groups.values() if group.continues is None]
