@@ -29,7 +29,8 @@ TOKEN_FIELDS = (
     "returns",
     "values",
 )
-"""Optional per-token numbers of a sequence and of a batch."""
+"""Per-token numbers of a sequence and of a batch that have a field of their own; whatever else a
+recipe reads stands in `numbers`, by its name."""
 
 
 Prompt = str | list[dict[str, Any]]
@@ -71,6 +72,8 @@ class Sequence:
     """One number stands for all trained tokens."""
     returns: Numbers | None = None
     values: Numbers | None = None
+    numbers: Mapping[str, Numbers | float] = field(default_factory=dict)
+    """Whatever else a recipe reads, by its name: one number for the row, or one for each token."""
     weight: float = 1.0
     """Scales the row's loss, not the divisor."""
     count: float = 1.0
@@ -93,6 +96,12 @@ class Sequence:
             value = getattr(self, name)
             if value is not None and not isinstance(value, float | int):
                 object.__setattr__(self, name, numbers_of(value))
+        if self.numbers:
+            kept = {
+                name: float(value) if isinstance(value, float | int) else numbers_of(value)
+                for name, value in self.numbers.items()
+            }
+            object.__setattr__(self, "numbers", kept)
 
     def __eq__(self, other: object) -> bool:
         return are_equal(self, other)
@@ -103,7 +112,17 @@ class Sequence:
         arrays: dict[str, Any] = {
             name: owned(value) for name, value in given.items() if isinstance(value, np.ndarray)
         }
-        return replace(self, **arrays)
+        numbers = {
+            name: owned(value) if isinstance(value, np.ndarray) else value
+            for name, value in self.numbers.items()
+        }
+        return replace(self, **arrays, numbers=numbers)
+
+    def with_numbers(self, found: Mapping[str, Numbers | float]) -> "Sequence":
+        """The same with these numbers, each in its field or by its name."""
+        own: dict[str, Any] = {name: found[name] for name in found if name in TOKEN_FIELDS}
+        named = {name: found[name] for name in found if name not in TOKEN_FIELDS}
+        return replace(self, **own, numbers={**self.numbers, **named})
 
     def with_ids(
         self, prompt_ids: ArrayLike, completion_ids: ArrayLike, loss_mask: ArrayLike | None = None
@@ -115,7 +134,7 @@ class Sequence:
             loss_mask: which tokens of the completion are trained; None: all. Those of the prompt
             never are.
         """
-        given = {name: getattr(self, name) for name in TOKEN_FIELDS}
+        given = {name: getattr(self, name) for name in (*TOKEN_FIELDS, "numbers")}
         return replace(self, text=None, **_whole(given, prompt_ids, completion_ids, loss_mask))
 
 
@@ -145,16 +164,20 @@ def _whole(
     before, after = ids_of(prompt_ids), ids_of(completion_ids)
     trained = np.ones(len(after), dtype=np.bool_) if loss_mask is None else mask_of(loss_mask)
     nothing = np.zeros(len(before), dtype=np.float32)
-    numbers = {name: fields[name] for name in TOKEN_FIELDS if fields.get(name) is not None}
+
+    def shifted(numbers: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            name: own if isinstance(own, float | int) else joined([nothing, numbers_of(own)])
+            for name, own in numbers.items()
+        }
+
+    given = {name: fields[name] for name in TOKEN_FIELDS if fields.get(name) is not None}
     return {
         "token_ids": joined([before, after]),
         "loss_mask": joined([np.zeros(len(before), dtype=np.bool_), trained]),
         "prompt_length": len(before),
-        **{
-            name: joined([nothing, numbers_of(own)])
-            for name, own in numbers.items()
-            if not isinstance(own, float | int)
-        },
+        "numbers": shifted(fields.get("numbers", {})),
+        **shifted(given),
     }
 
 
@@ -168,6 +191,8 @@ class Pair:
     probability: float = 1.0
     """That chosen is the better one."""
     margin: float = 0.0
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    """Whatever else a recipe reads of the pair, by its name."""
     weight: float = 1.0
     count: float = 1.0
 
@@ -203,6 +228,8 @@ class Batch:
     advantages: Tensor | None = None
     returns: Tensor | None = None
     values: Tensor | None = None
+    numbers: Mapping[str, Tensor] = field(default_factory=dict)
+    """By name, (B,) or (B, T) float32."""
 
     @property
     def size(self) -> int:
@@ -242,10 +269,26 @@ class Batch:
         """The same batch on another device."""
         return self._map(lambda tensor: tensor.to(device))
 
+    def given(self, name: str) -> Tensor | None:
+        """Numbers of the rows by their name, wherever they stand."""
+        found: Tensor | None = (
+            getattr(self, name) if name in TOKEN_FIELDS else self.numbers.get(name)
+        )
+        return found
+
+    def with_numbers(self, found: Mapping[str, Tensor]) -> "Batch":
+        """The same with these numbers, each in its field or by its name."""
+        own: dict[str, Any] = {name: found[name] for name in found if name in TOKEN_FIELDS}
+        named = {name: found[name] for name in found if name not in TOKEN_FIELDS}
+        return replace(self, **own, numbers={**self.numbers, **named})
+
     def _map(self, change: Callable[[Tensor], Tensor]) -> "Batch":
         tensors = {one.name: getattr(self, one.name) for one in fields(self)}
-        changed = {name: change(t) for name, t in tensors.items() if isinstance(t, Tensor)}
-        return replace(self, **changed)  # type: ignore[arg-type]
+        changed: dict[str, Any] = {
+            name: change(t) for name, t in tensors.items() if isinstance(t, Tensor)
+        }
+        named = {name: change(tensor) for name, tensor in self.numbers.items()}
+        return replace(self, **changed, numbers=named)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,6 +305,8 @@ class PairBatch:
     """(P,) float32."""
     row_counts: Tensor
     """(P,) float32."""
+    numbers: Mapping[str, Tensor] = field(default_factory=dict)
+    """By name, (P,) float32."""
 
     @property
     def size(self) -> int:
@@ -297,7 +342,19 @@ class PairBatch:
             margin=self.margin[index],
             row_weights=self.row_weights[index],
             row_counts=self.row_counts[index],
+            numbers={name: tensor[index] for name, tensor in self.numbers.items()},
         )
+
+    def given(self, name: str) -> Tensor | None:
+        """Numbers of the pairs by their name, or of their sides (2P, T)."""
+        return self.numbers[name] if name in self.numbers else self.sides.given(name)
+
+    def with_numbers(self, found: Mapping[str, Tensor]) -> "PairBatch":
+        """The same with these numbers: (P,) of pairs, (2P, T) of their sides."""
+        of_sides = {name: tensor for name, tensor in found.items() if tensor.dim() == 2}
+        of_pairs = {name: tensor for name, tensor in found.items() if tensor.dim() == 1}
+        sides = self.sides.with_numbers(of_sides)
+        return replace(self, sides=sides, numbers={**self.numbers, **of_pairs})
 
     def to(self, device: torch.device | str) -> "PairBatch":
         """The same batch on another device."""
@@ -307,6 +364,7 @@ class PairBatch:
             margin=self.margin.to(device),
             row_weights=self.row_weights.to(device),
             row_counts=self.row_counts.to(device),
+            numbers={name: tensor.to(device) for name, tensor in self.numbers.items()},
         )
 
 
@@ -320,11 +378,13 @@ def collate(sequences: Many[Sequence], *, pad_id: int = 0, pad_to_multiple: int 
     lengths = torch.tensor(sizes, dtype=torch.long)
     masks = [sequence.loss_mask for sequence in sequences]
     loss_mask = _pad(masks, sizes, width, False, torch.bool)
-    numbers = {
-        name: _token_numbers(sequences, name, width, loss_mask)
-        for name in TOKEN_FIELDS
-        if _is_given(sequences, name)
+    own = {name: [getattr(one, name) for one in sequences] for name in TOKEN_FIELDS}
+    by_token = {
+        name: _token_numbers(values, sizes, width, loss_mask)
+        for name, values in own.items()
+        if _is_given(sequences, name, values)
     }
+    named = {name: [one.numbers.get(name) for one in sequences] for name in _names(sequences)}
     return Batch(
         ids=tuple(sequence.id for sequence in sequences),
         groups=tuple(sequence.group for sequence in sequences),
@@ -333,19 +393,30 @@ def collate(sequences: Many[Sequence], *, pad_id: int = 0, pad_to_multiple: int 
         loss_mask=loss_mask,
         row_weights=torch.tensor([sequence.weight for sequence in sequences]),
         row_counts=torch.tensor([sequence.count for sequence in sequences]),
-        **numbers,
+        numbers={
+            name: _row_or_token_numbers(values, sizes, width, loss_mask)
+            for name, values in named.items()
+            if _is_given(sequences, name, values)
+        },
+        **by_token,
     )
 
 
 def collate_pairs(pairs: Many[Pair], *, pad_id: int = 0, pad_to_multiple: int = 1) -> PairBatch:
     """Pairs as one batch; both sides are padded to the longest side of all."""
     sides = [pair.chosen for pair in pairs] + [pair.rejected for pair in pairs]
+    named = {name: [pair.numbers.get(name) for pair in pairs] for name in _names(pairs)}
     return PairBatch(
         sides=collate(sides, pad_id=pad_id, pad_to_multiple=pad_to_multiple),
         probability=torch.tensor([pair.probability for pair in pairs]),
         margin=torch.tensor([pair.margin for pair in pairs]),
         row_weights=torch.tensor([pair.weight for pair in pairs]),
         row_counts=torch.tensor([pair.count for pair in pairs]),
+        numbers={
+            name: torch.tensor(values)
+            for name, values in named.items()
+            if _is_given(pairs, name, values)
+        },
     )
 
 
@@ -355,11 +426,13 @@ def concat(batches: Many[Batch]) -> Batch:
         raise ValueError("nothing to concatenate")
     width = max(batch.token_ids.shape[1] for batch in batches)
     wide = [batch.padded_to(width) for batch in batches]
-    given = {name: [getattr(batch, name) for batch in wide] for name in TOKEN_FIELDS}
+    names = dict.fromkeys([*TOKEN_FIELDS, *(name for batch in wide for name in batch.numbers)])
+    given = {name: [batch.given(name) for batch in wide] for name in names}
     for name, tensors in given.items():
         if any(tensor is None for tensor in tensors) and any(t is not None for t in tensors):
             raise ValueError(f"some of the batches have {name} and some have not")
-    return Batch(
+    there = {name: [t for t in ts if t is not None] for name, ts in given.items()}
+    whole = Batch(
         ids=tuple(name for batch in wide for name in batch.ids),
         groups=tuple(name for batch in wide for name in batch.groups),
         token_ids=torch.cat([batch.token_ids for batch in wide]),
@@ -367,8 +440,8 @@ def concat(batches: Many[Batch]) -> Batch:
         loss_mask=torch.cat([batch.loss_mask for batch in wide]),
         row_weights=torch.cat([batch.row_weights for batch in wide]),
         row_counts=torch.cat([batch.row_counts for batch in wide]),
-        **{name: None if ts[0] is None else torch.cat(ts) for name, ts in given.items()},
     )
+    return whole.with_numbers({name: torch.cat(ts) for name, ts in there.items() if ts})
 
 
 def split_units(
@@ -444,8 +517,8 @@ def _check_sequence(sequence: Sequence) -> None:
     size = len(sequence.token_ids)
     if size == 0:
         raise ValueError(f"sequence {sequence.id!r} has no tokens")
-    for name in ("loss_mask", *TOKEN_FIELDS):
-        value = getattr(sequence, name)
+    own = {name: getattr(sequence, name) for name in ("loss_mask", *TOKEN_FIELDS)}
+    for name, value in (*own.items(), *sequence.numbers.items()):
         if isinstance(value, np.ndarray) and len(value) != size:
             raise ValueError(
                 f"sequence {sequence.id!r} has {size} tokens but {len(value)} entries in {name}"
@@ -457,17 +530,30 @@ def _check_sequence(sequence: Sequence) -> None:
         )
 
 
-def _is_given(sequences: Many[Sequence], name: str) -> bool:
-    given = [getattr(sequence, name) is not None for sequence in sequences]
+def _names(units: Many[Unit]) -> list[str]:
+    """Names of the further numbers of any of them."""
+    return list(dict.fromkeys(name for unit in units for name in unit.numbers))
+
+
+def _is_given(units: Many[Unit], name: str, values: Many[Any]) -> bool:
+    given = [value is not None for value in values]
     if any(given) and not all(given):
-        missing = sequences[given.index(False)].id
-        raise ValueError(f"sequence {missing!r} has no {name}, others of its batch have")
+        unit = units[given.index(False)]
+        kind = "pair" if isinstance(unit, Pair) else "sequence"
+        raise ValueError(f"{kind} {unit.id!r} has no {name}, others of its batch have")
     return bool(given) and all(given)
 
 
-def _token_numbers(sequences: Many[Sequence], name: str, width: int, loss_mask: Tensor) -> Tensor:
-    values = [getattr(sequence, name) for sequence in sequences]
-    lengths = [len(sequence.token_ids) for sequence in sequences]
+def _row_or_token_numbers(
+    values: Many[Any], lengths: Many[int], width: int, loss_mask: Tensor
+) -> Tensor:
+    """(B,) where each row has one number, else (B, width)."""
+    if any(isinstance(value, np.ndarray) for value in values):
+        return _token_numbers(values, lengths, width, loss_mask)
+    return torch.tensor(values, dtype=torch.float32)
+
+
+def _token_numbers(values: Many[Any], lengths: Many[int], width: int, loss_mask: Tensor) -> Tensor:
     padded = _pad(values, lengths, width, 0.0, torch.float32)
     return torch.where(loss_mask, padded, 0.0)
 

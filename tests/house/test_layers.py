@@ -48,7 +48,7 @@ OURS: dict[str, set[str]] = {
     "rollout": {"spec", "batch", "models", "errors"},
     "sync": {"spec", "batch", "models", "rollout", "errors"},
     "recipes": {"arrays", "spec", "batch", "algos", "errors"},
-    "training": {"arrays", "spec", "batch", "models", "algos", "recipes", "errors"},
+    "training": {"arrays", "spec", "batch", "models", "algos", "recipes", "errors", "seeds"},
     "seeds": set(),
     "hosts": {
         *("plan", "spec", "batch", "tables", "models", "rollout", "training", "sync", "recipes"),

@@ -10,16 +10,26 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from transformers import PreTrainedModel
+
 from coloop.errors import ColoopError
 from coloop.hosts.engine_home import EngineHome
 from coloop.hosts.scorer_home import ScorerHome
 from coloop.hosts.trainer_home import TrainerHome
 from coloop.hosts.weights import HeldWeights
-from coloop.models import DTYPES, LoadedModel, build_model, copy_model, outline_of
+from coloop.models import (
+    DTYPES,
+    LoadedModel,
+    build_model,
+    copy_model,
+    outline_of,
+    with_head,
+)
 from coloop.plan.types import EnginePlan, WeightsPlan
 from coloop.seeds import derive_seed
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of
+from coloop.spec.heads import head_of_group
 from coloop.spec.nodes import model_of
 from coloop.training import ALONE, BACKENDS, Adapter, Ranks
 from coloop.training.precision import place_weights
@@ -64,9 +74,15 @@ class Beginnings:
             loaded = self._fresh(sources[-1])
             steps = sources
         for step in reversed(steps):
+            loaded = replace(loaded, model=self._headed(loaded.model, step))
             place_weights(loaded.model, self.plans[step].dtypes)
         loaded.model.requires_grad_(self.plans[group].trains)
         return loaded
+
+    def _headed(self, model: PreTrainedModel, group: str) -> PreTrainedModel:
+        """The model with the head that the nodes of a group read; one that it lacks is new."""
+        head = head_of_group(self.spec, self.plans[group].members)
+        return with_head(model, head, seed=derive_seed(self.seed, group, "head"))
 
     def engine(self, group: str, plan: EnginePlan) -> EngineHome:
         """The home of a group's engine in this process; it has no weights yet."""

@@ -48,6 +48,7 @@ from coloop.models import DTYPES, read_weights
 from coloop.plan.types import WeightsPlan
 from coloop.run_log import log_into
 from coloop.spec.graph import LoopSpec
+from coloop.spec.heads import Reading
 from coloop.spec.homes import DEFAULT_POOL
 from coloop.spec.model import ComputeDtype
 from coloop.spec.paths import apply_overrides
@@ -224,21 +225,26 @@ class PoolHost:
         self._engines[group].stop_writing()
 
     def score(
-        self, group: str, node: str, texts: Sequence[TokenSequence], temperature: float
+        self,
+        group: str,
+        node: str,
+        texts: Sequence[TokenSequence],
+        temperature: float,
+        reading: Reading = "log_probs",
     ) -> list[Numbers | TooLong]:
-        """Log-probs of each text's completion tokens; of one that the model cannot read, how long
-        it is."""
+        """Log-probs or values of each text's completion tokens, or the numbers that a score head
+        says of the text; of one that the model cannot read, how long it is."""
         self._begin()
         home = self._homes[group]
         encoder = home.weights.encoder(node)
         sequences = [encoder.sequence(text) for text in texts]
         refused = [home.weights.too_long(len(one.token_ids)) for one in sequences]
         fitting = [one for one, bad in zip(sequences, refused, strict=True) if bad is None]
-        scored = iter(home.score(fitting, temperature=temperature, hooks=self._hooks))
-        return [
-            problem if problem is not None else next(scored)[sequence.prompt_length :]
-            for sequence, problem in zip(sequences, refused, strict=True)
-        ]
+        found = home.score(fitting, reading, temperature=temperature, hooks=self._hooks)
+        if reading != "scores":
+            found = [said[one.prompt_length :] for said, one in zip(found, fitting, strict=True)]
+        scored = iter(found)
+        return [next(scored) if problem is None else problem for problem in refused]
 
     def score_pairs(
         self, group: str, node: str, pairs: Sequence[Pair]

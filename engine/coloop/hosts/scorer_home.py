@@ -14,6 +14,7 @@ from coloop.errors import CheckpointError
 from coloop.hosts.messages import AtOnce
 from coloop.hosts.weights import HeldWeights
 from coloop.models import link_folder
+from coloop.spec.heads import Reading
 from coloop.training import Hooks, Scorer
 from coloop.training.precision import autocast_of
 
@@ -26,15 +27,21 @@ class ScorerHome:
     _scorer: Scorer | None = None
 
     def score(
-        self, sequences: Sequence[TokenSequence], *, temperature: float, hooks: Hooks
+        self,
+        sequences: Sequence[TokenSequence],
+        reading: Reading,
+        *,
+        temperature: float,
+        hooks: Hooks,
     ) -> list[Numbers]:
-        """Log-probs of each sequence's tokens; 0 outside of its loss mask."""
+        """Log-probs or values of each sequence's tokens, 0 outside of its loss mask; or its
+        score."""
         if self._scorer is None:
             autocast = autocast_of(self.weights.dtypes)
             self._scorer = Scorer(
                 self.weights.loaded.model, autocast=autocast, ranks=self.weights.ranks
             )
-        return self._scorer.score(sequences, temperature=temperature, hooks=hooks)
+        return self._scorer.score(sequences, reading, temperature=temperature, hooks=hooks)
 
     def at_once(self) -> AtOnce | None:
         """What its passes held at once when it scored last."""

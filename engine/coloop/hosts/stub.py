@@ -28,6 +28,7 @@ from coloop.hosts.messages import (
 from coloop.hosts.shared_folder import check_shared
 from coloop.hosts.shortage import Tell, narrowed, untold
 from coloop.marks import Mark
+from coloop.spec.heads import Reading
 
 Tick = Callable[[Poll | None], bool]
 """Told how far a call is; true asks its host to give up."""
@@ -85,9 +86,14 @@ class ClusterHosts:
         return self._generate(pool, group, node, requests, sampling, hand_on)
 
     def score(
-        self, group: str, node: str, texts: Sequence[TokenSequence], temperature: float
+        self,
+        group: str,
+        node: str,
+        texts: Sequence[TokenSequence],
+        temperature: float,
+        reading: Reading = "log_probs",
     ) -> list[Numbers | TooLong]:
-        asked = "score", group, node, list(texts), temperature
+        asked = "score", group, node, list(texts), temperature, reading
         result: list[Numbers | TooLong] = self._work(group, node, *asked)
         return result
 

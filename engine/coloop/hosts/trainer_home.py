@@ -13,6 +13,7 @@ from coloop.hosts.weights import MODEL, HeldWeights
 from coloop.sizing.settings import UpdateSettings
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of
+from coloop.spec.heads import Reading
 from coloop.spec.training import Training
 from coloop.training import Hooks, TrainBackend
 
@@ -43,7 +44,9 @@ class TrainerHome:
         training, lessons = self.training(spec), Lessons(spec, self.weights)
         parts = lessons.in_order(order.loads, order.order)
         if order.updates * len(parts) > 1:
-            parts = [self.backend.prepare(part, training, hooks=hooks) for part in parts]
+            parts = [
+                self.backend.prepare(part, training, seed=order.seed, hooks=hooks) for part in parts
+            ]
         metrics: dict[str, dict[str, float]] = {}
         samples = tokens = 0
         before = self.weights.version
@@ -93,11 +96,16 @@ class TrainerHome:
             self.has_changed = self.has_changed or self.backend.has_stepped
 
     def score(
-        self, sequences: Sequence[TokenSequence], *, temperature: float, hooks: Hooks
+        self,
+        sequences: Sequence[TokenSequence],
+        reading: Reading,
+        *,
+        temperature: float,
+        hooks: Hooks,
     ) -> list[Numbers]:
-        """Log-probs of each sequence's tokens by the weights as they are; 0 outside of its loss
-        mask."""
-        return self.backend.score(sequences, temperature=temperature, hooks=hooks)
+        """Log-probs or values of each sequence's tokens by the weights as they are, 0 outside of
+        its loss mask; or its score."""
+        return self.backend.score(sequences, reading, temperature=temperature, hooks=hooks)
 
     def at_once(self) -> AtOnce | None:
         """What its passes held at once when it was asked for any last."""

@@ -19,6 +19,7 @@ from coloop.errors import CheckpointError, StorageFull
 from coloop.hosts.encoder import Encoder
 from coloop.hosts.messages import TooLong, too_long
 from coloop.models import (
+    SCORE,
     LoadedModel,
     filled,
     fingerprint,
@@ -136,6 +137,7 @@ class HeldWeights:
             own = {name: weight.clone() for name, weight in self.backend.weights()}
             missing = _blend(own, given, ema)
             self.backend.replace_weights(own)
+        missing = {name for name in missing if not name.startswith(f"{SCORE}.")}  # it keeps its own
         if missing:
             raise CheckpointError(f"{self.name}: {source} has no weights {min(missing)}")
         self.version += 1

@@ -6,6 +6,7 @@ Knows the `model` section of the spec; nothing of learning, generation or rows.
 from coloop.models.build import DTYPES, LoadedModel, build_model, copy_model, dtype_of, positions_of
 from coloop.models.fingerprint import fingerprint
 from coloop.models.folder import link_folder, load_weights, read_weights, save_hf
+from coloop.models.heads import SCORE, has_words, score_head, with_head
 from coloop.models.outline import filled, outline_of
 from coloop.models.tokenizer import (
     Prompt,
@@ -18,6 +19,7 @@ from coloop.models.tokenizer import (
 
 __all__ = [
     "DTYPES",
+    "SCORE",
     "LoadedModel",
     "Prompt",
     "build_model",
@@ -29,11 +31,14 @@ __all__ = [
     "encode_prompt",
     "filled",
     "fingerprint",
+    "has_words",
     "link_folder",
     "load_weights",
     "outline_of",
     "positions_of",
     "read_weights",
     "save_hf",
+    "score_head",
     "vocabulary_mark",
+    "with_head",
 ]

@@ -29,7 +29,7 @@ DTYPES: dict[ComputeDtype, torch.dtype] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedModel:
-    """A causal language model and its tokenizer."""
+    """A model and its tokenizer."""
 
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerFast

@@ -26,7 +26,8 @@ _INDEX = "model.safetensors.index.json"
 
 
 def save_hf(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
-    """Writes a model so that `AutoModelForCausalLM` and `AutoTokenizer` load it; replaces the
+    """Writes a model so that transformers loads it (`AutoModelForCausalLM`, with a score head
+    `AutoModelForSequenceClassification`), and `AutoTokenizer` its tokenizer; replaces the
     folder."""
     aside = _beside(folder, "writing")
     try:

@@ -9,11 +9,14 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
 from transformers import (
+    AutoConfig,
     AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
     AutoTokenizer,
     PreTrainedModel,
     PreTrainedTokenizerFast,
@@ -34,15 +37,17 @@ def load_pretrained(
     revision: str | None = None,
     trust_remote_code: bool = False,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """A causal language model and its tokenizer. A relative path begins at `root`."""
+    """A model, of the kind that its folder says, and its tokenizer. A relative path begins at
+    `root`."""
     source = find_source(path, root)
     options = {"revision": revision, "trust_remote_code": trust_remote_code}
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, **options)
+        named = AutoConfig.from_pretrained(source, **options).architectures or ()
+        is_scorer = any(name.endswith("ForSequenceClassification") for name in named)
+        kind: Any = AutoModelForSequenceClassification if is_scorer else AutoModelForCausalLM
         with without_bars():
-            model = AutoModelForCausalLM.from_pretrained(
-                source, dtype=dtype, use_safetensors=True, **options
-            )
+            model = kind.from_pretrained(source, dtype=dtype, use_safetensors=True, **options)
     except (OSError, ValueError, ImportError, SafetensorError) as error:
         raise ModelUnavailable(_reason(path, source, error)) from error
     if not isinstance(tokenizer, PreTrainedTokenizerFast):

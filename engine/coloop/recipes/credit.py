@@ -155,16 +155,20 @@ def _gae(
 ) -> tuple[Tensor, Tensor]:
     if rows.values is None:
         raise ValueError("advantage 'gae' needs the values of a critic")
-    gae_lambda: float | Tensor = settings.gae_lambda
+    values = staying.padded(rows.values)
+
+    def look_ahead(gae_lambda: float | Tensor) -> tuple[Tensor, Tensor]:
+        return estimate.generalized_advantages(
+            token_rewards, values, staying.mask, gamma=settings.gamma, gae_lambda=gae_lambda
+        )
+
+    own: float | Tensor = settings.gae_lambda
     if settings.length_alpha is not None:
-        gae_lambda = estimate.length_adaptive_lambda(staying.lengths, alpha=settings.length_alpha)
-    return estimate.generalized_advantages(
-        token_rewards,
-        staying.padded(rows.values),
-        staying.mask,
-        gamma=settings.gamma,
-        gae_lambda=gae_lambda,
-    )
+        own = estimate.length_adaptive_lambda(staying.lengths, alpha=settings.length_alpha)
+    advantages, returns = look_ahead(own)
+    if rows.critic_lambda is not None:
+        returns = look_ahead(rows.critic_lambda)[1]
+    return advantages, returns
 
 
 def _alerts(staying: StayingRows, settings: ResolvedRewards) -> tuple[tuple[str, str], ...]:

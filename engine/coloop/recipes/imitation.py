@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from coloop.algos.aggregation import divisor, token_weights
 from coloop.algos.masks import masked_sum
 from coloop.batch import Batch, PairBatch
-from coloop.recipes.protocol import LossOutput, Needs, PolicyOutputs
+from coloop.recipes.protocol import LossOutput, ModelOutputs, Needs
 from coloop.spec.algorithm import Sft
 
 
@@ -32,7 +32,7 @@ class ImitationRecipe:
         assert isinstance(batch, Batch)
         return divisor(batch.loss_mask, "token_mean", row_counts=batch.row_counts)
 
-    def loss(self, batch: Batch | PairBatch, policy: PolicyOutputs, settings: Sft) -> LossOutput:
+    def loss(self, batch: Batch | PairBatch, outputs: ModelOutputs, settings: Sft) -> LossOutput:
         del settings
         assert isinstance(batch, Batch)
         weights = token_weights(
@@ -41,4 +41,5 @@ class ImitationRecipe:
             row_weights=batch.row_weights,
             row_counts=batch.row_counts,
         )
-        return LossOutput(total=-masked_sum(weights * policy.log_probs, batch.loss_mask))
+        assert outputs.log_probs is not None
+        return LossOutput(total=-masked_sum(weights * outputs.log_probs, batch.loss_mask))

@@ -1,15 +1,17 @@
 """Learning from scores: advantages times a policy loss, plus KL and minus entropy.
 
 Legend: ``B`` sequences, ``T`` token positions.
-All algorithms of port `rewards` are settings of this one recipe; each has its own file beside this
-one with its formula. Invariant: tokens outside the loss mask take part in nothing, and every number
-that looks across tokens (ratio of a sequence, its length) looks inside one sequence only.
+All algorithms of port `rewards` are settings of this one recipe; their formulas are in `table.py`.
+Invariant: tokens outside the loss mask take part in nothing, and a number that looks across tokens
+(ratio of a sequence, its length) looks inside one sequence only; what looks across the batch is
+prepared, once an order.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from coloop.algos import losses
 from coloop.algos.aggregation import divisor, token_weights
@@ -18,15 +20,16 @@ from coloop.algos.kl import kl_divergence
 from coloop.algos.masks import masked_sum
 from coloop.batch import Batch, PairBatch
 from coloop.recipes.credit import credit_rows
-from coloop.recipes.protocol import CreditInput, CreditOutput, LossOutput, Needs, PolicyOutputs
+from coloop.recipes.protocol import CreditInput, CreditOutput, LossOutput, ModelOutputs, Needs
 from coloop.spec.algorithm import ResolvedRewards
 from coloop.spec.training import Credit
 
-RUNNABLE_LOSSES = frozenset(
-    {"clipped", "policy_gradient", "sequence_clipped", "cispo", "sapo", "gmpo"}
-)
-"""Losses of a token or a sequence alone; clip_cov and kl_cov look across the whole batch."""
+ROW_LOSSES = frozenset({"clipped", "policy_gradient", "sequence_clipped", "cispo", "sapo", "gmpo"})
+"""Losses of a token or a sequence alone."""
 
+CHOSEN_TOKENS = {"clip_cov": "clip_cov_kept", "kl_cov": "kl_cov_selected"}
+"""Losses that treat some tokens of the whole batch apart, and the name under which these stand.
+They are chosen once an order, by covariances of the policy as it was before."""
 
 _CLIP_TESTS = {"clipped": losses.is_clipped, "sequence_clipped": losses.is_sequence_clipped}
 """Losses that stop the gradient of what they clip."""
@@ -40,8 +43,8 @@ class PolicyRecipe:
     port: str = "rewards"
 
     def refusal(self, settings: ResolvedRewards) -> str | None:
-        if settings.loss not in RUNNABLE_LOSSES:
-            return f"loss {settings.loss!r} looks across the whole batch and cannot run yet"
+        if settings.loss not in ROW_LOSSES and settings.loss not in CHOSEN_TOKENS:
+            return f"loss {settings.loss!r} cannot run"
         if settings.off_policy is not None:
             return "rows that others wrote (off_policy) cannot be learned yet"
         if settings.aggregation == "constant" and settings.divisor is None:
@@ -52,12 +55,36 @@ class PolicyRecipe:
         reads = {"advantages", "log_probs_old", "log_probs_rollout"}
         if settings.kl is not None:
             reads.add("log_probs_reference")
+        chosen = {CHOSEN_TOKENS[settings.loss]} if settings.loss in CHOSEN_TOKENS else set()
         return Needs(
-            reads=frozenset(reads),
+            reads=frozenset(reads | chosen),
             entropy=True,
             entropy_gradient=bool(settings.entropy),
-            log_probs_old=True,
+            prepares=frozenset({"log_probs_old"} | chosen),
+            prepares_old=not chosen,
         )
+
+    def prepare(
+        self,
+        batch: Batch | PairBatch,
+        outputs: ModelOutputs,
+        settings: ResolvedRewards,
+        generator: Generator,
+    ) -> Mapping[str, Tensor]:
+        assert isinstance(batch, Batch)
+        assert outputs.log_probs is not None
+        old, mask = outputs.log_probs, batch.loss_mask
+        found = {"log_probs_old": old}
+        name = CHOSEN_TOKENS.get(settings.loss)
+        if name is None:
+            return found
+        covariances = losses.token_covariances(old, _advantages(batch), mask)
+        share = settings.covariance_share
+        if settings.loss == "clip_cov":
+            chosen = losses.clip_cov_keep(covariances, mask, share=share, generator=generator)
+        else:
+            chosen = losses.kl_cov_select(covariances, mask, share=share)
+        return {**found, name: chosen.float()}
 
     def credit(self, rows: CreditInput, settings: ResolvedRewards, credit: Credit) -> CreditOutput:
         return credit_rows(rows, settings, credit)
@@ -72,12 +99,14 @@ class PolicyRecipe:
         )
 
     def loss(
-        self, batch: Batch | PairBatch, policy: PolicyOutputs, settings: ResolvedRewards
+        self, batch: Batch | PairBatch, outputs: ModelOutputs, settings: ResolvedRewards
     ) -> LossOutput:
         assert isinstance(batch, Batch)
-        mask, log_probs = batch.loss_mask, policy.log_probs
+        assert outputs.log_probs is not None
+        mask, log_probs = batch.loss_mask, outputs.log_probs
         old = _old_log_probs(batch, log_probs)
-        tokens = policy_loss(log_probs, old, _advantages(batch), mask, settings)
+        chosen = _chosen(batch, settings)
+        tokens = policy_loss(log_probs, old, _advantages(batch), mask, settings, chosen)
         tokens = tokens * _correction(batch, log_probs, old, settings)
         weights = token_weights(
             mask,
@@ -93,22 +122,23 @@ class PolicyRecipe:
                 kl = kl * _ratio(log_probs, old, mask, settings)
             total = total + settings.kl.coefficient * (weights * kl).sum()
         if settings.entropy:
-            assert policy.entropy is not None
-            total = total - settings.entropy * (weights * policy.entropy).sum()
+            assert outputs.entropy is not None
+            total = total - settings.entropy * (weights * outputs.entropy).sum()
         return LossOutput(
             total=total,
             metrics={
                 "loss/policy": (teaching.detach(), self.count(batch, settings)),
-                **self._token_metrics(batch, policy, old, settings),
+                **self._token_metrics(batch, outputs, old, settings),
             },
             maxima={"ratio/max": losses.log_ratios(log_probs.detach(), old, mask).exp().max()},
         )
 
     def _token_metrics(
-        self, batch: Batch, policy: PolicyOutputs, old: Tensor, settings: ResolvedRewards
+        self, batch: Batch, outputs: ModelOutputs, old: Tensor, settings: ResolvedRewards
     ) -> dict[str, tuple[Tensor | float, Tensor | float]]:
         """Means over trained tokens, each token once."""
-        mask, log_probs = batch.loss_mask, policy.log_probs.detach()
+        assert outputs.log_probs is not None
+        mask, log_probs = batch.loss_mask, outputs.log_probs.detach()
         count = mask.sum()
         metrics: dict[str, tuple[Tensor | float, Tensor | float]] = {}
         is_clipped = _CLIP_TESTS.get(settings.loss)
@@ -123,8 +153,8 @@ class PolicyRecipe:
                 **_reduction(settings),
             )
             metrics["clip_fraction"] = (clipped.sum(), count)
-        if policy.entropy is not None:
-            metrics["entropy"] = (masked_sum(policy.entropy.detach(), mask), count)
+        if outputs.entropy is not None:
+            metrics["entropy"] = (masked_sum(outputs.entropy.detach(), mask), count)
         if batch.log_probs_reference is not None:
             kl = kl_divergence(log_probs, batch.log_probs_reference, estimator="k3")
             metrics["kl"] = (masked_sum(kl, mask), count)
@@ -132,9 +162,18 @@ class PolicyRecipe:
 
 
 def policy_loss(
-    log_probs: Tensor, old: Tensor, advantages: Tensor, mask: Tensor, settings: ResolvedRewards
+    log_probs: Tensor,
+    old: Tensor,
+    advantages: Tensor,
+    mask: Tensor,
+    settings: ResolvedRewards,
+    chosen: Tensor | None = None,
 ) -> Tensor:
-    """The loss of each token that the settings name. (B, T) -> (B, T)."""
+    """The loss of each token that the settings name. (B, T) -> (B, T).
+
+    Args:
+        chosen: (B, T) bool, tokens that the loss treats apart, where it does.
+    """
     low, high = settings.clip_low, settings.clip_high
     match settings.loss:
         case "clipped":
@@ -179,7 +218,24 @@ def policy_loss(
             )
         case "gmpo":
             return losses.gmpo(log_probs, old, advantages, mask, clip_low=low, clip_high=high)
+        case "clip_cov":
+            assert chosen is not None
+            clipped = losses.clipped(log_probs, old, advantages, mask, clip_low=low, clip_high=high)
+            return torch.where(chosen, clipped, 0.0)
+        case "kl_cov":
+            assert chosen is not None
+            return losses.kl_cov(log_probs, old, advantages, mask, selected=chosen)
     raise ValueError(f"loss {settings.loss!r} cannot run")
+
+
+def _chosen(batch: Batch, settings: ResolvedRewards) -> Tensor | None:
+    name = CHOSEN_TOKENS.get(settings.loss)
+    if name is None:
+        return None
+    chosen = batch.given(name)
+    if chosen is None:
+        raise ValueError(f"loss {settings.loss!r} needs the tokens that `prepare` chooses")
+    return chosen.bool()
 
 
 def _old_log_probs(batch: Batch, log_probs: Tensor) -> Tensor:

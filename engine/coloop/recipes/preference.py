@@ -14,7 +14,7 @@ from torch import Tensor
 from coloop.algos import preference
 from coloop.algos.masks import masked_mean
 from coloop.batch import Batch, PairBatch
-from coloop.recipes.protocol import LossOutput, Needs, PolicyOutputs
+from coloop.recipes.protocol import LossOutput, ModelOutputs, Needs
 from coloop.spec.algorithm import ResolvedPreference
 
 SMOOTHED = frozenset({"sigmoid", "robust", "exo"})
@@ -48,14 +48,15 @@ class PreferenceRecipe:
         return float(batch.row_counts.double().sum())
 
     def loss(
-        self, batch: Batch | PairBatch, policy: PolicyOutputs, settings: ResolvedPreference
+        self, batch: Batch | PairBatch, outputs: ModelOutputs, settings: ResolvedPreference
     ) -> LossOutput:
         assert isinstance(batch, PairBatch)
+        assert outputs.log_probs is not None
         sides = batch.sides
         if sides.log_probs_reference is None:
             raise ValueError(f"{settings.name} needs log-probs of a reference for both sides")
         ratios = preference.side_log_ratios(
-            policy.log_probs,
+            outputs.log_probs,
             sides.log_probs_reference,
             sides.loss_mask,
             mean=settings.reduce == "mean",
@@ -64,7 +65,7 @@ class PreferenceRecipe:
         pairs = preference_loss(chosen, rejected, _soft_labels(batch, settings), settings)
         share = settings.sft
         if share > 0:
-            tokens = masked_mean(policy.log_probs, sides.loss_mask, dim=1)
+            tokens = masked_mean(outputs.log_probs, sides.loss_mask, dim=1)
             pairs = share * -tokens[: batch.size] + (1 - share) * pairs
         weights = batch.row_weights * batch.row_counts
         return LossOutput(

@@ -1,6 +1,6 @@
 """What a recipe is: the credit and the loss of one algorithm, as pure functions over batches.
 
-Legend: ``B`` sequences, ``T`` token positions, ``P`` pairs.
+Legend: ``B`` sequences, ``T`` token positions, ``P`` pairs, ``C`` classes.
 A recipe unpacks resolved settings into the functions of `algos`. It knows no model, optimizer, role
 or table. Invariant: `loss` is an undivided sum and `count` the same batch's share of the divisor,
 so a trainer may cut an optimizer step into any micro-batches and divide once.
@@ -10,7 +10,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from torch import Tensor
+from torch import Generator, Tensor
 
 from coloop.arrays import Mask, Numbers
 from coloop.batch import Batch, PairBatch
@@ -47,6 +47,8 @@ class CreditInput:
     """In place of the settings' coefficient, where it adapts."""
     values: Sequence[Numbers] | None = None
     """A critic's value at each token of each completion."""
+    critic_lambda: float | None = None
+    """How far the returns that a critic learns look ahead; None: as the advantages."""
     greedy_scores: Sequence[float] | None = None
     """Score of the greedy completion of each row's prompt."""
 
@@ -67,13 +69,17 @@ class CreditOutput:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PolicyOutputs:
-    """What the model says about a batch."""
+class ModelOutputs:
+    """What a model says about a batch, of what it was asked for."""
 
-    log_probs: Tensor
+    log_probs: Tensor | None = None
     """(B, T) float32, at the rollout's temperature; 0 outside the loss mask."""
     entropy: Tensor | None = None
     """(B, T) float32; carries a gradient only where the recipe asks for it."""
+    values: Tensor | None = None
+    """(B, T) float32: of the text before each trained token; 0 outside the loss mask."""
+    scores: Tensor | None = None
+    """(B, C) float32: of each whole text, a score where C is 1, else the logits of its classes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,21 +92,35 @@ class LossOutput:
     """(sum, count) of each; the mean is taken over all micro-batches."""
     maxima: Mapping[str, Tensor] = field(default_factory=dict)
     """Reduced by maximum over all micro-batches."""
+    explained: Mapping[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
+    """(truth (N,), what was said of it (N,)); shown is the share of the truth's variance that is
+    explained, over all micro-batches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Needs:
-    """What a loss reads beside log-probs of the sampled tokens."""
+    """What a loss asks the model for, and what it reads of the rows. Hidden states are never asked
+    for."""
 
-    reads: frozenset[str] = frozenset()
-    """Per-token numbers of the rows (`coloop.batch.TOKEN_FIELDS`); others are left behind, so rows
-    that bring them and rows that do not may stand in one load."""
+    log_probs: bool = True
+    """Of the trained tokens, by the head of words."""
     entropy: bool = False
     """Entropy is worth measuring."""
     entropy_gradient: bool = False
     """The loss contains the entropy."""
-    log_probs_old: bool = False
-    """The loss compares with the policy as it was when the update began."""
+    values: bool = False
+    """A number for each trained token, by the score head."""
+    scores: bool = False
+    """A number, or the logits of classes, for each text, by the score head at its last token."""
+    reads: frozenset[str] = frozenset()
+    """Numbers of the rows by their names; others are left behind, so rows that bring them and rows
+    that do not may stand in one load."""
+    prepares: frozenset[str] = frozenset()
+    """What `prepare` gives, once an order over the whole batch: numbers of tokens or rows by their
+    names, which the loss reads as those of rows."""
+    prepares_old: bool = False
+    """What `prepare` gives is what the model itself said before the order. Where one optimizer step
+    is the whole order, nobody measures that: it is what the step computes anyway."""
 
 
 class Recipe(Protocol):
@@ -125,7 +145,7 @@ class Recipe(Protocol):
         ...
 
     def loss(
-        self, batch: Batch | PairBatch, policy: PolicyOutputs, settings: Any
+        self, batch: Batch | PairBatch, outputs: ModelOutputs, settings: Any
     ) -> LossOutput: ...
 
 
@@ -133,3 +153,23 @@ class CreditRecipe(Recipe, Protocol):
     """A recipe of port `rewards`, which also turns scores into advantages."""
 
     def credit(self, rows: CreditInput, settings: Any, credit: Any) -> CreditOutput: ...
+
+
+class PreparingRecipe(Recipe, Protocol):
+    """A recipe that asks for numbers of the whole batch before the order learns."""
+
+    def prepare(
+        self,
+        batch: Batch | PairBatch,
+        outputs: ModelOutputs,
+        settings: Any,
+        generator: Generator,
+    ) -> Mapping[str, Tensor]:
+        """The numbers that `needs` says, from the whole batch of an order and what the model says
+        of it before it learns: (B, T) of tokens, else (B,) or (P,) of rows or pairs.
+
+        Args:
+            outputs: without gradient, on the CPU as the batch.
+            generator: for what is drawn; its seed is that of the order.
+        """
+        ...

@@ -24,6 +24,7 @@ from coloop.sizing.serving import (
     serve_static,
 )
 from coloop.sizing.survey import Engine, Survey, Weights
+from coloop.spec.heads import head_of
 
 Part = Literal[
     "weights",
@@ -306,7 +307,7 @@ class _Layout:
                 tensor_parallel=weights.tensor_parallel,
             )
             logits = 0.0
-            if not self._survey.has_score_head(node):
+            if head_of(self._survey.spec.nodes[node]) == "words":
                 at_once = min(tokens, SCORE_TOKENS)
                 logits = SCORE_BYTES * weights.arch.vocab_size * at_once
             gathered = weights.scheme in ("fsdp2", "zero3") and weights.shards > 1

@@ -28,6 +28,7 @@ from coloop.sizing.states import (
 from coloop.spec.dtypes import DTYPE_BYTES, Default, resolve_dtypes
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import owner_of, training_of, weights_groups
+from coloop.spec.heads import head_of, head_of_group
 from coloop.spec.homes import holding_pool, writing_pools
 from coloop.spec.nodes import ActorNode, VerifierNode, model_of
 from coloop.spec.rollout import Engine as EngineKind
@@ -35,8 +36,6 @@ from coloop.spec.training import Backend, Offload, Training
 
 WRITERS = (ActorNode, VerifierNode)
 """Kinds with a `rollout` section."""
-SCORE_HEADS = ("critic", "reward")
-"""Kinds whose model gives one number a position."""
 DEFAULT_TRAINING = Training()
 
 
@@ -239,7 +238,7 @@ class Survey:
                     field="model",
                 )
             )
-        has_logits = any(not self.has_score_head(node) for node in members)
+        has_logits = head_of_group(spec, members) == "words"
         count = count_parameters(arch, "language_model" if has_logits else "score")
         total, trainable = self._sizes(owner, members, arch, count, has_logits, learns)
         precision = self._precision(owner, count)
@@ -282,13 +281,6 @@ class Survey:
             states=states,
         )
 
-    def has_score_head(self, node: str) -> bool:
-        """Whether a node reads one number a position instead of words."""
-        section: Any = self.spec.nodes[node]
-        if section.kind == "verifier":
-            return bool(section.method == "discriminative")
-        return section.kind in SCORE_HEADS
-
     def _sizes(
         self,
         owner: str,
@@ -298,7 +290,7 @@ class Survey:
         has_logits: bool,
         learns: bool,
     ) -> tuple[int, int]:
-        heads = sum(has_logits and self.has_score_head(node) for node in members)
+        heads = sum(has_logits and head_of(self.spec.nodes[node]) == "score" for node in members)
         extra = heads * arch.hidden_size
         adapters = 0
         for node in members:
@@ -308,7 +300,8 @@ class Survey:
         if not learns:
             return total, 0
         base_is_frozen = getattr(model_of(self.spec.nodes[owner]), "lora", None) is not None
-        return total, (adapters + extra) if base_is_frozen else total
+        own_head = 0 if has_logits else count.head
+        return total, (adapters + extra + own_head) if base_is_frozen else total
 
     def _precision(self, owner: str, count: ParameterCount) -> Precision:
         dtypes = self.dtypes[owner]

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from coloop.arrays import Numbers
 from coloop.tables.row import Row, Score
 
 
@@ -12,8 +13,8 @@ from coloop.tables.row import Row, Score
 class Table:
     """What one port gives in one step.
 
-    A table of `Scores` or `LogProbs` carries the rows that it speaks of, so a receiver needs
-    nothing else.
+    A table of `Scores`, `LogProbs` or `Values` carries the rows that it speaks of, so a receiver
+    needs nothing else.
     """
 
     rows: tuple[Row, ...] = ()
@@ -26,6 +27,8 @@ class Table:
     log_probs: Mapping[str, Any] | None = None
     """By row id, for ports of type LogProbs: an array over the completion's tokens, or for a pair
     `{"chosen": ..., "rejected": ...}` with one each."""
+    values: Mapping[str, Numbers] | None = None
+    """By row id, for ports of type Values: one number for each of the completion's tokens."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -38,6 +41,7 @@ class Table:
             rows=tuple(row for row in self.rows if row.id in wanted),
             scores=_pick(self.scores, wanted),
             log_probs=_pick(self.log_probs, wanted),
+            values=_pick(self.values, wanted),
         )
 
 
@@ -48,17 +52,20 @@ def concat_tables(tables: Sequence[Table]) -> Table:
     rows: dict[str, Row] = {}
     scores: dict[str, Score] = {}
     log_probs: dict[str, Any] = {}
+    values: dict[str, Numbers] = {}
     for table in tables:
         for row in table.rows:
             rows.setdefault(row.id, row)
         scores.update(table.scores or {})
         log_probs.update(table.log_probs or {})
+        values.update(table.values or {})
     return Table(
         rows=tuple(rows.values()),
         scores=scores if any(t.scores is not None for t in tables) else None,
         scorer=next((t.scorer for t in tables if t.scorer), None),
         score_range=next((t.score_range for t in tables if t.score_range), None),
         log_probs=log_probs if any(t.log_probs is not None for t in tables) else None,
+        values=values if any(t.values is not None for t in tables) else None,
     )
 
 

@@ -1,5 +1,6 @@
 """Low-rank adapters (LoRA, arXiv 2106.09685): the weights of a model are frozen, beside each of
-some linear layers two small matrices learn, and y = W x + (alpha / rank) B A x.
+some linear layers two small matrices learn, and y = W x + (alpha / rank) B A x. A score head learns
+whole.
 
 What others get are merged weights, W + (alpha / rank) B A, under the names that the model had
 before; what a checkpoint keeps besides are the small matrices, for W never changes. Layers by peft.
@@ -14,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from coloop.errors import BackendMissing, ModelUnavailable
+from coloop.models import SCORE
 from coloop.spec.model import Lora
 from coloop.spec.training import Optimizer
 from coloop.training.forward import blocks_of
@@ -160,8 +162,8 @@ def _plain(name: str) -> str:
 
 
 def _is_own(name: str) -> bool:
-    """Whether a weight is the adapter's."""
-    return FIRST in name or SECOND in name
+    """Whether a weight learns: the adapter's, and those of a score head, which is kept whole."""
+    return FIRST in name or SECOND in name or name.startswith(f"{SCORE}.")
 
 
 def _is_named(layer: str, target: str) -> bool:

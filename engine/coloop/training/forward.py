@@ -1,9 +1,13 @@
-"""Log-probs of given tokens by a Hugging Face causal model, with logits only where they are needed.
+"""What a model says of texts: log-probs of given tokens, entropies, values and scores, with logits
+only where they are needed.
 
-Legend: ``B`` sequences, ``T`` token positions, ``N`` trained tokens, ``H`` width, ``V`` vocabulary.
+Legend: ``B`` sequences, ``T`` token positions, ``N`` trained tokens, ``H`` width, ``V`` vocabulary,
+``C`` classes.
 
     token_ids (B, T) -> decoder -> hidden (B, T-1, H) -> the N states that predict trained tokens
-        -> head, in chunks (N, V) -> log-probs (N,) -> back to (B, T)
+        -> head of words, in chunks (N, V) -> log-probs (N,) -> back to (B, T)
+        -> score head (N, 1) -> values (N,) -> back to (B, T)
+                    -> the B states of the last tokens -> score head -> scores (B, C)
 
 Padding stands on the right, so a causal decoder needs no attention mask. Logits are float32,
 divided by the temperature as the sampler does, and never held for more than one chunk: above a
@@ -24,7 +28,8 @@ from torch.utils.checkpoint import checkpoint
 from coloop.algos.shapes import wide
 from coloop.batch import Batch, pack, split_units
 from coloop.errors import BackendMissing
-from coloop.recipes.protocol import PolicyOutputs
+from coloop.models import has_words, score_head
+from coloop.recipes.protocol import ModelOutputs, Needs
 from coloop.spec.training import Training
 from coloop.training import packing
 
@@ -39,6 +44,11 @@ NEAR, HALF_NEAR = 1e-4, 2e-2
 
 EntropyMode = Literal["none", "measured", "learned"]
 Packing = Literal["none", "rows", "varlen"]
+Said = tuple[Tensor | None, Tensor | None, Tensor | None, Tensor | None]
+"""Log-probs (N,), entropies (N,), values (N,), scores (B, C), of those that were asked for."""
+
+WORDS = Needs()
+"""Log-probs alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,53 +68,73 @@ class ForwardOptions:
     """`rows`: their length; None: that of the longest sequence."""
 
 
-class LogProbs(nn.Module):
-    """A causal model from token ids to log-probs in one forward pass, so that what gathers sharded
-    weights around a pass sees each use of them."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """A model taken apart: each head says its numbers of the decoder's states."""
+
+    decoder: Callable[..., Any]
+    words: nn.Linear | None
+    score: nn.Linear | None
+
+
+class Heads(nn.Module):
+    """A model from token ids to what its heads say, in one forward pass, so that what gathers
+    sharded weights around a pass sees each use of them."""
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
-        self._split = _split_of(model)
+        self._parts = _parts_of(model)
 
     @property
-    def head_weights(self) -> list[Tensor]:
+    def weights(self) -> list[Tensor]:
         """Weights that are used beside the module that owns them."""
-        return [] if self._split is None else list(self._split[1].parameters())
+        if self._parts is None:
+            return []
+        heads = (self._parts.words, self._parts.score)
+        return [weight for head in heads if head is not None for weight in head.parameters()]
 
     def forward(
         self,
         inputs: dict[str, Any],
         places: Tensor,
-        targets: Tensor,
+        targets: Tensor | None,
         heat: float | Tensor,
         entropy: EntropyMode,
         chunk: int,
-    ) -> tuple[Tensor, Tensor | None]:
-        """Log-probs (N,) of the targets and their entropies.
-
+        has_values: bool = False,
+        ends: Tensor | None = None,
+    ) -> Said:
+        """
         Args:
-            places: (N,) flat position of the state that predicts each target.
+            places: (N,) flat position of the state that predicts each trained token.
+            targets: (N,) these tokens; None: no log-probs are asked for.
             heat: temperature of all, or (N, 1) of each.
             chunk: most targets whose logits are held at once.
+            has_values: values are asked for.
+            ends: (B,) flat position of each text's last token; None: no scores are asked for.
         """
-        logits_of, states = self._states(inputs, places)
-        return _at_chunks(logits_of, states, targets, heat, entropy, chunk)
-
-    def _states(
-        self, inputs: dict[str, Any], places: Tensor
-    ) -> tuple[Callable[[Tensor], Tensor], Tensor]:
-        """What makes logits (n, V) of states, and the states (N, H)."""
-        if self._split is None:
+        parts = self._parts
+        if parts is None:
+            assert targets is not None
             logits = self.model(**inputs, use_cache=False).logits
-            return _same, logits.flatten(0, 1).index_select(0, places)
-        decoder, head = self._split
-        hidden = decoder(**inputs, use_cache=False).last_hidden_state
-        return partial(_linear, head), hidden.flatten(0, 1).index_select(0, places)
+            states = logits.flatten(0, 1).index_select(0, places)
+            return *_at_chunks(_same, states, targets, heat, entropy, chunk), None, None
+        hidden = parts.decoder(**inputs, use_cache=False).last_hidden_state.flatten(0, 1)
+        states = hidden.index_select(0, places)
+        log_probs: Tensor | None = None
+        spread: Tensor | None = None
+        if targets is not None:
+            assert parts.words is not None
+            logits_of = partial(_linear, parts.words)
+            log_probs, spread = _at_chunks(logits_of, states, targets, heat, entropy, chunk)
+        values = _scored(parts, states).squeeze(1) if has_values else None
+        scores = None if ends is None else _scored(parts, hidden.index_select(0, ends))
+        return log_probs, spread, values, scores
 
 
 class TokenModel:
-    """A causal model as a function from batches to log-probs."""
+    """A model as a function from batches to what recipes need."""
 
     def __init__(self, model: nn.Module, options: ForwardOptions | None = None) -> None:
         self.model = model
@@ -113,15 +143,21 @@ class TokenModel:
         """Most rows and tokens of a micro-batch, and whether rows were counted."""
         self._most_rows = self._most_tokens = sys.maxsize
         with self._precision():
-            self.net = LogProbs(model)
+            self.net = Heads(model)
             if self.options.packing != "none":
                 self._check_packs()
-        self.call: Callable[..., tuple[Tensor, Tensor | None]] = self.net
+        self.call: Callable[..., Said] = self.net
         """What runs `net`; a backend may put its own engine in between."""
 
     @property
     def device(self) -> torch.device:
         return device_of(self.model)
+
+    @property
+    def classes(self) -> int:
+        """C of its scores; 0 where it has no score head."""
+        has_score = score_head(self.model) is not None
+        return int(self.model.config.num_labels) if has_score else 0  # type: ignore[union-attr, arg-type]
 
     def split(self, lengths: Sequence[int], rows: int | None) -> list[list[int]]:
         """Units of these lengths in micro-batches of `rows`, else of as many as fit."""
@@ -149,53 +185,97 @@ class TokenModel:
             self._most_tokens = max(tokens, 1)
 
     def outputs(
-        self, batch: Batch, *, temperature: float | Tensor = 1.0, entropy: EntropyMode = "none"
-    ) -> PolicyOutputs:
-        """Log-probs of the trained tokens, 0 elsewhere; gradients flow where they are enabled.
+        self, batch: Batch, needs: Needs = WORDS, *, temperature: float | Tensor = 1.0
+    ) -> ModelOutputs:
+        """What is needed of the batch; gradients flow where they are enabled.
 
         Args:
             temperature: one for all sequences, or (B,) one for each.
+
+        Raises `ValueError` where the model has no head for it.
         """
+        self._check_heads(needs)
         shape = batch.token_ids.shape
         places = batch.loss_mask.flatten().nonzero().flatten()  # (N,) in B x T
-        targets = batch.token_ids.flatten()[places]
+        targets = batch.token_ids.flatten()[places] if needs.log_probs else None
         heat = _heat_of_tokens(temperature, places // shape[1])
-        inputs, before = self._inputs(batch, places)
+        inputs, before, ends = self._inputs(batch, places, is_whole=needs.scores)
         with self._precision():
-            log_probs, spread = self.call(
-                inputs, before, targets, heat, entropy, self._chunk_size()
+            log_probs, spread, values, scores = self.call(
+                inputs,
+                before,
+                targets,
+                heat,
+                _entropy_mode(needs),
+                self._chunk_size(),
+                needs.values,
+                ends if needs.scores else None,
             )
-        return PolicyOutputs(
-            log_probs=_put(log_probs, places, shape),
+        return ModelOutputs(
+            log_probs=None if log_probs is None else _put(log_probs, places, shape),
             entropy=None if spread is None else _put(spread, places, shape),
+            values=None if values is None else _put(values, places, shape),
+            scores=scores,
         )
+
+    def touched(self) -> Tensor:
+        """A number in which every weight takes part, from a text of two tokens."""
+        ids = torch.zeros(1, 2, dtype=torch.long, device=self.device)
+        places = torch.zeros(1, dtype=torch.long, device=self.device)
+        targets = places if has_words(self.model) else None
+        said = self.call({"input_ids": ids}, places, targets, 1.0, "none", 1, targets is None)
+        return torch.stack([one.sum() for one in said if one is not None]).sum()
+
+    def _check_heads(self, needs: Needs) -> None:
+        name = type(self.model).__name__
+        if (needs.values or needs.scores) and score_head(self.model) is None:
+            raise ValueError(f"{name} has no score head to read values or scores from")
+        if needs.log_probs and not has_words(self.model):
+            raise ValueError(f"{name} has no head of words, so it gives no log-probs")
 
     def _precision(self) -> AbstractContextManager[Any]:
         if self.options.autocast is None:
             return nullcontext()
         return torch.autocast(self.device.type, dtype=self.options.autocast)
 
-    def _inputs(self, batch: Batch, places: Tensor) -> tuple[dict[str, Any], Tensor]:
-        """What the model reads, and where in it each trained token's predecessor stands."""
+    def _inputs(
+        self, batch: Batch, places: Tensor, *, is_whole: bool
+    ) -> tuple[dict[str, Any], Tensor, Tensor | None]:
+        """What the model reads, and where in it stand each trained token's predecessor and the last
+        token of each text.
+
+        Args:
+            is_whole: last tokens are read as well.
+        """
         width = batch.token_ids.shape[1]
         if self.options.packing == "rows":
             return self._packed_rows(batch, places)
         if self.options.packing == "varlen":
             lengths = batch.lengths()
-            starts = torch.tensor([0, *lengths[:-1]], device=places.device).cumsum(0)
+            starts = torch.tensor([0, *lengths], device=places.device).cumsum(0)
             row = packing.inputs_of(batch.token_ids[batch.attention_mask], lengths)
-            return row, starts[places // width] + places % width - 1
-        # The last position predicts nothing that is known, so it is not computed.
-        inputs = batch.token_ids[:, :-1]
-        before = places - places // width - 1  # the same token's predecessor, in B x (T-1)
-        return {"input_ids": inputs}, before
+            return row, starts[places // width] + places % width - 1, starts[1:] - 1
+        # The last position predicts nothing that is known, so it is computed for scores alone.
+        read = width if is_whole else width - 1
+        before = places // width * read + places % width - 1
+        rows = torch.arange(batch.size, device=places.device)
+        ends = rows * read + batch.attention_mask.sum(1) - 1 if is_whole else None
+        return {"input_ids": batch.token_ids[:, :read]}, before, ends
 
-    def _packed_rows(self, batch: Batch, places: Tensor) -> tuple[dict[str, Any], Tensor]:
-        packed = pack(batch, row_tokens=self.options.packed_row_tokens or max(batch.lengths()))
+    def _packed_rows(
+        self, batch: Batch, places: Tensor
+    ) -> tuple[dict[str, Any], Tensor, Tensor | None]:
+        lengths = batch.lengths()
+        packed = pack(batch, row_tokens=self.options.packed_row_tokens or max(lengths))
         inputs = {"input_ids": packed.token_ids, "position_ids": packed.position_ids}
         device = batch.token_ids.device
-        before = packed.places.flatten().to(device)[places] - 1
-        return {name: tensor.to(device) for name, tensor in inputs.items()}, before
+        found = packed.places.to(device)  # (B, T)
+        last = torch.tensor(lengths, device=device)[:, None] - 1
+        return (
+            {name: tensor.to(device) for name, tensor in inputs.items()},
+            found.flatten()[places] - 1,
+            found.gather(1, last).squeeze(1),
+        )
 
     def _check_packs(self) -> None:
         """Raises `BackendMissing` where two sequences of one row are not kept apart.
@@ -206,7 +286,7 @@ class TokenModel:
         ids = torch.arange(8, device=self.device)[None, :] % 4
         other = torch.cat([ids[:, :4].flip(1), ids[:, 4:]], dim=1)
         with torch.no_grad():
-            apart = self.model(input_ids=ids[:, 4:], use_cache=False).logits
+            apart = self._said_of({"input_ids": ids[:, 4:]})
             if self.options.packing == "varlen":
                 kind = self.model.config._attn_implementation  # type: ignore[union-attr]
                 if kind != "sdpa":  # others cap or sink what they attend to
@@ -215,7 +295,7 @@ class TokenModel:
                         "for packed sequences; pad its batches instead"
                     )
                 self.model.set_attn_implementation(packing.ATTENTION)  # type: ignore[operator]
-            row, turned = (self._logits_of_two(both) for both in (ids, other))
+            row, turned = (self._said_of_two(both) for both in (ids, other))
         near = HALF_NEAR if apart.dtype in (torch.bfloat16, torch.float16) else NEAR
         if not all(torch.allclose(one, apart, rtol=near, atol=near) for one in (row, turned)):
             raise BackendMissing(
@@ -223,13 +303,21 @@ class TokenModel:
                 "pad its batches instead"
             )
 
-    def _logits_of_two(self, ids: Tensor) -> Tensor:
-        """Logits of the second of two sequences of four tokens in one row (1, 8)."""
+    def _said_of_two(self, ids: Tensor) -> Tensor:
+        """What is said of the second of two sequences of four tokens in one row (1, 8)."""
         inputs = packing.inputs_of(ids[0], [4, 4])
         if self.options.packing == "rows":
             inputs = {name: inputs[name] for name in ("input_ids", "position_ids")}
-        logits: Tensor = self.model(**inputs, use_cache=False).logits[:, 4:]
-        return logits
+        return self._said_of(inputs)[:, 4:]
+
+    def _said_of(self, inputs: dict[str, Any]) -> Tensor:
+        """Numbers of each position (1, S, ...): logits, or states where there are no words."""
+        if has_words(self.model):
+            logits: Tensor = self.model(**inputs, use_cache=False).logits
+            return logits
+        decoder: Any = self.model.base_model
+        states: Tensor = decoder(**inputs, use_cache=False).last_hidden_state
+        return states
 
     def _chunk_size(self) -> int:
         if self.options.loss_chunk is not None:
@@ -242,6 +330,12 @@ def _tokens(part: Sequence[int], lengths: Sequence[int], *, is_padded: bool) -> 
     """Tokens of a micro-batch; its padding counts unless it is packed."""
     own = [lengths[unit] for unit in part]
     return len(own) * max(own) if is_padded else sum(own)
+
+
+def _entropy_mode(needs: Needs) -> EntropyMode:
+    if needs.entropy_gradient:
+        return "learned"
+    return "measured" if needs.entropy else "none"
 
 
 def _at_chunks(
@@ -350,11 +444,22 @@ def _same(states: Tensor) -> Tensor:
     return states
 
 
-def _split_of(model: nn.Module) -> tuple[Callable[..., Any], nn.Linear] | None:
-    """Decoder and head, where head(decoder(x)) is what the model computes; else None.
+def _scored(parts: Parts, states: Tensor) -> Tensor:
+    """(n, H) -> (n, C) in float32, whatever products are computed in: it costs nothing here."""
+    assert parts.score is not None
+    with torch.autocast(states.device.type, enabled=False):
+        return torch.nn.functional.linear(wide(states), wide(parts.score.weight))
+
+
+def _parts_of(model: nn.Module) -> Parts | None:
+    """Decoder and heads, where head(decoder(x)) is what the model computes; else None.
 
     Models that scale or cap their logits after the head are run whole.
     """
+    score = score_head(model)
+    if not has_words(model):
+        decoder: Any = model.base_model
+        return Parts(decoder=decoder, words=None, score=score)
     find_decoder = getattr(model, "get_decoder", None)
     find_head = getattr(model, "get_output_embeddings", None)
     if find_decoder is None or find_head is None:
@@ -371,4 +476,5 @@ def _split_of(model: nn.Module) -> tuple[Callable[..., Any], nn.Linear] | None:
             apart = head(decoder(input_ids=probe, use_cache=False).last_hidden_state)
     finally:
         model.train(was_training)
-    return (decoder, head) if torch.allclose(whole, apart, rtol=NEAR, atol=NEAR) else None
+    is_apart = torch.allclose(whole, apart, rtol=NEAR, atol=NEAR)
+    return Parts(decoder=decoder, words=head, score=score) if is_apart else None

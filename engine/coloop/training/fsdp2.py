@@ -25,7 +25,7 @@ from coloop.training.adapters import AdaptedStates, Adapter, add_adapter
 from coloop.training.forward import (
     TOKENS_AT_ONCE,
     ForwardOptions,
-    LogProbs,
+    Heads,
     TokenModel,
     blocks_of,
     device_of,
@@ -145,7 +145,7 @@ class ShardedStates:
                 module.reshard()
 
 
-def _shard(net: LogProbs, training: Training, dtypes: Dtypes, mesh: DeviceMesh) -> FSDPModule:
+def _shard(net: Heads, training: Training, dtypes: Dtypes, mesh: DeviceMesh) -> FSDPModule:
     policy = MixedPrecisionPolicy(
         param_dtype=DTYPES[dtypes.compute] if dtypes.casts else None,
         reduce_dtype=torch.float32,

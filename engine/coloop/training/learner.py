@@ -1,6 +1,6 @@
 """One update of a weights group, wherever its model states lie.
 
-    update: prepare loads -> plan steps -> (old log-probs, if more than one step and the rows do not
+    update: prepare loads -> plan steps -> (what recipes ask of the whole batch, if the rows do not
             bring them from `prepare`) -> each step:
                 each load, each micro-batch: forward, loss / divisor, backward
                 are all losses finite? -> clip -> optimizer step
@@ -27,6 +27,8 @@ from coloop.batch import Batch
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import CheckpointError, StopRequested
 from coloop.recipes.kl_control import KlController
+from coloop.seeds import derive_seed
+from coloop.spec.heads import Reading
 from coloop.spec.training import Training
 from coloop.training.forward import TokenModel
 from coloop.training.loads import PreparedLoad, prepare_load
@@ -35,7 +37,7 @@ from coloop.training.minibatches import Step, plan_steps
 from coloop.training.protocol import Hooks, TeachingLoad, UpdateFailed, UpdateReport
 from coloop.training.ranks import ALONE, Ranks
 from coloop.training.rates import learning_rate
-from coloop.training.scorer import measure_log_probs, score_sequences
+from coloop.training.scorer import measure_outputs, score_sequences
 from coloop.training.shares import passes_of
 from coloop.training.states import ModelStates, WholeStates
 
@@ -85,10 +87,15 @@ class Learner:
         self._phase_done, self._phase_total = 0, total_updates
 
     def prepare(
-        self, loads: Sequence[TeachingLoad], training: Training, *, hooks: Hooks | None = None
+        self,
+        loads: Sequence[TeachingLoad],
+        training: Training,
+        *,
+        seed: int,
+        hooks: Hooks | None = None,
     ) -> list[TeachingLoad]:
         self._follow(training)
-        return [self._with_old_log_probs(load, training, hooks or Hooks()) for load in loads]
+        return [self._with_prepared(load, training, seed, hooks or Hooks()) for load in loads]
 
     def update(
         self,
@@ -112,7 +119,9 @@ class Learner:
         run = _Run(prepared, steps, hooks or Hooks(), self._ranks)
         self._follow(training)
         with self._learning(seed):
-            self._compare_with_old(run, training)
+            self.model.eval()
+            self._prepare_all(run, training, seed)
+            self.model.train()
             norms = []
             for number, step in enumerate(steps):
                 norms.append(self._take_step(run, number, step, training, rate))
@@ -135,6 +144,7 @@ class Learner:
         everything: Step = [list(range(load.size)) for load in prepared]
         run = _Run(prepared, [everything], hooks or Hooks(), self._ranks)
         self._follow(training)
+        self._prepare_all(run, training, seed=0)
         losses: list[_Loss] = []
         with torch.no_grad():
             for load, rows in zip(prepared, everything, strict=True):
@@ -146,12 +156,18 @@ class Learner:
     def score(
         self,
         sequences: Sequence[TokenSequence],
+        reading: Reading = "log_probs",
         *,
         temperature: float = 1.0,
         hooks: Hooks | None = None,
     ) -> list[Numbers]:
         return score_sequences(
-            self._tokens, sequences, temperature=temperature, hooks=hooks, ranks=self._ranks
+            self._tokens,
+            sequences,
+            reading,
+            temperature=temperature,
+            hooks=hooks,
+            ranks=self._ranks,
         )
 
     def at_once(self) -> tuple[int, int] | None:
@@ -223,45 +239,44 @@ class Learner:
             self._states.drop_gradient()
             self.model.eval()
 
-    def _with_old_log_probs(
-        self, load: TeachingLoad, training: Training, hooks: Hooks
+    def _with_prepared(
+        self, load: TeachingLoad, training: Training, seed: int, hooks: Hooks
     ) -> TeachingLoad:
         ready, _ = prepare_load(load, self._kl)
-        if ready is None or not ready.needs.log_probs_old:
+        if ready is None or ready.is_prepared:
             return load
         run = _Run([ready], [[list(range(ready.size))]], hooks, self._ranks)
-        measured = iter(self._measure_old(run, ready, training).numpy())
-        rows = [
-            replace(row, log_probs_old=next(measured)[: len(row.token_ids)])
-            if isinstance(row, TokenSequence) and row.loss_mask.any()
-            else row
-            for row in load.rows
-        ]
-        return replace(load, rows=rows)  # type: ignore[arg-type]
+        self._prepare_whole(run, ready, training, seed)
+        return replace(load, rows=ready.rows_with_prepared(load.rows))
 
-    def _compare_with_old(self, run: "_Run", training: Training) -> None:
-        """Give the loads that compare with it the policy before the first of several steps, as it
-        writes, without dropout; and tell how far the engine is from it."""
-        self.model.eval()
-        for load in run.to_measure():
-            load.set_log_probs_old(self._measure_old(run, load, training))
+    def _prepare_all(self, run: "_Run", training: Training, seed: int) -> None:
+        """Give the loads what their recipes prepare, by the model before the first of several
+        steps, as it writes, without dropout; and tell how far the engine is from it."""
+        for load in run.to_prepare():
+            self._prepare_whole(run, load, training, seed)
         for load in run.loads:
             old = load.batch.sequences.log_probs_old
             if old is not None:
                 _measure_mismatch(run.meter, load.role, load.batch.sequences, old)
-        self.model.train()
 
-    def _measure_old(self, run: "_Run", load: PreparedLoad, training: Training) -> Tensor:
-        """Log-probs of the load's rows by the weights as they are. (B, T)."""
-        return measure_log_probs(
+    def _prepare_whole(
+        self, run: "_Run", load: PreparedLoad, training: Training, seed: int
+    ) -> None:
+        """Give a load what its recipe asks of the whole batch."""
+        recipe: Any = load.recipe  # one that prepares, as it says itself
+        passes = self._passes(load, range(load.size), training)
+        outputs = measure_outputs(
             self._tokens,
             load.batch.sequences,
-            self._passes(load, range(load.size), training),
+            load.needs,
+            [load.sequences_of(units) for units in passes],
             temperature_of=load.temperature_of,
             before_each=run.check_stop,
-            after_each=run.advance,
+            after_each=lambda rows: run.advance(rows // load.sides),
             ranks=self._ranks,
         )
+        generator = torch.Generator().manual_seed(derive_seed(seed, load.name, "prepare"))
+        load.give(recipe.prepare(load.batch, outputs, load.settings, generator))
 
     def _passes(
         self, load: PreparedLoad, rows: Sequence[int], training: Training
@@ -309,9 +324,9 @@ class Learner:
             places = rows if is_all else places
             part = (whole if is_all else load.batch.select(places)).to(self._tokens.device)
             outputs = self._tokens.outputs(
-                part.sequences, temperature=load.temperature_of(places), entropy=load.entropy
+                part.sequences, load.needs, temperature=load.temperature_of(places)
             )
-            if part.sequences.log_probs_old is None:
+            if part.sequences.log_probs_old is None and outputs.log_probs is not None:
                 _measure_mismatch(run.meter, load.role, part.sequences, outputs.log_probs)
             result = load.recipe.loss(part, outputs, load.settings)
             loss = result.total * (load.weight / divisor)
@@ -329,9 +344,15 @@ class Learner:
         """Take part in a pass of the other ranks: the shortest row, for a gradient of zero."""
         shortest = min(range(load.size), key=lambda row: load.lengths[row])
         part = load.batch.select([shortest]).to(self._tokens.device)
-        log_probs = self._tokens.outputs(part.sequences).log_probs
-        if log_probs.requires_grad:
-            self._states.backward(torch.where(part.sequences.loss_mask, 0.0, log_probs).sum())
+        outputs = self._tokens.outputs(part.sequences, load.needs)
+        said = [outputs.log_probs, outputs.values, outputs.scores]
+        nothing = [
+            torch.where(torch.ones_like(one, dtype=torch.bool), 0.0, one).sum()
+            for one in said
+            if one is not None and one.requires_grad
+        ]
+        if nothing:
+            self._states.backward(torch.stack(nothing).sum())
 
     def _check_losses(self, losses: Sequence["_Loss"], *, number: int) -> None:
         """Raises `UpdateFailed` on all ranks where a loss of any of them is not finite."""
@@ -394,17 +415,16 @@ class _Run:
         self._ranks = ranks
         self._done = 0
         self._total = sum(len(rows) for step in steps for rows in step)
-        self._total += sum(load.size for load in self.to_measure())
+        self._total += sum(load.size for load in self.to_prepare())
 
-    def to_measure(self) -> list[PreparedLoad]:
-        """Loads that compare with an old policy which nobody has measured yet; one step alone is
-        its own old policy."""
-        if len(self.steps) == 1:
-            return []
+    def to_prepare(self) -> list[PreparedLoad]:
+        """Loads whose recipes ask for what nobody has prepared yet; one step alone is its own old
+        policy."""
+        is_one_step = len(self.steps) == 1
         return [
             load
             for load in self.loads
-            if load.needs.log_probs_old and load.batch.sequences.log_probs_old is None
+            if not load.is_prepared and not (is_one_step and load.needs.prepares_old)
         ]
 
     def roles(self) -> set[str]:

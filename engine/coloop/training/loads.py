@@ -1,17 +1,19 @@
 """One load of an update, made ready: rows as tensors, settings with the moment's coefficients."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from coloop.batch import TOKEN_FIELDS, Batch, Pair, PairBatch, collate, collate_pairs
+from coloop.batch import Sequence as TokenSequence
 from coloop.recipes.kl_control import KlController
 from coloop.recipes.protocol import Needs, Recipe
 from coloop.spec.algorithm import ResolvedRewards
-from coloop.training.forward import EntropyMode, effective_temperature
+from coloop.training.forward import effective_temperature
 from coloop.training.protocol import TeachingLoad
 
 
@@ -32,6 +34,8 @@ class PreparedLoad:
     weight: float
     temperature: float | Tensor
     """One for all rows, or (B,) where they differ."""
+    places: list[int]
+    """Of its units among the rows that came; the others have no trained token."""
 
     @property
     def size(self) -> int:
@@ -39,10 +43,18 @@ class PreparedLoad:
         return len(self.lengths)
 
     @property
-    def entropy(self) -> EntropyMode:
-        if self.needs.entropy_gradient:
-            return "learned"
-        return "measured" if self.needs.entropy else "none"
+    def sides(self) -> int:
+        """Sequences of a unit."""
+        return 2 if isinstance(self.batch, PairBatch) else 1
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether all is there that the recipe asks of the whole batch."""
+        return all(self.batch.given(name) is not None for name in self.needs.prepares)
+
+    def sequences_of(self, units: Sequence[int]) -> list[int]:
+        """Places of these units' sequences among those that a model reads."""
+        return [unit + side * self.size for side in range(self.sides) for unit in units]
 
     def temperature_of(self, rows: Sequence[int]) -> float | Tensor:
         """One temperature for these rows, or (b,) one for each."""
@@ -50,9 +62,45 @@ class PreparedLoad:
             return self.temperature[list(rows)]
         return self.temperature
 
-    def set_log_probs_old(self, log_probs: Tensor) -> None:
-        assert isinstance(self.batch, Batch)
-        self.batch = replace(self.batch, log_probs_old=log_probs)
+    def give(self, found: Mapping[str, Tensor]) -> None:
+        """Numbers of the whole batch, as `prepare` gives them."""
+        missing = self.needs.prepares - set(found)
+        if missing:
+            raise ValueError(f"{self.name}: `prepare` gave no {', '.join(sorted(missing))}")
+        self.batch = self.batch.with_numbers(found)
+
+    def rows_with_prepared(self, rows: Sequence[Any]) -> list[Any]:
+        """The load's rows, all of them, with what was prepared for those that teach."""
+        found = {name: self._array_of(name) for name in self.needs.prepares}
+        full = list(rows)
+        for unit, place in enumerate(self.places):
+            full[place] = _with_numbers(full[place], found, unit, self.size)
+        return full
+
+    def _array_of(self, name: str) -> NDArray[Any]:
+        prepared = self.batch.given(name)
+        assert prepared is not None
+        return prepared.numpy()
+
+
+def _with_numbers(row: Any, found: Mapping[str, NDArray[Any]], unit: int, size: int) -> Any:
+    """A row, or a pair of `size` pairs, with its part of numbers of the whole batch."""
+    if not isinstance(row, Pair):
+        own = {name: _part(numbers[unit], row) for name, numbers in found.items()}
+        return row.with_numbers(own)
+    of_sides = {name: numbers for name, numbers in found.items() if numbers.ndim == 2}
+    of_pair = {name: float(numbers[unit]) for name, numbers in found.items() if numbers.ndim == 1}
+    return replace(
+        row,
+        chosen=_with_numbers(row.chosen, of_sides, unit, size),
+        rejected=_with_numbers(row.rejected, of_sides, unit + size, size),
+        numbers={**row.numbers, **of_pair},
+    )
+
+
+def _part(numbers: Any, row: TokenSequence) -> Any:
+    """One row's number, or its numbers without padding."""
+    return numbers[: len(row.token_ids)] if numbers.ndim else float(numbers)
 
 
 def prepare_load(
@@ -70,7 +118,8 @@ def prepare_load(
     name = f"{load.role}.{load.port}.{load.settings.name}"
     settings = _with_coefficient(name, load.settings, controllers)
     needs = load.recipe.needs(settings)
-    batch = _collate([_only(row, needs.reads) for row in teaching])
+    reads = needs.reads | needs.prepares
+    batch = _collate([_only(row, reads) for row in teaching])
     ready = PreparedLoad(
         name=name,
         role=load.role,
@@ -82,6 +131,7 @@ def prepare_load(
         needs=needs,
         weight=load.weight,
         temperature=_temperature(load.temperature, places),
+        places=places,
     )
     return ready, left_out
 
@@ -102,11 +152,13 @@ def _collate(rows: list[Any]) -> Batch | PairBatch:
 
 
 def _only(row: Any, reads: frozenset[str]) -> Any:
-    """The row with the per-token numbers that its recipe reads."""
+    """The row with the numbers that its recipe reads."""
+    read = {name: value for name, value in row.numbers.items() if name in reads}
     if isinstance(row, Pair):
-        return replace(row, chosen=_only(row.chosen, reads), rejected=_only(row.rejected, reads))
+        chosen, rejected = _only(row.chosen, reads), _only(row.rejected, reads)
+        return replace(row, chosen=chosen, rejected=rejected, numbers=read)
     unread = {name: None for name in TOKEN_FIELDS if name not in reads}
-    return replace(row, **unread)
+    return replace(row, numbers=read, **unread)
 
 
 def _has_trained_token(row: Any) -> bool:

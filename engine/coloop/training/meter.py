@@ -14,13 +14,18 @@ from coloop.training.ranks import Ranks
 
 Number = Tensor | float
 
+NO_VARIANCE = 1e-12
+"""A variance below this share of the mean square is rounding."""
+
 
 class Meter:
-    """Collects sums, counts and maxima by role and name."""
+    """Collects sums, counts, maxima and variances by role and name."""
 
     def __init__(self) -> None:
         self._sums: dict[tuple[str, str], tuple[Number, Number]] = {}
         self._maxima: dict[tuple[str, str], Tensor] = {}
+        self._explained: dict[tuple[str, str], Tensor] = {}
+        """Count; sum and sum of squares of the truth, then of what is left of it. (5,) float64."""
 
     def add(self, role: str, name: str, total: Number, count: Number) -> None:
         """One more part of a mean."""
@@ -32,12 +37,26 @@ class Meter:
         before = self._maxima.get((role, name))
         self._maxima[role, name] = value if before is None else torch.maximum(before, value)
 
+    def add_explained(self, role: str, name: str, truth: Tensor, said: Tensor) -> None:
+        """One more part (N,) of a truth, and what was said of it."""
+        truth = truth.double()
+        left = truth - said.double()
+        both = torch.stack([truth, left])  # (2, N)
+        sums = torch.stack([both.sum(1), both.square().sum(1)], dim=1).flatten()
+        self._add_moments((role, name), torch.cat([sums.new_tensor([truth.numel()]), sums]))
+
+    def _add_moments(self, key: tuple[str, str], moments: Tensor) -> None:
+        before = self._explained.get(key)
+        self._explained[key] = moments if before is None else before + moments
+
     def add_output(self, role: str, output: LossOutput) -> None:
         """What a recipe shows of one micro-batch."""
         for name, (total, count) in output.metrics.items():
             self.add(role, name, total, count)
         for name, value in output.maxima.items():
             self.add_maximum(role, name, value)
+        for name, (truth, said) in output.explained.items():
+            self.add_explained(role, name, truth, said)
 
     def joined(self, ranks: Ranks) -> "Meter":
         """What all ranks collected, alike on each; itself where a rank is alone."""
@@ -45,12 +64,15 @@ class Meter:
             return self
         sums = {key: (float(total), float(count)) for key, (total, count) in self._sums.items()}
         maxima = {key: float(value) for key, value in self._maxima.items()}
+        moments = {key: value.tolist() for key, value in self._explained.items()}
         whole = Meter()
-        for own_sums, own_maxima in ranks.gathered((sums, maxima)):
+        for own_sums, own_maxima, own_moments in ranks.gathered((sums, maxima, moments)):
             for (role, name), (total, count) in own_sums.items():
                 whole.add(role, name, total, count)
             for (role, name), value in own_maxima.items():
                 whole.add_maximum(role, name, torch.tensor(value, dtype=torch.float64))
+            for key, found in own_moments.items():
+                whole._add_moments(key, torch.tensor(found, dtype=torch.float64))
         return whole
 
     def read(self) -> dict[str, dict[str, float]]:
@@ -61,6 +83,8 @@ class Meter:
             found.setdefault(role, {})[name] = divided
         for (role, name), value in self._maxima.items():
             found.setdefault(role, {})[name] = float(value)
+        for (role, name), moments in self._explained.items():
+            found.setdefault(role, {})[name] = _share_explained(*moments.tolist())
         return found
 
     def mean(self, role: str, name: str) -> float | None:
@@ -70,3 +94,13 @@ class Meter:
             return None
         total, count = known[role, name]
         return float(total) / float(count) if float(count) != 0.0 else 0.0
+
+
+def _share_explained(count: float, truth: float, truths: float, left: float, lefts: float) -> float:
+    """1 − Var(left) / Var(truth); 0 where the truth does not vary."""
+    if count < 2:
+        return 0.0
+    variance = truths / count - (truth / count) ** 2
+    if variance <= NO_VARIANCE * truths / count:
+        return 0.0
+    return 1.0 - max(lefts / count - (left / count) ** 2, 0.0) / variance

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from coloop.errors import BackendMissing
+from coloop.models import score_head
 from coloop.spec.training import Optimizer as OptimizerSection
 from coloop.spec.training import OtherMatrices
 
@@ -177,13 +178,14 @@ def _others(section: OptimizerSection) -> OtherMatrices:
 
 
 def _embeddings(model: nn.Module) -> set[int]:
-    """Ids of the parameters of the embedding and the head."""
+    """Ids of the parameters of the embedding and the heads."""
     found = set()
     for name in ("get_input_embeddings", "get_output_embeddings"):
         module = getattr(model, name, lambda: None)()
         if module is not None:
             found |= {id(p) for p in module.parameters()}
-    return found
+    head = score_head(model)
+    return found if head is None else found | {id(p) for p in head.parameters()}
 
 
 def _adamw(

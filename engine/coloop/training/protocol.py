@@ -24,6 +24,7 @@ from coloop.batch import Pair
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import ColoopError
 from coloop.recipes.protocol import Recipe
+from coloop.spec.heads import Reading
 from coloop.spec.training import Training
 
 
@@ -121,10 +122,15 @@ class TrainBackend(Protocol):
         ...
 
     def prepare(
-        self, loads: Sequence[TeachingLoad], training: Training, *, hooks: Hooks | None = None
+        self,
+        loads: Sequence[TeachingLoad],
+        training: Training,
+        *,
+        seed: int,
+        hooks: Hooks | None = None,
     ) -> list[TeachingLoad]:
-        """The loads with the log-probs that the weights as they are give their rows, for recipes
-        that compare with them: however many updates follow, all learn against this policy.
+        """The loads with what their recipes ask of the whole batch (`Needs.prepares`), by the
+        weights as they are: however many updates follow, all learn against this policy.
 
         Raises `StopRequested` where a stop is asked; nothing has changed then.
         """
@@ -156,11 +162,13 @@ class TrainBackend(Protocol):
     def score(
         self,
         sequences: Sequence[TokenSequence],
+        reading: Reading = "log_probs",
         *,
         temperature: float = 1.0,
         hooks: Hooks | None = None,
     ) -> list[Numbers]:
-        """Log-prob of each token, aligned to `token_ids`; 0 where the loss mask is false."""
+        """Log-prob or value of each token, aligned to `token_ids`, 0 where the loss mask is false;
+        or the C numbers that a score head says of each text."""
         ...
 
     def at_once(self) -> tuple[int, int] | None:

@@ -1,7 +1,7 @@
-"""Log-probs of texts by the weights as they are: what an update compares with, and scores by
-references, snapshots and frozen policies."""
+"""What the weights as they are say of texts: what an order is prepared with, and scores by
+references, critics, scorers, snapshots and frozen policies."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import torch
@@ -11,10 +11,18 @@ from coloop.arrays import Numbers, numbers_of
 from coloop.batch import Batch, collate
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import StopRequested
+from coloop.recipes.protocol import ModelOutputs, Needs
+from coloop.spec.heads import Reading
 from coloop.training.forward import ForwardOptions, TokenModel, effective_temperature
 from coloop.training.protocol import Hooks
 from coloop.training.ranks import ALONE, Ranks
 from coloop.training.shares import passes_of
+
+NEEDS: Mapping[Reading, Needs] = {
+    "log_probs": Needs(),
+    "values": Needs(log_probs=False, values=True),
+    "scores": Needs(log_probs=False, scores=True),
+}
 
 
 class Scorer:
@@ -36,13 +44,19 @@ class Scorer:
     def score(
         self,
         sequences: Sequence[TokenSequence],
+        reading: Reading = "log_probs",
         *,
         temperature: float = 1.0,
         hooks: Hooks | None = None,
     ) -> list[Numbers]:
-        """Log-prob of each token, aligned to `token_ids`; 0 where the loss mask is false."""
+        """See `score_sequences`."""
         return score_sequences(
-            self._tokens, sequences, temperature=temperature, hooks=hooks, ranks=self._ranks
+            self._tokens,
+            sequences,
+            reading,
+            temperature=temperature,
+            hooks=hooks,
+            ranks=self._ranks,
         )
 
     def at_once(self) -> tuple[int, int] | None:
@@ -57,13 +71,15 @@ class Scorer:
 def score_sequences(
     tokens: TokenModel,
     sequences: Sequence[TokenSequence],
+    reading: Reading = "log_probs",
     *,
     temperature: float = 1.0,
     rows_at_once: int | None = None,
     hooks: Hooks | None = None,
     ranks: Ranks = ALONE,
 ) -> list[Numbers]:
-    """Log-prob of each token, aligned to `token_ids`; 0 where the loss mask is false.
+    """Log-prob or value of each token, aligned to `token_ids`, 0 where the loss mask is false; or
+    the C numbers that a score head says of each text.
 
     Raises `StopRequested` where a stop is asked between two micro-batches.
     """
@@ -84,47 +100,63 @@ def score_sequences(
     batch = collate([_bare(sequence) for sequence in sequences])
     lengths = batch.lengths()
     heat = effective_temperature(temperature)
-    log_probs = measure_log_probs(
+    outputs = measure_outputs(
         tokens,
         batch,
+        NEEDS[reading],
         passes_of(ranks, range(batch.size), lengths, partial(tokens.split, rows=rows_at_once)),
         temperature_of=lambda rows: heat,
         before_each=check_stop,
         after_each=advance,
         ranks=ranks,
     )
-    found = log_probs.numpy()
+    if outputs.scores is not None:
+        return [numbers_of(row) for row in outputs.scores.numpy()]
+    by_token = outputs.values if outputs.log_probs is None else outputs.log_probs
+    assert by_token is not None
+    found = by_token.numpy()
     return [numbers_of(found[row, :length].copy()) for row, length in enumerate(lengths)]
 
 
-def measure_log_probs(
+def measure_outputs(
     tokens: TokenModel,
     batch: Batch,
+    needs: Needs,
     passes: Sequence[list[int]],
     *,
     temperature_of: Callable[[Sequence[int]], float | Tensor],
     before_each: Callable[[], None],
     after_each: Callable[[int], None],
     ranks: Ranks,
-) -> Tensor:
-    """Log-probs of all rows by the weights as they are, on every rank. (B, T) on the CPU.
+) -> ModelOutputs:
+    """What the weights as they are say of all rows, without entropy, on every rank's CPU.
 
     Args:
         passes: rows of this rank's forward passes; [] for one that only others need.
         temperature_of: of rows, as `TokenModel.outputs` takes it.
         after_each: told how many rows a pass had.
     """
-    found = torch.zeros(batch.token_ids.shape)
+    shape = batch.token_ids.shape
+    found = {
+        "log_probs": torch.zeros(shape) if needs.log_probs else None,
+        "values": torch.zeros(shape) if needs.values else None,
+        "scores": torch.zeros(shape[0], tokens.classes) if needs.scores else None,
+    }
+    asked = Needs(log_probs=needs.log_probs, values=needs.values, scores=needs.scores)
     for rows in passes:
         before_each()
         part = batch.select(rows or [0]).to(tokens.device)
         with torch.no_grad():
-            outputs = tokens.outputs(part, temperature=temperature_of(rows or [0]))
+            outputs = tokens.outputs(part, asked, temperature=temperature_of(rows or [0]))
         if rows:
-            log_probs = outputs.log_probs.float().cpu()
-            found[rows, : log_probs.shape[1]] = log_probs
+            for name, whole in found.items():
+                if whole is not None:
+                    said: Tensor = getattr(outputs, name).float().cpu()
+                    whole[rows, : said.shape[1]] = said
             after_each(len(rows))
-    return ranks.summed(found)
+    return ModelOutputs(
+        **{name: None if one is None else ranks.summed(one) for name, one in found.items()}
+    )
 
 
 def _bare(sequence: TokenSequence) -> TokenSequence:

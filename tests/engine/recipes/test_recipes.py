@@ -10,14 +10,17 @@ import torch
 from tests.engine.numerics import assert_near, near
 
 from coloop.batch import Batch, Pair, Sequence, collate, collate_pairs
-from coloop.recipes import RECIPES, PolicyOutputs, recipe_of
+from coloop.recipes import RECIPES, ModelOutputs, recipe_of, table
 from coloop.recipes.kl_control import KlController
 from coloop.spec.algorithm import (
     PREFERENCE_NAMES,
     REWARDS_NAMES,
+    BradleyTerry,
     PreferenceAlgorithm,
+    Regression,
     RewardsAlgorithm,
     Sft,
+    ValueLoss,
     family_of,
     resolve_pairs_algorithm,
     resolve_rewards_algorithm,
@@ -56,9 +59,9 @@ def golden_batch(*, with_rollout: bool = False) -> Batch:
     )
 
 
-def policy() -> PolicyOutputs:
+def policy() -> ModelOutputs:
     rows = [[0.0, *NEW[0], 0.0], [0.0, *NEW[1]]]
-    return PolicyOutputs(log_probs=torch.tensor(rows), entropy=torch.ones(2, 5))
+    return ModelOutputs(log_probs=torch.tensor(rows), entropy=torch.ones(2, 5))
 
 
 def loss_of(batch: Batch, settings: Any) -> float:
@@ -112,7 +115,7 @@ def test_dual_clip_caps_the_loss_of_a_bad_token() -> None:
     """verl's default, which the others leave out: A < 0 and a ratio above c."""
     settings = rewards("verl-grpo")
     batch = replace(golden_batch(), advantages=-torch.ones(2, 5))
-    outputs = PolicyOutputs(log_probs=torch.zeros(2, 5), entropy=torch.ones(2, 5))
+    outputs = ModelOutputs(log_probs=torch.zeros(2, 5), entropy=torch.ones(2, 5))
 
     dual = recipe_of(settings).loss(batch, outputs, settings).total
     plain = recipe_of(settings).loss(batch, outputs, rewards("grpo")).total
@@ -164,7 +167,7 @@ def test_kl_times_the_ratio_has_the_gradient_of_the_kl_on_its_own_samples(estima
     reference = golden_batch().log_probs_reference
     assert reference is not None
 
-    outputs = PolicyOutputs(log_probs=log_probs, entropy=torch.ones(2, 5))
+    outputs = ModelOutputs(log_probs=log_probs, entropy=torch.ones(2, 5))
     recipe_of(settings).loss(rows, outputs, settings).total.backward()
 
     expected = (log_probs.detach() - reference + (estimator == "k1"))[rows.loss_mask]
@@ -191,7 +194,7 @@ def test_kl_times_the_ratio_equals_the_slow_loop(seed: int) -> None:
             for row, own in enumerate(old)
         ]
     )
-    outputs = PolicyOutputs(
+    outputs = ModelOutputs(
         log_probs=torch.tensor([[0.0, *row, *[0.0] * (6 - len(row))] for row in new])[
             :, : batch.token_ids.shape[1]
         ]
@@ -248,7 +251,7 @@ def test_gaps_of_the_mask_are_neither_learned_nor_shown() -> None:
         advantages=1.0,
     )
     settings = rewards("grpo", kl={"coefficient": 1.0}, entropy=0.5)
-    outputs = PolicyOutputs(
+    outputs = ModelOutputs(
         log_probs=torch.tensor([[0.0, -1.0, 0.0, -2.0]]),
         entropy=torch.tensor([[5.0, 0.4, 6.0, 0.8]]),
     )
@@ -266,7 +269,7 @@ def test_gaps_of_the_mask_are_neither_learned_nor_shown() -> None:
 @pytest.mark.parametrize("name", ["grpo", "gspo", "trl-rloo"])
 def test_what_is_shown_keeps_no_gradient(name: str) -> None:
     settings = rewards(name)
-    outputs = PolicyOutputs(
+    outputs = ModelOutputs(
         log_probs=policy().log_probs.requires_grad_(), entropy=torch.ones(2, 5).requires_grad_()
     )
 
@@ -307,8 +310,8 @@ def pair_batch(*, probability: float = 1.0) -> Any:
     )
 
 
-def pair_policy() -> PolicyOutputs:
-    return PolicyOutputs(log_probs=torch.tensor([[0.0, -1.5, -1.0], [0.0, -1.75, 0.0]]))
+def pair_policy() -> ModelOutputs:
+    return ModelOutputs(log_probs=torch.tensor([[0.0, -1.5, -1.0], [0.0, -1.75, 0.0]]))
 
 
 def pair_loss(settings: Any, **fields: Any) -> float:
@@ -336,7 +339,7 @@ def test_preferences_on_literal_log_ratios() -> None:
 @pytest.mark.parametrize("name", ["dpo", "spin", "ipo"])
 def test_what_is_shown_of_a_pair_keeps_no_gradient(name: str) -> None:
     settings = pairs(name)
-    outputs = PolicyOutputs(log_probs=pair_policy().log_probs.requires_grad_())
+    outputs = ModelOutputs(log_probs=pair_policy().log_probs.requires_grad_())
 
     output = recipe_of(settings).loss(pair_batch(), outputs, settings)
 
@@ -356,23 +359,187 @@ def test_both_sides_of_a_pair_are_shown() -> None:
     assert float(metrics["accuracy"][0]) == 0.0
 
 
+def value_row(*, returns: list[float] | None = None, **fields: Any) -> Batch:
+    row = Sequence(
+        id="0",
+        token_ids=[0, 1, 2],
+        loss_mask=[False, True, True],
+        returns=[0.0, *(returns or [1.0, -0.4])],
+        **fields,
+    )
+    return collate([row])
+
+
+def test_a_critic_loses_what_the_frameworks_say() -> None:
+    """V = [.9, .1], V_old = [.2, .2], R = [1, -.4]; verl's numbers for two clips."""
+    rows = value_row(values=[0.0, 0.2, 0.2])
+    outputs = ModelOutputs(values=torch.tensor([[0.0, 0.9, 0.1]]))
+
+    def loss(clip: float | None) -> float:
+        settings = ValueLoss(name="value", clip=clip)
+        recipe = recipe_of(settings)
+        return float(recipe.loss(rows, outputs, settings).total) / recipe.count(rows, settings)
+
+    assert loss(0.5) == near(0.085)
+    assert loss(0.2) == near(0.1525)
+    assert loss(None) == near((0.005 + 0.125) / 2)
+
+
+def test_a_critic_shows_what_it_explains_and_clips() -> None:
+    settings = ValueLoss(name="value", clip=0.5)
+    rows = value_row(values=[0.0, 0.2, 0.2])
+    values = torch.tensor([[0.0, 0.9, 0.1]]).requires_grad_()
+
+    output = recipe_of(settings).loss(rows, ModelOutputs(values=values), settings)
+
+    shown = {name: float(total) / float(count) for name, (total, count) in output.metrics.items()}
+    assert shown == near({"value/mean": 0.5, "return/mean": 0.3, "clip_fraction": 0.5})
+    truth, said = output.explained["explained_variance"]
+    assert (truth.tolist(), said.tolist()) == (near([1.0, -0.4]), near([0.9, 0.1]))
+    assert not said.requires_grad
+
+
+def test_the_old_values_are_those_of_the_critic_before_the_order() -> None:
+    settings = ValueLoss(name="value")
+    recipe: Any = recipe_of(settings)
+    outputs = ModelOutputs(values=torch.tensor([[0.0, 0.9, 0.1]]))
+
+    found = recipe.prepare(value_row(), outputs, settings, torch.Generator())
+
+    assert set(found) == recipe.needs(settings).prepares
+    assert torch.equal(found["values"], outputs.values)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        # two pairs: s = (1, .5) against (-.5, 1), leads 1.5 and -.5
+        ({}, (math.log1p(math.exp(-1.5)) + math.log1p(math.exp(0.5))) / 2),
+        ({"margin": "lead"}, (math.log1p(math.exp(-1.2)) + math.log1p(math.exp(0.5))) / 2),
+        (
+            {"center": 0.1},
+            (math.log1p(math.exp(-1.5)) + math.log1p(math.exp(0.5)) + 0.1 * (0.25 + 2.25)) / 2,
+        ),
+        (
+            {"label_smoothing": 0.2},
+            0.4 * (math.log1p(math.exp(-1.5)) + math.log1p(math.exp(0.5)))
+            + 0.1 * (math.log1p(math.exp(1.5)) + math.log1p(math.exp(-0.5))),
+        ),
+        (
+            {"soft": True},
+            (
+                0.75 * math.log1p(math.exp(-1.5))
+                + 0.25 * math.log1p(math.exp(1.5))
+                + math.log1p(math.exp(0.5))
+            )
+            / 2,
+        ),
+    ],
+    ids=["plain", "margin", "center", "smoothed", "soft"],
+)
+def test_a_scorer_learns_the_order_of_pairs(fields: dict[str, Any], expected: float) -> None:
+    def side(name: str) -> Sequence:
+        return Sequence(id=name, token_ids=[0, 1], loss_mask=[False, True])
+
+    rows = collate_pairs(
+        [
+            Pair(id="a", chosen=side("c"), rejected=side("r"), margin=0.3, probability=0.75),
+            Pair(id="b", chosen=side("c"), rejected=side("r")),
+        ]
+    )
+    settings = BradleyTerry(name="bradley_terry", **fields)
+    outputs = ModelOutputs(scores=torch.tensor([[1.0], [0.5], [-0.5], [1.0]]))
+
+    output = recipe_of(settings).loss(rows, outputs, settings)
+
+    assert float(output.total) / recipe_of(settings).count(rows, settings) == near(expected)
+    assert float(output.metrics["accuracy"][0]) == 1.0  # of two
+
+
+def test_a_scorer_learns_numbers() -> None:
+    rows = collate(
+        [
+            Sequence(id=str(k), token_ids=[0, 1], loss_mask=[False, True], numbers={"label": label})
+            for k, label in enumerate((1.0, -1.0, 0.5))
+        ]
+    )
+    settings = Regression(name="regression")
+    outputs = ModelOutputs(scores=torch.tensor([[0.5], [0.0], [0.5]]))
+    recipe = recipe_of(settings)
+
+    loss = float(recipe.loss(rows, outputs, settings).total) / recipe.count(rows, settings)
+
+    assert loss == near((0.25 + 1.0 + 0.0) / 3)
+    with pytest.raises(ValueError, match="2 classes"):
+        recipe.loss(rows, ModelOutputs(scores=torch.zeros(3, 2)), settings)
+
+
+def test_tokens_are_chosen_by_the_covariance_of_the_whole_batch() -> None:
+    """Advantages 1 and -.5, log-probs of `OLD`: centred products by hand."""
+    batch = replace(golden_batch(), log_probs_old=None)
+    old = torch.tensor([[0.0, *OLD[0], 0.0], [0.0, *OLD[1]]])
+    flat = [(1.0, x) for x in OLD[0]] + [(-0.5, x) for x in OLD[1]]
+    mean_a, mean_x = (sum(one[k] for one in flat) / 7 for k in (0, 1))
+    covariances = [(a - mean_a) * (x - mean_x) for a, x in flat]
+    first, second = sorted(range(7), key=lambda k: -covariances[k])[:2]
+
+    settings = rewards("grpo", loss="kl_cov", covariance_share=0.3)
+    recipe: Any = recipe_of(settings)
+    found = recipe.prepare(batch, ModelOutputs(log_probs=old), settings, torch.Generator())
+
+    chosen = found["kl_cov_selected"][batch.loss_mask].nonzero().flatten().tolist()
+    assert sorted(chosen) == sorted([first, second])  # int(.3 * 7) tokens
+    # the loss: -A rho everywhere, and |log rho| on those
+    output = recipe.loss(batch.with_numbers(found), policy(), settings)
+    log_ratios = [y - x for (_, x), y in zip(flat, [*NEW[0], *NEW[1]], strict=True)]
+    expected = -sum(a * math.exp(d) for (a, _), d in zip(flat, log_ratios, strict=True))
+    expected += sum(abs(log_ratios[k]) for k in (first, second))
+    assert float(output.total) == near(expected, terms=64)
+    with pytest.raises(ValueError, match="prepare"):
+        recipe.loss(batch, policy(), settings)
+
+
+def test_clip_cov_drops_some_tokens_of_the_band_and_draws_them_from_its_generator() -> None:
+    row = Sequence(
+        id="0",
+        token_ids=[0] * 9,
+        loss_mask=[False, *[True] * 8],
+        advantages=[0.0, *[3.0, -3.0] * 4],
+    )
+    log_probs = torch.tensor([[0.0, *[-1.0, -2.0] * 4]])  # every covariance is 3 * .5 = 1.5
+    settings = rewards("grpo", loss="clip_cov", covariance_share=0.25)
+    recipe: Any = recipe_of(settings)
+    batch = collate([row])
+
+    def kept(seed: int) -> torch.Tensor:
+        generator = torch.Generator().manual_seed(seed)
+        outputs = ModelOutputs(log_probs=log_probs)
+        found = recipe.prepare(batch, outputs, settings, generator)
+        return found["clip_cov_kept"]
+
+    assert torch.equal(kept(0), kept(0))
+    assert all(int(kept(seed).sum()) == 6 for seed in range(4))
+    assert any(not torch.equal(kept(0), kept(seed)) for seed in range(1, 8))
+
+
 def test_every_recipe_is_of_the_language_and_what_a_plan_lets_run_has_one() -> None:
-    families = {family_of(name) for name in (*REWARDS_NAMES, *PREFERENCE_NAMES, "sft")}
+    others = ("sft", "value", "bradley_terry", "regression")
+    families = {family_of(name) for name in (*REWARDS_NAMES, *PREFERENCE_NAMES, *others)}
 
     assert set(RECIPES) <= families
     assert set(RUNNABLE_ALGORITHMS) <= set(RECIPES)
     assert all(recipe.name == name for name, recipe in RECIPES.items())
+    assert all(f"    {name} " in str(table.__doc__) for name in RECIPES)
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (lambda: rewards("grpo", loss="clip_cov"), "whole batch"),
         (lambda: rewards("grpo", off_policy={}), "off_policy"),
         (lambda: pairs("dpo", loss="aot"), "across pairs"),
         (lambda: pairs("dpo", loss="hinge", label_smoothing=0.1), "label_smoothing"),
         (lambda: pairs("kto"), "no recipe"),
-        (lambda: rewards("ppo"), "no recipe"),
+        (lambda: rewards("remax"), "no recipe"),
     ],
 )
 def test_what_cannot_run_is_refused_with_its_reason(settings: Any, message: str) -> None:

@@ -18,14 +18,19 @@ from transformers import (
 )
 
 from coloop.batch import Pair, Sequence, completion_sequence
+from coloop.models import with_head
 from coloop.recipes import recipe_of
 from coloop.spec.algorithm import (
+    BradleyTerry,
     PreferenceAlgorithm,
+    Regression,
     RewardsAlgorithm,
     Sft,
+    ValueLoss,
     resolve_pairs_algorithm,
     resolve_rewards_algorithm,
 )
+from coloop.spec.heads import Head
 from coloop.spec.training import Training
 from coloop.training import TeachingLoad
 
@@ -50,7 +55,9 @@ MakeLoad = Callable[..., TeachingLoad]
 MakeTraining = Callable[..., Training]
 
 
-def tiny_model(kind: str = "qwen3", *, seed: int = 0, **fields: Any) -> PreTrainedModel:
+def tiny_model(
+    kind: str = "qwen3", *, seed: int = 0, head: Head = "words", **fields: Any
+) -> PreTrainedModel:
     """A tiny model of a family in float32; the seed decides its weights."""
     config_class, own = CONFIGS[kind]
     config = config_class(
@@ -71,7 +78,7 @@ def tiny_model(kind: str = "qwen3", *, seed: int = 0, **fields: Any) -> PreTrain
     )
     torch.manual_seed(seed)
     model: PreTrainedModel = AutoModelForCausalLM.from_config(config)
-    return model.eval()
+    return with_head(model, head, seed=seed).eval()
 
 
 @pytest.fixture
@@ -92,9 +99,18 @@ def make_training() -> MakeTraining:
     return training_section
 
 
+OTHERS: dict[str, Any] = {
+    "sft": Sft,
+    "value": ValueLoss,
+    "bradley_terry": BradleyTerry,
+    "regression": Regression,
+}
+"""Algorithms that are complete as they are written."""
+
+
 def settings_of(algorithm: str, **fields: Any) -> Any:
-    if algorithm == "sft":
-        return Sft.model_validate({"name": "sft", **fields})
+    if algorithm in OTHERS:
+        return OTHERS[algorithm].model_validate({"name": algorithm, **fields})
     if algorithm in ("dpo", "ipo", "spin"):
         return resolve_pairs_algorithm(
             PreferenceAlgorithm.model_validate({"name": algorithm, **fields})
@@ -106,7 +122,7 @@ def settings_of(algorithm: str, **fields: Any) -> Any:
 
 def random_rows(size: int, seed: int, *, with_reference: bool = True) -> list[Sequence]:
     """Rollouts with gaps in their loss masks, as tools leave them."""
-    draw = random.Random(seed)
+    draw, scorers = random.Random(seed), random.Random(seed + 1000)
     rows = []
     for row in range(size):
         length = draw.randint(1, 7)
@@ -123,6 +139,8 @@ def random_rows(size: int, seed: int, *, with_reference: bool = True) -> list[Se
                     [-draw.uniform(1, 4) for _ in range(length)] if with_reference else None
                 ),
                 advantages=draw.gauss(0, 1),
+                returns=[scorers.gauss(0, 1) for _ in range(length)],
+                numbers={"label": scorers.gauss(0, 1)},
                 weight=draw.choice([1.0, 0.5]),
                 count=draw.choice([1.0, 1.0, 2.0]),
                 group=f"group{row // 4}",
@@ -139,6 +157,7 @@ def random_pairs(size: int, seed: int) -> list[Pair]:
             id=f"pair{k}",
             chosen=chosen[k],
             rejected=rejected[k],
+            margin=0.1 * k,
             weight=draw.choice([1.0, 0.5]),
             count=draw.choice([1.0, 2.0]),
         )

@@ -130,7 +130,7 @@ def three_updates(ranks: Ranks, name: str, folder: str) -> dict[str, Any]:
         "scores": backend.score(rows.rows, temperature=0.7),
         "prepared": [
             row.log_probs_old
-            for row in backend.prepare([rows], section(name))[0].rows  # type: ignore[union-attr]
+            for row in backend.prepare([rows], section(name), seed=0)[0].rows  # type: ignore[union-attr]
         ],
         "seen": backend.evaluate(loads_of(1), section(name)).metrics,
     }

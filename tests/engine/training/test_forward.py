@@ -14,6 +14,7 @@ from transformers import PreTrainedModel
 from coloop.batch import Batch, collate
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import BackendMissing
+from coloop.recipes import Needs
 from coloop.training.forward import ForwardOptions, TokenModel
 from coloop.training.scorer import score_sequences
 
@@ -64,8 +65,8 @@ def test_each_row_may_have_its_own_temperature(
     model = TokenModel(build_model(), ForwardOptions(loss_chunk=chunk))
     heats = torch.tensor([1.0, 0.5, 0.7] * 3)
 
-    found = model.outputs(batch, temperature=heats, entropy="measured")
-    alone = {heat: model.outputs(batch, temperature=heat, entropy="measured") for heat in (0.5, 1)}
+    found = model.outputs(batch, Needs(entropy=True), temperature=heats)
+    alone = {heat: model.outputs(batch, Needs(entropy=True), temperature=heat) for heat in (0.5, 1)}
 
     terms = forward_terms(model.model, TOKENS)
     for row in (0, 1):
@@ -114,7 +115,7 @@ def measure(
 ) -> tuple[torch.Tensor, torch.Tensor, list[torch.Tensor]]:
     """Log-probs and entropies, and the gradient of their weighted sum."""
     model.zero_grad()
-    outputs = TokenModel(model, options).outputs(batch, entropy="learned")
+    outputs = TokenModel(model, options).outputs(batch, Needs(entropy_gradient=True))
     assert outputs.entropy is not None
     (weights * (outputs.log_probs + outputs.entropy)).sum().backward()
     gradients = [p.grad.clone() for p in model.parameters() if p.grad is not None]
@@ -164,7 +165,7 @@ def test_entropy_is_that_of_the_sampling_distribution(build_model: Build, batch:
     model = build_model()
 
     with torch.no_grad():
-        found = TokenModel(model).outputs(batch, temperature=0.5, entropy="measured").entropy
+        found = TokenModel(model).outputs(batch, Needs(entropy=True), temperature=0.5).entropy
         logits = model(input_ids=batch.token_ids).logits / 0.5
 
     assert found is not None
@@ -174,7 +175,7 @@ def test_entropy_is_that_of_the_sampling_distribution(build_model: Build, batch:
 
 
 def test_measured_entropy_carries_no_gradient(build_model: Build, batch: Batch) -> None:
-    outputs = TokenModel(build_model()).outputs(batch, entropy="measured")
+    outputs = TokenModel(build_model()).outputs(batch, Needs(entropy=True))
 
     assert outputs.entropy is not None
     assert not outputs.entropy.requires_grad

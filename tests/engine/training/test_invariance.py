@@ -13,7 +13,8 @@ from transformers import PreTrainedModel
 
 from coloop.batch import TOKEN_FIELDS, Batch, Pair, PairBatch, collate, collate_pairs
 from coloop.batch import Sequence as TokenSequence
-from coloop.recipes import RECIPES, PolicyOutputs
+from coloop.recipes import RECIPES, ModelOutputs, Needs
+from coloop.spec.heads import Head
 from coloop.training import SingleBackend, TeachingLoad
 from coloop.training.forward import ForwardOptions, TokenModel
 
@@ -34,17 +35,42 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "trl-grpo": ("trl-grpo", {}),
     "sapo": ("grpo", {"loss": "sapo"}),
     "gmpo": ("grpo", {"loss": "gmpo"}),
+    "clip_cov": ("grpo", {"loss": "clip_cov"}),
+    "kl_cov": ("grpo", {"loss": "kl_cov", "covariance_share": 0.1}),
     "dpo with sft": ("dpo", {"sft": 0.3, "label_smoothing": 0.1}),
     "ipo by sums": ("ipo", {"reduce": "sum"}),
     "hinge": ("dpo", {"loss": "hinge"}),
     "apo": ("dpo", {"loss": "apo"}),
+    "value without clip": ("value", {"clip": None}),
+    "bradley_terry with all": ("bradley_terry", {"margin": "lead", "center": 0.1}),
+    "bradley_terry smoothed": ("bradley_terry", {"label_smoothing": 0.1}),
 }
 
 
-def with_old_log_probs(rows: list[TokenSequence], seed: int) -> list[TokenSequence]:
+def needs_of(load: TeachingLoad) -> Needs:
+    """What its recipe needs, with a gradient through entropies where there are any."""
+    needs = load.recipe.needs(load.settings)
+    return replace(needs, entropy_gradient=needs.log_probs)
+
+
+def head_of(load: TeachingLoad) -> Head:
+    return "words" if needs_of(load).log_probs else "score"
+
+
+def prepared(load: TeachingLoad, seed: int) -> list[TokenSequence]:
+    """The rows with some numbers in place of those that the recipe prepares."""
     draw = random.Random(seed)
+    ranges = {"log_probs_old": (-4.0, -1.0), "values": (-1.0, 1.0)}
+
+    def number(name: str) -> float:
+        low, high = ranges.get(name, (0.0, 1.0))
+        drawn = draw.uniform(low, high)
+        return drawn if name in ranges else float(drawn > 0.3)  # tokens that are chosen
+
+    names = sorted(needs_of(load).prepares)
     return [
-        replace(row, log_probs_old=[-draw.uniform(1, 4) for _ in row.token_ids]) for row in rows
+        row.with_numbers({name: [number(name) for _ in row.token_ids] for name in names})
+        for row in load.rows
     ]
 
 
@@ -52,14 +78,15 @@ def batch_of(load: TeachingLoad) -> Batch | PairBatch:
     if isinstance(load.rows[0], Pair):
         pairs = collate_pairs(load.rows)
         return replace(pairs, sides=in_float64(pairs.sides))
-    return in_float64(collate(with_old_log_probs(load.rows, 4)))
+    return in_float64(collate(prepared(load, 4)))
 
 
 def in_float64(batch: Batch) -> Batch:
     """The batch with its numbers in the type that the model of these tests computes in."""
-    numbers = {name: getattr(batch, name) for name in TOKEN_FIELDS}
-    wide = {name: number.double() for name, number in numbers.items() if number is not None}
-    return replace(batch, **wide)
+    given = {name: batch.given(name) for name in (*TOKEN_FIELDS, *batch.numbers)}
+    return batch.with_numbers(
+        {name: one.double() for name, one in given.items() if one is not None}
+    )
 
 
 def widened(batch: Batch | PairBatch, more: int) -> Batch | PairBatch:
@@ -81,7 +108,7 @@ def measure(
     divisor = sum(load.recipe.count(part, load.settings) for part in parts)
     loss = 0.0
     for part in parts:
-        outputs = tokens.outputs(part.sequences, entropy="learned")
+        outputs = tokens.outputs(part.sequences, needs_of(load))
         share = load.recipe.loss(part, outputs, load.settings).total / divisor
         share.backward()
         loss += float(share.detach())
@@ -117,7 +144,7 @@ def load(request: pytest.FixtureRequest, make_load: MakeLoad) -> TeachingLoad:
 def test_micro_batches_change_nothing(
     build_wide_model: Build, load: TeachingLoad, rows: int
 ) -> None:
-    model, batch = build_wide_model(), batch_of(load)
+    model, batch = build_wide_model(head=head_of(load)), batch_of(load)
     parts = [
         batch.select(range(start, min(start + rows, batch.size)))
         for start in range(0, batch.size, rows)
@@ -128,7 +155,7 @@ def test_micro_batches_change_nothing(
 
 @pytest.mark.parametrize("more", [1, 9])
 def test_padding_changes_nothing(build_wide_model: Build, load: TeachingLoad, more: int) -> None:
-    model, batch = build_wide_model(), batch_of(load)
+    model, batch = build_wide_model(head=head_of(load)), batch_of(load)
 
     assert_same(measure(model, load, [widened(batch, more)]), measure(model, load, [batch]))
 
@@ -141,14 +168,14 @@ def test_padding_changes_nothing(build_wide_model: Build, load: TeachingLoad, mo
 def test_packing_changes_nothing(
     build_wide_model: Build, load: TeachingLoad, options: ForwardOptions
 ) -> None:
-    model, batch = build_wide_model(), batch_of(load)
+    model, batch = build_wide_model(head=head_of(load)), batch_of(load)
     packed = measure(model, load, [batch], options)
 
     assert_same(packed, measure(model, load, [batch]))
 
 
 def test_the_order_of_rows_changes_nothing(build_wide_model: Build, load: TeachingLoad) -> None:
-    model, batch = build_wide_model(), batch_of(load)
+    model, batch = build_wide_model(head=head_of(load)), batch_of(load)
     order = list(range(batch.size))
     random.Random(1).shuffle(order)
 
@@ -158,16 +185,16 @@ def test_the_order_of_rows_changes_nothing(build_wide_model: Build, load: Teachi
 def test_a_row_that_counts_twice_equals_the_row_standing_twice(
     build_wide_model: Build, load: TeachingLoad
 ) -> None:
-    model = build_wide_model()
-    twice = [row for row in load.rows for _ in range(int(row.count))]
-    repeated = replace(load, rows=[replace(row, count=1.0) for row in twice])
+    model = build_wide_model(head=head_of(load))
 
     found = measure(model, load, [batch_of(load)])
     if isinstance(load.rows[0], Pair):
+        twice = [row for row in load.rows for _ in range(int(row.count))]
+        repeated = replace(load, rows=[replace(row, count=1.0) for row in twice])
         expected = measure(model, repeated, [batch_of(repeated)])
     else:
-        old = with_old_log_probs(load.rows, 4)
-        rows = [replace(row, count=1.0) for row in old for _ in range(int(row.count))]
+        own = prepared(load, 4)
+        rows = [replace(row, count=1.0) for row in own for _ in range(int(row.count))]
         expected = measure(model, load, [in_float64(collate(rows))])
 
     assert_same(found, expected)
@@ -176,22 +203,22 @@ def test_a_row_that_counts_twice_equals_the_row_standing_twice(
 def test_tokens_outside_the_mask_have_exactly_no_gradient(
     build_wide_model: Build, load: TeachingLoad
 ) -> None:
-    batch = batch_of(load)
+    batch, needs = batch_of(load), needs_of(load)
+    if needs.scores:
+        return  # of whole texts
     with torch.no_grad():
-        outputs = TokenModel(build_wide_model()).outputs(batch.sequences, entropy="learned")
-    assert outputs.entropy is not None
-    log_probs = outputs.log_probs.clone().requires_grad_()
-    entropy = outputs.entropy.clone().requires_grad_()
-    policy = PolicyOutputs(log_probs=log_probs, entropy=entropy)
+        said = TokenModel(build_wide_model(head=head_of(load))).outputs(batch.sequences, needs)
+    given = {name: getattr(said, name) for name in ("log_probs", "entropy", "values")}
+    leaves = {name: one.clone().requires_grad_() for name, one in given.items() if one is not None}
 
-    load.recipe.loss(batch, policy, load.settings).total.backward()
+    load.recipe.loss(batch, ModelOutputs(**leaves), load.settings).total.backward()
 
     mask = batch.sequences.loss_mask
-    assert log_probs.grad is not None
-    assert (log_probs.grad[~mask] == 0).all()
-    assert (log_probs.grad[mask] != 0).any()
-    if entropy.grad is not None:
-        assert (entropy.grad[~mask] == 0).all()
+    read = leaves["values" if needs.values else "log_probs"]
+    assert read.grad is not None
+    assert (read.grad[mask] != 0).any()
+    for leaf in leaves.values():
+        assert leaf.grad is None or (leaf.grad[~mask] == 0).all()
 
 
 def test_what_another_agent_wrote_after_the_last_own_token_changes_no_gradient(
@@ -238,7 +265,7 @@ def test_a_whole_update_does_not_depend_on_micro_batches(
     mini_batch: int | None,
 ) -> None:
     def run(rows_at_once: int | None) -> tuple[list[torch.Tensor], dict[str, float]]:
-        model = build_model()
+        model = build_model(head=head_of(load))
         training = make_training(
             lr=0.05,
             optimizer={"name": "sgd"},

@@ -1,0 +1,32 @@
+"""What a node reads of its model: words, or one number of a position."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+from coloop.spec.graph import LoopSpec
+from coloop.spec.nodes import Node, VerifierNode
+
+Head = Literal["words", "score"]
+"""`words`: log-probs of tokens; `score`: values of tokens, scores of whole texts."""
+
+Reading = Literal["log_probs", "values", "scores"]
+"""What is asked of a model about texts: log-probs or values of each token, or a score of each text
+(of several classes their logits)."""
+
+SCORERS = ("critic", "reward")
+"""Kinds whose model gives one number a position."""
+
+
+def head_of(node: Node) -> Head:
+    """The head through which a node with a model reads it."""
+    if isinstance(node, VerifierNode):
+        return "score" if node.method == "discriminative" else "words"
+    return "score" if node.kind in SCORERS else "words"
+
+
+def head_of_group(spec: LoopSpec, members: Iterable[str]) -> Head:
+    """The head of a model that all these nodes share; a score where none of them reads words."""
+    heads = {head_of(spec.nodes[node]) for node in members}
+    return "words" if "words" in heads else "score"

@@ -1,0 +1,102 @@
+"""Score heads: made by a seed on any trunk, saved and loaded as Hugging Face has sequence
+classifiers, counted as they are priced."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.engine.training.conftest import CONFIGS, tiny_model
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
+
+from coloop.batch import Sequence
+from coloop.errors import ModelUnavailable
+from coloop.models import character_tokenizer, has_words, load_weights, save_hf, score_head
+from coloop.models.heads import with_head
+from coloop.models.pretrained import load_pretrained
+from coloop.sizing.architecture import architecture_from_config, count_parameters
+from coloop.training import Scorer
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_a_new_head_stands_on_the_same_trunk_and_its_seed_decides_it(kind: str) -> None:
+    state = torch.random.get_rng_state()
+    before = dict(tiny_model(kind).base_model.named_parameters())
+    torch.random.set_rng_state(state)
+
+    one, same, other = (with_head(tiny_model(kind), "score", seed=k) for k in (1, 1, 2))
+
+    heads = [score_head(model) for model in (one, same, other)]
+    assert all(head is not None and head.weight.shape == (1, 16) for head in heads)
+    assert torch.equal(one.score.weight, same.score.weight)
+    assert not torch.equal(one.score.weight, other.score.weight)
+    for name, weight in one.base_model.named_parameters():
+        assert torch.equal(weight, before[name])
+    assert not any(p.is_meta for p in one.parameters())
+    assert not any(buffer.is_meta for buffer in one.buffers())
+
+
+def test_a_new_head_leaves_the_global_generator_alone() -> None:
+    model = tiny_model()
+    state = torch.random.get_rng_state()
+
+    with_head(model, "score", seed=3)
+
+    assert torch.equal(torch.random.get_rng_state(), state)
+
+
+def test_a_model_that_has_its_head_is_left_as_it_is() -> None:
+    words, scorer = tiny_model(), tiny_model(head="score")
+
+    assert with_head(words, "words", seed=1) is words
+    assert with_head(scorer, "score", seed=1) is scorer
+    assert has_words(words)
+    assert not has_words(scorer)
+    with pytest.raises(ModelUnavailable, match="Qwen3ForSequenceClassification has a score head"):
+        with_head(scorer, "words", seed=1)
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+def test_a_scorer_is_a_folder_that_others_load(kind: str, tmp_path: Path) -> None:
+    tokenizer = character_tokenizer()
+    fields: dict[str, Any] = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
+    model = tiny_model(kind, head="score", **fields)
+    text = Sequence(id="0", token_ids=[5, 6, 7, 8], loss_mask=[False, True, True, True])
+
+    save_hf(tmp_path / "scorer", model, tokenizer)
+    theirs = AutoModelForSequenceClassification.from_pretrained(tmp_path / "scorer")
+    ours, _ = load_pretrained("scorer", tmp_path, dtype=torch.float32)
+
+    assert type(ours) is type(theirs) is type(model)
+    assert torch.equal(ours.score.weight, model.score.weight)
+    with torch.no_grad():
+        said = theirs.eval()(input_ids=torch.tensor([[5, 6, 7, 8]])).logits
+    (found,) = Scorer(ours).score([text], "scores")
+    assert found.tolist() == pytest.approx(said[0].tolist(), abs=1e-5)
+
+
+def test_a_plain_folder_still_loads_and_its_head_is_drawn_by_the_seed(tmp_path: Path) -> None:
+    tokenizer = character_tokenizer()
+    save_hf(tmp_path / "plain", tiny_model(vocab_size=len(tokenizer)), tokenizer)
+
+    words, _ = load_pretrained("plain", tmp_path, dtype=torch.float32)
+    scorers = [
+        with_head(load_pretrained("plain", tmp_path, dtype=torch.float32)[0], "score", seed=5)
+        for _ in range(2)
+    ]
+
+    assert isinstance(words, type(AutoModelForCausalLM.from_pretrained(tmp_path / "plain")))
+    assert torch.equal(scorers[0].score.weight, scorers[1].score.weight)
+    saved = load_weights(tmp_path / "plain")
+    for name, weight in scorers[0].base_model.named_parameters():
+        assert torch.equal(weight, saved[f"model.{name}"])
+
+
+@pytest.mark.parametrize("kind", ["qwen3", "llama", "mistral", "gemma2", "gemma3"])
+def test_a_scorer_has_as_many_weights_as_are_priced(kind: str) -> None:
+    model = tiny_model(kind, head="score")
+
+    count = count_parameters(architecture_from_config(model.config.to_dict()), "score")
+
+    assert count.total == sum(p.numel() for p in model.parameters())
+    assert count.head == 16
