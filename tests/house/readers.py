@@ -34,8 +34,9 @@ READERS: dict[str, tuple[str, ...]] = {
         *("roles/actor.py", "roles/credit.py", "spec/groups.py", "spec/algorithm.py"),
         "spec/nodes.py",
     ),
+    "CriticNode": ("spec/nodes.py", "spec/groups.py", "spec/algorithm.py"),
     "ReferenceNode": ("spec/nodes.py",),
-    "RewardNode": ("roles/reward.py",),
+    "RewardNode": ("roles/reward.py", "spec/nodes.py", "spec/groups.py", "spec/algorithm.py"),
     "TemplateNode": ("roles/template.py", "data/template.py"),
     "FilterNode": ("roles/filter.py", "spec/refills.py"),
     "PairsNode": ("roles/pairs.py",),
@@ -52,10 +53,14 @@ READERS: dict[str, tuple[str, ...]] = {
     "Message": ("data/template.py",),
     "PromptTemplate": ("data/template.py",),
     # what is learned, and how
-    "ActorAlgorithms": ("plan/needs.py",),
+    **dict.fromkeys(
+        ("ActorAlgorithms", "CriticAlgorithms", "RewardAlgorithms"), ("plan/needs.py",)
+    ),
     "RewardsAlgorithm": ("recipes",),
     "PreferenceAlgorithm": ("recipes",),
     "Sft": ("recipes",),
+    "ValueLoss": ("recipes", "roles/credit.py"),
+    "BradleyTerry": ("recipes", "roles/teaching.py"),
     "Kl": ("recipes",),
     "Correction": ("recipes",),
     "Credit": ("recipes", "roles/credit.py"),
@@ -121,6 +126,7 @@ READERS: dict[str, tuple[str, ...]] = {
         ("Weighted", "Band", "Agreement", "Gate", "TurnAllocation"), ("rewards/combine.py",)
     ),
     "PythonSource": ("roles/reward.py",),
+    "ModelSource": ("roles/reward.py",),
     "ScoreAs": ("rewards/user_code.py",),
 }
 """By section, the modules that a run goes through and that name its fields."""
@@ -132,20 +138,15 @@ LATER = {
     ),
     **dict.fromkeys(
         (
-            *("VerifierNode", "VerifierAlgorithms", "Read", "ToolNode", "CriticNode", "Pack"),
-            *("CriticAlgorithms", "SearchNode", "Select", "Expand", "Progressive", "Budget"),
+            *("VerifierNode", "VerifierAlgorithms", "Read", "ToolNode", "Pack"),
+            *("SearchNode", "Select", "Expand", "Progressive", "Budget"),
             *("CompletionsByRate", "CompletionBand", "RelativeProgress"),
         ),
         "refused by the node's kind",
     ),
+    "RemoteSource": "refused by the type of the reward",
     **dict.fromkeys(
-        ("RemoteSource", "ModelSource", "RewardAlgorithms"), "refused by the type of the reward"
-    ),
-    **dict.fromkeys(
-        (
-            *("BradleyTerry", "ImplicitPrm", "LabelCrossEntropy", "Outcome", "Regression"),
-            "ValueLoss",
-        ),
+        ("ImplicitPrm", "LabelCrossEntropy", "Outcome", "Regression"),
         "refused by the algorithm's name",
     ),
     "RunModel": "refused by the model's type",
@@ -164,11 +165,8 @@ ELSEWHERE = {
     ("Edge", "branch"): "rounds, which are refused by name",
     ("Rollout", "expected_tokens"): "the estimate",
     ("Hardware", "memory_budget"): "the resolver, and the finding `memory.over_budget`",
-    ("RewardNode", "model"): "a reward model, which is refused by the type of its source",
-    ("RewardNode", "template"): "a reward model, which is refused by the type of its source",
-    ("RewardNode", "read"): "a reward model, which is refused by the type of its source",
-    ("RewardNode", "training"): "a reward model, which is refused by the type of its source",
-    ("RewardNode", "algorithm"): "a reward model, which is refused by the type of its source",
+    ("RewardNode", "template"): "a reward model, whose template is refused by name",
+    ("RewardNode", "read"): "a reward model, whose reading is refused by name",
     ("Rollout", "url"): "the engine `remote`, which is refused by name",
 }
 """Fields that no run reads, with who reads them instead."""
@@ -188,7 +186,6 @@ REFUSED: dict[tuple[str, str], tuple[str, Any]] = {
     ("Credit", "class_weights"): ("nodes.actor.credit.class_weights", {"by": "exact"}),
     ("Credit", "balance"): ("nodes.actor.credit.balance", {"per": "role", "to": 4}),
     ("RewardNode", "per"): ("nodes.exact.per", "row"),
-    ("RewardsAlgorithm", "covariance_share"): ("nodes.actor.algorithm.loss", "clip_cov"),
     ("RewardsAlgorithm", "off_policy"): ("nodes.actor.algorithm.off_policy", {"shaping": 0.1}),
 }
 """Fields that nothing on this path reads: a value that makes a difference is refused by name."""

@@ -28,6 +28,7 @@ SHORT: Mapping[str, Mapping[str, Any]] = {
     "grpo-from-file": TWO_PHASES | {"nodes.questions.rows_per_step": 8},
     "grpo-two-pools": FEW_ROWS | TWO_PHASES,
     "grpo-two-rewards": FEW_ROWS | TWO_PHASES,
+    "ppo-four-models": FEW_ROWS | TWO_PHASES | {"schedule.phases.2.steps": 2},
     "rloo-countdown": FEW_ROWS | TWO_PHASES,
     "sft-arithmetic": FEW_ROWS | {"schedule.steps": 5},
     "spin": FEW_ROWS

@@ -11,7 +11,8 @@ from coloop.plan.compile import compile_plan
 from coloop.plan.types import Plan, WeightsPlan
 from coloop.spec.algorithm import node_algorithms, resolve_algorithm
 from coloop.spec.graph import LoopSpec
-from coloop.spec.groups import group_of
+from coloop.spec.groups import group_of, weights_groups
+from coloop.spec.heads import head_of
 from coloop.spec.nodes import model_of
 from coloop.spec.runnable import (
     LATER_ADVANTAGES,
@@ -26,8 +27,8 @@ from coloop.spec.runnable import (
 
 CODE = "run.not_yet_runnable"
 
-KIND_WORDS = {"critic": "critics", "verifier": "verifiers", "tool": "tools", "search": "search"}
-SOURCE_WORDS = {"model": "reward models", "remote": "remote rewards"}
+KIND_WORDS = {"verifier": "verifiers", "tool": "tools", "search": "search"}
+SOURCE_WORDS = {"remote": "remote rewards"}
 
 
 UNREAD_BY_BACKENDS: dict[str, tuple[object, ...]] = {
@@ -78,6 +79,7 @@ def check_drawn(spec: LoopSpec) -> list[Diagnostic]:
         *_check_edges(spec),
         *_check_algorithms(spec),
         *_check_models(spec),
+        *_check_critics(spec),
         *_check_time(spec),
     ]
 
@@ -178,6 +180,11 @@ def _check_nodes(spec: LoopSpec) -> Iterator[Diagnostic]:
             yield _refusal(f"{what} (node `{name}`)", node=name, field="source")
         if node.kind == "reward" and getattr(node, "per", None):
             yield _refusal("a score for each row gathered", node=name, field="per")
+        for field in ("template", "read"):
+            if node.kind == "reward" and getattr(node, field, None) is not None:
+                yield _refusal(f"`{field}` of a reward model", node=name, field=field)
+        if kind == "model" and spec.graph.edges_into(name, "comparisons"):
+            yield _refusal("pairs that a reward model compares", node=name)
         rollout = getattr(node, "rollout", None)
         for field in ("turns", "images", "mask"):
             if rollout is not None and getattr(rollout, field, None):
@@ -235,6 +242,28 @@ def _check_models(spec: LoopSpec) -> Iterator[Diagnostic]:
             yield _refusal("`model.quantization`", node=name, field="model.quantization")
         if getattr(model, "lora", None) is not None:
             yield from _check_adapter(spec, name)
+
+
+def _check_critics(spec: LoopSpec) -> Iterator[Diagnostic]:
+    for group in weights_groups(spec).values():
+        scoring = [node for node in group.members if head_of(spec.nodes[node]) == "score"]
+        if scoring and len(group.members) > 1:
+            what = "a critic or reward model that shares weights; `copy` gives it its own"
+            yield _refusal(what, node=scoring[0], field="model")
+    for name in spec.nodes:
+        lambdas = {
+            getattr(entry, "gae_lambda", None)
+            for edge in spec.graph.edges_out_of(name, "returns")
+            for entry in node_algorithms(spec, edge.target.node).get("returns", ())
+        }
+        if len(lambdas) > 1:
+            what = "critics of one actor that look ahead differently (`gae_lambda`)"
+            yield _refusal(what, node=name)
+    for name, node in spec.nodes.items():
+        for port in getattr(node, "of", ()) if node.kind == "evaluate" else ():
+            if spec.kind_of(port.partition(".")[0]) == "critic":
+                what = f"the loss of a critic in an evaluation (`of: [{port}]`)"
+                yield _refusal(what, node=name, field="of")
 
 
 def _check_adapter(spec: LoopSpec, node: str) -> Iterator[Diagnostic]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from coloop.plan.types import Plan
 from coloop.roles.actor import ActorRole
 from coloop.roles.buffer import BufferRole
+from coloop.roles.critic import CriticRole
 from coloop.roles.dataset import DatasetRole
 from coloop.roles.evaluate import EvaluateRole
 from coloop.roles.filter import FilterRole
@@ -19,6 +20,7 @@ from coloop.roles.template import TemplateRole
 ROLES: dict[str, Callable[[str, Context], Role]] = {
     "actor": ActorRole,
     "buffer": BufferRole,
+    "critic": CriticRole,
     "dataset": DatasetRole,
     "evaluate": EvaluateRole,
     "filter": FilterRole,

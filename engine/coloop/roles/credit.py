@@ -20,7 +20,12 @@ from coloop.recipes.protocol import CreditInput, CreditOutput, EdgeScores
 from coloop.roles.inputs import deliver
 from coloop.roles.protocol import Call, Context, Input, Outcome
 from coloop.roles.texts import as_sequence, is_masked
-from coloop.spec.algorithm import RewardsAlgorithm, node_algorithms, resolve_rewards_algorithm
+from coloop.spec.algorithm import (
+    RewardsAlgorithm,
+    ValueLoss,
+    node_algorithms,
+    resolve_rewards_algorithm,
+)
 from coloop.spec.base import as_tuple
 from coloop.spec.nodes import ActorNode
 from coloop.tables import Row
@@ -72,9 +77,15 @@ def _credited(
     assert isinstance(entry, RewardsAlgorithm)
     settings = resolve_rewards_algorithm(entry, max_new_tokens=section.rollout.max_new_tokens)
     reference = _by_row(call.tables("reference"))
-    scored = len(kept)
+    values = {
+        key: one for table in call.tables("values") for key, one in (table.values or {}).items()
+    }
+    everyone = len(kept)
     if settings.needs_reference:
-        kept, edges = _with_reference(kept, edges, reference)
+        kept, edges = _those_in(reference, kept, edges)
+    compared = len(kept)
+    if settings.needs_values:
+        kept, edges = _those_in(values, kept, edges)
     group_of = group_keys(node, context, as_tuple(section.credit.group_by))
     groups = [group_of(row) for row in kept]
     masks = [row.tokens.loss_mask if row.tokens else mask_of([]) for row in kept]
@@ -90,6 +101,8 @@ def _credited(
             taught=taught,
             counts=[_drawn(row) for row in kept],
             log_prob_differences=differences,
+            values=[values[row.id] for row in kept] if settings.needs_values else None,
+            critic_lambda=_critic_lambda(node, context),
         ),
         settings,
         section.credit,
@@ -100,7 +113,8 @@ def _credited(
         "learned": len(items),
         "groups": len(sizes),
         "group_size": max(sizes, default=0),
-        "without_reference": scored - len(kept),
+        "without_reference": everyone - compared,
+        "without_values": compared - len(kept),
         "truncated": taught.count(False),
         "versions": sorted({row.version for row in kept}),
     }
@@ -109,19 +123,41 @@ def _credited(
         metrics=output.metrics,
         detail=detail,
         alerts=list(output.alerts),
-        outputs={"credited": Table(rows=_credited_rows(node, kept, output))},
+        outputs={
+            "credited": Table(rows=_credited_rows(node, kept, output)),
+            "returns": _returns(kept, output),
+        },
     )
 
 
-def _with_reference(
-    rows: list[Row], edges: list[EdgeScores], reference: Mapping[str, Numbers]
+def _those_in(
+    known: Mapping[str, Numbers], rows: list[Row], edges: list[EdgeScores]
 ) -> tuple[list[Row], list[EdgeScores]]:
-    """The rows of which the reference knows the log-probs, and their scores."""
-    has = [row.id in reference for row in rows]
+    """The rows of which a reference or critic has spoken, and their scores."""
+    has = [row.id in known for row in rows]
     return list(compress(rows, has)), [
         EdgeScores(name=edge.name, weight=edge.weight, scores=list(compress(edge.scores, has)))
         for edge in edges
     ]
+
+
+def _critic_lambda(node: str, context: Context) -> float | None:
+    """The lambda of the returns that the node's critics learn; None: the node's own."""
+    spec = context.spec
+    for edge in spec.graph.edges_out_of(node, "returns"):
+        for entry in node_algorithms(spec, edge.target.node).get("returns", ()):
+            assert isinstance(entry, ValueLoss)
+            return entry.gae_lambda
+    return None
+
+
+def _returns(rows: Sequence[Row], output: CreditOutput) -> Table:
+    """What critics learn: the returns of the rows that are taught."""
+    found = zip(rows, output.returns or [None] * len(rows), strict=True)
+    given = [(row, returns) for row, returns in found if returns is not None]
+    return Table(
+        rows=tuple(row for row, _ in given), values={row.id: returns for row, returns in given}
+    )
 
 
 def _items(

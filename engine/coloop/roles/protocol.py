@@ -24,6 +24,7 @@ from coloop.hosts.messages import (
     TooLong,
 )
 from coloop.spec.graph import Edge, LoopSpec
+from coloop.spec.heads import Reading
 from coloop.spec.lineage import Lineage
 from coloop.tables import Row, Table
 
@@ -56,9 +57,15 @@ class Hosts(Protocol):
         ...
 
     def score(
-        self, group: str, node: str, texts: Sequence[TokenSequence], temperature: float
+        self,
+        group: str,
+        node: str,
+        texts: Sequence[TokenSequence],
+        temperature: float,
+        reading: Reading = "log_probs",
     ) -> list[Numbers | TooLong]:
-        """Log-probs of the trained tokens of each text that the model can read."""
+        """Log-probs or values of the trained tokens of each text that the model can read, or the
+        numbers that its score head says of the text."""
         ...
 
     def score_pairs(

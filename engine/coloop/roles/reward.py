@@ -1,26 +1,29 @@
-"""Numbers for rows: built-in rewards and the user's Python. Scores come back with the rows they
-were made for, and stand in those rows under the node's name. A list is one number a step; its
-numbers land on the tokens in which the steps end."""
+"""Numbers for rows: built-in rewards, the user's Python, models with a score head. Scores come back
+with the rows they were made for, and stand in those rows under the node's name. A list is one
+number a step; its numbers land on the tokens in which the steps end."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from coloop.errors import DataError, UserCodeError
+from coloop.hosts.messages import TooLong
 from coloop.rewards.builtin import score_builtin
 from coloop.rewards.sandbox import Sandbox
 from coloop.rewards.scoring import ScoringRow
 from coloop.rewards.user_code import RowFailure, reward_columns, score_rows
 from coloop.roles.early import Begun, families
+from coloop.roles.fits import rows_of
 from coloop.roles.inputs import deliver, joined_inputs, joined_rows, only_delivered
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.steps import StepScores, at_ends, listed, step_ends
+from coloop.roles.texts import as_sequence
 from coloop.seeds import derive_seed
 from coloop.spec.builtins import Column
 from coloop.spec.nodes import RewardNode
-from coloop.spec.reward import PythonSource, ScoreAs
+from coloop.spec.reward import ModelSource, PythonSource, ScoreAs
 from coloop.tables import Row, Score, Table
 
 ROW_PORTS = ("rollouts", "rows", "comparisons")
@@ -41,6 +44,7 @@ class RewardRole(Stateless):
     def __init__(self, node: str, context: Context) -> None:
         self._node = node
         self._sandbox: Sandbox | None = None
+        self._fits = rows_of(node)
 
     def _section(self, context: Context) -> RewardNode:
         section = context.spec.nodes[self._node]
@@ -96,6 +100,8 @@ class RewardRole(Stateless):
         alerts: list[tuple[str, str]],
     ) -> list[Score]:
         source = self._section(call.context).source
+        if isinstance(source, ModelSource):
+            return self._by_model(rows, call, alerts)
         if isinstance(source, PythonSource):
             said, failures = self._by_python(source, rows, incoming, call)
         else:
@@ -106,6 +112,17 @@ class RewardRole(Stateless):
             message = f"{len(failures)} of {len(rows)} rows failed; the first: {first.message}"
             alerts.append(("reward.rows_failed", message))
         return placed
+
+    def _by_model(
+        self, rows: Sequence[Row], call: Call, alerts: list[tuple[str, str]]
+    ) -> list[Score]:
+        """What the node's model says of each text; None of one that it cannot read."""
+        group = call.context.groups[self._node]
+        texts = [as_sequence(row) for row in rows]
+        said = call.context.hosts.score(group, self._node, texts, 1.0, "scores")
+        refused = [one for one in said if isinstance(one, TooLong)]
+        alerts += self._fits.count(refused, len(rows), is_probe=call.is_probe)[1]
+        return [None if isinstance(one, TooLong) else float(one[0]) for one in said]
 
     def _by_builtin(
         self, source: Any, rows: Sequence[Row], incoming: list[dict[str, Score]]
@@ -265,6 +282,12 @@ class RewardRole(Stateless):
                 self._node,
                 "source.file",
             ) from None
+
+    def state(self) -> dict[str, Any]:
+        return self._fits.state()
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self._fits.load_state(state)
 
     def close(self) -> None:
         """End the process of the user's code."""

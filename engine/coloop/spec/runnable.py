@@ -10,15 +10,21 @@ from coloop.spec.algorithm import family_of
 from coloop.spec.nodes import KINDS
 
 RUNNABLE_KINDS = frozenset(
-    {"dataset", "actor", "reference", "reward", "template", "filter", "pairs", "buffer", "evaluate"}
+    {
+        *("dataset", "actor", "critic", "reference", "reward", "template", "filter", "pairs"),
+        *("buffer", "evaluate"),
+    }
 )
 RUNNABLE_ALGORITHMS = frozenset(
-    {"grpo", "dr_grpo", "rloo", "reinforce_pp_baseline", "reinforce", "sft", "dpo", "spin"}
+    {
+        *("grpo", "dr_grpo", "rloo", "reinforce_pp_baseline", "reinforce", "ppo", "vapo"),
+        *("sft", "dpo", "spin", "value", "bradley_terry"),
+    }
 )
-RUNNABLE_REWARD_SOURCES = frozenset({"builtin", "python"})
+RUNNABLE_REWARD_SOURCES = frozenset({"builtin", "python", "model"})
 RUNNABLE_MODELS = frozenset({"pretrained", "scratch", "copy", "shared", "snapshot"})
-LATER_ADVANTAGES = frozenset({"gae", "greedy"})
-LATER_LOSSES = frozenset({"clip_cov", "kl_cov", "aot", "bco"})
+LATER_ADVANTAGES = frozenset({"greedy"})
+LATER_LOSSES = frozenset({"aot", "bco"})
 """Losses that compare the rows of a whole batch, which micro-batches would change."""
 RUNNABLE_ENGINES = frozenset({"torch", "vllm"})
 RUNNABLE_BACKENDS = frozenset({"single", "fsdp2", "deepspeed"})

@@ -18,9 +18,34 @@ GRPO = [
 ]
 
 CASES: dict[str, tuple[list[Any], dict[str, Any]]] = {
-    "critics (node `critic`)": (
+    "a critic or reward model that shares weights; `copy` gives it its own": (
         ["actor.rollouts -> critic.rollouts", "critic.values -> actor.values"],
-        {"critic": {"kind": "critic", "model": MODEL}},
+        {"critic": {"kind": "critic", "model": {"type": "shared", "with": "actor"}}},
+    ),
+    "critics of one actor that look ahead differently (`gae_lambda`)": (
+        [
+            *(f"actor.rollouts -> {name}.rollouts" for name in ("near", "far")),
+            *(f"actor.returns -> {name}.returns" for name in ("near", "far")),
+        ],
+        {
+            name: {
+                "kind": "critic",
+                "model": MODEL,
+                "algorithm": {"name": "value", "gae_lambda": value},
+            }
+            for name, value in (("near", 0.5), ("far", 1.0))
+        },
+    ),
+    "the loss of a critic in an evaluation (`of: [critic.returns]`)": (
+        [
+            "actor.rollouts -> critic.rollouts",
+            "actor.returns -> critic.returns",
+            "actor.rollouts -> probe.rollouts",
+        ],
+        {
+            "critic": {"kind": "critic", "model": MODEL, "algorithm": {"name": "value"}},
+            "probe": {"kind": "evaluate", "of": ["critic.returns"], "metrics": ["loss"]},
+        },
     ),
     "verifiers (node `judge`)": (
         ["actor.rollouts -> judge.rollouts", "judge.scores -> actor.rewards"],
@@ -34,9 +59,23 @@ CASES: dict[str, tuple[list[Any], dict[str, Any]]] = {
         ["problems.rows -> tree.rows", "actor.policy -> tree.policy"],
         {"tree": {"kind": "search", "method": "monte_carlo", "budget": {"tokens": 10}}},
     ),
-    "reward models (node `taste`)": (
+    "`read` of a reward model": (
         ["actor.rollouts -> taste.rollouts", "taste.scores -> actor.rewards"],
-        {"taste": {"kind": "reward", "source": {"type": "model"}, "model": MODEL}},
+        {
+            "taste": {
+                "kind": "reward",
+                "source": {"type": "model"},
+                "model": MODEL,
+                "read": {"clamp": [-1.0, 1.0]},
+            }
+        },
+    ),
+    "pairs that a reward model compares": (
+        ["actor.rollouts -> two.rollouts", "two.pairs -> taste.comparisons"],
+        {
+            "two": {"kind": "pairs", "method": "all"},
+            "taste": {"kind": "reward", "source": {"type": "model"}, "model": MODEL},
+        },
     ),
     "a score for each row gathered": (
         ["actor.rollouts -> each.rows", "each.scores -> actor.rewards"],
@@ -116,7 +155,7 @@ def test_what_comes_later_is_refused_by_name(what: str, loop: Loop) -> None:
     assert all(one.code == "run.not_yet_runnable" for one in found)
 
 
-@pytest.mark.parametrize("name", ["ppo", "gspo", "dapo", "opo", "remax", "vapo", "cispo"])
+@pytest.mark.parametrize("name", ["gspo", "dapo", "opo", "remax", "cispo"])
 def test_algorithms_that_come_later_are_refused_with_their_field(name: str, loop: Loop) -> None:
     found = check_drawn(loop(GRPO, actor={"algorithm": {"name": name}}))
 

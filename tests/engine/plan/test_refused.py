@@ -52,20 +52,25 @@ def test_a_loop_that_runs_has_a_plan_and_nothing_against_it() -> None:
 
 
 def test_a_node_that_does_not_run_is_one_cause_whatever_it_holds() -> None:
-    critic = {"kind": "critic", "model": SCRATCH, "algorithm": {"name": "value"}}
+    judge = {
+        "kind": "verifier",
+        "method": "discriminative",
+        "model": SCRATCH,
+        "algorithm": {"name": "outcome"},
+    }
     edges = [
         "problems.rows -> actor.prompts",
         "actor.rollouts -> exact.rollouts",
         "exact.scores -> actor.rewards",
-        "actor.rollouts -> critic.rollouts",
-        "critic.values -> actor.values",
-        "actor.returns -> critic.returns",
+        "actor.rollouts -> judge.rollouts",
+        "judge.scores -> actor.rewards",
+        "exact.scores -> judge.labels",
     ]
-    nodes = {"actor": actor(), "exact": EXACT, "critic": critic}
+    nodes = {"actor": actor(), "exact": EXACT, "judge": judge}
 
     [refusal] = outlook_of(build(nodes, edges)).refusals
 
-    assert (refusal.node, refusal.field) == ("critic", "kind")
+    assert (refusal.node, refusal.field) == ("judge", "kind")
 
 
 def test_edges_of_a_node_that_does_not_run_are_no_cause_of_their_own() -> None:

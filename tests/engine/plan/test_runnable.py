@@ -10,7 +10,6 @@ from coloop.spec.io import parse
 REFUSALS = [
     ("{name: grpo}", "{name: gspo}", "algorithm `gspo`", "algorithm.rewards.name"),
     ("{name: grpo}", "{name: grpo, advantage: greedy}", "`greedy`", "algorithm.rewards.advantage"),
-    ("{name: grpo}", "{name: grpo, loss: kl_cov}", "`kl_cov`", "algorithm.rewards.loss"),
     ("{name: grpo}", "{name: grpo, off_policy: {shaping: 0.1}}", "off_policy", None),
     (
         "{name: grpo}",

@@ -31,6 +31,7 @@ from coloop.runtime.scheduler import Flight, Scheduler, Work
 from coloop.runtime.side_files import SideFiles
 from coloop.runtime.window import Window
 from coloop.spec.graph import LoopSpec
+from coloop.spec.heads import Reading
 from coloop.spec.io import from_dict
 from coloop.spec.lineage import compute_lineage
 from coloop.tables import Row, Table, Tokens
@@ -87,8 +88,15 @@ class ScriptedHosts:
         )
 
     def score(
-        self, group: str, node: str, texts: Sequence[TokenSequence], temperature: float
+        self,
+        group: str,
+        node: str,
+        texts: Sequence[TokenSequence],
+        temperature: float,
+        reading: Reading = "log_probs",
     ) -> list[Numbers]:
+        if reading == "scores":
+            return [numbers_of([0.1 * len(one.token_ids)]) for one in texts]
         return [np.full(len(one.token_ids) - one.prompt_length, -0.25) for one in texts]
 
     def score_pairs(self, group: str, node: str, pairs: Sequence[Pair]) -> list[dict[str, Numbers]]:

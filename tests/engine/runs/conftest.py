@@ -137,6 +137,24 @@ TINY: dict[str, dict[str, Any]] = {
         ],
         **REST,
     },
+    "ppo-four-models": {
+        "nodes.preferences.source.size": 16,
+        "nodes.preferences.rows_per_step": 4,
+        "nodes.held_out.source.size": 8,
+        "nodes.held_out.rows_per_step": 4,
+        "nodes.policy.rollout.max_new_tokens": 5,
+        "nodes.policy.training": {**PLAIN, "mini_batch": 2},
+        "nodes.rm.training": PLAIN,
+        "nodes.critic.training": {**PLAIN, "mini_batch": 2},
+        "nodes.rm_probe.every": 2,
+        "nodes.policy_probe.every": 3,
+        "schedule.phases": [
+            {"name": "sft", "steps": 1, "learn": ["policy.demonstrations"]},
+            {"name": "reward-model", "steps": 2, "learn": ["rm.pairs"]},
+            {"name": "ppo", "steps": 3, "learn": ["policy.rewards", "critic.returns"]},
+        ],
+        **REST,
+    },
 }
 
 

@@ -57,6 +57,8 @@ PLACES: dict[str, tuple[str, Place]] = {
     "while one of two learns": ("two-halves", at_stage("tens.learn", 4, done=False)),
     "between two learners": ("two-halves", at_stage("tens.learn", 4)),
     "before a joint reward": ("two-halves", at_stage("units.generate", 5)),
+    "when a copy with a head begins": ("ppo-four-models", at_phase("reward-model", "started")),
+    "between a policy and its critic": ("ppo-four-models", at_stage("policy.learn", 5)),
 }
 
 

@@ -125,7 +125,9 @@ class RowCounts:
         return add_up(self._tables.get((node, port), {}).values())
 
     def of_edge(self, edge: Edge) -> Count:
-        """Rows that flow along an edge."""
+        """Rows that flow along an edge; returns are of the rows that credit speaks about."""
+        if edge.source.port == "returns":
+            return self.taught(edge.source.node, "rewards")
         levels = _in_one_order(self._lineage.edge_levels(edge))
         return add_up(self._at(edge, level) for level in levels)
 

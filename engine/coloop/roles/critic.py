@@ -1,0 +1,48 @@
+"""Values of tokens, for advantages with a learned baseline: what each text is worth before each of
+its trained tokens. Inputs are taken one after another.
+
+What it learns, its actor's credit computes; see `teaching`.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from coloop.hosts.messages import TooLong
+from coloop.roles.fits import rows_of
+from coloop.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.roles.texts import as_sequence
+from coloop.tables import Table, concat_rows
+
+
+class CriticRole(Stateless):
+    """See the module."""
+
+    def __init__(self, node: str, context: Context) -> None:
+        self._node = node
+        self._fits = rows_of(node)
+
+    def run(self, call: Call) -> Outcome:
+        rows = concat_rows(call.tables("rollouts"))
+        if not rows:
+            return Outcome(outputs={"values": Table(values={})})
+        hosts, group = call.context.hosts, call.context.groups[self._node]
+        said = hosts.score(group, self._node, [as_sequence(row) for row in rows], 1.0, "values")
+        refused = [one for one in said if isinstance(one, TooLong)]
+        metrics, alerts = self._fits.count(refused, len(rows), is_probe=call.is_probe)
+        values = {
+            row.id: one for row, one in zip(rows, said, strict=True) if not isinstance(one, TooLong)
+        }
+        known = tuple(row for row in rows if row.id in values)
+        return Outcome(
+            outputs={"values": Table(rows=known, values=values)},
+            samples=len(known),
+            tokens=sum(len(one) for one in values.values()),
+            metrics=metrics,
+            alerts=alerts,
+        )
+
+    def state(self) -> dict[str, Any]:
+        return self._fits.state()
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self._fits.load_state(state)
