@@ -25,6 +25,7 @@ BENCHES = {
     "overlap": "bench_overlap.run",
     "grpo": "bench_grpo.run",
     "arrays": "bench_arrays.run",
+    "scale": "bench_scale.run",
     "front-end": "bench_scripts.front_end",
     "canvas": "bench_canvas.run",
     "quick-start": "bench_quick_start.run",
