@@ -38,6 +38,10 @@ class LocalCluster(Pools):
             self.close()
             raise
 
+    def restart(self, pool: str) -> None:
+        planned = next(one for one in self._plan.pools if one.name == pool)
+        self._replace(pool, lambda: self._crew(planned))
+
     def _crew(self, pool: PoolPlan) -> Crew:
         settings = self._settings[pool.name]
         if pool.workers == 1:
@@ -63,12 +67,14 @@ class ThreadCrew:
     def __init__(self, name: str, settings: HostSettings) -> None:
         self._threads = ThreadPoolExecutor(1, thread_name_prefix=f"pool-{name}")
         self._host = PoolHost(replace(settings, log=None))  # the driver writes it
+        self._asked: Future[Any] | None = None
 
     def address(self) -> str:
         return LOCALHOST
 
     def begin(self, method: str, arguments: tuple[Any, ...]) -> list[Future[Any]]:
-        return [self._threads.submit(getattr(self._host, method), *arguments)]
+        self._asked = self._threads.submit(getattr(self._host, method), *arguments)
+        return [self._asked]
 
     def wait(self, tickets: Mapping[int, Future[Any]], seconds: float) -> list[int]:
         return answered(tickets, seconds)
@@ -82,9 +88,15 @@ class ThreadCrew:
     def interrupt(self) -> None:
         self._host.interrupt()
 
+    @property
+    def has_ended(self) -> bool:
+        return self._asked is None or self._asked.done()
+
     def kill(self) -> None:
         """A thread can only be asked to end."""
         self._host.interrupt()
+        if self.has_ended:
+            self.close()
 
     def close(self) -> None:
         self._host.interrupt()

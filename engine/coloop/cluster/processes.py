@@ -78,6 +78,10 @@ class ProcessCrew:
         for rank in self._ranks:
             rank.give_up(self._number)
 
+    @property
+    def has_ended(self) -> bool:
+        return all(rank.process.poll() is not None for rank in self._ranks)
+
     def kill(self) -> None:
         for rank in self._ranks:
             rank.process.kill()

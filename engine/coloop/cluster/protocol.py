@@ -46,6 +46,16 @@ class Cluster(Protocol):
         """
         ...
 
+    def restart(self, pool: str) -> None:
+        """End the processes of a pool, whatever they do, and build others in their place: they
+        hold what a pool holds when a run begins.
+
+        Raises:
+            StageStalled: a process of this pool cannot be ended.
+            PlacementTimeout, WorkerDied: there are no others.
+        """
+        ...
+
     def close(self) -> None:
         """End every host that was started."""
         ...

@@ -10,7 +10,8 @@ says so to whoever calls it.
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, Protocol
 
 from coloop.cluster.protocol import TICK_SECONDS, Deadlines, Tick
@@ -57,7 +58,12 @@ class Crew(Protocol):
         ...
 
     def kill(self) -> None:
-        """End the processes at once, whatever they do."""
+        """End the processes at once, whatever they do, as far as that can be done."""
+        ...
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether all that `kill` was to end has ended."""
         ...
 
     def close(self) -> None:
@@ -80,15 +86,17 @@ class Pools:
         *arguments: Any,
         tick: Tick | None = None,
         stalled_after: float | None = None,
+        has_turn: bool = False,
     ) -> Any:
         """What the ranks' answers make together; raises what one of them raised.
 
         Args:
             tick: told a few times a second, in the caller's thread, how far the ranks are together.
             stalled_after: seconds without progress; None: the cluster's.
+            has_turn: who calls keeps others from the pool.
         """
         ranks = self._pools[pool]
-        with self._turns.turn(pool, tick):
+        with nullcontext() if has_turn else self._turns.turn(pool, tick):
             limit = self._deadlines.stalled_after_seconds
             watchdog = Watchdog(ranks.size, limit if stalled_after is None else stalled_after)
             waiting = ranks.begin(method, arguments)
@@ -133,22 +141,31 @@ class Pools:
         """A pool whose processes are starting."""
         self._pools[name] = _Pool(name, crew)
 
-    def _open(self, name: str) -> None:
+    def _replace(self, name: str, crew: Callable[[], Crew]) -> None:
+        """End the processes of a pool, whatever they do, and put others in their place."""
+        with self._turns.turn(name, None):
+            self._pools[name].end()
+            self._add(name, crew())
+            self._open(name, has_turn=True)
+
+    def _open(self, name: str, *, has_turn: bool = False) -> None:
         """All ranks of a pool come, meet one another and build what lives there.
 
         Raises `PlacementTimeout`, which says who did not come.
         """
         ranks, seconds = self._pools[name], self._deadlines.start_seconds
         try:
-            port = self.call(name, "open_meeting", seconds, stalled_after=seconds)
+            port = self.call(
+                name, "open_meeting", seconds, stalled_after=seconds, has_turn=has_turn
+            )
         except StageStalled as error:
             who = ranks.name_of(error.rank or 0)
             raise PlacementTimeout(f"{who}: it did not come within {seconds:.0f} s") from error
         if port is not None:
             place = f"tcp://{ranks.address()}:{port}"
             longest = 2 * max(seconds, self._deadlines.stalled_after_seconds)  # ours come first
-            self.call(name, "join", place, seconds, longest)
-        self.call(name, "build")
+            self.call(name, "join", place, seconds, longest, has_turn=has_turn)
+        self.call(name, "build", has_turn=has_turn)
 
 
 class _Pool:
@@ -168,6 +185,13 @@ class _Pool:
         if self._why_ended is not None:
             raise WorkerDied(f"pool {self._name} has ended: {self._why_ended}", self._name)
         return dict(enumerate(self.crew.begin(method, arguments)))
+
+    def end(self) -> None:
+        """End the processes at once; raises `StageStalled` where one of them cannot be ended."""
+        self._end("others are to take its place")
+        if not self.crew.has_ended:
+            message = f"pool {self._name}: a thread of the driver hangs, and cannot be ended"
+            raise StageStalled(message, self._name)
 
     def address(self) -> str:
         """Where rank 0 is."""

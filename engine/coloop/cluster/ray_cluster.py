@@ -14,19 +14,26 @@ import logging
 import os
 import signal
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import ray
-from ray.exceptions import GetTimeoutError, RayActorError, RayTaskError
+from ray.exceptions import (
+    GetTimeoutError,
+    NodeDiedError,
+    ObjectLostError,
+    RayActorError,
+    RayTaskError,
+)
 from ray.util.placement_group import PlacementGroup, placement_group, remove_placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
 from coloop.cluster.environment import environment_of
 from coloop.cluster.protocol import Deadlines
-from coloop.cluster.ranks import Pools, RankEnded
+from coloop.cluster.ranks import Crew, Pools, RankEnded
 from coloop.cluster.remote_host import RemotePoolHost
 from coloop.errors import PlacementTimeout
 from coloop.hosts.host import HostSettings
@@ -56,6 +63,8 @@ class RayCluster(Pools):
         self._address = address
         self._run_id = run_id
         self._groups: dict[str, PlacementGroup] = {}
+        self._lives: Counter[str] = Counter()
+        """How often a pool was restarted."""
         self._owns_ray = False
 
     def start(self) -> None:
@@ -64,8 +73,7 @@ class RayCluster(Pools):
             for pool in self._plan.pools:
                 self._place(pool)
             for pool in self._plan.pools:
-                hosts = [self._actor(pool, rank) for rank in range(pool.workers)]
-                self._add(pool.name, RayCrew(hosts, self._deadlines.start_seconds))
+                self._add(pool.name, self._crew(pool))
             for pool in self._plan.pools:
                 self._open(pool.name)
         except BaseException:
@@ -110,6 +118,21 @@ class RayCluster(Pools):
                     f"{whole.get(resource, 0.0):g}; give the pool fewer workers or add nodes"
                 )
 
+    def restart(self, pool: str) -> None:
+        planned = next(one for one in self._plan.pools if one.name == pool)
+
+        def elsewhere() -> Crew:
+            remove_placement_group(self._groups.pop(pool))
+            self._lives[pool] += 1
+            self._place(planned)
+            return self._crew(planned)
+
+        self._replace(pool, elsewhere)
+
+    def _crew(self, pool: PoolPlan) -> Crew:
+        hosts = [self._actor(pool, rank) for rank in range(pool.workers)]
+        return RayCrew(hosts, self._deadlines.start_seconds)
+
     def _actor(self, pool: PoolPlan, rank: int) -> Any:
         settings = replace(self._settings[pool.name], rank=rank, ranks=pool.workers)
         strategy = PlacementGroupSchedulingStrategy(
@@ -119,11 +142,14 @@ class RayCluster(Pools):
         path = os.environ.get("PYTHONPATH")
         if path:
             environment["PYTHONPATH"] = path
-        name = f"coloop-{self._run_id}-{pool.name}"
+        parts = ["coloop", self._run_id, pool.name]
+        parts += [str(rank)] if pool.workers > 1 else []
+        lives = self._lives[pool.name]
+        parts += [f"life-{lives + 1}"] if lives else []  # a name is free some time after its end
         return (
             ray.remote(RemotePoolHost)
             .options(
-                name=name if pool.workers == 1 else f"{name}-{rank}",
+                name="-".join(parts),
                 num_cpus=settings.threads,
                 num_gpus=1 if pool.gpus else 0,
                 max_concurrency=2,
@@ -183,9 +209,9 @@ class RayCrew:
             return unpack(ray.get(ticket, timeout=self._fetch_seconds))
         except RayTaskError as error:
             raise error.cause if isinstance(error.cause, BaseException) else error from None
-        except RayActorError as error:
+        except (RayActorError, NodeDiedError) as error:
             raise RankEnded(str(error)) from error
-        except GetTimeoutError as error:
+        except (GetTimeoutError, ObjectLostError) as error:
             raise RankEnded(f"its result could not be fetched: {error}") from error
 
     def polls(self) -> list[Poll | None]:
@@ -196,6 +222,11 @@ class RayCrew:
             self._given_up = self._number
             for host in self._hosts:
                 host.give_up.remote(self._number)
+
+    @property
+    def has_ended(self) -> bool:
+        """Ray ends a process that it is told to kill, whatever the process does."""
+        return True
 
     def kill(self) -> None:
         for host in self._hosts:

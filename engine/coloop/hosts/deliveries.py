@@ -5,27 +5,44 @@ arrived, and which engines are behind.
     trainer home ──sync──> engine home                          a sync within one process
     source       ──send──> parcel ──take──────> its snapshot    of another pool
 
+A parcel goes through a folder that both ends see; where there is none, `relay` carries it.
+
 Each end gives evidence; the driver compares and stops the run where they differ or did not move.
 No parcel outlives its delivery, however that ends.
 """
 
+import logging
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from coloop.errors import WeightsNotUpdated
+from coloop.errors import ColoopError, WeightsNotUpdated
+from coloop.hosts.relay import carry, landing
 from coloop.plan.types import Plan, WeightsPlan
 from coloop.spec.model import ComputeDtype
 from coloop.sync import CHANNELS, Evidence, Parcel, Prover, check_bits
 from coloop.sync.folders import TransferFolders
+
+logger = logging.getLogger(__name__)
 
 
 class Call(Protocol):
     """Calls a method of a pool's host."""
 
     def __call__(self, pool: str, method: str, *arguments: Any) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Way:
+    """How weights go from one pool to others."""
+
+    places: Sequence[Path]
+    """Folders that the sender may use, the best first."""
+    is_shared: bool
+    """All ends see them; else the driver carries what lies there."""
 
 
 class Deliveries:
@@ -38,7 +55,7 @@ class Deliveries:
         """
         self._weights: Mapping[str, WeightsPlan] = {one.name: one for one in plan.weights}
         self._folders = folders
-        self._places: dict[frozenset[str], list[Path]] = {}
+        self._ways: dict[frozenset[str], _Way] = {}
         self._provers: dict[tuple[str, str], Prover] = {}
         self._writing = {
             engine.pool: threading.Lock() for one in plan.weights for engine in one.engines
@@ -52,7 +69,7 @@ class Deliveries:
         for weights in self._weights.values():
             others = [one.pool for one in weights.engines if one.pool != weights.pool]
             if others:
-                self._places_for(call, weights.pool, others)
+                self._way(call, weights.pool, others)
 
     def writing_pool(self, group: str, node: str) -> str:
         """Where a node of a group writes."""
@@ -77,6 +94,13 @@ class Deliveries:
         for group in self._weights:
             self._fall_behind(group)
 
+    def pool_is_new(self, pool: str) -> None:
+        """A pool has other processes, perhaps on another machine: its engines want their weights,
+        and ways to it are looked for again."""
+        self._ways = {everyone: way for everyone, way in self._ways.items() if pool not in everyone}
+        for group, weights in self._weights.items():
+            self._behind.update((group, pool) for one in weights.engines if one.pool == pool)
+
     def follow(
         self, call: Call, group: str, source: str, *, ema: float, folder: str | None
     ) -> None:
@@ -88,8 +112,8 @@ class Deliveries:
         elif here == there:
             call(here, "follow", group, source, ema)
         else:
-            with self._sent(call, source, [here]) as (parcel, sent):
-                arrived = call(here, "take", group, source, parcel, ema)
+            with self._sent(call, source, [here]) as (parcels, sent):
+                arrived = call(here, "take", group, source, parcels[here], ema)
             check_bits(sent, arrived, f"the weights that {group} got from {source}")
         self._fall_behind(group)
 
@@ -101,10 +125,10 @@ class Deliveries:
             given += [(weights.pool, *ends)] if ends is not None else []
         others = [pool for pool in pools if pool != weights.pool]
         if others:
-            with self._sent(call, group, others, weights.dtypes.engine) as (parcel, sent):
+            with self._sent(call, group, others, weights.dtypes.engine) as (parcels, sent):
                 for pool in others:
                     with self.undisturbed(pool):
-                        received = call(pool, "receive", group, parcel, sent.probe)
+                        received = call(pool, "receive", group, parcels[pool], sent.probe)
                     given.append((pool, sent, received))
         differences = [self._prove(group, *one) for one in given]
         self._behind.difference_update((group, pool) for pool in pools)
@@ -117,31 +141,62 @@ class Deliveries:
     @contextmanager
     def _sent(
         self, call: Call, group: str, pools: Sequence[str], dtype: ComputeDtype | None = None
-    ) -> Iterator[tuple[Parcel, Evidence]]:
-        """The weights of a group on their way to other pools."""
+    ) -> Iterator[tuple[Mapping[str, Parcel], Evidence]]:
+        """The weights of a group on their way to other pools: the parcel that each can open."""
         home = self._weights[group].pool
-        places = self._places_for(call, home, pools)
-        parcel, sent = call(home, "send", group, places, dtype)
+        way = self._way(call, home, pools)
+        parcel, sent = call(home, "send", group, way.places, dtype)
+        parcels = {home: parcel}
         try:
-            yield parcel, sent
+            if way.is_shared:
+                parcels |= dict.fromkeys(pools, parcel)
+            else:
+                for pool in pools:
+                    parcels[pool] = landing(call, parcel, pool)
+                    carry(call, parcels, home, pool)
+            yield parcels, sent
         finally:
-            CHANNELS[parcel.channel]().forget(parcel)
+            if way.is_shared:
+                CHANNELS[parcel.channel]().forget(parcel)
+            else:
+                _forget(call, parcels)
 
-    def _places_for(self, call: Call, home: str, pools: Sequence[str]) -> list[Path]:
-        """Folders that all these pools see, the best first."""
+    def _way(self, call: Call, home: str, pools: Sequence[str]) -> "_Way":
+        """How weights go from a pool to others."""
         everyone = frozenset((home, *pools))
-        if everyone not in self._places:
-            self._places[everyone] = [
-                folder
+        if everyone not in self._ways:
+            seen = (
+                (folder, [call(pool, "can_use", folder) for pool in sorted(everyone)])
                 for folder in self._folders.paths
-                if all(call(pool, "can_use", folder) for pool in sorted(everyone))
-            ]
-        if not self._places[everyone]:
-            raise WeightsNotUpdated(
-                f"weights cannot go from pool {home} to {', '.join(pools)}: there is no folder that"
-                " all of them see; name one in `run.storage` that lies on a disk of all machines"
             )
-        return self._places[everyone]
+            places = [folder for folder, uses in seen if all(uses)]
+            is_shared = bool(places)
+            if not is_shared:
+                own = {pool: _own_places(call, pool) for pool in sorted(everyone)}
+                places = own[home] if all(own.values()) else []
+            if not places:
+                raise WeightsNotUpdated(
+                    f"weights cannot go from pool {home} to {', '.join(pools)}: there is no folder"
+                    " that all of them see, and not every one has a folder of its own; name one in"
+                    " `run.storage` that lies on a disk of all machines"
+                )
+            self._ways[everyone] = _Way(places=places, is_shared=is_shared)
+        return self._ways[everyone]
 
     def _fall_behind(self, group: str) -> None:
         self._behind.update((group, one.pool) for one in self._weights[group].engines)
+
+
+def _own_places(call: Call, pool: str) -> list[Path]:
+    """Folders of a pool that its processes see, the best first."""
+    return [folder for folder in call(pool, "own_places") if call(pool, "can_use", folder)]
+
+
+def _forget(call: Call, parcels: Mapping[str, Parcel]) -> None:
+    """Nothing of a parcel stays in the folders of the pools; what a dead process leaves is cleared
+    away by the next."""
+    for pool, parcel in parcels.items():
+        try:
+            call(pool, "forget", parcel)
+        except ColoopError as error:
+            logger.warning("weights on their way are left in pool %s: %s", pool, error)

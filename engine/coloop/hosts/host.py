@@ -12,14 +12,17 @@ It knows token ids, models, optimizers and engines; it does not know rows, edges
 import gc
 import os
 import platform
+import tempfile
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import torch
+from numpy.typing import NDArray
 
 from coloop.arrays import Ids, Numbers
 from coloop.batch import Pair
@@ -54,7 +57,7 @@ from coloop.spec.model import ComputeDtype
 from coloop.spec.paths import apply_overrides
 from coloop.sync import CHANNELS, Counted, Evidence, FilesChannel, LocalChannel, Parcel
 from coloop.sync.evidence import Probe
-from coloop.sync.folders import can_use
+from coloop.sync.folders import SHARED_MEMORY, TransferFolders, can_use
 from coloop.training import Hooks, Meeting, Ranks, join, leave, open_meeting
 
 
@@ -105,6 +108,7 @@ class PoolHost:
         self._progress = (0, 0, "")
         self._process = psutil.Process(os.getpid())
         self._marks = Marks(f"pool {settings.pool} on {platform.node()}")
+        self._own_folders = TransferFolders([SHARED_MEMORY, Path(tempfile.gettempdir())])
 
     # --- asked while something else runs
 
@@ -126,6 +130,7 @@ class PoolHost:
         if self._has_joined:
             leave()
             self._has_joined = False
+        self._own_folders.close()
 
     # --- the host's work
 
@@ -316,6 +321,31 @@ class PoolHost:
         given = Counted(CHANNELS[parcel.channel]().receive(parcel))
         self._homes[group].weights.take(given, ema=ema, source=source)
         return Evidence(version=parcel.version, fingerprint=given.fingerprint)
+
+    def own_places(self) -> list[Path]:
+        """Folders of this process for weights that the driver carries, the best first."""
+        return self._own_folders.paths
+
+    def own_place(self, size: int, version: int) -> Path:
+        """The first of them with room for so many bytes of a version."""
+        return FilesChannel(self.own_places()).place_for(size, version)
+
+    def read_part(self, path: Path, start: int, size: int) -> NDArray[np.uint8]:
+        """At most so many bytes of a file of this machine, from there on."""
+        return np.fromfile(path, dtype=np.uint8, count=size, offset=start)
+
+    def write_part(self, path: Path, start: int, part: NDArray[np.uint8]) -> None:
+        """Bytes of a file of this machine, from there on; rank 0 writes for all."""
+        if not self._ranks.is_first:
+            return
+        path.parent.mkdir(exist_ok=True)
+        with path.open("r+b" if start else "wb") as file:
+            file.seek(start)
+            file.write(part.data)
+
+    def forget(self, parcel: Parcel) -> None:
+        """Nobody wants a parcel any more that lies on this machine."""
+        CHANNELS[parcel.channel]().forget(parcel)
 
     def can_use(self, folder: Path) -> bool:
         """Whether weights can come and go through a folder of the run."""

@@ -22,11 +22,11 @@ MEMORY_WORDS = ("can't allocate memory", "not enough memory", "out of memory", "
 
 Ask = Callable[..., Any]
 """Calls a method of a pool's host."""
-Tell = Callable[[str, str, str], None]
-"""Told (node, code, message) of what a person should know; from any thread."""
+Tell = Callable[[str | None, str, str], None]
+"""Told (node or none, code, message) of what a person should know; from any thread."""
 
 
-def untold(node: str, code: str, message: str) -> None:
+def untold(node: str | None, code: str, message: str) -> None:
     """Nobody wants to know."""
     del node, code, message
 

@@ -25,6 +25,7 @@ from coloop.hosts.messages import (
     Sampling,
     TooLong,
 )
+from coloop.hosts.replacing import Irreplaceable, Replacements
 from coloop.hosts.shared_folder import check_shared
 from coloop.hosts.shortage import Tell, narrowed, untold
 from coloop.marks import Mark
@@ -50,6 +51,7 @@ class ClusterHosts:
         deliveries: Deliveries,
         tick: Tick | None = None,
         tell: Tell = untold,
+        replacements: Replacements | None = None,
     ) -> None:
         """
         Args:
@@ -57,16 +59,25 @@ class ClusterHosts:
             deliveries: how weights go from home to home, of the whole run.
             tick: called while an answer is waited for; true asks the host to give up.
             tell: told of what a person should know, in the thread in which it came up.
+            replacements: of processes that die while they are asked.
         """
         self._cluster = cluster
         self._pools = pools
         self._deliveries = deliveries
         self._tick = tick
         self._tell = tell
+        self._replacements = replacements or Irreplaceable()
 
     def with_tick(self, tick: Tick) -> "ClusterHosts":
         """The same hosts for one who waits: `tick` is told how far its calls are."""
-        return ClusterHosts(self._cluster, self._pools, self._deliveries, tick, self._tell)
+        return ClusterHosts(
+            self._cluster,
+            self._pools,
+            self._deliveries,
+            tick,
+            self._tell,
+            self._replacements,
+        )
 
     def check_ways(self) -> None:
         """Before a run begins: weights can reach every pool that writes with them."""
@@ -81,9 +92,12 @@ class ClusterHosts:
         hand_on: HandOn | None = None,
     ) -> list[Reply]:
         pool = self._deliveries.writing_pool(group, node)
+        replies: dict[int, Reply] = {}
         with self._once_more("generate", pool, group, node):
-            return self._generate(pool, group, node, requests, sampling, hand_on)
-        return self._generate(pool, group, node, requests, sampling, hand_on)
+            self._generate(pool, group, node, requests, sampling, hand_on, replies)
+        if len(replies) < len(requests):
+            self._generate(pool, group, node, requests, sampling, hand_on, replies)
+        return [replies[place] for place in range(len(requests))]
 
     def score(
         self,
@@ -107,9 +121,8 @@ class ClusterHosts:
     def step_ends(
         self, group: str, node: str, token_ids: Sequence[Ids], separator: str
     ) -> list[list[int]]:
-        result: list[list[int]] = self._call(
-            group, "step_ends", group, node, list(token_ids), separator
-        )
+        asked = "step_ends", group, node, list(token_ids), separator
+        result: list[list[int]] = self._work(group, node, *asked)
         return result
 
     def learn(self, order: LearnOrder) -> LearnReply:
@@ -130,6 +143,8 @@ class ClusterHosts:
 
     def sync(self, group: str) -> Mapping[str, float]:
         """The group's weights for all its engines, with proof that they arrived."""
+        with self._replacing():
+            return self._deliveries.sync(self._ask, group)
         return self._deliveries.sync(self._ask, group)
 
     def refresh(
@@ -154,10 +169,9 @@ class ClusterHosts:
     def save(self, folder: str, earlier: str | None = None) -> Mapping[str, Mark]:
         """Every group's weights and trainer state, one folder each; the mark of each file, by its
         path in the folder. What an earlier folder has already is not written again."""
-        files: dict[str, Mark] = {}
-        for pool in dict.fromkeys(self._pools.values()):
-            files |= self._ask(pool, "save", folder, earlier)
-        return files
+        with self._replacing():
+            return self._save(folder, earlier)
+        return self._save(folder, earlier)
 
     def load(self, folder: str) -> None:
         """Bring every group back to what `save` wrote."""
@@ -173,22 +187,26 @@ class ClusterHosts:
         requests: Sequence[PromptRequest],
         sampling: Sampling,
         hand_on: HandOn | None,
-    ) -> list[Reply]:
+        replies: dict[int, Reply],
+    ) -> None:
+        """Have those requests written that have no reply yet, by their places."""
+        left = [place for place in range(len(requests)) if place not in replies]
+        wanted = [requests[place] for place in left]
         self._deliveries.make_current(self._ask, group, pool)
         if hand_on is None and sampling.on_sync == "finish":
-            whole: list[Reply] = self._ask(pool, "generate", group, node, [*requests], sampling)
-            return whole
-        replies: dict[int, Reply] = {}
+            whole: list[Reply] = self._ask(pool, "generate", group, node, wanted, sampling)
+            replies.update(zip(left, whole, strict=True))
+            return
         finishes = sampling.on_sync == "finish"
         with (
             self._deliveries.undisturbed(pool) if finishes else nullcontext(),
-            closing(self._written(pool, group, node, [*requests], sampling)) as moments,
+            closing(self._written(pool, group, node, wanted, sampling)) as moments,
         ):
             for finished in moments:
-                replies.update(finished.replies)
-                if hand_on is not None and finished.replies:
-                    hand_on(finished.replies)
-        return [replies[place] for place in range(len(requests))]
+                fresh = tuple((left[place], reply) for place, reply in finished.replies)
+                replies.update(fresh)
+                if hand_on is not None and fresh:
+                    hand_on(fresh)
 
     def _written(
         self,
@@ -213,6 +231,12 @@ class ClusterHosts:
                 self._cluster.call(pool, "stop_writing", group)
             raise
 
+    def _save(self, folder: str, earlier: str | None) -> Mapping[str, Mark]:
+        files: dict[str, Mark] = {}
+        for pool in dict.fromkeys(self._pools.values()):
+            files |= self._ask(pool, "save", folder, earlier)
+        return files
+
     def _work(self, group: str, node: str, method: str, *arguments: Any) -> Any:
         """A call that holds much memory, for a node."""
         with self._once_more(method, self._pools[group], group, node):
@@ -221,12 +245,27 @@ class ClusterHosts:
 
     @contextmanager
     def _once_more(self, method: str, pool: str, group: str, node: str) -> Iterator[None]:
-        """Around a call that is made a second time where this lets its failure pass."""
+        """Around a call that is made a second time where this lets its failure pass: where memory
+        was short, or the process has died and could be replaced."""
+        with self._replacing():
+            try:
+                yield
+            except Exception as error:
+                if not narrowed(error, self._ask, self._tell, pool, method, group, node):
+                    raise
+
+    @contextmanager
+    def _replacing(self) -> Iterator[None]:
+        """Around calls that are made a second time where this lets their failure pass: a process
+        has died and was replaced."""
+        lives = self._replacements.lives()
         try:
             yield
         except Exception as error:
-            if not narrowed(error, self._ask, self._tell, pool, method, group, node):
+            pool = self._replacements.replaced(error, lives)
+            if pool is None:
                 raise
+            self._deliveries.pool_is_new(pool)
 
     def _call(self, group: str, method: str, *arguments: Any) -> Any:
         return self._ask(self._pools[group], method, *arguments)

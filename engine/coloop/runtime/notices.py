@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from queue import Empty, SimpleQueue
 
-Notice = tuple[str, str, str]
-"""(node, code, message)."""
+Notice = tuple[str | None, str, str]
+"""(node or none, code, message)."""
 
 
 class Notices:
@@ -13,7 +13,7 @@ class Notices:
     def __init__(self) -> None:
         self._waiting: SimpleQueue[Notice] = SimpleQueue()
 
-    def put(self, node: str, code: str, message: str) -> None:
+    def put(self, node: str | None, code: str, message: str) -> None:
         """Something came up."""
         self._waiting.put((node, code, message))
 

@@ -68,6 +68,8 @@ class Parts:
     control: Control
     samples: Samples
     notices: Notices
+    step_done: Callable[[], None]
+    """Told of each step that is whole."""
     actions: Actions
     scheduler_of: Callable[[Watcher], Scheduler]
 
@@ -109,6 +111,7 @@ class Session:
             keeper=self._keeper,
             teller=self._teller,
             notices=parts.notices,
+            step_done=parts.step_done,
             must_pause=self._must_pause,
         )
         self._scheduler = parts.scheduler_of(self._steps)

@@ -5,7 +5,7 @@ import logging
 import os
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -17,11 +17,13 @@ from coloop.errors import (
     PlanRefused,
     RunFolderExists,
     RunNotFound,
+    StageStalled,
     StopRequested,
     StorageFull,
     UserCodeError,
+    WorkerDied,
 )
-from coloop.events import DiagnosticEvent, RunError, RunStateEvent, RunStateName
+from coloop.events import AlertEvent, DiagnosticEvent, RunError, RunStateEvent, RunStateName
 from coloop.hosts.deliveries import Deliveries
 from coloop.hosts.host import HostSettings
 from coloop.hosts.messages import Poll
@@ -36,7 +38,7 @@ from coloop.run_ids import new_run_id
 from coloop.run_log import LOG_FILE, log_into
 from coloop.runtime.actions import Actions, early_copies
 from coloop.runtime.calls import Calls
-from coloop.runtime.checkpoint import Checkpoints
+from coloop.runtime.checkpoint import Checkpoints, list_checkpoints
 from coloop.runtime.control import Control
 from coloop.runtime.fields import Fields
 from coloop.runtime.lanes import Lanes, ThreadLanes
@@ -47,6 +49,7 @@ from coloop.runtime.origin import ORIGIN_FILE, write_origin
 from coloop.runtime.phase_stages import PhaseStages
 from coloop.runtime.probes import Probes
 from coloop.runtime.recorder import Recorder, Sink
+from coloop.runtime.recovery import REPLACED, Recovery
 from coloop.runtime.report import write_report
 from coloop.runtime.samples import Samples
 from coloop.runtime.scheduler import Scheduler, Watcher
@@ -141,10 +144,28 @@ def _run(request: RunRequest, plan: Plan, folder: Path, recorder: Recorder) -> R
         with control.signals():
             cluster = _cluster(request, plan, folder)
             cluster.start()
-            session = build_session(
-                request, plan, cluster, lanes, recorder, control, folder, folders
-            )
-            run_loop(session)
+            notices = Notices()
+            recovery = Recovery(cluster, plan, request.spec, notices.put)
+            asked = request
+            while True:
+                try:
+                    session = build_session(
+                        asked,
+                        plan,
+                        cluster,
+                        lanes,
+                        recorder,
+                        control,
+                        folder,
+                        folders,
+                        notices,
+                        recovery,
+                    )
+                    run_loop(session)
+                    break
+                except (WorkerDied, StageStalled) as failure:
+                    _begin_anew(failure, session, recovery, recorder)
+                    asked = replace(request, resume=folder)
     except StopRequested:
         state = RunStateName.STOPPED
     except BaseException as failure:
@@ -170,6 +191,25 @@ def _run(request: RunRequest, plan: Plan, folder: Path, recorder: Recorder) -> R
                 logging.getLogger("coloop").removeHandler(log)
                 log.close()
     return RunResult(state=state, folder=folder, error=error)
+
+
+def _begin_anew(
+    failure: WorkerDied | StageStalled,
+    session: Session | None,
+    recovery: Recovery,
+    recorder: Recorder,
+) -> None:
+    """Processes that have died are replaced, and what is told from here on is told by a further
+    attempt: its steps count where one was done before. Raises where the run ends instead."""
+    steps = [one.step for one in list_checkpoints(recorder.folder / CHECKPOINTS)]
+    recovery.begin_anew(failure, has_checkpoint=bool(steps))
+    if session is not None:
+        session.close()
+    since = f"the checkpoint of step {steps[-1]}" if steps else "its beginning"
+    message = f"{failure}; it has new processes, and the run goes on from {since}"
+    recorder.attempt += 1
+    recorder.record(RunStateEvent(state=RunStateName.STARTING))
+    recorder.record(AlertEvent(level="warning", code=REPLACED, message=message))
 
 
 def _say_last(recorder: Recorder, last: RunStateEvent) -> None:
@@ -202,6 +242,8 @@ def build_session(
     control: Control,
     folder: Path,
     folders: TransferFolders,
+    notices: Notices,
+    recovery: Recovery,
 ) -> Session:
     """Everything that the loop speaks of, in the state of the last checkpoint where one is
     resumed."""
@@ -214,8 +256,8 @@ def build_session(
         return session.tick(poll)
 
     pools = {group.name: group.pool for group in plan.weights}
-    notices = Notices()
-    weights = ClusterHosts(cluster, pools, Deliveries(plan, folders), tick, notices.put)
+    deliveries = Deliveries(plan, folders)
+    weights = ClusterHosts(cluster, pools, deliveries, tick, notices.put, recovery)
     groups = {node: group.name for group in plan.weights for node in group.members}
     context = Context(
         spec=spec,
@@ -262,6 +304,7 @@ def build_session(
         control=control,
         samples=Samples(folder, storage),
         notices=notices,
+        step_done=recovery.step_done,
         scheduler_of=scheduler_of,
         actions=Actions(
             groups, weights, everyone, fields, checkpoints, early_copies(spec, plan, groups)

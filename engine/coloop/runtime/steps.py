@@ -68,10 +68,12 @@ class Steps:
         keeper: Keeper,
         teller: Teller,
         notices: Notices,
+        step_done: Callable[[], None],
         must_pause: Callable[[int], bool],
     ) -> None:
         """
         Args:
+            step_done: told of each step that is whole.
             must_pause: whether something is to be done between this step and the next.
         """
         self._timeline = timeline
@@ -87,6 +89,7 @@ class Steps:
         self._keeper = keeper
         self._teller = teller
         self._notices = notices
+        self._step_done = step_done
         self._must_pause = must_pause
         self._idleness = Idleness()
         self._begun = 0
@@ -156,6 +159,7 @@ class Steps:
         self._actions.step_done(flight.situation.context.spec)
         self._on_way -= 1
         self.are_whole = True
+        self._step_done()
         self._keeper.note_change()
         self._arrivals.step_finished(moment.phase.name, state.arrivals)
         self._hear(flight)

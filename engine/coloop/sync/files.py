@@ -42,7 +42,7 @@ class FilesChannel:
     def send(self, weights: Weights, *, version: int, dtype: torch.dtype | None = None) -> Parcel:
         every = [(name, weight.detach()) for name, weight in weights]
         size = sum(bytes_of(weight, dtype or weight.dtype) for _, weight in every)
-        folder = self._place_for(size, version) / f"parcel-{uuid.uuid4().hex}"
+        folder = self.place_for(size, version) / f"parcel-{uuid.uuid4().hex}"
         files = []
         try:
             folder.mkdir()
@@ -86,7 +86,8 @@ class FilesChannel:
     def forget(self, parcel: Parcel) -> None:
         shutil.rmtree(parcel.place[0], ignore_errors=True)
 
-    def _place_for(self, size: int, version: int) -> Path:
+    def place_for(self, size: int, version: int) -> Path:
+        """The first place with room for so many bytes; raises `StorageFull`."""
         rooms = {place: _room(place) for place in self._places}
         for place, room in rooms.items():
             if room > size * HEADERS_SHARE:

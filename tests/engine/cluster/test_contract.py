@@ -2,6 +2,7 @@
 
 import logging
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -160,6 +161,18 @@ def test_texts_come_moment_by_moment_and_others_are_asked_in_between(cluster: Cl
     assert [found[place] for place in range(3)] == whole
 
 
+def test_other_processes_hold_what_a_pool_begins_with(cluster: Cluster, tmp_path: Path) -> None:
+    asked = ("main", "generate", "actor", "actor", [ONE], SHORT)
+    before = cluster.call(*asked)
+
+    cluster.restart("main")
+
+    again = cluster.call(*asked)
+    assert [[one.token_ids.tolist() for one in texts] for texts in again] == [
+        [one.token_ids.tolist() for one in texts] for texts in before
+    ]
+
+
 def test_what_was_saved_is_loaded_again(cluster: Cluster, tmp_path: Path) -> None:
     cluster.call("main", "save", str(tmp_path))
 
@@ -225,6 +238,24 @@ def test_a_host_adds_what_it_logs_to_the_log_of_its_run(tmp_path: Path) -> None:
         assert "WARNING coloop.rollout: the cache is small" in log.read_text(encoding="utf-8")
     finally:
         logging.getLogger("coloop").handlers.pop().close()
+
+
+def test_a_thread_that_hangs_cannot_be_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_end = threading.Event()
+    monkeypatch.setattr(PoolHost, "version", lambda host, group: may_end.wait(60))
+    built = build("local", tmp_path, deadlines=Deadlines(stalled_after_seconds=0.3))
+    built.start()
+    with pytest.raises(StageStalled) as stalled:
+        built.call("main", "version", "actor", tick=lambda poll: False)
+
+    with pytest.raises(StageStalled, match="a thread of the driver hangs"):
+        built.restart("main")
+
+    assert stalled.value.pool == "main"
+    may_end.set()
+    built.close()
 
 
 @pytest.mark.ray
