@@ -47,6 +47,7 @@ ARMS: dict[str, tuple[str, dict[str, Any]]] = {
     "own-fp32": ("own_arm", {"threads": CORES, "precision": "float32"}),
     "bare": ("bare_arm", {"threads": 1, "processes": CORES}),
     "bare-1": ("bare_arm", {"threads": 1, "processes": 1}),
+    "bare-plain": ("bare_arm", {"threads": 1, "processes": 1, "is_compiled": False}),
     "bare-threads": ("bare_arm", {"threads": CORES, "processes": 1}),
 }
 """Module and settings of each arm; those of one column differ in what may be fastest here."""

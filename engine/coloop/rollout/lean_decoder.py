@@ -65,7 +65,9 @@ class LeanDecoder:
         self._scale = self._shape.head_width**-0.5
         self._is_grouped = self._shape.heads != self._shape.kv_heads
         self._epsilon = torch.tensor(self._shape.epsilon, device=self._device)
-        self._is_plain = self._device.type == "cpu" and self._dtype == torch.float32
+        on_cpu = self._device.type == "cpu"
+        self._is_plain = on_cpu and self._dtype == torch.float32
+        self._is_half = on_cpu and self._dtype == torch.bfloat16
 
     def reserve(self, rows: int, length: int, running: int = 0) -> None:
         if not running:
@@ -232,7 +234,12 @@ class LeanDecoder:
 
     def _attend(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
         """query (N * K, G, D), keys and values (N * K, L, D), mask (N * K, 1, L)"""
-        scores = torch.baddbmm(mask, query, keys.transpose(1, 2), alpha=self._scale)
+        if self._is_half:  # the other way round: slices of the cache are then not copied
+            turned = query.transpose(1, 2)
+            scores = torch.baddbmm(mask.transpose(1, 2), keys, turned, alpha=self._scale)
+            scores = scores.transpose(1, 2)
+        else:
+            scores = torch.baddbmm(mask, query, keys.transpose(1, 2), alpha=self._scale)
         shares = torch.softmax(scores, dim=-1, dtype=torch.float32).to(values.dtype)
         return torch.bmm(shares, values)  # (N * K, G, D)
 

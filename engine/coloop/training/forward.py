@@ -32,6 +32,7 @@ from coloop.models import has_words, score_head
 from coloop.recipes.protocol import ModelOutputs, Needs
 from coloop.spec.training import Training
 from coloop.training import packing
+from coloop.training.products import attend_by_products
 
 LOGITS_AT_ONCE = 1 << 24
 """Most logits held at once where no chunk is set; 64 MiB in float32."""
@@ -142,6 +143,7 @@ class TokenModel:
         self._last: tuple[int, int, bool] | None = None
         """Most rows and tokens of a micro-batch, and whether rows were counted."""
         self._most_rows = self._most_tokens = sys.maxsize
+        attend_by_products(model, self.options.autocast)
         with self._precision():
             self.net = Heads(model)
             if self.options.packing != "none":

@@ -101,13 +101,25 @@ def read(
         layer = layer_of(weights, number)
         query, key, value = heads_of(x, layer, cos, sin, size)
         key, value = key.transpose(1, 2), value.transpose(1, 2)
-        mixed = F.scaled_dot_product_attention(
-            query.transpose(1, 2), key, value, is_causal=True, enable_gqa=True
-        )
+        mixed = attended(query.transpose(1, 2), key, value)
         x = after_attention(x, mixed.transpose(1, 2).flatten(2), layer)
         keys.append(key)
         values.append(value)
     return x, keys, values
+
+
+def attended(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+    """Causal attention as two products: several times faster than torch's kernel for bfloat16 on a
+    CPU. Query (N, H, T, D), key and value (N, K, T, D) -> (N, H, T, D)."""
+    rows, heads, tokens, width = query.shape
+    kv_heads = key.shape[1]
+    grouped = query.reshape(rows * kv_heads, -1, width)  # (N * K, G * T, D)
+    keys = key.reshape(rows * kv_heads, tokens, width)
+    ahead = torch.full((tokens, tokens), -torch.inf, dtype=query.dtype).triu(1)
+    mask = ahead.repeat(heads // kv_heads, 1).expand(rows * kv_heads, -1, -1)
+    scores = torch.baddbmm(mask, grouped, keys.transpose(1, 2), alpha=width**-0.5)
+    mixed = torch.bmm(scores.softmax(-1), value.reshape(rows * kv_heads, tokens, width))
+    return mixed.view(rows, heads, tokens, width)
 
 
 def one_more(
