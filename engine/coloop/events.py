@@ -124,6 +124,8 @@ class MetricsEvent(Event):
 
     type: Literal["metrics"] = "metrics"
     metrics: dict[str, float | None]
+    evaluation: bool = False
+    """Read by an evaluation; else by the node's own stage."""
 
 
 class SampleEvent(Event):

@@ -92,7 +92,7 @@ class RunDisplay:
             case "metrics" if event.get("node"):
                 known = self._metrics.setdefault(event["node"], {})
                 known.update({k: v for k, v in event["metrics"].items() if v is not None})
-                if "accuracy" in event["metrics"] or "score" in event["metrics"]:
+                if event.get("evaluation"):
                     self._say(
                         f"  step {event['step']}: {event['node']} {_numbers(event['metrics'])}"
                     )

@@ -68,7 +68,7 @@ class Evaluations:
             self._report(probe.node, metrics, situation)
 
     def _report(self, node: str, metrics: dict[str, float], situation: Situation) -> None:
-        self._teller.metrics(node, situation.step, metrics)
+        self._teller.metrics(node, situation.step, metrics, evaluation=True)
         self._readings.read(node, metrics, step=situation.step, phase=situation.phase)
 
     @contextmanager

@@ -227,12 +227,16 @@ class Teller:
         }
         self._recorder.record(MetricsEvent(step=step, metrics=metrics))
 
-    def metrics(self, node: str, step: int, values: Mapping[str, float]) -> dict[str, float]:
+    def metrics(
+        self, node: str, step: int, values: Mapping[str, float], *, evaluation: bool = False
+    ) -> dict[str, float]:
         """Readings of a node; what is no finite number is told as null and not given back."""
         known = {name: value for name, value in values.items() if math.isfinite(value)}
         if values:
             told = {name: known.get(name) for name in values}
-            self._recorder.record(MetricsEvent(node=node, step=step, metrics=told))
+            self._recorder.record(
+                MetricsEvent(node=node, step=step, metrics=told, evaluation=evaluation)
+            )
         return known
 
     def edited(self, changes: Mapping[str, object], by: str) -> None:

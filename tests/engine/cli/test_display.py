@@ -73,3 +73,13 @@ def test_best_checkpoints_are_told_once_at_the_end() -> None:
         "checkpoint checkpoints/step-5",
         "finished at step 9; best probe.accuracy 0.75, at step 5",
     ]
+
+
+def test_what_an_evaluation_reads_is_told_and_what_learners_report_is_not() -> None:
+    read = {"type": "metrics", "step": 5, "metrics": {"accuracy": 0.75, "loss": None}}
+
+    lines = lines_of(
+        {**read, "node": "probe", "evaluation": True}, {**read, "node": "rm", "evaluation": False}
+    )
+
+    assert lines == ["step 5: probe accuracy 0.75"]
