@@ -1966,6 +1966,12 @@ export interface components {
              * @default 1
              */
             attempt: number;
+            /**
+             * Evaluation
+             * @description Read by an evaluation; else by the node's own stage.
+             * @default false
+             */
+            evaluation: boolean;
             /** Metrics */
             metrics: {
                 [key: string]: number | null;
