@@ -109,6 +109,7 @@ class Beginnings:
             dtypes=plan.dtypes,
             ranks=self.ranks,
             tokens_at_once=update.tokens_at_once,
+            is_packed=update.packing,
             adapter=self._adapter(group),
         )
         if not backend.is_whole:

@@ -7,7 +7,9 @@ from coloop.spec.rollout import Engine
 from coloop.spec.training import Backend, Checkpointing, Offload, Training
 
 DEGREES = ("tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel")
-MEMORY_FIELDS = ("gradient_checkpointing", "loss_chunk", "offload", "reshard_after_forward")
+MEMORY_FIELDS = (
+    *("gradient_checkpointing", "loss_chunk", "packing", "offload", "reshard_after_forward"),
+)
 
 TOKENS_AT_ONCE = 16_384
 """Padded tokens of a micro-batch: more in one pass make nothing faster."""
@@ -44,6 +46,8 @@ class UpdateSettings:
     """Tokens whose logits are held at once; None: 64 MiB of them with `single`, else all."""
     offload: Offload = "none"
     """What rests in the host's memory while it is not used."""
+    packing: bool = False
+    """Whether sequences share rows instead of being padded."""
     reshard_after_forward: bool = True
     """FSDP2: whether gathered weights of a layer are freed after it."""
 

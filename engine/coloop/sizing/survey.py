@@ -37,6 +37,8 @@ from coloop.spec.training import Backend, Offload, Training
 WRITERS = (ActorNode, VerifierNode)
 """Kinds with a `rollout` section."""
 DEFAULT_TRAINING = Training()
+PACKED_FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
+"""Model types whose layers keep texts apart that lie end to end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,7 +230,7 @@ class Survey:
         if arch is None:
             self.notes += [note] if note else []
             if learns:
-                self.updates[owner] = self._update(owner, training, pool, None)
+                self.updates[owner] = self._update(owner, training, pool, None, None)
             return None
         if not arch.is_exact:
             self.notes.append(
@@ -242,7 +244,7 @@ class Survey:
         count = count_parameters(arch, "language_model" if has_logits else "score")
         total, trainable = self._sizes(owner, members, arch, count, has_logits, learns)
         precision = self._precision(owner, count)
-        update = self._update(owner, training, pool, count)
+        update = self._update(owner, training, pool, arch, count)
         if learns:
             self.updates[owner] = update
         scheme = _scheme_of(update)
@@ -343,7 +345,12 @@ class Survey:
         return self.decide(path, "single", "one process")  # type: ignore[no-any-return]
 
     def _update(
-        self, owner: str, training: Training, pool: PoolShare, count: ParameterCount | None
+        self,
+        owner: str,
+        training: Training,
+        pool: PoolShare,
+        arch: Architecture | None,
+        count: ParameterCount | None,
     ) -> UpdateSettings:
         """Backend and degrees; of frozen weights, how they are spread over their pool."""
         frozen: Backend = "fsdp2" if pool.gpus > 1 else "single"
@@ -360,9 +367,26 @@ class Survey:
             micro_batch=training.micro_batch,
             gradient_checkpointing=training.gradient_checkpointing or False,
             loss_chunk=training.loss_chunk,
+            packing=self._packing(owner, training, arch),
             offload=self._offload(owner, training),
             reshard_after_forward=self._reshard(owner, training, backend),
         )
+
+    def _packing(self, owner: str, training: Training, arch: Architecture | None) -> bool:
+        """Packing adds nothing to what padded rows need, so memory does not ask for it."""
+        if training.packing is not None or owner not in self._backends:
+            return bool(training.packing)
+        path = f"nodes.{owner}.training.packing"
+        if self.machine.is_cpu:
+            reason = "rows of like length are padded to each other: a mask over several costs more"
+            return self.decide(path, False, reason)  # type: ignore[no-any-return]
+        if arch is None or arch.model_type not in PACKED_FAMILIES:
+            reason = "how models of this family see several texts in one row is not known"
+            return self.decide(path, False, reason)  # type: ignore[no-any-return]
+        if self.dtypes[owner].compute != "bfloat16":
+            reason = "the kernel for texts of different lengths wants 16 bits"
+            return self.decide(path, False, reason)  # type: ignore[no-any-return]
+        return self.decide(path, True, "no token is padding")  # type: ignore[no-any-return]
 
     def _offload(self, owner: str, training: Training) -> Offload:
         if training.offload is not None or self.machine.is_cpu or owner not in self._backends:

@@ -89,6 +89,8 @@ class Training(Section):
     """Keep float32 copies for the optimizer; null: yes where the weights are not float32."""
     loss_chunk: Whole | None = setting(None, ge=1, level="expert", unit="tokens")
     """Tokens whose logits are held at once; null: decided by the compiler."""
+    packing: Flag | None = setting(None, level="expert")
+    """Let sequences share rows instead of padding them; null: decided by the compiler."""
     zero_stage: Literal[0, 1, 2, 3] | None = setting(
         None, level="expert", when={"backend": ("deepspeed",)}
     )

@@ -294,7 +294,7 @@ class TokenModel:
                 if kind != "sdpa":  # others cap or sink what they attend to
                     raise BackendMissing(
                         f"{type(self.model).__name__} has `{kind}` attention, which is not known "
-                        "for packed sequences; pad its batches instead"
+                        "for packed sequences; set `training.packing: false`"
                     )
                 self.model.set_attn_implementation(packing.ATTENTION)  # type: ignore[operator]
             row, turned = (self._said_of_two(both) for both in (ids, other))
@@ -302,7 +302,7 @@ class TokenModel:
         if not all(torch.allclose(one, apart, rtol=near, atol=near) for one in (row, turned)):
             raise BackendMissing(
                 f"{type(self.model).__name__} lets packed sequences see each other; "
-                "pad its batches instead"
+                "set `training.packing: false`"
             )
 
     def _said_of_two(self, ids: Tensor) -> Tensor:

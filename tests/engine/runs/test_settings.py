@@ -31,6 +31,7 @@ CASES: dict[str, dict[str, Any]] = {
         f"{ROLLOUT}.max_num_seqs": 3,
     },
     "little memory": {"hardware.memory_budget": 0.02},
+    "rows that are shared": {f"{TRAINING}.packing": True},
 }
 
 
@@ -90,6 +91,8 @@ def test_hosts_are_built_with_what_the_estimate_priced(
             assert training.micro_batch == priced.micro_batch
     assert seen.updates
     assert seen.backend["tokens_at_once"] == priced.tokens_at_once
+    assert seen.backend["is_packed"] == settings.survey.updates["actor"].packing
+    assert seen.backend["is_packed"] is (case == "rows that are shared")
     assert seen.backend["dtypes"] == settings.dtypes["actor"]
     assert {one["max_num_seqs"] for one in seen.engines} == {engine.max_sequences}
     assert set(seen.threads) == {machine.pool("main").threads}
