@@ -42,6 +42,7 @@ def finished(answers: Sequence[Any]) -> Any:
         replies=tuple(replies),
         unfinished=sum(one.unfinished for one in answers),
         poll=merged([one.poll for one in answers]),
+        pauses=tuple(chain.from_iterable(one.pauses for one in answers)),
     )
 
 

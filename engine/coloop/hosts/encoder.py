@@ -14,7 +14,13 @@ from coloop.arrays import Ids
 from coloop.batch import Pair, Prompt, Unit
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import DataError
-from coloop.models import decode, encode_completion, encode_prompt, vocabulary_mark
+from coloop.models import (
+    decode,
+    encode_completion,
+    encode_prompt,
+    encode_text,
+    vocabulary_mark,
+)
 
 
 class Encoder:
@@ -38,6 +44,10 @@ class Encoder:
     def target(self, text: str) -> list[int]:
         """Token ids of a text to imitate, closed by the end-of-text token."""
         return encode_completion(self._tokenizer, text)
+
+    def said(self, text: str) -> list[int]:
+        """Token ids of a text that goes on where another one stands."""
+        return encode_text(self._tokenizer, text)
 
     def text(self, token_ids: Ids | list[int]) -> str:
         """The text of a completion, without special tokens."""

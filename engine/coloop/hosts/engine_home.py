@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 
 from coloop.errors import WeightsNotUpdated
-from coloop.hosts.messages import AtOnce, PromptRequest, Reply, Sampling
+from coloop.hosts.messages import AtOnce, Pause, PromptRequest, Reply, Said, Sampling
 from coloop.hosts.weights import Vocabulary
 from coloop.hosts.writing import Writing, for_a_moment
 from coloop.models import LoadedModel
@@ -73,7 +73,9 @@ class EngineHome:
     ) -> list[Reply]:
         """What a writer wrote to each request, in order: submit all, collect all."""
         writing = self._new(node, requests, sampling)
-        found = dict(writing.write(progress, should_stop))
+        replies, pauses = writing.write(progress, should_stop)
+        assert not pauses, "texts that pause are written a moment at a time"
+        found = dict(replies)
         return [found[place] for place in range(len(requests))]
 
     def write_on(
@@ -81,19 +83,22 @@ class EngineHome:
         node: str,
         requests: Sequence[PromptRequest],
         sampling: Sampling,
+        said: Sequence[Said],
         progress: Progress,
         should_stop: ShouldStop,
-    ) -> tuple[list[tuple[int, Reply]], int]:
-        """Takes requests, or goes on with those that it has, and writes for a moment; the replies
-        that became whole, by the places of their requests, and how many texts are unfinished."""
+    ) -> tuple[list[tuple[int, Reply]], list[Pause], int]:
+        """Takes requests, or goes on with those that it has and with what was said to those that
+        pause, and writes for a moment; the replies that became whole, by the places of their
+        requests, what pauses since then, and how many texts are unfinished."""
         writing = self._writing
         if requests or writing is None:
             writing = self._new(node, requests, sampling)
         self._writing = None
-        found = writing.write(progress, should_stop, for_a_moment())
+        writing.hear(said)
+        replies, pauses = writing.write(progress, should_stop, for_a_moment())
         if writing.unfinished:
             self._writing = writing
-        return found, writing.unfinished
+        return replies, pauses, writing.unfinished
 
     def stop_writing(self) -> None:
         """Forgets what is unfinished."""

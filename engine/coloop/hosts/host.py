@@ -15,7 +15,7 @@ import platform
 import tempfile
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ from coloop.hosts.messages import (
     Poll,
     PromptRequest,
     Reply,
+    Said,
     Sampling,
     Sight,
     TooLong,
@@ -202,10 +203,16 @@ class PoolHost:
         return replies
 
     def write(
-        self, group: str, node: str, requests: Sequence[PromptRequest], sampling: Sampling
+        self,
+        group: str,
+        node: str,
+        requests: Sequence[PromptRequest],
+        sampling: Sampling,
+        said: Sequence[Said] = (),
     ) -> Finished:
         """`generate` a moment at a time: begins with these requests, or goes on where there are
-        none, until nothing is unfinished. Between two calls new weights may come. A rank writes to
+        none, until nothing is unfinished. Texts that pause go on when something is said to them.
+        Between two calls new weights may come. A rank writes to
         whole requests, so that it knows when a reply is."""
         progress = self._progress
         self._begin()
@@ -216,11 +223,17 @@ class PoolHost:
             self._places, begun = tuple(own), list(own.values())
         else:
             self._progress, begun = progress, []
-        replies, unfinished = home.write_on(
-            node, begun, sampling, self._rows_progress, self._interrupted.is_set
+        heard = [
+            replace(one, place=self._places.index(one.place))
+            for one in said
+            if one.place in self._places
+        ]
+        replies, pauses, unfinished = home.write_on(
+            node, begun, sampling, heard, self._rows_progress, self._interrupted.is_set
         )
         return Finished(
             replies=tuple((self._places[place], reply) for place, reply in replies),
+            pauses=tuple(replace(one, place=self._places[one.place]) for one in pauses),
             unfinished=unfinished,
             poll=self.poll(),
         )

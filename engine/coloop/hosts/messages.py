@@ -34,6 +34,8 @@ class Sampling:
     top_p: float = 1.0
     top_k: int | None = None
     stop: tuple[str, ...] = ()
+    pauses: tuple[str, ...] = ()
+    """Texts at which a completion waits for what somebody says to it; they are kept."""
     on_sync: OnSync = "finish"
     """What becomes of unfinished texts when new weights come."""
 
@@ -139,6 +141,28 @@ class Poll:
     """Memory of its process; None: of work in the driver."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Pause:
+    """A text that waits for what somebody says to it."""
+
+    place: int
+    """Of its request."""
+    k: int
+    """Of its seed."""
+    text: str
+    """What was drawn since it was spoken to last."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """What is said to a text that pauses."""
+
+    place: int
+    k: int
+    text: str | None
+    """None: nothing; it has ended."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finished:
     """What a host has written since it was asked last."""
@@ -146,6 +170,12 @@ class Finished:
     replies: tuple[tuple[int, Reply], ...]
     """Those that are whole, by the places of their requests."""
     unfinished: int
-    """Texts that are still to be written."""
+    """Texts that are still to be written, those that pause included."""
     poll: Poll
     """How far it is with all of them."""
+    pauses: tuple[Pause, ...] = ()
+    """Texts that wait since then."""
+
+
+Answer = Callable[[Pause], str | None]
+"""What is said to a text that pauses; None: nothing, it has ended. Called from several threads."""

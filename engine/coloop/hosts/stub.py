@@ -6,6 +6,8 @@ Two pools may be asked at the same time, from two threads; one pool does one thi
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,14 +16,18 @@ from coloop.batch import Pair
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import StopRequested
 from coloop.hosts.deliveries import Deliveries
+from coloop.hosts.listeners import Listeners
 from coloop.hosts.messages import (
+    Answer,
     Finished,
     HandOn,
     LearnOrder,
     LearnReply,
+    Pause,
     Poll,
     PromptRequest,
     Reply,
+    Said,
     Sampling,
     TooLong,
 )
@@ -90,13 +96,14 @@ class ClusterHosts:
         requests: Sequence[PromptRequest],
         sampling: Sampling,
         hand_on: HandOn | None = None,
+        answer: Answer | None = None,
     ) -> list[Reply]:
         pool = self._deliveries.writing_pool(group, node)
         replies: dict[int, Reply] = {}
         with self._once_more("generate", pool, group, node):
-            self._generate(pool, group, node, requests, sampling, hand_on, replies)
+            self._generate(pool, group, node, requests, sampling, hand_on, answer, replies)
         if len(replies) < len(requests):
-            self._generate(pool, group, node, requests, sampling, hand_on, replies)
+            self._generate(pool, group, node, requests, sampling, hand_on, answer, replies)
         return [replies[place] for place in range(len(requests))]
 
     def score(
@@ -187,20 +194,27 @@ class ClusterHosts:
         requests: Sequence[PromptRequest],
         sampling: Sampling,
         hand_on: HandOn | None,
+        answer: Answer | None,
         replies: dict[int, Reply],
     ) -> None:
         """Have those requests written that have no reply yet, by their places."""
         left = [place for place in range(len(requests)) if place not in replies]
         wanted = [requests[place] for place in left]
         self._deliveries.make_current(self._ask, group, pool)
-        if hand_on is None and sampling.on_sync == "finish":
+        if hand_on is None and answer is None and sampling.on_sync == "finish":
             whole: list[Reply] = self._ask(pool, "generate", group, node, wanted, sampling)
             replies.update(zip(left, whole, strict=True))
             return
         finishes = sampling.on_sync == "finish"
+
+        def said(pause: Pause) -> str | None:
+            assert answer is not None, "nobody answers texts that pause"
+            return answer(replace(pause, place=left[pause.place]))
+
         with (
             self._deliveries.undisturbed(pool) if finishes else nullcontext(),
-            closing(self._written(pool, group, node, wanted, sampling)) as moments,
+            closing(Listeners(said)) as listeners,
+            closing(self._written(pool, group, node, wanted, sampling, listeners)) as moments,
         ):
             for finished in moments:
                 fresh = tuple((left[place], reply) for place, reply in finished.replies)
@@ -215,21 +229,31 @@ class ClusterHosts:
         node: str,
         requests: list[PromptRequest],
         sampling: Sampling,
+        listeners: Listeners,
     ) -> Generator[Finished, None, None]:
         """What a host finishes, moment by moment; between two of them others may call it."""
+        said: list[Said] = []
         try:
             while True:
-                finished: Finished = self._ask(pool, "write", group, node, requests, sampling)
+                asked = group, node, requests, sampling, said
+                finished: Finished = self._ask(pool, "write", *asked)
                 yield finished
                 if not finished.unfinished:
                     return
                 requests = []
-                if self._tick is not None and self._tick(finished.poll):
-                    raise StopRequested(f"while {node} was writing")
+                listeners.hear(finished.pauses)
+                said = listeners.said(
+                    finished.unfinished, partial(self._go_on, node, finished.poll)
+                )
         except BaseException:
             with suppress(Exception):  # what went wrong is told; a host that is gone has nothing
                 self._cluster.call(pool, "stop_writing", group)
             raise
+
+    def _go_on(self, node: str, poll: Poll) -> None:
+        """Tells how far it is; raises `StopRequested` where it is to be given up."""
+        if self._tick is not None and self._tick(poll):
+            raise StopRequested(f"while {node} was writing")
 
     def _save(self, folder: str, earlier: str | None) -> Mapping[str, Mark]:
         files: dict[str, Mark] = {}

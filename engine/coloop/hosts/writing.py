@@ -4,20 +4,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from coloop.arrays import Ids, ids_of
+from coloop.arrays import ids_of
 from coloop.hosts.encoder import Encoder
-from coloop.hosts.messages import PromptRequest, Reply, Sampling, too_long
-from coloop.rollout import (
-    Batch,
-    Generation,
-    GenerationRequest,
-    IsEnough,
-    Progress,
-    RolloutEngine,
-    ShouldStop,
-)
+from coloop.hosts.episodes import Episode
+from coloop.hosts.messages import Pause, PromptRequest, Reply, Said, Sampling, too_long
+from coloop.rollout import Batch, IsEnough, Progress, RolloutEngine, ShouldStop
 from coloop.tables import Tokens
 
 SLICE_SECONDS = 0.25
@@ -40,7 +31,6 @@ def for_a_moment() -> IsEnough:
 class _Asked:
     """A request on its way."""
 
-    prompt_ids: Ids
     wanted: int
     texts: dict[int, Tokens] = field(default_factory=dict)
     """Those that are finished, by the place of their seed."""
@@ -60,15 +50,17 @@ class Writing:
         self._taken = 0
         self._asked: dict[int, _Asked] = {}
         """By the place of the request among all that were taken."""
-        self._texts: dict[int, tuple[int, int]] = {}
-        """(place of the request, place of the seed) of each unfinished text, by its number."""
+        self._drawing: dict[int, tuple[int, int, Episode]] = {}
+        """(place of the request, place of the seed, text) by its number in the batch."""
+        self._pausing: dict[tuple[int, int], Episode] = {}
+        """By these places, texts that wait until somebody has spoken."""
         self._ready: list[tuple[int, Reply]] = []
-        """Of requests for which nothing is to be written."""
+        """Replies that are whole and were not given yet."""
 
     @property
     def unfinished(self) -> int:
         """Texts that are still to be written."""
-        return self._batch.unfinished
+        return self._batch.unfinished + len(self._pausing)
 
     def take(self, requests: Sequence[PromptRequest]) -> None:
         """Requests join those on their way; where one is refused, all are given up."""
@@ -79,26 +71,47 @@ class Writing:
             self.give_up()
             raise
 
+    def hear(self, said: Sequence[Said]) -> None:
+        """Texts that pause go on behind what was said to them; where there is no room for more, a
+        text is cut."""
+        for one in said:
+            episode = self._pausing.pop((one.place, one.k))
+            heard = [] if one.text is None else self._encoder.said(one.text)
+            problem = too_long(episode.length_with(len(heard)), self._limit)
+            if one.text is None:
+                self._ends(one.place, one.k, episode)
+            elif problem is not None or not episode.left:
+                episode.cut()
+                self._ends(one.place, one.k, episode)
+            else:
+                episode.heard(heard)
+                self._send(one.place, one.k, episode)
+
     def write(
         self,
         progress: Progress,
         should_stop: ShouldStop,
         is_enough: IsEnough | None = None,
-    ) -> list[tuple[int, Reply]]:
-        """Writes until nothing is unfinished, or it is enough for now; the replies that became
-        whole meanwhile, by the places of their requests."""
+    ) -> tuple[list[tuple[int, Reply]], list[Pause]]:
+        """Writes until nothing is left to be drawn, or it is enough for now; the replies that
+        became whole meanwhile, by the places of their requests, and the texts that pause."""
+        pauses: list[Pause] = []
+        for number, drawn in self._batch.write(progress, should_stop, is_enough):
+            place, k, episode = self._drawing.pop(number)
+            self._batch.release(episode.ticket)
+            episode.wrote(drawn)
+            text = episode.paused_at(self._encoder)
+            if text is None:
+                self._ends(place, k, episode)
+            else:
+                self._pausing[place, k] = episode
+                pauses.append(Pause(place=place, k=k, text=text))
         found, self._ready = self._ready, []
-        for number, written in self._batch.write(progress, should_stop, is_enough):
-            place, k = self._texts.pop(number)
-            asked = self._asked[place]
-            asked.texts[k] = self._tokens(asked.prompt_ids, written)
-            if len(asked.texts) == asked.wanted:
-                del self._asked[place]
-                found.append((place, [asked.texts[k] for k in range(asked.wanted)]))
-        return sorted(found, key=lambda one: one[0])
+        return sorted(found, key=lambda one: one[0]), pauses
 
     def give_up(self) -> None:
         """Forgets what is unfinished."""
+        self._pausing.clear()
         self._batch.give_up()
 
     def _take(self, request: PromptRequest) -> None:
@@ -108,35 +121,27 @@ class Writing:
         if problem is not None or not request.seeds:
             self._ready.append((place, [] if problem is None else problem))
             return
-        self._asked[place] = _Asked(ids_of(prompt), len(request.seeds))
+        self._asked[place] = _Asked(len(request.seeds))
+        shared = ids_of(prompt)
         for k, seed in enumerate(request.seeds):
-            number = self._batch.submit(
-                GenerationRequest(
-                    id=request.id,
-                    prompt_ids=prompt,
-                    seed=seed,
-                    max_new_tokens=sampling.max_new_tokens,
-                    temperature=sampling.temperature,
-                    top_p=sampling.top_p,
-                    top_k=sampling.top_k,
-                    stop=sampling.stop,
-                    greedy=sampling.temperature == 0,
-                    on_load=sampling.on_sync,
-                )
+            episode = Episode(
+                id=request.id,
+                prompt_ids=prompt,
+                shared_ids=shared,
+                seed=seed,
+                sampling=sampling,
             )
-            self._texts[number] = (place, k)
+            self._send(place, k, episode)
 
-    def _tokens(self, prompt_ids: Ids, written: Generation) -> Tokens:
-        return Tokens(
-            prompt_ids=prompt_ids,
-            token_ids=ids_of(written.token_ids),
-            loss_mask=np.ones(len(written.token_ids), dtype=np.bool_),
-            log_probs=np.array(written.log_probs, dtype=np.float32),
-            temperature=self._sampling.temperature or 1.0,
-            writer=self._node,
-            tokenizer=self._encoder.mark,
-            text=self._encoder.text(written.token_ids),
-            finished=written.finished,
-            version=written.version,
-            switches=written.switches,
-        )
+    def _send(self, place: int, k: int, episode: Episode) -> None:
+        """The engine writes on."""
+        self._drawing[self._batch.submit(episode.request())] = (place, k, episode)
+
+    def _ends(self, place: int, k: int, episode: Episode) -> None:
+        """A text is finished; so is its request, if it was the last."""
+        self._batch.release(episode.ticket)
+        asked = self._asked[place]
+        asked.texts[k] = episode.tokens(self._encoder, self._node)
+        if len(asked.texts) == asked.wanted:
+            del self._asked[place]
+            self._ready.append((place, [asked.texts[k] for k in range(asked.wanted)]))

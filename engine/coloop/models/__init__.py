@@ -14,6 +14,7 @@ from coloop.models.tokenizer import (
     decode,
     encode_completion,
     encode_prompt,
+    encode_text,
     vocabulary_mark,
 )
 
@@ -29,6 +30,7 @@ __all__ = [
     "dtype_of",
     "encode_completion",
     "encode_prompt",
+    "encode_text",
     "filled",
     "fingerprint",
     "has_words",

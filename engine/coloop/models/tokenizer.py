@@ -58,11 +58,16 @@ def encode_prompt(tokenizer: PreTrainedTokenizerFast, prompt: Prompt) -> list[in
     return [start]
 
 
+def encode_text(tokenizer: PreTrainedTokenizerFast, text: str) -> list[int]:
+    """The ids of a text in the middle of others: no marks before or behind it."""
+    return _ids(tokenizer, text, special=False)
+
+
 def encode_completion(tokenizer: PreTrainedTokenizerFast, text: str) -> list[int]:
     """The ids of a text that a policy shall write, with the end of text where the tokenizer has
     one."""
     end = tokenizer.eos_token_id
-    return _ids(tokenizer, text, special=False) + ([] if end is None else [end])
+    return encode_text(tokenizer, text) + ([] if end is None else [end])
 
 
 def decode(tokenizer: PreTrainedTokenizerFast, token_ids: Ids | Sequence[int]) -> str:

@@ -37,7 +37,7 @@ class Batch:
         self._engine = engine
         self._open: dict[int, tuple[int, GenerationRequest]] = {}
         """(number, request) by ticket."""
-        self._kept: list[int] = []
+        self._kept: set[int] = set()
         self._rows = 0
         self._done, self._tokens = 0, 0
 
@@ -79,6 +79,12 @@ class Batch:
             raise
         return found
 
+    def release(self, ticket: int | None) -> None:
+        """Forgets a kept text that nobody continues any more."""
+        if ticket in self._kept:
+            self._kept.remove(ticket)
+            self._engine.release([ticket])
+
     def give_up(self) -> None:
         """Forgets what is unfinished or kept."""
         tickets = [*self._open, *self._kept]
@@ -91,7 +97,7 @@ class Batch:
         ticket = self._engine.submit(request)
         self._open[ticket] = (number, request)
         if request.keep:
-            self._kept.append(ticket)
+            self._kept.add(ticket)
 
     def _step(self) -> list[tuple[int, Generation]]:
         found: list[tuple[int, Generation]] = []

@@ -1,0 +1,122 @@
+"""One completion on its way: written in one request or, where others speak in between, in several.
+
+    request ──drawn──► ended
+       ▲         └───► pauses ──heard──┐    what a tool says: read, never trained
+       └───────────────────────────────┘    continues: nothing is encoded or computed twice
+
+Draws belong to positions of the text, so what is drawn does not depend on how long a pause was, nor
+on what else is written meanwhile. A completion that never pauses is one request.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from coloop.arrays import Ids, ids_of
+from coloop.hosts.encoder import Encoder
+from coloop.hosts.messages import Sampling
+from coloop.rollout import Generation, GenerationRequest
+from coloop.tables import Tokens
+
+
+@dataclass(slots=True, kw_only=True)
+class Episode:
+    """See the module."""
+
+    id: str
+    """Name of the row, for messages."""
+    prompt_ids: list[int]
+    shared_ids: Ids
+    """The same, one array for all completions of the prompt."""
+    seed: int
+    sampling: Sampling
+    ticket: int | None = None
+    """Of the request that the engine ended last; what it computed for it is kept."""
+    _ids: list[int] = field(default_factory=list)
+    _heard: list[slice] = field(default_factory=list)
+    """Parts of it that others have said."""
+    _log_probs: list[float] = field(default_factory=list)
+    _drawn: int = 0
+    _turn: int = 0
+    """Where the last request began, in the completion."""
+    _versions: list[tuple[int, int]] = field(default_factory=list)
+    """(token, version): from this token on this version drew."""
+    _finished: bool = False
+    _stopped: bool = False
+    """A stop text ended the last request."""
+
+    @property
+    def left(self) -> int:
+        """Tokens that it may still draw."""
+        return self.sampling.max_new_tokens - self._drawn
+
+    def length_with(self, heard: int) -> int:
+        """Tokens of the whole text, where so many are heard and all that is left is drawn."""
+        return len(self.prompt_ids) + len(self._ids) + heard + self.left
+
+    def request(self) -> GenerationRequest:
+        """What is to be written next."""
+        sampling, goes_on = self.sampling, self.ticket is not None
+        return GenerationRequest(
+            id=self.id,
+            prompt_ids=[*self.prompt_ids, *self._ids] if goes_on else self.prompt_ids,
+            seed=self.seed,
+            max_new_tokens=self.left,
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            top_k=sampling.top_k,
+            stop=(*sampling.stop, *sampling.pauses),
+            greedy=sampling.temperature == 0,
+            seed_from=len(self.prompt_ids) if goes_on else None,
+            continues=self.ticket,
+            keep=bool(sampling.pauses),
+            on_load=sampling.on_sync,
+        )
+
+    def wrote(self, drawn: Generation) -> None:
+        """The engine has ended the request."""
+        self._turn = len(self._ids)
+        self._ids += drawn.token_ids
+        self._log_probs += drawn.log_probs
+        self._drawn += len(drawn.token_ids)
+        for token, version in ((0, drawn.version), *drawn.switches):
+            if not self._versions or self._versions[-1][1] != version:
+                self._versions.append((self._turn + token, version))
+        self.ticket = drawn.ticket
+        self._finished, self._stopped = drawn.finished, drawn.reason == "stop"
+
+    def paused_at(self, encoder: Encoder) -> str | None:
+        """What was drawn since it was heard last, where somebody is to speak now."""
+        if not self.sampling.pauses or not self._stopped:
+            return None
+        said = encoder.text(self._ids[self._turn :])
+        return None if any(stop in said for stop in self.sampling.stop) else said
+
+    def heard(self, token_ids: list[int]) -> None:
+        """Somebody else has spoken."""
+        self._heard.append(slice(len(self._ids), len(self._ids) + len(token_ids)))
+        self._ids += token_ids
+        self._log_probs += [0.0] * len(token_ids)
+
+    def cut(self) -> None:
+        """There is no room for more."""
+        self._finished = False
+
+    def tokens(self, encoder: Encoder, node: str) -> Tokens:
+        """The completion as it is now."""
+        is_own = np.ones(len(self._ids), dtype=np.bool_)
+        for heard in self._heard:
+            is_own[heard] = False
+        return Tokens(
+            prompt_ids=self.shared_ids,
+            token_ids=ids_of(self._ids),
+            loss_mask=is_own,
+            log_probs=np.array(self._log_probs, dtype=np.float32),
+            temperature=self.sampling.temperature or 1.0,
+            writer=node,
+            tokenizer=encoder.mark,
+            text=encoder.text(self._ids),
+            finished=self._finished,
+            version=self._versions[0][1],
+            switches=tuple(self._versions[1:]),
+        )

@@ -1,0 +1,246 @@
+"""Texts that pause until somebody has spoken: many at once, each as if it were alone."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable
+from contextlib import nullcontext
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.engine.hosts.test_host import EDGES, NODES, settings_of
+from tests.engine.hosts.test_writing import learn
+from tests.engine.numerics import rounding
+
+from coloop.errors import StopRequested
+from coloop.hosts import listeners, writing
+from coloop.hosts.encoder import Encoder
+from coloop.hosts.host import PoolHost
+from coloop.hosts.messages import Pause, PromptRequest, Sampling
+from coloop.hosts.stub import ClusterHosts
+from coloop.rollout import GenerationRequest, generate
+from coloop.tables import Tokens
+
+PATIENCE = 60.0
+CALLS = tuple("0123456789abcde")
+"""Each of them calls the tool: a text of a random model calls it every few tokens."""
+SAMPLING = Sampling(max_new_tokens=40, pauses=CALLS)
+
+
+@pytest.fixture(autouse=True)
+def short_moments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writing, "SLICE_SECONDS", 0.0)
+    monkeypatch.setattr(writing, "SOON_SECONDS", 0.0)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> PoolHost:
+    rollout = {**NODES["actor"]["rollout"], "max_num_seqs": 4}
+    host = PoolHost(
+        settings_of({**NODES, "actor": {**NODES["actor"], "rollout": rollout}}, EDGES, tmp_path)
+    )
+    host.build()
+    return host
+
+
+@pytest.fixture
+def hosts(host: PoolHost) -> ClusterHosts:
+    """The driver's way to the host."""
+
+    def call(pool: str, method: str, *arguments: Any, tick: Any = None) -> Any:
+        return getattr(host, method)(*arguments)
+
+    deliveries: Any = SimpleNamespace(
+        writing_pool=lambda group, node: "main",
+        make_current=lambda ask, group, pool: None,
+        undisturbed=lambda pool: nullcontext(),
+    )
+    return ClusterHosts(SimpleNamespace(call=call), {"actor": "main"}, deliveries)
+
+
+def count(text: str) -> str | None:
+    """A tool: how long the call is, twice; it says nothing to every seventh length."""
+    return None if len(text) % 7 == 0 else f"{len(text)}={len(text)};"
+
+
+def waits_for(event: threading.Event) -> Callable[..., Any]:
+    """What was said, once this has happened."""
+    said = listeners.Listeners.said
+
+    def waiting(self: listeners.Listeners, *arguments: Any) -> Any:
+        if self._waiting:
+            assert event.wait(PATIENCE)
+        return said(self, *arguments)
+
+    return waiting
+
+
+def requests() -> list[PromptRequest]:
+    return [PromptRequest(id=f"row{n}", prompt=f"{n}+1=", seeds=(n, 60 + n)) for n in range(5)]
+
+
+def alone(host: PoolHost, prompt: str, seed: int) -> tuple[list[int], list[bool], list[float]]:
+    """One text by itself: before each turn everything is read anew."""
+    engine = host._engines["actor"].engine
+    encoder = host._homes["actor"].weights.encoder("actor")
+    start = encoder.prompt(prompt)
+    ids: list[int] = []
+    own: list[bool] = []
+    log_probs: list[float] = []
+    while True:
+        [drawn] = generate(
+            engine,
+            [
+                GenerationRequest(
+                    id="alone",
+                    prompt_ids=[*start, *ids],
+                    seed=seed,
+                    seed_from=len(start),
+                    max_new_tokens=SAMPLING.max_new_tokens - sum(own),
+                    stop=CALLS,
+                )
+            ],
+        )
+        ids += drawn.token_ids
+        own += [True] * len(drawn.token_ids)
+        log_probs += drawn.log_probs
+        said = count(encoder.text(drawn.token_ids)) if drawn.reason == "stop" else None
+        if said is None or sum(own) == SAMPLING.max_new_tokens:
+            return ids, own, log_probs
+        heard = encoder.said(said)
+        ids += heard
+        own += [False] * len(heard)
+        log_probs += [0.0] * len(heard)
+
+
+def written(hosts: ClusterHosts, answer: Callable[[Pause], str | None]) -> list[list[Tokens]]:
+    replies = hosts.generate("actor", "actor", requests(), SAMPLING, answer=answer)
+    assert all(isinstance(reply, list) for reply in replies)
+    return replies  # type: ignore[return-value]
+
+
+def test_many_at_once_are_each_as_if_it_were_alone(host: PoolHost, hosts: ClusterHosts) -> None:
+    turns: Counter[tuple[int, int]] = Counter()
+
+    def answer(pause: Pause) -> str | None:
+        turns[pause.place, pause.k] += 1
+        return count(pause.text)
+
+    replies = written(hosts, answer)
+
+    assert max(turns.values()) >= 3
+    for request, texts in zip(requests(), replies, strict=True):
+        for seed, found in zip(request.seeds, texts, strict=True):
+            ids, own, log_probs = alone(host, str(request.prompt), seed)
+            assert found.token_ids.tolist() == ids
+            assert found.loss_mask.tolist() == own
+            assert np.abs(found.log_probs - np.array(log_probs)).max() < rounding(3000, scale=10.0)
+            assert sum(own) <= SAMPLING.max_new_tokens
+    assert host._engines["actor"].engine.unfinished == 0
+
+
+def test_nothing_is_encoded_twice(hosts: ClusterHosts, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: Counter[str] = Counter()
+    answered: list[str] = []
+    prompt, said = Encoder.prompt, Encoder.said
+
+    def noted(real: Any, what: str) -> Any:
+        def encode(encoder: Encoder, text: Any) -> list[int]:
+            encoded[what] += 1
+            found: list[int] = real(encoder, text)
+            return found
+
+        return encode
+
+    monkeypatch.setattr(Encoder, "prompt", noted(prompt, "prompt"))
+    monkeypatch.setattr(Encoder, "said", noted(said, "said"))
+
+    def answer(pause: Pause) -> str | None:
+        text = count(pause.text)
+        answered.extend([text] if text is not None else [])
+        return text
+
+    written(hosts, answer)
+
+    assert encoded == {"prompt": 5, "said": len(answered)}
+
+
+def test_nobody_waits_for_another_ones_tool(hosts: ClusterHosts) -> None:
+    """The first tool answers only when another text has called three times."""
+    calls: Counter[tuple[int, int]] = Counter()
+    changed = threading.Condition()
+    is_first = [True]
+
+    def answer(pause: Pause) -> str | None:
+        with changed:
+            slow, is_first[0] = is_first[0], False
+            if slow:
+                assert changed.wait_for(lambda: max(calls.values(), default=0) >= 3, PATIENCE)
+            else:
+                calls[pause.place, pause.k] += 1
+                changed.notify_all()
+        return count(pause.text)
+
+    assert [len(texts) for texts in written(hosts, answer)] == [2] * 5
+
+
+def test_a_tool_that_breaks_leaves_nothing_behind(host: PoolHost, hosts: ClusterHosts) -> None:
+    def breaks(pause: Pause) -> str | None:
+        raise ValueError("no such tool")
+
+    with pytest.raises(ValueError, match="no such tool"):
+        written(hosts, breaks)
+
+    assert host._engines["actor"].engine.unfinished == 0
+    expected = written(hosts, lambda pause: count(pause.text))
+    assert written(hosts, lambda pause: count(pause.text)) == expected
+
+
+def test_a_stop_is_heard_while_all_wait_for_tools(hosts: ClusterHosts) -> None:
+    is_called, is_stopped = threading.Event(), threading.Event()
+
+    def answer(pause: Pause) -> str | None:
+        is_called.set()
+        assert is_stopped.wait(PATIENCE)
+        return None
+
+    def tick(poll: Any) -> bool:
+        if is_called.is_set():
+            is_stopped.set()
+        return is_called.is_set()
+
+    with pytest.raises(StopRequested):
+        written(hosts.with_tick(tick), answer)
+
+
+def test_new_weights_come_while_texts_pause(host: PoolHost, hosts: ClusterHosts) -> None:
+    """What was drawn stays, with the version that drew it; the rest is by the new ones."""
+    old = written(hosts, lambda pause: count(pause.text))
+    has_learned = threading.Event()
+
+    def answer(pause: Pause) -> str | None:
+        if not has_learned.is_set():
+            learn(host)
+            has_learned.set()
+        return count(pause.text)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(listeners, "LANES", 1)  # the host is asked by one thread at a time
+        patched.setattr(listeners.Listeners, "said", waits_for(has_learned))
+        found = written(hosts, answer)
+
+    mixed = [
+        (one, before)
+        for texts, others in zip(found, old, strict=True)
+        for one, before in zip(texts, others, strict=True)
+        if one.switches
+    ]
+    assert mixed
+    for one, before in mixed:
+        [(token, version)] = one.switches
+        assert (one.version, version) == (0, 1)
+        assert one.loss_mask[token]
+        drawn = int(np.flatnonzero(one.loss_mask[:token])[-1]) + 1
+        assert one.token_ids[:drawn].tolist() == before.token_ids[:drawn].tolist()
