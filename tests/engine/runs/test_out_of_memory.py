@@ -27,10 +27,10 @@ def passes_fit(monkeypatch: pytest.MonkeyPatch, rows: int, *, learning: bool) ->
     """A forward pass has room for so many rows, where it learns or where it scores."""
     outputs = TokenModel.outputs
 
-    def short(model: TokenModel, batch: Any, **options: Any) -> Any:
+    def short(model: TokenModel, batch: Any, *arguments: Any, **options: Any) -> Any:
         if torch.is_grad_enabled() is learning and batch.size > rows:
             ask_too_much()
-        return outputs(model, batch, **options)
+        return outputs(model, batch, *arguments, **options)
 
     monkeypatch.setattr(TokenModel, "outputs", short)
 
