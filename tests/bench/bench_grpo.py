@@ -12,94 +12,24 @@ at the same commit are kept under `.coloop/bench/grpo/figures` and not measured 
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any
 
 from tests.bench.grpo import gpu
+from tests.bench.grpo.figures import MIB, result_of
 from tests.bench.grpo.folders import PLACE, endless, rows_file
 from tests.bench.grpo.learning import learned
+from tests.bench.grpo.rows import ARMS, LEARNING_STEPS, ROWS, SEEDS, Row
 from tests.bench.grpo.turns import OTHER_VENV, Arm, Figures, take_turns
 from tests.bench.grpo.work import NEW_TOKENS, Work
 from tests.bench.machine import ROOT
-from tests.bench.results import Goal, Result, Table
+from tests.bench.results import Result
 
-CORES = len(os.sched_getaffinity(0))
 FIGURES = PLACE / "figures"
-SEEDS, LEARNING_STEPS = (1, 2, 3), 120
-BEST_RATIO, DEFAULT_RATIO, TOKENS_RATIO = 1.15, 1.5, 2.0
-MIB = 2**20
-
-ARMS: dict[str, tuple[str, dict[str, Any]]] = {
-    "trl": ("trl_arm", {"threads": CORES}),
-    "trl-1": ("trl_arm", {"threads": 1}),
-    "trl-fp32": ("trl_arm", {"threads": CORES, "precision": "float32"}),
-    "default": ("own_arm", {"threads": 1, "settings": "default"}),
-    "best": ("own_arm", {"threads": CORES}),
-    "best-1": ("own_arm", {"threads": 1}),
-    "own-fp32": ("own_arm", {"threads": CORES, "precision": "float32"}),
-    "bare": ("bare_arm", {"threads": 1, "processes": CORES}),
-    "bare-1": ("bare_arm", {"threads": 1, "processes": 1}),
-    "bare-plain": ("bare_arm", {"threads": 1, "processes": 1, "is_compiled": False}),
-    "bare-threads": ("bare_arm", {"threads": CORES, "processes": 1}),
-}
-"""Module and settings of each arm; those of one column differ in what may be fastest here."""
-COLUMNS = {
-    "TRL": ("trl", "trl-1"),
-    "default": ("default",),
-    "best": ("best", "best-1"),
-    "bare": ("bare", "bare-1", "bare-threads"),
-}
-"""A column is its fastest arm."""
-USUAL = ("trl", "default", "best", "bare")
-EQUAL = ("trl-fp32", "own-fp32")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """One line of the table."""
-
-    length: str
-    size: str
-    warm_up: int
-    turns: int
-    steps: int
-    arms: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        return f"{self.length}-{self.size}"
-
-
-def _row(length: str, size: str, steps: int) -> Row:
-    extra = EQUAL if size == "1M" else ()
-    if size == "1M" and length == "short" and CORES > 1:
-        extra = (*extra, "trl-1", "best-1")
-    return Row(
-        length=length,
-        size=size,
-        warm_up=3 if length == "short" else 2,
-        turns=4 if size != "20M" else 2,
-        steps=steps,
-        arms=(*USUAL, *extra),
-    )
-
-
-STEPS = {"short": {"1M": 12, "5M": 8, "20M": 6}, "long": {"1M": 2, "5M": 1, "20M": 1}}
-ROWS = {
-    row.name: row
-    for row in (
-        _row(length, size, STEPS[length][size])
-        for length, size in product(STEPS, ("1M", "5M", "20M"))
-    )
-}
 
 
 def run() -> Result:
@@ -110,7 +40,8 @@ def run() -> Result:
             measure(row)
     if _kept("accuracy") is None:
         measure_accuracy()
-    return _result()
+    records = {name: kept for name in ROWS if (kept := _kept(name)) is not None}
+    return result_of(records, _kept("accuracy"))
 
 
 def ensure_venv() -> None:
@@ -182,185 +113,6 @@ def _kept(name: str) -> dict[str, Any] | None:
         return None
     record = json.loads(path.read_text(encoding="utf-8"))
     return record if record["commit"] == _commit() else None
-
-
-# What is said of it
-
-
-def columns_of(record: dict[str, Any]) -> dict[str, tuple[str, Figures]]:
-    """The fastest arm of each column."""
-    known = {name: Figures(**one) for name, one in record["arms"].items()}
-    found = {}
-    for column, names in COLUMNS.items():
-        there = [name for name in names if name in known]
-        if there:
-            best = min(there, key=lambda name: known[name].step)
-            found[column] = (best, known[best])
-    return found
-
-
-def _result() -> Result:
-    records = {name: kept for name in ROWS if (kept := _kept(name)) is not None}
-    found = {name: columns_of(record) for name, record in records.items()}
-    tables = [
-        _table("Seconds a step, median of interleaved turns", found, lambda one: _s(one.step)),
-        _table("Processor seconds a step", found, lambda one: _s(one.processor_step)),
-        _table("Tokens written a second", found, lambda one: f"{one.tokens_per_second:,.0f}"),
-        _table("Peak resident memory", found, lambda one: f"{one.peak_bytes / MIB:.0f} MiB"),
-        _table("Warm-up, not counted: seconds", found, lambda one: f"{one.warm_up:.1f}"),
-    ]
-    tables.append(_equal_table(records))
-    learned = _kept("accuracy")
-    if learned is not None and not learned["failed"]:
-        tables.append(_accuracy_table(learned))
-    goals = [*_goals(found, records), *_accuracy_goal(learned), *gpu.goals()]
-    failures = [
-        f"{name}, {arm}: {why}"
-        for name, one in records.items()
-        for arm, why in one["failed"].items()
-    ]
-    if (reason := gpu.why_not()) is not None:
-        failures.append(f"The row of a GPU was not measured: {reason}.")
-    return Result(
-        title="GRPO against TRL and a bare loop",
-        tables=tuple(tables),
-        goals=tuple(goals),
-        text="\n".join(failures),
-        data=records,
-    )
-
-
-def _s(seconds: float) -> str:
-    return f"{seconds:.3f}" if seconds < 1 else f"{seconds:.2f}"
-
-
-def _table(title: str, found: dict[str, dict[str, tuple[str, Figures]]], say: Any) -> Table:
-    return Table(
-        title=title + ".",
-        head=("workload", *COLUMNS, "default / bare", "best / bare", "best / TRL"),
-        rows=tuple(
-            (
-                name,
-                *(say(row[c][1]) if c in row else "-" for c in COLUMNS),
-                *(_ratio_of(title, row, over, under) for over, under in PAIRS),
-            )
-            for name, row in found.items()
-        ),
-    )
-
-
-PAIRS = (("default", "bare"), ("best", "bare"), ("best", "TRL"))
-
-
-def _ratio_of(title: str, row: dict[str, tuple[str, Figures]], over: str, under: str) -> str:
-    if over not in row or under not in row:
-        return "-"
-    return f"{_value(title, row[over][1]) / _value(title, row[under][1]):.2f}"
-
-
-def _value(title: str, one: Figures) -> float:
-    match title.split()[0]:
-        case "Seconds":
-            return one.step
-        case "Processor":
-            return one.processor_step
-        case "Tokens":
-            return one.tokens_per_second
-        case "Peak":
-            return float(one.peak_bytes)
-    return one.warm_up
-
-
-def _equal_table(records: dict[str, dict[str, Any]]) -> Table:
-    rows = []
-    for name, record in records.items():
-        known = {arm: Figures(**one) for arm, one in record["arms"].items()}
-        rows += [(name, arm, _s(one.step), _s(one.processor_step)) for arm, one in known.items()]
-    return Table(
-        title="Every arm: seconds and processor seconds a step.",
-        head=("workload", "arm", "seconds", "processor"),
-        rows=tuple(rows),
-    )
-
-
-def _accuracy_table(record: dict[str, Any]) -> Table:
-    found = record["found"]
-    return Table(
-        title=f"Greedy accuracy on held-out sums after {LEARNING_STEPS} steps; "
-        f"{record['start']:.3f} before.",
-        head=("seed", *found),
-        rows=tuple(
-            (str(seed), *(f"{values[place]:.3f}" for values in found.values()))
-            for place, seed in enumerate(SEEDS)
-        ),
-    )
-
-
-def _goals(
-    found: dict[str, dict[str, tuple[str, Figures]]], records: dict[str, dict[str, Any]]
-) -> list[Goal]:
-    def ratios(over: str, under: str, what: Any, rows: Sequence[str] = tuple(ROWS)) -> list[float]:
-        return [
-            what(found[name][over][1]) / what(found[name][under][1])
-            for name in rows
-            if name in found and over in found[name] and under in found[name]
-        ]
-
-    def most(wanted: str, values: list[float], limit: float) -> Goal:
-        said = ", ".join(f"{value:.2f}" for value in values) or "nothing"
-        return Goal(wanted=wanted, found=said, is_reached=bool(values) and max(values) <= limit)
-
-    long = [name for name in ROWS if name.startswith("long")]
-    writing = ratios("best", "TRL", lambda one: one.tokens_per_second, long)
-    equal = []
-    for record in records.values():
-        known = {arm: Figures(**one).step for arm, one in record["arms"].items()}
-        equal += [known["own-fp32"] / known["trl-fp32"]] if set(EQUAL) <= set(known) else []
-    equal += ratios("best", "TRL", lambda one: one.step)
-    return [
-        most(
-            f"at its best at most {BEST_RATIO} of the bare loop",
-            ratios("best", "bare", lambda one: one.step),
-            BEST_RATIO,
-        ),
-        most(
-            f"as it comes at most {DEFAULT_RATIO} of the bare loop",
-            ratios("default", "bare", lambda one: one.step),
-            DEFAULT_RATIO,
-        ),
-        most("never slower than TRL at equal precision", equal, 1.0),
-        Goal(
-            wanted=f"tokens a second {TOKENS_RATIO:g} times TRL's or more where texts are long",
-            found=", ".join(f"{value:.1f}" for value in writing) or "nothing",
-            is_reached=bool(writing) and min(writing) >= TOKENS_RATIO,
-        ),
-        most(
-            "peak memory no higher than TRL's",
-            ratios("best", "TRL", lambda one: float(one.peak_bytes)),
-            1.0,
-        ),
-    ]
-
-
-def _accuracy_goal(record: dict[str, Any] | None) -> list[Goal]:
-    """Within noise: means apart by no more than two standard errors of their difference."""
-    wanted = "held-out accuracy within noise of TRL's"
-    if record is None or record["failed"]:
-        return [Goal(wanted=wanted, found="not measured", is_reached=False)]
-    theirs = record["found"]["trl"]
-    goals = []
-    for name in ("default", "best"):
-        own = record["found"][name]
-        noise = 2 * ((stdev(own) ** 2 + stdev(theirs) ** 2) / len(own)) ** 0.5
-        apart = mean(own) - mean(theirs)
-        goals.append(
-            Goal(
-                wanted=f"{wanted} ({name})",
-                found=f"{apart:+.3f}, noise {noise:.3f}",
-                is_reached=apart >= -max(noise, 0.02),
-            )
-        )
-    return goals
 
 
 def main() -> int:

@@ -4,6 +4,7 @@ the proof of every weight update included.
 The run is held between two steps by a sink that waits before it takes the next event.
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -12,6 +13,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import psutil
 import torch
 from tests.bench.grpo.arm import Ended, Meter
 from tests.bench.grpo.work import PROMPTS, SAMPLES, Work
@@ -38,6 +40,7 @@ class Waits(NullSink):
     def event(self, line: str) -> None:
         event = json.loads(line)
         if event["type"] == "run.state" and event["state"] == RunStateName.RUNNING:
+            self._meter.helpers = [one.pid for one in psutil.Process().children(recursive=True)]
             self._meter.ready()
             self._begin()
         elif event["type"] == "stage.finished" and event["stage"] == "actor.generate":
@@ -54,6 +57,9 @@ class Waits(NullSink):
         except Ended:
             if self._ends_at_once:
                 shutil.rmtree(self._folder, ignore_errors=True)
+                for pid in self._meter.helpers:
+                    with contextlib.suppress(psutil.NoSuchProcess):
+                        psutil.Process(pid).kill()
                 sys.stdout.flush()
                 os._exit(0)
 
@@ -66,6 +72,8 @@ def loop_of(work: Work) -> dict[str, Any]:
         "max_new_tokens": work.new_tokens,
     }
     hardware: dict[str, Any] = {"preset": "cpu"}
+    if work.processes > 1:
+        hardware["pools"] = {"main": {"workers": work.processes}}
     if work.gpu is not None:
         hardware = {"gpu": work.gpu, "nodes": 1, "gpus_per_node": 1}
         rollout["engine"] = "torch"

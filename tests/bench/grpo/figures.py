@@ -1,0 +1,193 @@
+"""What is said of the figures of the GRPO bench: tables and goals."""
+
+from collections.abc import Sequence
+from statistics import mean, stdev
+from typing import Any
+
+from tests.bench.grpo import gpu
+from tests.bench.grpo.rows import COLUMNS, EQUAL, LEARNING_STEPS, ROWS, SEEDS
+from tests.bench.grpo.turns import Figures
+from tests.bench.results import Goal, Result, Table
+
+BEST_RATIO, DEFAULT_RATIO, TOKENS_RATIO = 1.15, 1.5, 2.0
+MIB = 2**20
+
+
+def columns_of(record: dict[str, Any]) -> dict[str, tuple[str, Figures]]:
+    """The fastest arm of each column."""
+    known = {name: Figures(**one) for name, one in record["arms"].items()}
+    found = {}
+    for column, names in COLUMNS.items():
+        there = [name for name in names if name in known]
+        if there:
+            best = min(there, key=lambda name: known[name].step)
+            found[column] = (best, known[best])
+    return found
+
+
+def result_of(records: dict[str, dict[str, Any]], learned: dict[str, Any] | None) -> Result:
+    """Tables and goals.
+
+    Args:
+        records: what was measured, by row.
+        learned: accuracies, where they were measured.
+    """
+    found = {name: columns_of(record) for name, record in records.items()}
+    tables = [
+        _table("Seconds a step, median of interleaved turns", found, lambda one: _s(one.step)),
+        _table("Processor seconds a step", found, lambda one: _s(one.processor_step)),
+        _table("Tokens written a second", found, lambda one: f"{one.tokens_per_second:,.0f}"),
+        _table("Peak resident memory", found, lambda one: f"{one.peak_bytes / MIB:.0f} MiB"),
+        _table("Warm-up, not counted: seconds", found, lambda one: f"{one.warm_up:.1f}"),
+    ]
+    tables.append(_equal_table(records))
+    if learned is not None and not learned["failed"]:
+        tables.append(_accuracy_table(learned))
+    goals = [*_goals(found, records), *_accuracy_goal(learned), *gpu.goals()]
+    failures = [
+        f"{name}, {arm}: {why}"
+        for name, one in records.items()
+        for arm, why in one["failed"].items()
+    ]
+    if (reason := gpu.why_not()) is not None:
+        failures.append(f"The row of a GPU was not measured: {reason}.")
+    return Result(
+        title="GRPO against TRL and a bare loop",
+        tables=tuple(tables),
+        goals=tuple(goals),
+        text="\n".join(failures),
+        data=records,
+    )
+
+
+def _s(seconds: float) -> str:
+    return f"{seconds:.3f}" if seconds < 1 else f"{seconds:.2f}"
+
+
+def _table(title: str, found: dict[str, dict[str, tuple[str, Figures]]], say: Any) -> Table:
+    return Table(
+        title=title + ".",
+        head=("workload", *COLUMNS, "default / bare", "best / bare", "best / TRL"),
+        rows=tuple(
+            (
+                name,
+                *(say(row[c][1]) if c in row else "-" for c in COLUMNS),
+                *(_ratio_of(title, row, over, under) for over, under in PAIRS),
+            )
+            for name, row in found.items()
+        ),
+    )
+
+
+PAIRS = (("default", "bare"), ("best", "bare"), ("best", "TRL"))
+
+
+def _ratio_of(title: str, row: dict[str, tuple[str, Figures]], over: str, under: str) -> str:
+    if over not in row or under not in row:
+        return "-"
+    return f"{_value(title, row[over][1]) / _value(title, row[under][1]):.2f}"
+
+
+def _value(title: str, one: Figures) -> float:
+    match title.split()[0]:
+        case "Seconds":
+            return one.step
+        case "Processor":
+            return one.processor_step
+        case "Tokens":
+            return one.tokens_per_second
+        case "Peak":
+            return float(one.peak_bytes)
+    return one.warm_up
+
+
+def _equal_table(records: dict[str, dict[str, Any]]) -> Table:
+    rows = []
+    for name, record in records.items():
+        known = {arm: Figures(**one) for arm, one in record["arms"].items()}
+        rows += [(name, arm, _s(one.step), _s(one.processor_step)) for arm, one in known.items()]
+    return Table(
+        title="Every arm: seconds and processor seconds a step.",
+        head=("workload", "arm", "seconds", "processor"),
+        rows=tuple(rows),
+    )
+
+
+def _accuracy_table(record: dict[str, Any]) -> Table:
+    found = record["found"]
+    return Table(
+        title=f"Greedy accuracy on held-out sums after {LEARNING_STEPS} steps; "
+        f"{record['start']:.3f} before.",
+        head=("seed", *found),
+        rows=tuple(
+            (str(seed), *(f"{values[place]:.3f}" for values in found.values()))
+            for place, seed in enumerate(SEEDS)
+        ),
+    )
+
+
+def _goals(
+    found: dict[str, dict[str, tuple[str, Figures]]], records: dict[str, dict[str, Any]]
+) -> list[Goal]:
+    def ratios(over: str, under: str, what: Any, rows: Sequence[str] = tuple(ROWS)) -> list[float]:
+        return [
+            what(found[name][over][1]) / what(found[name][under][1])
+            for name in rows
+            if name in found and over in found[name] and under in found[name]
+        ]
+
+    def most(wanted: str, values: list[float], limit: float) -> Goal:
+        said = ", ".join(f"{value:.2f}" for value in values) or "nothing"
+        return Goal(wanted=wanted, found=said, is_reached=bool(values) and max(values) <= limit)
+
+    long = [name for name in ROWS if name.startswith("long")]
+    writing = ratios("best", "TRL", lambda one: one.tokens_per_second, long)
+    equal = []
+    for record in records.values():
+        known = {arm: Figures(**one).step for arm, one in record["arms"].items()}
+        equal += [known["own-fp32"] / known["trl-fp32"]] if set(EQUAL) <= set(known) else []
+    equal += ratios("best", "TRL", lambda one: one.step)
+    return [
+        most(
+            f"at its best at most {BEST_RATIO} of the bare loop",
+            ratios("best", "bare", lambda one: one.step),
+            BEST_RATIO,
+        ),
+        most(
+            f"as it comes at most {DEFAULT_RATIO} of the bare loop",
+            ratios("default", "bare", lambda one: one.step),
+            DEFAULT_RATIO,
+        ),
+        most("never slower than TRL at equal precision", equal, 1.0),
+        Goal(
+            wanted=f"tokens a second {TOKENS_RATIO:g} times TRL's or more where texts are long",
+            found=", ".join(f"{value:.1f}" for value in writing) or "nothing",
+            is_reached=bool(writing) and min(writing) >= TOKENS_RATIO,
+        ),
+        most(
+            "peak memory no higher than TRL's",
+            ratios("best", "TRL", lambda one: float(one.peak_bytes)),
+            1.0,
+        ),
+    ]
+
+
+def _accuracy_goal(record: dict[str, Any] | None) -> list[Goal]:
+    """Within noise: means apart by no more than two standard errors of their difference."""
+    wanted = "held-out accuracy within noise of TRL's"
+    if record is None or record["failed"]:
+        return [Goal(wanted=wanted, found="not measured", is_reached=False)]
+    theirs = record["found"]["trl"]
+    goals = []
+    for name in ("default", "best"):
+        own = record["found"][name]
+        noise = 2 * ((stdev(own) ** 2 + stdev(theirs) ** 2) / len(own)) ** 0.5
+        apart = mean(own) - mean(theirs)
+        goals.append(
+            Goal(
+                wanted=f"{wanted} ({name})",
+                found=f"{apart:+.3f}, noise {noise:.3f}",
+                is_reached=apart >= -max(noise, 0.02),
+            )
+        )
+    return goals
