@@ -552,6 +552,35 @@ def test_a_processor_has_one_place_for_each_worker(tiny):
     assert sum(gpu.capacity_bytes for gpu in found.gpus) == 16 * GIB
 
 
+def test_processes_of_a_pool_share_the_work_as_far_as_there_are_cores(tiny):
+    def of(workers):
+        pools = {"main": {"workers": workers}, "rest": {"workers": 1}}
+        nodes = {"actor": {"rollout": {"pool": "main"}}, "start": {"pool": "rest"}}
+        return estimate(tiny(nodes=nodes, hardware={"pools": pools}))
+
+    one, two, four = of(1), of(2), of(4)
+
+    def seconds(found, stage):
+        return next(own.seconds for own in found.stages if own.stage == stage)
+
+    for stage in ("actor.generate", "actor.learn"):
+        assert seconds(two, stage) < seconds(one, stage)
+        assert seconds(four, stage) > 0.9 * seconds(two, stage), "there are two cores"
+    assert [(gpu.pool, gpu.index) for gpu in two.gpus] == [("main", 0), ("main", 1), ("rest", 0)]
+
+
+def test_frozen_weights_stand_in_each_process_of_their_pool(tiny):
+    pools = {"main": {"workers": 1}, "rest": {"workers": 2}}
+    found = estimate(tiny(nodes={"start": {"pool": "rest"}}, hardware={"pools": pools}))
+
+    held = {
+        gpu.index: [p.bytes for p in gpu.parts if (p.node, p.part) == ("start", "weights")]
+        for gpu in found.gpus
+        if gpu.pool == "rest"
+    }
+    assert held[0] == held[1] != []
+
+
 def test_a_processor_computes_in_full_precision(tiny):
     gpu = estimate(tiny()).gpus[0]
 

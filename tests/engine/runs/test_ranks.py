@@ -1,11 +1,15 @@
 """Whole runs over the processes of a pool: what is learned does not depend on their number, and a
 process that is lost ends the run and nothing else."""
 
+import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -14,6 +18,7 @@ from tests.engine.numerics import assert_near
 
 from coloop.cluster import Deadlines
 from coloop.events import RunStateName
+from coloop.runtime.checkpoint import list_checkpoints
 from coloop.runtime.recovery import REPLACED
 
 Run = Callable[..., Any]
@@ -137,11 +142,28 @@ def test_a_rank_that_is_killed_is_replaced_and_the_run_goes_on(
 
 # --- the whole matrix
 
-MATRIX = {
-    "four": {**pool_of(4)},
-    "two and two": {**pools_of(2, 2)},
-    "one and three": {**pools_of(1, 3)},
+ALONE = pool_of(1)
+LEARNERS = {
+    "spin": ["policy"],
+    "two-halves": ["tens", "units"],
+    "ppo-four-models": ["policy", "critic"],
 }
+MATRIX = {"four": pool_of(4), "two and two": pools_of(2, 2), "one and three": pools_of(1, 3)}
+MORE: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "a moving average in another pool": (
+        pools_of(2, 2),
+        {
+            "nodes.start.model": {
+                "type": "snapshot",
+                "of": "actor",
+                "refresh": {"every": 2},
+                "ema": 0.75,
+            }
+        },
+    ),
+    "groups that go on while others are written": (pools_of(2, 2), {"schedule.stream": True}),
+}
+"""Places, and what is set besides, in one process as well."""
 
 
 @pytest.mark.slow
@@ -162,7 +184,37 @@ def test_what_is_learned_does_not_depend_on_the_number_of_processes(
 
     ended = runner(tiny(LOOP, MATRIX[what]), cluster=where)
 
-    check_same_learning(finished(ended), whole(tiny(LOOP, pool_of(1))))
+    check_same_learning(finished(ended), whole(tiny(LOOP, ALONE)))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("what", MORE)
+def test_what_is_set_besides_works_over_ranks_as_well(
+    what: str, runner: Run, tiny: Text, whole: Run, no_ranks_left: None
+) -> None:
+    places, values = MORE[what]
+
+    ended = runner(tiny(LOOP, {**places, **values}))
+
+    check_same_learning(finished(ended), whole(tiny(LOOP, {**ALONE, **values})))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.skipif(find_spec("peft") is None, reason="needs peft")
+def test_adapters_learn_the_same_over_ranks(
+    runner: Run, tiny: Text, whole: Run, no_ranks_left: None
+) -> None:
+    weights = list_checkpoints(whole(tiny(LOOP, ALONE)).folder / "checkpoints")[-1].path / "actor"
+    model = {"type": "pretrained", "path": str(weights), "lora": {"rank": 2}}
+    texts = [tiny(LOOP, {**pool_of(size), "nodes.actor.model": model}) for size in (2, 1)]
+
+    stopped = runner(texts[0], stop_at=begins(5, "actor.learn"))
+    resumed = runner(texts[0], resume=stopped)
+
+    assert stopped.state is RunStateName.STOPPED, stopped.error
+    check_same_learning(finished(resumed), whole(texts[1]))
 
 
 @pytest.mark.slow
@@ -194,11 +246,11 @@ def test_one_goes_on_as_four_and_four_as_two(
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("loop", ["spin", "two-halves"])
+@pytest.mark.parametrize("loop", LEARNERS)
 def test_other_loops_learn_the_same_in_two_processes(
     loop: str, runner: Run, tiny: Text, no_ranks_left: None
 ) -> None:
-    nodes = {"spin": ["policy"], "two-halves": ["tens", "units"]}[loop]
+    nodes = LEARNERS[loop]
     steady = {f"nodes.{node}.training": STEADY for node in nodes}
     texts = [
         tiny(loop, {**steady, "hardware.pools": {"main": {"workers": size}}}) for size in (1, 2)
@@ -252,3 +304,40 @@ def test_an_actor_that_is_killed_is_named_by_its_rank_and_replaced(
     [alert] = [one for one in ended.of("alert") if one["code"] == REPLACED]
     assert "pool main, rank 1 of 2" in alert["message"]
     check_same_weights(finished(ended), whole(tiny(LOOP, pool_of(1))))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_driver_that_is_killed_leaves_no_ranks_and_a_resume_goes_on(
+    runner: Run, tiny: Text, whole: Run, tmp_path: Path
+) -> None:
+    text = tiny(LOOP, {**pools_of(2, 2), "run.checkpoint_every": 2})
+    loop = tmp_path / "loop.yaml"
+    loop.write_text(text, encoding="utf-8")
+    command = [sys.executable, "-m", "coloop", "run", str(loop), "--local", "--json"]
+    driver = subprocess.Popen(
+        [*command, "--run-id", "run", "--runs-dir", str(tmp_path), "--threads", "1"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert driver.stdout is not None
+        next(line for line in driver.stdout if is_metrics_of(5, line))
+        ranks = ranks_of(psutil.Process(driver.pid))
+        assert len(ranks) == 4
+    finally:
+        driver.kill()
+        driver.wait()
+
+    _, alive = psutil.wait_procs(ranks, timeout=60)
+    assert alive == []
+    before = SimpleNamespace(folder=tmp_path / "run")
+    check_same_learning(finished(runner(text, resume=before)), whole(tiny(LOOP, ALONE)))
+
+
+def is_metrics_of(step: int, line: str) -> bool:
+    if not line.startswith("{"):
+        return False
+    event = json.loads(line)
+    return bool(event["type"] == "metrics" and event["step"] == step)
