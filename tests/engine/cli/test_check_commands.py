@@ -48,7 +48,8 @@ def test_plan_and_estimate_say_what_a_run_refuses(coloop, loop):
 
     for outcome in (plan, estimate):
         assert outcome.code == 0
-        assert "valid, but `run` refuses it: more than one process" in " ".join(outcome.out.split())
+        told = " ".join(outcome.out.split())
+        assert "valid, but `run` refuses it: the `vllm` engine in the pool `main`" in told
 
 
 @pytest.mark.parametrize("command", ["plan", "estimate"])
@@ -57,8 +58,8 @@ def test_plan_and_estimate_say_in_json_what_a_run_refuses(coloop, loop, command)
 
     assert refused["runs"] is False
     assert {one["code"] for one in refused["refusals"]} == {"run.not_yet_runnable"}
-    [pool] = [one for one in refused["refusals"] if one.get("field") == "hardware"]
-    assert "more than one process in a pool (`main` has 8)" in pool["message"]
+    [engine] = [one for one in refused["refusals"] if one.get("field") == "rollout.engine"]
+    assert "give the writer a pool of its own by `rollout.pool`" in engine["message"]
     assert (fine.json["runs"], fine.json["refusals"]) == (True, [])
 
 
