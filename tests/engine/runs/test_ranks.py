@@ -120,7 +120,7 @@ def test_a_loop_goes_on_with_another_number_of_processes(
     check_same_learning(resumed, whole(alone))
 
 
-@pytest.mark.parametrize("rank", [1, 3])
+@pytest.mark.parametrize("rank", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_a_rank_that_is_killed_is_replaced_and_the_run_goes_on(
     rank: int, runner: Run, tiny: Text, whole: Run, no_ranks_left: None
 ) -> None:
