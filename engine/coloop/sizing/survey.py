@@ -16,7 +16,6 @@ from coloop.sizing.architecture import Architecture, ParameterCount, count_param
 from coloop.sizing.facts import Note, adapter_parameters, resolve_architecture
 from coloop.sizing.flow import Flow
 from coloop.sizing.machine import PoolShare, lay_out
-from coloop.sizing.processor import default_on, this_processor
 from coloop.sizing.settings import ROWS_AT_ONCE, Decision, EngineSettings, UpdateSettings
 from coloop.sizing.states import (
     ModelStates,
@@ -25,7 +24,7 @@ from coloop.sizing.states import (
     compute_states,
     resting_bytes_per_parameter,
 )
-from coloop.spec.dtypes import DTYPE_BYTES, Default, resolve_dtypes
+from coloop.spec.dtypes import DTYPE_BYTES, resolve_dtypes
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import owner_of, training_of, weights_groups
 from coloop.spec.heads import head_of, head_of_group
@@ -145,12 +144,7 @@ class Survey:
         self._backends = {
             name: self._backend(name) for name, group in self._groups.items() if group.trainable
         }
-        self.dtypes = resolve_dtypes(
-            spec,
-            gpus=self.machine.preset.gpus,
-            backends=self._backends,
-            defaults=dict(self._default_dtypes()),
-        )
+        self.dtypes = resolve_dtypes(spec, gpus=self.machine.preset.gpus, backends=self._backends)
         """Of every weights group."""
         self.updates: dict[str, UpdateSettings] = {}
         """Of the groups that train; what depends on memory is not in it."""
@@ -320,16 +314,6 @@ class Survey:
             frozen_bytes=resting,
             engine_bytes=written,
         )
-
-    def _default_dtypes(self) -> Iterator[tuple[str, Default]]:
-        """What each learner computes in on this machine's processor."""
-        if not self.machine.is_cpu:
-            return
-        for owner, group in self._groups.items():
-            arch, _ = resolve_architecture(self.spec, owner, self._root)
-            if group.trainable and arch is not None:
-                total = count_parameters(arch, "language_model").total
-                yield owner, default_on(this_processor(), total)
 
     def _backend(self, owner: str) -> Backend:
         """What runs the updates of a group."""

@@ -47,14 +47,6 @@ class Dtypes:
         return beside(self.compute)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Default:
-    """What weights that train compute in where the spec says nothing."""
-
-    dtype: Dtype
-    reason: str
-
-
 def beside(compute: ComputeDtype) -> Dtype:
     """The type of what is no matrix product: the same, or bfloat16 around products in fp8."""
     return "bfloat16" if compute == "fp8" else compute
@@ -65,53 +57,41 @@ def uniform(dtype: ComputeDtype, reason: str) -> Dtypes:
     return Dtypes(matrices=dtype, rest=beside(dtype), compute=dtype, engine=dtype, reason=reason)
 
 
-def trained_dtypes(training: Training, *, has_gpu: bool, default: Default | None = None) -> Dtypes:
-    """Of weights that train: master weights in float32 unless the spec forbids them.
-
-    Args:
-        default: what they compute in where the spec says nothing; None: by the device.
-    """
-    default = default or default_of(has_gpu=has_gpu)
-    compute = training.dtype or default.dtype
+def trained_dtypes(training: Training, *, has_gpu: bool) -> Dtypes:
+    """Of weights that train: master weights in float32 unless the spec forbids them."""
+    compute = training.dtype or default_dtype(has_gpu=has_gpu)
     if compute == "float32" or training.master_weights is False:
         held: Dtype = beside(compute)
-        reason = "as `training` says" if training.dtype else default.reason
+        reason = "as `training` says" if training.dtype else _default_reason(has_gpu=has_gpu)
     else:
         held, reason = (
             "float32",
             "float32 master weights, so that small updates are not rounded away",
         )
-        if training.dtype is None and not has_gpu:
-            reason = f"{default.reason}; {reason}"
     return Dtypes(matrices=held, rest=held, compute=compute, engine=compute, reason=reason)
 
 
-def default_of(*, has_gpu: bool) -> Default:
+def default_dtype(*, has_gpu: bool) -> Dtype:
     """Where nothing else is said."""
-    if has_gpu:
-        return Default(dtype="bfloat16", reason="bfloat16 on a GPU")
-    return Default(dtype="float32", reason="float32 on a CPU")
+    return "bfloat16" if has_gpu else "float32"
+
+
+def _default_reason(*, has_gpu: bool) -> str:
+    return "bfloat16 on a GPU" if has_gpu else "float32 on a CPU"
 
 
 def resolve_dtypes(
-    spec: LoopSpec,
-    *,
-    gpus: int,
-    backends: Mapping[str, Backend] | None = None,
-    defaults: Mapping[str, Default] | None = None,
+    spec: LoopSpec, *, gpus: int, backends: Mapping[str, Backend] | None = None
 ) -> dict[str, Dtypes]:
     """The types of every weights group, by its name.
 
     Args:
         gpus: of the whole hardware; 0 on a CPU.
         backends: of the groups that train, where they are decided.
-        defaults: of the groups that train, what they compute in where the spec says nothing.
     """
     groups, has_gpu = weights_groups(spec), gpus > 0
     found: dict[str, Dtypes] = {
-        name: trained_dtypes(
-            training_of(spec, name), has_gpu=has_gpu, default=(defaults or {}).get(name)
-        )
+        name: trained_dtypes(training_of(spec, name), has_gpu=has_gpu)
         for name, group in groups.items()
         if group.trainable
     }
@@ -134,8 +114,8 @@ def _frozen(
         return uniform(own, "as `model.dtype` says")
     partner = _partner(spec, group, trained)
     if partner is None:
-        default = default_of(has_gpu=gpus > 0)
-        return uniform(default.dtype, default.reason)
+        dtype = default_dtype(has_gpu=gpus > 0)
+        return uniform(dtype, _default_reason(has_gpu=gpus > 0))
     theirs = trained[partner]
     backend = backends.get(partner) or training_of(spec, partner).backend
     is_alone = backend == "single" or (backend is None and gpus <= 1)
