@@ -20,8 +20,12 @@ from coloop.errors import WeightsNotUpdated
 from coloop.sync.protocol import Evidence, Proof
 
 TOLERANCE = 1e-3
-HALF_TOLERANCE = 0.25
-"""Where weights have 16 bits, both ends round differently."""
+HALF_TOLERANCE = 2.0**-5
+"""Of the greatest log-prob, where weights have 16 bits and both ends round differently: eight times
+the spacing of bfloat16."""
+LEAST_SCALE = 8.0
+"""Log-probs of a vocabulary are about as large before anything is learned; they grow with how sure
+a model is."""
 ROUNDING = 1e-5
 """A move of the source's log-probs that is surely no rounding."""
 
@@ -39,7 +43,7 @@ class Prover:
                 f"version {sent.version} was sent, the rollout engine says {received.version}"
             )
         moved = self._check_moved(sent, received)
-        tolerance = HALF_TOLERANCE if received.is_half else TOLERANCE
+        tolerance = HALF_TOLERANCE * _scale(sent.scores) if received.is_half else TOLERANCE
         difference = _distance(sent.scores, received.scores)
         if not difference <= tolerance:
             raise WeightsNotUpdated(
@@ -82,6 +86,13 @@ def check_bits(sent: Evidence, received: Evidence, whose: str) -> None:
             f" fingerprint {received.fingerprint or 0:016x}, {sent.fingerprint or 0:016x} is"
             " expected"
         )
+
+
+def _scale(scores: NDArray[np.float64] | None) -> float:
+    """How large log-probs are, by which their rounding counts."""
+    assert scores is not None
+    greatest = float(np.abs(scores).max())
+    return max(LEAST_SCALE, greatest) if np.isfinite(greatest) else LEAST_SCALE
 
 
 def _distance(left: NDArray[np.float64] | None, right: NDArray[np.float64] | None) -> float:

@@ -236,6 +236,19 @@ def test_an_engine_in_half_precision_is_compared_in_its_own_type(
     assert 1e-5 < proof.difference < proof.tolerance == 0.25
 
 
+def test_half_precision_of_a_model_that_is_sure_counts_by_the_size_of_its_log_probs(
+    channel: Line, loaded: LoadedModel
+) -> None:
+    with torch.no_grad():
+        loaded.model.model.norm.weight.mul_(100)
+    engine = TorchEngine(loaded.model, loaded.tokenizer, dtype=torch.bfloat16)
+    learn(loaded)
+
+    proof = channel.push(loaded, engine, version=1)
+
+    assert 0.25 < proof.difference < proof.tolerance
+
+
 # Portions
 
 
