@@ -6,6 +6,7 @@ all JSON of this folder -> README.md           (`--write-notes`)
 """
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.bench.machine import ROOT
 
 STORE = ROOT / ".coloop" / "bench"
 NOTES = Path(__file__).with_name("README.md")
+_NAMED = re.compile(r"^`([\w-]+)` on ", re.MULTILINE)
 BEGIN, END = "<!-- figures: written by --write-notes -->", "<!-- end of the figures -->"
 
 
@@ -69,18 +71,27 @@ def keep(name: str, result: Result, machine: dict[str, object], described: str) 
 
 
 def write_notes(names: Sequence[str]) -> None:
-    """Put the kept figures of these benches between the marks of the page."""
+    """Put the kept figures of these benches between the marks of the page; of one without any the
+    page keeps what it has."""
+    text = NOTES.read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    middle, _, after = rest.partition(END)
+    written = _written(middle)
     sections = []
     for name in names:
         path = STORE / f"{name}.json"
         if path.exists():
-            record = json.loads(path.read_text(encoding="utf-8"))
-            sections.append(_section(name, record))
-    text = NOTES.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
-    after = rest.partition(END)[2]
+            sections.append(_section(name, json.loads(path.read_text(encoding="utf-8"))))
+        elif name in written:
+            sections.append(written[name])
     middle = "\n\n".join(sections)
     NOTES.write_text(f"{before}{BEGIN}\n\n{middle}\n\n{END}{after}", encoding="utf-8")
+
+
+def _written(middle: str) -> dict[str, str]:
+    """The sections of the page, by bench."""
+    sections = (f"## {one.strip()}" for one in middle.split("\n## ")[1:])
+    return {found[1]: one for one in sections if (found := _NAMED.search(one)) is not None}
 
 
 def _section(name: str, record: dict[str, Any]) -> str:
