@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.bench.carriage import carried
 from tests.bench.results import Goal, Result, Table
 from tests.engine.roles.conftest import Bench, ScriptedHosts
 
@@ -59,10 +60,10 @@ class FarHosts(ScriptedHosts):
         """The arguments as they arrive there; packing them is the driver's work."""
         packed = pack(arguments)
         with self._away():
-            return unpack(_carried(packed))
+            return unpack(carried(packed))
 
     def _answered(self, reply: Any) -> Packed:
-        return _carried(pack(reply))
+        return carried(pack(reply))
 
     def generate(
         self,
@@ -204,8 +205,3 @@ def _preset_step() -> tuple[float, int]:
     rows = spec.nodes["questions"].rows_per_step  # type: ignore[union-attr]
     tokens = rows * rollout.completions_per_prompt * rollout.max_new_tokens
     return estimate(spec).step_seconds, tokens
-
-
-def _carried(packed: Packed) -> Packed:
-    """As it arrives in another process."""
-    return Packed(head=packed.head, buffers=[bytes(buffer) for buffer in packed.buffers])

@@ -23,6 +23,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+from tests.bench.carriage import carried
 from tests.bench.results import Goal, Result, Table
 
 from coloop.arrays import Numbers
@@ -84,9 +85,9 @@ class SleepingCrew:
             self._simulation.note_order()
         self._ends = time.monotonic() + self._simulation.seconds.get(method, 0.0)
         with self._simulation.away():
-            asked = unpack(_carried(packed))
+            asked = unpack(carried(packed))
             return [
-                _carried(pack(self._simulation.answer(method, ranks, asked)))
+                carried(pack(self._simulation.answer(method, ranks, asked)))
                 if is_heard(method, ranks.rank)
                 else None
                 for ranks in self._ranks
@@ -363,11 +364,6 @@ def _seen(folder: Path) -> Sight:
     for pool in POOLS:
         (folder / pool).write_text(word, encoding="utf-8")
     return Sight(machine="simulated", word=word)
-
-
-def _carried(packed: Packed) -> Packed:
-    """As it arrives in another process."""
-    return Packed(head=packed.head, buffers=[bytes(buffer) for buffer in packed.buffers])
 
 
 if __name__ == "__main__":

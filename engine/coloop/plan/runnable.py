@@ -52,12 +52,17 @@ UNREAD_BY_ENGINES: dict[str, tuple[object, ...]] = {
 rows at once want it."""
 
 
-def _refusal(what: str, *, node: str | None = None, field: str | None = None) -> Diagnostic:
+LATER = "the loop can be drawn, checked and estimated; this part of the engine comes later"
+
+
+def _refusal(
+    what: str, *, node: str | None = None, field: str | None = None, hint: str = LATER
+) -> Diagnostic:
     return Diagnostic(
         code=CODE,
         severity=Severity.ERROR,
         message=f"not yet runnable: {what}",
-        hint="the loop can be drawn, checked and estimated; this part of the engine comes later",
+        hint=hint,
         node=node,
         field=field,
     )
@@ -132,14 +137,16 @@ def _check_ranks(
             f"pool `{weights.pool}` of {ranks}; `fsdp2` and `deepspeed` train in all of them, "
             "and a pool of one needs neither"
         )
-        yield _refusal(what, node=weights.name, field="training.backend")
+        hint = "take `fsdp2` or `deepspeed`, leave it open, or give the pool one process"
+        yield _refusal(what, node=weights.name, field="training.backend", hint=hint)
     for home in weights.engines:
         if home.engine == "vllm" and home.pool in several and home.pool in holding:
             what = (
                 f"the `vllm` engine in the pool `{home.pool}`, whose processes hold weights "
                 "together; give the writer a pool of its own by `rollout.pool`"
             )
-            yield _refusal(what, node=home.writers[0], field="rollout.engine")
+            hint = "name a pool of its own at `rollout.pool`"
+            yield _refusal(what, node=home.writers[0], field="rollout.engine", hint=hint)
 
 
 def _unread(

@@ -22,13 +22,10 @@ from torch import Tensor, nn
 
 from coloop.algos.kl import kl_divergence
 from coloop.algos.masks import masked_sum
-from coloop.arrays import Numbers
 from coloop.batch import Batch
-from coloop.batch import Sequence as TokenSequence
 from coloop.errors import CheckpointError, StopRequested
 from coloop.recipes.kl_control import KlController
 from coloop.seeds import derive_seed
-from coloop.spec.heads import Reading
 from coloop.spec.training import Training
 from coloop.training.forward import TokenModel
 from coloop.training.loads import PreparedLoad, prepare_load
@@ -37,7 +34,7 @@ from coloop.training.minibatches import Step, plan_steps
 from coloop.training.protocol import Hooks, TeachingLoad, UpdateFailed, UpdateReport
 from coloop.training.ranks import ALONE, Ranks
 from coloop.training.rates import learning_rate
-from coloop.training.scorer import measure_outputs, score_sequences
+from coloop.training.scorer import ScoresTexts, measure_outputs
 from coloop.training.shares import passes_of
 from coloop.training.states import ModelStates, WholeStates
 
@@ -46,7 +43,7 @@ SEED_STRIDE = 1_000_003
 """Between the seeds of two ranks, whose rows want dropout of their own."""
 
 
-class Learner:
+class Learner(ScoresTexts):
     """The update over some backend's model states; see `TrainBackend`."""
 
     def __init__(
@@ -57,12 +54,11 @@ class Learner:
         group: str = "",
         ranks: Ranks = ALONE,
     ) -> None:
+        super().__init__(tokens, ranks)
         self.group = group
         self.model: nn.Module = tokens.model
         self.model.eval()
-        self._tokens = tokens
         self._states = states
-        self._ranks = ranks
         self._kl: dict[str, KlController] = {}
         self._updates = 0
         self._phase_done = 0
@@ -152,29 +148,6 @@ class Learner:
         self._check_losses(losses, number=0)
         run.put_together(1)
         return self._report(run, 0, skipped)
-
-    def score(
-        self,
-        sequences: Sequence[TokenSequence],
-        reading: Reading = "log_probs",
-        *,
-        temperature: float = 1.0,
-        hooks: Hooks | None = None,
-    ) -> list[Numbers]:
-        return score_sequences(
-            self._tokens,
-            sequences,
-            reading,
-            temperature=temperature,
-            hooks=hooks,
-            ranks=self._ranks,
-        )
-
-    def at_once(self) -> tuple[int, int] | None:
-        return self._tokens.at_once()
-
-    def narrow(self, rows: int, tokens: int) -> None:
-        self._tokens.narrow(rows, tokens)
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
         return self._states.weights()

@@ -25,20 +25,12 @@ NEEDS: Mapping[Reading, Needs] = {
 }
 
 
-class Scorer:
-    """A frozen model as a scorer of token sequences; it follows weights that are replaced. Ranks
-    that each have it share the sequences."""
+class ScoresTexts:
+    """Who has a model that reads tokens, frozen or learning. Ranks that each have it share the
+    sequences."""
 
-    def __init__(
-        self,
-        model: nn.Module,
-        *,
-        loss_chunk: int | None = None,
-        autocast: torch.dtype | None = None,
-        ranks: Ranks = ALONE,
-    ) -> None:
-        options = ForwardOptions(loss_chunk=loss_chunk, autocast=autocast)
-        self._tokens = TokenModel(model.eval(), options)
+    def __init__(self, tokens: TokenModel, ranks: Ranks) -> None:
+        self._tokens = tokens
         self._ranks = ranks
 
     def score(
@@ -66,6 +58,21 @@ class Scorer:
     def narrow(self, rows: int, tokens: int) -> None:
         """No more than this in a pass from here on."""
         self._tokens.narrow(rows, tokens)
+
+
+class Scorer(ScoresTexts):
+    """A frozen model as a scorer of token sequences; it follows weights that are replaced."""
+
+    def __init__(
+        self,
+        model: nn.Module,
+        *,
+        loss_chunk: int | None = None,
+        autocast: torch.dtype | None = None,
+        ranks: Ranks = ALONE,
+    ) -> None:
+        options = ForwardOptions(loss_chunk=loss_chunk, autocast=autocast)
+        super().__init__(TokenModel(model.eval(), options), ranks)
 
 
 def score_sequences(
