@@ -68,3 +68,21 @@ def test_the_readme_shows_both_commands() -> None:
 
     assert "make run" in text
     assert "make test" in text
+
+
+def test_the_places_where_to_add_something_are_there() -> None:
+    package = ROOT / "engine" / "coloop"
+    text = (package / "README.md").read_text(encoding="utf-8")
+    table = text.partition("## Where to add something")[2]
+    rows = [line for line in table.splitlines() if line.startswith("| a")]
+    missing = []
+    for row in rows:
+        for path in re.findall(r"`([\w/]+(?:\.py|/))`", row):
+            if not (package / path).exists() and not (ROOT / path).exists():
+                missing.append(path)
+        for name, path in re.findall(r"`([A-Z]\w+)` \(`([\w/]+\.py)`\)", row):
+            if not re.search(rf"\b{name}\b", (package / path).read_text(encoding="utf-8")):
+                missing.append(f"{name} in {path}")
+
+    assert len(rows) >= len(("node kind", "engine", "backend", "algorithm", "reward"))
+    assert not missing

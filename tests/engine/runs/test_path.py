@@ -15,7 +15,7 @@ import torch
 import coloop
 
 ENGINE = Path(coloop.__file__).parent
-README = ENGINE.parent / "README.md"
+README = ENGINE / "README.md"
 MOST_CALLS = 12
 OVER = ("runtime/scheduler.py::_start", "runtime/scheduler.py::_take_outcomes")
 """What has sent the stage to its lane, and what waits for it: no part of the way while it works."""
