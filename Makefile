@@ -9,7 +9,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := .make
-WORKERS ?= -n logical --maxprocesses 4 --dist loadgroup
+# One more than there are cores: a test waits for the processes and pages that it starts.
+WORKERS ?= -n $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() or 1, 4) + 1)') --dist loadgroup --no-loadscope-reorder
 STATIC := backend/coloop_server/_static
 WEB_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/tsconfig.json -type f 2>/dev/null)
 
@@ -26,8 +27,7 @@ setup: $(STAMPS)/dev $(STAMPS)/web ## Set up everything and start nothing
 test: ## Set up everything and run all tests
 	@$(MAKE) -j 2 $(STAMPS)/dev $(STAMPS)/web chromium
 	@$(MAKE) -j 2 --output-sync=target lint test-web
-	@$(MAKE) test-python
-	@$(MAKE) test-e2e
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(WORKERS) -m "not slow and not network" $(PYTEST)
 
 test-python: $(STAMPS)/dev ## Python tests, without browser and slow ones
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q $(WORKERS) -m "not slow and not e2e and not network" $(PYTEST)

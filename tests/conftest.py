@@ -11,6 +11,8 @@ from coloop.ray_settings import AT_EVEN_PRIORITY
 
 ROOT = Path(__file__).resolve().parents[1]
 RAY_CPUS = 8
+SHARED = ("ray", "e2e")
+"""Marks of tests that have one cluster, or one server and browser, in common."""
 
 settings.register_profile(
     "anywhere",
@@ -31,11 +33,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With several workers (`-n`) a file stays in one of them; so do all files that want Ray."""
-    with_ray = {item.path for item in items if item.get_closest_marker("ray")}
+    """With several workers (`-n`) a file stays in one of them; so do all files that want Ray, and
+    all that want the browser: each of these two takes longest, so they begin first."""
+    shared = {
+        item.path: name
+        for name in SHARED
+        for item in items
+        if item.get_closest_marker(name) is not None
+    }
+    items.sort(key=lambda item: item.path not in shared)
     for item in items:
-        group = "ray" if item.path in with_ray else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
+        item.add_marker(pytest.mark.xdist_group(shared.get(item.path, str(item.path))))
 
 
 @pytest.fixture

@@ -306,7 +306,6 @@ CODES: dict[str, str] = {
     "placement.pools_too_large": "The pools want more than the hardware has.",
     "placement.engine": "An engine cannot run this model on this hardware.",
     "placement.needs_gpu": "A setting works on GPUs only.",
-    "placement.idle_places": "A backend for one process leaves the rest of its pool idle.",
     "memory.over_budget": "A GPU needs more memory than the budget allows.",
     # Lineage: which rows descend from which.
     "lineage.missing_aggregate": "A score has to rise to an ancestor, or cross to another "

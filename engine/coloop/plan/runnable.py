@@ -6,7 +6,7 @@ crash.
 
 from collections.abc import Collection, Iterator, Mapping
 
-from coloop.diagnostics import Diagnostic, Severity
+from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.plan.compile import compile_plan
 from coloop.plan.types import Plan, WeightsPlan
 from coloop.spec.algorithm import node_algorithms, resolve_algorithm
@@ -56,7 +56,12 @@ LATER = "the loop can be drawn, checked and estimated; this part of the engine c
 
 
 def _refusal(
-    what: str, *, node: str | None = None, field: str | None = None, hint: str = LATER
+    what: str,
+    *,
+    node: str | None = None,
+    field: str | None = None,
+    hint: str = LATER,
+    fixes: tuple[Fix, ...] = (),
 ) -> Diagnostic:
     return Diagnostic(
         code=CODE,
@@ -65,6 +70,7 @@ def _refusal(
         hint=hint,
         node=node,
         field=field,
+        fixes=fixes,
     )
 
 
@@ -138,7 +144,10 @@ def _check_ranks(
             "and a pool of one needs neither"
         )
         hint = "take `fsdp2` or `deepspeed`, leave it open, or give the pool one process"
-        yield _refusal(what, node=weights.name, field="training.backend", hint=hint)
+        path = f"nodes.{weights.name}.training.backend"
+        change = Change(op="set", path=path, value="fsdp2")
+        fixes = (Fix(title="Train with fsdp2", changes=(change,)),)
+        yield _refusal(what, node=weights.name, field="training.backend", hint=hint, fixes=fixes)
     for home in weights.engines:
         if home.engine == "vllm" and home.pool in several and home.pool in holding:
             what = (

@@ -1,32 +1,13 @@
-"""Parallel degrees and backends: they divide pool, heads and batch, and leave nothing idle."""
+"""Parallel degrees: they divide pool, heads and batch."""
 
 from collections.abc import Iterator
 
-from coloop.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.diagnostics import Change, Diagnostic, Fix
 from coloop.spec.training import Training
 from coloop.validate.divisors import divisors
 from coloop.validate.facts import Facts, found
 from coloop.validate.machine import MAIN_POOL
 from coloop.validate.numerics import architecture
-
-
-def backends_use_their_pool(facts: Facts) -> Iterator[Diagnostic]:
-    """A backend for one process stands in a pool of one."""
-    for group in facts.groups.values():
-        training = facts.training(group.name)
-        places = _places(facts, facts.nodes[group.name].pool)
-        if not group.trainable or training.backend != "single" or places is None or places < 2:
-            continue
-        change = Change(op="set", path=f"nodes.{group.name}.training.backend", value="fsdp2")
-        yield found(
-            "placement.idle_places",
-            f"`backend: single` trains `{group.name}` on one of the {places} places of its pool",
-            severity=Severity.WARNING,
-            hint="take `fsdp2` or `deepspeed`, or a pool of one",
-            node=group.name,
-            field="training.backend",
-            fixes=(Fix(title="Train with fsdp2", changes=(change,)),),
-        )
 
 
 def degrees_divide(facts: Facts) -> Iterator[Diagnostic]:
@@ -135,7 +116,4 @@ def _places(facts: Facts, pool: str | None) -> int | None:
     return None if section is None else section.gpus or section.workers
 
 
-RULES = (
-    backends_use_their_pool,
-    degrees_divide,
-)
+RULES = (degrees_divide,)

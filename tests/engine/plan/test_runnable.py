@@ -5,7 +5,7 @@ from tests.engine.smallest import GRPO
 
 from coloop.plan.compile import compile_plan
 from coloop.plan.runnable import check_runs
-from coloop.spec.io import parse
+from coloop.spec.io import parse, patch
 
 REFUSALS = [
     ("{name: grpo}", "{name: gspo}", "algorithm `gspo`", "algorithm.rewards.name"),
@@ -109,10 +109,14 @@ def test_a_pool_of_several_processes_trains_with_a_backend_that_spreads() -> Non
 
 
 def test_a_backend_of_one_process_is_refused_in_a_pool_of_several() -> None:
-    spec = parse(PAIR.replace("training: {", "training: {backend: single, ")).spec
+    text = PAIR.replace("training: {", "training: {backend: single, ")
+    spec = parse(text).spec
     assert spec is not None
 
     [refusal] = check_runs(spec)
 
     assert (refusal.node, refusal.field) == ("actor", "training.backend")
     assert "in the pool `main` of 2; `fsdp2` and `deepspeed` train in all" in refusal.message
+    mended = parse(patch(text, refusal.fixes[0].changes)).spec
+    assert mended is not None
+    assert check_runs(mended) == []

@@ -3,6 +3,7 @@ that go astray on the way stop the run."""
 
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from coloop.events import RunStateName
 from coloop.hosts.host import PoolHost
+from coloop.hosts.messages import LearnOrder
 from coloop.runtime.recovery import REPLACED
 from coloop.sync import FilesChannel, Parcel
 from coloop.sync.folders import PREFIX
@@ -67,6 +69,7 @@ LOOPS: dict[str, tuple[str, Values]] = {
     ),
 }
 PLACES = ("pool", "pools")
+PATIENCE = 120.0
 
 
 def in_one_pool(values: Values) -> Values:
@@ -109,6 +112,29 @@ def test_homes_apart_learn_what_homes_together_learn(
     assert ended.readings() == together.readings()
     assert all(name.startswith(PREFIX) for names in used for name in names)
     assert used[-1], "weights went through the folder"
+
+
+def test_two_learners_in_two_pools_learn_at_the_same_moment(
+    runner: Run, tiny: Text, whole: Run, equal: Equal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each update waits for the other learner's of its step: were they in turn, the run would never
+    end."""
+    name, values = LOOPS["two learners"]
+    together, learn = threading.Barrier(2), PoolHost.learn
+    met: list[str] = []
+
+    def learning(host: PoolHost, order: LearnOrder) -> Any:
+        together.wait(PATIENCE)
+        met.append(order.group)
+        return learn(host, order)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(PoolHost, "learn", learning)
+        ended = runner(tiny(name, values))
+
+    assert ended.state is RunStateName.FINISHED, ended.error
+    assert [{*pair} for pair in zip(met[::2], met[1::2], strict=True)] == [{"tens", "units"}] * 6
+    assert equal(ended.weights(), whole(tiny(name, in_one_pool(values))).weights())
 
 
 def test_a_stopped_run_with_homes_apart_goes_on_as_if_it_had_not_stopped(
