@@ -92,6 +92,7 @@ class Beginnings:
             dtype=DTYPES[self.plans[group].dtypes.engine],
             device=self.device,
             max_num_seqs=plan.max_num_seqs,
+            sleep=plan.sleep,
         )
 
     def _home(self, group: str, homes: Mapping[str, Home]) -> Home:

@@ -16,6 +16,7 @@ from coloop.hosts.weights import Vocabulary
 from coloop.hosts.writing import Writing, for_a_moment
 from coloop.models import LoadedModel
 from coloop.rollout import Progress, RolloutEngine, ShouldStop, build_engine
+from coloop.sizing.settings import Sleep
 from coloop.spec.rollout import Engine
 from coloop.sync import CHANNELS, Evidence, Parcel, evidence_of_engine
 from coloop.sync.evidence import Probe
@@ -32,6 +33,9 @@ class EngineHome:
     """Of the engine's copy."""
     device: str
     max_num_seqs: int | None = None
+    sleep: Sleep | None = None
+    """What the engine gives back while others work here; None: nothing."""
+    _is_asleep: bool = False
     _built: RolloutEngine | None = None
     _vocabulary: Vocabulary | None = None
     _wanted: int = 0
@@ -106,6 +110,16 @@ class EngineHome:
         if writing is not None:
             writing.give_up()
 
+    def rest(self) -> None:
+        """Others work here from now on: the engine gives back what it is to do without, unless
+        texts are on their way through it. It wakes by itself when it is wanted."""
+        engine = self._built
+        if engine is None or self.sleep is None or self._is_asleep:
+            return
+        if self._writing is None and not engine.unfinished:
+            self._is_asleep = True  # also where it fails half-way
+            engine.sleep(with_weights=self.sleep == "weights")
+
     def at_once(self) -> AtOnce | None:
         """How many texts were written at once when they were asked for last; None where fewer
         cannot be asked of the engine."""
@@ -118,21 +132,27 @@ class EngineHome:
 
     def receive(self, parcel: Parcel, probe: Probe) -> Evidence:
         """Load the weights of a parcel, and say what the engine holds then."""
-        engine = self.engine
         weights = CHANNELS[parcel.channel]().receive(parcel)
-        engine.load_weights(weights, parcel.version)
-        return evidence_of_engine(engine, probe)
+        self.engine.load_weights(weights, parcel.version)
+        return evidence_of_engine(self._awake(), probe)
 
     def close(self) -> None:
         """Give back what the engine holds of this process."""
         if self._built is not None:
             self._built.close()
-            self._built = None
+            self._built, self._is_asleep = None, False
+
+    def _awake(self) -> RolloutEngine:
+        """The engine at work."""
+        if self._is_asleep:
+            self.engine.wake()
+            self._is_asleep = False
+        return self.engine
 
     def _new(self, node: str, requests: Sequence[PromptRequest], sampling: Sampling) -> Writing:
         assert self._vocabulary is not None
         self.stop_writing()
-        writing = Writing(self.engine, self._vocabulary.encoder(node), node, sampling)
+        writing = Writing(self._awake(), self._vocabulary.encoder(node), node, sampling)
         writing.take(requests)
         self._wanted = writing.unfinished
         return writing

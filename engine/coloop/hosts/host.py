@@ -253,6 +253,7 @@ class PoolHost:
         """Log-probs or values of each text's completion tokens, or the numbers that a score head
         says of the text; of one that the model cannot read, how long it is."""
         self._begin()
+        self._rest()
         home = self._homes[group]
         encoder = home.weights.encoder(node)
         sequences = [encoder.sequence(text) for text in texts]
@@ -284,13 +285,16 @@ class PoolHost:
         return [encoder.step_ends(ids, separator) for ids in token_ids[own]]
 
     def learn(self, order: LearnOrder) -> LearnReply:
-        """One update of a group."""
+        """One update of a group, while the engines here sleep."""
         self._begin()
-        return self._trainer(order.group).learn(order, self._at(order.overrides), self._hooks)
+        freed = self._rest()
+        reply = self._trainer(order.group).learn(order, self._at(order.overrides), self._hooks)
+        return replace(reply, freed_bytes=freed)
 
     def evaluate(self, order: LearnOrder) -> LearnReply:
         """Losses of the loads by the weights as they are."""
         self._begin()
+        self._rest()
         return self._trainer(order.group).evaluate(order, self._at(order.overrides), self._hooks)
 
     def sync(self, group: str) -> tuple[Evidence, Evidence] | None:
@@ -435,6 +439,20 @@ class PoolHost:
     def _begin(self) -> None:
         self._interrupted.clear()
         self._progress = (0, 0, "")
+
+    def _rest(self) -> int:
+        """Engines sleep while others work here; how many bytes that has given back."""
+        before = self._held_bytes()
+        for home in self._engines.values():
+            home.rest()
+        return max(before - self._held_bytes(), 0)
+
+    def _held_bytes(self) -> int:
+        """Memory that nobody else can use: of the GPU, else of this process."""
+        if self._settings.device == "cpu":
+            return int(self._process.memory_info().rss)
+        free, total = torch.cuda.mem_get_info()
+        return int(total - free - torch.cuda.memory_reserved() + torch.cuda.memory_allocated())
 
     @property
     def _hooks(self) -> Hooks:

@@ -111,6 +111,8 @@ class LearnReply:
     tokens: int
     too_long: Mapping[str, tuple[TooLong, ...]] = field(default_factory=dict)
     """Rows that were left out, by role."""
+    freed_bytes: int = 0
+    """That engines of the process gave back for it."""
 
 
 DRIVERS_WORD = ".driver"

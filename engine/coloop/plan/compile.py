@@ -184,6 +184,7 @@ def _weights_plan(spec: LoopSpec, group: WeightsGroup, settings: Resolved) -> We
                 max_num_seqs=one.max_num_seqs,
                 tensor_parallel=one.tensor_parallel,
                 gpu_memory_utilization=one.gpu_memory_utilization,
+                sleep=one.sleep,
             )
             for one in settings.engines
             if one.group == group.name

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from coloop.sizing.settings import UpdateSettings
+from coloop.sizing.settings import Sleep, UpdateSettings
 from coloop.spec.dtypes import Dtypes
 from coloop.spec.rollout import Engine
 
@@ -200,6 +200,8 @@ class EnginePlan(_Planned):
     tensor_parallel: int = 1
     gpu_memory_utilization: float | None = None
     """vLLM: its share of a GPU."""
+    sleep: Sleep | None = None
+    """What it gives back while its pool learns or scores; None: nothing."""
 
 
 class WeightsPlan(_Planned):

@@ -74,7 +74,11 @@ class GroupRole:
             },
             samples=reply.samples,
             tokens=reply.tokens,
-            detail={"ports": details, "version": reply.version},
+            detail={
+                "ports": details,
+                "version": reply.version,
+                "freed_bytes": reply.freed_bytes,
+            },
             alerts=alerts,
             is_idle=reply.samples == 0,
         )

@@ -91,3 +91,8 @@ class Decoder(Protocol):
     def named_weights(self) -> Iterator[tuple[str, Tensor]]:
         """The weights held, by their Hugging Face names."""
         ...
+
+    def held(self) -> Iterator[Tensor]:
+        """Views of all memory that weights take, for who moves it away between two calls. Nothing
+        that was made of their addresses outlives a `reserve` of no rows."""
+        ...

@@ -135,3 +135,6 @@ class ForwardDecoder:
 
     def named_weights(self) -> Iterator[tuple[str, Tensor]]:
         yield from self._model.named_parameters()
+
+    def held(self) -> Iterator[Tensor]:
+        yield from self._model.parameters()

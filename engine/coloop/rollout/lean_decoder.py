@@ -85,6 +85,9 @@ class LeanDecoder:
     def named_weights(self) -> Iterator[tuple[str, Tensor]]:
         return self._weights.named()
 
+    def held(self) -> Iterator[Tensor]:
+        return self._weights.held()
+
     # Whole sequences
 
     def admit(self, slot: int, prompts: Sequence[Sequence[int]], counts: Sequence[int]) -> Tensor:

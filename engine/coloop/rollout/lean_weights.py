@@ -162,6 +162,11 @@ class LeanWeights:
         for name, place in self._places.items():
             yield name, place.views[0].reshape(place.shape)
 
+    def held(self) -> Iterator[Tensor]:
+        """The same as it lies in memory: views of all of it."""
+        for place in self._places.values():
+            yield from place.views
+
     def _new(self, *size: int) -> Tensor:
         return torch.zeros(*size, **self._options)
 

@@ -181,9 +181,14 @@ class RolloutEngine(Protocol):
 
     # Memory
 
-    def sleep(self) -> None:
+    def sleep(self, *, with_weights: bool = True) -> None:
         """Gives back the memory that it can do without until `wake`. Nothing may be unfinished;
-        what was computed of kept texts is forgotten."""
+        what was computed of kept texts is forgotten. Asleep it takes weights and is woken, and
+        nothing else; where it fails, it is asleep all the same.
+
+        Args:
+            with_weights: its weights leave the device as well and wait in the host's memory.
+        """
         ...
 
     def wake(self) -> None:

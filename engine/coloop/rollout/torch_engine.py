@@ -13,6 +13,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from coloop.models.fingerprint import fingerprint
+from coloop.rollout.aside import Aside
 from coloop.rollout.decoder import Decoder
 from coloop.rollout.forward_decoder import ForwardDecoder
 from coloop.rollout.kept import KeptTexts
@@ -57,7 +58,8 @@ class TorchEngine(TextEngine):
         rows are written at once where it is short.
         """
         device, vocabulary = torch.device(device), model.config.vocab_size
-        self._dtype = dtype or model.dtype
+        self._device, self._dtype = device, dtype or model.dtype
+        self._aside = Aside()
         with torch.inference_mode():
             self._decoder = build_decoder(model, device, self._dtype)
         cache_bytes = cache_bytes or _cache_bytes(device)
@@ -103,14 +105,17 @@ class TorchEngine(TextEngine):
         with torch.inference_mode():
             return fingerprint(self._decoder.named_weights())
 
-    def sleep(self) -> None:
-        """Gives back the memory of the cache."""
+    def sleep(self, *, with_weights: bool = True) -> None:
+        """Gives back the memory of the cache, and of weights that are not in the host's memory
+        already."""
         assert not self.unfinished, "the engine is writing"
-        self._kept.forget_lines()
-        self._schedule.give_back_room()
+        self._give_back_cache()
+        if with_weights and self._device.type != "cpu":
+            self._aside.put(self._decoder.held())
 
     def wake(self) -> None:
-        """Nothing to do: the cache comes with the first text."""
+        """Brings back the weights; the cache comes with the first text."""
+        self._aside.bring_back()
 
     def rows_at_once(self) -> int | None:
         """Most texts that it has written at once."""
@@ -125,9 +130,14 @@ class TorchEngine(TextEngine):
     def close(self) -> None:
         """Gives back the cache; the weights go with the object."""
         self._forget_all()
-        self.sleep()
+        self._give_back_cache()
+
+    def _give_back_cache(self) -> None:
+        self._kept.forget_lines()
+        self._schedule.give_back_room()
 
     def _take_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
+        self._aside.make_room()
         with torch.inference_mode():
             self._decoder.load(weights)
 

@@ -98,7 +98,8 @@ class VllmEngine(TextEngine):
         kept, vocabulary = KeptTexts(0), model.config.vocab_size
         stops = StopTexts(tokenizer, vocabulary)
         self._texts = VllmTexts(self._vllm, kept, end_tokens(model, tokenizer), stops)
-        self._is_asleep = False
+        self._asleep: list[str] = []
+        """Parts whose memory was given back, in vLLM's words."""
         super().__init__(
             self._texts,
             kept,
@@ -124,19 +125,25 @@ class VllmEngine(TextEngine):
     def fingerprint(self) -> None:
         """None: vLLM holds weights packed for its kernels."""
 
-    def sleep(self) -> None:
-        """Gives back the memory of cache and weights, on a GPU; a CPU build keeps both."""
+    def sleep(self, *, with_weights: bool = True) -> None:
+        """Gives back the memory of cache and weights: vLLM sleeps with both or not at all. A CPU
+        build goes through the same motions and keeps both."""
+        del with_weights
         assert not self.unfinished, "the engine is writing"
         self._forget_prefixes()
-        if self._device.type == "cuda" and not self._is_asleep:
+        if not self._asleep:
+            self._asleep = ["weights", "kv_cache"]
             self._vllm.sleep(level=1)
-            self._is_asleep = True
 
     def wake(self) -> None:
         """Takes the memory again."""
-        if self._is_asleep:
-            self._vllm.wake_up()
-            self._is_asleep = False
+        self._wake(self._asleep)
+
+    def _wake(self, parts: Sequence[str]) -> None:
+        """Takes the memory of some parts; one that is there already must not be taken again."""
+        for part in parts:
+            self._vllm.wake_up([part])
+            self._asleep = [other for other in self._asleep if other != part]
 
     def rows_at_once(self) -> None:
         """None: vLLM plans its memory when it is built, and puts texts off where it is short."""
@@ -164,8 +171,7 @@ class VllmEngine(TextEngine):
         _living = weakref.ref(self)
 
     def _take_weights(self, weights: Iterable[tuple[str, Tensor]]) -> None:
-        if self._is_asleep:
-            self._vllm.wake_up(["weights"])
+        self._wake([part for part in self._asleep if part == "weights"])
         self._vllm.collective_rpc("take_weights", args=(self._checked(weights),))
         self._forget_prefixes()
 

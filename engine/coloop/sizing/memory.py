@@ -23,6 +23,7 @@ from coloop.sizing.serving import (
     serve_from_budget,
     serve_static,
 )
+from coloop.sizing.settings import Sleep
 from coloop.sizing.survey import Engine, Survey, Weights
 from coloop.spec.heads import head_of
 
@@ -38,8 +39,14 @@ Part = Literal[
 ]
 """What bytes are for."""
 GIB = 2**30
+MIB = 2**20
 SYNC_BUCKET_BYTES = 1.0 * GIB
 """Buffer in which new weights travel to the engines of a GPU pool."""
+LEAST_CACHE_BYTES = 64 * 2**20
+"""Cache on a CPU that is worth giving back: the memory of less is not handed to the system at
+once."""
+LEAST_WEIGHTS_SHARE = 0.05
+"""Of a GPU, that the torch engine's weights take where they are worth moving."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +82,8 @@ class Memory:
     """By the first writer of an engine."""
     shares: dict[tuple[str, str], float]
     """Share of a GPU that vLLM holds, by weights group and pool."""
+    sleeps: dict[tuple[str, str], Sleep | None]
+    """What engines give back while others work, by weights group and pool."""
     host_bytes: float
     """What rests in the memory of the host, over all places."""
 
@@ -90,6 +99,7 @@ class _Layout:
         self._updates: dict[str, Update] = {}
         self._servings: dict[str, Serving] = {}
         self._shares: dict[tuple[str, str], float] = {}
+        self._sleeps: dict[tuple[str, str], Sleep | None] = {}
         self._stages_of: dict[str, list[str]] = {name: [] for name in survey.machine.pools}
         self._runs: dict[str, tuple[str, ...]] = {}
         for stage in survey.stages:
@@ -106,16 +116,25 @@ class _Layout:
             update.host_bytes * update.weights.shards * update.weights.model_parallel
             for update in self._updates.values()
         )
+        host += sum(
+            _setup(engine).weights * engine.tensor_parallel * engine.copies
+            for pool in self._survey.machine.pools.values()
+            for engine in self._engines(pool)
+            if self._sleeps[engine.weights.name, pool.name] == "weights"
+        )
         return Memory(
             pools=pools,
             updates=self._updates,
             servings=self._servings,
             shares=self._shares,
+            sleeps=self._sleeps,
             host_bytes=host,
         )
 
     def _pool(self, pool: PoolShare) -> PoolMemory:
         stages = tuple(self._stages_of[pool.name])
+        for engine in self._engines(pool):
+            self._sleeps[engine.weights.name, pool.name] = self._sleep(engine)
         claims = [*self._process(pool, stages), *self._resting(pool, stages)]
         rest = sum(claim.bytes for claim in claims)
         for engine in self._engines(pool):
@@ -178,7 +197,7 @@ class _Layout:
                     first_only=first,
                 )
         for engine in self._engines(pool):
-            if engine.kind == "vllm" and engine.is_colocated:
+            if self._sleeps[engine.weights.name, pool.name] == "weights":
                 continue
             yield Claim(
                 node=engine.writers[0],
@@ -197,6 +216,27 @@ class _Layout:
 
     # Writing
 
+    def _sleep(self, engine: Engine) -> Sleep | None:
+        """What an engine gives back while others work in its pool, where somebody learns there."""
+        if not engine.is_colocated:
+            return None
+        setup, survey = _setup(engine), self._survey
+        cache = engine.at_once * engine.length * setup.token_bytes
+        value: Sleep | None = "weights"
+        reason = "GPU memory is for learning meanwhile; its weights wait in the host's"
+        if engine.kind == "vllm" and not engine.pool.gpus:
+            value, reason = None, "the CPU build of vLLM keeps its memory"
+        elif not engine.pool.gpus and cache < LEAST_CACHE_BYTES:
+            value, reason = None, f"a cache of {cache / MIB:.0f} MiB is not worth making anew"
+        elif not engine.pool.gpus:
+            value, reason = "cache", f"{cache / MIB:.0f} MiB are free while its pool learns"
+        elif engine.kind == "torch":
+            share = setup.weights / survey.machine.usable_bytes(engine.pool)
+            if share < LEAST_WEIGHTS_SHARE:
+                value, reason = "cache", "its weights are too small to be worth moving"
+        survey.decide(f"nodes.{engine.writers[0]}.sleep", value, reason)
+        return value
+
     def _writing(self, engine: Engine, stages: tuple[str, ...], rest: float) -> Iterator[Claim]:
         survey, pool = self._survey, engine.pool
         setup = _setup(engine)
@@ -207,7 +247,12 @@ class _Layout:
                 setup, prefill_tokens=min(PREFILL_TOKENS, _prompt_tokens(engine))
             )
             self._servings[node] = serving
-            yield Claim(node=node, part="kv_cache", bytes=serving.kv_cache, stages=written)
+            sleep = self._sleeps[engine.weights.name, pool.name]
+            if sleep == "weights":
+                awake = self._awake(engine, written, stages)
+                yield Claim(node=node, part="weights", bytes=serving.weights, stages=awake)
+            held = stages if sleep is None else written
+            yield Claim(node=node, part="kv_cache", bytes=serving.kv_cache, stages=held)
             yield Claim(node=node, part="activations", bytes=serving.workspace, stages=written)
             return
         visible = survey.machine.visible_bytes(pool)
@@ -221,14 +266,21 @@ class _Layout:
             yield Claim(node=node, part="activations", bytes=serving.workspace, stages=stages)
             yield Claim(node=node, part="overhead", bytes=library_bytes(tensor), stages=stages)
             return
-        sync = f"{engine.weights.name}.sync"
-        awake = (*written, sync) if sync in stages else written
+        awake = self._awake(engine, written, stages)
         asleep = tuple(stage for stage in stages if stage not in awake)
         yield Claim(node=node, part="weights", bytes=serving.weights, stages=awake)
         yield Claim(node=node, part="kv_cache", bytes=serving.kv_cache, stages=written)
         yield Claim(node=node, part="activations", bytes=serving.workspace, stages=written)
         yield Claim(node=node, part="overhead", bytes=library_bytes(tensor), stages=awake)
         yield Claim(node=node, part="overhead", bytes=asleep_bytes(tensor), stages=asleep)
+
+    def _awake(
+        self, engine: Engine, written: tuple[str, ...], stages: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        """Stages in which an engine has its weights: also when new ones come. The cache comes back
+        only after these, when the buckets in which they came are gone."""
+        sync = f"{engine.weights.name}.sync"
+        return (*written, sync) if sync in stages else written
 
     def _written_stages(self, engine: Engine, stages: tuple[str, ...]) -> tuple[str, ...]:
         """Stages of the pool in which the engine writes."""

@@ -57,7 +57,11 @@ def resolve(
     memory = compute_memory(survey)
     updates = {name: _with_memory(found, memory, name) for name, found in survey.updates.items()}
     engines = tuple(
-        replace(one, gpu_memory_utilization=memory.shares.get((one.group, one.pool)))
+        replace(
+            one,
+            gpu_memory_utilization=memory.shares.get((one.group, one.pool)),
+            sleep=memory.sleeps.get((one.group, one.pool)),
+        )
         for one in survey.settings
     )
     return Resolved(

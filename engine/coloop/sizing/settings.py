@@ -1,7 +1,7 @@
 """The settings with which weights learn and write, no value of them left open."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from coloop.spec.rollout import Engine
 from coloop.spec.training import Backend, Checkpointing, Offload, Training
@@ -15,6 +15,11 @@ TOKENS_AT_ONCE = 16_384
 """Padded tokens of a micro-batch: more in one pass make nothing faster."""
 ROWS_AT_ONCE = 256
 """Sequences that an engine writes at once: more make nothing faster."""
+
+
+Sleep = Literal["cache", "weights"]
+"""What an engine gives back while others work in its pool: the cache of keys and values, or its
+weights as well, which then wait in the memory of the host."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,3 +79,5 @@ class EngineSettings:
     """Sequences that it writes at once."""
     gpu_memory_utilization: float | None = None
     """vLLM: its share of a GPU."""
+    sleep: Sleep | None = None
+    """What it gives back while its pool learns or scores; None: nothing."""
