@@ -3,12 +3,13 @@
     request ──drawn──► ended
        ▲         └───► pauses ──heard──┐    what a tool says: read, never trained
        └───────────────────────────────┘    continues: nothing is encoded or computed twice
+       └───── several, each its own seed ───── branches
 
 Draws belong to positions of the text, so what is drawn does not depend on how long a pause was, nor
 on what else is written meanwhile. A completion that never pauses is one request.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -97,6 +98,17 @@ class Episode:
         self._heard.append(slice(len(self._ids), len(self._ids) + len(token_ids)))
         self._ids += token_ids
         self._log_probs += [0.0] * len(token_ids)
+
+    def branched(self, seed: int) -> "Episode":
+        """A text that begins with all of this one and goes on with draws of its own."""
+        return replace(
+            self,
+            seed=seed,
+            _ids=list(self._ids),
+            _heard=list(self._heard),
+            _log_probs=list(self._log_probs),
+            _versions=list(self._versions),
+        )
 
     def cut(self) -> None:
         """There is no room for more."""

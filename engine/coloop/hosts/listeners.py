@@ -4,7 +4,7 @@ written."""
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
-from coloop.hosts.messages import Answer, Pause, Said
+from coloop.hosts.messages import Answer, Branches, Pause, Said
 
 LANES = 8
 """Tools that work at once, at most."""
@@ -17,7 +17,7 @@ class Listeners:
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
         self._lanes: ThreadPoolExecutor | None = None
-        self._waiting: dict[Future[str | None], Pause] = {}
+        self._waiting: dict[Future[str | Branches | None], Pause] = {}
 
     def hear(self, pauses: Sequence[Pause]) -> None:
         """These texts wait from now on."""
@@ -43,9 +43,14 @@ class Listeners:
                 ended = [(one, pause) for one, pause in self._waiting.items() if one in done]
                 for one, _ in ended:
                     del self._waiting[one]
-                return [Said(place=p.place, k=p.k, text=one.result()) for one, p in ended]
+                return [_said(pause, one.result()) for one, pause in ended]
 
     def close(self) -> None:
         """Tools at work end; what waits for them is forgotten."""
         if self._lanes is not None:
             self._lanes.shutdown(wait=True, cancel_futures=True)
+
+
+def _said(pause: Pause, answer: str | Branches | None) -> Said:
+    text, seeds = (answer.text, answer.seeds) if isinstance(answer, Branches) else (answer, ())
+    return Said(place=pause.place, k=pause.k, branch=pause.branch, text=text, seeds=seeds)

@@ -153,6 +153,8 @@ class Pause:
     """Of its seed."""
     text: str
     """What was drawn since it was spoken to last."""
+    branch: tuple[int, ...] = ()
+    """Its number among the branches of the text that it was, at each place where that branched."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,6 +165,9 @@ class Said:
     k: int
     text: str | None
     """None: nothing; it has ended."""
+    branch: tuple[int, ...] = ()
+    seeds: tuple[int, ...] = ()
+    """Of the texts that go on in its place, where it branches; none: it goes on by itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,5 +184,17 @@ class Finished:
     """Texts that wait since then."""
 
 
-Answer = Callable[[Pause], str | None]
+@dataclass(frozen=True, kw_only=True)
+class Branches:
+    """A text that pauses goes on as several, which begin with all that it is and differ in what is
+    drawn from there: a text of its own for each seed. With the seed of the text itself, what it
+    would have become."""
+
+    seeds: tuple[int, ...]
+    """At least one. Draws belong to seeds and positions, not to the order of branches."""
+    text: str = ""
+    """Said to all of them before."""
+
+
+Answer = Callable[[Pause], str | Branches | None]
 """What is said to a text that pauses; None: nothing, it has ended. Called from several threads."""

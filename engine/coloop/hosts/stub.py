@@ -19,6 +19,7 @@ from coloop.hosts.deliveries import Deliveries
 from coloop.hosts.listeners import Listeners
 from coloop.hosts.messages import (
     Answer,
+    Branches,
     Finished,
     HandOn,
     LearnOrder,
@@ -207,7 +208,7 @@ class ClusterHosts:
             return
         finishes = sampling.on_sync == "finish"
 
-        def said(pause: Pause) -> str | None:
+        def said(pause: Pause) -> str | Branches | None:
             assert answer is not None, "nobody answers texts that pause"
             return answer(replace(pause, place=left[pause.place]))
 

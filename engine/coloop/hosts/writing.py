@@ -1,6 +1,7 @@
 """What one node writes, on its way through an engine: prompts in, texts out while others go on."""
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -27,13 +28,17 @@ def for_a_moment() -> IsEnough:
     return is_enough
 
 
+Name = tuple[int, int, tuple[int, ...]]
+"""Of a text: places of its request and of its seed, and its number wherever it branched."""
+
+
 @dataclass(slots=True)
 class _Asked:
     """A request on its way."""
 
     wanted: int
-    texts: dict[int, Tokens] = field(default_factory=dict)
-    """Those that are finished, by the place of their seed."""
+    texts: dict[Name, Tokens] = field(default_factory=dict)
+    """Those that are finished."""
 
 
 class Writing:
@@ -50,10 +55,12 @@ class Writing:
         self._taken = 0
         self._asked: dict[int, _Asked] = {}
         """By the place of the request among all that were taken."""
-        self._drawing: dict[int, tuple[int, int, Episode]] = {}
-        """(place of the request, place of the seed, text) by its number in the batch."""
-        self._pausing: dict[tuple[int, int], Episode] = {}
-        """By these places, texts that wait until somebody has spoken."""
+        self._drawing: dict[int, tuple[Name, Episode]] = {}
+        """By the number in the batch."""
+        self._pausing: dict[Name, Episode] = {}
+        """Texts that wait until somebody has spoken."""
+        self._shared: Counter[int] = Counter()
+        """By ticket, how many more texts go on behind a kept one."""
         self._ready: list[tuple[int, Reply]] = []
         """Replies that are whole and were not given yet."""
 
@@ -72,20 +79,34 @@ class Writing:
             raise
 
     def hear(self, said: Sequence[Said]) -> None:
-        """Texts that pause go on behind what was said to them; where there is no room for more, a
-        text is cut."""
+        """Texts that pause go on behind what was said to them, by themselves or as several; where
+        there is no room for more, a text is cut."""
         for one in said:
-            episode = self._pausing.pop((one.place, one.k))
-            heard = [] if one.text is None else self._encoder.said(one.text)
+            name = one.place, one.k, one.branch
+            episode = self._pausing.pop(name)
+            heard = self._encoder.said(one.text) if one.text else []
             problem = too_long(episode.length_with(len(heard)), self._limit)
             if one.text is None:
-                self._ends(one.place, one.k, episode)
+                self._ends(name, episode)
             elif problem is not None or not episode.left:
                 episode.cut()
-                self._ends(one.place, one.k, episode)
+                self._ends(name, episode)
             else:
                 episode.heard(heard)
-                self._send(one.place, one.k, episode)
+                self._go_on(name, episode, one.seeds)
+
+    def _go_on(self, name: Name, episode: Episode, seeds: Sequence[int]) -> None:
+        """A text is written on, or what it branches into: what was computed of it is kept until the
+        last of them has gone on."""
+        if not seeds:
+            self._send(name, episode)
+            return
+        place, k, branch = name
+        self._asked[place].wanted += len(seeds) - 1
+        assert episode.ticket is not None, "a text that pauses is kept"
+        self._shared[episode.ticket] += len(seeds) - 1
+        for number, seed in enumerate(seeds):
+            self._send((place, k, (*branch, number)), episode.branched(seed))
 
     def write(
         self,
@@ -97,21 +118,23 @@ class Writing:
         became whole meanwhile, by the places of their requests, and the texts that pause."""
         pauses: list[Pause] = []
         for number, drawn in self._batch.write(progress, should_stop, is_enough):
-            place, k, episode = self._drawing.pop(number)
-            self._batch.release(episode.ticket)
+            name, episode = self._drawing.pop(number)
+            self._let_go(episode.ticket)
             episode.wrote(drawn)
             text = episode.paused_at(self._encoder)
             if text is None:
-                self._ends(place, k, episode)
+                self._ends(name, episode)
             else:
-                self._pausing[place, k] = episode
-                pauses.append(Pause(place=place, k=k, text=text))
+                self._pausing[name] = episode
+                place, k, branch = name
+                pauses.append(Pause(place=place, k=k, branch=branch, text=text))
         found, self._ready = self._ready, []
         return sorted(found, key=lambda one: one[0]), pauses
 
     def give_up(self) -> None:
         """Forgets what is unfinished."""
         self._pausing.clear()
+        self._shared.clear()
         self._batch.give_up()
 
     def _take(self, request: PromptRequest) -> None:
@@ -131,17 +154,24 @@ class Writing:
                 seed=seed,
                 sampling=sampling,
             )
-            self._send(place, k, episode)
+            self._send((place, k, ()), episode)
 
-    def _send(self, place: int, k: int, episode: Episode) -> None:
+    def _send(self, name: Name, episode: Episode) -> None:
         """The engine writes on."""
-        self._drawing[self._batch.submit(episode.request())] = (place, k, episode)
+        self._drawing[self._batch.submit(episode.request())] = (name, episode)
 
-    def _ends(self, place: int, k: int, episode: Episode) -> None:
+    def _ends(self, name: Name, episode: Episode) -> None:
         """A text is finished; so is its request, if it was the last."""
-        self._batch.release(episode.ticket)
-        asked = self._asked[place]
-        asked.texts[k] = episode.tokens(self._encoder, self._node)
+        self._let_go(episode.ticket)
+        place, asked = name[0], self._asked[name[0]]
+        asked.texts[name] = episode.tokens(self._encoder, self._node)
         if len(asked.texts) == asked.wanted:
             del self._asked[place]
-            self._ready.append((place, [asked.texts[k] for k in range(asked.wanted)]))
+            self._ready.append((place, [asked.texts[one] for one in sorted(asked.texts)]))
+
+    def _let_go(self, ticket: int | None) -> None:
+        """A text no longer goes on behind a kept one."""
+        if ticket is not None and self._shared[ticket]:
+            self._shared[ticket] -= 1
+        else:
+            self._batch.release(ticket)

@@ -4,6 +4,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,7 +19,7 @@ from coloop.errors import StopRequested
 from coloop.hosts import listeners, writing
 from coloop.hosts.encoder import Encoder
 from coloop.hosts.host import PoolHost
-from coloop.hosts.messages import Pause, PromptRequest, Sampling
+from coloop.hosts.messages import Answer, Branches, Pause, PromptRequest, Sampling
 from coloop.hosts.stub import ClusterHosts
 from coloop.rollout import GenerationRequest, generate
 from coloop.tables import Tokens
@@ -115,10 +116,15 @@ def alone(host: PoolHost, prompt: str, seed: int) -> tuple[list[int], list[bool]
         log_probs += [0.0] * len(heard)
 
 
-def written(hosts: ClusterHosts, answer: Callable[[Pause], str | None]) -> list[list[Tokens]]:
+def written(hosts: ClusterHosts, answer: Answer) -> list[list[Tokens]]:
     replies = hosts.generate("actor", "actor", requests(), SAMPLING, answer=answer)
     assert all(isinstance(reply, list) for reply in replies)
     return replies  # type: ignore[return-value]
+
+
+def drawn(replies: list[list[Tokens]]) -> list[list[list[int]]]:
+    """The tokens; how likely they were is rounded as their company has it, which clocks decide."""
+    return [[one.token_ids.tolist() for one in texts] for texts in replies]
 
 
 def test_many_at_once_are_each_as_if_it_were_alone(host: PoolHost, hosts: ClusterHosts) -> None:
@@ -194,8 +200,8 @@ def test_a_tool_that_breaks_leaves_nothing_behind(host: PoolHost, hosts: Cluster
         written(hosts, breaks)
 
     assert host._engines["actor"].engine.unfinished == 0
-    expected = written(hosts, lambda pause: count(pause.text))
-    assert written(hosts, lambda pause: count(pause.text)) == expected
+    expected = drawn(written(hosts, lambda pause: count(pause.text)))
+    assert drawn(written(hosts, lambda pause: count(pause.text))) == expected
 
 
 def test_a_stop_is_heard_while_all_wait_for_tools(hosts: ClusterHosts) -> None:
@@ -244,3 +250,100 @@ def test_new_weights_come_while_texts_pause(host: PoolHost, hosts: ClusterHosts)
         assert one.loss_mask[token]
         drawn = int(np.flatnonzero(one.loss_mask[:token])[-1]) + 1
         assert one.token_ids[:drawn].tolist() == before.token_ids[:drawn].tolist()
+
+
+# Branches
+
+
+def once(seeds: tuple[int, ...], said: str = "") -> Answer:
+    """A text branches where it pauses first; its branches go on until they are full."""
+
+    def answer(pause: Pause) -> str | Branches | None:
+        return "" if pause.branch else Branches(seeds=seeds, text=said)
+
+    return answer
+
+
+def test_a_text_that_branches_goes_on_as_several(hosts: ClusterHosts) -> None:
+    """With its own seed a branch is the text itself; with another one it begins with it."""
+    whole = written(hosts, lambda pause: "")
+
+    for request, texts in zip(requests(), whole, strict=True):
+        branching = once((request.seeds[0], 77))
+        [reply] = hosts.generate("actor", "actor", [request], SAMPLING, answer=branching)
+
+        assert isinstance(reply, list)
+        assert len(reply) == 2 * len(request.seeds)
+        assert reply[0].token_ids.tolist() == texts[0].token_ids.tolist()
+        assert 0 < _stem(reply[0], reply[1]) < len(reply[0].token_ids)
+
+
+def _stem(one: Tokens, other: Tokens) -> int:
+    """How many tokens two completions begin with alike."""
+    pairs = zip(one.token_ids.tolist(), other.token_ids.tolist(), strict=False)
+    alike = [left == right for left, right in pairs]
+    return alike.index(False) if False in alike else len(alike)
+
+
+def test_draws_of_branches_do_not_depend_on_who_is_answered_first(hosts: ClusterHosts) -> None:
+    first, changed = [True], threading.Condition()
+    answered: list[Pause] = []
+
+    def late(pause: Pause) -> str | Branches | None:
+        """The text that pauses first is answered when four others were."""
+        with changed:
+            slow, first[0] = first[0], False
+            if slow:
+                assert changed.wait_for(lambda: len(answered) >= 4, PATIENCE)
+            answered.append(pause)
+            changed.notify_all()
+        return twice(pause)
+
+    def twice(pause: Pause) -> str | Branches | None:
+        deep = len(pause.branch)
+        return Branches(seeds=(5, 6, 7), text="=") if deep < 2 else None
+
+    assert drawn(written(hosts, late)) == drawn(written(hosts, twice))
+
+
+def test_what_branches_share_is_computed_once(
+    host: PoolHost, hosts: ClusterHosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(hosts, lambda pause: None)
+    engine: Any = host._engines["actor"].engine
+    extended: list[tuple[int, int]] = []
+    read: list[int] = []
+    extend, admit = engine._decoder.extend, engine._decoder.admit
+
+    def extending(slot: int, lines: Any, texts: Any, counts: Any) -> None:
+        given = zip(texts, lines, counts, strict=True)
+        extended.extend((len(text) - 1 - line.length, count) for text, line, count in given)
+        extend(slot, lines, texts, counts)
+
+    def admitting(slot: int, prompts: Any, counts: Any) -> Any:
+        read.extend(map(len, prompts))
+        return admit(slot, prompts, counts)
+
+    monkeypatch.setattr(engine._decoder, "extend", extending)
+    monkeypatch.setattr(engine._decoder, "admit", admitting)
+    request = requests()[0]
+    prompt = len(host._homes["actor"].weights.encoder("actor").prompt(request.prompt))
+    only = replace(request, seeds=(0,))
+
+    hosts.generate("actor", "actor", [only], SAMPLING, answer=once((1, 2, 3)))
+
+    assert read == [prompt]
+    assert extended[0] == (0, 3)  # nothing is read again, and three texts have it
+    assert engine._kept._texts == {}
+
+
+def test_a_full_text_does_not_branch(hosts: ClusterHosts) -> None:
+    """Where no token is left to be drawn, it is one text that is cut."""
+    short = replace(SAMPLING, max_new_tokens=1, pauses=tuple(map(chr, range(32, 127))))
+
+    replies = hosts.generate("actor", "actor", requests(), short, answer=once((1, 2, 3)))
+
+    for request, texts in zip(requests(), replies, strict=True):
+        assert isinstance(texts, list)
+        assert len(texts) == len(request.seeds)
+        assert not any(one.finished for one in texts if len(one.token_ids) == 1 and one.text)

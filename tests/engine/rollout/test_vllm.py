@@ -171,6 +171,32 @@ def test_a_kept_text_is_found_in_the_cache_until_new_weights_come(
 
 @pytest.mark.vllm
 @needs_vllm
+def test_branches_share_what_is_computed_of_their_beginning(engine: VllmEngine, ask: Ask) -> None:
+    cached: dict[str, int] = {}
+    as_it_is = engine._vllm.step
+
+    def watching() -> list[Any]:
+        outputs: list[Any] = as_it_is()
+        cached.update((one.request_id, one.num_cached_tokens) for one in outputs if one.finished)
+        return outputs
+
+    prompt = list(range(20, 110))
+    [stem] = generate(engine, [ask(prompt, seed=8, max_new_tokens=8, keep=True)])
+    begun = [*prompt, *stem.token_ids]
+    asked = [ask(begun, seed=n, max_new_tokens=6, continues=stem.ticket) for n in range(4)]
+    engine._vllm.step = watching
+    try:
+        branches = generate(engine, asked)
+    finally:
+        engine._vllm.step = as_it_is
+    engine.release([stem.ticket])
+
+    assert list(cached.values()) == [len(begun) // 32 * 32] * 4
+    assert len({tuple(one.token_ids) for one in branches}) == 4
+
+
+@pytest.mark.vllm
+@needs_vllm
 def test_the_process_keeps_its_threads(engine: VllmEngine) -> None:
     before = torch.get_num_threads()
 
