@@ -14,8 +14,9 @@ from tests.bench.results import Goal, Result, Table
 from coloop.plan.compile import compile_plan
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.runtime.calls import Calls, Situation
+from coloop.runtime.flights import Flight, Work
 from coloop.runtime.lanes import ThreadLanes
-from coloop.runtime.scheduler import Flight, Scheduler, Work
+from coloop.runtime.scheduler import Scheduler
 from coloop.runtime.window import Window
 from coloop.spec.io import parse
 from coloop.spec.lineage import Lineages

@@ -1,6 +1,6 @@
 """Puts survey, memory and times together into one estimate."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from coloop.estimate.report import (
 )
 from coloop.estimate.throughput import Clock, StageTime
 from coloop.estimate.timeline import step_seconds
+from coloop.plan.types import Stage
 from coloop.plan.unrolled import Unrolled
 from coloop.sizing.memory import Part, PoolMemory, peak_of
 from coloop.spec.base import as_tuple
@@ -88,12 +89,7 @@ class _Estimator:
         )
         for phase in self.unrolled.phases:
             stages = phase.step.stages
-            step = probes + step_seconds(
-                stages,
-                seconds,
-                pools,
-                is_asynchronous=self.spec.schedule.max_staleness > 0,
-            )
+            step = probes + self._step_seconds(stages, seconds, pools)
             yield PhaseEstimate(
                 name=phase.name,
                 steps=phase.steps,
@@ -101,6 +97,18 @@ class _Estimator:
                 seconds=step * phase.steps if phase.steps else None,
                 stages=tuple(stage.name for stage in stages),
             )
+
+    def _step_seconds(
+        self, stages: Sequence[Stage], seconds: Mapping[str, float], pools: Mapping[str, str]
+    ) -> float:
+        """Where only a share of the rows is written ahead, the others are written in turn with what
+        waits for them."""
+        ahead = min(self.spec.schedule.max_staleness, 1.0)
+        late = {stage.name for stage in stages if stage.verb == "generate"}
+        rest = {name: s * (1.0 - ahead * (name in late)) for name, s in seconds.items()}
+        in_turn = step_seconds(stages, rest, pools) if ahead < 1.0 else 0.0
+        side_by_side = step_seconds(stages, seconds, pools, is_asynchronous=True) if ahead else 0.0
+        return max(in_turn, side_by_side)
 
     def _estimate(self) -> Estimate:
         return Estimate(

@@ -91,7 +91,6 @@ def check_drawn(spec: LoopSpec) -> list[Diagnostic]:
         *_check_algorithms(spec),
         *_check_models(spec),
         *_check_critics(spec),
-        *_check_time(spec),
     ]
 
 
@@ -295,8 +294,3 @@ def _check_adapter(spec: LoopSpec, node: str) -> Iterator[Diagnostic]:
         what = "an adapter with the backend `deepspeed`; `single` and `fsdp2` train it"
     if what is not None:
         yield _refusal(f"{what} (`model.lora`)", node=node, field="model.lora")
-
-
-def _check_time(spec: LoopSpec) -> Iterator[Diagnostic]:
-    if spec.schedule.max_staleness % 1 > 0:
-        yield _refusal("a fraction in `max_staleness`", field="schedule.max_staleness")

@@ -3,6 +3,7 @@ them; `credit` turns the scores at `rewards` into what its algorithm learns from
 nothing.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -18,6 +19,9 @@ from coloop.spec.nodes import ActorNode
 from coloop.spec.rollout import OnSync
 from coloop.tables import Row, Table, Tokens, concat_rows
 from coloop.tables.row import child_row
+
+ROUNDING = 1e-9
+"""So that 0.29 of 100 prompts are 29."""
 
 
 class ActorRole(Stateless):
@@ -46,8 +50,7 @@ class ActorRole(Stateless):
             return Outcome(outputs={"rollouts": Table()})
         rollout = self._section(call.context).rollout
         greedy_extra = rollout.greedy_extra and not call.is_probe
-        count = 1 if call.greedy else (call.samples or rollout.completions_per_prompt)
-        heat = 0.0 if call.greedy else call.temperature
+        count = self._count(call)
         first = (call.turn - 1) * (count + greedy_extra)
         columns = {"greedy": False} if greedy_extra else {}
         families: dict[int, list[Row]] = {}
@@ -64,12 +67,16 @@ class ActorRole(Stateless):
                     made += families[place]
             return made
 
-        def hand_on(replies: Sequence[tuple[int, Reply]]) -> None:
-            made = make(replies)
+        early: list[Reply] = [reply for part in call.begun for reply in part]
+
+        def hand_on(replies: Sequence[tuple[int, Reply]], before: int = len(early)) -> None:
+            made = make((before + place, reply) for place, reply in replies)
             if made and call.hand_on is not None:
                 call.hand_on(Table(rows=tuple(made)))
 
-        replies = self._draw(rows, call, count, heat, hand_on if call.hand_on else None)
+        hand_on([*enumerate(early)], before=0)
+        rest = rows[len(early) :]
+        replies = [*early, *self._write(rest, call, hand_on if call.hand_on else None)]
         make(enumerate(replies))
         refused = [reply for reply in replies if isinstance(reply, TooLong)]
         metrics, alerts = self._fits.count(refused, len(rows), is_probe=call.is_probe)
@@ -95,6 +102,21 @@ class ActorRole(Stateless):
             metrics=metrics,
             alerts=alerts,
         )
+
+    def begin(self, call: Call) -> list[Reply]:
+        """Write for the first prompts; `run` writes for the others."""
+        rows = concat_rows(call.tables("prompts"))
+        return self._write(rows[: math.floor(call.share * len(rows) + ROUNDING)], call)
+
+    def _count(self, call: Call) -> int:
+        """Completions for a prompt."""
+        own = self._section(call.context).rollout.completions_per_prompt
+        return 1 if call.greedy else (call.samples or own)
+
+    def _write(self, rows: Sequence[Row], call: Call, hand_on: HandOn | None = None) -> list[Reply]:
+        """What the step asks for, for these prompts."""
+        heat = 0.0 if call.greedy else call.temperature
+        return self._draw(rows, call, self._count(call), heat, hand_on) if rows else []
 
     def _add_greedy(
         self, rows: Sequence[Row], families: dict[int, list[Row]], call: Call, k: int

@@ -165,8 +165,10 @@ class Call:
     hand_on: Callable[[Table], None] | None = None
     """With `stream`, of a stage that writes: takes rows of its rollouts, each group whole, while
     others are still written."""
+    share: float = 1.0
+    """Of the rows, from 0 to 1, those that it is to begin with: the first of them."""
     begun: tuple[Any, ...] = ()
-    """With `stream`: what the role gave when it began with some of these rows, as they came."""
+    """What the role gave when it began with some of these rows, as they came."""
 
     def tables(self, port: str) -> tuple[Table, ...]:
         return tuple(given.table for given in self.inputs.get(port, ()))
@@ -213,16 +215,21 @@ class Role(Protocol):
 
 
 @runtime_checkable
-class EarlyRole(Protocol):
-    """A role that can begin with some groups of its rows before the others are written. What it
-    gives for a table does not depend on whether, or with which of them, it has begun."""
-
-    def can_begin(self, context: Context) -> bool:
-        """Whether it is worth while."""
-        ...
+class PartRole(Protocol):
+    """A role that can do some of its rows before the others. What it gives for a table does not
+    depend on whether, or with which of them, it has begun."""
 
     def begin(self, call: Call) -> Any:
         """Work on a part of the rows; `run` finds what it gives in `Call.begun`."""
+        ...
+
+
+@runtime_checkable
+class EarlyRole(PartRole, Protocol):
+    """One that can begin with some groups of its rows before the others are written."""
+
+    def can_begin(self, context: Context) -> bool:
+        """Whether it is worth while."""
         ...
 
 

@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from coloop.runtime.calls import Situation
+from coloop.runtime.flights import Flight
 from coloop.runtime.moments import Moments
 from coloop.runtime.probes import Grades, Probes
 from coloop.runtime.readings import Readings
-from coloop.runtime.scheduler import Flight, Scheduler
+from coloop.runtime.scheduler import Scheduler
 from coloop.runtime.teller import Teller
 from coloop.runtime.timeline import Moment, Timeline
 

@@ -37,6 +37,11 @@ class Task:
     place: int
     """Of its unit in the step's order."""
 
+    @property
+    def key(self) -> tuple[str, int]:
+        """Its name in the step: the stage, and how often it has run."""
+        return self.stage.name, self.situation.turn
+
 
 class StepRegion:
     """The stages of one step, or of one list that runs for a probe."""

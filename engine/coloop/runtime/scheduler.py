@@ -12,149 +12,24 @@ Invariant: when a call returns or raises, nothing is at work any more.
 """
 
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, InvalidStateError
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
 from coloop.errors import StopRequested
-from coloop.hosts.messages import Poll
 from coloop.plan.types import Refill, Stage
-from coloop.roles.protocol import Call, EarlyRole, Outcome, Role
+from coloop.roles.protocol import Call, Outcome, PartRole, Role
 from coloop.runtime.calls import Calls, Situation, Unrolled
+from coloop.runtime.early import EarlyStages, Part
+from coloop.runtime.flights import Flight, Record, Waited, Work
 from coloop.runtime.lanes import Lanes
 from coloop.runtime.regions import StepRegion, Task
 from coloop.runtime.window import Window
-from coloop.tables import Table
-from coloop.tables.table import concat_tables
 
 TICK_SECONDS = 0.1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waited:
-    """How long a stage waited, in seconds."""
-
-    starved: float = 0.0
-    """Its lane was free, what it reads was not there."""
-    blocked: float = 0.0
-    """What it reads was there, its lane was not free."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """What a stage gave in a flight."""
-
-    stage: Stage
-    situation: Situation
-    outcome: Outcome
-    place: int
-
-
-@dataclass(slots=True, kw_only=True)
-class Flight:
-    """One step on its way."""
-
-    situation: Situation
-    region: StepRegion
-    about: Any = None
-    """What the one who began it wants to know when it is done."""
-    began: float = field(default_factory=time.monotonic)
-    has_learned: bool = False
-    """A learner has taken its update: from there on the step is finished, whatever is asked."""
-    is_cancelled: bool = False
-    has_failed: bool = False
-    memory: dict[str, tuple[Role, Any]] = field(default_factory=dict)
-    """What the roles that have worked for it remembered before."""
-    ready_at: dict[tuple[str, int], float] = field(default_factory=dict)
-    records: list[Record] = field(default_factory=list)
-    early: dict[tuple[str, int], "Early"] = field(default_factory=dict)
-    """Stages that may begin before their tables are whole, by name and turn."""
-
-    @property
-    def step(self) -> int:
-        return self.situation.step
-
-    def open_stages(self) -> Iterable[Stage]:
-        """Those that have not ended for good."""
-        return self.region.open_stages()
-
-    @property
-    def in_order(self) -> list[Record]:
-        """What its stages gave, in the order of the plan."""
-        return sorted(self.records, key=lambda record: record.place)
-
-    def take_back(self) -> None:
-        """Roles remember nothing of it."""
-        for role, memory in self.memory.values():
-            role.recall(memory)
-        self.memory.clear()
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class Work:
-    """A stage at work in its lane."""
-
-    task: Task
-    flight: Flight
-    waited: Waited
-    role: Role
-    memory: Any
-    """What the role remembered before."""
-    has_begun: bool = False
-    begun: list[Any] = field(default_factory=list)
-    """What the role gave for rows that came before the others."""
-    is_part: bool = False
-    """Such rows are in its lane now."""
-    worked: float = 0.0
-    """Seconds for which its role worked on them."""
-    poll: Poll | None = None
-    """How far it is, as it said last."""
-    began_at: float = field(default_factory=time.monotonic)
-    ended_at: float | None = None
-
-    @property
-    def stage(self) -> Stage:
-        return self.task.stage
-
-    def ended(self, future: object) -> None:
-        """Its role has done what it does; called in its lane."""
-        del future
-        self.ended_at = time.monotonic()
-
-    @property
-    def seconds(self) -> float:
-        """How long its role worked."""
-        return self.worked + (self.ended_at or time.monotonic()) - self.began_at
-
-    def heard(self, poll: Poll | None) -> bool:
-        """Its host says how far it is; true where it shall give up."""
-        self.poll = poll
-        return self.flight.is_cancelled
-
-    def tick(self, done: int = 0, total: int = 0) -> None:
-        """Its role says how far it is.
-
-        Raises:
-            StopRequested: where it shall give up.
-        """
-        poll = Poll(done=done, total=total, unit="rows") if total else None
-        if self.heard(poll):
-            raise StopRequested("while a role was at work")
-
-
-@dataclass(slots=True, kw_only=True)
-class Early:
-    """A stage that may begin with rows that came before the others."""
-
-    task: Task
-    parts: list[Table] = field(default_factory=list)
-    """Those that nobody has worked on yet."""
-    work: Work | None = None
-    """None: it has not begun."""
 
 
 class Watcher(Protocol):
@@ -202,10 +77,7 @@ class Scheduler:
         self._window = window
         self._at_work: dict[Future[Outcome], Work] = {}
         self._free_since: dict[str | None, float] = {}
-        self._handed_on: deque[tuple[Work, Table]] = deque()
-        """Rows that writers gave before the others, with who writes them."""
-        self._bell: Future[None] = Future()
-        """Rings when there are some."""
+        self._early = EarlyStages(calls, window, self._work, self._has_room)
         self._failure: Exception | None = None
         self._is_admitting = True
         self._was_held_up = False
@@ -275,9 +147,9 @@ class Scheduler:
                 for work in self._startable(flights):
                     with self._watched(work.flight):
                         self._start(work)
-                for work, table in self._early(flights):
-                    with self._watched(work.flight):
-                        self._start_part(work, table)
+                for part in self._early.parts(flights, self._at_work.values()):
+                    with self._watched(part.work.flight):
+                        self._start_part(part)
                 if self._at_work:
                     self._take_outcomes()
                 elif not any(_is_done(flight) for flight in flights[:1]):
@@ -344,59 +216,18 @@ class Scheduler:
             for task in () if flight.is_cancelled else flight.region.ready():
                 if flight.has_failed or not self._window.lets(task.stage, flights[:place]):
                     continue
-                early = flight.early.get(_key(task))
+                if self._window.share(task.stage, place) < 1.0:
+                    continue
+                early = flight.early.get(task.key)
                 work = early.work if early is not None else None
-                self._note_ready(task, flight)
+                flight.note_ready(task)
                 if self._has_room(task.stage.pool) and not (work is not None and work.is_part):
-                    flight.early.pop(_key(task), None)
+                    flight.early.pop(task.key, None)
                     yield work if work is not None else self._work(task, flight)
-
-    def _early(self, flights: Sequence[Flight]) -> Iterator[tuple[Work, Table]]:
-        """Stages that can begin with rows that were handed on, and these rows."""
-        self._take_handed_on()
-        for place, flight in enumerate(flights):
-            if flight.is_cancelled or flight.has_failed:
-                continue
-            for early in flight.early.values():
-                stage, work = early.task.stage, early.work
-                is_free = self._has_room(stage.pool) and not (work is not None and work.is_part)
-                if early.parts and is_free and self._window.lets(stage, flights[:place]):
-                    early.work = work or self._work(early.task, flight)
-                    table, early.parts = concat_tables(early.parts), []
-                    yield early.work, table
-
-    def _hand_on(self, work: Work, table: Table) -> None:
-        """Rows that a writer gave before the others; called in its lane."""
-        self._handed_on.append((work, table))
-        with suppress(InvalidStateError):  # it rings already
-            self._bell.set_result(None)
-
-    def _take_handed_on(self) -> None:
-        """Note which stages the rows are for; of a writer that has ended the whole table is
-        there."""
-        if self._bell.done():
-            self._bell = Future()
-        while self._handed_on:
-            writer, table = self._handed_on.popleft()
-            if writer not in self._at_work.values():
-                continue
-            flight, source = writer.flight, (writer.stage.node, "rollouts")
-            for task in flight.region.readers(writer.task):
-                role = self._calls.role(task.stage)[1]
-                if (
-                    self._calls.only_source(task.stage, task.situation) == source
-                    and isinstance(role, EarlyRole)
-                    and role.can_begin(task.situation.context)
-                ):
-                    self._note_ready(task, flight)
-                    flight.early.setdefault(_key(task), Early(task=task)).parts.append(table)
-
-    def _note_ready(self, task: Task, flight: Flight) -> None:
-        flight.ready_at.setdefault(_key(task), time.monotonic())
 
     def _work(self, task: Task, flight: Flight) -> Work:
         """What begins now, with how long it has waited."""
-        now, ready_at = time.monotonic(), flight.ready_at[_key(task)]
+        now, ready_at = time.monotonic(), flight.ready_at[task.key]
         free_since = self._free_since.get(task.stage.pool, flight.began)
         starved = max(0.0, ready_at - max(free_since, flight.began))
         name, role = self._calls.role(task.stage)
@@ -419,18 +250,15 @@ class Scheduler:
         task = work.task
         call = replace(self._call(work, task.tables), begun=tuple(work.begun))
         if call.verb == "generate" and call.context.spec.schedule.stream:
-            call = replace(call, hand_on=partial(self._hand_on, work))
+            call = replace(call, hand_on=partial(self._early.hand_on, work))
         work.flight.region.started(task)
         self._send(work, partial(work.role.run, call))
 
-    def _start_part(self, work: Work, table: Table) -> None:
-        """Send rows that came before the others to their stage's lane."""
-        task, role = work.task, work.role
-        source = self._calls.only_source(task.stage, task.situation)
-        assert isinstance(role, EarlyRole)
-        assert source is not None
-        given = {**task.tables.tables, source: table}
-        call = self._call(work, Unrolled(tables=given, delivered=set(task.stage.edges)))
+    def _start_part(self, part: Part) -> None:
+        """Send some of a stage's rows to its lane before the others."""
+        work, role = part.work, part.work.role
+        assert isinstance(role, PartRole)
+        call = replace(self._call(work, part.tables), share=part.share)
         work.is_part = True
         self._send(work, partial(role.begin, call))
 
@@ -454,7 +282,7 @@ class Scheduler:
 
     def _take_outcomes(self) -> None:
         """Wait for the first outcomes, for rows that come before the others, or for a tick."""
-        waited_for: list[Future[Any]] = [*self._at_work, self._bell]
+        waited_for: list[Future[Any]] = [*self._at_work, self._early.bell]
         done = self._lanes.wait(waited_for, TICK_SECONDS)
         ended = [(work, one) for one, work in self._at_work.items() if one in done]
         works = sorted(ended, key=_plan_order)
@@ -493,10 +321,6 @@ class Scheduler:
             Record(stage=task.stage, situation=task.situation, outcome=outcome, place=task.place)
         )
         self._watcher.stage_finished(work, outcome)
-
-
-def _key(task: Task) -> tuple[str, int]:
-    return task.stage.name, task.situation.turn
 
 
 def _is_done(flight: Flight) -> bool:

@@ -283,7 +283,7 @@ def build_session(
         edges = {edge.key: edge for edge in spec.edges}
         calls = Calls(edges, roles, group_roles, watcher.delivered)
         window = Window(
-            staleness=int(spec.schedule.max_staleness),
+            staleness=spec.schedule.max_staleness,
             groups=groups,
             changing=frozenset(one.name for one in plan.weights if _changes(spec, one)),
         )

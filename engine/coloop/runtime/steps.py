@@ -22,6 +22,7 @@ from coloop.runtime.control import Control
 from coloop.runtime.evaluations import Evaluations
 from coloop.runtime.failures import stage_failure
 from coloop.runtime.fields import Fields
+from coloop.runtime.flights import Flight, Work
 from coloop.runtime.idleness import Idleness
 from coloop.runtime.keeper import Keeper
 from coloop.runtime.moments import Moments
@@ -29,7 +30,7 @@ from coloop.runtime.notices import Notices
 from coloop.runtime.phase_stages import PhaseStages
 from coloop.runtime.readings import Readings
 from coloop.runtime.samples import Samples
-from coloop.runtime.scheduler import Flight, Scheduler, Work
+from coloop.runtime.scheduler import Scheduler
 from coloop.runtime.teller import Teller
 from coloop.runtime.timeline import Moment, Timeline
 
@@ -239,8 +240,9 @@ class Steps:
         state: StepState | None = work.flight.about
         if state is not None:
             # rows that came before the others have come
+            has_some = work.is_part and not work.has_all_rows
             missing = (
-                [] if work.is_part else state.arrivals.stage_starts(work.stage, work.task.situation)
+                [] if has_some else state.arrivals.stage_starts(work.stage, work.task.situation)
             )
             self._tell_missing(work, AT_START, missing)
 

@@ -25,9 +25,9 @@ from coloop.plan.types import Stage
 from coloop.roles.protocol import Outcome
 from coloop.runtime.calls import Situation
 from coloop.runtime.doctor import Finding
+from coloop.runtime.flights import Work
 from coloop.runtime.pace import Pace
 from coloop.runtime.recorder import Recorder
-from coloop.runtime.scheduler import Work
 from coloop.runtime.timeline import Entry, Timeline
 
 Level = Literal["info", "warning", "error"]

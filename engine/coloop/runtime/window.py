@@ -6,10 +6,13 @@
     everything else         waits for the same node's stages of the steps before
 
 A window holds `staleness` + 1 steps, so step k begins when step k - 1 - staleness has ended: that
-bounds how old the weights are that write. With a window of one step nothing of the above is ever
-asked: there is one loop, not two.
+bounds how old the weights are that write. Of a fraction the next whole number bounds the step, and
+of what it writes ahead of the whole number below only that fraction of its rows: between two syncs
+at most 1 + staleness steps of rows are written, less what was written ahead before.
+With a window of one step nothing of the above is ever asked: there is one loop, not two.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -31,7 +34,7 @@ class OnItsWay(Protocol):
 class Window:
     """How many steps are on their way at once, and how they keep out of each other's way."""
 
-    staleness: int = 0
+    staleness: float = 0.0
     """How many versions the weights that write may be behind those that learn."""
     groups: Mapping[str, str] = field(default_factory=dict)
     """Weights group by node."""
@@ -40,7 +43,14 @@ class Window:
 
     @property
     def size(self) -> int:
-        return self.staleness + 1
+        return math.ceil(self.staleness) + 1
+
+    def share(self, stage: Stage, ahead: int) -> float:
+        """Of the rows of a stage those, from 0 to 1, that may be done while so many steps before it
+        are on their way; the others wait until there are fewer."""
+        if stage.verb != "generate" or ahead <= int(self.staleness):
+            return 1.0
+        return self.staleness % 1
 
     def lets(self, stage: Stage, before: Iterable[OnItsWay]) -> bool:
         """Whether a stage that is ready in its own step may start beside the steps before it."""

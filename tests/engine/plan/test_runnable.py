@@ -23,7 +23,6 @@ REFUSALS = [
         "`mask`",
         "algorithm.demonstrations.mask",
     ),
-    ("{steps: 3}", "{steps: 3, max_staleness: 0.5}", "max_staleness", "schedule.max_staleness"),
     ("max_new_tokens: 4}", "max_new_tokens: 4, turns: {max: 2}}", "turns", "rollout.turns"),
     (
         "{type: scratch, architecture: tiny-qwen3}",

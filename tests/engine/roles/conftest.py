@@ -25,9 +25,10 @@ from coloop.plan.stages import Unrolling
 from coloop.roles import build_group_roles, build_roles
 from coloop.roles.protocol import Context, Outcome
 from coloop.runtime.calls import Calls, Situation, Unrolled
+from coloop.runtime.flights import Flight, Work
 from coloop.runtime.lanes import InlineLanes, Lanes
 from coloop.runtime.probes import Probes
-from coloop.runtime.scheduler import Flight, Scheduler, Work
+from coloop.runtime.scheduler import Scheduler
 from coloop.runtime.side_files import SideFiles
 from coloop.runtime.window import Window
 from coloop.spec.graph import LoopSpec

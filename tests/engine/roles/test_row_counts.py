@@ -15,7 +15,7 @@ from coloop.plan.runnable import check_drawn
 from coloop.plan.types import PhasePlan
 from coloop.roles.protocol import Outcome
 from coloop.runtime.calls import Situation
-from coloop.runtime.scheduler import Work
+from coloop.runtime.flights import Work
 from coloop.spec.io import from_dict
 from coloop.spec.paths import apply_overrides
 from coloop.validate import validate

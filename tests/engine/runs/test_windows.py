@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from tests.engine.smallest import AHEAD
 
-from coloop.errors import PlanRefused
 from coloop.events import RunStateName
 from coloop.hosts.host import PoolHost
 
@@ -118,6 +117,64 @@ def test_a_stop_leaves_no_half_step_and_a_resume_learns_every_row_once(
     assert went_on.manifest()["roles"]["problems"]["drawn"] == 20
 
 
-def test_a_fraction_is_refused_by_name(runner: Run) -> None:
-    with pytest.raises(PlanRefused, match="a fraction in `max_staleness`"):
-        runner(AHEAD.replace("max_staleness: 1", "max_staleness: 0.5"))
+@pytest.mark.parametrize(("most", "ahead"), [(0.5, 2), (0.8, 3), (1.5, 2)])
+def test_of_a_fraction_only_that_share_is_written_ahead(
+    most: float, ahead: int, runner: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each update but the last waits until the first prompts of the next step are begun."""
+    begun, changed = [0], threading.Condition()
+    generate, learn = PoolHost.generate, PoolHost.learn
+    written: list[int] = []
+
+    def generating(host: PoolHost, group: str, node: str, asked: Any, sampling: Any) -> Any:
+        with changed:
+            written.append(len(asked))
+            begun[0] += 1
+            changed.notify_all()
+        return generate(host, group, node, asked, sampling)
+
+    def learning(host: PoolHost, order: Any) -> Any:
+        number = host._homes["actor"].weights.version + 1
+        calls = 2 * number if most < 1 else number + 1
+        with changed:
+            assert changed.wait_for(lambda: begun[0] >= calls or number == 10, PATIENCE)
+        return learn(host, order)
+
+    monkeypatch.setattr(PoolHost, "generate", generating)
+    monkeypatch.setattr(PoolHost, "learn", learning)
+    four = AHEAD.replace("rows_per_step: 2", "rows_per_step: 4")
+
+    ended = runner(four.replace("max_staleness: 1", f"max_staleness: {most}"))
+
+    assert ended.state is RunStateName.FINISHED, ended.error
+    late = ended.metrics("actor", "staleness")
+    assert sum(written) == 40
+    assert max(ended.metrics("actor", "staleness/max")) <= -(-most // 1)
+    if most < 1:
+        assert written == [4] + [ahead, 4 - ahead] * 9
+        assert late == [0.0] + [ahead / 4] * 9
+    assert max(late) <= most
+
+
+def test_a_fraction_with_stream_and_a_stop_learns_every_row_once(runner: Run) -> None:
+    """As `language/examples/fully-async.yaml` has it, with rewards that score as texts come."""
+    text = AHEAD.replace("max_staleness: 1", "max_staleness: 0.5, stream: true").replace(
+        "max_new_tokens: 3}", "max_new_tokens: 3, on_sync: resume}"
+    )
+
+    def is_here(event: dict[str, Any]) -> bool:
+        is_learn = event.get("stage") == "actor.learn" and event["type"] == "stage.started"
+        return is_learn and event["step"] == 4
+
+    ended = runner(text, stop_at=is_here)
+    assert ended.state is RunStateName.STOPPED, ended.error
+    done = ended.manifest()["timeline"]["step"]
+    assert ended.manifest()["roles"]["problems"]["drawn"] == 2 * done
+
+    went_on = runner(text, resume=ended)
+
+    assert went_on.state is RunStateName.FINISHED, went_on.error
+    assert went_on.manifest()["roles"]["problems"]["drawn"] == 20
+    rows = [event["samples"] for event in went_on.of("stage.finished", stage="actor.learn")]
+    assert rows == [4] * 10
+    assert max(went_on.metrics("actor", "staleness/max")) <= 1

@@ -3,8 +3,12 @@
 Roles are scripts that wait for one another by events; no test looks at a clock.
 """
 
+import math
+import random
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +19,9 @@ from coloop.plan.compile import compile_plan
 from coloop.plan.types import Stage
 from coloop.roles.protocol import Call, Context, Outcome
 from coloop.runtime.calls import Calls, Situation
+from coloop.runtime.flights import Flight, Work
 from coloop.runtime.lanes import ThreadLanes
-from coloop.runtime.scheduler import Flight, Scheduler, Work
+from coloop.runtime.scheduler import Scheduler
 from coloop.runtime.window import Window
 from coloop.spec.io import parse
 from coloop.spec.lineage import Lineages
@@ -24,6 +29,7 @@ from coloop.tables import Table
 from coloop.tables.row import root_row
 
 PATIENCE = 60.0
+ROWS = 10
 
 TWO_POOLS = """
 coloop: 1
@@ -89,6 +95,42 @@ class EarlyScript(Script):
         return True
 
 
+class PartScript(Script):
+    """One that can do some of its rows before the others."""
+
+    def __init__(self, do: Do, begin: Do) -> None:
+        super().__init__(do)
+        self.begin = begin
+
+
+class ShuffledLanes:
+    """Lanes whose works end in an order that chance draws, one of them whenever somebody waits;
+    each is done as it begins or as it ends."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+        self._waiting: dict[Future[Any], Callable[[], Any]] = {}
+
+    def room(self, lane: str | None) -> int:
+        return 8 if lane is None else 1
+
+    def submit(self, lane: str | None, work: Callable[[], Any]) -> Future[Any]:
+        future: Future[Any] = Future()
+        if self._chance.random() < 0.5:
+            done = work()
+            self._waiting[future] = lambda: done
+        else:
+            self._waiting[future] = work
+        return future
+
+    def wait(self, works: Collection[Future[Any]], seconds: float) -> set[Future[Any]]:
+        future = self._chance.choice(list(self._waiting))
+        future.set_result(self._waiting.pop(future)())
+        return {future}
+
+    def close(self) -> None: ...
+
+
 class Hosts:
     def with_tick(self, tick: Any) -> "Hosts":
         return self
@@ -97,7 +139,7 @@ class Hosts:
 class Loop:
     """The stages of `TWO_POOLS`, each a script."""
 
-    def __init__(self, staleness: int = 0, stream: bool = False) -> None:
+    def __init__(self, staleness: float = 0, stream: bool = False) -> None:
         parsed = parse(TWO_POOLS.replace("steps: 9", f"steps: 9, stream: {str(stream).lower()}"))
         spec = parsed.spec
         assert spec is not None, [one.describe() for one in parsed.diagnostics]
@@ -332,6 +374,52 @@ def test_no_text_is_written_by_weights_that_are_too_old(
     one.fly(8)
 
     assert one.finished == list(range(1, 9))
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("staleness", [0.5, 1.3])
+def test_a_fraction_bounds_the_rows_between_two_syncs_in_whatever_order_stages_end(
+    staleness: float, seed: int, loop: Callable[..., Loop]
+) -> None:
+    """Rows are numbers from 0 to 9 of each step; nothing is lost or written twice, none is older
+    than it may be, and of those that are as old as that there are no more than the fraction."""
+    one = loop(staleness=staleness)
+    chance = random.Random(f"{staleness} {seed}")
+    one.lanes = one.scheduler._lanes = ShuffledLanes(chance)  # type: ignore[assignment]
+    synced, written = Counter[str](), Counter[tuple[str, int]]()
+    versions: dict[tuple[str, int], list[int]] = {}
+
+    def write(call: Call) -> list[int]:
+        node = call.stage.partition(".")[0]
+        rows = sum(map(len, call.begun))
+        fresh = [synced[node]] * ((math.floor(call.share * ROWS + 1e-9)) - rows)
+        written[node, synced[node]] += len(fresh)
+        return fresh
+
+    def generate(call: Call) -> None:
+        node = call.stage.partition(".")[0]
+        early = [version for part in call.begun for version in part]
+        versions[node, call.step] = [*early, *write(call)]
+
+    def learn(call: Call) -> None:
+        node = call.stage.partition(".")[0]
+        late = [synced[node] - version for version in versions.pop((node, call.step))]
+        assert len(late) == ROWS
+        assert synced[node] == call.step - 1
+        assert max(late) <= math.ceil(staleness)
+        assert sum(one > int(staleness) for one in late) <= staleness % 1 * ROWS
+
+    for node in ("left", "right"):
+        one.roles[node] = PartScript(one._do, write)
+        one.scripts[f"{node}.generate"] = generate
+        one.scripts[f"{node}.learn"] = learn
+        one.scripts[f"{node}.sync"] = lambda call: synced.update([call.stage.partition(".")[0]])
+    one.fly(8)
+
+    assert one.finished == list(range(1, 9))
+    assert not versions
+    assert max(written.values()) <= (1 + staleness) * ROWS
+    assert sum(written.values()) == 2 * 8 * ROWS
 
 
 def test_steps_that_learn_do_so_in_their_order(loop: Callable[..., Loop]) -> None:

@@ -1,0 +1,147 @@
+"""What the scheduler knows of a step on its way and of a stage at work.
+
+Flight   a step ──> Work    a stage in its lane ──> Record   what it gave
+               └──> Early   a stage that may begin before its turn
+"""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from coloop.errors import StopRequested
+from coloop.hosts.messages import Poll
+from coloop.plan.types import Stage
+from coloop.roles.protocol import Outcome, Role
+from coloop.runtime.calls import Situation
+from coloop.runtime.regions import StepRegion, Task
+from coloop.tables import Table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waited:
+    """How long a stage waited, in seconds."""
+
+    starved: float = 0.0
+    """Its lane was free, what it reads was not there."""
+    blocked: float = 0.0
+    """What it reads was there, its lane was not free."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What a stage gave in a flight."""
+
+    stage: Stage
+    situation: Situation
+    outcome: Outcome
+    place: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Flight:
+    """One step on its way."""
+
+    situation: Situation
+    region: StepRegion
+    about: Any = None
+    """What the one who began it wants to know when it is done."""
+    began: float = field(default_factory=time.monotonic)
+    has_learned: bool = False
+    """A learner has taken its update: from there on the step is finished, whatever is asked."""
+    is_cancelled: bool = False
+    has_failed: bool = False
+    memory: dict[str, tuple[Role, Any]] = field(default_factory=dict)
+    """What the roles that have worked for it remembered before."""
+    ready_at: dict[tuple[str, int], float] = field(default_factory=dict)
+    records: list[Record] = field(default_factory=list)
+    early: dict[tuple[str, int], "Early"] = field(default_factory=dict)
+    """Stages that may begin, or have begun, before their turn, by name and turn."""
+
+    @property
+    def step(self) -> int:
+        return self.situation.step
+
+    def open_stages(self) -> Iterable[Stage]:
+        """Those that have not ended for good."""
+        return self.region.open_stages()
+
+    @property
+    def in_order(self) -> list[Record]:
+        """What its stages gave, in the order of the plan."""
+        return sorted(self.records, key=lambda record: record.place)
+
+    def note_ready(self, task: Task) -> None:
+        """What a stage reads is there, for the first time."""
+        self.ready_at.setdefault(task.key, time.monotonic())
+
+    def take_back(self) -> None:
+        """Roles remember nothing of it."""
+        for role, memory in self.memory.values():
+            role.recall(memory)
+        self.memory.clear()
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Work:
+    """A stage at work in its lane."""
+
+    task: Task
+    flight: Flight
+    waited: Waited
+    role: Role
+    memory: Any
+    """What the role remembered before."""
+    has_begun: bool = False
+    begun: list[Any] = field(default_factory=list)
+    """What the role gave for rows that came before the others."""
+    is_part: bool = False
+    """Such rows are in its lane now."""
+    has_all_rows: bool = False
+    """They are the first of a table that is whole."""
+    worked: float = 0.0
+    """Seconds for which its role worked on them."""
+    poll: Poll | None = None
+    """How far it is, as it said last."""
+    began_at: float = field(default_factory=time.monotonic)
+    ended_at: float | None = None
+
+    @property
+    def stage(self) -> Stage:
+        return self.task.stage
+
+    def ended(self, future: object) -> None:
+        """Its role has done what it does; called in its lane."""
+        del future
+        self.ended_at = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """How long its role worked."""
+        return self.worked + (self.ended_at or time.monotonic()) - self.began_at
+
+    def heard(self, poll: Poll | None) -> bool:
+        """Its host says how far it is; true where it shall give up."""
+        self.poll = poll
+        return self.flight.is_cancelled
+
+    def tick(self, done: int = 0, total: int = 0) -> None:
+        """Its role says how far it is.
+
+        Raises:
+            StopRequested: where it shall give up.
+        """
+        poll = Poll(done=done, total=total, unit="rows") if total else None
+        if self.heard(poll):
+            raise StopRequested("while a role was at work")
+
+
+@dataclass(slots=True, kw_only=True)
+class Early:
+    """A stage that may begin with some of its rows before the others."""
+
+    task: Task
+    parts: list[Table] = field(default_factory=list)
+    """Those that nobody has worked on yet."""
+    work: Work | None = None
+    """None: it has not begun."""
