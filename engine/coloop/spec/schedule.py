@@ -255,7 +255,8 @@ class Schedule(Section):
     fill: OneOrMany[NodeId] = setting((), level="advanced", widget="node")
     """Without phases: buffers that are written."""
     max_staleness: Number = setting(0.0, ge=0, le=64, level="advanced")
-    """How many versions of the weights a row may be behind; 0: synchronous."""
+    """How many versions of the weights a row may be behind; 0: synchronous. A fraction is the share
+    of a step's rows that may be one version older than the whole number says."""
     stream: Flag = setting(False, level="expert")
     """Complete groups are scored while others are still written. Python rewards are then called
     once for each group; credit and learning wait for the whole table."""
