@@ -8,11 +8,12 @@ Invariant: edges of weight 0 never arrive here, so they change nothing, not even
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import torch
 
 from coloop.recipes.drawn import per_draw
 from coloop.recipes.estimators import Events, normalise_events, normalise_over_batch
-from coloop.recipes.protocol import EdgeScores
+from coloop.recipes.protocol import EdgeScores, Score
 from coloop.recipes.rows import StayingRows
 from coloop.spec.algorithm import ResolvedRewards
 from coloop.spec.training import Credit
@@ -28,6 +29,8 @@ def rows_that_stay(edges: Sequence[EdgeScores], size: int, missing: str) -> list
 
 def sum_of_edges(edges: Sequence[EdgeScores], rows: StayingRows, missing: str) -> Events:
     """Events of the weighted sum, or weighted mean, of what is there."""
+    if not any(isinstance(score, Mapping) for edge in edges for score in _others(edge.scores)):
+        return _sum_of_numbers(edges, rows, missing)
     combined: list[dict[int, float]] = []
     for row in range(rows.size):
         total: dict[int, float] = {}
@@ -41,6 +44,28 @@ def sum_of_edges(edges: Sequence[EdgeScores], rows: StayingRows, missing: str) -
             total = {place: value / weight for place, value in total.items()}
         combined.append(total)
     return _events(combined)
+
+
+def _others(scores: Sequence[Score]) -> Sequence[Score]:
+    """Those that are no plain numbers."""
+    return [score for score in scores if not isinstance(score, (float, int))]
+
+
+def _sum_of_numbers(edges: Sequence[EdgeScores], rows: StayingRows, missing: str) -> Events:
+    """`sum_of_edges` where every edge says one number of a row, or nothing: the same additions in
+    the same order, all rows at once."""
+    totals, weights = np.zeros(rows.size), np.zeros(rows.size)
+    for edge in edges:
+        said = [edge.scores[row] for row in rows.index]
+        is_there = np.array([score is not None for score in said], dtype=np.bool_)
+        values = np.array([0.0 if score is None else score for score in said], dtype=np.float64)
+        totals = np.where(is_there, totals + edge.weight * values, totals)
+        weights += np.where(is_there, abs(edge.weight), 0.0)
+    if missing == "mean_of_available":
+        totals = totals / weights
+    return Events(
+        rows=torch.arange(rows.size), positions=rows.last, values=torch.from_numpy(totals)
+    )
 
 
 def sum_of_normalised_edges(

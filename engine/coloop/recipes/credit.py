@@ -2,7 +2,8 @@
 
 Legend: ``B`` rows that stay, ``T`` completion tokens.
 
-    scores -> events -> combine, baseline, deviation -> token rewards -> look ahead -> whiten
+    scores -> events -> combine, baseline, deviation -> each row has one number for its tokens, or
+                                                        token rewards -> look ahead -> whiten
 
 `credit.combine` decides where the sum over edges stands: `sum_then_normalize` before the baseline,
 `normalize_then_sum` after it and before a normalisation over the batch, `separate_advantages` after
@@ -13,7 +14,8 @@ Does not know how groups are formed: callers pass group keys, after all filters.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
@@ -22,6 +24,7 @@ from torch import Tensor
 from coloop.algos import advantages as estimate
 from coloop.algos.kl import kl_divergence
 from coloop.algos.masks import masked_mean, masked_sum
+from coloop.arrays import Numbers
 from coloop.recipes.combine import (
     clip_events,
     normalise_rows,
@@ -58,26 +61,73 @@ def credit_rows(rows: CreditInput, settings: ResolvedRewards, credit: Credit) ->
         events = clip_events(events, settings, is_before=False)
     else:
         events = sum_of_normalised_edges(edges, staying, settings, credit)
+    found = _advantages_of_rows(events, kl_left, staying, settings)
+    if found is None:
+        found = _advantages_of_tokens(events, kl_left, rows, staying, settings)
+    rewards = totals.row_totals(staying.size).float()
+    return CreditOutput(
+        advantages=_of_taught(rows, staying.spread(found.advantages, size)),
+        returns=(
+            None if found.returns is None else _of_taught(rows, staying.spread(found.returns, size))
+        ),
+        rewards=staying.spread(rewards.tolist(), size),
+        metrics=_metrics(edges, rows, staying, rewards, found.at_taught, kl),
+        alerts=_alerts(staying, settings),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """What the staying rows learn."""
+
+    advantages: Sequence[float | Numbers]
+    """One number for all trained tokens of a row, or one for each token of its completion."""
+    returns: Sequence[Numbers] | None
+    at_taught: Tensor
+    """(N,) float32, the advantage of each trained token of the rows that are taught."""
+
+
+def _advantages_of_rows(
+    events: Events, kl: Tensor | None, staying: StayingRows, settings: ResolvedRewards
+) -> _Found | None:
+    """What rows learn where each earns once, with its last trained token, and nothing is
+    discounted or compared by the token: then all its tokens have what the row has, and nothing of
+    the size of (B, T) is made. None where tokens may differ."""
+    by_token = settings.advantage in ("gae", "greedy") or settings.gamma != 1.0
+    if by_token or settings.whiten or kl is not None or not _are_whole(events, staying):
+        return None
+    own = torch.zeros(staying.size).index_put((events.rows,), events.values.float())
+    own = torch.where(staying.lengths > 0, own, 0.0)
+    return _Found(advantages=own.tolist(), returns=None, at_taught=staying.at_taught_tokens(own))
+
+
+def _are_whole(events: Events, staying: StayingRows) -> bool:
+    """Whether each row has at most one event, at its last trained token."""
+    is_last = last_of_rows(events.rows)
+    return bool(is_last.all()) and torch.equal(events.positions, staying.last[events.rows])
+
+
+def _advantages_of_tokens(
+    events: Events,
+    kl: Tensor | None,
+    rows: CreditInput,
+    staying: StayingRows,
+    settings: ResolvedRewards,
+) -> _Found:
+    """What rows learn, token by token."""
     token_rewards = events.at_tokens(staying.mask.shape)
-    if kl_left is not None:
-        token_rewards = token_rewards - kl_left
+    if kl is not None:
+        token_rewards = token_rewards - kl
     advantages, returns = _look_ahead(token_rewards, rows, staying, settings)
     if settings.whiten:
         is_unbiased = settings.whiten_deviation == "unbiased"
         advantages = estimate.whiten(
             advantages, staying.taught, unbiased=is_unbiased, row_counts=staying.counts
         )
-    rewards = totals.row_totals(staying.size).float()
-    return CreditOutput(
-        advantages=_of_taught(rows, staying.spread(staying.numbers_or_arrays(advantages), size)),
-        returns=(
-            None
-            if returns is None
-            else _of_taught(rows, staying.spread(staying.arrays(returns), size))
-        ),
-        rewards=staying.spread(rewards.tolist(), size),
-        metrics=_metrics(edges, rows, staying, rewards, advantages, kl),
-        alerts=_alerts(staying, settings),
+    return _Found(
+        advantages=staying.numbers_or_arrays(advantages),
+        returns=None if returns is None else staying.arrays(returns),
+        at_taught=advantages[staying.taught],
     )
 
 
@@ -189,16 +239,19 @@ def _metrics(
     rows: CreditInput,
     staying: StayingRows,
     rewards: Tensor,
-    advantages: Tensor,
+    at_taught: Tensor,
     kl: Tensor | None,
 ) -> dict[str, float]:
+    """
+    Args:
+        at_taught: (N,), the advantage of each trained token of the rows that are taught.
+    """
     metrics = {
         "rows/without_reward": float(len(rows.groups) - staying.size),
         "rows/truncated": float(0 if rows.taught is None else rows.taught.count(False)),
     }
     if staying.size == 0:
         return metrics
-    tokens = advantages[staying.taught]
     distance = (rewards - estimate.group_means(rewards, staying.groups)).abs()
     is_flat = estimate.group_sums(distance, staying.groups) < 1e-6
     shares = 1 / estimate.group_sizes(staying.groups)  # of its group, one a group in all
@@ -206,8 +259,8 @@ def _metrics(
         "reward/mean": float(rewards.mean()),
         "reward/std": float(rewards.std()) if staying.size > 1 else 0.0,
         "group/zero_variance": float((shares * is_flat).sum() / shares.sum()),
-        "advantage/mean": float(tokens.mean()) if tokens.numel() else 0.0,
-        "advantage/std": float(tokens.std()) if tokens.numel() > 1 else 0.0,
+        "advantage/mean": float(at_taught.mean()) if at_taught.numel() else 0.0,
+        "advantage/std": float(at_taught.std()) if at_taught.numel() > 1 else 0.0,
     }
     for edge in edges if len(edges) > 1 else ():
         totals = [_total(edge.scores[row]) for row in staying.index]
@@ -219,6 +272,6 @@ def _metrics(
 
 
 def _total(score: Score) -> float | None:
-    if isinstance(score, Mapping):
-        return float(sum(score.values()))
-    return None if score is None else float(score)
+    if score is None or isinstance(score, (float, int)):
+        return None if score is None else float(score)
+    return float(sum(score.values()))

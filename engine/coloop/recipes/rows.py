@@ -1,40 +1,42 @@
 """Ragged rows as tensors and back: the rows that stay in an update, with masks and group numbers.
 
 Legend: ``B`` rows that stay, ``T`` completion tokens.
+What is of rows is known at once; (B, T) is made only where somebody asks for numbers by the token.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from coloop.algos.masks import last_true_position
-from coloop.arrays import Numbers, numbers_of
+from coloop.arrays import Mask, Numbers, mask_of, numbers_of
 from coloop.recipes.protocol import CreditInput
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class StayingRows:
     """The rows of a credit that some reward speaks about."""
 
     index: list[int]
     """Their places in the input."""
-    sizes: list[int]
-    """Completion tokens of each, trained or not."""
+    masks: list[Mask]
+    """Of each, true on trained tokens."""
     groups: Tensor
     """(B,) long, dense from 0."""
-    mask: Tensor
-    """(B, T) bool, true on trained tokens."""
-    taught: Tensor
-    """(B, T) bool, `mask` without the rows that only count in their group's baseline."""
+    is_taught: Tensor
+    """(B,) bool, false for rows that only count in their group's baseline."""
+    lengths: Tensor
+    """(B,) long, trained tokens."""
     last: Tensor
-    """(B,) long, the last trained token: where the score of a whole row stands."""
+    """(B,) long, the last trained token: where the score of a whole row stands; 0 without any."""
     counts: Tensor
     """(B,) float32."""
 
@@ -42,10 +44,26 @@ class StayingRows:
     def size(self) -> int:
         return len(self.index)
 
-    @property
-    def lengths(self) -> Tensor:
-        """Trained tokens of each row, (B,)."""
-        return self.mask.sum(1)
+    @cached_property
+    def sizes(self) -> list[int]:
+        """Completion tokens of each, trained or not."""
+        return [len(mask) for mask in self.masks]
+
+    @cached_property
+    def mask(self) -> Tensor:
+        """(B, T) bool, true on trained tokens."""
+        return pad(self.masks, torch.bool)
+
+    @cached_property
+    def taught(self) -> Tensor:
+        """(B, T) bool, `mask` without the rows that are not taught."""
+        return self.mask & self.is_taught[:, None]
+
+    def at_taught_tokens(self, numbers: Tensor) -> Tensor:
+        """Each row's number once for each of its trained tokens, of rows that are taught, in the
+        order in which a mask over (B, T) takes them. (B,) -> (N,)."""
+        times = torch.where(self.is_taught, self.lengths, 0)
+        return torch.from_numpy(np.repeat(numbers.numpy(), times.numpy()))
 
     def padded(self, rows: Sequence[Numbers]) -> Tensor:
         """One number a completion token, of the input's rows. -> (B, T) float32."""
@@ -80,18 +98,24 @@ def gather_rows(rows: CreditInput, staying: list[int]) -> StayingRows:
     numbers: dict[object, int] = {}
     for row in staying:
         numbers.setdefault(rows.groups[row], len(numbers))
-    mask = pad([rows.loss_masks[row] for row in staying], torch.bool)
+    masks = [mask_of(rows.loss_masks[row]) for row in staying]
     taught = [rows.taught is None or rows.taught[row] for row in staying]
     counts = [1.0 if rows.counts is None else rows.counts[row] for row in staying]
     return StayingRows(
         index=staying,
-        sizes=[len(rows.loss_masks[row]) for row in staying],
+        masks=masks,
         groups=torch.tensor([numbers[rows.groups[row]] for row in staying], dtype=torch.long),
-        mask=mask,
-        taught=mask & torch.tensor(taught, dtype=torch.bool)[:, None],
-        last=last_true_position(mask).clamp(min=0),
+        is_taught=torch.tensor(taught, dtype=torch.bool),
+        lengths=torch.tensor([np.count_nonzero(mask) for mask in masks], dtype=torch.long),
+        last=torch.tensor([_last_true(mask) for mask in masks], dtype=torch.long),
         counts=torch.tensor(counts, dtype=torch.float32),
     )
+
+
+def _last_true(mask: Mask) -> int:
+    """Place of the last true entry; 0 where there is none."""
+    behind = int(mask[::-1].argmax()) if len(mask) else 0
+    return len(mask) - 1 - behind if len(mask) and mask[-1 - behind] else 0
 
 
 def pad(rows: Sequence[NDArray[Any]], dtype: torch.dtype) -> Tensor:

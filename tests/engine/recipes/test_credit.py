@@ -1,6 +1,7 @@
 """Credit of several rewards: literal numbers for every way to combine them."""
 
 import math
+import random
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -603,3 +604,39 @@ def test_estimators_see_groups_by_any_hashable_key() -> None:
     )
 
     assert run(keyed, settings("dr_grpo")).advantages == (0.5, -0.5, 0.0)
+
+
+@pytest.mark.parametrize("name", ["grpo", "dr_grpo", "rloo", "reinforce"])
+def test_rows_that_earn_once_learn_the_same_beside_a_row_that_earns_twice(name: str) -> None:
+    draw = random.Random(name)
+    masks = [[draw.random() < 0.6 for _ in range(draw.randint(1, 6))] for _ in range(24)]
+    scores: list[Score] = [draw.choice([0.0, 1.0, draw.random(), None]) for _ in masks]
+    groups = [place // 6 for place in range(24)]
+    alone = CreditInput(
+        edges=[EdgeScores(name="exact", weight=0.7, scores=scores)],
+        groups=groups,
+        loss_masks=[np.array(mask) for mask in masks],
+    )
+    twice = replace(
+        alone,
+        edges=[EdgeScores(name="exact", weight=0.7, scores=[*scores, {0: 1.0, 2: 0.5}])],
+        groups=[*groups, 99],
+        loss_masks=[*alone.loss_masks, np.ones(3, dtype=np.bool_)],
+    )
+
+    found, beside = run(alone, settings(name)), run(twice, settings(name))
+
+    assert found.advantages == beside.advantages[:-1]
+    assert found.rewards == beside.rewards[:-1]
+    assert any(advantage for advantage in found.advantages)
+
+
+def test_nothing_is_padded_where_rows_earn_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*given: object) -> None:
+        raise AssertionError("rows are padded to one length")
+
+    monkeypatch.setattr("coloop.recipes.rows.pad", refuse)
+
+    output = run(rows(("exact", 1.0, SCORES), groups=TWO_GROUPS, lengths=LENGTHS), settings())
+
+    assert list(output.advantages[:2]) == near([1.499997, -0.499999], digits=6)
