@@ -264,6 +264,8 @@ CODES: dict[str, str] = {
     "learning.no_ratio": "A loss without a ratio learns one row set in several optimizer steps.",
     "learning.second_optimizer": "A weights group would have a second optimizer.",
     "learning.snapshot_trains": "A snapshot is to be trained.",
+    "learning.adapter_base": "An adapter stands on weights that do not stay as they are.",
+    "learning.adapter_idle": "Nothing teaches an adapter.",
     "learning.weights_circle": "Weights come from one another in a circle.",
     "learning.no_weights": "Something is taught to a node that has no weights.",
     "learning.nothing_to_train": "A `training` section stands where nothing learns.",
@@ -296,6 +298,7 @@ CODES: dict[str, str] = {
     "numbers.buffer": "A buffer is to give more rows than it holds.",
     "numbers.fill_unreachable": "A refill waits for more than all its passes can bring.",
     "numbers.samples": "A metric is of more samples than are drawn.",
+    "numbers.adapter_rank": "An adapter is as wide as a matrix that it stands on.",
     "numbers.no_exploration": "Rows that are compared are all the same greedy text.",
     # Placement and memory.
     "placement.unknown_preset": "Hardware, a GPU, an architecture, an environment or a checker "

@@ -135,6 +135,7 @@ _delegate("run", "Run a loop headless, with a live progress display.")
 _delegate("rehearse", "Run the same loop, shrunken, for a few steps.", hidden=True)
 _delegate("watch", "Follow a run, live or from its start.")
 _delegate("runs", "List runs.")
+_delegate("export", "Write what a node of a run has learned as a model folder.")
 
 
 @app.command()

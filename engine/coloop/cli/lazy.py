@@ -15,6 +15,7 @@ DELEGATED: dict[str, tuple[str, str]] = {
     "run": ("coloop.cli.run", "run_command"),
     "rehearse": ("coloop.cli.run", "rehearse_command"),
     "watch": ("coloop.cli.watch", "watch_command"),
+    "export": ("coloop.cli.export", "export_command"),
     "runs": ("coloop.cli.watch", "runs_command"),
 }
 """Name to module and function."""

@@ -6,13 +6,14 @@ the source's seed. So no weights travel before the first update, and every proce
 same bits.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from transformers import PreTrainedModel
 
-from coloop.errors import ColoopError
+from coloop.errors import ColoopError, ModelUnavailable
 from coloop.hosts.engine_home import EngineHome
 from coloop.hosts.scorer_home import ScorerHome
 from coloop.hosts.trainer_home import TrainerHome
@@ -27,11 +28,13 @@ from coloop.models import (
 )
 from coloop.plan.types import EnginePlan, WeightsPlan
 from coloop.seeds import derive_seed
+from coloop.spec.adapters import source_of, standing_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of
 from coloop.spec.heads import head_of_group
 from coloop.spec.nodes import model_of
 from coloop.training import ALONE, BACKENDS, Adapter, Ranks
+from coloop.training.adapters import FrozenAdapter, Spread, beside
 from coloop.training.precision import place_weights
 
 Home = TrainerHome | ScorerHome
@@ -55,9 +58,32 @@ class Beginnings:
         """The homes of the weights that a pool holds."""
         found: dict[str, Home] = {}
         held = [group for group, plan in self.plans.items() if plan.pool == pool]
+        bases: dict[str, LoadedModel] = {}
+        spreads: dict[str, Spread] = {group: {} for group in held}
         for group in sorted(held, key=lambda group: len(self._sources(group))):
-            found[group] = self._home(group, found)
+            plan = self.plans[group]
+            loaded = self._beginning(group, found, bases)
+            if self._carries(group):
+                bases[group] = beside(loaded)
+            found[group] = self._home(loaded, plan, spreads[plan.beside or group])
         return found
+
+    def _beginning(
+        self, group: str, homes: Mapping[str, Home], bases: Mapping[str, LoadedModel]
+    ) -> LoadedModel:
+        """The weights of a group in this process: of an adapter around those of the one that holds
+        what it stands on."""
+        plan = self.plans[group]
+        if plan.beside is None:
+            return self.model(group, homes)
+        loaded = beside(bases[plan.beside])
+        loaded = replace(loaded, model=self._headed(loaded.model, group))
+        place_weights(loaded.model, plan.dtypes)
+        return loaded
+
+    def _carries(self, group: str) -> bool:
+        """Whether others stand on frozen weights that a group holds."""
+        return any(plan.beside == group for plan in self.plans.values())
 
     def model(self, group: str, homes: Mapping[str, Home]) -> LoadedModel:
         """The weights of a group when the run begins, in the types that were decided for it.
@@ -95,35 +121,59 @@ class Beginnings:
             sleep=plan.sleep,
         )
 
-    def _home(self, group: str, homes: Mapping[str, Home]) -> Home:
-        plan = self.plans[group]
-        loaded = self.model(group, homes)
-        weights = HeldWeights(name=group, loaded=loaded, dtypes=plan.dtypes, ranks=self.ranks)
+    def _home(self, loaded: LoadedModel, plan: WeightsPlan, spread: Spread) -> Home:
+        """
+        Args:
+            spread: what a backend of this process has made of the frozen weights below.
+        """
+        weights = HeldWeights(name=plan.name, loaded=loaded, dtypes=plan.dtypes, ranks=self.ranks)
+        adapter = self._adapter(plan, spread)
+        if adapter is not None:
+            weights.lora, weights.beside = adapter.lora, plan.beside
+        outline = outline_of(loaded.model)
         update = plan.update
         if update is None:
+            if adapter is not None:
+                with self._told(plan.name):
+                    weights.adapted = FrozenAdapter(loaded.model, adapter)
+                weights.loaded = replace(loaded, model=outline)
             return ScorerHome(weights=weights)
-        outline = outline_of(loaded.model)
-        backend = BACKENDS[update.backend](
-            loaded.model,
-            update.fill(training_of(self.spec, group)),
-            group=group,
-            dtypes=plan.dtypes,
-            ranks=self.ranks,
-            tokens_at_once=update.tokens_at_once,
-            is_packed=update.packing,
-            adapter=self._adapter(group),
-        )
+        with self._told(plan.name):
+            backend = BACKENDS[update.backend](
+                loaded.model,
+                update.fill(training_of(self.spec, plan.name)),
+                group=plan.name,
+                dtypes=plan.dtypes,
+                ranks=self.ranks,
+                tokens_at_once=update.tokens_at_once,
+                is_packed=update.packing,
+                adapter=adapter,
+            )
         if not backend.is_whole:
             weights.loaded = replace(loaded, model=outline)
             weights.backend = backend
+            weights.adapted = backend.adapted
         return TrainerHome(weights=weights, backend=backend, update=update)
 
-    def _adapter(self, group: str) -> Adapter | None:
-        """What learns in place of a group's weights, where the loop says so."""
-        lora = getattr(model_of(self.spec.nodes[group]), "lora", None)
-        if lora is None:
+    def _adapter(self, plan: WeightsPlan, spread: Spread) -> Adapter | None:
+        """What stands beside a group's frozen weights, where the loop says so."""
+        standing = standing_of(self.spec, plan.name)
+        if standing is None:
             return None
-        return Adapter(lora=lora, seed=derive_seed(self.seed, group, "adapter"))
+        return Adapter(
+            lora=standing.lora,
+            seed=derive_seed(self.seed, plan.name, "adapter"),
+            is_shared=plan.beside is not None or self._carries(plan.name),
+            spread=spread,
+        )
+
+    @contextmanager
+    def _told(self, group: str) -> Iterator[None]:
+        """Who has a model that a library or an adapter does not fit."""
+        try:
+            yield
+        except ModelUnavailable as error:
+            raise ModelUnavailable(f"`{group}`: {error}") from error
 
     def _fresh(self, group: str) -> LoadedModel:
         """Weights that start from no others."""
@@ -140,7 +190,7 @@ class Beginnings:
     def _sources(self, group: str) -> list[str]:
         """The group, the one that it starts from, the one that this starts from, and so on."""
         found = [group]
-        while (of := getattr(model_of(self.spec.nodes[found[-1]]), "of", None)) is not None:
+        while (of := source_of(model_of(self.spec.nodes[found[-1]]))) is not None:
             source = next(plan.name for plan in self.plans.values() if of in plan.members)
             found.append(source)
             if source in found[:-1]:

@@ -112,7 +112,8 @@ class Deliveries:
         elif here == there:
             call(here, "follow", group, source, ema)
         else:
-            with self._sent(call, source, [here]) as (parcels, sent):
+            adapter = self._weights[group].follows_adapter
+            with self._sent(call, source, [here], is_adapter=adapter) as (parcels, sent):
                 arrived = call(here, "take", group, source, parcels[here], ema)
             check_bits(sent, arrived, f"the weights that {group} got from {source}")
         self._fall_behind(group)
@@ -140,12 +141,19 @@ class Deliveries:
 
     @contextmanager
     def _sent(
-        self, call: Call, group: str, pools: Sequence[str], dtype: ComputeDtype | None = None
+        self,
+        call: Call,
+        group: str,
+        pools: Sequence[str],
+        dtype: ComputeDtype | None = None,
+        *,
+        is_adapter: bool = False,
     ) -> Iterator[tuple[Mapping[str, Parcel], Evidence]]:
-        """The weights of a group on their way to other pools: the parcel that each can open."""
+        """The weights of a group, or its adapter alone, on their way to other pools: the parcel
+        that each can open."""
         home = self._weights[group].pool
         way = self._way(call, home, pools)
-        parcel, sent = call(home, "send", group, way.places, dtype)
+        parcel, sent = call(home, "send", group, way.places, dtype, is_adapter)
         parcels = {home: parcel}
         try:
             if way.is_shared:

@@ -48,7 +48,7 @@ from coloop.hosts.scorer_home import ScorerHome
 from coloop.hosts.shares import own_part, own_requests
 from coloop.hosts.trainer_home import TrainerHome
 from coloop.marks import Mark, Marks
-from coloop.models import DTYPES, read_weights
+from coloop.models import DTYPES, read_adapter, weights_in
 from coloop.plan.types import WeightsPlan
 from coloop.run_log import log_into
 from coloop.spec.graph import LoopSpec
@@ -97,6 +97,7 @@ class PoolHost:
             log_into(settings.log)
         self._settings = settings
         self._spec = settings.spec
+        self._plans = {weights.name: weights for weights in settings.weights}
         self._homes: dict[str, Home] = {}
         self._engines: dict[str, EngineHome] = {}
         self._applied: tuple[dict[str, Any], LoopSpec] = ({}, settings.spec)
@@ -168,7 +169,7 @@ class PoolHost:
     def build(self) -> None:
         """Load or make the weights of every home."""
         torch.set_num_threads(self._settings.threads)
-        plans = {weights.name: weights for weights in self._settings.weights}
+        plans = self._plans
         beginnings = Beginnings(
             spec=self._spec,
             plans=plans,
@@ -309,7 +310,11 @@ class PoolHost:
         return sent, engine.receive(parcel, sent.probe)
 
     def send(
-        self, group: str, places: Sequence[Path], dtype: ComputeDtype | None
+        self,
+        group: str,
+        places: Sequence[Path],
+        dtype: ComputeDtype | None,
+        is_adapter: bool = False,
     ) -> tuple[Parcel | None, Evidence]:
         """Put the group's weights on their way to another process. Rank 0 sends them; others give
         their part of each.
@@ -317,13 +322,14 @@ class PoolHost:
         Args:
             places: folders that both processes see, the best first.
             dtype: of the engine that gets them; None: as they are held.
+            is_adapter: to who stands on the same frozen weights: the adapter is all that it gets.
         """
         self._begin()
         weights, kind = self._homes[group].weights, None if dtype is None else DTYPES[dtype]
-        sent = weights.bits() if kind is None else weights.evidence(kind)
+        sent = weights.bits(is_adapter=is_adapter) if kind is None else weights.evidence(kind)
         if self._ranks.is_first:
-            return weights.send(FilesChannel(places), kind), sent
-        weights.give_part()
+            return weights.send(FilesChannel(places), kind, is_adapter=is_adapter), sent
+        weights.give_part(is_adapter=is_adapter)
         return None, sent
 
     def receive(self, group: str, parcel: Parcel, probe: Probe) -> Evidence:
@@ -372,14 +378,19 @@ class PoolHost:
         """The weights of another group of this process in place of a group's own."""
         self._begin()
         channel = LocalChannel()
-        parcel = self._homes[source].weights.send(channel)
+        is_adapter = self._plans[group].follows_adapter
+        parcel = self._homes[source].weights.send(channel, is_adapter=is_adapter)
         self._homes[group].weights.take(channel.receive(parcel), ema=ema, source=source)
 
     def follow_folder(self, group: str, source: str, ema: float, folder: str) -> None:
         """The weights of another group, as a checkpoint folder has them, in place of a group's
         own."""
         self._begin()
-        self._homes[group].weights.take(read_weights(Path(folder)), ema=ema, source=source)
+        if self._plans[group].follows_adapter:
+            given: Iterable[tuple[str, torch.Tensor]] = read_adapter(Path(folder)).items()
+        else:
+            given = weights_in(Path(folder))
+        self._homes[group].weights.take(given, ema=ema, source=source)
 
     def reset_optimizer(self, group: str) -> None:
         self._trainer(group).backend.reset_optimizer()

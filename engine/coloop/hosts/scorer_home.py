@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from coloop.arrays import Numbers
 from coloop.batch import Sequence as TokenSequence
@@ -16,6 +17,7 @@ from coloop.hosts.weights import HeldWeights
 from coloop.models import link_folder
 from coloop.spec.heads import Reading
 from coloop.training import Hooks, Scorer
+from coloop.training.adapters import FrozenAdapter
 from coloop.training.precision import autocast_of
 
 
@@ -38,9 +40,7 @@ class ScorerHome:
         score."""
         if self._scorer is None:
             autocast = autocast_of(self.weights.dtypes)
-            self._scorer = Scorer(
-                self.weights.loaded.model, autocast=autocast, ranks=self.weights.ranks
-            )
+            self._scorer = Scorer(self._model, autocast=autocast, ranks=self.weights.ranks)
         return self._scorer.score(sequences, reading, temperature=temperature, hooks=hooks)
 
     def at_once(self) -> AtOnce | None:
@@ -58,21 +58,29 @@ class ScorerHome:
         checkpoint they are not written again. Rank 0 writes."""
         if not self.weights.ranks.is_first:
             return
-        mark = self.weights.bits().fingerprint
+        mark = self.weights.bits(is_adapter=self.weights.adapted is not None).fingerprint
         if earlier is not None and self._mark_of(earlier) == mark:
             link_folder(earlier, folder)
         else:
-            self.weights.save(folder)
+            self.weights.save(folder, earlier)
         self.weights.save_state(folder, {"fingerprint": mark})
 
     def load(self, folder: Path) -> None:
         """What `save` wrote."""
-        state = self.weights.saved_state(folder)
-        saved = self.weights.saved(folder)
-        with torch.no_grad():
-            for name, parameter in self.weights.loaded.model.named_parameters():
-                parameter.copy_(saved[name])
-        self.weights.version = state["version"]
+        adapted = self.weights.adapted
+        if isinstance(adapted, FrozenAdapter):
+            adapted.replace_adapter(self.weights.saved_adapter(folder)["adapter"])
+        else:
+            saved = self.weights.saved(folder)
+            with torch.no_grad():
+                for name, parameter in self.weights.loaded.model.named_parameters():
+                    parameter.copy_(saved[name])
+        self.weights.version = self.weights.saved_state(folder)["version"]
+
+    @property
+    def _model(self) -> nn.Module:
+        adapted = self.weights.adapted
+        return adapted.model if isinstance(adapted, FrozenAdapter) else self.weights.loaded.model
 
     def _mark_of(self, folder: Path) -> Any:
         """The fingerprint of the weights in a checkpoint's folder, where it can be told."""

@@ -4,12 +4,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from coloop.arrays import Numbers
 from coloop.batch import Sequence as TokenSequence
 from coloop.hosts.lessons import Lessons
 from coloop.hosts.messages import AtOnce, LearnOrder, LearnReply
-from coloop.hosts.weights import MODEL, HeldWeights
+from coloop.hosts.weights import FILES, MODEL, HeldWeights
 from coloop.sizing.settings import UpdateSettings
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of
@@ -117,18 +118,22 @@ class TrainerHome:
         self.backend.narrow(at_once.rows, at_once.tokens)
 
     def save(self, folder: Path, earlier: Path | None) -> None:
-        """The weights in Hugging Face format, and what a resume needs besides them."""
-        del earlier
+        """The weights in Hugging Face format, an adapter apart from what it stands on; and what a
+        resume needs besides them."""
         state = self.backend.state_dict()
-        self.weights.save(folder)
+        self.weights.save(folder, earlier)
         self.weights.save_state(
-            folder, {"trainer": {name: value for name, value in state.items() if name != MODEL}}
+            folder, {"trainer": {name: value for name, value in state.items() if name not in FILES}}
         )
 
     def load(self, folder: Path) -> None:
         """What `save` wrote."""
+        if self.weights.adapted is None:
+            saved: dict[str, Any] = {MODEL: self.weights.saved(folder)}
+        else:
+            saved = self.weights.saved_adapter(folder)
         state = self.weights.saved_state(folder)
-        self.backend.load_state_dict({MODEL: self.weights.saved(folder), **state["trainer"]})
+        self.backend.load_state_dict({**saved, **state["trainer"]})
         self.weights.version = state["version"]
 
 

@@ -19,24 +19,33 @@ from coloop.errors import CheckpointError, StorageFull
 from coloop.hosts.encoder import Encoder
 from coloop.hosts.messages import TooLong, too_long
 from coloop.models import (
+    BASE_FOLDER,
     SCORE,
     LoadedModel,
     filled,
     fingerprint,
+    is_adapter,
     load_weights,
     positions_of,
+    read_adapter,
+    save_adapter,
     save_hf,
     vocabulary_mark,
 )
 from coloop.spec.dtypes import Dtypes
+from coloop.spec.model import Lora
 from coloop.sync import Evidence, Parcel, WeightChannel, evidence_of_model
 from coloop.sync.evidence import probe_of
 from coloop.training import ALONE, Ranks, TrainBackend
+from coloop.training.adapters import Adapted, FrozenAdapter, blended
 from coloop.training.precision import autocast_of
 
 STATE_FILE = "trainer.pt"
+REPLACED = "replaced"
+"""How often others took the place of what an adapter stands on."""
 MODEL = "model"
-"""Of a backend's state: the weights, which are written once, in Hugging Face format."""
+FILES = (MODEL, "adapter", "base")
+"""Of a backend's state: the weights, which are written once, in files of their own."""
 
 
 class Vocabulary:
@@ -63,7 +72,15 @@ class HeldWeights:
     dtypes: Dtypes
     version: int = 0
     backend: TrainBackend | None = None
-    """Who spreads the weights over ranks; `loaded` is then an outline. None: they are in it."""
+    """Who holds the weights otherwise than whole; `loaded` is then an outline. None: they are in
+    it."""
+    adapted: Adapted | None = None
+    """An adapter and what it stands on, where they are no weights as they are; `loaded` is then an
+    outline."""
+    lora: Lora | None = None
+    """Shape of the adapter."""
+    beside: str | None = None
+    """The group of this process that holds what the adapter stands on; None: it does."""
     ranks: Ranks = ALONE
     """Of the processes that hold them together; all ask alike, and one writes for all."""
 
@@ -81,20 +98,27 @@ class HeldWeights:
 
     def whole(self) -> LoadedModel:
         """A model that has all weights, for who reads or copies them; nobody changes it."""
-        if self.backend is None:
+        if self.backend is None and self.adapted is None:
             return self.loaded
-        return replace(self.loaded, model=filled(self.loaded.model, self.backend.weights()))
+        return replace(self.loaded, model=filled(self.loaded.model, self.named()))
 
     def named(self) -> Iterable[tuple[str, Tensor]]:
         """Each weight whole, by its name."""
-        if self.backend is None:
-            return self.loaded.model.named_parameters()
-        return self.backend.weights()
+        holder = self.adapted or self.backend
+        return self.loaded.model.named_parameters() if holder is None else holder.weights()
 
-    def give_part(self) -> None:
-        """What a rank does while another one reads all weights: it gives its part of each."""
+    def given(self, *, is_adapter: bool) -> Iterable[tuple[str, Tensor]]:
+        """What somebody who follows these weights is given: all of them, or where he stands on the
+        same frozen ones the adapter alone."""
+        if not is_adapter:
+            return self.named()
+        assert self.adapted is not None
+        return self.adapted.adapter().items()
+
+    def give_part(self, *, is_adapter: bool = False) -> None:
+        """What a rank does while another one reads what is `given`: it gives its part of each."""
         if self.backend is not None:
-            for _ in self.backend.weights():
+            for _ in self.given(is_adapter=is_adapter):
                 pass
 
     @property
@@ -102,13 +126,21 @@ class HeldWeights:
         """Most tokens of a row that these weights read; None: no limit is known."""
         return positions_of(self.loaded.model)
 
-    def send(self, channel: WeightChannel, dtype: torch.dtype | None = None) -> Parcel:
+    def send(
+        self,
+        channel: WeightChannel,
+        dtype: torch.dtype | None = None,
+        *,
+        is_adapter: bool = False,
+    ) -> Parcel:
         """Put the weights on their way.
 
         Args:
             dtype: that they travel in; None: as they are held.
+            is_adapter: to who stands on the same frozen weights.
         """
-        return channel.send(self.named(), version=self.version, dtype=dtype)
+        given = self.given(is_adapter=is_adapter)
+        return channel.send(given, version=self.version, dtype=dtype)
 
     def evidence(self, dtype: torch.dtype) -> Evidence:
         """What an engine that holds them in a type must agree with; only rank 0 measures it, from
@@ -121,16 +153,26 @@ class HeldWeights:
             self.whole().model, self.version, dtype=dtype, autocast=autocast_of(self.dtypes)
         )
 
-    def bits(self) -> Evidence:
+    def bits(self, *, is_adapter: bool = False) -> Evidence:
         """What somebody who follows them must get."""
-        return Evidence(version=self.version, fingerprint=fingerprint(self.named()))
+        given = self.given(is_adapter=is_adapter)
+        return Evidence(version=self.version, fingerprint=fingerprint(given))
 
     def take(self, given: Iterable[tuple[str, Tensor]], *, ema: float, source: str) -> None:
-        """new = ema * old + (1 - ema) * given.
+        """new = ema * old + (1 - ema) * given; of an adapter that does not learn, each of its two
+        matrices for itself.
 
         Args:
+            given: all weights; to an adapter that does not learn the source's adapter.
             source: whose weights they are, for the error where some are missing.
         """
+        if isinstance(self.adapted, FrozenAdapter):
+            try:
+                self.adapted.replace_adapter(blended(self.adapted.adapter(), given, ema))
+            except (KeyError, ValueError) as error:
+                raise CheckpointError(f"{self.name}: the adapter of {source}: {error}") from error
+            self.version += 1
+            return
         if self.backend is None:
             missing = _blend(dict(self.loaded.model.named_parameters()), given, ema)
         else:
@@ -142,12 +184,51 @@ class HeldWeights:
             raise CheckpointError(f"{self.name}: {source} has no weights {min(missing)}")
         self.version += 1
 
-    def save(self, folder: Path) -> None:
-        """The weights in Hugging Face format; rank 0 writes."""
-        if self.ranks.is_first:
+    def save(self, folder: Path, earlier: Path | None = None) -> None:
+        """The weights in Hugging Face format; of an adapter with what it stands on, which is not
+        written again where an earlier folder or that of another has it. Rank 0 writes."""
+        if self.adapted is not None:
+            self._save_adapter(folder, earlier, self.adapted)
+        elif self.ranks.is_first:
             save_hf(folder, self.whole().model, self.loaded.tokenizer)
         else:
             self.give_part()
+
+    def _save_adapter(self, folder: Path, earlier: Path | None, adapted: Adapted) -> None:
+        assert self.lora is not None
+        kept = self._base_folder(folder, earlier, adapted.replaced)
+        is_kept = self.ranks.any(self.ranks.is_first and kept is not None)
+        weights = adapted.adapter()
+        base = () if is_kept else adapted.base()
+        if not self.ranks.is_first:
+            for _ in base:
+                pass
+            return
+        heads = ((name, one) for name, one in weights.items() if name.startswith(SCORE))
+        save_adapter(
+            folder,
+            weights,
+            self.lora,
+            outline=self.loaded.model,
+            tokenizer=self.loaded.tokenizer,
+            base=kept or filled(self.loaded.model, (*base, *heads)),
+        )
+
+    def _base_folder(self, folder: Path, earlier: Path | None, replaced: int) -> Path | None:
+        """Where the frozen weights are saved already."""
+        if (
+            earlier is not None
+            and is_adapter(earlier)
+            and (earlier / STATE_FILE).is_file()
+            and self.saved_state(earlier).get(REPLACED) == replaced
+        ):
+            return earlier / BASE_FOLDER
+        if self.beside is not None:
+            holder = folder.parent / self.beside
+            for found in (holder / BASE_FOLDER, holder):
+                if (found / "config.json").is_file():
+                    return found
+        return None
 
     def save_state(self, folder: Path, state: Mapping[str, Any]) -> None:
         """What else a resume needs, beside the weights; rank 0 writes."""
@@ -156,14 +237,38 @@ class HeldWeights:
         path = folder / STATE_FILE
         try:
             path.unlink(missing_ok=True)  # it may be another checkpoint's file as well
-            torch.save({"version": self.version, **state}, path)
+            torch.save({**self._counters(), **state}, path)
         except (OSError, RuntimeError) as error:
             raise StorageFull(
                 f"the trainer state of {self.name} was not written: {error}"
             ) from error
 
+    def _counters(self) -> dict[str, int]:
+        counters = {"version": self.version}
+        return counters if self.adapted is None else {**counters, REPLACED: self.adapted.replaced}
+
+    def saved_adapter(self, folder: Path) -> dict[str, Any]:
+        """The adapter that `save` wrote, and what it stands on where that is not what the run began
+        with, as a backend's state has them."""
+        if not is_adapter(folder):
+            raise CheckpointError(
+                f"{folder} was saved without an adapter, but `nodes.{self.name}.model.lora` asks "
+                "for one; go on with the loop as it was, or begin a new run from these weights: "
+                f"`model: {{type: pretrained, path: {folder}, lora: ...}}`"
+            )
+        found: dict[str, Any] = {"adapter": read_adapter(folder)}
+        if self.saved_state(folder).get(REPLACED):
+            found["base"] = load_weights(folder / BASE_FOLDER)
+        return found
+
     def saved(self, folder: Path) -> dict[str, Tensor]:
         """The weights that `save` wrote, by every name that the model has for them."""
+        if is_adapter(folder):
+            raise CheckpointError(
+                f"{folder} holds an adapter, but `nodes.{self.name}.model` has no `lora`; go on "
+                "with the loop as it was, or begin a new run from these weights: "
+                f"`model: {{type: pretrained, path: {folder}}}`"
+            )
         weights = load_weights(folder)
         for names in names_of(self.loaded.model):
             kept = next((name for name in names if name in weights), None)

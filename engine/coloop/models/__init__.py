@@ -3,6 +3,14 @@
 Knows the `model` section of the spec; nothing of learning, generation or rows.
 """
 
+from coloop.models.adapter_folder import (
+    BASE_FOLDER,
+    is_adapter,
+    merged_weights,
+    read_adapter,
+    save_adapter,
+    weights_in,
+)
 from coloop.models.build import DTYPES, LoadedModel, build_model, copy_model, dtype_of, positions_of
 from coloop.models.fingerprint import fingerprint
 from coloop.models.folder import link_folder, load_weights, read_weights, save_hf
@@ -19,6 +27,7 @@ from coloop.models.tokenizer import (
 )
 
 __all__ = [
+    "BASE_FOLDER",
     "DTYPES",
     "SCORE",
     "LoadedModel",
@@ -34,13 +43,18 @@ __all__ = [
     "filled",
     "fingerprint",
     "has_words",
+    "is_adapter",
     "link_folder",
     "load_weights",
+    "merged_weights",
     "outline_of",
     "positions_of",
+    "read_adapter",
     "read_weights",
+    "save_adapter",
     "save_hf",
     "score_head",
     "vocabulary_mark",
+    "weights_in",
     "with_head",
 ]

@@ -10,7 +10,8 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -29,14 +30,23 @@ def save_hf(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizer
     """Writes a model so that transformers loads it (`AutoModelForCausalLM`, with a score head
     `AutoModelForSequenceClassification`), and `AutoTokenizer` its tokenizer; replaces the
     folder."""
-    aside = _beside(folder, "writing")
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        aside.mkdir()
+    with written_aside(folder) as aside:
         with without_bars():
             model.save_pretrained(aside)
         tokenizer.save_pretrained(aside)
         _check_readable(aside, model)
+
+
+@contextmanager
+def written_aside(folder: Path) -> Iterator[Path]:
+    """A folder to write to, which takes the place of another once it is whole.
+
+    Raises `StorageFull`, `CheckpointError`: what stood there before stays.
+    """
+    aside = _beside(folder, "writing")
+    try:
+        aside.mkdir(parents=True)
+        yield aside
         replace_folder(aside, folder)
     except (OSError, SafetensorError) as error:
         if is_full(error):
@@ -49,21 +59,29 @@ def save_hf(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizer
 def link_folder(source: Path, folder: Path) -> None:
     """The files of a model folder in another one, written once: as further names of the same files
     where the file system can, else copied. What stands there is replaced, nobody writes into it."""
-    aside = _beside(folder, "writing")
+    with written_aside(folder) as aside:
+        link_tree(source, aside)
+
+
+def link_tree(
+    source: Path, folder: Path, *, without: Sequence[str] = (), copies: bool = False
+) -> None:
+    """The files below a folder below another one, which may be there: as further names where the
+    file system can, else copied.
+
+    Args:
+        without: patterns of names that stay where they are.
+        copies: files of their own, which somebody may change.
+    """
+    ignored, put = shutil.ignore_patterns(*without), shutil.copy2 if copies else _link
+    shutil.copytree(source, folder, copy_function=put, dirs_exist_ok=True, ignore=ignored)
+
+
+def _link(source: str, target: str) -> None:
     try:
-        aside.mkdir(parents=True)
-        for path in source.iterdir():
-            try:
-                os.link(path, aside / path.name)
-            except OSError:
-                shutil.copy2(path, aside / path.name)
-        replace_folder(aside, folder)
-    except OSError as error:
-        if is_full(error):
-            raise StorageFull(f"no room to save the model in {folder}: {error}") from error
-        raise CheckpointError(f"the model cannot be saved in {folder}: {error}") from error
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
 
 
 def read_weights(folder: Path) -> Iterator[tuple[str, Tensor]]:

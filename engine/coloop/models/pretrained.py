@@ -23,6 +23,7 @@ from transformers import (
 )
 
 from coloop.errors import ModelUnavailable
+from coloop.models.adapter_folder import BASE_FOLDER, is_adapter, merged_weights
 from coloop.models.quiet import without_bars
 
 _HUB_ID = re.compile(r"^[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?$")
@@ -37,17 +38,25 @@ def load_pretrained(
     revision: str | None = None,
     trust_remote_code: bool = False,
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """A model, of the kind that its folder says, and its tokenizer. A relative path begins at
-    `root`."""
+    """A model, of the kind that its folder says, and its tokenizer; of an adapter's folder what it
+    makes of its base. A relative path begins at `root`."""
     source = find_source(path, root)
-    options = {"revision": revision, "trust_remote_code": trust_remote_code}
+    options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
+    held = source
+    if isinstance(source, Path) and is_adapter(source):
+        held = source / BASE_FOLDER
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, **options)
-        named = AutoConfig.from_pretrained(source, **options).architectures or ()
+        config = AutoConfig.from_pretrained(source, **options)
+        named = config.architectures or ()
         is_scorer = any(name.endswith("ForSequenceClassification") for name in named)
         kind: Any = AutoModelForSequenceClassification if is_scorer else AutoModelForCausalLM
-        with without_bars():
-            model = kind.from_pretrained(source, dtype=dtype, use_safetensors=True, **options)
+        if held is not source:
+            options["config"] = config
+        with without_bars(), torch.random.fork_rng(devices=[]):
+            model = kind.from_pretrained(held, dtype=dtype, use_safetensors=True, **options)
+        if isinstance(source, Path) and held is not source:
+            _merge(model, source)
     except (OSError, ValueError, ImportError, SafetensorError) as error:
         raise ModelUnavailable(_reason(path, source, error)) from error
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
@@ -57,6 +66,15 @@ def load_pretrained(
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     return model, tokenizer
+
+
+@torch.no_grad()
+def _merge(model: PreTrainedModel, folder: Path) -> None:
+    """Give a model the weights that an adapter makes of those that it has."""
+    named = dict(model.named_parameters(remove_duplicate=False))
+    for name, weight in merged_weights(folder):
+        if name in named:
+            named[name].copy_(weight)
 
 
 def find_source(path: str, root: Path) -> Path | str:
@@ -81,6 +99,8 @@ def find_source(path: str, root: Path) -> Path | str:
 def _check_folder(folder: Path) -> None:
     if (folder / "adapter_config.json").exists() and not (folder / "config.json").exists():
         raise ModelUnavailable(f"{folder} holds an adapter; merge it into its model first")
+    if is_adapter(folder):
+        return _check_folder(folder / BASE_FOLDER)
     if not (folder / "config.json").exists():
         raise ModelUnavailable(f"{folder} is no model in Hugging Face format: no config.json")
     if any(folder.glob("*.safetensors")):

@@ -167,6 +167,7 @@ class Compiler:
 
 def _weights_plan(spec: LoopSpec, group: WeightsGroup, settings: Resolved) -> WeightsPlan:
     update = settings.updates.get(group.name)
+    base = settings.survey.bases.get(group.name)
     return WeightsPlan(
         name=group.name,
         members=group.members,
@@ -174,6 +175,8 @@ def _weights_plan(spec: LoopSpec, group: WeightsGroup, settings: Resolved) -> We
         source=_source(spec, group.name),
         backend=update.backend if update is not None else None,
         dtypes=settings.dtypes[group.name],
+        base=None if base is None else base.holder,
+        beside=None if base is None else base.beside,
         pool=holding_pool(spec, group),
         update=update,
         engines=tuple(
@@ -211,6 +214,8 @@ def _source(spec: LoopSpec, node: str) -> str:
             return f"snapshot of {model.of}"
         case "run":
             return f"run {model.run}, {model.node}"
+        case "shared":
+            return f"adapter on {model.with_}"
     return str(model.type)
 
 

@@ -94,6 +94,8 @@ def _lines(plan: Plan) -> Iterator[str]:
         roles = f", shared by {', '.join(weights.members)}" if len(weights.members) > 1 else ""
         yield f"weights {weights.name}: {weights.source}, {state}{roles}{_writing_homes(weights)}"
         yield f"  {_types(weights.dtypes)}: {weights.dtypes.reason}"
+        if weights.base is not None:
+            yield f"  an adapter; {_base(weights)}"
     for phase in plan.phases:
         yield from _phase_lines(phase)
     for probe in plan.probes:
@@ -103,6 +105,14 @@ def _lines(plan: Plan) -> Iterator[str]:
             yield f"  {stage_line(stages, probe.rows)}"
     for decision in plan.decisions:
         yield f"{decision.path} = {decision.value}: {decision.reason}"
+
+
+def _base(weights: WeightsPlan) -> str:
+    """Where the frozen weights are on which an adapter stands."""
+    if weights.beside is not None:
+        return f"the frozen weights are those of {weights.beside}, held once"
+    whose = "its" if weights.base == weights.name else f"{weights.base}'s"
+    return f"{whose} frozen weights are held here"
 
 
 def _writing_homes(weights: WeightsPlan) -> str:

@@ -11,7 +11,7 @@ from coloop.plan.compile import compile_plan
 from coloop.plan.types import Plan, WeightsPlan
 from coloop.spec.algorithm import node_algorithms, resolve_algorithm
 from coloop.spec.graph import LoopSpec
-from coloop.spec.groups import group_of, weights_groups
+from coloop.spec.groups import weights_groups
 from coloop.spec.heads import head_of
 from coloop.spec.nodes import model_of
 from coloop.spec.runnable import (
@@ -255,8 +255,6 @@ def _check_models(spec: LoopSpec) -> Iterator[Diagnostic]:
             yield _refusal("weights of an earlier run", node=name, field="model.type")
         if getattr(model, "quantization", None) is not None:
             yield _refusal("`model.quantization`", node=name, field="model.quantization")
-        if getattr(model, "lora", None) is not None:
-            yield from _check_adapter(spec, name)
 
 
 def _check_critics(spec: LoopSpec) -> Iterator[Diagnostic]:
@@ -279,18 +277,3 @@ def _check_critics(spec: LoopSpec) -> Iterator[Diagnostic]:
             if spec.kind_of(port.partition(".")[0]) == "critic":
                 what = f"the loss of a critic in an evaluation (`of: [{port}]`)"
                 yield _refusal(what, node=name, field="of")
-
-
-def _check_adapter(spec: LoopSpec, node: str) -> Iterator[Diagnostic]:
-    group = group_of(spec, node)
-    assert group is not None
-    training = getattr(spec.nodes[group.name], "training", None)
-    what = None
-    if group.name != node:
-        what = "an adapter of its own beside shared weights"
-    elif not group.trainable:
-        what = "an adapter of weights that do not learn"
-    elif getattr(training, "backend", None) == "deepspeed":
-        what = "an adapter with the backend `deepspeed`; `single` and `fsdp2` train it"
-    if what is not None:
-        yield _refusal(f"{what} (`model.lora`)", node=node, field="model.lora")

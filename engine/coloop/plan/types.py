@@ -215,12 +215,22 @@ class WeightsPlan(_Planned):
     backend: str | None = None
     dtypes: Dtypes
     """How they are held, computed with and written with."""
+    base: str | None = None
+    """Of an adapter: the group that brings the frozen weights that it stands on, maybe itself."""
+    beside: str | None = None
+    """The group of the same pool that holds these for it; None: it holds them itself."""
     pool: str
     """Where they are held: the home of the trainer, or of weights that do not train."""
     update: UpdateSettings | None = None
     """How they learn, where they train."""
     engines: tuple[EnginePlan, ...] = ()
     """Homes of rollout engines, one a pool in which members write."""
+
+    @property
+    def follows_adapter(self) -> bool:
+        """Whether it is a snapshot on the frozen weights of its source: the adapter is all that it
+        is given."""
+        return self.base is not None and not self.trains
 
 
 class PoolPlan(_Planned):

@@ -103,23 +103,41 @@ def origin_of(spec: LoopSpec, node: str) -> str | None:
 
 def adapter_parameters(arch: Architecture, lora: Lora) -> int:
     """Parameters of an adapter: rank * (inputs + outputs) of each matrix that it stands on."""
+    blocks = 1 if arch.moe is None else arch.moe.experts + arch.moe.shared_experts
+    shapes = _adapted_shapes(arch, lora)
+    times = {name: blocks if name in IN_EXPERTS else 1 for name in shapes}
+    return lora.rank * arch.layers * sum(times[name] * sum(one) for name, one in shapes.items())
+
+
+def adapted_widths(arch: Architecture, lora: Lora) -> dict[str, int]:
+    """By matrix that an adapter stands on, the greatest rank that it can have."""
+    return {name: min(shape) for name, shape in _adapted_shapes(arch, lora).items()}
+
+
+IN_EXPERTS = ("gate_proj", "up_proj", "down_proj")
+
+
+def _adapted_shapes(arch: Architecture, lora: Lora) -> dict[str, tuple[int, int]]:
+    """Inputs and outputs of the matrices of a layer that an adapter stands on."""
     h, q, k = arch.hidden_size, arch.query_width, arch.kv_width
     inner = arch.ffn if arch.moe is None else arch.moe.ffn
-    blocks = 1 if arch.moe is None else arch.moe.experts + arch.moe.shared_experts
-    widths = {
-        "q_proj": h + q,
-        "k_proj": h + k,
-        "v_proj": h + k,
-        "o_proj": q + h,
-        "gate_proj": blocks * (h + inner),
-        "up_proj": blocks * (h + inner),
-        "down_proj": blocks * (inner + h),
+    shapes = {
+        "q_proj": (h, q),
+        "k_proj": (h, k),
+        "v_proj": (h, k),
+        "o_proj": (q, h),
+        "gate_proj": (h, inner),
+        "up_proj": (h, inner),
+        "down_proj": (inner, h),
     }
-    asked = set(lora.targets) or set(widths)
+    asked = set(lora.targets) or set(shapes)
     if "all-linear" in asked:
-        asked = set(widths)
-    named = {name for name in widths if any(name == t or t.endswith(name) for t in asked)}
-    return lora.rank * arch.layers * sum(widths[name] for name in named)
+        asked = set(shapes)
+    return {
+        name: shape
+        for name, shape in shapes.items()
+        if any(name == target or target.endswith(name) for target in asked)
+    }
 
 
 def _from_preset(name: str) -> Architecture:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from coloop.sizing.architecture import Architecture, ParameterCount, count_parameters
+from coloop.sizing.bases import bases_of
 from coloop.sizing.facts import Note, adapter_parameters, resolve_architecture
 from coloop.sizing.flow import Flow
 from coloop.sizing.machine import PoolShare, lay_out
@@ -146,6 +147,8 @@ class Survey:
         }
         self.dtypes = resolve_dtypes(spec, gpus=self.machine.preset.gpus, backends=self._backends)
         """Of every weights group."""
+        self.bases = bases_of(spec, self.dtypes, self._backends)
+        """Of the groups that are adapters."""
         self.updates: dict[str, UpdateSettings] = {}
         """Of the groups that train; what depends on memory is not in it."""
         self.weights: dict[str, Weights] = {}
@@ -246,8 +249,11 @@ class Survey:
         context = update.context_parallel
         shards = max(pool.places // (tensor * pipeline * context), 1) if scheme != "single" else 1
         optimizer = training.optimizer
+        base = self.bases.get(owner)
+        is_elsewhere = base is not None and base.beside is not None
+        beside = count.total - _own_head(count, has_logits) if is_elsewhere else 0
         states = compute_states(
-            total=total,
+            total=total - beside,
             trainable=trainable,
             scheme=scheme,
             shards=shards,
@@ -288,16 +294,12 @@ class Survey:
     ) -> tuple[int, int]:
         heads = sum(has_logits and head_of(self.spec.nodes[node]) == "score" for node in members)
         extra = heads * arch.hidden_size
-        adapters = 0
-        for node in members:
-            if (lora := getattr(model_of(self.spec.nodes[node]), "lora", None)) is not None:
-                adapters += adapter_parameters(arch, lora)
-        total = count.total + extra + adapters
+        base = self.bases.get(owner)
+        adapter = adapter_parameters(arch, base.lora) if base is not None else 0
+        total = count.total + extra + adapter
         if not learns:
             return total, 0
-        base_is_frozen = getattr(model_of(self.spec.nodes[owner]), "lora", None) is not None
-        own_head = 0 if has_logits else count.head
-        return total, (adapters + extra + own_head) if base_is_frozen else total
+        return total, total if base is None else adapter + extra + _own_head(count, has_logits)
 
     def _precision(self, owner: str, count: ParameterCount) -> Precision:
         dtypes = self.dtypes[owner]
@@ -310,7 +312,7 @@ class Survey:
         )
         return Precision(
             compute_bytes=DTYPE_BYTES[dtypes.activations],
-            master_bytes=DTYPE_BYTES[dtypes.matrices],
+            master_bytes=DTYPE_BYTES["float32" if owner in self.bases else dtypes.matrices],
             frozen_bytes=resting,
             engine_bytes=written,
         )
@@ -498,6 +500,11 @@ class Survey:
         while degree * 2 <= most and resting / degree > room:
             degree *= 2
         return degree
+
+
+def _own_head(count: ParameterCount, has_logits: bool) -> int:
+    """Parameters of a score head, which no two groups share."""
+    return 0 if has_logits else count.head
 
 
 def _scheme_of(update: UpdateSettings) -> Scheme:

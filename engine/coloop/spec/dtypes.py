@@ -1,7 +1,8 @@
 """In which types a weights group is held, computes and writes: decided here once, from the spec
 alone.
 
-Weights that train are held as master weights. Frozen weights whose log-probs meet those of a
+Weights that train are held as master weights; what an adapter stands on as it is used, for only the
+adapter's own two matrices (float32) change. Frozen weights whose log-probs meet those of a
 learner compute exactly as it does: the same products in the same type, and everything else
 (embeddings, norms) held as the learner holds it, so that equal weights give equal numbers. In fp8
 are matrix products, and matrices that do not train; never what is beside them. An engine writes in
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from coloop.spec.adapters import standing_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import WeightsGroup, owner_of, training_of, weights_groups
 from coloop.spec.model import ComputeDtype, CopyModel, Dtype, SnapshotModel
@@ -57,8 +59,12 @@ def uniform(dtype: ComputeDtype, reason: str) -> Dtypes:
     return Dtypes(matrices=dtype, rest=beside(dtype), compute=dtype, engine=dtype, reason=reason)
 
 
-def trained_dtypes(training: Training, *, has_gpu: bool) -> Dtypes:
-    """Of weights that train: master weights in float32 unless the spec forbids them."""
+def trained_dtypes(training: Training, *, has_gpu: bool, is_adapter: bool = False) -> Dtypes:
+    """Of weights that train: master weights in float32 unless the spec forbids them.
+
+    Args:
+        is_adapter: the weights are frozen, and something beside them trains.
+    """
     compute = training.dtype or default_dtype(has_gpu=has_gpu)
     if compute == "float32" or training.master_weights is False:
         held: Dtype = beside(compute)
@@ -68,6 +74,11 @@ def trained_dtypes(training: Training, *, has_gpu: bool) -> Dtypes:
             "float32",
             "float32 master weights, so that small updates are not rounded away",
         )
+        if is_adapter and compute != "fp8":
+            reason = "frozen matrices as they are used, float32 matrices of the adapter"
+            return Dtypes(
+                matrices=compute, rest=held, compute=compute, engine=compute, reason=reason
+            )
     return Dtypes(matrices=held, rest=held, compute=compute, engine=compute, reason=reason)
 
 
@@ -91,7 +102,11 @@ def resolve_dtypes(
     """
     groups, has_gpu = weights_groups(spec), gpus > 0
     found: dict[str, Dtypes] = {
-        name: trained_dtypes(training_of(spec, name), has_gpu=has_gpu)
+        name: trained_dtypes(
+            training_of(spec, name),
+            has_gpu=has_gpu,
+            is_adapter=standing_of(spec, name) is not None,
+        )
         for name, group in groups.items()
         if group.trainable
     }

@@ -1,4 +1,6 @@
-"""Weights groups: nodes that share weights, named after the one that the others name in `with`.
+"""Weights groups: nodes that share weights, named after the one that the others name in `with`. A
+node with an adapter of its own has weights of its own, whosever frozen ones they stand on
+(`adapters.py`).
 
 Invariants: a node is in one group at most; a group has one optimizer, one checkpoint folder, one
 version counter. References to nodes that do not exist and circles of `with` end at the last node
@@ -28,8 +30,6 @@ class WeightsGroup:
     """`model.type` of the owner: where the weights come from."""
     trainable: bool
     """Whether a teaching port of a member is connected and the weights may learn."""
-    adapters: tuple[str, ...] = ()
-    """Members with a LoRA adapter of their own."""
 
     @property
     def kind(self) -> str:
@@ -46,6 +46,8 @@ def owner_of(spec: LoopSpec, node: str) -> str | None:
         if model is None:
             return None
         if not isinstance(model, SharedModel) or model.with_ not in spec.nodes:
+            return node
+        if model.lora is not None:
             return node
         node = model.with_
     return min(seen) if seen else None
@@ -65,15 +67,11 @@ def weights_groups(spec: LoopSpec) -> dict[str, WeightsGroup]:
 def _group(spec: LoopSpec, owner: str, members: list[str]) -> WeightsGroup:
     model = model_of(spec.nodes[owner])
     taught = any(spec.graph.teaching_ports(node) for node in members)
-    with_adapter = [
-        n for n in members if getattr(model_of(spec.nodes[n]), "lora", None) is not None
-    ]
     return WeightsGroup(
         name=owner,
         members=(owner, *(node for node in members if node != owner)),
         source=model.type,
         trainable=taught and model.type != "snapshot",
-        adapters=tuple(with_adapter),
     )
 
 
@@ -84,13 +82,19 @@ def group_of(spec: LoopSpec, node: str) -> WeightsGroup | None:
 
 
 def training_of(spec: LoopSpec, node: str) -> Training:
-    """How the weights of a node are updated: its own section, its owner's, or the defaults."""
-    own = getattr(spec.nodes[node], "training", None)
-    if own is not None:
-        return own  # type: ignore[no-any-return]
-    owner = owner_of(spec, node)
-    found = getattr(spec.nodes[owner], "training", None) if owner is not None else None
-    return found or Training()
+    """How the weights of a node are updated: its own section, its owner's, that of the node whose
+    weights its adapter stands beside, or the defaults."""
+    seen: set[str] = set()
+    at: str | None = node
+    while at is not None and at not in seen:
+        seen.add(at)
+        own = getattr(spec.nodes[at], "training", None)
+        if own is not None:
+            return own  # type: ignore[no-any-return]
+        model = model_of(spec.nodes[at])
+        with_ = model.with_ if isinstance(model, SharedModel) else None
+        at = with_ if with_ in spec.nodes else None
+    return Training()
 
 
 def updates_by_member(spec: LoopSpec, members: Iterable[str]) -> dict[str, int]:

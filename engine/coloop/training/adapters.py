@@ -2,27 +2,59 @@
 some linear layers two small matrices learn, and y = W x + (alpha / rank) B A x. A score head learns
 whole.
 
+    frozen weights, held once ─┬─ adapter of the actor      each role has modules of its own around
+                               ├─ adapter of the critic     the same tensors: nothing is switched,
+                               └─ adapter of a snapshot     copied or put back between two roles
+
 What others get are merged weights, W + (alpha / rank) B A, under the names that the model had
-before; what a checkpoint keeps besides are the small matrices, for W never changes. Layers by peft.
+before; who stands on the same frozen weights gets the small matrices. What a checkpoint keeps are
+these, for W never changes. Layers by peft.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
+from transformers import PreTrainedModel
 
 from coloop.errors import BackendMissing, ModelUnavailable
-from coloop.models import SCORE
+from coloop.models import LoadedModel
+from coloop.models.adapters import ADAPTER, SECOND, is_own, merged, plain_name
 from coloop.spec.model import Lora
 from coloop.spec.training import Optimizer
 from coloop.training.forward import blocks_of
-from coloop.training.states import ModelStates
+from coloop.training.states import Keep, ModelStates, everything
 
-BASE, FIRST, SECOND = ".base_layer.", ".lora_A.", ".lora_B."
 EVERY = "all-linear"
+
+
+class Adapted(Protocol):
+    """Weights that are an adapter on frozen ones."""
+
+    def weights(self) -> Iterator[tuple[str, Tensor]]:
+        """Each weight whole, merged, by the name that it has without an adapter."""
+        ...
+
+    def adapter(self) -> dict[str, Tensor]:
+        """The small matrices and a score head, whole."""
+        ...
+
+    def base(self) -> Iterator[tuple[str, Tensor]]:
+        """What they stand on, whole, by the names of `weights`."""
+        ...
+
+    @property
+    def replaced(self) -> int:
+        """How often others took the place of the frozen weights."""
+        ...
+
+
+Spread = dict[int, tuple[nn.Parameter, nn.Parameter]]
+"""By the id of a weight that several models have: itself, and what a backend put in its place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +64,10 @@ class Adapter:
     lora: Lora
     seed: int
     """Of its first matrices; the second ones begin at zero, so the model as it was."""
+    is_shared: bool = False
+    """Whether others stand on the same frozen weights: nobody writes into them."""
+    spread: Spread = field(default_factory=dict)
+    """What a backend made of the frozen weights, for the next that stands on them."""
 
     @property
     def scale(self) -> float:
@@ -65,11 +101,11 @@ def add_adapter(model: nn.Module, adapter: Adapter) -> None:
     model.requires_grad_(False)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(adapter.seed)
-        inject_adapter_in_model(config, model)
+        inject_adapter_in_model(config, model, adapter_name=ADAPTER)
     for name, parameter in model.named_parameters():
-        if _is_own(name):
+        if is_own(name):
             parameter.data = parameter.data.float()
-        parameter.requires_grad_(_is_own(name))
+        parameter.requires_grad_(is_own(name))
 
 
 def linear_layers(model: nn.Module) -> set[str]:
@@ -82,14 +118,51 @@ def linear_layers(model: nn.Module) -> set[str]:
     }
 
 
+def names_of(model: nn.Module) -> list[str]:
+    """Of its weights, in its own order."""
+    return [name for name, _ in model.named_parameters()]
+
+
+def beside(loaded: LoadedModel) -> LoadedModel:
+    """The same model again, with modules of its own around the same frozen weights; a score head is
+    its own as well."""
+    kept: dict[int, Any] = {
+        id(weight): weight for name, weight in loaded.model.named_parameters() if not is_own(name)
+    }
+    model = copy.deepcopy(loaded.model, memo=kept)
+    return LoadedModel(model=model, tokenizer=loaded.tokenizer)
+
+
+def share_spread(model: nn.Module, before: Mapping[str, nn.Parameter], spread: Spread) -> None:
+    """Where a backend has put something in the place of frozen weights (`before`, by name): what
+    the first of those that stand on them got is what all have."""
+    for name, parameter in list(model.named_parameters(remove_duplicate=False)):
+        frozen = before.get(name)
+        if frozen is None or frozen.requires_grad:
+            continue
+        _, held = spread.setdefault(id(frozen), (frozen, parameter))
+        if held is not parameter:
+            path, _, last = name.rpartition(".")
+            setattr(model.get_submodule(path), last, held)
+
+
 class AdaptedStates:
     """Model states of a model with an adapter, by the names that it had without; see
     `ModelStates`."""
 
-    def __init__(self, states: ModelStates, scale: float) -> None:
+    def __init__(self, states: ModelStates, adapter: Adapter, names: Sequence[str]) -> None:
+        """
+        Args:
+            names: of the model's weights.
+        """
         self._states = states
-        self._scale = scale
-        self._is_replaced = False
+        self._scale, self._is_shared = adapter.scale, adapter.is_shared
+        self._names = names
+        self._replaced = 0
+
+    @property
+    def replaced(self) -> int:
+        return self._replaced
 
     def backward(self, loss: Tensor) -> None:
         self._states.backward(loss)
@@ -103,68 +176,129 @@ class AdaptedStates:
     def reset_optimizer(self) -> None:
         self._states.reset_optimizer()
 
-    def weights(self) -> Iterator[tuple[str, Tensor]]:
-        return merged(self._states.weights(), self._scale)
+    def weights(self, keep: Keep = everything) -> Iterator[tuple[str, Tensor]]:
+        return merged(self._states.weights(keep), self._scale)
+
+    def adapter(self) -> dict[str, Tensor]:
+        """The small matrices and a score head, whole."""
+        return dict(self._states.weights(is_own))
+
+    def base(self) -> Iterator[tuple[str, Tensor]]:
+        """What they stand on, whole, by the names of `weights`."""
+        held = self._states.weights(lambda name: not is_own(name))
+        return ((plain_name(name), weight) for name, weight in held)
 
     def replace(self, weights: Mapping[str, Tensor]) -> None:
-        held = self._states.state_dict()["model"]
-        second = {name: torch.zeros_like(held[name]) for name in held if SECOND in name}
-        base = {name: weights[_plain(name)] for name in held if _plain(name) in weights}
-        self._states.replace({**base, **second})
-        self._is_replaced = True
+        if self._is_shared:
+            raise ModelUnavailable(
+                "other roles stand on the same frozen weights, so these cannot be replaced; a "
+                "`copy` of its own can: `model: {type: copy, of: ..., at: a phase}`"
+            )
+        second = {
+            name: torch.zeros_like(one) for name, one in self.adapter().items() if _is_b(name)
+        }
+        self._states.replace({**self._inside(weights), **second})
+        self._replaced += 1
 
     def state_dict(self) -> dict[str, Any]:
         """`model` is empty: the weights that it began with are still there; where others took
-        their place, `base` has those."""
-        state = self._states.state_dict()
-        own = {name: weight for name, weight in state["model"].items() if _is_own(name)}
-        found = {**state, "model": {}, "adapter": own}
-        if self._is_replaced:
-            others = state["model"].items()
-            found["base"] = {name: weight for name, weight in others if not _is_own(name)}
-        return found
+        their place (`replaced` times), `base` has those."""
+        found = {
+            "model": {},
+            "adapter": self.adapter(),
+            "optimizer": self._states.optimizer_state(),
+            "replaced": self._replaced,
+        }
+        return {**found, "base": dict(self.base())} if self._replaced else found
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        held = self._states.state_dict()["model"]
-        own = {name for name in held if _is_own(name)}
-        if own != set(state["adapter"]):
-            raise KeyError(f"adapters {sorted(own ^ set(state['adapter']))[:2]} do not match")
-        self._is_replaced = "base" in state
-        whole = {**held, **state.get("base", {}), **state["adapter"]}
-        self._states.load_state_dict({**state, "model": whole})
+        if "adapter" not in state:
+            raise KeyError("it was saved without an adapter, and `model.lora` wants one")
+        held, given = self.adapter(), state["adapter"]
+        check_fits(held, given)
+        self._replaced = state["replaced"]
+        self._states.replace({**self._inside(state.get("base", {})), **given})
+        self._states.load_optimizer_state(state["optimizer"])
+
+    def optimizer_state(self) -> dict[str, Any]:
+        return self._states.optimizer_state()
+
+    def load_optimizer_state(self, state: Mapping[str, Any]) -> None:
+        self._states.load_optimizer_state(state)
+
+    def _inside(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+        """Weights by the names that they have beside an adapter."""
+        return {n: weights[plain_name(n)] for n in self._names if plain_name(n) in weights}
 
 
-def merged(weights: Iterable[tuple[str, Tensor]], scale: float) -> Iterator[tuple[str, Tensor]]:
-    """Weights of a model with an adapter as those of one without, a layer at a time.
+class FrozenAdapter:
+    """A model with an adapter that does not learn: what a snapshot of a learner with an adapter
+    is. It stands on the learner's frozen weights. See `Adapted`."""
 
-    Args:
-        weights: in the order of the model: a layer's own, then A, then B.
-    """
-    waiting: tuple[str, Tensor] | None = None
-    first: Tensor | None = None
-    for name, weight in weights:
-        if BASE in name and name.endswith(".weight"):
-            waiting = _plain(name), weight
-        elif FIRST in name:
-            first = weight
-        elif SECOND in name:
-            assert waiting is not None
-            assert first is not None
-            change = (weight.float() @ first.float()) * scale
-            yield waiting[0], (waiting[1].float() + change).to(waiting[1].dtype)
-        else:
-            yield _plain(name), weight
+    replaced = 0
+
+    def __init__(self, model: PreTrainedModel, adapter: Adapter) -> None:
+        add_adapter(model, adapter)
+        model.requires_grad_(False)
+        self.model = model
+        self._scale = adapter.scale
+        self._show()
+
+    def weights(self) -> Iterator[tuple[str, Tensor]]:
+        """Each weight whole, as a model without an adapter has it."""
+        return merged(self.model.named_parameters(), self._scale)
+
+    def adapter(self) -> dict[str, Tensor]:
+        """The small matrices."""
+        return {name: one for name, one in self.model.named_parameters() if is_own(name)}
+
+    def base(self) -> Iterator[tuple[str, Tensor]]:
+        """What they stand on, by the names of `weights`."""
+        named = self.model.named_parameters()
+        return ((plain_name(name), one) for name, one in named if not is_own(name))
+
+    @torch.no_grad()
+    def replace_adapter(self, given: Mapping[str, Tensor]) -> None:
+        """Others in their place, by name. Raises `KeyError`, `ValueError` where they do not fit."""
+        held = self.adapter()
+        check_fits(held, given)
+        for name, weight in given.items():
+            held[name].copy_(weight)
+        self._show()
+
+    def _show(self) -> None:
+        """An adapter that changes nothing costs nothing: the model is its base."""
+        changes = any(bool(one.any()) for name, one in self.adapter().items() if _is_b(name))
+        for module in self.model.modules():
+            enable: Callable[[bool], None] | None = getattr(module, "enable_adapters", None)
+            if enable is not None and hasattr(module, "lora_A"):
+                enable(changes)
+        self.model.requires_grad_(False)
 
 
-def _plain(name: str) -> str:
-    """What a weight was called before the adapter stood beside it."""
-    return name.replace(BASE, ".")
+def check_fits(held: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> None:
+    """Raises `KeyError`, `ValueError` where one adapter cannot take the place of another."""
+    if set(held) != set(given):
+        raise KeyError(f"adapters {sorted(set(held) ^ set(given))[:2]} do not match")
+    for name, weight in given.items():
+        if weight.shape != held[name].shape:
+            there, here = tuple(weight.shape), tuple(held[name].shape)
+            raise ValueError(f"{name} has shape {there}, not {here}")
 
 
-def _is_own(name: str) -> bool:
-    """Whether a weight learns: the adapter's, and those of a score head, which is kept whole."""
-    return FIRST in name or SECOND in name or name.startswith(f"{SCORE}.")
+def _is_b(name: str) -> bool:
+    return SECOND in name
 
 
 def _is_named(layer: str, target: str) -> bool:
     return layer == target or target.endswith(f".{layer}")
+
+
+def blended(
+    own: Mapping[str, Tensor], given: Iterable[tuple[str, Tensor]], ema: float
+) -> dict[str, Tensor]:
+    """ema * own + (1 - ema) * given, each matrix for itself."""
+    return {
+        name: own[name].mul(ema).add(weight.to(own[name].device, own[name].dtype), alpha=1.0 - ema)
+        for name, weight in given
+    }

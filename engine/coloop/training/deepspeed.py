@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from coloop.errors import BackendMissing
 from coloop.spec.dtypes import Dtypes
 from coloop.spec.training import Optimizer, Training
-from coloop.training.adapters import Adapter
+from coloop.training.adapters import AdaptedStates, Adapter, add_adapter, names_of
 from coloop.training.forward import (
     TOKENS_AT_ONCE,
     ForwardOptions,
@@ -29,6 +29,7 @@ from coloop.training.learner import Learner
 from coloop.training.optimizers import GroupOptimizer
 from coloop.training.precision import check_trainable, place_weights
 from coloop.training.ranks import ALONE, Ranks
+from coloop.training.states import Keep, ModelStates, everything
 
 OPTIMIZERS = ("adamw", "lion")
 """Those whose step is one of the flat parts that ZeRO makes of the weights."""
@@ -63,10 +64,6 @@ class DeepSpeedBackend(Learner):
                 "`deepspeed` is not installed; `pip install 'coloop[deepspeed]'` brings it, "
                 "`fsdp2` needs nothing"
             )
-        if adapter is not None:
-            raise BackendMissing(
-                "`deepspeed` does not train adapters (`model.lora`); `single` and `fsdp2` do"
-            )
         if training.optimizer.name not in OPTIMIZERS:
             raise BackendMissing(
                 f"`deepspeed` trains with {' or '.join(OPTIMIZERS)}, not with "
@@ -78,6 +75,8 @@ class DeepSpeedBackend(Learner):
             )
         check_trainable(dtypes, backend="deepspeed")
         place_weights(model, dtypes)
+        if adapter is not None:
+            add_adapter(model, adapter)
         recompute_blocks(model, training)
         model.eval()
         options = ForwardOptions(
@@ -85,7 +84,10 @@ class DeepSpeedBackend(Learner):
             packing=packing_on(device_of(model), is_packed=is_packed),
         )
         tokens = TokenModel(model, options)
-        states = ZeroStates(tokens, training, dtypes, ranks)
+        names = names_of(model)
+        states: ModelStates = ZeroStates(tokens, training, dtypes, ranks)
+        if adapter is not None:
+            states = AdaptedStates(states, adapter, names)
         super().__init__(tokens, states, group=group, ranks=ranks)
 
 
@@ -152,9 +154,10 @@ class ZeroStates:
         self._torch.state.clear()
         self._link()
 
-    def weights(self) -> Iterator[tuple[str, Tensor]]:
+    def weights(self, keep: Keep = everything) -> Iterator[tuple[str, Tensor]]:
         for name, parameter in self._model.named_parameters():
-            yield name, self._whole(parameter)
+            if keep(name):
+                yield name, self._whole(parameter)
 
     def replace(self, weights: Mapping[str, Tensor]) -> None:
         for name, parameter in self._model.named_parameters():
@@ -167,7 +170,7 @@ class ZeroStates:
             held[id(parameter)] = self._whole(parameter)
         named = self._model.state_dict(keep_vars=True)
         weights = {name: held.get(id(value), value.detach()) for name, value in named.items()}
-        return {"model": weights, "optimizer": self._optimizer_state()}
+        return {"model": weights, "optimizer": self.optimizer_state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         named = self._model.state_dict(keep_vars=True)
@@ -175,7 +178,7 @@ class ZeroStates:
             raise KeyError(f"weights {sorted(set(named) ^ set(state['model']))[:3]} do not match")
         for name, parameter in named.items():
             self._put(parameter, state["model"][name])
-        self._load_optimizer_state(state["optimizer"])
+        self.load_optimizer_state(state["optimizer"])
 
     def _whole(self, parameter: Tensor) -> Tensor:
         """Every rank's part of a weight put together, as the optimizer holds it."""
@@ -237,7 +240,7 @@ class ZeroStates:
         )
         return parts
 
-    def _optimizer_state(self) -> dict[str, Any]:
+    def optimizer_state(self) -> dict[str, Any]:
         """In the form of an optimizer that holds every weight whole."""
         from deepspeed.utils import safe_get_full_optimizer_state
 
@@ -256,7 +259,7 @@ class ZeroStates:
         parts = {"main": {"state": state, "param_groups": groups}}
         return {"name": self._section.name, "parts": parts}
 
-    def _load_optimizer_state(self, given: Mapping[str, Any]) -> None:
+    def load_optimizer_state(self, given: Mapping[str, Any]) -> None:
         if given["name"] != self._section.name:
             raise ValueError(
                 f"the state is of {given['name']!r}, the optimizer is {self._section.name!r}"

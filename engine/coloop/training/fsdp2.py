@@ -21,7 +21,7 @@ from torch.distributed.tensor import DTensor, distribute_tensor
 from coloop.models import DTYPES
 from coloop.spec.dtypes import Dtypes
 from coloop.spec.training import Optimizer, Training
-from coloop.training.adapters import AdaptedStates, Adapter, add_adapter
+from coloop.training.adapters import AdaptedStates, Adapter, add_adapter, names_of, share_spread
 from coloop.training.forward import (
     TOKENS_AT_ONCE,
     ForwardOptions,
@@ -36,7 +36,7 @@ from coloop.training.learner import Learner
 from coloop.training.optimizers import GroupOptimizer
 from coloop.training.precision import check_trainable, place_weights
 from coloop.training.ranks import ALONE, Ranks
-from coloop.training.states import ModelStates
+from coloop.training.states import Keep, ModelStates, everything
 
 
 class Fsdp2Backend(Learner):
@@ -73,9 +73,11 @@ class Fsdp2Backend(Learner):
         )
         tokens = TokenModel(model, options)
         mesh = ranks.mesh(tokens.device.type)
+        whole = dict(model.named_parameters(remove_duplicate=False))
         states: ModelStates = ShardedStates(tokens, training, dtypes, mesh)
         if adapter is not None:
-            states = AdaptedStates(states, adapter.scale)
+            share_spread(model, whole, adapter.spread)
+            states = AdaptedStates(states, adapter, names_of(model))
         super().__init__(tokens, states, group=group, ranks=ranks)
 
 
@@ -114,10 +116,11 @@ class ShardedStates:
         self._let_go()
         self._optimizer = GroupOptimizer(self._model, self._section)
 
-    def weights(self) -> Iterator[tuple[str, Tensor]]:
+    def weights(self, keep: Keep = everything) -> Iterator[tuple[str, Tensor]]:
         self._let_go()
         for name, parameter in self._model.named_parameters():
-            yield name, _whole(parameter.detach())
+            if keep(name):
+                yield name, _whole(parameter.detach())
 
     @torch.no_grad()
     def replace(self, weights: Mapping[str, Tensor]) -> None:
@@ -129,14 +132,20 @@ class ShardedStates:
     def state_dict(self) -> dict[str, Any]:
         return {
             "model": _mapped(self._model.state_dict(), _whole),
-            "optimizer": _mapped(self._optimizer.state_dict(), _whole),
+            "optimizer": self.optimizer_state(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         own = self._model.state_dict()
         weights = {name: _as(weight, own[name]) for name, weight in state["model"].items()}
         self._model.load_state_dict(weights)
-        self._optimizer.load_state_dict(state["optimizer"], place=_as)
+        self.load_optimizer_state(state["optimizer"])
+
+    def optimizer_state(self) -> dict[str, Any]:
+        return _mapped(self._optimizer.state_dict(), _whole)  # type: ignore[no-any-return]
+
+    def load_optimizer_state(self, state: Mapping[str, Any]) -> None:
+        self._optimizer.load_state_dict(state, place=_as)
 
     def _let_go(self) -> None:
         """Drop what the last pass gathered: else the model has that in place of the parts."""

@@ -27,6 +27,7 @@ from coloop.errors import CheckpointError, StopRequested
 from coloop.recipes.kl_control import KlController
 from coloop.seeds import derive_seed
 from coloop.spec.training import Training
+from coloop.training.adapters import Adapted, AdaptedStates
 from coloop.training.forward import TokenModel
 from coloop.training.loads import PreparedLoad, prepare_load
 from coloop.training.meter import Meter
@@ -73,6 +74,10 @@ class Learner(ScoresTexts):
     @property
     def is_whole(self) -> bool:
         return isinstance(self._states, WholeStates)
+
+    @property
+    def adapted(self) -> Adapted | None:
+        return self._states if isinstance(self._states, AdaptedStates) else None
 
     @property
     def updates(self) -> int:

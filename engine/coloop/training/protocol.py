@@ -26,6 +26,7 @@ from coloop.errors import ColoopError
 from coloop.recipes.protocol import Recipe
 from coloop.spec.heads import Reading
 from coloop.spec.training import Training
+from coloop.training.adapters import Adapted
 
 
 class UpdateFailed(ColoopError):
@@ -115,6 +116,11 @@ class TrainBackend(Protocol):
     @property
     def is_whole(self) -> bool:
         """Whether the model that it was given still holds all weights, for others to read."""
+        ...
+
+    @property
+    def adapted(self) -> Adapted | None:
+        """The adapter that learns, and what it stands on; None: all weights learn."""
         ...
 
     def begin_phase(self, total_updates: int | None) -> None:

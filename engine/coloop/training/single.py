@@ -5,7 +5,7 @@ from torch import nn
 from coloop.errors import BackendMissing
 from coloop.spec.dtypes import Dtypes, trained_dtypes
 from coloop.spec.training import Training
-from coloop.training.adapters import AdaptedStates, Adapter, add_adapter
+from coloop.training.adapters import AdaptedStates, Adapter, add_adapter, names_of
 from coloop.training.forward import (
     TOKENS_AT_ONCE,
     ForwardOptions,
@@ -63,5 +63,5 @@ class SingleBackend(Learner):
         tokens = TokenModel(model, options)
         states: ModelStates = WholeStates(model, training.optimizer)
         if adapter is not None:
-            states = AdaptedStates(states, adapter.scale)
+            states = AdaptedStates(states, adapter, names_of(model))
         super().__init__(tokens, states, group=group, ranks=ranks)

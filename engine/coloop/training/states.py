@@ -4,7 +4,7 @@ The update itself is the same everywhere (`coloop.training.learner`); what diffe
 three lie, and how they are gathered and summed. `WholeStates` has them whole in this process.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 import torch
@@ -12,6 +12,15 @@ from torch import Tensor, nn
 
 from coloop.spec.training import Optimizer
 from coloop.training.optimizers import GroupOptimizer
+
+Keep = Callable[[str], bool]
+"""Which weights are asked for, by their names."""
+
+
+def everything(name: str) -> bool:
+    """All of them."""
+    del name
+    return True
 
 
 class ModelStates(Protocol):
@@ -36,8 +45,9 @@ class ModelStates(Protocol):
         """Forget the running means."""
         ...
 
-    def weights(self) -> Iterator[tuple[str, Tensor]]:
-        """Each weight whole, by its Hugging Face name, one at a time in memory."""
+    def weights(self, keep: Keep = everything) -> Iterator[tuple[str, Tensor]]:
+        """Each weight that is asked for whole, by its Hugging Face name, one at a time in
+        memory."""
         ...
 
     def replace(self, weights: Mapping[str, Tensor]) -> None:
@@ -54,6 +64,14 @@ class ModelStates(Protocol):
 
         Raises `KeyError`, `ValueError` or `RuntimeError` where it does not fit.
         """
+        ...
+
+    def optimizer_state(self) -> dict[str, Any]:
+        """The `optimizer` of `state_dict` alone."""
+        ...
+
+    def load_optimizer_state(self, state: Mapping[str, Any]) -> None:
+        """What `optimizer_state` gave; raises as `load_state_dict`."""
         ...
 
 
@@ -85,9 +103,10 @@ class WholeStates:
     def reset_optimizer(self) -> None:
         self._optimizer = GroupOptimizer(self._model, self._section)
 
-    def weights(self) -> Iterator[tuple[str, Tensor]]:
+    def weights(self, keep: Keep = everything) -> Iterator[tuple[str, Tensor]]:
         for name, parameter in self._model.named_parameters():
-            yield name, parameter.detach()
+            if keep(name):
+                yield name, parameter.detach()
 
     @torch.no_grad()
     def replace(self, weights: Mapping[str, Tensor]) -> None:
@@ -96,8 +115,14 @@ class WholeStates:
                 parameter.copy_(weights[name])
 
     def state_dict(self) -> dict[str, Any]:
-        return {"model": self._model.state_dict(), "optimizer": self._optimizer.state_dict()}
+        return {"model": self._model.state_dict(), "optimizer": self.optimizer_state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._model.load_state_dict(state["model"])
-        self._optimizer.load_state_dict(state["optimizer"])
+        self.load_optimizer_state(state["optimizer"])
+
+    def optimizer_state(self) -> dict[str, Any]:
+        return self._optimizer.state_dict()
+
+    def load_optimizer_state(self, state: Mapping[str, Any]) -> None:
+        self._optimizer.load_state_dict(state)

@@ -18,6 +18,7 @@ from coloop.estimate import Estimate
 from coloop.plan.unrolled import Unrolled
 from coloop.spec.graph import LoopSpec
 from coloop.validate import (
+    adapters,
     algorithms,
     batches,
     buffers,
@@ -62,6 +63,7 @@ RULES = (
     *positions.RULES,
     *settings.RULES,
     *weights.RULES,
+    *adapters.RULES,
     *algorithms.RULES,
     *learning.RULES,
     *ratios.RULES,

@@ -109,7 +109,7 @@ def references_stand_still(facts: Facts) -> Iterator[Diagnostic]:
     for name in facts.learners:
         for edge in facts.walk.into(name, "reference"):
             group = facts.group_of.get(name)
-            if group is None or edge.source.node not in group.members or group.adapters:
+            if group is None or edge.source.node not in group.members:
                 continue
             change = Change(
                 op="set",

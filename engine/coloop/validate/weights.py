@@ -10,13 +10,10 @@ from coloop.validate.facts import Facts, a, found
 
 
 def groups_have_one_optimizer(facts: Facts) -> Iterator[Diagnostic]:
-    """Only the owner of a weights group has `training`; an adapter of its own may have one too."""
+    """Only the owner of a weights group has `training`."""
     for group in facts.groups.values():
         for name in group.members[1:]:
-            model = facts.model(name)
             if getattr(facts.nodes[name], "training", None) is None:
-                continue
-            if getattr(model, "lora", None) is not None:
                 continue
             change = Change(op="remove", path=f"nodes.{name}.training")
             yield found(

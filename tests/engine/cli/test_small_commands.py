@@ -278,7 +278,18 @@ def test_output_that_is_no_terminal_has_no_colours(loop):
 def test_help_names_every_command(coloop):
     outcome = coloop("--help")
 
-    names = ("validate", "estimate", "fit", "plan", "run", "watch", "runs", "presets", "schema")
+    names = (
+        "validate",
+        "estimate",
+        "fit",
+        "plan",
+        "run",
+        "watch",
+        "runs",
+        "export",
+        "presets",
+        "schema",
+    )
     assert all(name in outcome.out for name in (*names, "doctor", "serve"))
 
 

@@ -28,7 +28,7 @@ from coloop.hosts.messages import (
     TooLong,
 )
 from coloop.hosts.weights import HeldWeights
-from coloop.models import character_tokenizer, load_weights
+from coloop.models import character_tokenizer, load_weights, weights_in
 from coloop.plan.compile import compile_plan
 from coloop.roles.texts import drawn_sequence
 from coloop.spec.io import from_dict
@@ -447,7 +447,7 @@ def test_an_adapter_writes_saves_and_goes_on_as_merged_weights(
     backend: str, make_host: MakeHost, tmp_path: Path
 ) -> None:
     base = {"kind": "reference", "model": SCRATCH}
-    model = {"type": "copy", "of": "base", "lora": {"rank": 2}}
+    model = {"type": "copy", "of": "base", "at": "later", "lora": {"rank": 2}}
     actor = {**ACTOR, "model": model, "training": {**ACTOR["training"], "backend": backend}}
     edges = [*EDGES, "actor.rollouts -> base.rollouts", "base.log_probs -> actor.reference"]
     nodes = {**NODES, "actor": actor, "base": base}
@@ -481,7 +481,7 @@ def test_an_adapter_writes_saves_and_goes_on_as_merged_weights(
     assert synced[0].fingerprint == synced[1].fingerprint
     assert after[0] == after[1] != learned[0]
     assert followed == again == start != learned[0]
-    saved, plain = (load_weights(tmp_path / "saved" / name) for name in ("actor", "base"))
+    saved, plain = (dict(weights_in(tmp_path / "saved" / name)) for name in ("actor", "base"))
     moved = {name for name, weight in saved.items() if not torch.equal(weight, plain[name])}
     assert set(saved) == set(plain)
     assert moved

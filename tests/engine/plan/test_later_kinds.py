@@ -106,38 +106,21 @@ PRETRAINED = {"type": "pretrained", "path": "somewhere"}
 
 
 ADAPTED = {**PRETRAINED, "lora": {"rank": 4}}
-SHARED = {"type": "shared", "with": "actor", "lora": {"rank": 4}}
-ADAPTERS: dict[str, dict[str, Any]] = {
-    "an adapter of its own beside shared weights": {
-        "judge": {"kind": "reference", "model": SHARED},
-    },
-    "an adapter of weights that do not learn": {
-        "judge": {"kind": "reference", "model": ADAPTED},
-    },
-    "an adapter with the backend `deepspeed`": {
-        "actor": {"model": ADAPTED, "training": {"backend": "deepspeed"}},
-    },
-}
+ON_IT = {"type": "shared", "with": "actor", "lora": {"rank": 2}}
 
 
-@pytest.mark.parametrize("what", ADAPTERS)
-def test_adapters_that_nobody_trains_are_refused(what: str, loop: Loop) -> None:
-    nodes = ADAPTERS[what]
-    actor = {"model": PRETRAINED, "algorithm": {"name": "grpo"}, **nodes.get("actor", {})}
-
+def test_adapters_run_alone_on_the_base_of_another_and_with_every_backend(loop: Loop) -> None:
     judged = ["actor.rollouts -> judge.rollouts", "judge.log_probs -> actor.reference"]
-    edges = [*GRPO, *(judged if "judge" in nodes else ())]
-
-    (found,) = check_drawn(loop(edges, **{**nodes, "actor": actor}))
-
-    assert what in found.message
-    assert found.field == "model.lora"
-
-
-def test_an_adapter_of_a_learner_runs(loop: Loop) -> None:
+    taught = ["actor.rollouts -> critic.rollouts", "actor.returns -> critic.returns"]
     actor = {"model": ADAPTED, "algorithm": {"name": "grpo"}}
+    critic = {"kind": "critic", "model": ON_IT}
+    slow = {**actor, "training": {"backend": "deepspeed"}}
 
     assert check_drawn(loop(GRPO, actor=actor)) == []
+    assert check_drawn(loop(GRPO, actor=slow)) == []
+    judge = {"kind": "reference", "model": ON_IT}
+    assert check_drawn(loop([*GRPO, *judged], actor=actor, judge=judge)) == []
+    assert check_drawn(loop([*GRPO, *taught], actor=actor, critic=critic)) == []
 
 
 @pytest.mark.parametrize("what", CASES)

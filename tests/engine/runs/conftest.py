@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
 from torch import Tensor
 
 from coloop.diagnostics import Change
 from coloop.events import RunError, RunStateName, StopRequest
+from coloop.models import weights_in
 from coloop.runtime.checkpoint import list_checkpoints
 from coloop.runtime.control import request
 from coloop.runtime.recorder import CallbackSink, Sink, read_events
@@ -226,7 +226,7 @@ class Ended:
             f"{group.name}/{name}": tensor
             for group in sorted(chosen.path.iterdir())
             if group.is_dir()
-            for name, tensor in load_file(group / "model.safetensors").items()
+            for name, tensor in weights_in(group)
         }
 
     def group(self, name: str, step: int | None = None) -> dict[str, Tensor]:

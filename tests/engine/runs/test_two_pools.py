@@ -187,8 +187,8 @@ def test_weights_that_go_astray_stop_the_run_and_a_resume_goes_on(
     text = tiny(name, {**values, "run.checkpoint_every": 1})
     send, deliveries = PoolHost.send, iter(range(1, 1000))
 
-    def broken(host: PoolHost, group: str, places: Any, dtype: Any) -> Any:
-        parcel, sent = send(host, group, places, dtype)
+    def broken(host: PoolHost, group: str, places: Any, dtype: Any, is_adapter: bool) -> Any:
+        parcel, sent = send(host, group, places, dtype, is_adapter)
         goes_to_snapshot = dtype is None
         if goes_to_snapshot is (what == "a moving average") and next(deliveries) == 2:
             harm(parcel)

@@ -13,12 +13,12 @@ from tests.engine.training.conftest import random_load, tiny_model, training_sec
 from tests.engine.training.processes import on_ranks
 from torch import Tensor
 
-from coloop.errors import BackendMissing, CheckpointError, ModelUnavailable
+from coloop.errors import CheckpointError, ModelUnavailable
 from coloop.models import filled, outline_of
 from coloop.spec.dtypes import trained_dtypes
 from coloop.spec.model import Lora
 from coloop.training import ALONE, BACKENDS, Adapter, Ranks, Scorer, TrainBackend, leave
-from coloop.training.adapters import AdaptedStates, add_adapter
+from coloop.training.adapters import AdaptedStates, add_adapter, names_of
 from coloop.training.forward import TokenModel
 from coloop.training.learner import Learner
 from coloop.training.states import WholeStates
@@ -68,7 +68,7 @@ def exactly() -> tuple[list[float], dict[str, Tensor]]:
     adapter = Adapter(lora=LORA, seed=1)
     add_adapter(model, adapter)
     model.double()
-    states = AdaptedStates(WholeStates(model, TRAINING.optimizer), adapter.scale)
+    states = AdaptedStates(WholeStates(model, TRAINING.optimizer), adapter, names_of(model))
     exact = Learner(TokenModel(model), states)
     return go_on(exact), dict(exact.weights())
 
@@ -149,10 +149,3 @@ def test_an_adapter_of_another_rank_does_not_fit() -> None:
     for other in (Lora(rank=2), Lora(rank=3, targets=("q_proj",))):
         with pytest.raises(CheckpointError):
             build("single", lora=other).load_state_dict(state)
-
-
-@pytest.mark.deepspeed
-@pytest.mark.skipif(find_spec("deepspeed") is None, reason="needs DeepSpeed")
-def test_deepspeed_refuses_adapters_by_name() -> None:
-    with pytest.raises(BackendMissing, match=r"model\.lora"):
-        build("deepspeed")

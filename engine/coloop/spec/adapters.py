@@ -1,0 +1,110 @@
+"""Adapters, and the frozen weights that they stand on.
+
+    actor (pretrained, lora) ─┬─ critic (shared with actor, lora)
+                              └─ reference (snapshot of actor)      all three on one base, held once
+
+A group stands on the base of the first group of its way along `with` and `of` that brings the
+weights: its holder. What other weights become later is no base: a copy that starts with a phase, or
+that somebody refreshes, has weights of its own, and so has what follows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from coloop.spec.base import as_tuple
+from coloop.spec.graph import LoopSpec
+from coloop.spec.groups import owner_of, weights_groups
+from coloop.spec.model import CopyModel, Lora, Model, SharedModel, SnapshotModel
+from coloop.spec.nodes import model_of
+from coloop.spec.schedule import PhaseActions, PhaseGroup, PhaseItem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """A group that is an adapter on frozen weights."""
+
+    lora: Lora
+    holder: str
+    """The group that brings the frozen weights; itself where nobody else has them."""
+    steps: int = 0
+    """Along the way from the group to the holder."""
+
+
+def standing_of(spec: LoopSpec, group: str) -> Standing | None:
+    """Adapter and base of a weights group; None where it is weights as they are."""
+    return _standing(spec, group, frozenset())
+
+
+def source_of(model: Model | None) -> str | None:
+    """The node whose weights those of a section start from, or stand on."""
+    match model:
+        case CopyModel() | SnapshotModel():
+            return model.of
+        case SharedModel():
+            return model.with_
+    return None
+
+
+def stays(spec: LoopSpec, group: str) -> bool:
+    """Whether a group is, or stands on, what it was when the run started, but for what it
+    learns."""
+    model = model_of(spec.nodes[group])
+    if not isinstance(model, CopyModel):
+        return True
+    return model.at is None and group not in _refreshed(spec)
+
+
+def _standing(spec: LoopSpec, group: str, seen: frozenset[str]) -> Standing | None:
+    model = model_of(spec.nodes[group])
+    if group in seen:
+        return None
+    seen |= {group}
+    if isinstance(model, SnapshotModel):
+        source = _owner(spec, model.of)
+        if source is None or not stays(spec, source):
+            return None
+        followed = _standing(spec, source, seen)
+        return None if followed is None else replace(followed, steps=followed.steps + 1)
+    lora: Lora | None = getattr(model, "lora", None)
+    if lora is None:
+        return None
+    source = None
+    if isinstance(model, SharedModel):
+        source = _owner(spec, model.with_)
+    elif isinstance(model, CopyModel) and stays(spec, group):
+        source = _owner(spec, model.of)
+    found = None if source is None else _holder(spec, source, seen)
+    holder, steps = found or (group, -1)
+    return Standing(lora=lora, holder=holder, steps=steps + 1)
+
+
+def _holder(spec: LoopSpec, group: str, seen: frozenset[str]) -> tuple[str, int] | None:
+    """Who holds the frozen weights of a group, and how many steps away; None where it has none
+    that stay."""
+    if not stays(spec, group):
+        return None
+    standing = _standing(spec, group, seen)
+    if standing is not None:
+        return standing.holder, standing.steps
+    found = weights_groups(spec)[group]
+    return None if found.trainable or found.source == "snapshot" else (group, 0)
+
+
+def _owner(spec: LoopSpec, node: str) -> str | None:
+    return owner_of(spec, node) if node in spec.nodes else None
+
+
+def _refreshed(spec: LoopSpec) -> set[str]:
+    """Nodes that somebody orders to follow others."""
+    doers = [*_doers(spec.schedule.phases), *(one.do for one in spec.schedule.triggers)]
+    return {order.node for do in doers for order in as_tuple(do.refresh)}
+
+
+def _doers(items: tuple[PhaseItem, ...]) -> Iterator[PhaseActions]:
+    for item in items:
+        if item.do is not None:
+            yield item.do
+        if isinstance(item, PhaseGroup):
+            yield from _doers(item.phases)

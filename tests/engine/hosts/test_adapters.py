@@ -1,0 +1,250 @@
+"""Roles with an adapter each on one base: held once, learned apart, saved once."""
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tests.engine.hosts.test_host import ACTOR, SCRATCH, learned, settings_of
+from tests.engine.numerics import rounding
+from torch import Tensor
+
+from coloop.errors import CheckpointError, ModelUnavailable
+from coloop.hosts.host import PoolHost
+from coloop.hosts.messages import LearnOrder, Load, PromptRequest, Sampling
+from coloop.models import read_adapter, weights_in
+from coloop.models.adapters import is_own
+from coloop.roles.texts import drawn_sequence
+from coloop.tables import Tokens
+from coloop.training import leave
+from coloop.training.adapters import FrozenAdapter
+
+pytestmark = pytest.mark.skipif(find_spec("peft") is None, reason="needs peft")
+
+LORA = {"lora": {"rank": 2}}
+ON_BASE = {"type": "shared", "with": "base", **LORA}
+NODES: dict[str, Any] = {
+    "sums": {"kind": "dataset", "source": {"type": "inline", "rows": [{"prompt": "1+1="}]}},
+    "base": {"kind": "reference", "model": SCRATCH},
+    "actor": {**ACTOR, "model": ON_BASE},
+    "twin": {**ACTOR, "model": ON_BASE},
+    "critic": {"kind": "critic", "model": ON_BASE, "training": ACTOR["training"]},
+    "before": {"kind": "reference", "model": {"type": "snapshot", "of": "actor", "ema": 0.5}},
+    "exact": {"kind": "reward", "source": {"type": "builtin", "name": "exact_match"}},
+}
+EDGES = [
+    "sums.rows -> actor.prompts",
+    "sums.rows -> twin.prompts",
+    "actor.rollouts -> exact.rollouts",
+    "exact.scores -> actor.rewards",
+    "twin.rollouts -> exact.rollouts",
+    "exact.scores -> twin.rewards",
+    "actor.rollouts -> critic.rollouts",
+    "actor.returns -> critic.returns",
+    "critic.values -> actor.values",
+    "actor.rollouts -> base.rollouts",
+    "base.log_probs -> actor.reference",
+    "twin.rollouts -> before.rollouts",
+    "before.log_probs -> twin.reference",
+]
+LEARNERS = ("actor", "twin", "critic")
+
+
+@pytest.fixture(autouse=True)
+def alone() -> Iterator[None]:
+    yield
+    leave()
+
+
+def make(folder: Path, nodes: dict[str, Any] = NODES, backend: str = "single") -> PoolHost:
+    changed = {
+        name: {**node, "training": {**ACTOR["training"], "backend": backend}}
+        if name in LEARNERS
+        else node
+        for name, node in nodes.items()
+    }
+    host = PoolHost(settings_of(changed, EDGES, folder))
+    host.build()
+    return host
+
+
+def write(host: PoolHost, node: str) -> Tokens:
+    request = PromptRequest(id="sums:0.0", prompt="1+1=", seeds=(7,))
+    return host.generate(node, node, [request], Sampling(max_new_tokens=4, temperature=1.0))[0][0]
+
+
+def learn(host: PoolHost, node: str, tokens: Tokens) -> None:
+    load = Load(node=node, port="rewards", items=(learned("row", tokens),))
+    host.learn(LearnOrder(group=node, loads=(load,), seed=0))
+
+
+def said(host: PoolHost, node: str, tokens: Tokens) -> list[float]:
+    """What weights say of a text: log-probs, of a critic values."""
+    reading = "values" if node == "critic" else "log_probs"
+    found = host.score(node, node, [drawn_sequence("row", tokens)], 1.0, reading)
+    return found[0].tolist()  # type: ignore[union-attr]
+
+
+def held(host: PoolHost, group: str) -> dict[str, Tensor]:
+    """The weights of a group as they lie in the process."""
+    home = host._homes[group]
+    adapted = home.weights.adapted
+    model: Any = home.weights.loaded.model
+    if isinstance(adapted, FrozenAdapter):
+        model = adapted.model
+    elif adapted is not None:
+        adapted.adapter()  # what the last pass has gathered is let go
+        model = home.backend.model  # type: ignore[union-attr]
+    named = model.named_parameters()
+    return {name: getattr(one, "_local_tensor", one.detach()) for name, one in named}
+
+
+def places(host: PoolHost, group: str) -> dict[int, int]:
+    """Where the frozen weights of a group lie, and how many bytes each has."""
+    frozen = (one for name, one in held(host, group).items() if not is_own(name))
+    return {one.data_ptr(): one.nbytes for one in frozen}
+
+
+def own(host: PoolHost, group: str) -> dict[str, Tensor]:
+    adapted = host._homes[group].weights.adapted
+    assert adapted is not None
+    return {name: one.clone() for name, one in adapted.adapter().items()}
+
+
+def same(left: dict[str, Tensor], right: dict[str, Tensor]) -> bool:
+    return left.keys() == right.keys() and all(torch.equal(left[k], right[k]) for k in left)
+
+
+def test_roles_stand_on_one_base_and_learn_their_own_adapter(tmp_path: Path) -> None:
+    host = make(tmp_path)
+    text = write(host, "actor")
+    start = {node: said(host, node, text) for node in ("base", *LEARNERS, "before")}
+    began = {node: own(host, node) for node in LEARNERS}
+    bits = {name: one.clone() for name, one in held(host, "base").items()}
+
+    learn(host, "actor", text)
+    synced = host.sync("actor")
+
+    trunk = places(host, "base")
+    assert places(host, "actor") == places(host, "twin") == places(host, "before") == trunk
+    assert places(host, "critic").items() <= trunk.items()  # it has no head of words
+    assert start["actor"] == start["twin"] == start["before"] == start["base"]
+    after = {node: said(host, node, text) for node in start}
+    assert after.pop("actor") != start.pop("actor")
+    assert after == start
+    assert not same(own(host, "actor"), began["actor"])
+    assert all(same(own(host, node), began[node]) for node in ("twin", "critic"))
+    assert same(held(host, "base"), bits)
+    learners = [host._homes[node].backend.state_dict() for node in LEARNERS]  # type: ignore[union-attr]
+    assert all(state["model"] == {} for state in learners)
+    assert synced is not None
+    assert synced[0].fingerprint == synced[1].fingerprint
+
+
+def test_ranks_alone_hold_the_parts_of_one_base_once(tmp_path: Path) -> None:
+    whole, spread = make(tmp_path / "w"), make(tmp_path / "s", backend="fsdp2")
+    text = write(whole, "actor")
+    for host in (whole, spread):
+        for node in ("actor", "twin"):
+            learn(host, node, text)
+        said(host, "critic", text)
+
+    assert places(spread, "actor") == places(spread, "twin")
+    assert places(spread, "critic").items() <= places(spread, "actor").items()
+    for node in LEARNERS:
+        for name, weight in own(spread, node).items():
+            other = own(whole, node)[name]
+            assert torch.allclose(weight, other, atol=rounding(10_000), rtol=0), (node, name)
+
+
+def test_a_snapshot_follows_the_adapter_alone(tmp_path: Path) -> None:
+    host = make(tmp_path)
+    text = write(host, "actor")
+    learn(host, "actor", text)
+    first, last = own(host, "before"), own(host, "actor")
+
+    host.follow("before", "actor", 0.0)
+    assert said(host, "before", text) == said(host, "actor", text)
+    learn(host, "actor", text)
+    host.follow("before", "actor", 0.5)
+
+    assert places(host, "before") == places(host, "base")
+    assert not same(first, last)
+    for name, weight in own(host, "before").items():
+        assert torch.allclose(weight, (last[name] + own(host, "actor")[name]) / 2)
+
+
+def test_a_checkpoint_has_the_base_once_and_each_adapter_apart(tmp_path: Path) -> None:
+    host = make(tmp_path)
+    text = write(host, "actor")
+    for node in ("actor", "twin"):
+        learn(host, node, text)
+    host.follow("before", "actor", 0.5)
+    host.save(str(tmp_path / "first"))
+    learn(host, "twin", text)
+    host.save(str(tmp_path / "second"), str(tmp_path / "first"))
+
+    resumed = make(tmp_path)
+    resumed.load(str(tmp_path / "second"))
+
+    files = {
+        path.stat().st_ino
+        for step in ("first", "second")
+        for path in (tmp_path / step).rglob("model.safetensors")
+    }
+    assert len(files) == 1
+    for node in (*LEARNERS, "before"):
+        folder = tmp_path / "second" / node
+        assert same(own(resumed, node), own(host, node))
+        assert same(read_adapter(folder), own(host, node))
+        merged = dict(weights_in(folder))
+        named = dict(host._homes[node].weights.named())
+        assert all(torch.equal(merged[name], one) for name, one in named.items())
+    for one in (host, resumed):
+        learn(one, "actor", text)
+        learn(one, "twin", text)
+    for node in LEARNERS:
+        assert same(own(resumed, node), own(host, node))
+        assert said(resumed, node, text) == said(host, node, text)
+
+
+def test_a_checkpoint_with_and_one_without_an_adapter_do_not_mix(tmp_path: Path) -> None:
+    plain = {**NODES, "actor": {**ACTOR, "model": {"type": "copy", "of": "base"}}}
+    plain["before"] = {"kind": "reference", "model": {"type": "snapshot", "of": "actor"}}
+    with_one, without = make(tmp_path), make(tmp_path, plain)
+    with_one.save(str(tmp_path / "with"))
+    without.save(str(tmp_path / "without"))
+
+    with pytest.raises(CheckpointError, match=r"nodes\.\w+\.model.* no `lora`"):
+        without.load(str(tmp_path / "with"))
+    with pytest.raises(CheckpointError, match=r"nodes\.\w+\.model\.lora.* asks for one"):
+        with_one.load(str(tmp_path / "without"))
+
+
+def test_who_owns_the_base_may_learn_an_adapter_too(tmp_path: Path) -> None:
+    first = make(tmp_path)
+    first.save(str(tmp_path / "saved"))
+    owner = {"type": "pretrained", "path": str(tmp_path / "saved" / "base"), **LORA}
+    nodes = {
+        **NODES,
+        "base": {"kind": "reference", "model": {"type": "snapshot", "of": "actor"}},
+        "actor": {**ACTOR, "model": owner},
+        "twin": {**ACTOR, "model": {"type": "shared", "with": "actor", **LORA}},
+        "critic": {"kind": "critic", "model": {"type": "copy", "of": "twin", **LORA}},
+    }
+
+    host = make(tmp_path, nodes)
+
+    text = write(host, "actor")
+    assert places(host, "actor") == places(host, "twin") == places(host, "base")
+    assert places(host, "critic").items() <= places(host, "actor").items()
+    assert said(host, "actor", text) == said(first, "actor", text)
+
+
+def test_a_layer_that_is_not_there_is_told_with_its_node(tmp_path: Path) -> None:
+    wrong = {"type": "shared", "with": "base", "lora": {"targets": ["query"]}}
+
+    with pytest.raises(ModelUnavailable, match=r"`twin`: `model\.lora\.targets`.*query.*q_proj"):
+        make(tmp_path, {**NODES, "twin": {**ACTOR, "model": wrong}})
