@@ -124,6 +124,8 @@ MERGES: Mapping[str, Merge] = {
     "evaluate": first,
     "sync": agreed_ends,
     "send": first,
+    "invite": first,
+    "deliver": first,
     "receive": agreed,
     "take": agreed,
     "can_use": everywhere,

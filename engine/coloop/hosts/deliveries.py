@@ -4,6 +4,7 @@ arrived, and which engines are behind.
     trainer home ──send──> parcel ──receive──> engine home      a sync; of another pool
     trainer home ──sync──> engine home                          a sync within one process
     source       ──send──> parcel ──take──────> its snapshot    of another pool
+    trainer home ──invite──> place <── deliver, receive at once    a sync from GPUs to GPUs
 
 A parcel goes through a folder that both ends see; where there is none, `relay` carries it.
 
@@ -14,7 +15,8 @@ No parcel outlives its delivery, however that ends.
 import logging
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -22,8 +24,17 @@ from typing import Any, Protocol
 from coloop.errors import ColoopError, WeightsNotUpdated
 from coloop.hosts.relay import carry, landing
 from coloop.plan.types import Plan, WeightsPlan
+from coloop.sizing.settings import Channel
 from coloop.spec.model import ComputeDtype
-from coloop.sync import CHANNELS, Evidence, Parcel, Prover, check_bits
+from coloop.sync import (
+    CHANNELS,
+    MEETINGS,
+    Evidence,
+    GroupChannel,
+    Parcel,
+    Prover,
+    check_bits,
+)
 from coloop.sync.folders import TransferFolders
 
 logger = logging.getLogger(__name__)
@@ -57,6 +68,9 @@ class Deliveries:
         self._folders = folders
         self._ways: dict[frozenset[str], _Way] = {}
         self._provers: dict[tuple[str, str], Prover] = {}
+        self._processes = {pool.name: pool.workers for pool in plan.pools}
+        self._round = 0
+        """Of meetings; grows where processes are other ones than before."""
         self._writing = {
             engine.pool: threading.Lock() for one in plan.weights for engine in one.engines
         }
@@ -97,6 +111,7 @@ class Deliveries:
     def pool_is_new(self, pool: str) -> None:
         """A pool has other processes, perhaps on another machine: its engines want their weights,
         and ways to it are looked for again."""
+        self._round += 1
         self._ways = {everyone: way for everyone, way in self._ways.items() if pool not in everyone}
         for group, weights in self._weights.items():
             self._behind.update((group, pool) for one in weights.engines if one.pool == pool)
@@ -124,8 +139,14 @@ class Deliveries:
         if weights.pool in pools:
             ends = call(weights.pool, "sync", group)
             given += [(weights.pool, *ends)] if ends is not None else []
-        others = [pool for pool in pools if pool != weights.pool]
-        if others:
+        by_channel: dict[Channel, list[str]] = {}
+        for one in weights.engines:
+            if one.pool in pools and one.pool != weights.pool:
+                by_channel.setdefault(one.channel, []).append(one.pool)
+        for channel, others in by_channel.items():
+            if channel in MEETINGS:
+                given += self._at_once(call, group, channel, others)
+                continue
             with self._sent(call, group, others, weights.dtypes.engine) as (parcels, sent):
                 for pool in others:
                     with self.undisturbed(pool):
@@ -134,6 +155,34 @@ class Deliveries:
         differences = [self._prove(group, *one) for one in given]
         self._behind.difference_update((group, pool) for pool in pools)
         return {"sync/difference": max(differences)} if differences else {}
+
+    def _at_once(
+        self, call: Call, group: str, channel: Channel, pools: Sequence[str]
+    ) -> list[tuple[str, Evidence, Evidence]]:
+        """Weights over a channel whose ends are at work together; of each pool what both ends
+        say."""
+        weights = self._weights[group]
+        receivers = sum(self._processes[pool] for pool in pools)
+        ends = f"{group} from {weights.pool} to {' and '.join(pools)}"
+        with ExitStack() as held:
+            for pool in sorted(pools):
+                held.enter_context(self.undisturbed(pool))
+            asked = group, channel, ends, self._round, receivers, weights.dtypes.engine
+            parcel, sent = call(weights.pool, "invite", *asked)
+            lanes = held.enter_context(ThreadPoolExecutor(1 + len(pools), "weights"))
+            giving = lanes.submit(call, weights.pool, "deliver", group, parcel)
+            taking = {
+                pool: lanes.submit(call, pool, "receive", group, parcel, sent.probe)
+                for pool in pools
+            }
+            every = [giving, *taking.values()]
+            first = wait(every, return_when=FIRST_EXCEPTION).done
+            for reason in (one.exception() for one in first):
+                if reason is not None:
+                    self._round += 1
+                    GroupChannel.give_up(parcel, str(reason))
+                    raise _cause([one.exception() for one in every])
+            return [(pool, sent, one.result()) for pool, one in taking.items()]
 
     def _prove(self, group: str, pool: str, sent: Evidence, received: Evidence) -> float:
         prover = self._provers.setdefault((group, pool), Prover())
@@ -193,6 +242,13 @@ class Deliveries:
 
     def _fall_behind(self, group: str) -> None:
         self._behind.update((group, one.pool) for one in self._weights[group].engines)
+
+
+def _cause(errors: Sequence[BaseException | None]) -> BaseException:
+    """Of those with which ends broke off: that of the end that went first, where it says more than
+    that nothing came."""
+    told = [error for error in errors if error is not None]
+    return min(told, key=lambda error: isinstance(error, WeightsNotUpdated))
 
 
 def _own_places(call: Call, pool: str) -> list[Path]:

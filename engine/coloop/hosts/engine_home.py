@@ -6,6 +6,7 @@ where.
 """
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import torch
@@ -18,7 +19,7 @@ from coloop.models import LoadedModel
 from coloop.rollout import Progress, RolloutEngine, ShouldStop, build_engine
 from coloop.sizing.settings import Sleep
 from coloop.spec.rollout import Engine
-from coloop.sync import CHANNELS, Evidence, Parcel, evidence_of_engine
+from coloop.sync import Evidence, Parcel, WeightChannel, evidence_of_engine
 from coloop.sync.evidence import Probe
 
 
@@ -130,10 +131,10 @@ class EngineHome:
         """No more texts at once from here on."""
         self.engine.write_fewer(at_once.rows)
 
-    def receive(self, parcel: Parcel, probe: Probe) -> Evidence:
+    def receive(self, parcel: Parcel, probe: Probe, channel: WeightChannel) -> Evidence:
         """Load the weights of a parcel, and say what the engine holds then."""
-        weights = CHANNELS[parcel.channel]().receive(parcel)
-        self.engine.load_weights(weights, parcel.version)
+        with closing(channel.receive(parcel)) as weights:
+            self.engine.load_weights(weights, parcel.version)
         return evidence_of_engine(self._awake(), probe)
 
     def close(self) -> None:

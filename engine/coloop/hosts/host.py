@@ -56,7 +56,17 @@ from coloop.spec.heads import Reading
 from coloop.spec.homes import DEFAULT_POOL
 from coloop.spec.model import ComputeDtype
 from coloop.spec.paths import apply_overrides
-from coloop.sync import CHANNELS, Counted, Evidence, FilesChannel, LocalChannel, Parcel
+from coloop.sync import (
+    CHANNELS,
+    MEETINGS,
+    Counted,
+    Evidence,
+    FilesChannel,
+    LocalChannel,
+    MeetingChannel,
+    Parcel,
+    WeightChannel,
+)
 from coloop.sync.evidence import Probe
 from coloop.sync.folders import SHARED_MEMORY, TransferFolders, can_use
 from coloop.training import Hooks, Meeting, Ranks, join, leave, open_meeting
@@ -110,6 +120,8 @@ class PoolHost:
         self._progress = (0, 0, "")
         self._process = psutil.Process(os.getpid())
         self._marks = Marks(f"pool {settings.pool} on {platform.node()}")
+        self._met: dict[str, MeetingChannel] = {}
+        """Ends of channels that stay together with others."""
         self._own_folders = TransferFolders([SHARED_MEMORY, Path(tempfile.gettempdir())])
 
     # --- asked while something else runs
@@ -129,6 +141,8 @@ class PoolHost:
         the other ranks."""
         for home in self._engines.values():
             home.close()
+        for channel in self._met.values():
+            channel.close()
         if self._has_joined:
             leave()
             self._has_joined = False
@@ -305,9 +319,10 @@ class PoolHost:
         weights, engine = self._homes[group].weights, self._engines[group]
         if engine.version in (None, weights.version):
             return None
-        parcel = weights.send(LocalChannel(), engine.dtype)
+        channel = LocalChannel()
+        parcel = weights.send(channel, engine.dtype)
         sent = weights.evidence(engine.dtype)
-        return sent, engine.receive(parcel, sent.probe)
+        return sent, engine.receive(parcel, sent.probe, channel)
 
     def send(
         self,
@@ -336,12 +351,42 @@ class PoolHost:
         """Bring weights that came from another process to the group's engine here; what it holds
         then."""
         self._begin()
-        return self._engines[group].receive(parcel, probe)
+        return self._engines[group].receive(parcel, probe, self._channel(parcel.channel))
+
+    def invite(
+        self, group: str, kind: str, ends: str, round: int, receivers: int, dtype: ComputeDtype
+    ) -> tuple[Parcel | None, Evidence]:
+        """Say where the group's weights will be given to other processes, by `deliver` here and
+        `receive` there at the same time.
+
+        Args:
+            kind: of the channel, one of `MEETINGS`.
+            ends: name of all who meet.
+            round: of their meetings; another one where a process is new.
+            receivers: processes that will receive.
+            dtype: of the engines that get them.
+        """
+        self._begin()
+        weights = self._homes[group].weights
+        sent = weights.evidence(DTYPES[dtype])
+        if not self._ranks.is_first:
+            return None, sent
+        channel = self._meeting_channel(kind)
+        channel.invite(ends, round, receivers)
+        return weights.send(channel, DTYPES[dtype]), sent
+
+    def deliver(self, group: str, parcel: Parcel) -> None:
+        """Give what `invite` has announced; rank 0 does, others give their part of each weight."""
+        self._begin()
+        if self._ranks.is_first:
+            self._meeting_channel(parcel.channel).deliver(parcel)
+        else:
+            self._homes[group].weights.give_part()
 
     def take(self, group: str, source: str, parcel: Parcel, ema: float) -> Evidence:
         """Weights that came from another process in place of a group's own; what came."""
         self._begin()
-        given = Counted(CHANNELS[parcel.channel]().receive(parcel))
+        given = Counted(self._channel(parcel.channel).receive(parcel))
         self._homes[group].weights.take(given, ema=ema, source=source)
         return Evidence(version=parcel.version, fingerprint=given.fingerprint)
 
@@ -450,6 +495,15 @@ class PoolHost:
     def _begin(self) -> None:
         self._interrupted.clear()
         self._progress = (0, 0, "")
+
+    def _channel(self, kind: str) -> WeightChannel:
+        """An end of a channel; of those that meet others, the one of this process."""
+        return self._meeting_channel(kind) if kind in MEETINGS else CHANNELS[kind]()
+
+    def _meeting_channel(self, kind: str) -> MeetingChannel:
+        if kind not in self._met:
+            self._met[kind] = MEETINGS[kind]()
+        return self._met[kind]
 
     def _rest(self) -> int:
         """Engines sleep while others work here; how many bytes that has given back."""

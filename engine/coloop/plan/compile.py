@@ -188,6 +188,7 @@ def _weights_plan(spec: LoopSpec, group: WeightsGroup, settings: Resolved) -> We
                 tensor_parallel=one.tensor_parallel,
                 gpu_memory_utilization=one.gpu_memory_utilization,
                 sleep=one.sleep,
+                channel=one.channel,
             )
             for one in settings.engines
             if one.group == group.name

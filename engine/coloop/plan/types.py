@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from coloop.sizing.settings import Sleep, UpdateSettings
+from coloop.sizing.settings import Channel, Sleep, UpdateSettings
 from coloop.spec.dtypes import Dtypes
 from coloop.spec.rollout import Engine
 
@@ -202,6 +202,8 @@ class EnginePlan(_Planned):
     """vLLM: its share of a GPU."""
     sleep: Sleep | None = None
     """What it gives back while its pool learns or scores; None: nothing."""
+    channel: Channel = "local"
+    """How new weights reach it."""
 
 
 class WeightsPlan(_Planned):

@@ -22,6 +22,11 @@ Sleep = Literal["cache", "weights"]
 weights as well, which then wait in the memory of the host."""
 
 
+Channel = Literal["local", "files", "gloo", "nccl", "ipc"]
+"""How new weights reach an engine: within its process; through memory or a disk that both ends see,
+or carried by the driver; or from process to process, which are then at work together."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """A value that the loop left open."""
@@ -81,3 +86,5 @@ class EngineSettings:
     """vLLM: its share of a GPU."""
     sleep: Sleep | None = None
     """What it gives back while its pool learns or scores; None: nothing."""
+    channel: Channel = "local"
+    """How new weights reach it."""

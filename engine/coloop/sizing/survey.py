@@ -17,7 +17,7 @@ from coloop.sizing.bases import bases_of
 from coloop.sizing.facts import Note, adapter_parameters, resolve_architecture
 from coloop.sizing.flow import Flow
 from coloop.sizing.machine import PoolShare, lay_out
-from coloop.sizing.settings import ROWS_AT_ONCE, Decision, EngineSettings, UpdateSettings
+from coloop.sizing.settings import ROWS_AT_ONCE, Channel, Decision, EngineSettings, UpdateSettings
 from coloop.sizing.states import (
     ModelStates,
     Precision,
@@ -445,7 +445,20 @@ class Survey:
             engine=kind,
             tensor_parallel=tensor,
             max_num_seqs=sequences,
+            channel=self._channel(owner, pool, path.removesuffix(".rollout")),
         )
+
+    def _channel(self, owner: str, pool: PoolShare, path: str) -> Channel:
+        """How new weights go from where a group is held to an engine in a pool."""
+        home = self.machine.pool(holding_pool(self.spec, self._groups[owner]))
+        if home.name == pool.name:
+            return "local"
+        value: Channel = "nccl" if home.gpus and pool.gpus else "files"
+        reason = "memory that both pools see, or a disk; else the driver carries them"
+        if value == "nccl":
+            reason = "from GPU to GPU, past the memory of hosts and the driver"
+        self.decide(f"{path}.channel", value, reason)
+        return value
 
     def _is_colocated(self, owner: str, pool: PoolShare) -> bool:
         """Whether an engine takes turns with updates in its pool."""

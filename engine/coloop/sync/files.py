@@ -11,18 +11,17 @@ from __future__ import annotations
 
 import shutil
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from torch import Tensor
 
 from coloop.errors import StorageFull, WeightsNotUpdated
 from coloop.models.folder import is_full
 from coloop.sync.buckets import BUCKET_BYTES, bytes_of, in_buckets
-from coloop.sync.protocol import Parcel, Weights
+from coloop.sync.protocol import Opened, Parcel, Weights
 
 HEADERS_SHARE = 1.02
 """Files are a little larger than the weights in them."""
@@ -67,7 +66,7 @@ class FilesChannel:
         place = (str(folder), tuple(files))
         return Parcel(channel="files", version=version, place=place, size_bytes=size)
 
-    def receive(self, parcel: Parcel) -> Iterator[tuple[str, Tensor]]:
+    def receive(self, parcel: Parcel) -> Opened:
         folder, files = parcel.place
         for name, size in files:
             path = Path(folder) / name

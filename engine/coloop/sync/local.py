@@ -5,13 +5,10 @@ A parcel refers to the weights of its source: it is opened before these change a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import torch
-from torch import Tensor
 
 from coloop.sync.buckets import bytes_of
-from coloop.sync.protocol import Parcel, Weights
+from coloop.sync.protocol import Opened, Parcel, Weights
 
 
 class LocalChannel:
@@ -22,7 +19,7 @@ class LocalChannel:
         size = sum(bytes_of(weight, kind) for _, weight, kind in held)
         return Parcel(channel="local", version=version, place=held, size_bytes=size)
 
-    def receive(self, parcel: Parcel) -> Iterator[tuple[str, Tensor]]:
+    def receive(self, parcel: Parcel) -> Opened:
         for name, weight, dtype in parcel.place:
             yield name, weight.to(dtype)
 

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -20,6 +20,8 @@ from torch import Tensor
 
 Weights = Iterable[tuple[str, Tensor]]
 """Under the names of the Hugging Face model."""
+Opened = Generator[tuple[str, Tensor], None, None]
+"""The weights of a parcel as they are read."""
 
 
 class WeightReceiver(Protocol):
@@ -101,11 +103,35 @@ class WeightChannel(Protocol):
         """
         ...
 
-    def receive(self, parcel: Parcel) -> Iterator[tuple[str, Tensor]]:
+    def receive(self, parcel: Parcel) -> Opened:
         """The weights of a parcel, a bucket at a time in memory; any number of times, until it is
-        forgotten. Raises `WeightsNotUpdated` where a part is missing or cannot be read."""
+        forgotten. Who does not read to the end closes it. Raises `WeightsNotUpdated` where a part
+        is missing or cannot be read."""
         ...
 
     def forget(self, parcel: Parcel) -> None:
         """Nobody wants the parcel any more: nothing of it is left behind."""
+        ...
+
+
+class MeetingChannel(WeightChannel, Protocol):
+    """A channel whose ends are at work at the same time: `send` only says where they meet, and the
+    source learns on when `deliver` has returned. Both ends live as long as their processes."""
+
+    def invite(self, ends: str, round: int, receivers: int) -> None:
+        """Who the next `send` is for.
+
+        Args:
+            ends: name of those who meet, who sends included.
+            round: grows when one of them is another process than before.
+        """
+        ...
+
+    def deliver(self, parcel: Parcel) -> None:
+        """Give the weights of a parcel to all who receive it now. Raises `WeightsNotUpdated` where
+        they did not all get it."""
+        ...
+
+    def close(self) -> None:
+        """Leave the others."""
         ...

@@ -1,10 +1,14 @@
 """The contract of every weight channel: what is pushed arrives, else it is told."""
 
 import errno
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -17,8 +21,10 @@ from coloop.rollout import GenerationRequest, TorchEngine, generate
 from coloop.spec.model import ScratchModel
 from coloop.sync import (
     CHANNELS,
+    MEETINGS,
     Counted,
     FilesChannel,
+    GroupChannel,
     LocalChannel,
     Parcel,
     Proof,
@@ -51,25 +57,51 @@ class Line:
     """A channel from a model to an engine, each end with an object of its own, and who compares."""
 
     def __init__(self, kind: str, folder: Path, **options: int) -> None:
-        places = {"files": {"places": [folder]}}.get(kind, {})
-        self.sender = CHANNELS[kind](**places, **options)
+        given: dict[str, Any] = {"files": {"places": [folder]}, "ipc": {"device": "cpu"}}
+        self.kind = kind
+        self.sender: Any = CHANNELS[kind](**given.get(kind, {}), **options)
+        self.receiver: Any = CHANNELS[kind](**given.get(kind, {}))
         self.prover = Prover()
 
     def push(self, loaded: LoadedModel, engine: WeightReceiver, *, version: int) -> Proof:
         """As a sync brings weights to an engine."""
+        if self.kind in MEETINGS:
+            self.sender.invite("all", 0, 1)
         parcel = self.sender.send(
             loaded.model.named_parameters(), version=version, dtype=engine.dtype
         )
         sent = evidence_of_model(loaded.model, version, dtype=engine.dtype)
-        engine.load_weights(CHANNELS[parcel.channel]().receive(parcel), parcel.version)
+        with ThreadPoolExecutor(1) as lane, closing(self.receiver.receive(parcel)) as weights:
+            giving = lane.submit(self.sender.deliver, parcel) if self.kind in MEETINGS else None
+            engine.load_weights(weights, parcel.version)
+            if giving is not None:
+                giving.result()
         proof = self.prover.check(sent, evidence_of_engine(engine, sent.probe))
         self.sender.forget(parcel)
         return proof
 
 
-@pytest.fixture(params=sorted(CHANNELS))
-def channel(request: pytest.FixtureRequest, tmp_path: Path) -> Line:
-    return Line(request.param, tmp_path)
+HERE = sorted(set(CHANNELS) - {"nccl"})
+"""Those that need no GPU."""
+
+
+@pytest.fixture(autouse=True)
+def shared_by_name() -> Iterator[None]:
+    """On a CPU memory is mapped by the name of a file, which any process of the machine can
+    open."""
+    before = torch.multiprocessing.get_sharing_strategy()
+    torch.multiprocessing.set_sharing_strategy("file_system")
+    yield
+    torch.multiprocessing.set_sharing_strategy(before)
+
+
+@pytest.fixture(params=HERE)
+def channel(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Line]:
+    line = Line(request.param, tmp_path)
+    yield line
+    if line.kind in MEETINGS:
+        line.sender.close()
+        line.receiver.close()
 
 
 def learn(loaded: LoadedModel, rate: float = 1e-2) -> None:
@@ -252,13 +284,14 @@ def test_half_precision_of_a_model_that_is_sure_counts_by_the_size_of_its_log_pr
 # Portions
 
 
+@pytest.mark.parametrize("kind", ["files", "gloo", "ipc"])
 @pytest.mark.parametrize("size", [1, 20_000, 10**9])
 def test_any_size_of_the_portions_brings_the_same_weights(
-    size: int, tmp_path: Path, loaded: LoadedModel, engine: TorchEngine
+    size: int, kind: str, tmp_path: Path, loaded: LoadedModel, engine: TorchEngine
 ) -> None:
     learn(loaded)
 
-    Line("files", tmp_path, bucket_bytes=size).push(loaded, engine, version=1)
+    Line(kind, tmp_path, bucket_bytes=size).push(loaded, engine, version=1)
 
     assert engine.fingerprint() == fingerprint(loaded.model.named_parameters())
 
@@ -441,3 +474,89 @@ def test_what_a_killed_run_left_is_cleared_away_and_what_a_living_one_has_stays(
         with TransferFolders([tmp_path]) as other:
             assert len(other.paths) == 1
             assert path.exists()
+
+
+# Ends that are at work at once
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two NVIDIA GPUs")
+def test_from_gpu_to_gpu(tmp_path: Path, loaded: LoadedModel) -> None:
+    loaded.model.to("cuda:0")
+    engine = TorchEngine(loaded.model, loaded.tokenizer, device="cuda:1")
+    learn(loaded)
+    line = Line("nccl", tmp_path)
+    line.receiver = GroupChannel("nccl", device="cuda:1")
+
+    proof = line.push(loaded, engine, version=1)
+
+    assert proof.fingerprint == fingerprint(loaded.model.named_parameters())
+
+
+OPEN_A_PARCEL = """
+import pathlib, pickle, sys, torch
+from coloop.models import fingerprint
+from coloop.sync import GroupChannel
+torch.multiprocessing.set_sharing_strategy("file_system")
+channel = GroupChannel("ipc", device=sys.argv[1])
+came = fingerprint(channel.receive(pickle.loads(bytes.fromhex(sys.argv[2]))))
+pathlib.Path(sys.argv[3]).write_text(str(came))
+"""
+
+
+@pytest.mark.parametrize(
+    "device",
+    [
+        pytest.param("cpu", marks=pytest.mark.slow),
+        pytest.param(
+            "cuda",
+            marks=[
+                pytest.mark.gpu,
+                pytest.mark.skipif(not torch.cuda.is_available(), reason="needs an NVIDIA GPU"),
+            ],
+        ),
+    ],
+)
+def test_another_process_maps_the_memory_of_a_bucket(
+    device: str, loaded: LoadedModel, tmp_path: Path
+) -> None:
+    weights = list(loaded.model.to(device).named_parameters())
+    channel = GroupChannel("ipc", device=device, bucket_bytes=100_000)
+    channel.invite("two", 0, 1)
+    parcel = channel.send(weights, version=1)
+    told = tmp_path / "told"
+    given = pickle.dumps(parcel).hex()
+
+    with subprocess.Popen([sys.executable, "-c", OPEN_A_PARCEL, device, given, told]) as other:
+        channel.deliver(parcel)
+        assert other.wait(timeout=120) == 0
+
+    channel.close()
+    assert int(told.read_text(encoding="utf-8")) == fingerprint(weights)
+
+
+@pytest.mark.parametrize("kind", ["gloo", "ipc"])
+def test_who_stops_reading_is_told_to_all_at_once(kind: str, loaded: LoadedModel) -> None:
+    sender, first, second = (GroupChannel(kind, device="cpu", bucket_bytes=1000) for _ in range(3))
+    weights = list(loaded.model.named_parameters())
+
+    def read(channel: GroupChannel, parcel: Parcel, count: int) -> int:
+        with closing(channel.receive(parcel)) as came:
+            return sum(1 for _, _ in zip(came, range(count), strict=False))
+
+    for turn, counts in enumerate([(2, 10**6), (10**6, 10**6)]):
+        sender.invite("three", 0, 2)
+        parcel = sender.send(weights, version=turn)
+        with ThreadPoolExecutor(2) as lanes:
+            ends = zip((first, second), counts, strict=True)
+            readers = [lanes.submit(read, channel, parcel, count) for channel, count in ends]
+            if turn == 0:
+                with pytest.raises(WeightsNotUpdated, match="it was given up"):
+                    sender.deliver(parcel)
+                with pytest.raises(WeightsNotUpdated, match="it was given up"):
+                    readers[1].result()
+            else:  # they meet anew
+                sender.deliver(parcel)
+                assert [one.result() for one in readers] == [len(weights)] * 2
+    for channel in (sender, first, second):
+        channel.close()

@@ -1,0 +1,377 @@
+"""Weights from one process to several at once, past folders and the driver: over gloo between CPUs,
+over nccl between GPUs, or through memory that processes of one GPU share (`ipc`).
+
+    who sends (number 0)                        who takes (1, 2, ...)
+      send ──> parcel: where they meet ──(driver)──> receive
+      deliver ── what is in a bucket (store), its bytes (broadcast or handle) ──> bucket by bucket
+
+All are at work at the same time: whoever carries the parcel asks for `deliver` and for each
+`receive` at once, and says `give_up` where one of them cannot come. Nobody gives a bucket before
+all are there to take it, and who breaks off says so first; so nobody waits for an end that is gone.
+The next transfer then meets anew. Either end has one bucket in its own memory at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import socket
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch._C._distributed_c10d import BroadcastOptions, PrefixStore, TCPStore
+from torch.multiprocessing.reductions import reduce_tensor
+
+from coloop.errors import WeightsNotUpdated
+from coloop.sync.buckets import BUCKET_BYTES, bytes_of, in_buckets
+from coloop.sync.protocol import Opened, Parcel, Weights
+
+ALIGNMENT = 16
+"""Bytes at whose multiples weights begin in a bucket, whatever their type."""
+WAIT_SECONDS = 300.0
+"""Longest wait for another end."""
+LEAST_PAUSE, MOST_PAUSE = 0.0002, 0.02
+"""Seconds between two looks."""
+END = "end"
+BROKEN = "broken"
+"""Key under which an end says why nothing more comes."""
+
+
+class Meeting:
+    """What the ends at a place tell one another, key by key."""
+
+    def __init__(self, store: TCPStore, receivers: int) -> None:
+        self.store = store
+        self.receivers = receivers
+
+    def wait(self, key: str) -> str:
+        """What is told under a key; raises `WeightsNotUpdated` where an end has broken off or does
+        not come."""
+        began, pause = time.monotonic(), LEAST_PAUSE
+        while not self.store.check([key]):
+            if self.store.check([BROKEN]):
+                raise WeightsNotUpdated(f"another end broke off: {self.store.get(BROKEN).decode()}")
+            if time.monotonic() - began > WAIT_SECONDS:
+                raise WeightsNotUpdated(f"no other end came within {WAIT_SECONDS:g} s")
+            time.sleep(pause)
+            pause = min(1.5 * pause, MOST_PAUSE)
+        return self.store.get(key).decode()
+
+    def break_off(self, reason: object) -> None:
+        """Others wait no more; what is told first is what they hear."""
+        with suppress(RuntimeError):  # where the place itself is gone, all others know it
+            if not self.store.check([BROKEN]):
+                said = "it was given up" if isinstance(reason, GeneratorExit) else str(reason)
+                self.store.set(BROKEN, said)
+
+    def come(self, key: str) -> int:
+        """A receiver says that it is there; which one it is, from 1."""
+        number = self.store.add(f"{key}/come", 1)
+        if number == self.receivers:
+            self.store.set(f"{key}/all", "yes")
+        return number
+
+    def wait_for_all(self, key: str) -> None:
+        """Until every receiver has come."""
+        self.wait(f"{key}/all")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the ends of a transfer meet; picklable."""
+
+    ends: str
+    """Who meets there, always the same for the same ends."""
+    round: int
+    """Grows when these ends must meet anew: one of them is another process."""
+    host: str
+    port: int
+    receivers: int
+
+
+class Transport(Protocol):
+    """How the bytes of a bucket go from one end to all others."""
+
+    def handle(self, bucket: Tensor) -> str:
+        """What others must know to take it."""
+        ...
+
+    def give(self, key: str, bucket: Tensor) -> None:
+        """Called by who sends when others know of it; returns when the bucket may be changed."""
+        ...
+
+    def take(self, key: str, handle: str, size: int) -> Tensor:
+        """The bytes of a bucket in memory of one's own, (size,) uint8."""
+        ...
+
+
+class Broadcast:
+    """Bytes go through a process group."""
+
+    def __init__(self, kind: str, meeting: Meeting, number: int, device: str) -> None:
+        self._meeting, self._device = meeting, device
+        inner, size = PrefixStore("group", meeting.store), meeting.receivers + 1
+        timeout = timedelta(seconds=WAIT_SECONDS)
+        if kind == "gloo":
+            from torch._C._distributed_c10d import ProcessGroupGloo
+
+            self._group: Any = ProcessGroupGloo(inner, number, size, timeout)
+        else:
+            from torch._C._distributed_c10d import ProcessGroupNCCL
+
+            options = ProcessGroupNCCL.Options()
+            options._timeout = timeout
+            self._group = ProcessGroupNCCL(inner, number, size, options)
+
+    def handle(self, bucket: Tensor) -> str:
+        del bucket
+        return ""
+
+    def give(self, key: str, bucket: Tensor) -> None:
+        self._meeting.wait_for_all(key)
+        self._broadcast(bucket)
+
+    def take(self, key: str, handle: str, size: int) -> Tensor:
+        del handle
+        bucket = torch.empty(size, dtype=torch.uint8, device=self._device)
+        self._meeting.come(key)
+        self._broadcast(bucket)
+        return bucket
+
+    def _broadcast(self, bucket: Tensor) -> None:
+        options = BroadcastOptions()
+        options.rootRank, options.rootTensor = 0, 0
+        self._group.broadcast([bucket], options).wait()
+        if bucket.is_cuda:
+            torch.cuda.current_stream(bucket.device).synchronize()
+
+
+class SharedMemory:
+    """Others map the memory of the bucket and copy it: processes of one GPU."""
+
+    def __init__(self, meeting: Meeting) -> None:
+        self._meeting = meeting
+
+    def handle(self, bucket: Tensor) -> str:
+        if bucket.is_cuda:
+            torch.cuda.current_stream(bucket.device).synchronize()
+        return pickle.dumps(reduce_tensor(bucket)).hex()  # type: ignore[no-untyped-call]
+
+    def give(self, key: str, bucket: Tensor) -> None:
+        del bucket
+        self._meeting.wait_for_all(key)
+
+    def take(self, key: str, handle: str, size: int) -> Tensor:
+        # Made by a process of the same run.
+        rebuild, arguments = pickle.loads(bytes.fromhex(handle))
+        own: Tensor = rebuild(*arguments).clone()
+        assert own.numel() == size
+        if own.is_cuda:
+            torch.cuda.current_stream(own.device).synchronize()
+        self._meeting.come(key)
+        return own
+
+
+@dataclass(slots=True)
+class _End:
+    """This end of a meeting."""
+
+    place: Place
+    meeting: Meeting
+    is_sender: bool
+    turn: int = 0
+    """Transfers that were begun."""
+    _transport: Transport | None = None
+
+    def transport(self, kind: str, device: str) -> Transport:
+        """Waits for all others where they have not met yet."""
+        if self._transport is None:
+            number = 0 if self.is_sender else self.meeting.come("here")
+            self.meeting.wait_for_all("here")
+            self._transport = (
+                SharedMemory(self.meeting)
+                if kind == "ipc"
+                else Broadcast(kind, self.meeting, number, device)
+            )
+        return self._transport
+
+    def leave(self) -> None:
+        """What connects it with others goes."""
+        self._transport = None
+
+
+class GroupChannel:
+    """Implements `MeetingChannel`. It lives as long as its process: ends that have met stay
+    together from one transfer to the next."""
+
+    def __init__(
+        self,
+        kind: str = "gloo",
+        *,
+        device: str | None = None,
+        bucket_bytes: int = BUCKET_BYTES,
+    ) -> None:
+        """
+        Args:
+            kind: `gloo`, `nccl` or `ipc`.
+            device: on which buckets are; None: the one for which this kind is meant.
+        """
+        self._kind = kind
+        self._device = device or ("cpu" if kind == "gloo" else "cuda")
+        self._bucket_bytes = bucket_bytes
+        self._ends: dict[str, _End] = {}
+        self._sending: dict[int, tuple[Weights, torch.dtype | None]] = {}
+        self._invited: tuple[str, int, int] = ("", 0, 1)
+
+    def invite(self, ends: str, round: int, receivers: int) -> None:
+        """Who the next `send` is for.
+
+        Args:
+            ends: name of those who meet, this one included.
+            round: of their meetings.
+        """
+        self._invited = ends, round, receivers
+
+    def send(self, weights: Weights, *, version: int, dtype: torch.dtype | None = None) -> Parcel:
+        ends, round, receivers = self._invited
+        end = self._ends.get(ends)
+        if end is None or end.place.round != round:
+            self._leave(ends)
+            end = self._ends[ends] = _opened(ends, round, receivers)
+        self._sending[version] = (weights, dtype)
+        return Parcel(channel=self._kind, version=version, place=end.place, size_bytes=0)
+
+    def deliver(self, parcel: Parcel) -> None:
+        weights, dtype = self._sending.pop(parcel.version)
+        end = self._ends[parcel.place.ends]
+        with self._whole_or_left(end, parcel):
+            self._deliver(end, weights, dtype)
+
+    def receive(self, parcel: Parcel) -> Opened:
+        end = self._end_at(parcel.place)
+        with self._whole_or_left(end, parcel):
+            yield from self._received(end)
+
+    @contextmanager
+    def _whole_or_left(self, end: _End, parcel: Parcel) -> Iterator[None]:
+        """Around a transfer: where it breaks off, this end says so and leaves."""
+        try:
+            yield
+        except BaseException as error:
+            end.meeting.break_off(error)
+            self._leave(end.place.ends)
+            if isinstance(error, RuntimeError) and not isinstance(error, WeightsNotUpdated):
+                raise WeightsNotUpdated(
+                    f"version {parcel.version} of the weights broke off on its way over "
+                    f"{self._kind}: {error}"
+                ) from error
+            raise
+
+    def forget(self, parcel: Parcel) -> None:
+        self._sending.pop(parcel.version, None)
+
+    @staticmethod
+    def give_up(parcel: Parcel, reason: str) -> None:
+        """Tells all ends from outside that one of them will not come; anywhere."""
+        place: Place = parcel.place
+        with suppress(RuntimeError):  # who sends is gone as well
+            Meeting(_reached(place), place.receivers).break_off(reason)
+
+    def close(self) -> None:
+        """Leaves everybody."""
+        for ends in list(self._ends):
+            self._leave(ends)
+
+    def _deliver(self, end: _End, weights: Weights, dtype: torch.dtype | None) -> None:
+        transport, store = end.transport(self._kind, self._device), end.meeting.store
+        end.turn += 1
+        bucket = 0
+        for bucket, part in enumerate(in_buckets(weights, self._bucket_bytes, dtype), start=1):
+            key = f"{end.turn}/{bucket}"
+            flat, rows = _packed(part, dtype, self._device)
+            told = {"size": flat.numel(), "weights": rows, "handle": transport.handle(flat)}
+            store.set(key, json.dumps(told))
+            transport.give(key, flat)
+        store.set(f"{end.turn}/{bucket + 1}", END)
+
+    def _received(self, end: _End) -> Iterator[tuple[str, Tensor]]:
+        transport = end.transport(self._kind, self._device)
+        end.turn += 1
+        bucket = 1
+        while (said := end.meeting.wait(key := f"{end.turn}/{bucket}")) != END:
+            told = json.loads(said)
+            flat = transport.take(key, told["handle"], told["size"])
+            for name, kind, shape, start in told["weights"]:
+                yield name, _view(flat, kind, shape, start)
+            bucket += 1
+
+    def _end_at(self, place: Place) -> _End:
+        end = self._ends.get(place.ends)
+        if end is None or end.place != place:
+            self._leave(place.ends)
+            try:
+                meeting = Meeting(_reached(place), place.receivers)
+            except RuntimeError as error:
+                raise WeightsNotUpdated(
+                    f"who sends weights is not to be reached at {place.host}:{place.port}: {error}"
+                ) from error
+            end = self._ends[place.ends] = _End(place, meeting, is_sender=False)
+        return end
+
+    def _leave(self, ends: str) -> None:
+        end = self._ends.pop(ends, None)
+        if end is not None:
+            end.leave()
+
+
+def _opened(ends: str, round: int, receivers: int) -> _End:
+    """A place on a free port of this machine."""
+    timeout = timedelta(seconds=WAIT_SECONDS)
+    store = TCPStore("127.0.0.1", 0, is_master=True, timeout=timeout, wait_for_workers=False)
+    place = Place(ends, round, _own_address(), store.port, receivers)
+    return _End(place, Meeting(store, receivers), is_sender=True)
+
+
+def _reached(place: Place) -> TCPStore:
+    timeout = timedelta(seconds=WAIT_SECONDS)
+    return TCPStore(place.host, place.port, is_master=False, timeout=timeout)
+
+
+def _own_address() -> str:
+    """Of this machine, as others reach it; nothing is sent to find out."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # an address that is nobody's (RFC 5737)
+            return str(probe.getsockname()[0])
+        except OSError:
+            return "127.0.0.1"
+
+
+def _packed(
+    part: Sequence[tuple[str, Tensor]], dtype: torch.dtype | None, device: str
+) -> tuple[Tensor, list[list[Any]]]:
+    """The bytes of some weights one behind the other, and (name, type, shape, start) of each."""
+    rows: list[list[Any]] = []
+    size = 0
+    for name, weight in part:
+        kind = dtype or weight.dtype
+        rows.append([name, str(kind).removeprefix("torch."), list(weight.shape), size])
+        size += -(-bytes_of(weight, kind) // ALIGNMENT) * ALIGNMENT
+    flat = torch.zeros(size, dtype=torch.uint8, device=device)
+    for (_, weight), (_, kind, shape, start) in zip(part, rows, strict=True):
+        _view(flat, kind, shape, start).copy_(weight.detach())
+    return flat, rows
+
+
+def _view(flat: Tensor, kind: str, shape: Sequence[int], start: int) -> Tensor:
+    dtype: torch.dtype = getattr(torch, kind)
+    count = 1
+    for size in shape:
+        count *= size
+    return flat[start : start + count * dtype.itemsize].view(dtype).view(shape)

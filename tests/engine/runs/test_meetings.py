@@ -1,0 +1,152 @@
+"""New weights from process to process, past folders and the driver: what is learned is the same,
+and nobody waits for an end that does not come."""
+
+import threading
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from coloop.errors import WeightsNotUpdated, WorkerDied
+from coloop.events import RunStateName
+from coloop.hosts.deliveries import Deliveries
+from coloop.plan.compile import compile_plan
+from coloop.sizing.survey import Survey
+from coloop.spec.io import from_dict
+from coloop.sync import Evidence, GroupChannel, Parcel
+from coloop.sync.folders import TransferFolders
+
+PATIENCE = 60.0
+
+
+@pytest.fixture
+def over_gloo(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between CPUs as it is between GPUs."""
+    as_it_is = Survey._channel
+
+    def channel(survey: Survey, *arguments: Any) -> str:
+        found = as_it_is(survey, *arguments)
+        return "gloo" if found == "files" else found
+
+    monkeypatch.setattr(Survey, "_channel", channel)
+
+
+@pytest.mark.parametrize("writers", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_engines_elsewhere_get_what_one_beside_its_trainer_would(
+    writers: int,
+    over_gloo: None,
+    runner: Callable[..., Any],
+    tiny: Callable[..., str],
+    whole: Callable[..., Any],
+    equal: Callable[..., bool],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given: list[int] = []
+    deliver = GroupChannel.deliver
+
+    def delivering(channel: GroupChannel, parcel: Parcel) -> None:
+        given.append(parcel.place.receivers)
+        deliver(channel, parcel)
+
+    monkeypatch.setattr(GroupChannel, "deliver", delivering)
+    rollout = {"completions_per_prompt": 4, "max_new_tokens": 6}
+    apart = {
+        "hardware.pools": {"train": {"workers": 1}, "write": {"workers": writers}},
+        "nodes.actor.pool": "train",
+        "nodes.start.pool": "train",
+        "nodes.actor.rollout": {**rollout, "pool": "write"},
+    }
+
+    ended = runner(tiny("grpo-arithmetic", apart))
+
+    assert ended.state is RunStateName.FINISHED, ended.error
+    together = whole(tiny("grpo-arithmetic", {"nodes.actor.rollout": rollout}))
+    assert equal(ended.weights(), together.weights())
+    assert len(given) >= 3
+    assert set(given) == {writers}
+    [engine] = ended.plan()["weights"][0]["engines"]
+    assert (engine["pool"], engine["channel"]) == ("write", "gloo")
+
+
+@pytest.fixture
+def ends(over_gloo: None) -> Iterator[dict[str, GroupChannel]]:
+    found = {name: GroupChannel("gloo") for name in ("train", "left", "right")}
+    yield found
+    for end in found.values():
+        end.close()
+
+
+def test_where_one_end_does_not_come_no_other_waits_and_the_next_sync_goes_on(
+    ends: dict[str, GroupChannel],
+) -> None:
+    """The pool `right` dies before it receives, and is another process afterwards."""
+    weights = [("a", torch.randn(3, 5)), ("b", torch.randn(7))]
+    came: dict[str, dict[str, Tensor]] = {}
+    is_dead = threading.Event()
+    is_dead.set()
+
+    def call(pool: str, method: str, *arguments: Any) -> Any:
+        said = Evidence(version=1, fingerprint=None, scores=torch.zeros(1, 1).double().numpy())
+        if method == "invite":
+            ends["train"].invite(*arguments[2:5])
+            return ends["train"].send(weights, version=1), said
+        if method == "deliver":
+            return ends["train"].deliver(arguments[1])
+        if pool == "right" and is_dead.is_set():
+            raise WorkerDied("the process of right has ended")
+        came[pool] = dict(ends[pool].receive(arguments[1]))
+        return said
+
+    deliveries = Deliveries(plan_of("left", "right"), TransferFolders([]))
+    failed: list[BaseException] = []
+    first = threading.Thread(target=lambda: failed.append(_error(deliveries, call)))
+    first.start()
+    first.join(PATIENCE)
+
+    assert not first.is_alive()
+    assert isinstance(failed[0], WorkerDied)
+    is_dead.clear()
+    ends["right"] = GroupChannel("gloo")
+    deliveries.pool_is_new("right")
+    deliveries.sync(call, "actor")
+    assert came.keys() == {"left", "right"}
+    for one in came.values():
+        assert all(torch.equal(one[name], weight) for name, weight in weights)
+
+
+def _error(deliveries: Deliveries, call: Any) -> BaseException:
+    with pytest.raises((WorkerDied, WeightsNotUpdated)) as caught:
+        deliveries.sync(call, "actor")
+    return caught.value
+
+
+def plan_of(*pools: str) -> Any:
+    """A plan in which a trained group writes in these pools."""
+    nodes = {
+        "sums": {"kind": "dataset", "source": {"type": "inline", "rows": [{"prompt": "1+1="}]}},
+        "actor": {
+            "kind": "actor",
+            "model": {"type": "scratch", "architecture": "tiny-qwen3"},
+            "rollout": {"pool": "write"},
+            "algorithm": {"rewards": {"name": "grpo"}},
+        },
+        "exact": {"kind": "reward", "source": {"type": "builtin", "name": "exact_match"}},
+    }
+    edges = [
+        "sums.rows -> actor.prompts",
+        "actor.rollouts -> exact.rollouts",
+        "exact.scores -> actor.rewards",
+    ]
+    hardware = {"preset": "cpu", "pools": {"main": {"workers": 1}, "write": {"workers": 1}}}
+    loop = {"coloop": 1, "name": "ends", "nodes": nodes, "edges": edges, "hardware": hardware}
+    spec = from_dict({**loop, "schedule": {"steps": 1}}).spec
+    assert spec is not None
+    plan = compile_plan(spec)
+    [engine] = plan.weights[0].engines
+    engines = tuple(engine.model_copy(update={"pool": pool}) for pool in pools)
+    weights = plan.weights[0].model_copy(update={"engines": engines, "pool": "train"})
+    named = [SimpleNamespace(name=pool, workers=1) for pool in ("train", *pools)]
+    return SimpleNamespace(weights=(weights,), pools=named)
