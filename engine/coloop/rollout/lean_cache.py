@@ -1,8 +1,12 @@
 """The static cache of keys and values of a `LeanDecoder`: room for S rows, of which the first N
 run.
 
-One block per layer, (S * K, length, D), so that the first N rows are a view of it. Beside it
-stands the mask of what each row may look at: 0 where it has a token, else minus infinity.
+One block per layer, (S * K, L, D), so that the first N rows are a view of it. Beside it stands the
+mask of what each row may look at: 0 where it has a token, else minus infinity.
+
+On a CPU a block is as long as what is looked at and is laid out anew as that grows: products of
+many small matrices copy slices of longer ones before they read them. On a GPU it is as long as the
+room that there is.
 
 S slots, N running rows, L cached tokens, K key-value heads, D head width, B prompts, T prompt
 tokens.
@@ -19,6 +23,8 @@ from coloop.rollout.lean_weights import Shape
 ALIGNMENT = 16
 """Tokens looked at come in multiples of a vector of the processor; a softmax over 15 takes ten
 times as long as over 16, and the rest is masked."""
+GROWTH = 8
+"""Blocks grow by one part in so many, so that what is copied stays small beside what is read."""
 
 
 def round_up(length: int) -> int:
@@ -33,42 +39,79 @@ class LeanCache:
         self._shape = shape
         self._device = device
         self._dtype = dtype
+        self._is_tight = device.type == "cpu"
+        self._mask_dtype = torch.float32 if self._is_tight and dtype.itemsize == 2 else dtype
         self._allocate(0, 0)
 
     def _allocate(self, slots: int, length: int) -> None:
         s = self._shape
         self._slots, self._length = slots, length
+        size = 2 * slots * s.kv_heads * length * s.head_width
+        # Never unset memory: a masked NaN is still a NaN.
+        self._room = torch.zeros(s.layers, size, device=self._device, dtype=self._dtype)
+        self.mask = torch.zeros(slots, length, device=self._device, dtype=self._mask_dtype)
+        self._places = torch.arange(length, device=self._device)
+        self._lay_out(0 if self._is_tight else length)
 
-        def zeros(*size: int) -> Tensor:  # never unset memory: a masked NaN is still a NaN
-            return torch.zeros(size, device=self._device, dtype=self._dtype)
-
-        self._lines = zeros(s.layers, 2, slots, s.kv_heads, length, s.head_width)
+    def _lay_out(self, length: int) -> None:
+        """Rows of so many tokens, whatever the room holds."""
+        s, slots = self._shape, self._slots
+        sizes = (2, slots, s.kv_heads, length, s.head_width)
+        used = self._room[:, : 2 * slots * s.kv_heads * length * s.head_width]
+        self._laid = length
+        self._lines = used.view(s.layers, *sizes)
         self.blocks = self._lines.flatten(2, 3)
-        """Keys (0) and values (1) of each layer, (layers, 2, S * K, length, D)."""
-        self.mask = zeros(slots, length)
+        """Keys (0) and values (1) of each layer, (layers, 2, S * K, L, D)."""
         starts = torch.arange(2 * slots * s.kv_heads, device=self._device) * length
         self.row_starts = starts.view(2, slots, s.kv_heads)
         """First line of each slot and head among all lines of a layer's keys and values."""
-        self._places = torch.arange(length, device=self._device)
 
     def reserve(self, slots: int, length: int, running: int) -> None:
         """Room for so many rows of so many tokens; the first `running` stay as they are."""
         length = round_up(length)
         if (slots, length) == (self._slots, self._length):
+            if not running and self._is_tight:
+                self._lay_out(0)
             return
-        lines, mask, seen = self._lines, self.mask, min(length, self._length)
+        lines, mask, seen = self._lines, self.mask, min(length, self._laid)
         if not running:
             del lines, mask
             self._allocate(0, 0)  # the old cache goes before the new one comes
         self._allocate(slots, length)
         if running:
+            kept = min(length, mask.shape[1])
+            self.hold(seen)
             self._lines[:, :, :running, :, :seen] = lines[:, :, :running, :, :seen]
             self.mask[:running] = -torch.inf
-            self.mask[:running, :seen] = mask[:running, :seen]
+            self.mask[:running, :kept] = mask[:running, :kept]
+
+    def hold(self, tokens: int) -> None:
+        """Lays rows out so that they hold at least so many tokens."""
+        if tokens > self._laid:
+            wanted = round_up(tokens)
+            self._lay_anew(min(wanted + round_up(wanted // GROWTH - ALIGNMENT), self._length))
+
+    def fit(self, tokens: int) -> int:
+        """Lays rows out so that they hold so many tokens and little more, none of a row being
+        longer; how many are to be looked at for that."""
+        if not self._is_tight:
+            return round_up(tokens)
+        if self._laid >= 2 * round_up(tokens):
+            self._lay_anew(round_up(tokens))
+        self.hold(tokens)
+        return self._laid
+
+    def _lay_anew(self, length: int) -> None:
+        lines, kept = self._lines, min(self._laid, length)
+        self._lay_out(length)
+        for old, new in zip(lines.unbind(), self._lines.unbind(), strict=True):
+            new[..., :kept, :] = old[..., :kept, :].clone()  # both lie in the same memory
+            new[..., kept:, :] = 0
 
     def put(self, layer: int, slots: slice, keys: Tensor, values: Tensor) -> None:
         """Writes the first tokens of some slots. (n, K, T, D) twice"""
         longest = keys.shape[2]
+        self.hold(longest)
         self._lines[layer, 0, slots, :, :longest] = keys
         self._lines[layer, 1, slots, :, :longest] = values
 
@@ -89,12 +132,14 @@ class LeanCache:
 
     def repeat(self, lines: Lines, slots: slice) -> None:
         """Hands tokens that were read before to more slots."""
+        self.hold(lines.length)
         self._lines[:, :, slots, :, : lines.length] = lines.values
         self.mask[slots] = torch.where(self._places >= lines.length, -torch.inf, 0.0)
 
     def reading(self, slots: Tensor, positions: Tensor, is_real: Tensor, seen: int) -> ReadRows:
         """Some rows, about to get several tokens each. slots (B,), positions and is_real (B, T);
         no position of a real token is at `seen` or behind."""
+        self.hold(seen)
         return ReadRows(self, slots, positions, is_real, seen)
 
     def running(self, positions: Tensor, seen: int) -> RunningRows:
@@ -107,7 +152,7 @@ class RunningRows:
 
     def __init__(self, cache: LeanCache, shape: Shape, positions: Tensor, seen: int) -> None:
         rows, kv = len(positions), shape.kv_heads
-        seen = round_up(seen)
+        seen = cache.fit(seen)
         self._blocks = cache.blocks
         self._seen = seen
         self._rows = rows * kv
@@ -120,7 +165,7 @@ class RunningRows:
 
     def append(self, layer: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
         """Adds keys and values (N, K, D); gives all that the rows have, (N * K, L, D) twice."""
-        block = self._blocks[layer]  # (2, S * K, length, D)
+        block = self._blocks[layer]  # (2, S * K, L, D)
         width = key.shape[-1]
         new = torch.cat((key, value)).view(-1, width)  # (2 * N * K, D)
         block.view(-1, width).index_copy_(0, self._lines, new)
@@ -146,8 +191,8 @@ class ReadRows:
         """Adds keys and values (B, K, T, D); gives all that the rows have, (B, K, L, D) twice."""
         width = key.shape[-1]
         real = [part[self._rows, :, self._tokens] for part in (key, value)]  # (real, K, D) each
-        block = self._blocks[layer]  # (2, S * K, length, D)
+        block = self._blocks[layer]  # (2, S * K, L, D)
         block.view(-1, width).index_copy_(0, self._lines, torch.cat(real).view(-1, width))
-        by_slot = block.view(2, -1, key.shape[1], *block.shape[2:])  # (2, S, K, length, D)
+        by_slot = block.view(2, -1, key.shape[1], *block.shape[2:])  # (2, S, K, L, D)
         rows = by_slot[:, self._slots, :, : self._seen]
         return rows[0], rows[1]

@@ -65,9 +65,8 @@ class LeanDecoder:
         self._scale = self._shape.head_width**-0.5
         self._is_grouped = self._shape.heads != self._shape.kv_heads
         self._epsilon = torch.tensor(self._shape.epsilon, device=self._device)
-        on_cpu = self._device.type == "cpu"
-        self._is_plain = on_cpu and self._dtype == torch.float32
-        self._is_half = on_cpu and self._dtype == torch.bfloat16
+        self._is_on_cpu = self._device.type == "cpu"
+        self._is_half = self._is_on_cpu and self._dtype.itemsize == 2
 
     def reserve(self, rows: int, length: int, running: int = 0) -> None:
         if not running:
@@ -237,10 +236,9 @@ class LeanDecoder:
 
     def _attend(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
         """query (N * K, G, D), keys and values (N * K, L, D), mask (N * K, 1, L)"""
-        if self._is_half:  # the other way round: slices of the cache are then not copied
-            turned = query.transpose(1, 2)
-            scores = torch.baddbmm(mask.transpose(1, 2), keys, turned, alpha=self._scale)
-            scores = scores.transpose(1, 2)
+        if self._is_half:  # a mask that is added by the product is copied to all heads first
+            scores = torch.bmm(query, keys.transpose(1, 2))
+            scores = torch.add(mask, scores, alpha=self._scale)  # float32, as the mask
         else:
             scores = torch.baddbmm(mask, query, keys.transpose(1, 2), alpha=self._scale)
         shares = torch.softmax(scores, dim=-1, dtype=torch.float32).to(values.dtype)
@@ -274,10 +272,11 @@ class LeanDecoder:
     def _norm(self, x: Tensor, weight: Tensor) -> Tensor:
         """Root mean square norm over the last axis; the weight may differ from head to head."""
         width = x.shape[-1]
-        if self._is_plain:  # the fused kernel of the CPU is slower than these four
-            length = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+        if self._is_on_cpu:  # the fused kernel of the CPU is slower than these four
+            wide = x.float()
+            length = torch.linalg.vector_norm(wide, dim=-1, keepdim=True)
             scale = torch.addcmul(self._epsilon, length, length, value=1 / width).rsqrt_()
-            return (x * scale).mul_(weight)
+            return (wide * scale).to(x.dtype).mul_(weight)
         return F.rms_norm(x, (width,), None, self._shape.epsilon) * weight
 
     def _logits(self, x: Tensor) -> Tensor:
