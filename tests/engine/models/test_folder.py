@@ -140,3 +140,21 @@ def test_fingerprints_tell_every_change_and_no_order() -> None:
     assert fingerprint([("a", first.flip(0)), ("b", second)]) != whole
     assert fingerprint([("a", first), ("b", second * (1 + 1e-6))]) != whole
     assert fingerprint([("a", first.t().contiguous().t()), ("b", second)]) == whole
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_a_fingerprint_is_of_the_bits_wherever_they_lie(dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(0)
+    long = torch.randn(2**17 + 3, generator=generator).to(dtype)
+    odd = torch.cat([long[:1], long])[1:]  # not where a word begins
+    signs = long.clone()
+    signs[[1, 5]] *= -1  # the upper bits of two words
+    swapped = long.clone()
+    swapped[[3, -3]] = swapped[[-3, 3]]
+    last = long.clone()
+    last[-1] += 1
+
+    found = [fingerprint([("a", one)]) for one in (long, odd, signs, swapped, last, -long)]
+
+    assert found[0] == found[1]
+    assert len(set(found[1:])) == 5
