@@ -231,6 +231,22 @@ class Clock:
         return places * machine.preset.bf16_flops * share
 
     def _moved_seconds(self, update: Update) -> float:
+        """What goes between places while they learn."""
+        return self._spread_seconds(update) + self._summed_seconds(update)
+
+    def _summed_seconds(self, update: Update) -> float:
+        """States of a layer's tokens are summed over a tensor group: twice forward, twice backward,
+        and twice more where they are computed again."""
+        weights = update.weights
+        t = weights.tensor_parallel
+        if t == 1:
+            return 0.0
+        sums = weights.arch.layers * (4 + 2 * RECOMPUTED[update.settings.checkpointing])
+        size = weights.arch.hidden_size * weights.precision.compute_bytes
+        moved = sums * update.tokens / weights.shards * size * 2 * (t - 1) / t
+        return moved / self._survey.machine.link(t)
+
+    def _spread_seconds(self, update: Update) -> float:
         """Weights gathered twice and gradients spread once for every micro-batch."""
         weights, machine = update.weights, self._survey.machine
         n = weights.shards

@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterator, Mapping
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.plan.compile import compile_plan
 from coloop.plan.types import Plan, WeightsPlan
+from coloop.sizing.facts import resolve_architecture
+from coloop.sizing.settings import SPLIT_FAMILIES
 from coloop.spec.algorithm import node_algorithms, resolve_algorithm
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import weights_groups
@@ -38,7 +40,8 @@ UNREAD_BY_BACKENDS: dict[str, tuple[object, ...]] = {
     "context_parallel": (1,),
     "expert_parallel": (1,),
 }
-"""Fields of `training` that no backend reads, and the values that say what they do anyway."""
+"""Fields of `training` that no backend reads, and the values that say what they do anyway; layers
+are shared with `fsdp2` alone."""
 BEYOND_BACKENDS: dict[str, tuple[object, ...]] = {
     "gradient_checkpointing": ("selective", "offload"),
     "dtype": ("fp8",),
@@ -117,7 +120,11 @@ def check_machine(spec: LoopSpec, plan: Plan) -> list[Diagnostic]:
             found.append(_refusal(what, node=weights.name, field="training.backend"))
         else:
             training = getattr(spec.nodes[weights.name], "training", None)
-            found += _unread(weights.name, "training", training, UNREAD_BY_BACKENDS, f"`{backend}`")
+            unread = dict(UNREAD_BY_BACKENDS)
+            if backend == "fsdp2":
+                del unread["tensor_parallel"]
+                found += _check_tensor(spec, weights.name, weights.update.tensor_parallel)
+            found += _unread(weights.name, "training", training, unread, f"`{backend}`")
             found += _beyond(weights.name, training)
     several = {pool.name: pool.workers for pool in plan.pools if pool.workers > 1}
     holding = {weights.pool for weights in plan.weights}
@@ -155,6 +162,21 @@ def _check_ranks(
             )
             hint = "name a pool of its own at `rollout.pool`"
             yield _refusal(what, node=home.writers[0], field="rollout.engine", hint=hint)
+
+
+def _check_tensor(spec: LoopSpec, name: str, degree: int) -> Iterator[Diagnostic]:
+    """Models whose layers cannot be shared."""
+    if degree == 1:
+        return
+    arch, _ = resolve_architecture(spec, name)
+    field, hint = "training.tensor_parallel", "leave it open: `fsdp2` spreads weights without it"
+    if arch is not None and arch.model_type not in SPLIT_FAMILIES:
+        names = ", ".join(f"`{family}`" for family in SPLIT_FAMILIES)
+        what = f"`{field}: {degree}` with a model of type `{arch.model_type}`; of {names} it runs"
+        yield _refusal(what, node=name, field=field, hint=hint)
+    if getattr(model_of(spec.nodes[name]), "lora", None) is not None:
+        what = f"`{field}: {degree}` with an adapter (`model.lora`)"
+        yield _refusal(what, node=name, field=field, hint=hint)
 
 
 def _unread(

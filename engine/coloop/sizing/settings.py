@@ -11,6 +11,10 @@ MEMORY_FIELDS = (
     *("gradient_checkpointing", "loss_chunk", "packing", "offload", "reshard_after_forward"),
 )
 
+SPLIT_FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma3_text")
+"""Model types whose layers ranks can share: all layers are alike, and their last states times the
+head are the logits."""
+
 TOKENS_AT_ONCE = 16_384
 """Padded tokens of a micro-batch: more in one pass make nothing faster."""
 ROWS_AT_ONCE = 256

@@ -346,7 +346,7 @@ class Survey:
             zero_stage=self._zero_stage(owner, training, pool, count)
             if backend == "deepspeed"
             else None,
-            tensor_parallel=training.tensor_parallel or 1,
+            tensor_parallel=self._tensor(owner, training, pool, backend),
             pipeline_parallel=(training.pipeline_parallel or 1) if backend == "megatron" else 1,
             context_parallel=training.context_parallel or 1,
             expert_parallel=training.expert_parallel or 1,
@@ -357,6 +357,16 @@ class Survey:
             offload=self._offload(owner, training),
             reshard_after_forward=self._reshard(owner, training, backend),
         )
+
+    def _tensor(self, owner: str, training: Training, pool: PoolShare, backend: Backend) -> int:
+        """Ranks that share each layer while they learn; engines have whole copies beside them."""
+        if owner not in self._backends:
+            return 1
+        if training.tensor_parallel is None and backend == "fsdp2" and pool.places > 1:
+            path = f"nodes.{owner}.training.tensor_parallel"
+            reason = "ranks that have whole layers talk least; engines write with whole copies"
+            return self.decide(path, 1, reason)  # type: ignore[no-any-return]
+        return training.tensor_parallel or 1
 
     def _packing(self, owner: str, training: Training, arch: Architecture | None) -> bool:
         """Packing adds nothing to what padded rows need, so memory does not ask for it."""

@@ -126,8 +126,7 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
     logits = final_norm
     gathered_head = 0.0
     if step.has_logits:
-        vocabulary = arch.vocab_size / (tp if step.scheme == "megatron" else 1)
-        logits += step.logits_bytes * vocabulary * head_tokens
+        logits += step.logits_bytes * arch.vocab_size / tp * head_tokens
         gathered_head = wide * embedding
         if step.loss_chunk and step.trains_all:  # the head's gradient grows chunk by chunk
             gathered_head += (full_gradient or 2) * embedding

@@ -23,6 +23,7 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 from torch.utils.checkpoint import checkpoint
 
 from coloop.algos.shapes import wide
@@ -33,6 +34,7 @@ from coloop.recipes.protocol import ModelOutputs, Needs
 from coloop.spec.training import Training
 from coloop.training import packing
 from coloop.training.products import attend_by_products
+from coloop.training.vocabulary import EntropyMode, OwnLogits, log_probs_together, own_logits
 
 LOGITS_AT_ONCE = 1 << 24
 """Most logits held at once where no chunk is set; 64 MiB in float32."""
@@ -43,7 +45,6 @@ TOKENS_AT_ONCE = 1 << 14
 NEAR, HALF_NEAR = 1e-4, 2e-2
 """Logits this near to each other, or relative to them, are the same but for rounding."""
 
-EntropyMode = Literal["none", "measured", "learned"]
 Packing = Literal["none", "rows", "varlen"]
 Said = tuple[Tensor | None, Tensor | None, Tensor | None, Tensor | None]
 """Log-probs (N,), entropies (N,), values (N,), scores (B, C), of those that were asked for."""
@@ -86,6 +87,11 @@ class Heads(nn.Module):
         super().__init__()
         self.model = model
         self._parts = _parts_of(model)
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether its heads are read from the decoder's states."""
+        return self._parts is not None
 
     @property
     def weights(self) -> list[Tensor]:
@@ -341,7 +347,7 @@ def _entropy_mode(needs: Needs) -> EntropyMode:
 
 
 def _at_chunks(
-    logits_of: Callable[[Tensor], Tensor],
+    logits_of: Callable[[Tensor], Tensor | OwnLogits],
     states: Tensor,
     targets: Tensor,
     heat: float | Tensor,
@@ -405,14 +411,17 @@ def _heat_of_tokens(temperature: float | Tensor, rows: Tensor) -> float | Tensor
 
 
 def _log_probs(
-    logits_of: Callable[[Tensor], Tensor],
+    logits_of: Callable[[Tensor], Tensor | OwnLogits],
     states: Tensor,
     targets: Tensor,
     heat: float | Tensor,
     entropy: EntropyMode,
 ) -> tuple[Tensor, Tensor | None]:
     """(N, H) -> log-probs (N,) of the targets and entropies (N,), float32."""
-    logits = wide(logits_of(states))  # (N, V)
+    logits = logits_of(states)  # (N, V)
+    if isinstance(logits, OwnLogits):
+        return log_probs_together(logits, targets, heat, entropy)
+    logits = wide(logits)
     if isinstance(heat, Tensor) or heat != 1.0:
         logits = logits / heat
     total = logits.logsumexp(-1)  # (N,)
@@ -436,9 +445,11 @@ def _put(numbers: Tensor, places: Tensor, shape: torch.Size) -> Tensor:
     return flat.index_put((places,), numbers).view(shape)
 
 
-def _linear(head: nn.Linear, states: Tensor) -> Tensor:
+def _linear(head: nn.Linear, states: Tensor) -> Tensor | OwnLogits:
     """The head as a product: ranks may cut into chunks differently, and a module call is what
     gathers sharded weights."""
+    if isinstance(head.weight, DTensor):
+        return own_logits(head, states)
     return torch.nn.functional.linear(states, head.weight, head.bias)
 
 
@@ -449,8 +460,11 @@ def _same(states: Tensor) -> Tensor:
 def _scored(parts: Parts, states: Tensor) -> Tensor:
     """(n, H) -> (n, C) in float32, whatever products are computed in: it costs nothing here."""
     assert parts.score is not None
+    weight: Tensor = parts.score.weight
+    if isinstance(weight, DTensor):
+        weight = weight.to_local()  # whole on every rank
     with torch.autocast(states.device.type, enabled=False):
-        return torch.nn.functional.linear(wide(states), wide(parts.score.weight))
+        return torch.nn.functional.linear(wide(states), wide(weight))
 
 
 def _parts_of(model: nn.Module) -> Parts | None:

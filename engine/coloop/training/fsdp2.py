@@ -4,20 +4,23 @@
     backward  gathered again; its gradient is summed over the ranks, each keeps its part
     step      each rank steps the part that it holds
 
-torch's `fully_shard` with one group for each block and one for embedding, last norm and head. What
-is saved is whole, under the names and in the form that `single` uses, so either backend goes on
-from it, on any number of ranks.
+torch's `fully_shard` with one group for each block and one for embedding, last norm and head. Where
+ranks share layers (`tensor_parallel`), these are cut first (`tensor`), and what a rank has of them
+is spread over those that have the same of them and other rows. What is saved is whole, under the
+names and in the form that `single` uses, so either backend goes on from it, on any number of ranks.
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
-from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.distributed.tensor import DTensor, Replicate, distribute_tensor
 
+from coloop.errors import BackendMissing
 from coloop.models import DTYPES
 from coloop.spec.dtypes import Dtypes
 from coloop.spec.training import Optimizer, Training
@@ -35,8 +38,9 @@ from coloop.training.forward import (
 from coloop.training.learner import Learner
 from coloop.training.optimizers import GroupOptimizer
 from coloop.training.precision import check_trainable, place_weights
-from coloop.training.ranks import ALONE, Ranks
+from coloop.training.ranks import ALONE, DATA, TENSOR, Ranks
 from coloop.training.states import Keep, ModelStates, everything
+from coloop.training.tensor import split_layers
 
 
 class Fsdp2Backend(Learner):
@@ -62,6 +66,12 @@ class Fsdp2Backend(Learner):
             adapter: what learns in place of the weights; None: they do.
         """
         check_trainable(dtypes, backend="fsdp2")
+        ranks = replace(ranks, tensor=training.tensor_parallel or 1)
+        if adapter is not None and ranks.tensor > 1:
+            raise BackendMissing(
+                "`fsdp2` does not train adapters (`model.lora`) with "
+                f"`tensor_parallel: {ranks.tensor}`; it does with 1"
+            )
         place_weights(model, dtypes)
         if adapter is not None:
             add_adapter(model, adapter)
@@ -160,7 +170,9 @@ def _shard(net: Heads, training: Training, dtypes: Dtypes, mesh: DeviceMesh) -> 
         reduce_dtype=torch.float32,
         cast_forward_inputs=False,  # temperatures stay as they are
     )
-    options: dict[str, Any] = {"mesh": mesh, "mp_policy": policy}
+    if TENSOR in (mesh.mesh_dim_names or ()):
+        split_layers(net, mesh[TENSOR])
+    options: dict[str, Any] = {"mesh": mesh[DATA], "mp_policy": policy}
     kept = training.reshard_after_forward
     sharded = [
         fully_shard(block, reshard_after_forward=kept, **options) for block in blocks_of(net.model)
@@ -174,8 +186,13 @@ def _shard(net: Heads, training: Training, dtypes: Dtypes, mesh: DeviceMesh) -> 
 
 
 def _whole(value: Any) -> Any:
-    """Every rank's part of a tensor put together, on the CPU."""
-    return value.full_tensor() if isinstance(value, DTensor) else value
+    """Every rank's part of a tensor put together."""
+    if not isinstance(value, DTensor):
+        return value
+    for dimension in range(value.device_mesh.ndim):  # rows' ranks first: they cut what was cut
+        lies = (*[Replicate()] * (dimension + 1), *value.placements[dimension + 1 :])
+        value = value.redistribute(placements=lies)
+    return value.to_local()
 
 
 def _as(value: Any, held: Tensor) -> Any:

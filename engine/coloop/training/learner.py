@@ -41,7 +41,7 @@ from coloop.training.states import ModelStates, WholeStates
 
 STATE_VERSION = 1
 SEED_STRIDE = 1_000_003
-"""Between the seeds of two ranks, whose rows want dropout of their own."""
+"""Between the seeds of two parts, whose rows want dropout of their own."""
 
 
 class Learner(ScoresTexts):
@@ -211,7 +211,7 @@ class Learner(ScoresTexts):
         self.model.train()
         try:
             with torch.random.fork_rng(devices=devices):
-                torch.manual_seed(seed + self._ranks.rank * SEED_STRIDE)
+                torch.manual_seed(seed + self._ranks.part * SEED_STRIDE)
                 yield
         finally:
             self._states.drop_gradient()

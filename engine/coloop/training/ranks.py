@@ -3,8 +3,10 @@
     rank 0   rank 1   ...   rank n-1        each with its own rows; sums, flags and lists are agreed
        └────────┴──── group ─────┘          over gloo on a CPU, over nccl between GPUs
 
-A rank alone (`ALONE`) needs no group: every answer is its own. All ranks must ask the same
-questions in the same order. Does not know models, rows or pools.
+Where ranks share layers (`tensor`), those of one group have the same rows and stand side by side:
+of 4 with 2 each, 0 and 1 have the first rows, 2 and 3 the others. A rank alone (`ALONE`) needs no
+group: every answer is its own. All ranks must ask the same questions in the same order. Does not
+know models, rows or pools.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from coloop.errors import PlacementTimeout
 
 DEADLINE_SECONDS = 600.0
 """Longest wait for another rank where nothing else is said."""
+DATA, TENSOR = "data", "tensor"
+"""Dimensions of a mesh: over parts of the rows, and over parts of each layer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,15 +35,34 @@ class Ranks:
 
     rank: int = 0
     size: int = 1
+    tensor: int = 1
+    """Ranks of a group that shares every layer."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.rank < self.size:
             raise ValueError(f"rank {self.rank} of {self.size}; ranks count from 0")
+        if self.tensor < 1 or self.size % self.tensor:
+            raise ValueError(f"groups of {self.tensor} ranks do not divide {self.size}")
 
     @property
     def is_first(self) -> bool:
         """Whether this rank writes what all would write alike."""
         return self.rank == 0
+
+    @property
+    def parts(self) -> int:
+        """Into how many parts rows are cut."""
+        return self.size // self.tensor
+
+    @property
+    def part(self) -> int:
+        """Which of them this rank has, with the others of its group."""
+        return self.rank // self.tensor
+
+    @property
+    def speaks(self) -> bool:
+        """Whether this rank tells of its part; the others of its group would tell the same."""
+        return self.rank % self.tensor == 0
 
     def any(self, flag: bool) -> bool:
         """Whether it is so on any rank."""
@@ -50,25 +73,31 @@ class Ranks:
         return bool(told.item())
 
     def summed(self, numbers: Tensor) -> Tensor:
-        """The sum over the ranks of a tensor on the CPU."""
+        """The sum over the parts of a tensor on the CPU."""
         if self.size > 1:
-            numbers = numbers.clone()
+            numbers = numbers.clone() if self.speaks else torch.zeros_like(numbers)
             dist.all_reduce(numbers)
         return numbers
 
     def gathered(self, value: Any) -> list[Any]:
-        """What each rank gives, in their order; anything that pickle takes."""
+        """What is given for each part, in their order; anything that pickle takes."""
         if self.size == 1:
             return [value]
         found: list[Any] = [None] * self.size
-        dist.all_gather_object(found, value)
-        return found
+        dist.all_gather_object(found, value if self.speaks else None)
+        return found[:: self.tensor]
 
     def mesh(self, device_type: str) -> DeviceMesh:
-        """The ranks as torch's sharding wants them; a rank alone gets a group of its own."""
+        """The ranks as torch's sharding wants them, `data` by `tensor` where they share layers; a
+        rank alone gets a group of its own."""
         if not dist.is_initialized():
             join(self, rendezvous=None)
-        return init_device_mesh(device_type, (self.size,))
+        if self.tensor == 1:
+            return init_device_mesh(device_type, (self.size,), mesh_dim_names=(DATA,))
+        shape, names = (self.parts, self.tensor), (DATA, TENSOR)
+        mesh = init_device_mesh(device_type, shape, mesh_dim_names=names)
+        mesh._flatten("ranks")  # sums over both dimensions take one turn
+        return mesh
 
 
 ALONE = Ranks()

@@ -3,7 +3,7 @@ micro-batches.
 
 Every rank has the whole order, so it knows the shares of all without talking. Sharded weights are
 gathered and gradients summed by all ranks at once; so all make as many passes, and one that has no
-rows for a pass makes it empty.
+rows for a pass makes it empty. Ranks that share layers have the same rows.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,11 +25,11 @@ def passes_of(
         split: units of given lengths in micro-batches.
     """
     passes: list[list[list[int]]] = []
-    for share in shares_of([lengths[place] for place in places], ranks.size):
+    for share in shares_of([lengths[place] for place in places], ranks.parts):
         units = [places[one] for one in share]
         cut = split([lengths[unit] for unit in units])
         passes.append([[units[one] for one in part] for part in cut])
-    own = passes[ranks.rank]
+    own = passes[ranks.part]
     missing = max(len(one) for one in passes) - len(own)
     return [*own, *([] for _ in range(missing))]
 

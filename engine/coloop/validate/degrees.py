@@ -1,6 +1,7 @@
 """Parallel degrees: they divide pool, heads and batch."""
 
 from collections.abc import Iterator
+from math import gcd
 
 from coloop.diagnostics import Change, Diagnostic, Fix
 from coloop.spec.training import Training
@@ -92,14 +93,17 @@ def _check_degree(
         )
         return
     arch = architecture(facts, name)
-    if arch is not None and (
-        arch.heads % degree or (arch.kv_heads % degree and degree % arch.kv_heads)
-    ):
+    if arch is None:
+        return
+    # A writer's GPUs may keep the same heads for keys; those that learn would need their gradients.
+    is_shared = field.startswith("rollout") and degree % arch.kv_heads == 0
+    if arch.heads % degree or (arch.kv_heads % degree and not is_shared):
+        fitting = arch.heads if field.startswith("rollout") else gcd(arch.heads, arch.kv_heads)
         yield found(
             "numbers.divisibility",
             f"`{field}: {degree}` does not divide the heads of the model ({arch.heads}, "
             f"{arch.kv_heads} for keys and values)",
-            hint=f"it must divide {arch.heads}: " + ", ".join(map(str, divisors(arch.heads))),
+            hint=f"it must divide {fitting}: " + ", ".join(map(str, divisors(fitting))),
             node=name,
             field=field,
         )

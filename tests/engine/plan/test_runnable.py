@@ -119,3 +119,33 @@ def test_a_backend_of_one_process_is_refused_in_a_pool_of_several() -> None:
     mended = parse(patch(text, refusal.fixes[0].changes)).spec
     assert mended is not None
     assert check_runs(mended) == []
+
+
+def test_ranks_share_the_layers_of_a_dense_model() -> None:
+    spec = parse(PAIR.replace("training: {", "training: {tensor_parallel: 2, ")).spec
+    assert spec is not None
+
+    plan = compile_plan(spec)
+
+    assert check_runs(spec, plan) == []
+    update = plan.weights[0].update
+    assert update is not None
+    assert (update.backend, update.tensor_parallel) == ("fsdp2", 2)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ("architecture: tiny-qwen3", "architecture: gemma-2-2b", "type `gemma2`; of `llama`"),
+        ("training: {", "training: {backend: deepspeed, ", "with `deepspeed`, which does not read"),
+    ],
+)
+def test_layers_that_ranks_cannot_share_are_refused(old: str, new: str, what: str) -> None:
+    text = PAIR.replace("training: {", "training: {tensor_parallel: 2, ").replace(old, new)
+    spec = parse(text).spec
+    assert spec is not None
+
+    [refusal] = check_runs(spec)
+
+    assert (refusal.node, refusal.field) == ("actor", "training.tensor_parallel")
+    assert what in refusal.message

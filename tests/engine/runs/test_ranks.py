@@ -148,7 +148,12 @@ LEARNERS = {
     "two-halves": ["tens", "units"],
     "ppo-four-models": ["policy", "critic"],
 }
-MATRIX = {"four": pool_of(4), "two and two": pools_of(2, 2), "one and three": pools_of(1, 3)}
+MATRIX = {
+    "four": pool_of(4),
+    "two and two": pools_of(2, 2),
+    "one and three": pools_of(1, 3),
+    "two that share layers": pool_of(2, tensor_parallel=2),
+}
 MORE: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "a moving average in another pool": (
         pools_of(2, 2),
@@ -242,6 +247,25 @@ def test_one_goes_on_as_four_and_four_as_two(
 
     assert (first.state, second.state) == (RunStateName.STOPPED,) * 2, second.error
     check_same_learning(finished(third), whole(alone))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_loop_goes_on_where_ranks_share_layers(
+    runner: Run, tiny: Text, whole: Run, no_ranks_left: None
+) -> None:
+    """One process, two that share layers, twice two, one again."""
+    alone = tiny(LOOP, pool_of(1))
+    shared = {size: tiny(LOOP, pool_of(size, tensor_parallel=2)) for size in (2, 4)}
+
+    first = runner(alone, stop_at=begins(3, "actor.learn"))
+    second = runner(shared[2], resume=first, stop_at=begins(5, "actor.generate"))
+    third = runner(shared[4], resume=second, stop_at=begins(6, "actor.learn"))
+    last = runner(alone, resume=third)
+
+    states = [one.state for one in (first, second, third)]
+    assert states == [RunStateName.STOPPED] * 3, (second.error, third.error)
+    check_same_learning(finished(last), whole(alone))
 
 
 @pytest.mark.slow

@@ -53,6 +53,8 @@ ALONE_HERE = [
 TOGETHER = [
     ("fsdp2", 2),
     ("fsdp2", 4),
+    ("fsdp2-2", 2),
+    pytest.param("fsdp2-2", 4, marks=pytest.mark.slow),
     *(pytest.param(f"deepspeed-{stage}", 2, marks=NEEDS_DEEPSPEED) for stage in (1, 2, 3)),
 ]
 
@@ -61,8 +63,14 @@ STEADY = {"name": "adamw", "epsilon": 1.0, "weight_decay": 0.1}
 KL = {"coefficient": 0.1, "target": 0.01, "horizon": 100}
 
 
+HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2}
+"""That two ranks can share."""
+NUMBERS = {"fsdp2": "tensor_parallel", "deepspeed": "zero_stage"}
+"""What stands after the name of a backend."""
+
+
 def section(backend: str, **fields: Any) -> Any:
-    name, _, stage = backend.partition("-")
+    name, _, number = backend.partition("-")
     return training_section(
         **{
             "lr": 0.5,
@@ -70,7 +78,7 @@ def section(backend: str, **fields: Any) -> Any:
             "mini_batch": 5,
             "micro_batch": 2,
             "backend": name,
-            **({"zero_stage": int(stage)} if stage else {}),
+            **({NUMBERS[name]: int(number)} if number else {}),
             **fields,
         }
     )
@@ -88,7 +96,7 @@ def build(
     dtypes = trained_dtypes(training, has_gpu=False)
     name = backend.partition("-")[0]
     return BACKENDS[name](
-        tiny_model(seed=seed, **(model or {})),
+        tiny_model(seed=seed, **{**HEADS, **(model or {})}),
         training,
         group="solver",
         dtypes=dtypes,
@@ -99,7 +107,7 @@ def build(
 def exactly() -> Learner:
     """The same in float64."""
     training = section("single")
-    model = tiny_model().double()
+    model = tiny_model(**HEADS).double()
     return Learner(TokenModel(model), WholeStates(model, training.optimizer), group="solver")
 
 
@@ -292,6 +300,9 @@ def resumed_by(ranks: Ranks, name: str, path: str) -> tuple[list[UpdateReport], 
         (("fsdp2", 2), ("single", 1)),
         (("single", 1), ("fsdp2", 4)),
         (("fsdp2", 4), ("fsdp2", 2)),
+        (("fsdp2-2", 2), ("single", 1)),
+        pytest.param(("fsdp2", 4), ("fsdp2-2", 2), marks=pytest.mark.slow),
+        pytest.param(("fsdp2-2", 2), ("fsdp2-2", 4), marks=pytest.mark.slow),
         pytest.param(("deepspeed-3", 2), ("single", 1), marks=NEEDS_DEEPSPEED),
         pytest.param(("fsdp2", 2), ("deepspeed-3", 1), marks=NEEDS_DEEPSPEED),
         pytest.param(("deepspeed-1", 2), ("deepspeed-2", 1), marks=NEEDS_DEEPSPEED),
@@ -336,7 +347,17 @@ VARIANTS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "rmsprop": ({"optimizer": {"name": "rmsprop", "epsilon": 1.0}}, {}),
     "decayed": ({"optimizer": {"name": "sgd", "momentum": 0.5, "weight_decay": 0.1}}, {}),
     "bfloat16": ({"dtype": "bfloat16"}, {}),
+    "shared, tied": (
+        {"tensor_parallel": 2, "gradient_checkpointing": True, "loss_chunk": 3},
+        {"tie_word_embeddings": True},
+    ),
+    "shared, windows": ({"tensor_parallel": 2, **SGD}, {"kind": "gemma3"}),
+    "shared, biases": (
+        {"tensor_parallel": 2, "reshard_after_forward": False},
+        {"kind": "llama", "attention_bias": True},
+    ),
 }
+OF_FSDP2 = {"reshard_after_forward", "tensor_parallel"}
 LOOSE = {"muon": 2.0**-5, "bfloat16": 2.0**-7, "lion": 2 * 0.5}
 """Muon orthogonalises in bfloat16; a sign that rounding turns moves a weight by twice the rate."""
 
@@ -346,7 +367,7 @@ def variants(ranks: Ranks, name: str, names: list[str]) -> dict[str, dict[str, T
     for variant in names:
         fields, model = VARIANTS[variant]
         if not name.startswith("fsdp2"):
-            fields = {key: fields[key] for key in fields if key != "reshard_after_forward"}
+            fields = {key: fields[key] for key in fields if key not in OF_FSDP2}
         backend = build(name, ranks, model=model, **fields)
         loads = [random_load("grpo", size=7, entropy=0.1), random_load("sft", size=3)]
         backend.score(loads[0].rows)
@@ -407,6 +428,23 @@ def test_what_deepspeed_does_not_do_is_refused_by_name(fields: dict[str, Any], t
 def test_deepspeed_that_is_not_there_says_who_brings_it() -> None:
     with pytest.raises(BackendMissing, match=r"coloop\[deepspeed\]"):
         build("deepspeed-2", ALONE)
+
+
+def refusals(ranks: Ranks) -> list[str]:
+    """What cannot be shared by two ranks."""
+    told = []
+    for model in ({"num_key_value_heads": 1}, {"kind": "gemma2", "final_logit_softcapping": 5.0}):
+        with pytest.raises(BackendMissing) as caught:
+            build("fsdp2-2", ranks, model=model)
+        told.append(str(caught.value))
+    return told
+
+
+@pytest.mark.slow
+def test_a_model_whose_layers_ranks_cannot_share_is_refused(folder: Path) -> None:
+    for heads, layers in on_ranks(2, refusals, folder):
+        assert "`training.tensor_parallel: 2` does not divide the 1 heads for keys" in heads
+        assert "the layers of Gemma2ForCausalLM cannot be cut over ranks" in layers
 
 
 def test_a_rank_that_does_not_come_is_named(tmp_path: Path) -> None:

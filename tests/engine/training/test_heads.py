@@ -37,6 +37,7 @@ NEEDS_DEEPSPEED = [
 BACKENDS_HERE = [
     ("single", 1),
     ("fsdp2", 2),
+    pytest.param("fsdp2-2", 2, marks=pytest.mark.slow),
     *(pytest.param(f"deepspeed-{stage}", 2, marks=NEEDS_DEEPSPEED) for stage in (2, 3)),
 ]
 
@@ -114,11 +115,15 @@ def test_what_a_model_has_no_head_for_is_refused_by_name(batch: Batch) -> None:
         TokenModel(tiny_model(head="score")).outputs(batch)
 
 
+NUMBERS = {"fsdp2": "tensor_parallel", "deepspeed": "zero_stage"}
+"""What stands after the name of a backend."""
+
+
 def section(backend: str, **fields: Any) -> Any:
-    name, _, stage = backend.partition("-")
+    name, _, number = backend.partition("-")
     own = {"lr": 0.5, "optimizer": {"name": "adamw", "epsilon": 1.0}, "mini_batch": 5}
-    zero = {"zero_stage": int(stage)} if stage else {}
-    return training_section(**{**own, "micro_batch": 2, "backend": name, **zero, **fields})
+    named = {NUMBERS[name]: int(number)} if number else {}
+    return training_section(**{**own, "micro_batch": 2, "backend": name, **named, **fields})
 
 
 def loads_of(update: int) -> list[TeachingLoad]:
@@ -132,7 +137,7 @@ def loads_of(update: int) -> list[TeachingLoad]:
 
 def three_updates(ranks: Ranks, name: str) -> dict[str, Any]:
     training = section("single" if name == "float64" else name)
-    model = tiny_model(head="score")
+    model = tiny_model(head="score", num_attention_heads=4, num_key_value_heads=2)
     backend: Any
     if name == "float64":
         states = WholeStates(model.double(), training.optimizer)
