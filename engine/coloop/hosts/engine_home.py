@@ -128,8 +128,11 @@ class EngineHome:
         return AtOnce(rows=min(rows, self._wanted)) if rows else None
 
     def narrow(self, at_once: AtOnce) -> None:
-        """No more texts at once from here on."""
-        self.engine.write_fewer(at_once.rows)
+        """No more texts at once from here on; of an engine that is not built yet as well."""
+        if self._built is None:
+            self.max_num_seqs = min(at_once.rows, self.max_num_seqs or at_once.rows)
+        else:
+            self._built.write_fewer(at_once.rows)
 
     def receive(self, parcel: Parcel, probe: Probe, channel: WeightChannel) -> Evidence:
         """Load the weights of a parcel, and say what the engine holds then."""

@@ -46,6 +46,7 @@ from coloop.hosts.messages import (
 )
 from coloop.hosts.scorer_home import ScorerHome
 from coloop.hosts.shares import own_part, own_requests
+from coloop.hosts.shortage import sized
 from coloop.hosts.trainer_home import TrainerHome
 from coloop.marks import Mark, Marks
 from coloop.models import DTYPES, read_adapter, weights_in
@@ -274,7 +275,8 @@ class PoolHost:
         sequences = [encoder.sequence(text) for text in texts]
         refused = [home.weights.too_long(len(one.token_ids)) for one in sequences]
         fitting = [one for one, bad in zip(sequences, refused, strict=True) if bad is None]
-        found = home.score(fitting, reading, temperature=temperature, hooks=self._hooks)
+        with sized(home.at_once):
+            found = home.score(fitting, reading, temperature=temperature, hooks=self._hooks)
         if reading != "scores":
             found = [said[one.prompt_length :] for said, one in zip(found, fitting, strict=True)]
         scored = iter(found)
@@ -303,14 +305,18 @@ class PoolHost:
         """One update of a group, while the engines here sleep."""
         self._begin()
         freed = self._rest()
-        reply = self._trainer(order.group).learn(order, self._at(order.overrides), self._hooks)
+        home = self._trainer(order.group)
+        with sized(home.at_once):
+            reply = home.learn(order, self._at(order.overrides), self._hooks)
         return replace(reply, freed_bytes=freed)
 
     def evaluate(self, order: LearnOrder) -> LearnReply:
         """Losses of the loads by the weights as they are."""
         self._begin()
         self._rest()
-        return self._trainer(order.group).evaluate(order, self._at(order.overrides), self._hooks)
+        home = self._trainer(order.group)
+        with sized(home.at_once):
+            return home.evaluate(order, self._at(order.overrides), self._hooks)
 
     def sync(self, group: str) -> tuple[Evidence, Evidence] | None:
         """Bring the group's weights to its engine in this process; what both ends say then. Nothing

@@ -3,9 +3,16 @@
 from collections.abc import Mapping
 from typing import Protocol
 
+from coloop.hosts.shortage import Shortages
+
 
 class Replacements(Protocol):
     """Gives pools new processes in place of those that have died or hang."""
+
+    @property
+    def shortages(self) -> Shortages:
+        """What the new ones are to hold at once."""
+        ...
 
     def lives(self) -> Mapping[str, int]:
         """How often each pool was given new processes so far."""
@@ -23,6 +30,9 @@ class Replacements(Protocol):
 
 class Irreplaceable:
     """No process is replaced."""
+
+    def __init__(self) -> None:
+        self.shortages = Shortages()
 
     def lives(self) -> Mapping[str, int]:
         return {}

@@ -38,10 +38,14 @@ class ScorerHome:
     ) -> list[Numbers]:
         """Log-probs or values of each sequence's tokens, 0 outside of its loss mask; or its
         score."""
+        return self._ready().score(sequences, reading, temperature=temperature, hooks=hooks)
+
+    def _ready(self) -> Scorer:
+        """Made when it is wanted first."""
         if self._scorer is None:
             autocast = autocast_of(self.weights.dtypes)
             self._scorer = Scorer(self._model, autocast=autocast, ranks=self.weights.ranks)
-        return self._scorer.score(sequences, reading, temperature=temperature, hooks=hooks)
+        return self._scorer
 
     def at_once(self) -> AtOnce | None:
         """What its passes held at once when it scored last."""
@@ -50,8 +54,7 @@ class ScorerHome:
 
     def narrow(self, at_once: AtOnce) -> None:
         """No more in a pass from here on."""
-        assert self._scorer is not None
-        self._scorer.narrow(at_once.rows, at_once.tokens)
+        self._ready().narrow(at_once.rows, at_once.tokens)
 
     def save(self, folder: Path, earlier: Path | None) -> None:
         """Hugging Face format, and the version; where the weights are those of an earlier

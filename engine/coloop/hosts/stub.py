@@ -34,7 +34,7 @@ from coloop.hosts.messages import (
 )
 from coloop.hosts.replacing import Irreplaceable, Replacements
 from coloop.hosts.shared_folder import check_shared
-from coloop.hosts.shortage import Tell, narrowed, untold
+from coloop.hosts.shortage import Tell, untold
 from coloop.marks import Mark
 from coloop.spec.heads import Reading
 
@@ -169,6 +169,10 @@ class ClusterHosts:
         version: int = self._call(group, "version", group)
         return version
 
+    def narrow_again(self) -> None:
+        """Where a run begins anew: pools hold no more at once than before."""
+        self._replacements.shortages.again(self._ask)
+
     def check_folder(self, folder: Path) -> None:
         """Before a run begins: what pools save there can be read by the driver, and the other way
         round. Raises `CheckpointError` with the pool that does not see it."""
@@ -276,7 +280,8 @@ class ClusterHosts:
             try:
                 yield
             except Exception as error:
-                if not narrowed(error, self._ask, self._tell, pool, method, group, node):
+                shortages, ask = self._replacements.shortages, self._ask
+                if not shortages.narrowed(error, ask, self._tell, pool, method, group, node):
                     raise
 
     @contextmanager
@@ -291,6 +296,7 @@ class ClusterHosts:
             if pool is None:
                 raise
             self._deliveries.pool_is_new(pool)
+            self._replacements.shortages.again(self._ask, pool)
 
     def _call(self, group: str, method: str, *arguments: Any) -> Any:
         return self._ask(self._pools[group], method, *arguments)

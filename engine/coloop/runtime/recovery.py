@@ -19,7 +19,7 @@ from typing import Any
 
 from coloop.cluster import Cluster
 from coloop.errors import ColoopError, StageStalled, WorkerDied
-from coloop.hosts.shortage import Tell
+from coloop.hosts.shortage import Shortages, Tell
 from coloop.plan.types import Plan
 from coloop.spec.graph import LoopSpec
 from coloop.spec.model import CopyModel, SnapshotModel
@@ -48,6 +48,7 @@ class Recovery:
         self._pools = [pool.name for pool in plan.pools]
         self._replaceable = replaceable_pools(plan, spec)
         self._tell = tell
+        self.shortages = Shortages()
         self._lock = threading.Lock()
         self._lives: Counter[str] = Counter()
         self._died_after: dict[str, int] = {}

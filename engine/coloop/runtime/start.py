@@ -314,6 +314,7 @@ def build_session(
     session = Session(parts)
     weights.check_ways()
     weights.check_folder((folder / CHECKPOINTS).resolve())
+    weights.narrow_again()
     if request.resume is not None:
         checkpoints.bring_back()
         checkpoint = checkpoints.latest()

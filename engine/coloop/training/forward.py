@@ -186,10 +186,11 @@ class TokenModel:
 
     def narrow(self, rows: int, tokens: int) -> None:
         """No more than this in a micro-batch from here on: of rows where they were counted last,
-        else of tokens."""
-        if self._last is not None and self._last[2]:
+        of tokens where these were; of both before anything was split."""
+        counts_rows = None if self._last is None else self._last[2]
+        if counts_rows is not False:
             self._most_rows = max(rows, 1)
-        else:
+        if counts_rows is not True:
             self._most_tokens = max(tokens, 1)
 
     def outputs(

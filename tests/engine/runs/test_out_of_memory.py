@@ -1,5 +1,6 @@
 """A stage whose memory is short is done once more with half at once, and learns the same."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -7,7 +8,9 @@ import pytest
 import torch
 
 from coloop.events import RunStateName
+from coloop.hosts.host import PoolHost
 from coloop.rollout.lean_cache import LeanCache
+from coloop.runtime.recovery import REPLACED
 from coloop.training.forward import TokenModel
 
 Run = Callable[..., Any]
@@ -125,6 +128,30 @@ def test_texts_are_scored_once_more_half_of_them_at_once(
     nodes = [one["node"] for one in short_of_memory(ended)]
     assert sorted(nodes) == ["actor", "start"], "what compares with the old policy is scored too"
     assert ended.metrics("actor", "kl")[0] == pytest.approx(expected[0], rel=1e-3, abs=1e-6)
+
+
+def test_where_other_ranks_wait_for_it_the_run_goes_on_from_its_checkpoint_with_half(
+    runner: Run, small: str, whole: Run, equal: Equal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it is where they wait in a reduction: their pool has ended when it is asked."""
+    halves = whole(with_rows(small, learned=2))
+    has_changed, asked = PoolHost.has_changed, itertools.count(1)
+
+    def ended_pool(host: PoolHost, group: str) -> bool:
+        if next(asked) == 1:
+            raise SystemExit(1)
+        return has_changed(host, group)
+
+    monkeypatch.setattr(PoolHost, "has_changed", ended_pool)
+    passes_fit(monkeypatch, 2, learning=True)
+
+    ended = runner(with_rows(small, learned=4))
+
+    assert ended.state is RunStateName.FINISHED, ended.error
+    [alert] = short_of_memory(ended)
+    assert "4 rows at once" in alert["message"]
+    assert [one["code"] for one in ended.of("alert")].count(REPLACED) == 1
+    assert equal(ended.weights(), halves.weights())
 
 
 def test_one_row_that_does_not_fit_ends_the_run(
