@@ -11,6 +11,7 @@ names and in the form that `single` uses, so either backend goes on from it, on 
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -119,7 +120,8 @@ class ShardedStates:
         return norm  # type: ignore[no-any-return]
 
     def drop_gradient(self) -> None:
-        self._net.reset_iter_state()
+        with suppress(AttributeError):  # before its first pass it has nothing to forget
+            self._net.reset_iter_state()
         self._optimizer.zero_grad()
 
     def reset_optimizer(self) -> None:

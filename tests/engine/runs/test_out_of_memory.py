@@ -2,11 +2,13 @@
 
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from coloop.cluster import Deadlines
 from coloop.events import RunStateName
 from coloop.hosts.host import PoolHost
 from coloop.rollout.lean_cache import LeanCache
@@ -150,6 +152,56 @@ def test_where_other_ranks_wait_for_it_the_run_goes_on_from_its_checkpoint_with_
     assert ended.state is RunStateName.FINISHED, ended.error
     [alert] = short_of_memory(ended)
     assert "4 rows at once" in alert["message"]
+    assert [one["code"] for one in ended.of("alert")].count(REPLACED) == 1
+    assert equal(ended.weights(), halves.weights())
+
+
+SHORT_ON_RANK_1 = """
+import importlib.abc, importlib.util, sys
+
+class Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name != "coloop.training.forward":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        execute = spec.loader.exec_module
+
+        def exec_module(module):
+            execute(module)
+            import torch
+            outputs = module.TokenModel.outputs
+
+            def short(model, batch, *arguments, **options):
+                found = outputs(model, batch, *arguments, **options)
+                if torch.is_grad_enabled() and batch.size > 1 and torch.distributed.get_rank():
+                    torch.empty(1 << 50, dtype=torch.uint8)
+                return found
+
+            module.TokenModel.outputs = short
+
+        spec.loader.exec_module = exec_module
+        return spec
+
+sys.meta_path.insert(0, Finder())
+"""
+"""Read by the processes of the ranks as they start."""
+
+
+@pytest.mark.slow
+def test_memory_that_is_short_on_one_of_two_ranks_costs_the_steps_since_the_checkpoint(
+    runner: Run, small: str, equal: Equal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two = small.replace("{preset: cpu}", "{preset: cpu, pools: {main: {workers: 2}}}")
+    halves = runner(with_rows(two, learned=1))
+    (tmp_path / "sitecustomize.py").write_text(SHORT_ON_RANK_1, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    ended = runner(with_rows(two, learned=4), deadlines=Deadlines(settle_seconds=2.0))
+
+    assert ended.state is RunStateName.FINISHED, ended.error
+    [alert] = short_of_memory(ended)
+    assert "2 rows at once" in alert["message"]
     assert [one["code"] for one in ended.of("alert")].count(REPLACED) == 1
     assert equal(ended.weights(), halves.weights())
 
