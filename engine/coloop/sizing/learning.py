@@ -13,7 +13,6 @@ from math import ceil
 from coloop.sizing.activations import LOSS_BYTES
 from coloop.sizing.flow import TableSize
 from coloop.sizing.overhead import FRAGMENTATION
-from coloop.sizing.settings import TOKENS_AT_ONCE
 from coloop.sizing.survey import Survey, Weights
 from coloop.sizing.training import Instant, TrainingStep, offloaded_bytes, peak_instant
 from coloop.spec.groups import updates_of
@@ -24,8 +23,8 @@ Port = tuple[str, str]
 
 SPARE = 0.92
 """Share of the room that decisions may use: an estimate is no measurement."""
-DENSE_TOKENS = 8192
-"""From so many tokens at once on, a pass is as fast as in pre-training."""
+DENSE_SHARE = 0.5
+"""From such a part of the tokens that fill a pass on, it is as fast as in pre-training."""
 LOGITS_AT_ONCE = 1 << 24
 """Logits that the `single` backend holds at once where no chunk is set."""
 FEW_ROWS = 4
@@ -90,6 +89,9 @@ def plan_update(survey: Survey, weights: Weights, room: float) -> Update | None:
     passes = training.epochs * updates_of(survey.spec, {node for node, _ in taught})
     is_dense = all(port != "rewards" for _, port in taught)
     settings, peak = _settle(survey, weights, per_place, sides, longest, room)
+    is_filled = (
+        settings.micro_batch * sides * longest >= DENSE_SHARE * survey.machine.tokens_at_once
+    )
     return Update(
         weights=weights,
         settings=settings,
@@ -100,7 +102,7 @@ def plan_update(survey: Survey, weights: Weights, room: float) -> Update | None:
         mini_batches=max(rows / mini_batch, 1.0) * passes,
         peak=peak,
         host_bytes=offloaded_bytes(training_step(weights, settings, sides, longest)),
-        is_dense=is_dense and settings.micro_batch * sides * longest >= DENSE_TOKENS,
+        is_dense=is_dense and is_filled,
     )
 
 
@@ -134,7 +136,8 @@ def _settle(
     """The fastest settings that fit, or the smallest where none does."""
     room *= SPARE / (1 + FRAGMENTATION)
     fixed = weights.training.micro_batch
-    most = fixed or max(min(rows, int(TOKENS_AT_ONCE // (sides * longest))), 1)
+    filled = survey.machine.tokens_at_once
+    most = fixed or max(min(rows, int(filled // (sides * longest))), 1)
     choices = _choices(weights)
     for index, (checkpointing, chunk) in enumerate(choices):
         is_last = index == len(choices) - 1
@@ -144,7 +147,7 @@ def _settle(
             is_whole = fixed is not None or at_once == most
             settings = LearnSettings(
                 micro_batch=at_once,
-                tokens_at_once=TOKENS_AT_ONCE if is_whole else ceil(at_once * sides * longest),
+                tokens_at_once=filled if is_whole else ceil(at_once * sides * longest),
                 checkpointing=checkpointing,
                 loss_chunk=chunk,
             )
@@ -207,7 +210,7 @@ def _note_decisions(survey: Survey, weights: Weights, settings: LearnSettings) -
     training, path = weights.training, f"nodes.{weights.name}.training"
     if training.micro_batch is None:
         reason = "as many rows as fill them: more at once make nothing faster"
-        if settings.tokens_at_once < TOKENS_AT_ONCE:
+        if settings.tokens_at_once < survey.machine.tokens_at_once:
             reason = "as many rows as fit beside what rests in the pool"
         survey.decide(f"{path}.micro_batch", f"{settings.tokens_at_once} tokens", reason)
     if training.gradient_checkpointing is None:

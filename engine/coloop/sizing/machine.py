@@ -11,6 +11,7 @@ from coloop import presets
 from coloop.errors import PresetNotFound
 from coloop.presets import HardwarePreset
 from coloop.sizing.facts import Note
+from coloop.sizing.settings import CPU_TOKENS_AT_ONCE, TOKENS_AT_ONCE
 from coloop.spec.graph import LoopSpec
 
 MAIN = "main"
@@ -51,6 +52,11 @@ class Machine:
     def is_cpu(self) -> bool:
         """Whether there is no GPU."""
         return self.preset.gpus == 0
+
+    @property
+    def tokens_at_once(self) -> int:
+        """Padded tokens that fill a pass of an update."""
+        return CPU_TOKENS_AT_ONCE if self.is_cpu else TOKENS_AT_ONCE
 
     def pool(self, name: str | None) -> PoolShare:
         """The pool of a name; the first one where the name is none or unknown."""

@@ -17,6 +17,8 @@ head are the logits."""
 
 TOKENS_AT_ONCE = 16_384
 """Padded tokens of a micro-batch: more in one pass make nothing faster."""
+CPU_TOKENS_AT_ONCE = 4_096
+"""On a CPU: as fast as four times as many, in half of the memory."""
 ROWS_AT_ONCE = 256
 """Sequences that an engine writes at once: more make nothing faster."""
 

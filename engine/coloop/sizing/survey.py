@@ -351,6 +351,7 @@ class Survey:
             context_parallel=training.context_parallel or 1,
             expert_parallel=training.expert_parallel or 1,
             micro_batch=training.micro_batch,
+            tokens_at_once=self.machine.tokens_at_once,
             gradient_checkpointing=training.gradient_checkpointing or False,
             loss_chunk=training.loss_chunk,
             packing=self._packing(owner, training, arch),

@@ -24,9 +24,6 @@ from coloop.runtime.recorder import NullSink
 from coloop.runtime.start import RunRequest, run
 from coloop.spec.io import from_dict
 
-ROWS_AT_ONCE = 32
-"""Rows of a micro-batch: as fast as all at once, in a quarter of the memory."""
-
 REWARDS: dict[str, dict[str, Any]] = {
     "digits": {"type": "builtin", "name": "regex", "pattern": "[0-9]"},
     "answer": {"type": "builtin", "name": "exact_match"},
@@ -82,7 +79,6 @@ def loop_of(work: Work) -> dict[str, Any]:
         rollout["engine"] = "torch"
     if work.settings == "best":
         training["dtype"] = work.precision
-        training["micro_batch"] = ROWS_AT_ONCE
     return {
         "coloop": 1,
         "name": "bench",

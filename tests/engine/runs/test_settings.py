@@ -98,8 +98,8 @@ def test_hosts_are_built_with_what_the_estimate_priced(
     assert set(seen.threads) == {machine.pool("main").threads}
     if case == "all of it open":
         assert priced.loss_chunk == LOGITS_AT_ONCE // seen.backend["vocabulary"]
-        assert priced.tokens_at_once == 16_384
-        assert planned[f"{TRAINING}.micro_batch"] == "16384 tokens"
+        assert priced.tokens_at_once == 4_096
+        assert planned[f"{TRAINING}.micro_batch"] == "4096 tokens"
     if case == "little memory":
-        assert priced.tokens_at_once < 16_384
+        assert priced.tokens_at_once < 4_096
         assert priced.checkpointing is True
