@@ -59,11 +59,14 @@ def uniform(dtype: ComputeDtype, reason: str) -> Dtypes:
     return Dtypes(matrices=dtype, rest=beside(dtype), compute=dtype, engine=dtype, reason=reason)
 
 
-def trained_dtypes(training: Training, *, has_gpu: bool, is_adapter: bool = False) -> Dtypes:
+def trained_dtypes(
+    training: Training, *, has_gpu: bool, is_adapter: bool = False, is_alone: bool = True
+) -> Dtypes:
     """Of weights that train: master weights in float32 unless the spec forbids them.
 
     Args:
         is_adapter: the weights are frozen, and something beside them trains.
+        is_alone: they lie in one process; else whole models are computed in one type.
     """
     compute = training.dtype or default_dtype(has_gpu=has_gpu)
     if compute == "float32" or training.master_weights is False:
@@ -75,9 +78,10 @@ def trained_dtypes(training: Training, *, has_gpu: bool, is_adapter: bool = Fals
             "float32 master weights, so that small updates are not rounded away",
         )
         if is_adapter and compute != "fp8":
-            reason = "frozen matrices as they are used, float32 matrices of the adapter"
+            reason = "frozen weights as they are used, the adapter's own in float32"
+            rest: Dtype = held if is_alone else compute
             return Dtypes(
-                matrices=compute, rest=held, compute=compute, engine=compute, reason=reason
+                matrices=compute, rest=rest, compute=compute, engine=compute, reason=reason
             )
     return Dtypes(matrices=held, rest=held, compute=compute, engine=compute, reason=reason)
 
@@ -106,6 +110,7 @@ def resolve_dtypes(
             training_of(spec, name),
             has_gpu=has_gpu,
             is_adapter=standing_of(spec, name) is not None,
+            is_alone=_is_alone(spec, name, gpus, backends or {}),
         )
         for name, group in groups.items()
         if group.trainable
@@ -132,9 +137,7 @@ def _frozen(
         dtype = default_dtype(has_gpu=gpus > 0)
         return uniform(dtype, _default_reason(has_gpu=gpus > 0))
     theirs = trained[partner]
-    backend = backends.get(partner) or training_of(spec, partner).backend
-    is_alone = backend == "single" or (backend is None and gpus <= 1)
-    if not is_alone:  # backends over several GPUs compute whole models in one type
+    if not _is_alone(spec, partner, gpus, backends):
         return uniform(theirs.compute, f"as {partner} computes, whose weights it is compared with")
     keeps_average = isinstance(model, SnapshotModel) and model.ema > 0
     return Dtypes(
@@ -146,6 +149,13 @@ def _frozen(
         if keeps_average
         else f"computes as {partner} does, so that equal weights give equal numbers",
     )
+
+
+def _is_alone(spec: LoopSpec, group: str, gpus: int, backends: Mapping[str, Backend]) -> bool:
+    """Whether weights train in one process; backends over several compute whole models in one
+    type."""
+    backend = backends.get(group) or training_of(spec, group).backend
+    return backend == "single" or (backend is None and gpus <= 1)
 
 
 def _partner(spec: LoopSpec, group: WeightsGroup, trained: dict[str, Dtypes]) -> str | None:

@@ -17,6 +17,7 @@ from coloop.hosts.messages import LearnOrder, Load, PromptRequest, Sampling
 from coloop.models import read_adapter, weights_in
 from coloop.models.adapters import is_own
 from coloop.roles.texts import drawn_sequence
+from coloop.sizing.survey import Survey
 from coloop.tables import Tokens
 from coloop.training import leave
 from coloop.training.adapters import FrozenAdapter
@@ -141,6 +142,19 @@ def test_roles_stand_on_one_base_and_learn_their_own_adapter(tmp_path: Path) -> 
     assert all(state["model"] == {} for state in learners)
     assert synced is not None
     assert synced[0].fingerprint == synced[1].fingerprint
+
+
+def test_what_is_priced_is_what_is_held(tmp_path: Path) -> None:
+    host = make(tmp_path)
+
+    priced = Survey(host._spec).weights
+    by_place = {
+        one.data_ptr(): one.nbytes for group in priced for one in held(host, group).values()
+    }
+
+    assert sum(by_place.values()) == sum(one.states.weights for one in priced.values())
+    assert priced["actor"].trainable == sum(one.numel() for one in own(host, "actor").values())
+    assert priced["critic"].trainable == sum(one.numel() for one in own(host, "critic").values())
 
 
 def test_ranks_alone_hold_the_parts_of_one_base_once(tmp_path: Path) -> None:

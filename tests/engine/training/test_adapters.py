@@ -14,11 +14,12 @@ from tests.engine.training.processes import on_ranks
 from torch import Tensor
 
 from coloop.errors import CheckpointError, ModelUnavailable
-from coloop.models import filled, outline_of
+from coloop.models import LoadedModel, filled, outline_of
+from coloop.models.adapters import is_own
 from coloop.spec.dtypes import trained_dtypes
 from coloop.spec.model import Lora
 from coloop.training import ALONE, BACKENDS, Adapter, Ranks, Scorer, TrainBackend, leave
-from coloop.training.adapters import AdaptedStates, add_adapter, names_of
+from coloop.training.adapters import AdaptedStates, Spread, add_adapter, beside, names_of
 from coloop.training.forward import TokenModel
 from coloop.training.learner import Learner
 from coloop.training.states import WholeStates
@@ -55,10 +56,10 @@ def two_updates(ranks: Ranks, name: str) -> tuple[list[float], dict[str, Tensor]
     return go_on(backend), dict(backend.weights()), backend.state_dict()
 
 
-def go_on(backend: TrainBackend) -> list[float]:
+def go_on(backend: TrainBackend, training: Any = TRAINING) -> list[float]:
     """The losses of two updates."""
     loads = [random_load("grpo", size=7, seed=seed) for seed in range(2)]
-    reports = [backend.update([load], TRAINING, seed=0) for load in loads]
+    reports = [backend.update([load], training, seed=0) for load in loads]
     return [report.metrics["actor"]["loss"] for report in reports]
 
 
@@ -90,6 +91,107 @@ def test_losses_and_merged_weights_are_those_of_float64_on_every_backend(tmp_pat
             assert torch.equal(weight, start[name]) is not is_beside, name
         assert state["model"] == {}
         assert all("lora_" in name for name in state["adapter"])
+
+
+SIZES = (7, 1)
+"""Rows that two ranks divide unevenly, and fewer than there are ranks."""
+
+
+def two_roles(ranks: Ranks, name: str, training: Any = TRAINING) -> tuple[Any, Any, bool, bool]:
+    """Losses and merged weights of two roles on one base that learn in turns; whether they hold it
+    once, and whether its bits are as they were."""
+    base = LoadedModel(model=tiny_model(), tokenizer=None)  # type: ignore[arg-type]
+    start = {name: one.clone() for name, one in base.model.named_parameters()}
+    spread: Spread = {}
+    roles = [
+        BACKENDS[name](
+            one.model,
+            training,
+            dtypes=trained_dtypes(training, has_gpu=False, is_adapter=True),
+            ranks=ranks,
+            adapter=Adapter(lora=LORA, seed=seed, is_shared=True, spread=spread),
+        )
+        for seed, one in enumerate((base, beside(base)))
+    ]
+    losses = []
+    for size in SIZES:
+        for seed, role in enumerate(roles):
+            load = random_load("grpo", size=size, seed=seed)
+            losses.append(role.update([load], training, seed=0).metrics["actor"]["loss"])
+    held = [places(role) for role in roles]
+    adapted = [role.adapted for role in roles]
+    kept = all(
+        torch.equal(weight, start[name].to(weight.dtype))
+        for one in adapted
+        if one is not None
+        for name, weight in one.base()
+    )
+    return losses, [dict(role.weights()) for role in roles], held[0] == held[1], kept
+
+
+def places(backend: Any) -> set[int]:
+    """Where its frozen weights lie."""
+    backend.adapted.adapter()  # what the last pass has gathered is let go
+    named = backend.model.named_parameters()
+    frozen = (one for name, one in named if not is_own(name))
+    return {getattr(one, "_local_tensor", one.detach()).data_ptr() for one in frozen}
+
+
+def test_two_roles_on_one_base_learn_over_ranks_what_they_learn_in_one_process(
+    tmp_path: Path,
+) -> None:
+    losses, weights, *_ = expected = two_roles(ALONE, "single")
+
+    for answer in (expected, *on_ranks(2, two_roles, tmp_path, "fsdp2")):
+        assert answer[0] == near(losses, terms=TERMS)
+        for ours, theirs in zip(answer[1], weights, strict=True):
+            for name, weight in ours.items():
+                assert_near(weight, theirs[name], terms=TERMS, scale=1.0)
+        assert answer[2:] == (True, True)
+    assert any(not torch.equal(one, weights[1][name]) for name, one in weights[0].items())
+
+
+@pytest.mark.deepspeed
+@pytest.mark.skipif(find_spec("deepspeed") is None, reason="needs DeepSpeed")
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_zero_learns_an_adapter_as_one_process_does(stage: int, tmp_path: Path) -> None:
+    optimizer = {"name": "adamw", "epsilon": 1.0, "weight_decay": 0.1}
+    training = TRAINING.model_copy(
+        update={"optimizer": training_section(lr=0.5, optimizer=optimizer).optimizer}
+    )
+    zero = training.model_copy(update={"backend": "deepspeed", "zero_stage": stage})
+    losses, weights, *_ = two_roles(ALONE, "single", training)
+
+    for answer in on_ranks(2, two_roles, tmp_path, "deepspeed", zero):
+        assert answer[0] == near(losses, terms=TERMS)
+        for ours, theirs in zip(answer[1], weights, strict=True):
+            for name, weight in ours.items():
+                assert_near(weight, theirs[name], terms=TERMS, scale=1.0)
+
+
+@pytest.mark.parametrize("name", ["single", "fsdp2"])
+def test_in_half_precision_matrices_are_halves_and_the_adapter_is_not(name: str) -> None:
+    training = TRAINING.model_copy(update={"dtype": "bfloat16"})
+    dtypes = trained_dtypes(training, has_gpu=False, is_adapter=True, is_alone=name == "single")
+    backend: Any = BACKENDS[name](
+        tiny_model(), training, dtypes=dtypes, adapter=Adapter(lora=LORA, seed=1)
+    )
+    rows = random_load("grpo").rows
+    before = backend.score(rows)
+
+    losses = go_on(backend, training)
+
+    backend.adapted.adapter()
+    held = {n: (is_own(n), one.dtype) for n, one in backend.model.named_parameters()}
+    assert {dtype for own, dtype in held.values() if own} == {torch.float32}
+    inner = {dtype for n, (own, dtype) in held.items() if ".base_layer." in n}
+    assert inner == {torch.bfloat16}
+    assert losses != [0.0, 0.0]
+    assert any(
+        list(ours) != list(theirs) for ours, theirs in zip(backend.score(rows), before, strict=True)
+    )
+    beside_them = torch.float32 if name == "single" else torch.bfloat16
+    assert {one.dtype for _, one in backend.weights()} == {torch.bfloat16, beside_them}
 
 
 def test_who_gets_the_merged_weights_says_what_the_learner_says() -> None:
