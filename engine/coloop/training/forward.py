@@ -33,6 +33,7 @@ from coloop.models import has_words, score_head
 from coloop.recipes.protocol import ModelOutputs, Needs
 from coloop.spec.training import Training
 from coloop.training import packing
+from coloop.training.lean import learn_lean
 from coloop.training.products import attend_by_products
 from coloop.training.vocabulary import EntropyMode, OwnLogits, log_probs_together, own_logits
 
@@ -150,6 +151,7 @@ class TokenModel:
         """Most rows and tokens of a micro-batch, and whether rows were counted."""
         self._most_rows = self._most_tokens = sys.maxsize
         attend_by_products(model, self.options.autocast)
+        learn_lean(model)
         with self._precision():
             self.net = Heads(model)
             if self.options.packing != "none":
