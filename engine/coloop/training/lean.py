@@ -74,6 +74,7 @@ class Lean:
             attention_mask is None
             and past_key_values is None
             and position_embeddings is not None
+            and _has_matrices(self._block)
             and hidden_states.dtype in TYPES
             and self._config._attn_implementation in KINDS
             and rows * self._shape.heads * tokens * tokens <= SHARES_AT_ONCE
@@ -99,17 +100,27 @@ class Lean:
 
 def _is_plain(block: nn.Module, config: Any) -> bool:
     """Whether a block is what its family wrote, and `run_block` knows all of it."""
-    modules = dict(block.named_modules())
-    modules.pop("")
-    matrices = [modules.pop(name, None) for name in MATRICES]
+    modules = set(dict(block.named_modules())) - {"", *MATRICES}
     return bool(
         type(block).__module__.startswith("transformers.models.")
-        and all(type(matrix) is nn.Linear for matrix in matrices)
-        and set(modules) <= OTHERS
+        and modules <= OTHERS
+        and _has_matrices(block)
         and config.hidden_act == "silu"
         and not getattr(config, "mlp_bias", False)
         and not getattr(config, "attention_dropout", 0.0)
         and block.self_attn.head_dim % 2 == 0  # type: ignore[union-attr, operator]
+    )
+
+
+def _has_matrices(block: Any) -> bool:
+    """Whether its matrices are what they were written as; an adapter may come at any time."""
+    attention, mlp = block.self_attn, block.mlp
+    return all(
+        type(layer) is nn.Linear
+        for layer in (
+            *(attention.q_proj, attention.k_proj, attention.v_proj, attention.o_proj),
+            *(mlp.gate_proj, mlp.up_proj, mlp.down_proj),
+        )
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from tests.engine.hosts.test_host import ACTOR, SCRATCH, learned, settings_of
-from tests.engine.numerics import rounding
+from tests.engine.numerics import near, rounding
 from torch import Tensor
 
 from coloop.errors import CheckpointError, ModelUnavailable
@@ -131,7 +131,9 @@ def test_roles_stand_on_one_base_and_learn_their_own_adapter(tmp_path: Path) -> 
     trunk = places(host, "base")
     assert places(host, "actor") == places(host, "twin") == places(host, "before") == trunk
     assert places(host, "critic").items() <= trunk.items()  # it has no head of words
-    assert start["actor"] == start["twin"] == start["before"] == start["base"]
+    assert start["actor"] == start["twin"] == start["before"]
+    # A block with adapters is several functions, one without is one: they round differently.
+    assert start["actor"] == near(start["base"], terms=1000)
     after = {node: said(host, node, text) for node in start}
     assert after.pop("actor") != start.pop("actor")
     assert after == start

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.engine.numerics import rounding
+from tests.engine.numerics import near, rounding
 from tokenizers import Tokenizer, decoders, models
 from transformers import PreTrainedTokenizerFast
 
@@ -455,9 +455,7 @@ def test_an_adapter_writes_saves_and_goes_on_as_merged_weights(
         host = make_host(nodes, edges)
         text = write(host, 1.0)
         example = drawn_sequence("row", text)
-        assert score(host, "actor", "actor", [example], 1.0) == score(
-            host, "base", "base", [example], 1.0
-        )
+        begun = [score(host, name, name, [example], 1.0)[0] for name in ("actor", "base")]
         for _ in range(2):
             learn(host, text)
         synced = host.sync("actor")
@@ -480,7 +478,10 @@ def test_an_adapter_writes_saves_and_goes_on_as_merged_weights(
     assert synced is not None
     assert synced[0].fingerprint == synced[1].fingerprint
     assert after[0] == after[1] != learned[0]
-    assert followed == again == start != learned[0]
+    assert followed == again != learned[0]
+    # A block with adapters is several functions, one without is one: they round differently.
+    assert begun[0] == near(begun[1], terms=1000)
+    assert followed[0] == near(start[0], terms=1000)
     saved, plain = (dict(weights_in(tmp_path / "saved" / name)) for name in ("actor", "base"))
     moved = {name for name, weight in saved.items() if not torch.equal(weight, plain[name])}
     assert set(saved) == set(plain)
