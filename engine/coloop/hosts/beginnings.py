@@ -137,7 +137,8 @@ class Beginnings:
                 with self._told(plan.name):
                     weights.adapted = FrozenAdapter(loaded.model, adapter)
                 weights.loaded = replace(loaded, model=outline)
-            return ScorerHome(weights=weights)
+                return ScorerHome(weights=weights)
+            return ScorerHome.spread(weights) if plan.backend else ScorerHome(weights=weights)
         with self._told(plan.name):
             backend = BACKENDS[update.backend](
                 loaded.model,

@@ -2,7 +2,7 @@
 engines are made from. They change only where they follow other weights."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,12 @@ from coloop.batch import Sequence as TokenSequence
 from coloop.errors import CheckpointError
 from coloop.hosts.messages import AtOnce
 from coloop.hosts.weights import HeldWeights
-from coloop.models import link_folder
+from coloop.models import link_folder, outline_of
 from coloop.spec.heads import Reading
 from coloop.training import Hooks, Scorer
 from coloop.training.adapters import FrozenAdapter
 from coloop.training.precision import autocast_of
+from coloop.training.spread_scorer import SpreadScorer
 
 
 @dataclass(slots=True, kw_only=True)
@@ -27,6 +28,7 @@ class ScorerHome:
 
     weights: HeldWeights
     _scorer: Scorer | None = None
+    """Who has the weights where they are spread; else it is made when something is scored."""
 
     def score(
         self,
@@ -47,6 +49,16 @@ class ScorerHome:
             self._scorer = Scorer(self._model, autocast=autocast, ranks=self.weights.ranks)
         return self._scorer
 
+    @classmethod
+    def spread(cls, weights: HeldWeights) -> "ScorerHome":
+        """A home of weights that lie over the ranks of its pool: each holds a part of them."""
+        autocast = autocast_of(weights.dtypes)
+        outline = outline_of(weights.loaded.model)
+        scorer = SpreadScorer(weights.loaded.model, autocast=autocast, ranks=weights.ranks)
+        weights.loaded = replace(weights.loaded, model=outline)
+        weights.backend = scorer
+        return cls(weights=weights, _scorer=scorer)
+
     def at_once(self) -> AtOnce | None:
         """What its passes held at once when it scored last."""
         found = self._scorer.at_once() if self._scorer is not None else None
@@ -59,13 +71,18 @@ class ScorerHome:
     def save(self, folder: Path, earlier: Path | None) -> None:
         """Hugging Face format, and the version; where the weights are those of an earlier
         checkpoint they are not written again. Rank 0 writes."""
-        if not self.weights.ranks.is_first:
+        ranks, is_spread = self.weights.ranks, self.weights.backend is not None
+        if not ranks.is_first and not is_spread:
             return
         mark = self.weights.bits(is_adapter=self.weights.adapted is not None).fingerprint
-        if earlier is not None and self._mark_of(earlier) == mark:
-            link_folder(earlier, folder)
-        else:
+        kept = earlier if earlier is not None and self._mark_of(earlier) == mark else None
+        is_kept = ranks.is_first and kept is not None
+        if is_spread:
+            is_kept = ranks.any(is_kept)
+        if not is_kept:
             self.weights.save(folder, earlier)
+        elif ranks.is_first and kept is not None:
+            link_folder(kept, folder)
         self.weights.save_state(folder, {"fingerprint": mark})
 
     def load(self, folder: Path) -> None:
@@ -73,6 +90,8 @@ class ScorerHome:
         adapted = self.weights.adapted
         if isinstance(adapted, FrozenAdapter):
             adapted.replace_adapter(self.weights.saved_adapter(folder)["adapter"])
+        elif self.weights.backend is not None:
+            self.weights.backend.replace_weights(self.weights.saved(folder))
         else:
             saved = self.weights.saved(folder)
             with torch.no_grad():

@@ -4,12 +4,12 @@ Invariant: `version` counts the times that the weights were changed; whoever hol
 tells by it whether the copy is the newest.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -36,7 +36,7 @@ from coloop.spec.dtypes import Dtypes
 from coloop.spec.model import Lora
 from coloop.sync import Evidence, Parcel, WeightChannel, evidence_of_model
 from coloop.sync.evidence import probe_of
-from coloop.training import ALONE, Ranks, TrainBackend
+from coloop.training import ALONE, Ranks
 from coloop.training.adapters import Adapted, FrozenAdapter, blended
 from coloop.training.precision import autocast_of
 
@@ -63,6 +63,18 @@ class Vocabulary:
         return Encoder(self._tokenizer, node=node, mark=self._mark)
 
 
+class Holder(Protocol):
+    """Who holds weights in parts; all ranks call alike."""
+
+    def weights(self) -> Iterator[tuple[str, Tensor]]:
+        """Each weight whole, by its Hugging Face name."""
+        ...
+
+    def replace_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """Whole weights, by their names, in place of those that are held."""
+        ...
+
+
 @dataclass(slots=True, kw_only=True)
 class HeldWeights:
     """See the module."""
@@ -71,7 +83,7 @@ class HeldWeights:
     loaded: LoadedModel
     dtypes: Dtypes
     version: int = 0
-    backend: TrainBackend | None = None
+    backend: Holder | None = None
     """Who holds the weights otherwise than whole; `loaded` is then an outline. None: they are in
     it."""
     adapted: Adapted | None = None

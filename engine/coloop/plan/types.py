@@ -215,6 +215,8 @@ class WeightsPlan(_Planned):
     source: str
     """`scratch tiny-qwen3`, `copy of actor`, `snapshot of policy`, ..."""
     backend: str | None = None
+    """What trains them, or what spreads those that do not train over their pool; None: they are
+    whole in each process."""
     dtypes: Dtypes
     """How they are held, computed with and written with."""
     base: str | None = None

@@ -339,8 +339,7 @@ class Survey:
         count: ParameterCount | None,
     ) -> UpdateSettings:
         """Backend and degrees; of frozen weights, how they are spread over their pool."""
-        frozen: Backend = "fsdp2" if pool.gpus > 1 else "single"
-        backend = self._backends.get(owner) or training.backend or frozen
+        backend = self._backends.get(owner) or self.spreads_frozen(owner) or "single"
         return UpdateSettings(
             backend=backend,
             zero_stage=self._zero_stage(owner, training, pool, count)
@@ -358,6 +357,12 @@ class Survey:
             offload=self._offload(owner, training),
             reshard_after_forward=self._reshard(owner, training, backend),
         )
+
+    def spreads_frozen(self, owner: str) -> Backend | None:
+        """What spreads weights that do not learn over the GPUs of their pool; None: they are whole
+        in each process."""
+        pool = self.machine.pool(holding_pool(self.spec, self._groups[owner]))
+        return "fsdp2" if pool.gpus > 1 else None
 
     def _tensor(self, owner: str, training: Training, pool: PoolShare, backend: Backend) -> int:
         """Ranks that share each layer while they learn; engines have whole copies beside them."""

@@ -18,8 +18,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
-from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
-from torch.distributed.tensor import DTensor, Replicate, distribute_tensor
 
 from coloop.errors import BackendMissing
 from coloop.models import DTYPES
@@ -29,9 +27,7 @@ from coloop.training.adapters import AdaptedStates, Adapter, add_adapter, names_
 from coloop.training.forward import (
     TOKENS_AT_ONCE,
     ForwardOptions,
-    Heads,
     TokenModel,
-    blocks_of,
     device_of,
     packing_on,
     recompute_blocks,
@@ -39,7 +35,8 @@ from coloop.training.forward import (
 from coloop.training.learner import Learner
 from coloop.training.optimizers import GroupOptimizer
 from coloop.training.precision import check_trainable, place_weights
-from coloop.training.ranks import ALONE, DATA, TENSOR, Ranks
+from coloop.training.ranks import ALONE, TENSOR, Ranks
+from coloop.training.shards import let_go, part_of, spread, whole
 from coloop.training.states import Keep, ModelStates, everything
 from coloop.training.tensor import split_layers
 
@@ -84,10 +81,10 @@ class Fsdp2Backend(Learner):
         )
         tokens = TokenModel(model, options)
         mesh = ranks.mesh(tokens.device.type)
-        whole = dict(model.named_parameters(remove_duplicate=False))
+        before = dict(model.named_parameters(remove_duplicate=False))
         states: ModelStates = ShardedStates(tokens, training, dtypes, mesh)
         if adapter is not None:
-            share_spread(model, whole, adapter.spread)
+            share_spread(model, before, adapter.spread)
             states = AdaptedStates(states, adapter, names_of(model))
         super().__init__(tokens, states, group=group, ranks=ranks)
 
@@ -100,7 +97,18 @@ class ShardedStates:
     ) -> None:
         self._model = tokens.model
         self._section = training.optimizer
-        self._net = _shard(tokens.net, training, dtypes, mesh)
+        if TENSOR in (mesh.mesh_dim_names or ()):
+            split_layers(tokens.net, mesh[TENSOR])
+        self._groups = spread(
+            tokens.net,
+            mesh,
+            compute=DTYPES[dtypes.compute] if dtypes.casts else None,
+            is_freed=training.reshard_after_forward,
+        )
+        for group in self._groups:
+            # Losses are divided over all ranks beforehand: gradients are summed.
+            group.set_gradient_divide_factor(1.0)
+            group.set_force_sum_reduction_for_comms(True)
         self._optimizer = GroupOptimizer(self._model, self._section)
 
     def backward(self, loss: Tensor) -> None:
@@ -109,7 +117,7 @@ class ShardedStates:
     def step(self, section: Optimizer, *, rate: float, clip: float | None) -> Tensor:
         trained = [p for p in self._model.parameters() if p.grad is not None]
         gradients = [p.grad for p in trained if p.grad is not None]
-        norm = _whole(torch.nn.utils.get_total_norm(gradients, foreach=True))
+        norm = whole(torch.nn.utils.get_total_norm(gradients, foreach=True))
         if torch.isfinite(norm):
             limit = float("inf") if clip is None else clip
             torch.nn.utils.clip_grads_with_norm_(trained, limit, norm, foreach=True)
@@ -121,90 +129,43 @@ class ShardedStates:
 
     def drop_gradient(self) -> None:
         with suppress(AttributeError):  # before its first pass it has nothing to forget
-            self._net.reset_iter_state()
+            self._groups[-1].reset_iter_state()
         self._optimizer.zero_grad()
 
     def reset_optimizer(self) -> None:
-        self._let_go()
+        let_go(self._groups)
         self._optimizer = GroupOptimizer(self._model, self._section)
 
     def weights(self, keep: Keep = everything) -> Iterator[tuple[str, Tensor]]:
-        self._let_go()
+        let_go(self._groups)
         for name, parameter in self._model.named_parameters():
             if keep(name):
-                yield name, _whole(parameter.detach())
+                yield name, whole(parameter.detach())
 
     @torch.no_grad()
     def replace(self, weights: Mapping[str, Tensor]) -> None:
-        self._let_go()
+        let_go(self._groups)
         for name, parameter in self._model.named_parameters():
             if name in weights:
-                parameter.copy_(_as(weights[name], parameter))
+                parameter.copy_(part_of(weights[name], parameter))
 
     def state_dict(self) -> dict[str, Any]:
         return {
-            "model": _mapped(self._model.state_dict(), _whole),
+            "model": _mapped(self._model.state_dict(), whole),
             "optimizer": self.optimizer_state(),
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         own = self._model.state_dict()
-        weights = {name: _as(weight, own[name]) for name, weight in state["model"].items()}
+        weights = {name: part_of(weight, own[name]) for name, weight in state["model"].items()}
         self._model.load_state_dict(weights)
         self.load_optimizer_state(state["optimizer"])
 
     def optimizer_state(self) -> dict[str, Any]:
-        return _mapped(self._optimizer.state_dict(), _whole)  # type: ignore[no-any-return]
+        return _mapped(self._optimizer.state_dict(), whole)  # type: ignore[no-any-return]
 
     def load_optimizer_state(self, state: Mapping[str, Any]) -> None:
-        self._optimizer.load_state_dict(state, place=_as)
-
-    def _let_go(self) -> None:
-        """Drop what the last pass gathered: else the model has that in place of the parts."""
-        for module in self._net.modules():  # type: ignore[attr-defined]
-            if isinstance(module, FSDPModule):
-                module.reshard()
-
-
-def _shard(net: Heads, training: Training, dtypes: Dtypes, mesh: DeviceMesh) -> FSDPModule:
-    policy = MixedPrecisionPolicy(
-        param_dtype=DTYPES[dtypes.compute] if dtypes.casts else None,
-        reduce_dtype=torch.float32,
-        cast_forward_inputs=False,  # temperatures stay as they are
-    )
-    if TENSOR in (mesh.mesh_dim_names or ()):
-        split_layers(net, mesh[TENSOR])
-    options: dict[str, Any] = {"mesh": mesh[DATA], "mp_policy": policy}
-    kept = training.reshard_after_forward
-    sharded = [
-        fully_shard(block, reshard_after_forward=kept, **options) for block in blocks_of(net.model)
-    ]
-    sharded.append(fully_shard(net, **options))
-    for module in sharded:
-        # Losses are divided over all ranks beforehand: gradients are summed.
-        module.set_gradient_divide_factor(1.0)
-        module.set_force_sum_reduction_for_comms(True)
-    return sharded[-1]
-
-
-def _whole(value: Any) -> Any:
-    """Every rank's part of a tensor put together."""
-    if not isinstance(value, DTensor):
-        return value
-    for dimension in range(value.device_mesh.ndim):  # rows' ranks first: they cut what was cut
-        lies = (*[Replicate()] * (dimension + 1), *value.placements[dimension + 1 :])
-        value = value.redistribute(placements=lies)
-    return value.to_local()
-
-
-def _as(value: Any, held: Tensor) -> Any:
-    """This rank's part of a whole tensor, spread as `held` is; numbers stay."""
-    if not isinstance(held, DTensor) or not isinstance(value, Tensor) or value.dim() == 0:
-        return value
-    if value.shape != held.shape:
-        raise ValueError(f"a weight has shape {tuple(value.shape)}, not {tuple(held.shape)}")
-    whole = value.to(held.device)
-    return distribute_tensor(whole, held.device_mesh, held.placements, src_data_rank=None)
+        self._optimizer.load_state_dict(state, place=part_of)
 
 
 def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:

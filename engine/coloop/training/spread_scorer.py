@@ -1,0 +1,41 @@
+"""A frozen model that scores while its weights lie spread over ranks, gathered block by block."""
+
+from collections.abc import Iterator, Mapping
+
+import torch
+from torch import Tensor, nn
+
+from coloop.training.ranks import Ranks
+from coloop.training.scorer import Scorer
+from coloop.training.shards import let_go, part_of, spread, whole
+
+
+class SpreadScorer(Scorer):
+    """See the module. All ranks call alike."""
+
+    def __init__(
+        self, model: nn.Module, *, autocast: torch.dtype | None = None, ranks: Ranks
+    ) -> None:
+        """
+        Args:
+            model: whole and alike on every rank; it holds parts afterwards.
+        """
+        super().__init__(model, autocast=autocast, ranks=ranks)
+        mesh = ranks.mesh(self._tokens.device.type)
+        self._groups = spread(
+            self._tokens.net, mesh, compute=None, is_freed=True, is_root_freed=True
+        )
+
+    def weights(self) -> Iterator[tuple[str, Tensor]]:
+        """Each weight whole, by its Hugging Face name, one at a time in memory."""
+        let_go(self._groups)
+        for name, parameter in self._tokens.model.named_parameters():
+            yield name, whole(parameter.detach())
+
+    @torch.no_grad()
+    def replace_weights(self, weights: Mapping[str, Tensor]) -> None:
+        """Whole weights, by their names, in place of those that are held."""
+        let_go(self._groups)
+        for name, parameter in self._tokens.model.named_parameters():
+            if name in weights:
+                parameter.copy_(part_of(weights[name], parameter))
