@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 
 from coloop.training.lean_block import BlockShape, BlockWeights, run_block
 from coloop.training.products import ATTENTION, SHARES_AT_ONCE
@@ -113,10 +114,11 @@ def _is_plain(block: nn.Module, config: Any) -> bool:
 
 
 def _has_matrices(block: Any) -> bool:
-    """Whether its matrices are what they were written as; an adapter may come at any time."""
+    """Whether its matrices are what they were written as; an adapter may come at any time, and
+    ranks that share layers have parts of them."""
     attention, mlp = block.self_attn, block.mlp
     return all(
-        type(layer) is nn.Linear
+        type(layer) is nn.Linear and not isinstance(layer.weight, DTensor)
         for layer in (
             *(attention.q_proj, attention.k_proj, attention.v_proj, attention.o_proj),
             *(mlp.gate_proj, mlp.up_proj, mlp.down_proj),
