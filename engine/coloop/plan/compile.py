@@ -35,7 +35,11 @@ from coloop.spec.nodes import model_of
 
 
 def compile_plan(
-    spec: LoopSpec, unrolled: Unrolled | None = None, *, root: Path | None = None
+    spec: LoopSpec,
+    unrolled: Unrolled | None = None,
+    *,
+    root: Path | None = None,
+    threads: int | None = None,
 ) -> Plan:
     """Compile a spec that validates, be it one that a run refuses.
 
@@ -43,6 +47,8 @@ def compile_plan(
         unrolled: where the caller has it already; else it is made here.
         root: folder for relative model paths; without it no file is opened, and what follows from
             the size of such a model is not known.
+        threads: that the pools' processes share on the machine of the run; None where that
+            machine is not known.
 
     Raises:
         PlanInconsistent: no order of the stages fits.
@@ -54,7 +60,7 @@ def compile_plan(
     plan = Plan(
         name=spec.name,
         spec_hash=content_hash(spec),
-        pools=pools_of(spec),
+        pools=pools_of(spec, threads),
         weights=compiler.weights(settings),
         phases=tuple(compiler.phase(phase) for phase in unrolled.phases),
         probes=compiler.probes({}),

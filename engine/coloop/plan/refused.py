@@ -40,10 +40,14 @@ class Outlook:
 
 
 def outlook_of(
-    spec: LoopSpec, unrolled: Unrolled | None = None, *, root: Path | None = None
+    spec: LoopSpec,
+    unrolled: Unrolled | None = None,
+    *,
+    root: Path | None = None,
+    threads: int | None = None,
 ) -> Outlook:
     """The plan of a valid loop, and what stands against a run; see `compile_plan`."""
-    plan = compile_plan(spec, unrolled, root=root)
+    plan = compile_plan(spec, unrolled, root=root, threads=threads)
     return Outlook(plan=plan, refusals=one_per_cause(spec, check_runs(spec, plan)))
 
 

@@ -244,7 +244,7 @@ class PoolPlan(_Planned):
     workers: int
     gpus: int
     threads_per_worker: int | None = None
-    """None: decided where the run starts, from the machine's cores."""
+    """None where the machine of the run is not known: its cores decide."""
     groups: tuple[str, ...]
     """Weights groups with a home here."""
 

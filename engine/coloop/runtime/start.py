@@ -59,7 +59,7 @@ from coloop.runtime.storage import Storage, is_address
 from coloop.runtime.timeline import Timeline, entries_of
 from coloop.runtime.triggers import TriggerWatch
 from coloop.runtime.window import Window
-from coloop.sizing.machine import threads_for_pools, threads_per_worker
+from coloop.sizing.machine import threads_for_pools
 from coloop.spec.graph import LoopSpec
 from coloop.spec.lineage import Lineages
 from coloop.spec.model import CopyModel, RefreshEvery, SnapshotModel
@@ -111,11 +111,12 @@ def run(request: RunRequest) -> RunResult:
         PlanRefused: nothing was started, the loop does not run yet.
         RunFolderExists, RunNotFound: nothing was started.
     """
-    plan = compile_plan(request.spec, root=request.root)
+    threads = request.threads or threads_for_pools(os.cpu_count() or 1)
+    plan = compile_plan(request.spec, root=request.root, threads=threads)
     refusals = check_runs(request.spec, plan)
     if refusals:
         raise PlanRefused(refusals[0].message, refusals)
-    folder = _folder(request)
+    folder = _folder(request, plan)
     recorder = Recorder(folder, folder.name, request.sinks)
     try:
         return _run(request, plan, folder, recorder)
@@ -335,11 +336,11 @@ def _changes(spec: LoopSpec, weights: WeightsPlan) -> bool:
     return weights.trains or follows or isinstance(model, CopyModel)
 
 
-def _folder(request: RunRequest) -> Path:
+def _folder(request: RunRequest, plan: Plan) -> Path:
     if request.resume is not None:
         if not (request.resume / SPEC_FILE).exists():
             raise RunNotFound(f"{request.resume} is no run folder: it has no {SPEC_FILE}")
-        _complete(request.resume, request)
+        _complete(request.resume, request, plan)
         return request.resume
     folder = request.runs_dir / (request.run_id or new_run_id(request.spec.name))
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
@@ -349,7 +350,7 @@ def _folder(request: RunRequest) -> Path:
         )
     folder.mkdir(parents=True, exist_ok=True)
     (folder / SPEC_FILE).write_text(request.text, encoding="utf-8")
-    _complete(folder, request)
+    _complete(folder, request, plan)
     storage = _storage_place(request)
     if storage is not None and not is_address(storage):
         target = (Path(storage) / folder.name / CHECKPOINTS).resolve()
@@ -358,12 +359,11 @@ def _folder(request: RunRequest) -> Path:
     return folder
 
 
-def _complete(folder: Path, request: RunRequest) -> None:
+def _complete(folder: Path, request: RunRequest, plan: Plan) -> None:
     """What a run folder has besides its loop; the folder of a fork begins without it."""
     if not (folder / ORIGIN_FILE).exists():
         write_origin(folder, request.root)
     if not (folder / PLAN_FILE).exists():
-        plan = compile_plan(request.spec, root=request.root)
         (folder / PLAN_FILE).write_text(plan.model_dump_json(indent=1), encoding="utf-8")
 
 
@@ -389,7 +389,6 @@ def _transfer_roots(request: RunRequest, folder: Path) -> list[Path]:
 
 
 def _cluster(request: RunRequest, plan: Plan, folder: Path) -> Cluster:
-    threads = request.threads or threads_for_pools(os.cpu_count() or 1)
     settings: Mapping[str, HostSettings] = {
         pool.name: HostSettings(
             spec=request.spec,
@@ -397,7 +396,7 @@ def _cluster(request: RunRequest, plan: Plan, folder: Path) -> Cluster:
             pool=pool.name,
             root=request.root.resolve(),
             seed=request.spec.run.seed,
-            threads=threads_per_worker(threads, len(plan.pools), pool.workers),
+            threads=pool.threads_per_worker or 1,
             device="cuda" if pool.gpus else "cpu",
             log=(folder / LOG_FILE).resolve(),
         )

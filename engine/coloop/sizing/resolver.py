@@ -99,6 +99,13 @@ def _decisions(spec: LoopSpec, survey: Survey, memory: Memory) -> Iterator[Decis
                 value="all rows of the step",
                 reason="one optimizer step a step, the least off-policy choice",
             )
+    if survey.machine.is_cpu and not spec.hardware.pools:
+        yield Decision(
+            path="hardware.pools",
+            value="one process",
+            reason="several add their gradients in another order and take seconds to start; where"
+            " long texts are written, `workers` of a pool that you name are faster",
+        )
     yield Decision(
         path="threads",
         value="all cores but one",

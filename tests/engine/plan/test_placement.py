@@ -122,3 +122,31 @@ def test_the_plan_says_where_the_homes_are() -> None:
         "weights actor: scratch tiny-qwen3, trains, shared by actor, twin, writes with torch in "
         "pool near and torch in pool far"
     ) in lines
+
+
+def test_threads_of_a_known_machine_are_shared_by_pools_and_their_processes() -> None:
+    pools = {"main": {"workers": 3}, "near": {"workers": 1}, "far": {"workers": 1}}
+    changes = [Change(op="set", path="hardware.pools", value=pools)]
+    spec = parse(patch(LOOP, changes)).spec
+    assert spec is not None
+
+    found = {
+        threads: [one.threads_per_worker for one in compile_plan(spec, threads=threads).pools]
+        for threads in (None, 1, 18)
+    }
+
+    assert found == {None: [None] * 3, 1: [1, 1, 1], 18: [2, 6, 6]}
+    assert "3 processes on the CPU, 2 threads each" in compile_plan(spec, threads=18).explain[0]
+    assert "thread" not in compile_plan(spec).explain[0]
+
+
+def test_without_pools_one_process_has_all_threads_and_the_plan_says_why() -> None:
+    text = patch(LOOP, [Change(op="set", path="hardware", value={"preset": "cpu"})])
+    spec = parse(text).spec
+    assert spec is not None
+
+    plan = compile_plan(spec, threads=7)
+
+    [decision] = [one for one in plan.decisions if one.path == "hardware.pools"]
+    assert decision.value == "one process"
+    assert [(one.workers, one.threads_per_worker) for one in plan.pools] == [(1, 7)]

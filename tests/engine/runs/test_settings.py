@@ -10,6 +10,7 @@ import torch
 from coloop.estimate import explain
 from coloop.events import RunStateName
 from coloop.plan.compile import compile_plan
+from coloop.plan.types import Plan
 from coloop.plan.unrolled import Unrolled
 from coloop.rollout import ENGINES, TorchEngine
 from coloop.spec.io import parse
@@ -96,6 +97,8 @@ def test_hosts_are_built_with_what_the_estimate_priced(
     assert seen.backend["dtypes"] == settings.dtypes["actor"]
     assert {one["max_num_seqs"] for one in seen.engines} == {engine.max_sequences}
     assert set(seen.threads) == {machine.pool("main").threads}
+    written = Plan.model_validate_json((ended.folder / "plan.json").read_text(encoding="utf-8"))
+    assert [one.threads_per_worker for one in written.pools] == [machine.pool("main").threads]
     if case == "all of it open":
         assert priced.loss_chunk == LOGITS_AT_ONCE // seen.backend["vocabulary"]
         assert priced.tokens_at_once == 4_096
