@@ -33,16 +33,17 @@ def fingerprint(weights: Iterable[tuple[str, Tensor]]) -> int:
     return total & _MASK_64
 
 
+@torch.inference_mode()
 def _of_bits(weight: Tensor) -> int:
     words = _words_of(weight)
     places = _odd_numbers(words.device)
-    total = torch.zeros((), dtype=torch.int64, device=words.device)
+    total = 0
     for start in range(0, len(words), len(places)):
         part = words[start : start + len(places)]
         part = (part >> _HALF).bitwise_and_(_LOWER).bitwise_xor_(part)
-        total += 2 * start * part.sum()
-        total += part.mul_(places[: len(part)]).sum()
-    return int(total)
+        before = int(part.sum()) if start else 0
+        total += 2 * start * before + int(part.mul_(places[: len(part)]).sum())
+    return total
 
 
 def _words_of(weight: Tensor) -> Tensor:
