@@ -198,6 +198,7 @@ class Clock:
         else:
             seconds += update.mini_batches * 8 * weights.trainable * 4 / 5e9 / weights.shards
             seconds += self._moved_seconds(update)
+        seconds += self._summed_seconds(update)
         return _timed(seconds, update.sequences, update.tokens, bound)
 
     def _pass_seconds(
@@ -230,13 +231,9 @@ class Clock:
             share *= SMALL_BATCH_SHARE
         return places * machine.preset.bf16_flops * share
 
-    def _moved_seconds(self, update: Update) -> float:
-        """What goes between places while they learn."""
-        return self._spread_seconds(update) + self._summed_seconds(update)
-
     def _summed_seconds(self, update: Update) -> float:
         """States of a layer's tokens are summed over a tensor group: twice forward, twice backward,
-        and twice more where they are computed again."""
+        and twice more where they are computed again. Everything else waits for them."""
         weights = update.weights
         t = weights.tensor_parallel
         if t == 1:
@@ -246,7 +243,7 @@ class Clock:
         moved = sums * update.tokens / weights.shards * size * 2 * (t - 1) / t
         return moved / self._survey.machine.link(t)
 
-    def _spread_seconds(self, update: Update) -> float:
+    def _moved_seconds(self, update: Update) -> float:
         """Weights gathered twice and gradients spread once for every micro-batch."""
         weights, machine = update.weights, self._survey.machine
         n = weights.shards

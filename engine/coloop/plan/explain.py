@@ -96,6 +96,11 @@ def _lines(plan: Plan) -> Iterator[str]:
         roles = f", shared by {', '.join(weights.members)}" if len(weights.members) > 1 else ""
         yield f"weights {weights.name}: {weights.source}, {state}{roles}{_writing_homes(weights)}"
         yield f"  {_types(weights.dtypes)}: {weights.dtypes.reason}"
+        if weights.backend is not None and not weights.trains:
+            yield f"  each GPU of its pool holds a part of them (`{weights.backend}`)"
+        if weights.update is not None and weights.update.tensor_parallel > 1:
+            several = f"{weights.update.tensor_parallel} processes"
+            yield f"  {several} share each layer while they learn; engines have whole copies"
         if weights.base is not None:
             yield f"  an adapter; {_base(weights)}"
     for phase in plan.phases:

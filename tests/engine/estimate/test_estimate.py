@@ -309,6 +309,26 @@ def test_deepspeed_shards_as_its_stage_says(grpo, stage):
     assert resting["optimizer"] == total * 12 // (8 if stage else 1)
 
 
+def test_gpus_that_share_layers_hold_fewer_logits_and_talk_more(grpo):
+    def found(degree):
+        training = {"tensor_parallel": degree, "micro_batch": 16, "gradient_checkpointing": True}
+        return estimate(grpo(nodes={"actor": {"training": training}}))
+
+    alone, shared = found(1), found(4)
+
+    resting = [
+        {p.part: p.bytes for p in one.gpus[0].parts if "start.score" in p.stages}
+        for one in (alone, shared)
+    ]
+    assert resting[0]["optimizer"] == resting[1]["optimizer"]
+    logits = [
+        sum(p.bytes for p in one.gpus[0].parts if p.part == "logits" and "actor.learn" in p.stages)
+        for one in (shared, alone)
+    ]
+    assert 0 < logits[0] < 0.3 * logits[1]
+    assert _stage(shared, "actor.learn").seconds > _stage(alone, "actor.learn").seconds
+
+
 def test_the_memory_budget_decides_what_is_usable(grpo):
     generous = estimate(grpo(hardware={"memory_budget": 1.0})).gpus[0]
     careful = estimate(grpo(hardware={"memory_budget": 0.5})).gpus[0]

@@ -131,6 +131,7 @@ def test_ranks_share_the_layers_of_a_dense_model() -> None:
     update = plan.weights[0].update
     assert update is not None
     assert (update.backend, update.tensor_parallel) == ("fsdp2", 2)
+    assert any("2 processes share each layer while they learn" in line for line in plan.explain)
 
 
 @pytest.mark.parametrize(
