@@ -21,6 +21,7 @@ from coloop.sizing.settings import Sleep
 from coloop.spec.rollout import Engine
 from coloop.sync import Evidence, Parcel, WeightChannel, evidence_of_engine
 from coloop.sync.evidence import Probe
+from coloop.sync.protocol import Weights, completed
 
 
 @dataclass(slots=True, kw_only=True)
@@ -137,7 +138,8 @@ class EngineHome:
     def receive(self, parcel: Parcel, probe: Probe, channel: WeightChannel) -> Evidence:
         """Load the weights of a parcel, and say what the engine holds then."""
         with closing(channel.receive(parcel)) as weights:
-            self.engine.load_weights(weights, parcel.version)
+            given: Weights = completed(weights, self._awake()) if parcel.is_part else weights
+            self.engine.load_weights(given, parcel.version)
         return evidence_of_engine(self._awake(), probe)
 
     def close(self) -> None:

@@ -48,10 +48,12 @@ from coloop.hosts.scorer_home import ScorerHome
 from coloop.hosts.shares import own_part, own_requests
 from coloop.hosts.shortage import sized
 from coloop.hosts.trainer_home import TrainerHome
+from coloop.hosts.weights import Share
 from coloop.marks import Mark, Marks
 from coloop.models import DTYPES, read_adapter, weights_in
 from coloop.plan.types import WeightsPlan
 from coloop.run_log import log_into
+from coloop.spec.adapters import stays
 from coloop.spec.graph import LoopSpec
 from coloop.spec.heads import Reading
 from coloop.spec.homes import DEFAULT_POOL
@@ -326,7 +328,7 @@ class PoolHost:
         if engine.version in (None, weights.version):
             return None
         channel = LocalChannel()
-        parcel = weights.send(channel, engine.dtype)
+        parcel = weights.send(channel, engine.dtype, share=self._pushed(group))
         sent = weights.evidence(engine.dtype)
         return sent, engine.receive(parcel, sent.probe, channel)
 
@@ -347,10 +349,13 @@ class PoolHost:
         """
         self._begin()
         weights, kind = self._homes[group].weights, None if dtype is None else DTYPES[dtype]
-        sent = weights.bits(is_adapter=is_adapter) if kind is None else weights.evidence(kind)
+        share: Share = "adapter" if is_adapter else "whole"
+        if kind is not None:
+            share = self._pushed(group)
+        sent = weights.bits(share) if kind is None else weights.evidence(kind)
         if self._ranks.is_first:
-            return weights.send(FilesChannel(places), kind, is_adapter=is_adapter), sent
-        weights.give_part(is_adapter=is_adapter)
+            return weights.send(FilesChannel(places), kind, share=share), sent
+        weights.give_part(share)
         return None, sent
 
     def receive(self, group: str, parcel: Parcel, probe: Probe) -> Evidence:
@@ -429,8 +434,8 @@ class PoolHost:
         """The weights of another group of this process in place of a group's own."""
         self._begin()
         channel = LocalChannel()
-        is_adapter = self._plans[group].follows_adapter
-        parcel = self._homes[source].weights.send(channel, is_adapter=is_adapter)
+        share: Share = "adapter" if self._plans[group].follows_adapter else "whole"
+        parcel = self._homes[source].weights.send(channel, share=share)
         self._homes[group].weights.take(channel.receive(parcel), ema=ema, source=source)
 
     def follow_folder(self, group: str, source: str, ema: float, folder: str) -> None:
@@ -528,6 +533,14 @@ class PoolHost:
     @property
     def _hooks(self) -> Hooks:
         return Hooks(progress=self._count_rows, should_stop=self._interrupted.is_set)
+
+    def _pushed(self, group: str) -> Share:
+        """What an engine wants of a group: where frozen weights stay as they are and every engine
+        can say what it holds, those that the adapter changes."""
+        plan = self._plans[group]
+        can_keep = all(one.engine == "torch" for one in plan.engines)
+        is_moved = plan.base is not None and can_keep and stays(self._spec, group)
+        return "moved" if is_moved else "whole"
 
     def _worker(self, verb: str, group: str) -> Home | EngineHome:
         """Who does the work of a method."""

@@ -74,7 +74,7 @@ class ScorerHome:
         ranks, is_spread = self.weights.ranks, self.weights.backend is not None
         if not ranks.is_first and not is_spread:
             return
-        mark = self.weights.bits(is_adapter=self.weights.adapted is not None).fingerprint
+        mark = self.weights.bits("whole" if self.weights.adapted is None else "adapter").fingerprint
         kept = earlier if earlier is not None and self._mark_of(earlier) == mark else None
         is_kept = ranks.is_first and kept is not None
         if is_spread:

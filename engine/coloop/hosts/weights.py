@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from pickle import UnpicklingError
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -43,6 +43,9 @@ from coloop.training.precision import autocast_of
 STATE_FILE = "trainer.pt"
 REPLACED = "replaced"
 """How often others took the place of what an adapter stands on."""
+Share = Literal["whole", "moved", "adapter"]
+"""Of weights: all; those that an adapter changes, merged; the adapter alone, for who stands on the
+same frozen weights."""
 MODEL = "model"
 FILES = (MODEL, "adapter", "base")
 """Of a backend's state: the weights, which are written once, in files of their own."""
@@ -119,18 +122,17 @@ class HeldWeights:
         holder = self.adapted or self.backend
         return self.loaded.model.named_parameters() if holder is None else holder.weights()
 
-    def given(self, *, is_adapter: bool) -> Iterable[tuple[str, Tensor]]:
-        """What somebody who follows these weights is given: all of them, or where he stands on the
-        same frozen ones the adapter alone."""
-        if not is_adapter:
+    def given(self, share: Share) -> Iterable[tuple[str, Tensor]]:
+        """What somebody who follows these weights is given."""
+        if share == "whole":
             return self.named()
         assert self.adapted is not None
-        return self.adapted.adapter().items()
+        return self.adapted.moved() if share == "moved" else self.adapted.adapter().items()
 
-    def give_part(self, *, is_adapter: bool = False) -> None:
+    def give_part(self, share: Share = "whole") -> None:
         """What a rank does while another one reads what is `given`: it gives its part of each."""
         if self.backend is not None:
-            for _ in self.given(is_adapter=is_adapter):
+            for _ in self.given(share):
                 pass
 
     @property
@@ -143,16 +145,16 @@ class HeldWeights:
         channel: WeightChannel,
         dtype: torch.dtype | None = None,
         *,
-        is_adapter: bool = False,
+        share: Share = "whole",
     ) -> Parcel:
         """Put the weights on their way.
 
         Args:
             dtype: that they travel in; None: as they are held.
-            is_adapter: to who stands on the same frozen weights.
+            share: of them; the rest is there already.
         """
-        given = self.given(is_adapter=is_adapter)
-        return channel.send(given, version=self.version, dtype=dtype)
+        parcel = channel.send(self.given(share), version=self.version, dtype=dtype)
+        return replace(parcel, is_part=share == "moved")
 
     def evidence(self, dtype: torch.dtype) -> Evidence:
         """What an engine that holds them in a type must agree with; only rank 0 measures it, from
@@ -165,10 +167,9 @@ class HeldWeights:
             self.whole().model, self.version, dtype=dtype, autocast=autocast_of(self.dtypes)
         )
 
-    def bits(self, *, is_adapter: bool = False) -> Evidence:
+    def bits(self, share: Share = "whole") -> Evidence:
         """What somebody who follows them must get."""
-        given = self.given(is_adapter=is_adapter)
-        return Evidence(version=self.version, fingerprint=fingerprint(given))
+        return Evidence(version=self.version, fingerprint=fingerprint(self.given(share)))
 
     def take(self, given: Iterable[tuple[str, Tensor]], *, ema: float, source: str) -> None:
         """new = ema * old + (1 - ema) * given; of an adapter that does not learn, each of its two
@@ -209,7 +210,9 @@ class HeldWeights:
     def _save_adapter(self, folder: Path, earlier: Path | None, adapted: Adapted) -> None:
         assert self.lora is not None
         kept = self._base_folder(folder, earlier, adapted.replaced)
-        is_kept = self.ranks.any(self.ranks.is_first and kept is not None)
+        is_kept = kept is not None
+        if self.backend is not None:
+            is_kept = self.ranks.any(self.ranks.is_first and is_kept)
         weights = adapted.adapter()
         base = () if is_kept else adapted.base()
         if not self.ranks.is_first:

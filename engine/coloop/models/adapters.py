@@ -25,6 +25,12 @@ def is_own(name: str) -> bool:
     return FIRST in name or SECOND in name or name.startswith(f"{SCORE}.")
 
 
+def is_moved(name: str) -> bool:
+    """Whether a weight is needed for what an adapter changes: its own, and those that it stands
+    beside."""
+    return is_own(name) or (BASE in name and name.endswith(".weight"))
+
+
 def plain_name(name: str) -> str:
     """What a weight was called before an adapter stood beside it."""
     return name.replace(BASE, ".")

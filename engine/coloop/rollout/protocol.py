@@ -175,6 +175,11 @@ class RolloutEngine(Protocol):
         """
         ...
 
+    def held_weights(self) -> Iterable[tuple[str, Tensor]]:
+        """The weights held, under the names of the Hugging Face model; none where the engine cannot
+        tell."""
+        ...
+
     def fingerprint(self) -> int | None:
         """`models.fingerprint` of the weights held; None where the engine cannot tell."""
         ...

@@ -100,6 +100,10 @@ class TorchEngine(TextEngine):
         with torch.inference_mode():
             return [scores.tolist() for scores in self._decoder.score(sequences, temperature)]
 
+    def held_weights(self) -> Iterable[tuple[str, Tensor]]:
+        """What it holds, under the names of the Hugging Face model."""
+        return self._decoder.named_weights()
+
     def fingerprint(self) -> int:
         """A number of all weights held."""
         with torch.inference_mode():

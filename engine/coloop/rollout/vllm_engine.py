@@ -122,6 +122,10 @@ class VllmEngine(TextEngine):
         self._vllm.collective_rpc("score_at", args=(temperature,))
         return self._texts.score(sequences)
 
+    def held_weights(self) -> Iterable[tuple[str, Tensor]]:
+        """It lays them out otherwise, and cannot tell them."""
+        return ()
+
     def fingerprint(self) -> None:
         """None: vLLM holds weights packed for its kernels."""
 

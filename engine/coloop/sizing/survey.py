@@ -360,7 +360,9 @@ class Survey:
 
     def spreads_frozen(self, owner: str) -> Backend | None:
         """What spreads weights that do not learn over the GPUs of their pool; None: they are whole
-        in each process."""
+        in each process, as is what an adapter that does not learn stands on."""
+        if owner in self.bases:
+            return None
         pool = self.machine.pool(holding_pool(self.spec, self._groups[owner]))
         return "fsdp2" if pool.gpus > 1 else None
 

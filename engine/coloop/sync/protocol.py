@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -41,6 +41,10 @@ class WeightReceiver(Protocol):
 
     def fingerprint(self) -> int | None: ...
 
+    def held_weights(self) -> Iterable[tuple[str, Tensor]]:
+        """What it holds, under the names of the Hugging Face model."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parcel:
@@ -52,6 +56,8 @@ class Parcel:
     place: Any
     """Where the weights are, in the channel's own words."""
     size_bytes: int
+    is_part: bool = False
+    """Whether only weights are in it that have changed; who takes it has the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -82,6 +88,15 @@ class Proof:
     """How far the source's log-probs moved since the last transfer; None at the first."""
     fingerprint: int | None
     """Of the weights at both ends; None where the engine cannot tell its own."""
+
+
+def completed(part: Weights, holder: WeightReceiver) -> Iterator[tuple[str, Tensor]]:
+    """All weights of who has got a part of them: those, and the others as it holds them."""
+    came = set()
+    for name, weight in part:
+        came.add(name)
+        yield name, weight
+    yield from ((name, one) for name, one in holder.held_weights() if name not in came)
 
 
 class WeightChannel(Protocol):

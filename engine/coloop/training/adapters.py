@@ -23,7 +23,7 @@ from transformers import PreTrainedModel
 
 from coloop.errors import BackendMissing, ModelUnavailable
 from coloop.models import LoadedModel
-from coloop.models.adapters import ADAPTER, SECOND, is_own, merged, plain_name
+from coloop.models.adapters import ADAPTER, SECOND, is_moved, is_own, merged, plain_name
 from coloop.spec.model import Lora
 from coloop.spec.training import Optimizer
 from coloop.training.forward import blocks_of
@@ -37,6 +37,10 @@ class Adapted(Protocol):
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
         """Each weight whole, merged, by the name that it has without an adapter."""
+        ...
+
+    def moved(self) -> Iterator[tuple[str, Tensor]]:
+        """Of `weights` those that the adapter changes."""
         ...
 
     def adapter(self) -> dict[str, Tensor]:
@@ -179,6 +183,10 @@ class AdaptedStates:
     def weights(self, keep: Keep = everything) -> Iterator[tuple[str, Tensor]]:
         return merged(self._states.weights(keep), self._scale)
 
+    def moved(self) -> Iterator[tuple[str, Tensor]]:
+        """Of `weights` those that the adapter changes."""
+        return self.weights(is_moved)
+
     def adapter(self) -> dict[str, Tensor]:
         """The small matrices and a score head, whole."""
         return dict(self._states.weights(is_own))
@@ -247,6 +255,11 @@ class FrozenAdapter:
     def weights(self) -> Iterator[tuple[str, Tensor]]:
         """Each weight whole, as a model without an adapter has it."""
         return merged(self.model.named_parameters(), self._scale)
+
+    def moved(self) -> Iterator[tuple[str, Tensor]]:
+        """Of `weights` those that the adapter changes."""
+        named = self.model.named_parameters()
+        return merged(((name, one) for name, one in named if is_moved(name)), self._scale)
 
     def adapter(self) -> dict[str, Tensor]:
         """The small matrices."""

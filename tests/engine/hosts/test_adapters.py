@@ -1,6 +1,7 @@
 """Roles with an adapter each on one base: held once, learned apart, saved once."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,9 @@ from coloop.models import read_adapter, weights_in
 from coloop.models.adapters import is_own
 from coloop.roles.texts import drawn_sequence
 from coloop.sizing.survey import Survey
+from coloop.sync import FilesChannel, Prover
 from coloop.tables import Tokens
-from coloop.training import leave
+from coloop.training import ALONE, Ranks, leave
 from coloop.training.adapters import FrozenAdapter
 
 pytestmark = pytest.mark.skipif(find_spec("peft") is None, reason="needs peft")
@@ -59,14 +61,20 @@ def alone() -> Iterator[None]:
     leave()
 
 
-def make(folder: Path, nodes: dict[str, Any] = NODES, backend: str = "single") -> PoolHost:
+def make(
+    folder: Path,
+    nodes: dict[str, Any] = NODES,
+    backend: str = "single",
+    ranks: Ranks = ALONE,
+) -> PoolHost:
     changed = {
         name: {**node, "training": {**ACTOR["training"], "backend": backend}}
         if name in LEARNERS
         else node
         for name, node in nodes.items()
     }
-    host = PoolHost(settings_of(changed, EDGES, folder))
+    settings = settings_of(changed, EDGES, folder)
+    host = PoolHost(replace(settings, rank=ranks.rank, ranks=ranks.size))
     host.build()
     return host
 
@@ -175,6 +183,23 @@ def test_ranks_alone_hold_the_parts_of_one_base_once(tmp_path: Path) -> None:
             assert torch.allclose(weight, other, atol=rounding(10_000), rtol=0), (node, name)
 
 
+def test_an_engine_is_sent_what_the_adapter_changes_and_proves_the_whole(tmp_path: Path) -> None:
+    host = make(tmp_path)
+    text = write(host, "actor")
+    learn(host, "actor", text)
+
+    parcel, sent = host.send("actor", [tmp_path], "float32")
+    assert parcel is not None
+    names = {name for name, _ in FilesChannel().receive(parcel)}
+    got = host.receive("actor", parcel, sent.probe)
+
+    assert names
+    assert all(".layers." in name and "norm" not in name for name in names)
+    assert Prover().check(sent, got).fingerprint == sent.fingerprint
+    moved, fixed = (write(host, node).log_probs for node in ("actor", "twin"))
+    assert list(moved) != list(fixed)
+
+
 def test_a_snapshot_follows_the_adapter_alone(tmp_path: Path) -> None:
     host = make(tmp_path)
     text = write(host, "actor")
@@ -224,6 +249,33 @@ def test_a_checkpoint_has_the_base_once_and_each_adapter_apart(tmp_path: Path) -
     for node in LEARNERS:
         assert same(own(resumed, node), own(host, node))
         assert said(resumed, node, text) == said(host, node, text)
+
+
+def saved_over(ranks: Ranks, folder: Path, text: Tokens) -> list[bool]:
+    """Whether what ranks save together is what they and a host of theirs then hold."""
+    first = make(folder, backend="fsdp2", ranks=ranks)
+    for node in ("actor", "twin"):
+        learn(first, node, text)
+    first.follow("before", "actor", 0.0)
+    for step in ("one", "two"):
+        first.save(str(folder / step), str(folder / "one") if step == "two" else None)
+    ranks.any(True)  # rank 0 has written
+    second = make(folder, backend="fsdp2", ranks=ranks)
+    second.load(str(folder / "two"))
+    return [same(own(first, node), own(second, node)) for node in (*LEARNERS, "before")]
+
+
+def test_ranks_save_and_load_adapters_together(tmp_path: Path) -> None:
+    text = write(make(tmp_path), "actor")
+
+    answers = on_ranks(2, saved_over, tmp_path, tmp_path, text)
+
+    assert answers == [[True] * 4] * 2
+    files = {path.stat().st_ino for path in tmp_path.rglob("model.safetensors")}
+    assert len(files) == 1
+    moved, kept = (read_adapter(tmp_path / "two" / node) for node in ("before", "critic"))
+    assert any(bool(one.any()) for name, one in moved.items() if "lora_B" in name)
+    assert not any(bool(one.any()) for name, one in kept.items() if "lora_B" in name)
 
 
 def test_a_checkpoint_with_and_one_without_an_adapter_do_not_mix(tmp_path: Path) -> None:
