@@ -24,6 +24,7 @@ BENCHES = {
     "overhead": "bench_overhead.run",
     "overlap": "bench_overlap.run",
     "grpo": "bench_grpo.run",
+    "accuracy": "bench_accuracy.run",
     "arrays": "bench_arrays.run",
     "scale": "bench_scale.run",
     "front-end": "bench_scripts.front_end",

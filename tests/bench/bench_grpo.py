@@ -3,7 +3,6 @@
     python -m tests.bench --only grpo                      what is not measured yet at this commit
     python -m tests.bench.bench_grpo --row long-1M         one row again, in about a minute
     python -m tests.bench.bench_grpo --row short-5M --arm bare --arm best --turns 3
-    python -m tests.bench.bench_grpo --accuracy            held-out accuracy over three seeds
     python -m tests.bench.bench_grpo --gpu                 the 0.5B-shaped row, where a GPU is
 
 Same model folder, rows, batch (16 prompts x 8), optimizer and loss for all. Rows that were measured
@@ -12,7 +11,6 @@ at the same commit are kept under `.coloop/bench/grpo/figures` and not measured 
 
 import argparse
 import json
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -21,33 +19,23 @@ from typing import Any
 
 from tests.bench.grpo import gpu
 from tests.bench.grpo.figures import MIB, result_of
-from tests.bench.grpo.folders import PLACE, endless, rows_file
-from tests.bench.grpo.learning import learned
-from tests.bench.grpo.rows import ARMS, LEARNING_STEPS, ROWS, SEEDS, Row
-from tests.bench.grpo.turns import OTHER_VENV, Arm, Figures, take_turns
+from tests.bench.grpo.folders import endless, rows_file
+from tests.bench.grpo.kept import keep, kept
+from tests.bench.grpo.rows import ARMS, ROWS, Row
+from tests.bench.grpo.turns import Arm, Figures, ensure_venv, take_turns
 from tests.bench.grpo.work import NEW_TOKENS, Work
 from tests.bench.machine import ROOT
 from tests.bench.results import Result
-
-FIGURES = PLACE / "figures"
 
 
 def run() -> Result:
     """GRPO against TRL and a bare torch loop."""
     ensure_venv()
     for row in ROWS.values():
-        if _kept(row.name) is None:
+        if kept(row.name) is None:
             measure(row)
-    if _kept("accuracy") is None:
-        measure_accuracy()
-    records = {name: kept for name in ROWS if (kept := _kept(name)) is not None}
-    return result_of(records, _kept("accuracy"))
-
-
-def ensure_venv() -> None:
-    """The environment with TRL, made where it is missing."""
-    if not OTHER_VENV.exists():
-        subprocess.run(["make", "bench-venv"], cwd=ROOT, check=True)
+    records = {name: found for name in ROWS if (found := kept(name)) is not None}
+    return result_of(records)
 
 
 def measure(row: Row, arms: Sequence[str] = (), turns: int | None = None) -> dict[str, Any]:
@@ -73,46 +61,8 @@ def measure(row: Row, arms: Sequence[str] = (), turns: int | None = None) -> dic
         "seconds": time.monotonic() - began,
     }
     if not arms:
-        _keep(row.name, record)
+        keep(row.name, record)
     return record
-
-
-def measure_accuracy() -> dict[str, Any]:
-    """Held-out accuracy of TRL and ours after the same number of steps."""
-    arms = {name: ARMS[name] for name in ("trl", "default", "best")}
-    try:
-        start, found = learned(arms, SEEDS, LEARNING_STEPS)
-    except Exception as error:  # a row of the table is missing, the others stand
-        record: dict[str, Any] = {"failed": str(error)}
-    else:
-        record = {"start": start, "found": found, "failed": None}
-    _keep("accuracy", record)
-    return record
-
-
-def _commit() -> str:
-    told = subprocess.run(
-        ["git", "rev-parse", "HEAD:engine", "HEAD:tests/bench/grpo"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    return told.stdout.strip()
-
-
-def _keep(name: str, record: dict[str, Any]) -> None:
-    FIGURES.mkdir(parents=True, exist_ok=True)
-    path = FIGURES / f"{name}.json"
-    path.write_text(json.dumps({"commit": _commit(), **record}, indent=1), encoding="utf-8")
-
-
-def _kept(name: str) -> dict[str, Any] | None:
-    """What was measured at this state of engine and arms."""
-    path = FIGURES / f"{name}.json"
-    if not path.exists():
-        return None
-    record = json.loads(path.read_text(encoding="utf-8"))
-    return record if record["commit"] == _commit() else None
 
 
 def main() -> int:
@@ -120,7 +70,6 @@ def main() -> int:
     arguments.add_argument("--row", action="append", choices=tuple(ROWS), default=[])
     arguments.add_argument("--arm", action="append", choices=tuple(ARMS), default=[])
     arguments.add_argument("--turns", type=int)
-    arguments.add_argument("--accuracy", action="store_true")
     arguments.add_argument("--gpu", action="store_true")
     given = arguments.parse_args()
     for name in given.row:
@@ -137,8 +86,6 @@ def main() -> int:
         for arm, why in record["failed"].items():
             sys.stdout.write(f"{name} {arm}: {why}\n")
         sys.stdout.write(f"{name} took {record['seconds']:.0f} s\n")
-    if given.accuracy:
-        sys.stdout.write(json.dumps(measure_accuracy(), indent=1) + "\n")
     if given.gpu:
         sys.stdout.write(json.dumps(gpu.measure(), indent=1) + "\n")
     return 0

@@ -1,11 +1,10 @@
 """What is said of the figures of the GRPO bench: tables and goals."""
 
 from collections.abc import Sequence
-from statistics import mean, stdev
 from typing import Any
 
 from tests.bench.grpo import gpu
-from tests.bench.grpo.rows import COLUMNS, EQUAL, LEARNING_STEPS, ROWS, SEEDS
+from tests.bench.grpo.rows import COLUMNS, EQUAL, ROWS
 from tests.bench.grpo.turns import Figures
 from tests.bench.results import Goal, Result, Table
 
@@ -25,12 +24,11 @@ def columns_of(record: dict[str, Any]) -> dict[str, tuple[str, Figures]]:
     return found
 
 
-def result_of(records: dict[str, dict[str, Any]], learned: dict[str, Any] | None) -> Result:
+def result_of(records: dict[str, dict[str, Any]]) -> Result:
     """Tables and goals.
 
     Args:
         records: what was measured, by row.
-        learned: accuracies, where they were measured.
     """
     found = {name: columns_of(record) for name, record in records.items()}
     tables = [
@@ -41,9 +39,7 @@ def result_of(records: dict[str, dict[str, Any]], learned: dict[str, Any] | None
         _table("Warm-up, not counted: seconds", found, lambda one: f"{one.warm_up:.1f}"),
     ]
     tables.append(_equal_table(records))
-    if learned is not None and not learned["failed"]:
-        tables.append(_accuracy_table(learned))
-    goals = [*_goals(found, records), *_accuracy_goal(learned), *gpu.goals()]
+    goals = [*_goals(found, records), *gpu.goals()]
     failures = [
         f"{name}, {arm}: {why}"
         for name, one in records.items()
@@ -113,19 +109,6 @@ def _equal_table(records: dict[str, dict[str, Any]]) -> Table:
     )
 
 
-def _accuracy_table(record: dict[str, Any]) -> Table:
-    found = record["found"]
-    return Table(
-        title=f"Greedy accuracy on held-out sums after {LEARNING_STEPS} steps; "
-        f"{record['start']:.3f} before.",
-        head=("seed", *found),
-        rows=tuple(
-            (str(seed), *(f"{values[place]:.3f}" for values in found.values()))
-            for place, seed in enumerate(SEEDS)
-        ),
-    )
-
-
 def _goals(
     found: dict[str, dict[str, tuple[str, Figures]]], records: dict[str, dict[str, Any]]
 ) -> list[Goal]:
@@ -170,24 +153,3 @@ def _goals(
             1.0,
         ),
     ]
-
-
-def _accuracy_goal(record: dict[str, Any] | None) -> list[Goal]:
-    """Within noise: means apart by no more than two standard errors of their difference."""
-    wanted = "held-out accuracy within noise of TRL's"
-    if record is None or record["failed"]:
-        return [Goal(wanted=wanted, found="not measured", is_reached=False)]
-    theirs = record["found"]["trl"]
-    goals = []
-    for name in ("default", "best"):
-        own = record["found"][name]
-        noise = 2 * ((stdev(own) ** 2 + stdev(theirs) ** 2) / len(own)) ** 0.5
-        apart = mean(own) - mean(theirs)
-        goals.append(
-            Goal(
-                wanted=f"{wanted} ({name})",
-                found=f"{apart:+.3f}, noise {noise:.3f}",
-                is_reached=apart >= -max(noise, 0.02),
-            )
-        )
-    return goals

@@ -13,10 +13,10 @@ from coloop.models.scratch import build_config, build_scratch
 from coloop.models.tokenizer import character_tokenizer, encode_completion, encode_prompt
 
 PLACE = STORE / "grpo"
-HELD_OUT, TRAINED = 256, 4096
+HELD_OUT, TRAINED = 256, 8000
 NEVER = "⟨never⟩"
 """An end token outside of the model's vocabulary."""
-WARM_UP_STEPS, WARM_UP_ROWS, WARM_UP_RATE = 260, 128, 2e-3
+WARM_UP_STEPS, WARM_UP_ROWS, WARM_UP_RATE = 280, 64, 2e-3
 
 
 def endless(size: str) -> Path:
@@ -37,7 +37,7 @@ def endless(size: str) -> Path:
 
 def warmed(size: str = "1M") -> Path:
     """A model that learned by imitation to answer some of the sums, for learning by reward."""
-    folder = PLACE / f"warmed-{size}"
+    folder = PLACE / f"begun-{size}"
     if (folder / "config.json").exists():
         return folder
     tokenizer = character_tokenizer()
@@ -70,11 +70,11 @@ def warmed(size: str = "1M") -> Path:
 
 
 def rows_file() -> Path:
-    return _written("rows.jsonl", _sums(TRAINED, 0))
+    return _written("sums.jsonl", _sums(TRAINED, 0))
 
 
 def held_out_file() -> Path:
-    return _written("held-out.jsonl", _sums(HELD_OUT, 1))
+    return _written("other-sums.jsonl", _sums(HELD_OUT, 1))
 
 
 def _written(name: str, rows: list[dict[str, str]]) -> Path:
@@ -86,10 +86,11 @@ def _written(name: str, rows: list[dict[str, str]]) -> Path:
 
 
 def _sums(count: int, fold: int) -> list[dict[str, str]]:
-    """Sums of two numbers below 100, answered last digit first; each is in one fold of five."""
+    """Sums of two numbers below 100, answered last digit first; each is in one fold of five, by
+    chance alone: sums of the one tell nothing of what is to be met in the other."""
     generator = torch.Generator().manual_seed(3)
     pairs = torch.randperm(10_000, generator=generator).tolist()
-    own = [pair for pair in pairs if (pair % 5 == 0) == (fold == 1)]
+    own = [pair for place, pair in enumerate(pairs) if (place % 5 == 0) == (fold == 1)]
     return [
         {
             "prompt": f"{pair // 100:02d}+{pair % 100:02d}=",

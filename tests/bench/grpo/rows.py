@@ -6,7 +6,6 @@ from itertools import product
 from typing import Any
 
 CORES = len(os.sched_getaffinity(0))
-SEEDS, LEARNING_STEPS = (1, 2, 3), 120
 
 ARMS: dict[str, tuple[str, dict[str, Any]]] = {
     "trl": ("trl_arm", {"threads": CORES}),

@@ -28,6 +28,12 @@ OTHER_VENV = ROOT / ".venv-bench" / "bin" / "python"
 """The environment that has TRL, made by `make bench-venv`."""
 
 
+def ensure_venv() -> None:
+    """The environment with TRL, made where it is missing."""
+    if not OTHER_VENV.exists():
+        subprocess.run(["make", "bench-venv"], cwd=ROOT, check=True)
+
+
 class ArmFailed(Exception):
     """An arm ended by itself; holds its last words."""
 
@@ -96,7 +102,7 @@ class Process:
         self._process = subprocess.Popen(
             [str(arm.python), "-m", f"tests.bench.grpo.{arm.module}", arm.work.to_json()],
             cwd=ROOT,
-            env=_environment(arm.work),
+            env=environment_of(arm.work),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
@@ -160,7 +166,8 @@ class Process:
         return f"{self.name} ended:\n{self._log.read()[-3000:]}"
 
 
-def _environment(work: Work) -> dict[str, str]:
+def environment_of(work: Work) -> dict[str, str]:
+    """What an arm is started with."""
     paths = [str(ROOT), str(ROOT / "engine"), str(ROOT / "backend")]
     return {
         **os.environ,

@@ -1,0 +1,42 @@
+"""On the same rows our GRPO takes TRL's updates."""
+
+from pathlib import Path
+
+import pytest
+from tests.bench.grpo.parity import UPDATES, compare
+from tests.bench.grpo.turns import OTHER_VENV
+from tests.bench.grpo.work import SIZES
+
+from coloop.models.folder import save_hf
+from coloop.models.scratch import build_config, build_scratch
+from coloop.models.tokenizer import character_tokenizer
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(
+        not OTHER_VENV.exists(), reason="TRL is not here; `make bench-venv` makes .venv-bench"
+    ),
+]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Path:
+    """A random model; that a digit is written is what it is rewarded for."""
+    tokenizer = character_tokenizer()
+    config = build_config(SIZES["1M"].facts(), tokenizer)
+    save_hf(tmp_path / "start", build_scratch(config, seed=1), tokenizer)
+    return tmp_path / "start"
+
+
+def test_updates_end_at_the_weights_of_trl(start: Path, tmp_path: Path) -> None:
+    place = tmp_path / "found"
+    place.mkdir()
+
+    compared = compare("trl-grpo", start, place, reward="digits")
+
+    assert len(compared) == UPDATES
+    for one in compared:
+        assert one.way > 0.1
+        assert one.apart < 2e-4  # rounding; another epsilon in the deviation shows as 1e-3
+        assert one.advantage < 1e-5
