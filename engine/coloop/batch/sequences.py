@@ -1,0 +1,203 @@
+"""One text as it is scored or learned, and two of them as a pair: from the row to the batch.
+
+A sequence shares its arrays with rows and messages; nobody writes into them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coloop.arrays import Ids, Mask, Numbers, are_equal, ids_of, joined, mask_of, numbers_of, owned
+
+TOKEN_FIELDS = (
+    "log_probs_rollout",
+    "log_probs_old",
+    "log_probs_reference",
+    "advantages",
+    "returns",
+    "values",
+)
+"""Per-token numbers of a sequence and of a batch that have a field of their own; whatever else a
+recipe reads stands in `numbers`, by its name."""
+
+
+Prompt = str | list[dict[str, Any]]
+"""Text, or a chat: a list of messages."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Text:
+    """A prompt and the text that shall follow it, which is to be encoded as it stands."""
+
+    prompt: Prompt
+    target: str
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Sequence:
+    """One text that is scored or learned, from the row to the batch; every array has one entry a
+    token.
+
+    Where the row has no token ids yet there is `text` in their place, and numbers by the token are
+    those of its target alone; `with_ids` makes it whole. Lists are taken as well; what is held are
+    read-only arrays.
+    """
+
+    id: str
+    token_ids: Ids = field(default_factory=lambda: ids_of([]))
+    """Prompt and completion."""
+    loss_mask: Mask = field(default_factory=lambda: mask_of([]))
+    """True on the tokens that are trained."""
+    text: Text | None = None
+    """What is still to be encoded."""
+    prompt_length: int = 0
+    """Tokens before the completion."""
+    log_probs_rollout: Numbers | None = None
+    """By the engine, at the sampling temperature; read where `loss_mask` is true, as all below."""
+    log_probs_old: Numbers | None = None
+    log_probs_reference: Numbers | None = None
+    advantages: Numbers | float | None = None
+    """One number stands for all trained tokens."""
+    returns: Numbers | None = None
+    values: Numbers | None = None
+    numbers: Mapping[str, Numbers | float] = field(default_factory=dict)
+    """Whatever else a recipe reads, by its name: one number for the row, or one for each token."""
+    weight: float = 1.0
+    """Scales the row's loss, not the divisor."""
+    count: float = 1.0
+    """How often the row stands in the batch; scales loss and divisor."""
+    group: str = ""
+    """Name of the row's group, for messages."""
+    temperature: float = 1.0
+    """At which its log-probs are compared; that it was drawn at where it learns from rewards."""
+    writer: str = ""
+    """The node that drew its tokens."""
+    version: int = 0
+    """Version of the weights that drew them."""
+    tokenizer: str = ""
+    """Mark of the tokenizer whose ids they are; empty: not known."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "token_ids", ids_of(self.token_ids))
+        object.__setattr__(self, "loss_mask", mask_of(self.loss_mask))
+        for name in TOKEN_FIELDS:
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, (float, int)):
+                object.__setattr__(self, name, numbers_of(value))
+        if self.numbers:
+            kept = {
+                name: float(value) if isinstance(value, float | int) else numbers_of(value)
+                for name, value in self.numbers.items()
+            }
+            object.__setattr__(self, "numbers", kept)
+
+    def __eq__(self, other: object) -> bool:
+        return are_equal(self, other)
+
+    def owned(self) -> "Sequence":
+        """The same in memory of its own, for one that outlives its step."""
+        given = {name: getattr(self, name) for name in ("token_ids", "loss_mask", *TOKEN_FIELDS)}
+        arrays: dict[str, Any] = {
+            name: owned(value) for name, value in given.items() if isinstance(value, np.ndarray)
+        }
+        numbers = {
+            name: owned(value) if isinstance(value, np.ndarray) else value
+            for name, value in self.numbers.items()
+        }
+        return replace(self, **arrays, numbers=numbers)
+
+    def with_numbers(self, found: Mapping[str, Numbers | float]) -> "Sequence":
+        """The same with these numbers, each in its field or by its name."""
+        own: dict[str, Any] = {name: found[name] for name in found if name in TOKEN_FIELDS}
+        named = {name: found[name] for name in found if name not in TOKEN_FIELDS}
+        return replace(self, **own, numbers={**self.numbers, **named})
+
+    def with_ids(
+        self, prompt_ids: ArrayLike, completion_ids: ArrayLike, loss_mask: ArrayLike | None = None
+    ) -> "Sequence":
+        """The sequence with these token ids; its numbers, which are of the completion, shifted
+        along.
+
+        Args:
+            loss_mask: which tokens of the completion are trained; None: all. Those of the prompt
+            never are.
+        """
+        given = {name: getattr(self, name) for name in (*TOKEN_FIELDS, "numbers")}
+        return replace(self, text=None, **_whole(given, prompt_ids, completion_ids, loss_mask))
+
+
+def completion_sequence(
+    *,
+    prompt_ids: ArrayLike,
+    completion_ids: ArrayLike,
+    loss_mask: ArrayLike,
+    **fields: Any,
+) -> Sequence:
+    """A sequence from arrays that cover the completion only; the prompt is never trained.
+
+    Args:
+        fields: those of `Sequence`; numbers by the token are of the completion.
+    """
+    return Sequence(**fields | _whole(fields, prompt_ids, completion_ids, loss_mask))
+
+
+def _whole(
+    fields: Mapping[str, Any],
+    prompt_ids: ArrayLike,
+    completion_ids: ArrayLike,
+    loss_mask: ArrayLike | None,
+) -> dict[str, Any]:
+    """Fields of prompt and completion together; those numbers by the token that are among the
+    given fields are of the completion, and shifted along."""
+    before, after = ids_of(prompt_ids), ids_of(completion_ids)
+    trained = np.ones(len(after), dtype=np.bool_) if loss_mask is None else mask_of(loss_mask)
+    nothing, never = _of_prompt(len(before))
+
+    def shifted(numbers: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            name: own if isinstance(own, float | int) else joined([nothing, numbers_of(own)])
+            for name, own in numbers.items()
+        }
+
+    given = {name: fields[name] for name in TOKEN_FIELDS if fields.get(name) is not None}
+    return {
+        "token_ids": joined([before, after]),
+        "loss_mask": joined([never, trained]),
+        "prompt_length": len(before),
+        "numbers": shifted(fields.get("numbers", {})),
+        **shifted(given),
+    }
+
+
+@lru_cache(maxsize=256)
+def _of_prompt(tokens: int) -> tuple[Numbers, Mask]:
+    """Numbers and mask of a prompt: nothing, of nothing trained."""
+    return numbers_of(np.zeros(tokens, dtype=np.float32)), mask_of(np.zeros(tokens, np.bool_))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """Two texts, the first preferred."""
+
+    id: str
+    chosen: Sequence
+    rejected: Sequence
+    probability: float = 1.0
+    """That chosen is the better one."""
+    margin: float = 0.0
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    """Whatever else a recipe reads of the pair, by its name."""
+    weight: float = 1.0
+    count: float = 1.0
+
+    def owned(self) -> "Pair":
+        """The same in memory of its own."""
+        return replace(self, chosen=self.chosen.owned(), rejected=self.rejected.owned())
+
+
+Unit = Sequence | Pair
+"""What is learned from."""
