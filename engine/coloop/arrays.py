@@ -38,7 +38,9 @@ def numbers_of(values: ArrayLike) -> Numbers:
 
 def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """The parts one after another, read-only."""
-    return _read_only(np.concatenate(parts))
+    whole = np.concatenate(parts)
+    whole.flags.writeable = False  # its own memory, so no view of it is needed
+    return whole
 
 
 def owned(array: NDArray[Any]) -> NDArray[Any]:

@@ -10,7 +10,7 @@ from typing import Any
 from coloop.hosts.messages import TooLong
 from coloop.roles.fits import rows_of
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
-from coloop.roles.texts import as_sequence
+from coloop.roles.texts import as_read
 from coloop.tables import Table, concat_rows
 
 
@@ -26,7 +26,7 @@ class CriticRole(Stateless):
         if not rows:
             return Outcome(outputs={"values": Table(values={})})
         hosts, group = call.context.hosts, call.context.groups[self._node]
-        said = hosts.score(group, self._node, [as_sequence(row) for row in rows], 1.0, "values")
+        said = hosts.score(group, self._node, [as_read(row) for row in rows], 1.0, "values")
         refused = [one for one in said if isinstance(one, TooLong)]
         metrics, alerts = self._fits.count(refused, len(rows), is_probe=call.is_probe)
         values = {

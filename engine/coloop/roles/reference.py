@@ -11,7 +11,7 @@ from coloop.arrays import Numbers
 from coloop.hosts.messages import TooLong
 from coloop.roles.fits import rows_of
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
-from coloop.roles.texts import as_pair, as_sequence
+from coloop.roles.texts import as_pair, as_read
 from coloop.tables import Row, Table, concat_rows
 
 
@@ -54,7 +54,7 @@ class ReferenceRole(Stateless):
         hosts, group = context.hosts, context.groups[self._node]
         found: dict[str, Numbers | TooLong] = {}
         for temperature, rows in by_heat.items():
-            texts = [as_sequence(row) for row in rows]
+            texts = [as_read(row) for row in rows]
             scored = hosts.score(group, self._node, texts, temperature)
             found.update(zip((row.id for row in rows), scored, strict=True))
         return {row.id: found[row.id] for row in rollouts}

@@ -19,7 +19,7 @@ from coloop.roles.fits import rows_of
 from coloop.roles.inputs import deliver, joined_inputs, joined_rows, only_delivered
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.steps import StepScores, at_ends, listed, step_ends
-from coloop.roles.texts import as_sequence
+from coloop.roles.texts import as_read
 from coloop.seeds import derive_seed
 from coloop.spec.builtins import Column
 from coloop.spec.nodes import RewardNode
@@ -118,7 +118,7 @@ class RewardRole(Stateless):
     ) -> list[Score]:
         """What the node's model says of each text; None of one that it cannot read."""
         group = call.context.groups[self._node]
-        texts = [as_sequence(row) for row in rows]
+        texts = [as_read(row) for row in rows]
         said = call.context.hosts.score(group, self._node, texts, 1.0, "scores")
         refused = [one for one in said if isinstance(one, TooLong)]
         alerts += self._fits.count(refused, len(rows), is_probe=call.is_probe)[1]

@@ -11,6 +11,21 @@ from coloop.spec.graph import LoopSpec
 from coloop.tables import ABSENT, Row, Tokens
 
 
+def as_read(row: Row) -> TokenSequence:
+    """What a model reads to say something of the row: its text alone, no numbers of it."""
+    if row.tokens is None:
+        return as_sequence(row)
+    return completion_sequence(
+        id=row.id,
+        prompt_ids=row.tokens.prompt_ids,
+        completion_ids=row.tokens.token_ids,
+        loss_mask=row.tokens.loss_mask,
+        writer=row.tokens.writer,
+        tokenizer=row.tokens.tokenizer,
+        version=row.version,
+    )
+
+
 def as_sequence(row: Row, **learned: Any) -> TokenSequence:
     """A rollout keeps its tokens; any other row imitates its target column after its prompt.
 
