@@ -36,6 +36,7 @@ from coloop.roles.evaluate import EvaluateRole
 from coloop.roles.protocol import Context, Role
 from coloop.run_ids import new_run_id
 from coloop.run_log import LOG_FILE, log_into
+from coloop.runtime import collecting
 from coloop.runtime.actions import Actions, early_copies
 from coloop.runtime.calls import Calls
 from coloop.runtime.checkpoint import Checkpoints, list_checkpoints
@@ -162,7 +163,8 @@ def _run(request: RunRequest, plan: Plan, folder: Path, recorder: Recorder) -> R
                         notices,
                         recovery,
                     )
-                    run_loop(session)
+                    with collecting.seldom():
+                        run_loop(session)
                     break
                 except (WorkerDied, StageStalled) as failure:
                     _begin_anew(failure, session, recovery, recorder)
