@@ -111,7 +111,8 @@ def _run(
 ) -> None:
     os.environ.setdefault("OMP_NUM_THREADS", str(threads or 1) if cluster == "local" else "1")
     from coloop.runtime.recorder import CallbackSink, MarkedLinesSink, Sink
-    from coloop.runtime.start import RunRequest, run
+    from coloop.runtime.run_folder import RunRequest
+    from coloop.runtime.start import run
 
     display = RunDisplay(console)
     sinks: list[Sink] = []

@@ -1,99 +1,44 @@
-"""From a spec to a session and through it: folder, plan, cluster, roles, loop, and an orderly end
-whatever happens. The only place that knows all parts."""
+"""From a spec to a session and through it: folder, plan, cluster, loop, and an orderly end whatever
+happens."""
 
 import logging
 import os
-import traceback
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
 
-from coloop.cluster import Cluster, Deadlines
+from coloop.cluster import Cluster
 from coloop.cluster.local import LocalCluster
-from coloop.diagnostics import Diagnostic
 from coloop.errors import (
-    ColoopError,
     PlanRefused,
-    RunFolderExists,
-    RunNotFound,
     StageStalled,
     StopRequested,
-    StorageFull,
-    UserCodeError,
     WorkerDied,
 )
 from coloop.events import AlertEvent, DiagnosticEvent, RunError, RunStateEvent, RunStateName
-from coloop.hosts.deliveries import Deliveries
 from coloop.hosts.host import HostSettings
-from coloop.hosts.messages import Poll
-from coloop.hosts.stub import ClusterHosts
-from coloop.plan.compile import Compiler, compile_plan
+from coloop.plan.compile import compile_plan
 from coloop.plan.runnable import check_runs
-from coloop.plan.types import Plan, WeightsPlan
-from coloop.roles import build_group_roles, build_roles
-from coloop.roles.evaluate import EvaluateRole
-from coloop.roles.protocol import Context, Role
-from coloop.run_ids import new_run_id
+from coloop.plan.types import Plan
 from coloop.run_log import LOG_FILE, log_into
 from coloop.runtime import collecting
-from coloop.runtime.actions import Actions, early_copies
-from coloop.runtime.calls import Calls
-from coloop.runtime.checkpoint import Checkpoints, list_checkpoints
+from coloop.runtime.assembly import build_session
+from coloop.runtime.checkpoint import list_checkpoints
 from coloop.runtime.control import Control
-from coloop.runtime.fields import Fields
-from coloop.runtime.lanes import Lanes, ThreadLanes
+from coloop.runtime.endings import error_of, last_word, say_last
+from coloop.runtime.kept_plan import DECIDED_ANEW, keep_plan
+from coloop.runtime.lanes import ThreadLanes
 from coloop.runtime.loop import run_loop
-from coloop.runtime.moments import Moments
 from coloop.runtime.notices import Notices
-from coloop.runtime.origin import ORIGIN_FILE, write_origin
-from coloop.runtime.phase_stages import PhaseStages
-from coloop.runtime.probes import Probes
-from coloop.runtime.recorder import Recorder, Sink
+from coloop.runtime.recorder import Recorder
 from coloop.runtime.recovery import REPLACED, Recovery
 from coloop.runtime.report import write_report
-from coloop.runtime.samples import Samples
-from coloop.runtime.scheduler import Scheduler, Watcher
-from coloop.runtime.session import Parts, Session
-from coloop.runtime.sources import RunSources
-from coloop.runtime.storage import Storage, is_address
-from coloop.runtime.timeline import Timeline, entries_of
-from coloop.runtime.triggers import TriggerWatch
-from coloop.runtime.window import Window
+from coloop.runtime.run_folder import CHECKPOINTS, RunRequest, open_folder, transfer_roots
+from coloop.runtime.session import Session
 from coloop.sizing.machine import threads_for_pools
-from coloop.spec.graph import LoopSpec
-from coloop.spec.lineage import Lineages
-from coloop.spec.model import CopyModel, RefreshEvery, SnapshotModel
-from coloop.spec.nodes import model_of
-from coloop.sync.folders import SHARED_MEMORY, TransferFolders
+from coloop.sync.folders import TransferFolders
 
 logger = logging.getLogger(__name__)
-
-SPEC_FILE = "spec.yaml"
-PLAN_FILE = "plan.json"
-CHECKPOINTS = "checkpoints"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRequest:
-    """What to run, and where."""
-
-    spec: LoopSpec
-    text: str
-    """The loop as it was given; kept in the run folder."""
-    root: Path
-    """Folder from which relative paths in the spec are read."""
-    runs_dir: Path
-    run_id: str | None = None
-    resume: Path | None = None
-    """The folder of a run to go on with."""
-    cluster: Literal["local", "ray"] = "ray"
-    address: str | None = None
-    """Ray: connect to this cluster; None: one of our own for this run."""
-    sinks: Sequence[Sink] = ()
-    warnings: Sequence[Diagnostic] = ()
-    threads: int | None = None
-    deadlines: Deadlines = field(default_factory=Deadlines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,15 +62,18 @@ def run(request: RunRequest) -> RunResult:
     refusals = check_runs(request.spec, plan)
     if refusals:
         raise PlanRefused(refusals[0].message, refusals)
-    folder = _folder(request, plan)
+    folder = open_folder(request)
+    plan, told = keep_plan(folder, plan)
     recorder = Recorder(folder, folder.name, request.sinks)
     try:
-        return _run(request, plan, folder, recorder)
+        return _run(request, plan, folder, recorder, told)
     finally:
         recorder.close()
 
 
-def _run(request: RunRequest, plan: Plan, folder: Path, recorder: Recorder) -> RunResult:
+def _run(
+    request: RunRequest, plan: Plan, folder: Path, recorder: Recorder, told: str | None
+) -> RunResult:
     log = log_into(folder / LOG_FILE)
     control = Control(folder)
     recorder.record(RunStateEvent(state=RunStateName.STARTING))
@@ -136,9 +84,11 @@ def _run(request: RunRequest, plan: Plan, folder: Path, recorder: Recorder) -> R
                 node=diagnostic.node,
             )
         )
+    if told is not None:
+        recorder.record(AlertEvent(level="info", code=DECIDED_ANEW, message=told))
     cluster: Cluster | None = None
     session: Session | None = None
-    folders = TransferFolders(_transfer_roots(request, folder))
+    folders = TransferFolders(transfer_roots(request, folder))
     lanes = ThreadLanes()
     error: RunError | None = None
     state = RunStateName.FINISHED
@@ -172,14 +122,14 @@ def _run(request: RunRequest, plan: Plan, folder: Path, recorder: Recorder) -> R
     except StopRequested:
         state = RunStateName.STOPPED
     except BaseException as failure:
-        state, error = RunStateName.FAILED, _error_of(failure, session)
+        state, error = RunStateName.FAILED, error_of(failure, session)
         logger.exception("the run failed")
         if session is not None and isinstance(failure, Exception):
             session.rescue(failure)
         if not isinstance(failure, Exception):
             raise
     finally:
-        last = _last_word(session, state, error)
+        last = last_word(session, state, error)
         try:
             if session is not None:
                 _leave_behind(session, request, recorder, state)
@@ -190,7 +140,7 @@ def _run(request: RunRequest, plan: Plan, folder: Path, recorder: Recorder) -> R
                 lanes.close()
                 folders.close()
             finally:
-                _say_last(recorder, last)
+                say_last(recorder, last)
                 logging.getLogger("coloop").removeHandler(log)
                 log.close()
     return RunResult(state=state, folder=folder, error=error)
@@ -215,15 +165,6 @@ def _begin_anew(
     recorder.record(AlertEvent(level="warning", code=REPLACED, message=message))
 
 
-def _say_last(recorder: Recorder, last: RunStateEvent) -> None:
-    """That a run is over is said last: who hears it can read all the rest, and has the machine for
-    the next run. Nothing of the rest can change how the run ended."""
-    try:
-        recorder.record(last)
-    except StorageFull as failure:
-        logger.warning("that the run %s could not be written down: %s", last.state.value, failure)
-
-
 def _leave_behind(
     session: Session, request: RunRequest, recorder: Recorder, state: RunStateName
 ) -> None:
@@ -234,160 +175,6 @@ def _leave_behind(
     except Exception as error:  # the report observes the run: it never decides how the run ended
         logger.warning("the report was not written: %r", error)
     session.show_last(state)
-
-
-def build_session(
-    request: RunRequest,
-    plan: Plan,
-    cluster: Cluster,
-    lanes: Lanes,
-    recorder: Recorder,
-    control: Control,
-    folder: Path,
-    folders: TransferFolders,
-    notices: Notices,
-    recovery: Recovery,
-) -> Session:
-    """Everything that the loop speaks of, in the state of the last checkpoint where one is
-    resumed."""
-    spec = request.spec
-    lineages = Lineages(spec)
-    entries = entries_of(spec, plan)
-    fields = Fields(spec, entries)
-
-    def tick(poll: Poll | None) -> bool:
-        return session.tick(poll)
-
-    pools = {group.name: group.pool for group in plan.weights}
-    deliveries = Deliveries(plan, folders)
-    weights = ClusterHosts(cluster, pools, deliveries, tick, notices.put, recovery)
-    groups = {node: group.name for group in plan.weights for node in group.members}
-    context = Context(
-        spec=spec,
-        lineage=lineages.at({}),
-        groups=groups,
-        hosts=weights,
-        root=request.root,
-        seed=spec.run.seed,
-    )
-    moments = Moments(context, lineages, fields)
-    roles = build_roles(context)
-    timeline = Timeline(entries, RunSources(roles, lambda: moments.now))
-    group_roles = build_group_roles(context, plan)
-    everyone: dict[str, Role] = {
-        **roles,
-        **{f"weights:{name}": role for name, role in group_roles.items()},
-    }
-    storage = _storage(request, folder)
-    copies = storage if spec.run.storage and is_address(spec.run.storage) else None
-    checkpoints = Checkpoints(folder / CHECKPOINTS, spec.run.keep, copies)
-
-    def scheduler_of(watcher: Watcher) -> Scheduler:
-        edges = {edge.key: edge for edge in spec.edges}
-        calls = Calls(edges, roles, group_roles, watcher.delivered)
-        window = Window(
-            staleness=spec.schedule.max_staleness,
-            groups=groups,
-            changing=frozenset(one.name for one in plan.weights if _changes(spec, one)),
-        )
-        return Scheduler(calls, roles, lanes, watcher, window)
-
-    probe_roles = {n: role for n, role in roles.items() if isinstance(role, EvaluateRole)}
-    parts = Parts(
-        plan=plan,
-        moments=moments,
-        roles=everyone,
-        timeline=timeline,
-        fields=fields,
-        triggers=TriggerWatch(triggers=spec.schedule.triggers),
-        phase_stages=PhaseStages(lambda: moments.now.spec.schedule.learn, Compiler(spec, lineages)),
-        probes=Probes(plan, probe_roles),
-        checkpoints=checkpoints,
-        recorder=recorder,
-        control=control,
-        samples=Samples(folder, storage),
-        notices=notices,
-        step_done=recovery.step_done,
-        scheduler_of=scheduler_of,
-        actions=Actions(
-            groups, weights, everyone, fields, checkpoints, early_copies(spec, plan, groups)
-        ),
-    )
-
-    session = Session(parts)
-    weights.check_ways()
-    weights.check_folder((folder / CHECKPOINTS).resolve())
-    weights.narrow_again()
-    if request.resume is not None:
-        checkpoints.bring_back()
-        checkpoint = checkpoints.latest()
-        for damage in checkpoints.damaged():
-            session.left_out(damage)
-        if checkpoint is not None:
-            manifest = checkpoints.read(checkpoint)
-            parts.actions.load(checkpoint.path)
-            session.load_state(manifest)
-    return session
-
-
-def _changes(spec: LoopSpec, weights: WeightsPlan) -> bool:
-    """Whether weights may change from one step of a phase to the next: they learn, or follow others
-    then. What follows at the start of a phase does so while no step is on its way."""
-    model = model_of(spec.nodes[weights.name])
-    follows = isinstance(model, SnapshotModel) and isinstance(model.refresh, RefreshEvery)
-    return weights.trains or follows or isinstance(model, CopyModel)
-
-
-def _folder(request: RunRequest, plan: Plan) -> Path:
-    if request.resume is not None:
-        if not (request.resume / SPEC_FILE).exists():
-            raise RunNotFound(f"{request.resume} is no run folder: it has no {SPEC_FILE}")
-        _complete(request.resume, request, plan)
-        return request.resume
-    folder = request.runs_dir / (request.run_id or new_run_id(request.spec.name))
-    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise RunFolderExists(
-            f"{folder} exists and is not empty; choose another run id, or go on with "
-            f"`--resume {folder.name}`"
-        )
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / SPEC_FILE).write_text(request.text, encoding="utf-8")
-    _complete(folder, request, plan)
-    storage = _storage_place(request)
-    if storage is not None and not is_address(storage):
-        target = (Path(storage) / folder.name / CHECKPOINTS).resolve()
-        target.mkdir(parents=True, exist_ok=True)
-        (folder / CHECKPOINTS).symlink_to(target, target_is_directory=True)
-    return folder
-
-
-def _complete(folder: Path, request: RunRequest, plan: Plan) -> None:
-    """What a run folder has besides its loop; the folder of a fork begins without it."""
-    if not (folder / ORIGIN_FILE).exists():
-        write_origin(folder, request.root)
-    if not (folder / PLAN_FILE).exists():
-        (folder / PLAN_FILE).write_text(plan.model_dump_json(indent=1), encoding="utf-8")
-
-
-def _storage(request: RunRequest, folder: Path) -> Storage | None:
-    place = _storage_place(request)
-    return None if place is None else Storage(place, folder.name)
-
-
-def _storage_place(request: RunRequest) -> str | None:
-    """`run.storage`; a folder as a path from the root."""
-    storage = request.spec.run.storage
-    if storage is None or is_address(storage):
-        return storage
-    return str((request.root / os.path.expanduser(storage)).resolve())
-
-
-def _transfer_roots(request: RunRequest, folder: Path) -> list[Path]:
-    """Where weights may go from process to process: memory first, then what other machines see as
-    well."""
-    storage = _storage_place(request)
-    shared = folder if storage is None or is_address(storage) else Path(storage)
-    return [SHARED_MEMORY, shared.resolve()]
 
 
 def _cluster(request: RunRequest, plan: Plan, folder: Path) -> Cluster:
@@ -410,46 +197,4 @@ def _cluster(request: RunRequest, plan: Plan, folder: Path) -> Cluster:
 
     return RayCluster(
         plan, settings, address=request.address, run_id=folder.name, deadlines=request.deadlines
-    )
-
-
-def _last_word(
-    session: Session | None, state: RunStateName, error: RunError | None
-) -> RunStateEvent:
-    """How the run ended; of a failure with the node and the step at which it was."""
-    if error is None:
-        return RunStateEvent(
-            state=state,
-            step=session.timeline.step if session else None,
-            message=session.best_words if session else None,
-        )
-    return RunStateEvent(
-        state=state,
-        error=error,
-        message=error.message,
-        node=error.node,
-        step=session.step_at_work if session is not None else None,
-    )
-
-
-def _error_of(failure: BaseException, session: Session | None) -> RunError:
-    """Of a failure in the user's code the traceback is that of the user's code; the engine's own
-    stands in the log."""
-    own = failure.traceback if isinstance(failure, UserCodeError) else None
-    stage = session.stage_at_work if session is not None else None
-    lines = [own] if own else traceback.format_exception(failure)
-    if isinstance(failure, KeyboardInterrupt):
-        message = "interrupted at once; the last checkpoint is where it goes on"
-        return RunError(
-            code="run.interrupted", message=message, stage=stage.name if stage else None
-        )
-    return RunError(
-        code=getattr(failure, "code", "run.failed")
-        if isinstance(failure, ColoopError)
-        else "run.failed",
-        message=str(failure) or type(failure).__name__,
-        node=getattr(failure, "node", None) or (stage.node if stage else None),
-        stage=getattr(failure, "stage", None) or (stage.name if stage else None),
-        hint=getattr(failure, "hint", None),
-        traceback="".join(lines)[-8000:],
     )

@@ -21,7 +21,8 @@ from tests.bench.grpo.work import PROMPTS, SAMPLES, Work
 from coloop.events import RunStateName
 from coloop.runtime.checkpoint import list_checkpoints
 from coloop.runtime.recorder import NullSink
-from coloop.runtime.start import RunRequest, run
+from coloop.runtime.run_folder import RunRequest
+from coloop.runtime.start import run
 from coloop.spec.io import from_dict
 
 REWARDS: dict[str, dict[str, Any]] = {

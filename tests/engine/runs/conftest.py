@@ -16,7 +16,8 @@ from coloop.models import weights_in
 from coloop.runtime.checkpoint import list_checkpoints
 from coloop.runtime.control import request
 from coloop.runtime.recorder import CallbackSink, Sink, read_events
-from coloop.runtime.start import RunRequest, run
+from coloop.runtime.run_folder import RunRequest
+from coloop.runtime.start import run
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse, patch
 

@@ -27,7 +27,8 @@ from ray.cluster_utils import Cluster
 from coloop.cluster import Deadlines
 from coloop.hosts import deliveries
 from coloop.runtime.recorder import CallbackSink
-from coloop.runtime.start import RunRequest, run
+from coloop.runtime.run_folder import RunRequest
+from coloop.runtime.start import run
 from coloop.spec.io import parse
 
 WAIT_SECONDS = 120.0

@@ -87,7 +87,7 @@ def memory(
 ) -> Iterator[Path]:
     """A folder in the place of the shared memory; every run leaves it as it was."""
     folder = tmp_path_factory.mktemp("memory")
-    monkeypatch.setattr("coloop.runtime.start.SHARED_MEMORY", folder)
+    monkeypatch.setattr("coloop.runtime.run_folder.SHARED_MEMORY", folder)
     yield folder
     assert list(folder.iterdir()) == []
 

@@ -13,7 +13,8 @@ import pytest
 
 from coloop import presets
 from coloop.diagnostics import Change
-from coloop.runtime.start import RunRequest, run
+from coloop.runtime.run_folder import RunRequest
+from coloop.runtime.start import run
 from coloop.spec.io import parse, patch
 
 

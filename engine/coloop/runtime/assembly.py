@@ -1,0 +1,142 @@
+"""Puts a session together: hosts, roles, timeline, scheduler, checkpoints, in the state of the last
+checkpoint where a run goes on."""
+
+from pathlib import Path
+
+from coloop.cluster import Cluster
+from coloop.hosts.deliveries import Deliveries
+from coloop.hosts.messages import Poll
+from coloop.hosts.stub import ClusterHosts
+from coloop.plan.compile import Compiler
+from coloop.plan.types import Plan, WeightsPlan
+from coloop.roles import build_group_roles, build_roles
+from coloop.roles.evaluate import EvaluateRole
+from coloop.roles.protocol import Context, Role
+from coloop.runtime.actions import Actions, early_copies
+from coloop.runtime.calls import Calls
+from coloop.runtime.checkpoint import Checkpoints
+from coloop.runtime.control import Control
+from coloop.runtime.fields import Fields
+from coloop.runtime.lanes import Lanes
+from coloop.runtime.moments import Moments
+from coloop.runtime.notices import Notices
+from coloop.runtime.phase_stages import PhaseStages
+from coloop.runtime.probes import Probes
+from coloop.runtime.recorder import Recorder
+from coloop.runtime.recovery import Recovery
+from coloop.runtime.run_folder import CHECKPOINTS, RunRequest, storage_of
+from coloop.runtime.samples import Samples
+from coloop.runtime.scheduler import Scheduler, Watcher
+from coloop.runtime.session import Parts, Session
+from coloop.runtime.sources import RunSources
+from coloop.runtime.storage import is_address
+from coloop.runtime.timeline import Timeline, entries_of
+from coloop.runtime.triggers import TriggerWatch
+from coloop.runtime.window import Window
+from coloop.spec.graph import LoopSpec
+from coloop.spec.lineage import Lineages
+from coloop.spec.model import CopyModel, RefreshEvery, SnapshotModel
+from coloop.spec.nodes import model_of
+from coloop.sync.folders import TransferFolders
+
+
+def build_session(
+    request: RunRequest,
+    plan: Plan,
+    cluster: Cluster,
+    lanes: Lanes,
+    recorder: Recorder,
+    control: Control,
+    folder: Path,
+    folders: TransferFolders,
+    notices: Notices,
+    recovery: Recovery,
+) -> Session:
+    """Everything that the loop speaks of, in the state of the last checkpoint where one is
+    resumed."""
+    spec = request.spec
+    lineages = Lineages(spec)
+    entries = entries_of(spec, plan)
+    fields = Fields(spec, entries)
+
+    def tick(poll: Poll | None) -> bool:
+        return session.tick(poll)
+
+    pools = {group.name: group.pool for group in plan.weights}
+    deliveries = Deliveries(plan, folders)
+    weights = ClusterHosts(cluster, pools, deliveries, tick, notices.put, recovery)
+    groups = {node: group.name for group in plan.weights for node in group.members}
+    context = Context(
+        spec=spec,
+        lineage=lineages.at({}),
+        groups=groups,
+        hosts=weights,
+        root=request.root,
+        seed=spec.run.seed,
+    )
+    moments = Moments(context, lineages, fields)
+    roles = build_roles(context)
+    timeline = Timeline(entries, RunSources(roles, lambda: moments.now))
+    group_roles = build_group_roles(context, plan)
+    everyone: dict[str, Role] = {
+        **roles,
+        **{f"weights:{name}": role for name, role in group_roles.items()},
+    }
+    storage = storage_of(request, folder)
+    copies = storage if spec.run.storage and is_address(spec.run.storage) else None
+    checkpoints = Checkpoints(folder / CHECKPOINTS, spec.run.keep, copies)
+
+    def scheduler_of(watcher: Watcher) -> Scheduler:
+        edges = {edge.key: edge for edge in spec.edges}
+        calls = Calls(edges, roles, group_roles, watcher.delivered)
+        window = Window(
+            staleness=spec.schedule.max_staleness,
+            groups=groups,
+            changing=frozenset(one.name for one in plan.weights if _changes(spec, one)),
+        )
+        return Scheduler(calls, roles, lanes, watcher, window)
+
+    probe_roles = {n: role for n, role in roles.items() if isinstance(role, EvaluateRole)}
+    parts = Parts(
+        plan=plan,
+        moments=moments,
+        roles=everyone,
+        timeline=timeline,
+        fields=fields,
+        triggers=TriggerWatch(triggers=spec.schedule.triggers),
+        phase_stages=PhaseStages(lambda: moments.now.spec.schedule.learn, Compiler(spec, lineages)),
+        probes=Probes(plan, probe_roles),
+        checkpoints=checkpoints,
+        recorder=recorder,
+        control=control,
+        samples=Samples(folder, storage),
+        notices=notices,
+        step_done=recovery.step_done,
+        scheduler_of=scheduler_of,
+        actions=Actions(
+            groups, weights, everyone, fields, checkpoints, early_copies(spec, plan, groups)
+        ),
+    )
+
+    session = Session(parts)
+    weights.check_ways()
+    weights.check_folder((folder / CHECKPOINTS).resolve())
+    weights.narrow_again()
+    if request.resume is not None:
+        checkpoints.bring_back()
+        checkpoint = checkpoints.latest()
+        for damage in checkpoints.damaged():
+            session.left_out(damage)
+        if checkpoint is not None:
+            manifest = checkpoints.read(checkpoint)
+            parts.actions.load(checkpoint.path)
+            session.load_state(manifest)
+    return session
+
+
+def _changes(spec: LoopSpec, weights: WeightsPlan) -> bool:
+    """Whether weights may change from one step of a phase to the next: they learn, or follow others
+    then. What follows at the start of a phase does so while no step is on its way."""
+    model = model_of(spec.nodes[weights.name])
+    follows = isinstance(model, SnapshotModel) and isinstance(model.refresh, RefreshEvery)
+    return weights.trains or follows or isinstance(model, CopyModel)

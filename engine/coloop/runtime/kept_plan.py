@@ -1,0 +1,133 @@
+"""What a run keeps of the plan that it began with: whoever goes on with it learns and writes with
+the settings that were decided then, unless what they rest on has changed.
+
+    loop, pools, machine as they were    the settings of `plan.json`
+    one of them has changed              settings decided anew, and a person is told what changed
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+from pydantic import ValidationError
+
+from coloop.hosts.host import gpus_here
+from coloop.plan.types import Plan, PoolPlan, WeightsPlan
+
+PLAN_FILE = "plan.json"
+MACHINE_FILE = "machine.json"
+DECIDED_ANEW = "plan.decided_anew"
+"""Code of the alert."""
+
+Machine = Mapping[str, int]
+
+
+def keep_plan(folder: Path, fresh: Plan) -> tuple[Plan, str | None]:
+    """The plan of a run in its folder, which has it and the machine written down from here on.
+
+    Args:
+        fresh: as the loop is compiled now.
+
+    Returns: the plan to run by; and what a person should know where its settings are others than
+        those with which the run began.
+    """
+    here, path = _machine_here(), folder / PLAN_FILE
+    kept = _read_plan(path)
+    if kept is not None:
+        changed = list(_changes(kept, fresh, _read_machine(folder), here))
+        if not changed:
+            _write(folder, MACHINE_FILE, json.dumps(here))
+            settled = {name: getattr(kept, name) for name in ("weights", "decisions", "explain")}
+            return fresh.model_copy(update=settled), None
+    else:
+        changed = [f"{PLAN_FILE} is damaged, or of another version"] if path.exists() else []
+    _write(folder, PLAN_FILE, fresh.model_dump_json(indent=1))
+    _write(folder, MACHINE_FILE, json.dumps(here))
+    others = list(_differences(kept.weights, fresh.weights)) if kept is not None else []
+    if not changed or (kept is not None and not others):
+        return fresh, None
+    now = f"; now {', '.join(others)}" if others else ""
+    return fresh, f"what the loop leaves open is decided anew, for {'; '.join(changed)}{now}"
+
+
+def _changes(kept: Plan, fresh: Plan, then: Machine | None, now: Machine) -> Iterator[str]:
+    """What the settings rest on and is not as it was, in words."""
+    if kept.spec_hash != fresh.spec_hash:
+        yield "the loop has changed"
+    yield from _pool_changes(kept.pools, fresh.pools)
+    if then is not None and then != now:
+        words = (f"{then[name]} {_words(name)} then, {now[name]} now" for name in now)
+        differing = [one for one, name in zip(words, now, strict=True) if then[name] != now[name]]
+        yield f"the machine has changed ({', '.join(differing)})"
+
+
+def _pool_changes(kept: tuple[PoolPlan, ...], fresh: tuple[PoolPlan, ...]) -> Iterator[str]:
+    then = {pool.name: pool for pool in kept}
+    now = {pool.name: pool for pool in fresh}
+    if then.keys() != now.keys():
+        yield f"the pools have changed ({', '.join(then)} then, {', '.join(now)} now)"
+        return
+    for name, pool in now.items():
+        if (then[name].workers, then[name].gpus) != (pool.workers, pool.gpus):
+            sizes = f"{then[name].workers} processes then, {pool.workers} now"
+            yield f"the pool {name} has changed ({sizes})"
+
+
+def _differences(kept: tuple[WeightsPlan, ...], fresh: tuple[WeightsPlan, ...]) -> Iterator[str]:
+    """Settings of weights that are not as they were, each with its value now."""
+    then = {weights.name: _flat(weights.model_dump(mode="json")) for weights in kept}
+    for weights in fresh:
+        before = then.get(weights.name, {})
+        for path, value in _flat(weights.model_dump(mode="json")).items():
+            if path in before and before[path] != value:
+                yield f"{weights.name}: {path} {value} (was {before[path]})"
+
+
+def _flat(value: Any, path: str = "") -> dict[str, Any]:
+    """Values of nested tables by their paths."""
+    if isinstance(value, list):
+        value = {str(place): one for place, one in enumerate(value)}
+    if not isinstance(value, dict):
+        return {path: value}
+    found: dict[str, Any] = {}
+    for name, one in value.items():
+        found |= _flat(one, f"{path}.{name}" if path else name)
+    return found
+
+
+def _machine_here() -> dict[str, int]:
+    """What settings could rest on."""
+    return {
+        "cores": os.cpu_count() or 1,
+        "memory_gib": round(psutil.virtual_memory().total / 2**30),
+        "gpus": gpus_here(),
+    }
+
+
+def _words(name: str) -> str:
+    return {"memory_gib": "GiB", "gpus": "GPUs"}.get(name, name)
+
+
+def _read_plan(path: Path) -> Plan | None:
+    try:
+        return Plan.model_validate_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValidationError):
+        return None
+
+
+def _read_machine(folder: Path) -> Machine | None:
+    """None where nobody has written it down."""
+    try:
+        found = json.loads((folder / MACHINE_FILE).read_text(encoding="utf-8"))
+        return {name: int(found[name]) for name in _machine_here()}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _write(folder: Path, name: str, text: str) -> None:
+    aside = folder / f".{name}"
+    aside.write_text(text, encoding="utf-8")
+    aside.replace(folder / name)

@@ -1,0 +1,98 @@
+"""What is asked of a run, and the folder that it lives in."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from coloop.cluster import Deadlines
+from coloop.diagnostics import Diagnostic
+from coloop.errors import RunFolderExists, RunNotFound
+from coloop.run_ids import new_run_id
+from coloop.runtime.origin import ORIGIN_FILE, write_origin
+from coloop.runtime.recorder import Sink
+from coloop.runtime.storage import Storage, is_address
+from coloop.spec.graph import LoopSpec
+from coloop.sync.folders import SHARED_MEMORY
+
+SPEC_FILE = "spec.yaml"
+CHECKPOINTS = "checkpoints"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What to run, and where."""
+
+    spec: LoopSpec
+    text: str
+    """The loop as it was given; kept in the run folder."""
+    root: Path
+    """Folder from which relative paths in the spec are read."""
+    runs_dir: Path
+    run_id: str | None = None
+    resume: Path | None = None
+    """The folder of a run to go on with."""
+    cluster: Literal["local", "ray"] = "ray"
+    address: str | None = None
+    """Ray: connect to this cluster; None: one of our own for this run."""
+    sinks: Sequence[Sink] = ()
+    warnings: Sequence[Diagnostic] = ()
+    threads: int | None = None
+    deadlines: Deadlines = field(default_factory=Deadlines)
+
+
+def open_folder(request: RunRequest) -> Path:
+    """The folder of a run, new or gone on with, with everything in it but its plan.
+
+    Raises:
+        RunFolderExists, RunNotFound
+    """
+    if request.resume is not None:
+        if not (request.resume / SPEC_FILE).exists():
+            raise RunNotFound(f"{request.resume} is no run folder: it has no {SPEC_FILE}")
+        _complete(request.resume, request)
+        return request.resume
+    folder = request.runs_dir / (request.run_id or new_run_id(request.spec.name))
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise RunFolderExists(
+            f"{folder} exists and is not empty; choose another run id, or go on with "
+            f"`--resume {folder.name}`"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / SPEC_FILE).write_text(request.text, encoding="utf-8")
+    _complete(folder, request)
+    storage = storage_place(request)
+    if storage is not None and not is_address(storage):
+        target = (Path(storage) / folder.name / CHECKPOINTS).resolve()
+        target.mkdir(parents=True, exist_ok=True)
+        (folder / CHECKPOINTS).symlink_to(target, target_is_directory=True)
+    return folder
+
+
+def _complete(folder: Path, request: RunRequest) -> None:
+    """What a run folder has besides its loop; the folder of a fork begins without it."""
+    if not (folder / ORIGIN_FILE).exists():
+        write_origin(folder, request.root)
+
+
+def storage_of(request: RunRequest, folder: Path) -> Storage | None:
+    """Where the run keeps copies; None: nowhere."""
+    place = storage_place(request)
+    return None if place is None else Storage(place, folder.name)
+
+
+def storage_place(request: RunRequest) -> str | None:
+    """`run.storage`; a folder as a path from the root."""
+    storage = request.spec.run.storage
+    if storage is None or is_address(storage):
+        return storage
+    return str((request.root / os.path.expanduser(storage)).resolve())
+
+
+def transfer_roots(request: RunRequest, folder: Path) -> list[Path]:
+    """Where weights may go from process to process: memory first, then what other machines see as
+    well."""
+    storage = storage_place(request)
+    shared = folder if storage is None or is_address(storage) else Path(storage)
+    return [SHARED_MEMORY, shared.resolve()]

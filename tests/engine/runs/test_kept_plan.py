@@ -1,0 +1,110 @@
+"""Who goes on with a run keeps what was decided for it, unless what that rests on has changed."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coloop.events import RunStateName
+from coloop.hosts.host import HostSettings, PoolHost
+from coloop.runtime.kept_plan import DECIDED_ANEW, MACHINE_FILE, PLAN_FILE
+
+Run = Callable[..., Any]
+
+ROWS = 3
+"""Texts at once that no resolver chooses here."""
+
+
+@pytest.fixture
+def hosted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Texts at once of the engines with which hosts are built."""
+    found: list[int] = []
+    build = PoolHost.__init__
+
+    def noted(host: PoolHost, settings: HostSettings) -> None:
+        found.append(settings.weights[0].engines[0].max_num_seqs)
+        build(host, settings)
+
+    monkeypatch.setattr(PoolHost, "__init__", noted)
+    return found
+
+
+def change(folder: Path, name: str, **values: Any) -> None:
+    path = folder / name
+    known = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(known | values), encoding="utf-8")
+
+
+@pytest.fixture
+def stopped(runner: Run, small: str) -> Any:
+    """A run that began with other settings than would be chosen now."""
+    ended = runner(small, stop_at=lambda event: event.get("step") == 1)
+    plan = ended.plan()
+    plan["weights"][0]["engines"][0]["max_num_seqs"] = ROWS
+    change(ended.folder, PLAN_FILE, weights=plan["weights"])
+    return ended
+
+
+def told(ended: Any) -> list[str]:
+    return [one["message"] for one in ended.of("alert", code=DECIDED_ANEW)]
+
+
+def test_what_was_decided_holds_on(
+    stopped: Any, runner: Run, small: str, hosted: list[int]
+) -> None:
+    ended = runner(small, resume=stopped)
+
+    assert ended.state is RunStateName.FINISHED, ended.error
+    assert hosted == [ROWS]
+    assert told(ended) == []
+    assert ended.plan()["weights"][0]["engines"][0]["max_num_seqs"] == ROWS
+
+
+def another_loop(folder: Path, text: str) -> str:
+    return text.replace("max: 3}", "max: 4}")
+
+
+def another_machine(folder: Path, text: str) -> str:
+    change(folder, MACHINE_FILE, cores=64)
+    return text
+
+
+def another_version(folder: Path, text: str) -> str:
+    change(folder, PLAN_FILE, of_another_version=1)
+    return text
+
+
+def other_pools(folder: Path, text: str) -> str:
+    pools = json.loads((folder / PLAN_FILE).read_text(encoding="utf-8"))["pools"]
+    change(folder, PLAN_FILE, pools=[pools[0] | {"workers": 4}])
+    return text
+
+
+@pytest.mark.parametrize(
+    ("change_it", "words"),
+    [
+        (another_loop, "the loop has changed"),
+        (another_machine, "the machine has changed (64 cores then, "),
+        (other_pools, "the pool main has changed (4 processes then, 1 now)"),
+        (another_version, "plan.json is damaged, or of another version"),
+    ],
+    ids=lambda one: getattr(one, "__name__", ""),
+)
+def test_where_it_rests_on_something_else_now_it_is_decided_anew_and_told(
+    change_it: Callable[[Path, str], str],
+    words: str,
+    stopped: Any,
+    runner: Run,
+    small: str,
+    hosted: list[int],
+) -> None:
+    ended = runner(change_it(stopped.folder, small), resume=stopped)
+
+    assert ended.state is RunStateName.FINISHED, ended.error
+    [message] = told(ended)
+    assert words in message
+    assert change_it is another_version or f"(was {ROWS})" in message
+    assert hosted[0] != ROWS
+    assert ended.plan()["weights"][0]["engines"][0]["max_num_seqs"] == hosted[0]
