@@ -11,9 +11,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import psutil
-from pydantic import ValidationError
-
 from coloop.hosts.host import gpus_here
 from coloop.plan.types import Plan, PoolPlan, WeightsPlan
 
@@ -102,7 +99,7 @@ def _machine_here() -> dict[str, int]:
     """What settings could rest on."""
     return {
         "cores": os.cpu_count() or 1,
-        "memory_gib": round(psutil.virtual_memory().total / 2**30),
+        "memory_gib": round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30),
         "gpus": gpus_here(),
     }
 
@@ -114,7 +111,7 @@ def _words(name: str) -> str:
 def _read_plan(path: Path) -> Plan | None:
     try:
         return Plan.model_validate_json(path.read_text(encoding="utf-8"))
-    except (OSError, ValidationError):
+    except (OSError, ValueError):
         return None
 
 

@@ -19,7 +19,7 @@ from coloop.events import RunStateName
 from coloop.runtime.checkpoint import list_checkpoints
 
 ROOT = Path(__file__).resolve().parents[3]
-START_SECONDS = 120
+START_SECONDS = 600
 STOP_SECONDS = 20
 
 
