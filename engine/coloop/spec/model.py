@@ -145,7 +145,8 @@ class SnapshotModel(Section):
     refresh: Refresh = setting("never")
     """`never`: as it was when the run started; `{every: N}` updates; `{at: phase}` starts."""
     ema: Number = setting(0.0, ge=0, lt=1, level="advanced", hot=True)
-    """Share of the old weights kept at a refresh: new = a * old + (1 - a) * current."""
+    """Share of the old weights kept at a refresh: new = a * old + (1 - a) * current. Of an adapter
+    each of its two matrices is averaged, not their product."""
 
 
 Model = Annotated[

@@ -18,8 +18,10 @@ from coloop.hosts.host import PoolHost
 from coloop.hosts.messages import LearnOrder, Load, PromptRequest, Sampling
 from coloop.models import read_adapter, weights_in
 from coloop.models.adapters import is_own
+from coloop.plan.compile import compile_plan
 from coloop.roles.texts import drawn_sequence
 from coloop.sizing.survey import Survey
+from coloop.spec.io import from_dict
 from coloop.sync import FilesChannel, Prover
 from coloop.tables import Tokens
 from coloop.training import ALONE, Ranks, leave
@@ -277,6 +279,29 @@ def test_ranks_save_and_load_adapters_together(tmp_path: Path) -> None:
     moved, kept = (read_adapter(tmp_path / "two" / node) for node in ("before", "critic"))
     assert any(bool(one.any()) for name, one in moved.items() if "lora_B" in name)
     assert not any(bool(one.any()) for name, one in kept.items() if "lora_B" in name)
+
+
+def test_a_role_in_another_pool_has_the_same_base_there(tmp_path: Path) -> None:
+    host = make(tmp_path)
+    pools = {"one": {"workers": 1}, "two": {"workers": 1}}
+    nodes = {**NODES, "twin": {**NODES["twin"], "pool": "two"}}
+    document = {"coloop": 1, "name": "small", "nodes": nodes, "edges": EDGES}
+    hardware = {"preset": "cpu", "pools": pools}
+    spec = from_dict({**document, "schedule": {"steps": 1}, "hardware": hardware}).spec
+    assert spec is not None
+    plan = compile_plan(spec)
+    settings = settings_of(NODES, EDGES, tmp_path)
+
+    other = PoolHost(replace(settings, spec=spec, weights=plan.weights, pool="two"))
+    other.build()
+
+    found = {one.name: (one.base, one.beside) for one in plan.weights if one.base}
+    assert found["actor"] == ("base", "base")
+    assert found["twin"] == ("base", None)
+    assert set(other._homes) == {"twin"}
+    ours, theirs = held(other, "twin"), held(host, "twin")
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
 def test_a_checkpoint_with_and_one_without_an_adapter_do_not_mix(tmp_path: Path) -> None:
