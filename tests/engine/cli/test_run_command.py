@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from coloop.errors import RunFolderExists
 from coloop.runtime.origin import write_origin
 
 FILE = "{type: file, path: mine.jsonl}"
@@ -20,7 +21,7 @@ def started(monkeypatch):
 
     def run(request):
         requests.append(request)
-        raise start.RunFolderExists("enough seen")
+        raise RunFolderExists("enough seen")
 
     monkeypatch.setattr(start, "run", run)
     return requests
