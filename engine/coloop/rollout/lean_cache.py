@@ -17,6 +17,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from coloop.rollout.apart import zeros_apart
 from coloop.rollout.decoder import Lines
 from coloop.rollout.lean_weights import Shape
 
@@ -48,7 +49,7 @@ class LeanCache:
         self._slots, self._length = slots, length
         size = 2 * slots * s.kv_heads * length * s.head_width
         # Never unset memory: a masked NaN is still a NaN.
-        self._room = torch.zeros(s.layers, size, device=self._device, dtype=self._dtype)
+        self._room = zeros_apart(s.layers, size, device=self._device, dtype=self._dtype)
         self.mask = torch.zeros(slots, length, device=self._device, dtype=self._mask_dtype)
         self._places = torch.arange(length, device=self._device)
         self._lay_out(0 if self._is_tight else length)
