@@ -118,6 +118,7 @@ class Beginnings:
             dtype=DTYPES[self.plans[group].dtypes.engine],
             device=self.device,
             max_num_seqs=plan.max_num_seqs,
+            memory_share=plan.gpu_memory_utilization,
             sleep=plan.sleep,
         )
 

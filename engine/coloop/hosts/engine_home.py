@@ -35,6 +35,8 @@ class EngineHome:
     """Of the engine's copy."""
     device: str
     max_num_seqs: int | None = None
+    memory_share: float | None = None
+    """vLLM on a GPU: the share of it that it may hold."""
     sleep: Sleep | None = None
     """What the engine gives back while others work here; None: nothing."""
     _is_asleep: bool = False
@@ -67,7 +69,14 @@ class EngineHome:
             device=self.device,
             dtype=self.dtype,
             version=version,
+            **self._own_options(),
         )
+
+    def _own_options(self) -> dict[str, float]:
+        """What only an engine of this kind knows."""
+        if self.kind != "vllm" or self.device == "cpu" or self.memory_share is None:
+            return {}
+        return {"memory_share": self.memory_share}
 
     def write(
         self,

@@ -4,11 +4,11 @@ crash.
 `check_drawn` looks at what is drawn, `check_machine` at what a machine would have to do.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.plan.compile import compile_plan
-from coloop.plan.types import Plan, WeightsPlan
+from coloop.plan.types import EnginePlan, Plan, WeightsPlan
 from coloop.sizing.facts import resolve_architecture
 from coloop.sizing.settings import SPLIT_FAMILIES
 from coloop.spec.algorithm import node_algorithms, resolve_algorithm
@@ -111,6 +111,7 @@ def check_machine(spec: LoopSpec, plan: Plan) -> list[Diagnostic]:
                 else:
                     reader = f"the `{home.engine}` engine"
                     found += _unread(node, "rollout", rollout, UNREAD_BY_ENGINES, reader)
+                    found += _spread(home, node, rollout)
         if weights.update is None:
             continue
         backend = weights.update.backend
@@ -127,20 +128,16 @@ def check_machine(spec: LoopSpec, plan: Plan) -> list[Diagnostic]:
             found += _unread(weights.name, "training", training, unread, f"`{backend}`")
             found += _beyond(weights.name, training)
     several = {pool.name: pool.workers for pool in plan.pools if pool.workers > 1}
-    holding = {weights.pool for weights in plan.weights}
     for weights in plan.weights:
-        found += _check_ranks(weights, several, holding)
+        found += _check_ranks(weights, several)
     return found
 
 
-def _check_ranks(
-    weights: WeightsPlan, several: Mapping[str, int], holding: Collection[str]
-) -> Iterator[Diagnostic]:
+def _check_ranks(weights: WeightsPlan, several: Mapping[str, int]) -> Iterator[Diagnostic]:
     """What the processes of a pool cannot do together.
 
     Args:
         several: processes of the pools that have more than one.
-        holding: pools that hold weights, which makes one group of their processes.
     """
     update, ranks = weights.update, several.get(weights.pool)
     if update is not None and update.backend == "single" and ranks is not None:
@@ -154,14 +151,17 @@ def _check_ranks(
         change = Change(op="set", path=path, value="fsdp2")
         fixes = (Fix(title="Train with fsdp2", changes=(change,)),)
         yield _refusal(what, node=weights.name, field="training.backend", hint=hint, fixes=fixes)
-    for home in weights.engines:
-        if home.engine == "vllm" and home.pool in several and home.pool in holding:
-            what = (
-                f"the `vllm` engine in the pool `{home.pool}`, whose processes hold weights "
-                "together; give the writer a pool of its own by `rollout.pool`"
-            )
-            hint = "name a pool of its own at `rollout.pool`"
-            yield _refusal(what, node=home.writers[0], field="rollout.engine", hint=hint)
+
+
+def _spread(home: EnginePlan, node: str, rollout: object) -> Iterator[Diagnostic]:
+    """An engine over several GPUs, which was decided because one has no room for the weights."""
+    if home.tensor_parallel > 1 and getattr(rollout, "tensor_parallel", None) is None:
+        what = (
+            f"an engine over {home.tensor_parallel} GPUs, which the weights of `{node}` want; each "
+            f"process of the pool `{home.pool}` writes with an engine of its own, on one GPU"
+        )
+        hint = "take GPUs with more memory, a smaller model, or fewer others in its pool"
+        yield _refusal(what, node=node, field="rollout.tensor_parallel", hint=hint)
 
 
 def _check_tensor(spec: LoopSpec, name: str, degree: int) -> Iterator[Diagnostic]:

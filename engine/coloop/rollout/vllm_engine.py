@@ -26,6 +26,7 @@ from coloop.errors import BackendMissing, WeightsNotUpdated
 from coloop.models import positions_of
 from coloop.rollout.kept import KeptTexts
 from coloop.rollout.lean_weights import names_differ
+from coloop.rollout.own_world import OwnWorld
 from coloop.rollout.stops import StopTexts, end_tokens
 from coloop.rollout.text_engine import TextEngine
 from coloop.rollout.vllm_texts import VllmTexts
@@ -88,6 +89,7 @@ class VllmEngine(TextEngine):
         self._other_names = _other_names(model)
         limits = [limit for limit in (positions_of(model), max_length) if limit]
         length = min(limits, default=None)
+        self._world = OwnWorld()
         self._vllm = self._build(
             model,
             max_model_len=length,
@@ -159,7 +161,8 @@ class VllmEngine(TextEngine):
         """Ends vLLM in this process."""
         global _living
         self._forget_all()
-        self._vllm.engine_core.shutdown()
+        with self._world.entered():
+            self._vllm.engine_core.shutdown()
         _living = None
 
     def _claim_process(self) -> None:
@@ -240,7 +243,8 @@ class VllmEngine(TextEngine):
                     seed=0,
                     **options,
                 )
-                engine = LLMEngine.from_engine_args(arguments)
+                with self._world.entered():
+                    engine = LLMEngine.from_engine_args(arguments)
         finally:
             torch.set_num_threads = set_num_threads  # the CPU worker puts a no-op in its place
         engine.collective_rpc("report_draws")

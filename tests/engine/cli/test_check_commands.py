@@ -44,22 +44,22 @@ def test_a_valid_loop_that_a_run_refuses_says_so_in_json(coloop, loop):
 
 
 def test_plan_and_estimate_say_what_a_run_refuses(coloop, loop):
-    plan, estimate = coloop("plan", loop(*LARGE)), coloop("estimate", loop(*LARGE))
+    plan, estimate = coloop("plan", loop(*VERIFIER)), coloop("estimate", loop(*VERIFIER))
 
     for outcome in (plan, estimate):
         assert outcome.code == 0
         told = " ".join(outcome.out.split())
-        assert "valid, but `run` refuses it: the `vllm` engine in the pool `main`" in told
+        assert "valid, but `run` refuses it: verifiers (node `exact`)" in told
 
 
 @pytest.mark.parametrize("command", ["plan", "estimate"])
 def test_plan_and_estimate_say_in_json_what_a_run_refuses(coloop, loop, command):
-    refused, fine = coloop(command, loop(*LARGE), "--json").json, coloop(command, loop(), "--json")
+    refused = coloop(command, loop(*VERIFIER), "--json").json
+    fine = coloop(command, loop(), "--json")
 
     assert refused["runs"] is False
     assert {one["code"] for one in refused["refusals"]} == {"run.not_yet_runnable"}
-    [engine] = [one for one in refused["refusals"] if one.get("field") == "rollout.engine"]
-    assert "give the writer a pool of its own by `rollout.pool`" in engine["message"]
+    assert [one["field"] for one in refused["refusals"]] == ["kind"]
     assert (fine.json["runs"], fine.json["refusals"]) == (True, [])
 
 

@@ -77,7 +77,6 @@ def test_each_thing_for_later_compiles_and_is_refused_by_name(
             "rollout engine `remote`",
         ),
         ("training: {", "training: {backend: megatron, ", "training backend `megatron`"),
-        ("{preset: cpu}", "{preset: 8xH100}", "the `vllm` engine in the pool `main`"),
     ],
 )
 def test_what_plans_but_does_not_run_here_is_refused_by_the_run(

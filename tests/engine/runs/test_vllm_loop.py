@@ -1,5 +1,5 @@
-"""A loop whose texts vLLM writes, in a pool of its own: the tokens are those of the torch engine,
-and new weights reach it after each step."""
+"""Loops whose texts vLLM writes, in a pool of its own or beside those who learn: the tokens are
+those of the torch engine, and new weights reach it after each step."""
 
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -57,6 +57,32 @@ def test_ten_steps_in_a_pool_of_its_own_learn_what_the_torch_engine_would(
     assert [(one["engine"], one["pool"]) for one in weights["engines"]] == [("vllm", "write")]
     assert len(ended.metrics("actor", "sync/difference")) == 10
     # The trainer's log-probs and vLLM's of the same tokens, in float32.
+    assert max(ended.metrics("actor", "mismatch/max")) < 1e-4
+    for name in ("rollout/tokens", "reward"):
+        assert ended.metrics("actor", name) == other.metrics("actor", name)
+    mine, theirs = ended.group("actor"), other.group("actor")
+    assert max(float((mine[name] - theirs[name]).abs().max()) for name in mine) < 1e-4
+
+
+BESIDE = {
+    "nodes.actor.rollout.pool": None,
+    "hardware.pools": {"main": {"workers": 2}},
+    "nodes.actor.training.backend": "fsdp2",
+    "schedule.steps": 3,
+}
+
+
+def test_engines_beside_learners_in_two_processes_learn_what_torch_engines_would(
+    runner: Callable[..., Any],
+) -> None:
+    """Each process has an engine of its own beside its part of the weights: vLLM sees nothing of
+    the group in which they learn, and they nothing of its."""
+    loop = patch(LOOP, [Change(op="set", path=path, value=value) for path, value in BESIDE.items()])
+    by_torch = patch(loop, [Change(op="set", path="nodes.actor.rollout.engine", value="torch")])
+
+    ended, other = runner(loop), runner(by_torch)
+
+    assert ended.state is RunStateName.FINISHED, ended.error
     assert max(ended.metrics("actor", "mismatch/max")) < 1e-4
     for name in ("rollout/tokens", "reward"):
         assert ended.metrics("actor", name) == other.metrics("actor", name)
