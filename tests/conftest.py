@@ -2,10 +2,13 @@
 
 import os
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadScopeScheduling
 
 from coloop.ray_settings import AT_EVEN_PRIORITY
 
@@ -32,18 +35,30 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+class ByGroup(LoadScopeScheduling):  # type: ignore[misc]
+    """Work of several workers (`-n`): a file stays in one of them; so do all files that want Ray,
+    and all that want the browser."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group_of(nodeid.partition("::")[0])
+
+
+@cache
+def group_of(path: str) -> str:
+    """What a file of tests shares a worker with: a mark that stands in it, or itself."""
+    text = (ROOT / path).read_text(encoding="utf-8")
+    marked = [name for name in SHARED if f"pytest.mark.{name}" in text]
+    return marked[-1] if marked else path
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByGroup:
+    return ByGroup(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """With several workers (`-n`) a file stays in one of them; so do all files that want Ray, and
-    all that want the browser: each of these two takes longest, so they begin first."""
-    shared = {
-        item.path: name
-        for name in SHARED
-        for item in items
-        if item.get_closest_marker(name) is not None
-    }
-    items.sort(key=lambda item: item.path not in shared)
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(shared.get(item.path, str(item.path))))
+    """What is shared takes longest, so it begins first."""
+    items.sort(key=lambda item: group_of(item.nodeid.partition("::")[0]) not in SHARED)
 
 
 @pytest.fixture
