@@ -75,7 +75,11 @@ def local_ray() -> Iterator[None]:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "engine"), before]))
     os.environ.update(AT_EVEN_PRIORITY)
     ray.init(
-        num_cpus=RAY_CPUS, include_dashboard=False, log_to_driver=False, configure_logging=False
+        address="local",
+        num_cpus=RAY_CPUS,
+        include_dashboard=False,
+        log_to_driver=False,
+        configure_logging=False,
     )
     yield
     ray.shutdown()

@@ -51,6 +51,9 @@ CHROMIUM_OPTIONS = (
     "--host-resolver-rules=MAP elsewhere.example 127.0.0.1",
 )
 START_SECONDS = 90.0
+WAIT_MS = 20_000
+"""For what the page is to show or do, on a machine that does other things as well."""
+expect.set_options(timeout=WAIT_MS)
 FINAL = ("finished", "stopped", "failed")
 EXPECTED_NOISE = (
     "Failed to load resource",
@@ -284,7 +287,7 @@ def open_page(
             signed_in = context.request.post("/api/session", data={"token": server.token})
             assert signed_in.ok
         page = context.new_page()
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(WAIT_MS)
         page.on("console", hear)
         page.on("pageerror", lambda error: note(str(error)))
         pages.append(page)
@@ -359,7 +362,12 @@ def headless(server: Server) -> Callable[..., dict[str, Any]]:
         process = subprocess.Popen(
             [*command, "--runs-dir", str(server.runs), "--run-id", run_id],
             cwd=ROOT,
-            env={**kept, "PYTHONPATH": str(ROOT / "engine"), "OMP_NUM_THREADS": "2"},
+            env={
+                **kept,
+                "PYTHONPATH": str(ROOT / "engine"),
+                "OMP_NUM_THREADS": "2",
+                "RAY_ADDRESS": "local",
+            },
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,

@@ -13,6 +13,7 @@ has a deadline. Nothing here calls `ray stop`; what was started is ended by its 
 import logging
 import os
 import signal
+import socket
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,6 +22,7 @@ from dataclasses import replace
 from typing import Any
 
 import ray
+from ray._private.utils import read_ray_address
 from ray.exceptions import (
     GetTimeoutError,
     NodeDiedError,
@@ -43,6 +45,8 @@ from coloop.plan.types import Plan, PoolPlan
 from coloop.ray_settings import AT_EVEN_PRIORITY
 
 logger = logging.getLogger(__name__)
+REACH_SECONDS = 5.0
+"""Until a Ray of this machine that does not answer counts as gone."""
 
 
 class RayCluster(Pools):
@@ -88,7 +92,7 @@ class RayCluster(Pools):
             os.environ.update(AT_EVEN_PRIORITY | os.environ)
         with kept_signals():
             ray.init(
-                address=self._address,
+                address=self._address or ray_to_join(),
                 log_to_driver=False,
                 logging_level=logging.WARNING,
                 include_dashboard=False if self._address is None else None,
@@ -277,3 +281,21 @@ def _amounts(bundles: list[dict[str, float]]) -> str:
 def _free() -> str:
     free: dict[str, float] = ray.available_resources()  # type: ignore[no-untyped-call]
     return ", ".join(f"{free.get(name, 0.0):g} {name}" for name in ("CPU", "GPU"))
+
+
+def ray_to_join() -> str | None:
+    """Where no address is given: None leaves it to Ray, which asks `RAY_ADDRESS` and then joins the
+    Ray that was last started on this machine; `local` where that one is gone, because Ray would
+    wait for it for minutes."""
+    if os.environ.get("RAY_ADDRESS"):
+        return None
+    last: str | None = read_ray_address(None)
+    if not last:
+        return None
+    host, _, port = last.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), REACH_SECONDS).close()
+    except (OSError, ValueError):
+        logger.warning("the Ray at %s that was started here is gone; starting another", last)
+        return "local"
+    return None

@@ -63,12 +63,14 @@ class Meeting:
             pause = min(1.5 * pause, MOST_PAUSE)
         return self.store.get(key).decode()
 
-    def break_off(self, reason: object) -> None:
-        """Others wait no more; what is told first is what they hear."""
+    def break_off(self, reason: object) -> str:
+        """Others wait no more; what is told first is what they hear, and what is returned."""
+        said = "it was given up" if isinstance(reason, GeneratorExit) else str(reason)
         with suppress(RuntimeError):  # where the place itself is gone, all others know it
-            if not self.store.check([BROKEN]):
-                said = "it was given up" if isinstance(reason, GeneratorExit) else str(reason)
-                self.store.set(BROKEN, said)
+            if self.store.check([BROKEN]):
+                return self.store.get(BROKEN).decode()
+            self.store.set(BROKEN, said)
+        return said
 
     def come(self, key: str) -> int:
         """A receiver says that it is there; which one it is, from 1."""
@@ -264,12 +266,12 @@ class GroupChannel:
         try:
             yield
         except BaseException as error:
-            end.meeting.break_off(error)
+            reason = end.meeting.break_off(error)
             self._leave(end.place.ends)
             if isinstance(error, RuntimeError) and not isinstance(error, WeightsNotUpdated):
                 raise WeightsNotUpdated(
                     f"version {parcel.version} of the weights broke off on its way over "
-                    f"{self._kind}: {error}"
+                    f"{self._kind}: {reason}"
                 ) from error
             raise
 

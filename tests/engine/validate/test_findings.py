@@ -32,7 +32,6 @@ MENDED: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("grpo", [("set", "hardware.pools", {"main": {"gpus": 1}})]),
     ("self_play", [("set", "nodes.solver.training", {"optimizer": {"lr": 1.0e-6}})]),
     ("tools", [("del", "schedule.phases.0.max_steps")]),
-    ("asynchronous", [("set", "nodes.actor.training.backend", "single")]),
     ("spin", [("set", "nodes.iterations.rows_per_step", 2048)]),
 ]
 
