@@ -95,15 +95,21 @@ def test_texts_are_never_older_than_they_may_be(most: int, runner: Run) -> None:
     assert rows == [4] * 10
 
 
-@pytest.mark.parametrize("step", [3, 5, 7])
-def test_a_stop_leaves_no_half_step_and_a_resume_learns_every_row_once(
-    step: int, runner: Run
-) -> None:
+def learning_at(step: int) -> Callable[[dict[str, Any]], bool]:
+    """Whether an event says that the actor begins to learn from a step."""
+
     def is_here(event: dict[str, Any]) -> bool:
         is_learn = event.get("stage") == "actor.learn" and event["type"] == "stage.started"
         return is_learn and event["step"] == step
 
-    ended = runner(AHEAD, stop_at=is_here)
+    return is_here
+
+
+@pytest.mark.parametrize("step", [3, 5, 7])
+def test_a_stop_leaves_no_half_step_and_a_resume_learns_every_row_once(
+    step: int, runner: Run
+) -> None:
+    ended = runner(AHEAD, stop_at=learning_at(step))
 
     assert ended.state is RunStateName.STOPPED, ended.error
     done = ended.manifest()["timeline"]["step"]
@@ -162,11 +168,7 @@ def test_a_fraction_with_stream_and_a_stop_learns_every_row_once(runner: Run) ->
         "max_new_tokens: 3}", "max_new_tokens: 3, on_sync: resume}"
     )
 
-    def is_here(event: dict[str, Any]) -> bool:
-        is_learn = event.get("stage") == "actor.learn" and event["type"] == "stage.started"
-        return is_learn and event["step"] == 4
-
-    ended = runner(text, stop_at=is_here)
+    ended = runner(text, stop_at=learning_at(4))
     assert ended.state is RunStateName.STOPPED, ended.error
     done = ended.manifest()["timeline"]["step"]
     assert ended.manifest()["roles"]["problems"]["drawn"] == 2 * done
