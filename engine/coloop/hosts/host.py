@@ -329,7 +329,7 @@ class PoolHost:
             return None
         channel = LocalChannel()
         parcel = weights.send(channel, engine.dtype, share=self._pushed(group))
-        sent = weights.evidence(engine.dtype)
+        sent = weights.evidence(engine.dtype, has_bits=self._have_bits(group))
         return sent, engine.receive(parcel, sent.probe, channel)
 
     def send(
@@ -352,7 +352,8 @@ class PoolHost:
         share: Share = "adapter" if is_adapter else "whole"
         if kind is not None:
             share = self._pushed(group)
-        sent = weights.bits(share) if kind is None else weights.evidence(kind)
+        has_bits = self._have_bits(group)
+        sent = weights.bits(share) if kind is None else weights.evidence(kind, has_bits=has_bits)
         if self._ranks.is_first:
             return weights.send(FilesChannel(places), kind, share=share), sent
         weights.give_part(share)
@@ -379,7 +380,7 @@ class PoolHost:
         """
         self._begin()
         weights = self._homes[group].weights
-        sent = weights.evidence(DTYPES[dtype])
+        sent = weights.evidence(DTYPES[dtype], has_bits=self._have_bits(group))
         if not self._ranks.is_first:
             return None, sent
         channel = self._meeting_channel(kind)
@@ -538,9 +539,12 @@ class PoolHost:
         """What an engine wants of a group: where frozen weights stay as they are and every engine
         can say what it holds, those that the adapter changes."""
         plan = self._plans[group]
-        can_keep = all(one.engine == "torch" for one in plan.engines)
-        is_moved = plan.base is not None and can_keep and stays(self._spec, group)
-        return "moved" if is_moved else "whole"
+        can_keep = plan.base is not None and self._have_bits(group)
+        return "moved" if can_keep and stays(self._spec, group) else "whole"
+
+    def _have_bits(self, group: str) -> bool:
+        """Whether all engines of a group tell the bits that they hold."""
+        return all(one.engine == "torch" for one in self._plans[group].engines)
 
     def _worker(self, verb: str, group: str) -> Home | EngineHome:
         """Who does the work of a method."""

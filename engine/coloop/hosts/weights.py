@@ -156,15 +156,23 @@ class HeldWeights:
         parcel = channel.send(self.given(share), version=self.version, dtype=dtype)
         return replace(parcel, is_part=share == "moved")
 
-    def evidence(self, dtype: torch.dtype) -> Evidence:
+    def evidence(self, dtype: torch.dtype, *, has_bits: bool) -> Evidence:
         """What an engine that holds them in a type must agree with; only rank 0 measures it, from
-        others there is the probe alone."""
+        others there is the probe alone.
+
+        Args:
+            has_bits: every engine that gets them tells its bits.
+        """
         if not self.ranks.is_first:
             self.give_part()
-            probe = probe_of(self.loaded.model)
+            probe = probe_of(self.loaded.model, has_bits=has_bits)
             return Evidence(version=self.version, fingerprint=None, probe=probe)
         return evidence_of_model(
-            self.whole().model, self.version, dtype=dtype, autocast=autocast_of(self.dtypes)
+            self.whole().model,
+            self.version,
+            dtype=dtype,
+            autocast=autocast_of(self.dtypes),
+            has_bits=has_bits,
         )
 
     def bits(self, share: Share = "whole") -> Evidence:

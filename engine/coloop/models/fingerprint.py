@@ -11,7 +11,7 @@ does not matter. It runs where the weights are, at memory speed.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 import torch
@@ -25,36 +25,41 @@ _WORDS_AT_ONCE = {"cpu": 1 << 16}
 _MOST_WORDS = 1 << 22
 
 
-def fingerprint(weights: Iterable[tuple[str, Tensor]]) -> int:
-    """A 64-bit number of named weights."""
+def fingerprint(weights: Iterable[tuple[str, Tensor]], dtype: torch.dtype | None = None) -> int:
+    """A 64-bit number of named weights.
+
+    Args:
+        dtype: that they are counted in, cast a part at a time; None: as they are.
+    """
     total = 0
     for name, weight in weights:
-        total += (zlib.crc32(name.encode()) * 2 + 1) * _of_bits(weight)
+        total += (zlib.crc32(name.encode()) * 2 + 1) * _of_bits(weight, dtype or weight.dtype)
     return total & _MASK_64
 
 
 @torch.inference_mode()
-def _of_bits(weight: Tensor) -> int:
-    words = _words_of(weight)
-    places = _odd_numbers(words.device)
-    total = 0
-    for start in range(0, len(words), len(places)):
-        part = words[start : start + len(places)]
-        part = (part >> _HALF).bitwise_and_(_LOWER).bitwise_xor_(part)
+def _of_bits(weight: Tensor, dtype: torch.dtype) -> int:
+    places = _odd_numbers(weight.device)
+    total = start = 0
+    for words in _words_of(weight, dtype, len(places)):
+        part = (words >> _HALF).bitwise_and_(_LOWER).bitwise_xor_(words)
         before = int(part.sum()) if start else 0
         total += 2 * start * before + int(part.mul_(places[: len(part)]).sum())
+        start += len(words)
     return total
 
 
-def _words_of(weight: Tensor) -> Tensor:
-    """The bits as int64, zeros behind their end."""
+def _words_of(weight: Tensor, dtype: torch.dtype, count: int) -> Iterator[Tensor]:
+    """The bits as int64, so many words at a time, zeros behind their end."""
     flat = weight.detach().contiguous().view(-1)
-    rest = -len(flat) * flat.element_size() % _WORD_BYTES
-    if rest:
-        flat = torch.nn.functional.pad(flat.view(torch.uint8), (0, rest))
-    elif flat.storage_offset() * flat.element_size() % _WORD_BYTES:
-        flat = flat.clone()
-    return flat.view(torch.int64)
+    for given in torch.split(flat, count * _WORD_BYTES // dtype.itemsize):
+        part = given.to(dtype)
+        rest = -len(part) * dtype.itemsize % _WORD_BYTES
+        if rest:
+            part = torch.nn.functional.pad(part.view(torch.uint8), (0, rest))
+        elif part.storage_offset() * dtype.itemsize % _WORD_BYTES:
+            part = part.clone()
+        yield part.view(torch.int64)
 
 
 @lru_cache(maxsize=8)

@@ -72,11 +72,19 @@ def encode_completion(tokenizer: PreTrainedTokenizerFast, text: str) -> list[int
 
 def decode(tokenizer: PreTrainedTokenizerFast, token_ids: Ids | Sequence[int]) -> str:
     """The text of token ids, without marks such as the end of text."""
-    text = tokenizer.decode(
-        np.asarray(token_ids).tolist(), skip_special_tokens=True, clean_up_tokenization_spaces=False
-    )
+    ids = np.asarray(token_ids).tolist()
+    if _decodes_plainly(type(tokenizer)):
+        return tokenizer.backend_tokenizer.decode(ids, skip_special_tokens=True)
+    text = tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)
     assert isinstance(text, str)
     return text
+
+
+def _decodes_plainly(kind: type[PreTrainedTokenizerFast]) -> bool:
+    """Whether its texts are those of its library's tokenizer, without what transformers does around
+    it; that takes several times as long as a short text."""
+    plain = PreTrainedTokenizerFast
+    return kind.decode is plain.decode and kind._decode is plain._decode
 
 
 def vocabulary_mark(tokenizer: PreTrainedTokenizerFast) -> str:

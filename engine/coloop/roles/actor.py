@@ -174,10 +174,15 @@ class ActorRole(Stateless):
             "finished": written.finished,
             **extra,
         }
-        version = written.version
-        child = child_row(self._node, row, k, columns, tokens=written, version=version)
-        prompt = f"{self._node}.prompt"
-        return replace(child, scoped={**child.scoped, prompt: row.columns["prompt"]})
+        return child_row(
+            self._node,
+            row,
+            k,
+            columns,
+            tokens=written,
+            version=written.version,
+            prompt=row.columns["prompt"],
+        )
 
     def state(self) -> dict[str, Any]:
         return self._fits.state()

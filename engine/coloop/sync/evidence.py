@@ -20,14 +20,22 @@ from coloop.sync.protocol import Evidence, WeightReceiver, Weights
 Probe = tuple[tuple[int, ...], ...]
 
 ROWS, TOKENS = 4, 16
+ROWS_BESIDE_BITS = 1
+"""Where the bits of both ends are compared as well: log-probs then show that an engine computes
+with what it holds, and each of them reads every weight but those of other tokens."""
 WHOLE = (torch.float32, torch.float64)
 
 
-def probe_of(model: PreTrainedModel) -> Probe:
-    """Token ids that are the same for all models of one vocabulary, (B, T)."""
+def probe_of(model: PreTrainedModel, *, has_bits: bool = False) -> Probe:
+    """Token ids that are the same for all models of one vocabulary, (B, T).
+
+    Args:
+        has_bits: the engine that is to score them tells its bits.
+    """
     generator = torch.Generator().manual_seed(0)
     tokens = torch.randint(model.config.vocab_size, (ROWS, TOKENS), generator=generator)
-    return tuple(tuple(row) for row in tokens.tolist())
+    rows = ROWS_BESIDE_BITS if has_bits else ROWS
+    return tuple(tuple(row) for row in tokens[:rows].tolist())
 
 
 def evidence_of_model(
@@ -36,18 +44,19 @@ def evidence_of_model(
     *,
     dtype: torch.dtype,
     autocast: torch.dtype | None = None,
+    has_bits: bool = False,
 ) -> Evidence:
     """What a source says of its weights.
 
     Args:
         dtype: that they travel in.
         autocast: the type that the model computes in where it is not that of its weights.
+        has_bits: the engine that gets them tells its bits.
     """
-    probe = probe_of(model)
-    travelling = ((name, weight.detach().to(dtype)) for name, weight in model.named_parameters())
+    probe = probe_of(model, has_bits=has_bits)
     return Evidence(
         version=version,
-        fingerprint=fingerprint(travelling),
+        fingerprint=fingerprint(model.named_parameters(), dtype),
         probe=probe,
         scores=score_source(model, probe, autocast=autocast).numpy(),
         is_half=dtype not in WHOLE,

@@ -28,6 +28,9 @@ LEAST_SCALE = 8.0
 a model is."""
 ROUNDING = 1e-5
 """A move of the source's log-probs that is surely no rounding."""
+SPACINGS = 8
+"""Of the engine's type in the tolerance where that has 16 bits; what moves by less may move nothing
+there. It counts where the bits are compared as well, which show the smallest move."""
 
 
 class Prover:
@@ -42,8 +45,9 @@ class Prover:
             raise WeightsNotUpdated(
                 f"version {sent.version} was sent, the rollout engine says {received.version}"
             )
-        moved = self._check_moved(sent, received)
         tolerance = HALF_TOLERANCE * _scale(sent.scores) if received.is_half else TOLERANCE
+        is_coarse = received.is_half and received.fingerprint is not None
+        moved = self._check_moved(sent, received, tolerance / SPACINGS if is_coarse else ROUNDING)
         difference = _distance(sent.scores, received.scores)
         if not difference <= tolerance:
             raise WeightsNotUpdated(
@@ -62,14 +66,14 @@ class Prover:
             fingerprint=received.fingerprint,
         )
 
-    def _check_moved(self, sent: Evidence, received: Evidence) -> float | None:
+    def _check_moved(self, sent: Evidence, received: Evidence, rounding: float) -> float | None:
         if self._last is None:
             return None
         sent_before, received_before = self._last
         moved = _distance(sent.scores, sent_before.scores)
         assert received.scores is not None
         assert received_before.scores is not None
-        if moved > ROUNDING and np.array_equal(received.scores, received_before.scores):
+        if moved > rounding and np.array_equal(received.scores, received_before.scores):
             raise WeightsNotUpdated(
                 f"the trainer's log-probs moved by {moved:.3g} on the probe since version"
                 f" {sent_before.version}, the rollout engine's by 0: it still holds the weights of"

@@ -175,6 +175,10 @@ def _joined(
 ) -> tuple[Row, ...]:
     """What comes of all that meet: the lowest row with the columns of those above it, or a child of
     all that are lowest."""
+    if len(tables) == 1 and (meetings is None or meetings.is_plain):
+        rows = tables[0].rows
+        if len({row.id for row in rows}) == len(rows):
+            return rows  # each meets nobody but itself
     found: dict[tuple[str, ...], list[Met]] = {}
     for met in _all_met(tables, meetings, is_crossed=is_crossed):
         found.setdefault(_lowest(met), []).append(met)

@@ -154,11 +154,35 @@ class Row:
 
     def with_columns(self, node: str, columns: Mapping[str, Any]) -> "Row":
         """The same row with more columns, written by `node`."""
-        return replace(
-            self,
-            columns={**self.columns, **columns},
-            scoped={**self.scoped, **{f"{node}.{name}": v for name, v in columns.items()}},
-            depths={**self.depths, **dict.fromkeys(columns, 0)},
+        return self._holding(
+            {**self.columns, **columns},
+            {**self.scoped, **{f"{node}.{name}": v for name, v in columns.items()}},
+            {**self.depths, **dict.fromkeys(columns, 0)},
+            self.tokens,
+        )
+
+    def _holding(
+        self,
+        columns: Mapping[str, Any],
+        scoped: Mapping[str, Any],
+        depths: Mapping[str, int],
+        tokens: Tokens | None,
+    ) -> "Row":
+        """The same row with these; written out, as every row of a step comes here several times."""
+        return Row(
+            id=self.id,
+            parents=self.parents,
+            trail=self.trail,
+            places=self.places,
+            k=self.k,
+            round=self.round,
+            writer=self.writer,
+            version=self.version,
+            group=self.group,
+            columns=columns,
+            scoped=scoped,
+            depths=depths,
+            tokens=tokens,
         )
 
     def owned(self) -> "Row":
@@ -214,13 +238,21 @@ def child_row(
     tokens: Tokens | None = None,
     version: int = 0,
     key: str | None = None,
+    prompt: Any = ABSENT,
 ) -> Row:
-    """A new row that `node` wrote from one parent: its k-th child there."""
+    """A new row that `node` wrote from one parent: its k-th child there.
+
+    Args:
+        prompt: to which it is the answer, known by the exact name `<node>.prompt` alone.
+    """
     row_id = _short(f"{node}:{parent.id}.{k if key is None else key}")
     trail = {ancestor: (*way, (row_id, k)) for ancestor, way in parent.trail.items()}
     trail[row_id] = ()
     depths = {name: depth + 1 for name, depth in parent.depths.items()}
     depths.update(dict.fromkeys(columns, 0))
+    scoped = {**parent.scoped, **{f"{node}.{name}": v for name, v in columns.items()}}
+    if prompt is not ABSENT:
+        scoped[f"{node}.prompt"] = prompt
     return Row(
         id=row_id,
         parents=(parent.id,),
@@ -232,7 +264,7 @@ def child_row(
         version=version,
         group=parent.id,
         columns={**parent.columns, **columns},
-        scoped={**parent.scoped, **{f"{node}.{name}": v for name, v in columns.items()}},
+        scoped=scoped,
         depths=depths,
         tokens=tokens,
     )
@@ -292,7 +324,7 @@ def merge_columns(row: Row, others: Sequence[Row]) -> Row:
                 columns[name] = value
                 depths[name] = depth
     tokens = row.tokens or next((o.tokens for o in others if o.id == row.id and o.tokens), None)
-    return replace(row, columns=columns, scoped=scoped, depths=depths, tokens=tokens)
+    return row._holding(columns, scoped, depths, tokens)
 
 
 def _places_below(parents: Sequence[Row], k: int) -> Mapping[str, tuple[tuple[int, ...], ...]]:

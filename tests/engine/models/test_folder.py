@@ -158,3 +158,13 @@ def test_a_fingerprint_is_of_the_bits_wherever_they_lie(dtype: torch.dtype) -> N
 
     assert found[0] == found[1]
     assert len(set(found[1:])) == 5
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_a_fingerprint_in_another_type_is_that_of_the_cast_weights(dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(0)
+    weights = [("a", torch.randn(2**18 + 5, generator=generator)), ("b", torch.zeros(0))]
+
+    cast = fingerprint([(name, weight.to(dtype)) for name, weight in weights])
+
+    assert fingerprint(weights, dtype) == cast
