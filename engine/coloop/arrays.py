@@ -19,19 +19,27 @@ Ids = NDArray[np.int32]
 Mask = NDArray[np.bool_]
 Numbers = NDArray[np.float32] | NDArray[np.float64]
 
+_IDS, _MASK, _SINGLE = np.dtype(np.int32), np.dtype(np.bool_), np.dtype(np.float32)
+
 
 def ids_of(values: ArrayLike) -> Ids:
     """Token ids."""
-    return _read_only(np.asarray(values, dtype=np.int32))
+    if _is_held(values, _IDS):
+        return values  # type: ignore[return-value]
+    return _read_only(np.asarray(values, dtype=_IDS))
 
 
 def mask_of(values: ArrayLike) -> Mask:
     """One truth a token."""
-    return _read_only(np.asarray(values, dtype=np.bool_))
+    if _is_held(values, _MASK):
+        return values  # type: ignore[return-value]
+    return _read_only(np.asarray(values, dtype=_MASK))
 
 
 def numbers_of(values: ArrayLike) -> Numbers:
     """One number a token, in the precision in which they come; numbers of Python have 64 bits."""
+    if _is_held(values, _SINGLE):
+        return values  # type: ignore[return-value]
     is_single = isinstance(values, np.ndarray) and values.dtype == np.float32
     return _read_only(np.asarray(values, dtype=np.float32 if is_single else np.float64))
 
@@ -72,6 +80,16 @@ def _same(one: object, other: object) -> bool:
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
     return bool(one == other)
+
+
+def _is_held(values: ArrayLike, dtype: np.dtype[Any]) -> bool:
+    """Whether they are such an array already: the arrays of a row go through here several times."""
+    return (
+        type(values) is np.ndarray
+        and values.dtype == dtype
+        and values.ndim == 1
+        and not values.flags.writeable
+    )
 
 
 def _read_only(array: NDArray[Any]) -> NDArray[Any]:

@@ -275,7 +275,7 @@ class PoolHost:
         home = self._homes[group]
         encoder = home.weights.encoder(node)
         sequences = [encoder.sequence(text) for text in texts]
-        refused = [home.weights.too_long(len(one.token_ids)) for one in sequences]
+        refused = home.weights.too_long([len(one.token_ids) for one in sequences])
         fitting = [one for one, bad in zip(sequences, refused, strict=True) if bad is None]
         with sized(home.at_once):
             found = home.score(fitting, reading, temperature=temperature, hooks=self._hooks)

@@ -42,7 +42,7 @@ class Lessons:
         longest = rollout.max_new_tokens if rollout is not None else None
         encoder = self._weights.encoder(load.node)
         every = [encoder.encoded(item) for item in load.items]
-        refused = [self._weights.too_long(_length(row)) for row in every]
+        refused = self._weights.too_long([_length(row) for row in every])
         found = tuple(one for one in refused if one is not None)
         if found:
             self.too_long[load.node] = (*self.too_long.get(load.node, ()), *found)

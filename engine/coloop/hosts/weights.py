@@ -4,7 +4,7 @@ Invariant: `version` counts the times that the weights were changed; whoever hol
 tells by it whether the copy is the newest.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -107,9 +107,10 @@ class HeldWeights:
             self._vocabulary = Vocabulary(self.loaded.tokenizer)
         return self._vocabulary.encoder(node)
 
-    def too_long(self, tokens: int) -> TooLong | None:
-        """What is wrong with a row of so many tokens, where the model cannot read it."""
-        return too_long(tokens, self.positions)
+    def too_long(self, lengths: Sequence[int]) -> list[TooLong | None]:
+        """What is wrong with rows of so many tokens, where the model cannot read them."""
+        limit = self.positions
+        return [too_long(tokens, limit) for tokens in lengths]
 
     def whole(self) -> LoadedModel:
         """A model that has all weights, for who reads or copies them; nobody changes it."""

@@ -52,7 +52,8 @@ def _of_bits(weight: Tensor, dtype: torch.dtype) -> int:
 def _words_of(weight: Tensor, dtype: torch.dtype, count: int) -> Iterator[Tensor]:
     """The bits as int64, so many words at a time, zeros behind their end."""
     flat = weight.detach().contiguous().view(-1)
-    for given in torch.split(flat, count * _WORD_BYTES // dtype.itemsize):
+    most = count * _WORD_BYTES // dtype.itemsize
+    for given in (flat,) if len(flat) <= most else torch.split(flat, most):
         part = given.to(dtype)
         rest = -len(part) * dtype.itemsize % _WORD_BYTES
         if rest:

@@ -97,7 +97,8 @@ def score_source(
     """Log-prob of every token by the model's own forward, without dropout. (B, T) float64"""
     tokens = torch.tensor(sequences, device=model.device)
     was_training = model.training
-    model.train(False)
+    if any(module.training for module in model.modules()):  # it takes long to tell them all
+        model.train(False)
     try:
         casting = torch.autocast(model.device.type, dtype=autocast, enabled=autocast is not None)
         with torch.inference_mode(), casting:
@@ -105,5 +106,6 @@ def score_source(
             log_p = torch.log_softmax(logits.double(), dim=-1)
             scores = log_p.gather(2, tokens[:, 1:, None]).squeeze(2)
     finally:
-        model.train(was_training)
+        if was_training:
+            model.train()
     return torch.nn.functional.pad(scores, (1, 0)).cpu()
