@@ -14,6 +14,7 @@ Knows nothing of algorithms, models or tables. Invariants:
 from coloop.batch.collating import collate, collate_pairs
 from coloop.batch.padded import Batch, PairBatch, concat
 from coloop.batch.passes import Packed, pack, split_units
+from coloop.batch.prompts import Prompts, prompts_of
 from coloop.batch.sequences import (
     TOKEN_FIELDS,
     Pair,
@@ -31,6 +32,7 @@ __all__ = [
     "Pair",
     "PairBatch",
     "Prompt",
+    "Prompts",
     "Sequence",
     "Text",
     "Unit",
@@ -39,5 +41,6 @@ __all__ = [
     "completion_sequence",
     "concat",
     "pack",
+    "prompts_of",
     "split_units",
 ]

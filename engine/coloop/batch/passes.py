@@ -11,10 +11,12 @@ import torch
 from torch import Tensor
 
 from coloop.batch.padded import Batch
+from coloop.batch.prompts import Prompts
 
 
 def split_units(
     lengths: Sequence[int],
+    prompts: Prompts | None = None,
     *,
     rows: int | None = None,
     tokens: int | None = None,
@@ -25,8 +27,12 @@ def split_units(
     Units of like length stand together, so little is padded; a unit longer than `tokens` is alone.
 
     Args:
+        prompts: what is read once in each micro-batch. Units that begin alike stand together then,
+            and padding does not count.
         is_padded: padding counts as tokens; else units are packed.
     """
+    if prompts is not None:
+        return _split_alike(lengths, prompts, rows, tokens)
     order = sorted(range(len(lengths)), key=lambda unit: lengths[unit])
     parts: list[list[int]] = []
     filled = 0
@@ -39,6 +45,34 @@ def split_units(
             filled = 0
         parts[-1].append(unit)
         filled += size
+    return parts
+
+
+def _split_alike(
+    lengths: Sequence[int], prompts: Prompts, rows: int | None, tokens: int | None
+) -> list[list[int]]:
+    longest: dict[int, int] = {}
+    for number, length in zip(prompts.numbers, lengths, strict=True):
+        longest[number] = max(longest.get(number, 0), length)
+
+    def place(unit: int) -> tuple[int, int, int]:
+        number = prompts.numbers[unit]
+        return longest[number], number, lengths[unit]
+
+    parts: list[list[int]] = []
+    filled, there = 0, set[int]()
+    for unit in sorted(range(len(lengths)), key=place):
+        number, before = prompts.numbers[unit], prompts.lengths[unit]
+        own = lengths[unit] - before
+        wanted = filled + own + (0 if number in there else before)
+        is_full = not parts or (rows is not None and len(parts[-1]) >= rows)
+        if is_full or (tokens is not None and wanted > tokens):
+            parts.append([])
+            there = set()
+            wanted = own + before
+        parts[-1].append(unit)
+        there.add(number)
+        filled = wanted
     return parts
 
 

@@ -9,7 +9,9 @@ Legend: ``B`` sequences, ``T`` token positions, ``N`` trained tokens, ``H`` widt
         -> score head (N, 1) -> values (N,) -> back to (B, T)
                     -> the B states of the last tokens -> score head -> scores (B, C)
 
-Padding stands on the right, so a causal decoder needs no attention mask. Logits are float32,
+Padding stands on the right, so a causal decoder needs no attention mask. Where blocks can, texts
+that begin alike are one row in which that is read once (`shared`), and this row stands for (B, T-1)
+above. Logits are float32,
 divided by the temperature as the sampler does, and never held for more than one chunk: above a
 chunk they are computed again in the backward pass. Does not know losses or optimizers.
 """
@@ -27,7 +29,7 @@ from torch.distributed.tensor import DTensor
 from torch.utils.checkpoint import checkpoint
 
 from coloop.algos.shapes import wide
-from coloop.batch import Batch, pack, split_units
+from coloop.batch import Batch, Prompts, pack, split_units
 from coloop.errors import BackendMissing
 from coloop.models import has_words, score_head
 from coloop.recipes.protocol import ModelOutputs, Needs
@@ -35,6 +37,8 @@ from coloop.spec.training import Training
 from coloop.training import packing
 from coloop.training.lean import learn_lean
 from coloop.training.products import attend_by_products
+from coloop.training.shared import shared
+from coloop.training.slabs import Layout
 from coloop.training.vocabulary import EntropyMode, OwnLogits, log_probs_together, own_logits
 
 LOGITS_AT_ONCE = 1 << 24
@@ -151,7 +155,7 @@ class TokenModel:
         """Most rows and tokens of a micro-batch, and whether rows were counted."""
         self._most_rows = self._most_tokens = sys.maxsize
         attend_by_products(model, self.options.autocast)
-        learn_lean(model)
+        self._lean = learn_lean(model)
         with self._precision():
             self.net = Heads(model)
             if self.options.packing != "none":
@@ -169,18 +173,32 @@ class TokenModel:
         has_score = score_head(self.model) is not None
         return int(self.model.config.num_labels) if has_score else 0  # type: ignore[union-attr, arg-type]
 
-    def split(self, lengths: Sequence[int], rows: int | None) -> list[list[int]]:
-        """Units of these lengths in micro-batches of `rows`, else of as many as fit."""
+    def split(
+        self, lengths: Sequence[int], prompts: Prompts | None = None, *, rows: int | None = None
+    ) -> list[list[int]]:
+        """Units of these lengths in micro-batches of `rows`, else of as many as fit.
+
+        Args:
+            prompts: what they begin with, which is read once in a micro-batch where that can be.
+        """
         is_padded = self.options.packing == "none"
+        if prompts is not None and not (prompts.are_shared and self._reads_shared(max(lengths))):
+            prompts = None
         if rows is not None:
-            parts = split_units(lengths, rows=min(rows, self._most_rows), is_padded=is_padded)
+            rows = min(rows, self._most_rows)
+            parts = split_units(lengths, prompts, rows=rows, is_padded=is_padded)
         else:
             tokens = min(self.options.tokens_at_once, self._most_tokens)
-            parts = split_units(lengths, tokens=tokens, is_padded=is_padded)
+            parts = split_units(lengths, prompts, tokens=tokens, is_padded=is_padded)
         if parts:
-            sizes = [_tokens(part, lengths, is_padded=is_padded) for part in parts]
+            sizes = [_tokens(part, lengths, prompts, is_padded=is_padded) for part in parts]
             self._last = max(map(len, parts)), max(sizes), rows is not None
         return parts
+
+    def _reads_shared(self, reach: int) -> bool:
+        """Whether its blocks read a row of slabs of texts of up to so many tokens."""
+        is_meant = self.options.packing == "none" and bool(self._lean) and self.net.is_apart
+        return is_meant and all(block.takes(Layout((), reach)) for block in self._lean)
 
     def at_once(self) -> tuple[int, int] | None:
         """Most rows and most tokens of a micro-batch when rows were split last."""
@@ -259,6 +277,11 @@ class TokenModel:
             is_whole: last tokens are read as well.
         """
         width = batch.token_ids.shape[1]
+        last = batch.attention_mask.sum(1) - 1
+        slabs = shared(batch, is_whole=is_whole) if self._reads_shared(width) else None
+        if slabs is not None:
+            last_places = slabs.places.gather(1, last[:, None]).squeeze(1)
+            return slabs.inputs(), slabs.places.flatten()[places - 1], last_places
         if self.options.packing == "rows":
             return self._packed_rows(batch, places)
         if self.options.packing == "varlen":
@@ -270,7 +293,7 @@ class TokenModel:
         read = width if is_whole else width - 1
         before = places // width * read + places % width - 1
         rows = torch.arange(batch.size, device=places.device)
-        ends = rows * read + batch.attention_mask.sum(1) - 1 if is_whole else None
+        ends = rows * read + last if is_whole else None
         return {"input_ids": batch.token_ids[:, :read]}, before, ends
 
     def _packed_rows(
@@ -337,8 +360,12 @@ class TokenModel:
         return max(LOGITS_AT_ONCE // vocabulary, 1)
 
 
-def _tokens(part: Sequence[int], lengths: Sequence[int], *, is_padded: bool) -> int:
-    """Tokens of a micro-batch; its padding counts unless it is packed."""
+def _tokens(
+    part: Sequence[int], lengths: Sequence[int], prompts: Prompts | None, *, is_padded: bool
+) -> int:
+    """Tokens of a micro-batch; its padding counts unless it is packed, or reads prompts once."""
+    if prompts is not None:
+        return prompts.read(part, lengths)
     own = [lengths[unit] for unit in part]
     return len(own) * max(own) if is_padded else sum(own)
 

@@ -2,8 +2,8 @@
 
 On a CPU, in the families whose mathematics it knows, a block's own `forward` is replaced; its
 modules and weights stay what they are, so whoever saves, shards, copies or steps them sees no
-difference. A block that is not plain (adapters, dropout, a mask, a cache, texts so long that their
-shares are many) computes as its family wrote it.
+difference. A block that is not plain (adapters, dropout, a mask, a cache) computes as its family
+wrote it. Only blocks that are plain read a row of slabs.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,9 @@ from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
 from coloop.training.lean_block import BlockShape, BlockWeights, run_block
-from coloop.training.products import ATTENTION, SHARES_AT_ONCE
+from coloop.training.products import ATTENTION
+from coloop.training.ranks import TENSOR
+from coloop.training.slabs import Layout, Slab
 
 FAMILIES = frozenset({"llama", "mistral", "qwen2", "qwen3"})
 KINDS = ("sdpa", ATTENTION)
@@ -32,17 +34,24 @@ OTHERS = {
 }
 
 
-def learn_lean(model: nn.Module) -> None:
-    """Let the blocks of a model that can do so compute by `run_block`; changed in place."""
-    config = getattr(model, "config", None)
+def learn_lean(model: nn.Module) -> "list[Lean]":
+    """Let the blocks of a model that can do so compute by `run_block`; changed in place.
+
+    What is returned are its blocks, where all of them can.
+    """
+    config: Any = getattr(model, "config", None)
     if getattr(config, "model_type", None) not in FAMILIES:
-        return
+        return []
     if next(model.parameters()).device.type != "cpu":
-        return
+        return []
     names = set(getattr(model, "_no_split_modules", None) or ())
+    found = []
     for block in model.modules():
         if type(block).__name__ in names and _is_plain(block, config):
-            block.forward = Lean(block, config)
+            lean = Lean(block, config)
+            block.forward = lean
+            found.append(lean)
+    return found if len(found) == config.num_hidden_layers else []
 
 
 class Lean:
@@ -62,25 +71,40 @@ class Lean:
             scale=attention.scaling,
         )
 
+    def takes(self, layout: Layout) -> bool:
+        """Whether the block, as it is now, reads a row of these slabs."""
+        window = getattr(self._config, "sliding_window", None)
+        norm: Any = self._block.input_layernorm
+        return bool(
+            _has_matrices(self._block)
+            and norm.weight.dtype in TYPES
+            and self._config._attn_implementation in KINDS
+            and (window is None or layout.reach <= window)
+        )
+
     def __call__(
         self,
         hidden_states: Tensor,
         attention_mask: Tensor | None = None,
         past_key_values: Any = None,
         position_embeddings: tuple[Tensor, Tensor] | None = None,
+        layout: Layout | None = None,
         **rest: Any,
     ) -> Tensor:
+        """
+        Args:
+            layout: of one row of slabs; None: rows of texts, as the family reads them.
+        """
         rows, tokens, _ = hidden_states.shape
-        is_lean = (
-            attention_mask is None
-            and past_key_values is None
+        is_plain = layout is not None or (attention_mask is None and past_key_values is None)
+        whole = layout or Layout((Slab(runs=rows, tokens=tokens),), tokens)
+        if not (
+            is_plain
             and position_embeddings is not None
-            and _has_matrices(self._block)
             and hidden_states.dtype in TYPES
-            and self._config._attn_implementation in KINDS
-            and rows * self._shape.heads * tokens * tokens <= SHARES_AT_ONCE
-        )
-        if not is_lean:
+            and self.takes(whole)
+        ):
+            assert layout is None, "a row of slabs is only for blocks that take it"
             return self._plain(
                 self._block,
                 hidden_states,
@@ -96,7 +120,7 @@ class Lean:
             compute = torch.get_autocast_dtype("cpu")
         half = self._shape.head_width // 2
         turns = torch.complex(*(part[..., :half].float() for part in position_embeddings))
-        return run_block(hidden_states, turns, weights, self._shape, compute)
+        return run_block(hidden_states, turns, whole, weights, self._shape, compute)
 
 
 def _is_plain(block: nn.Module, config: Any) -> bool:
@@ -115,15 +139,22 @@ def _is_plain(block: nn.Module, config: Any) -> bool:
 
 def _has_matrices(block: Any) -> bool:
     """Whether its matrices are what they were written as; an adapter may come at any time, and
-    ranks that share layers have parts of them."""
+    ranks that share layers have parts of them. Those that are gathered for a pass are whole in
+    it."""
     attention, mlp = block.self_attn, block.mlp
     return all(
-        type(layer) is nn.Linear and not isinstance(layer.weight, DTensor)
+        type(layer) is nn.Linear and not _is_cut(layer.weight)
         for layer in (
             *(attention.q_proj, attention.k_proj, attention.v_proj, attention.o_proj),
             *(mlp.gate_proj, mlp.up_proj, mlp.down_proj),
         )
     )
+
+
+def _is_cut(weight: Tensor) -> bool:
+    if not isinstance(weight, DTensor):
+        return False
+    return TENSOR in (weight.device_mesh.mesh_dim_names or ())
 
 
 def _weights_of(block: Any) -> BlockWeights:

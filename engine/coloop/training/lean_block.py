@@ -3,9 +3,10 @@
 The same mathematics as the modules of Hugging Face, in far fewer passes over memory than a graph of
 single operations takes: query, key and value are one product, norms and their gradients are a few
 operations each, what is cheap to compute again (normed states, the inner product of the gate) is
-not kept, and attention is two products for each stretch of tokens, which see only what lies before
-their end. The two halves of a rotary pair lie side by side, so that a rotation is one complex
-product; query and key are turned the same way, which leaves their dot products as they were.
+not kept, and attention is two products for each stretch of tokens (`lean_attention`). The two
+halves of a rotary pair lie side by side, so that a rotation is one complex product; query and key
+are turned the same way, which leaves their dot products as they were. Only attention asks which
+tokens belong together: all else is one matrix of all of them.
 
     x ─ norm ─ query, key, value ─ (norm of heads) ─ rotation ─ attention ─ output ─(+)─┐
     └───────────────────────────────────────────────────────────────────────────────────┤
@@ -25,8 +26,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import silu
 
-STRETCH = 64
-"""Tokens that attend at once: those behind a stretch are no work for it."""
+from coloop.training.lean_attention import attend, attend_backward
+from coloop.training.slabs import Layout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,11 +40,6 @@ class BlockShape:
     epsilon: float
     scale: float
     """Of the dot products of query and key."""
-
-    @property
-    def group(self) -> int:
-        """G, heads that share a key."""
-        return self.heads // self.kv_heads
 
 
 class BlockWeights(NamedTuple):
@@ -91,6 +87,7 @@ class LeanBlock(torch.autograd.Function):
         turns: Tensor,
         compute: torch.dtype,
         shape: BlockShape,
+        layout: Layout,
         *given: Tensor | None,
     ) -> Tensor:
         weights = BlockWeights(*given)  # type: ignore[arg-type]
@@ -111,11 +108,9 @@ class LeanBlock(torch.autograd.Function):
         straight = turning
         if head_norm is not None:
             straight, scale_heads = _normed(turning, head_norm, shape.epsilon, wide, wide)
-        query, key = _turned(straight, turns, shape, compute)
-        value = by_head[:, :, shape.heads + shape.kv_heads :].transpose(1, 2)
-        value = value.reshape(-1, tokens, shape.head_width)  # (B K, T, D)
-        shares, mixed = _attend(query, key, value, shape.group)
-        mixed = _by_token(mixed, rows, shape)  # (M, H D)
+        turned = _turned(straight, turns).flatten(0, 1)  # (M, H + K, D)
+        value = by_head[:, :, shape.heads + shape.kv_heads :].flatten(0, 1)
+        mixed, kept = attend(turned, value, layout, heads=shape.heads, scale=shape.scale)
         output = weights.output.to(compute)
         between = _added(x, mixed, output)
         if weights.output_bias is not None:
@@ -128,13 +123,12 @@ class LeanBlock(torch.autograd.Function):
         gate, up = normed @ gate_in.t(), normed @ up_in.t()  # (M, F)
         y = _added(between, silu(gate).mul_(up), down)
 
-        ctx.shape, ctx.compute, ctx.size = shape, compute, hidden.shape
+        ctx.shape, ctx.compute, ctx.size, ctx.layout = shape, compute, hidden.shape, layout
         ctx.given = [weight is not None for weight in given]
-        ctx.stretches = len(shares)
         ctx.save_for_backward(
             *(weight for weight in given if weight is not None),
-            *(x, turns, scale_in, joined, turning, scale_heads, query, key, value),
-            *(mixed, output, between, scale_out, gate_in, up_in, down, gate, up, *shares),
+            *(x, turns, scale_in, joined, turning, scale_heads, mixed, output),
+            *(between, scale_out, gate_in, up_in, down, gate, up, *kept),
         )
         # A view would have to be told from its base where a hook hangs on it.
         whole: Tensor = torch.ops.aten._unsafe_view(y, hidden.shape)
@@ -148,16 +142,22 @@ class LeanBlock(torch.autograd.Function):
 
 
 def run_block(
-    hidden: Tensor, turns: Tensor, weights: BlockWeights, shape: BlockShape, compute: torch.dtype
+    hidden: Tensor,
+    turns: Tensor,
+    layout: Layout,
+    weights: BlockWeights,
+    shape: BlockShape,
+    compute: torch.dtype,
 ) -> Tensor:
-    """What a block makes of hidden states (B, T, W), each token seeing those before it in its row.
+    """What a block makes of hidden states (B, T, W), each token seeing what the layout says.
 
     Args:
         turns: (1 or B, T, D / 2) complex, the rotation of each position.
+        layout: of all B T tokens.
         compute: type of the products.
     """
     with torch.autocast("cpu", enabled=False):
-        said: Tensor = LeanBlock.apply(hidden, turns, compute, shape, *weights)  # type: ignore[no-untyped-call]
+        said: Tensor = LeanBlock.apply(hidden, turns, compute, shape, layout, *weights)  # type: ignore[no-untyped-call]
         return said
 
 
@@ -166,14 +166,12 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     saved = iter(ctx.saved_tensors)
     given = [next(saved) if is_given else None for is_given in ctx.given]
     weights = BlockWeights(*given)  # type: ignore[arg-type]
-    x, turns, scale_in, joined, turning, scale_heads, query, key, value = (
-        next(saved) for _ in range(9)
+    x, turns, scale_in, joined, turning, scale_heads, mixed, output = (
+        next(saved) for _ in range(8)
     )
-    mixed, output, between, scale_out, gate_in, up_in, down, gate, up = (
-        next(saved) for _ in range(9)
-    )
-    shares = list(saved)
+    between, scale_out, gate_in, up_in, down, gate, up = (next(saved) for _ in range(7))
     rows, tokens, width = ctx.size
+    turning_heads = shape.heads + shape.kv_heads
     wide = scale_in.dtype
     found: dict[str, Tensor] = {}
     late = grad.reshape(-1, width)
@@ -200,11 +198,20 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     found["output"] = late_c.t() @ mixed
     if weights.output_bias is not None:
         found["output_bias"] = into_between.sum(0)
-    into_mixed = _by_head(late_c @ output, rows, shape)  # (B K, T G, D)
-    into_query, into_key, into_value = _attend_backward(
-        into_mixed, shares, query, key, value, shape.group
+    into_turning = torch.empty((rows, tokens, turning_heads, shape.head_width), dtype=wide)
+    into_flat = torch.empty(
+        (rows, tokens, turning_heads + shape.kv_heads, shape.head_width), dtype=compute
     )
-    into_turning = _turned_back(into_query, into_key, turns, shape, rows, wide)
+    attend_backward(
+        late_c @ output,
+        saved,
+        ctx.layout,
+        heads=shape.heads,
+        scale=shape.scale,
+        into_turned=into_turning.flatten(0, 1),
+        into_value=into_flat.flatten(0, 1)[:, turning_heads:],
+    )
+    _turn_back(into_turning, turns)
     if scale_heads is not None:
         into_turning, by_head = _head_norm_backward(
             into_turning, turning, scale_heads, _head_norm(weights, shape, wide)
@@ -212,13 +219,7 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         by_head = _in_halves(by_head)  # (H + K, D)
         found["query_norm"] = by_head[: shape.heads].sum(0)
         found["key_norm"] = by_head[shape.heads :].sum(0)
-    into_flat = torch.empty(
-        (rows, tokens, shape.heads + 2 * shape.kv_heads, shape.head_width), dtype=compute
-    )
-    into_flat[:, :, : shape.heads + shape.kv_heads] = into_turning
-    into_flat[:, :, shape.heads + shape.kv_heads :] = into_value.view(
-        rows, shape.kv_heads, tokens, shape.head_width
-    ).transpose(1, 2)
+    into_flat[:, :, :turning_heads] = into_turning
     into_flat = into_flat.view(rows * tokens, -1)
     if weights.query_bias is not None:
         found |= _apart(into_flat.sum(0, dtype=wide), shape, "_bias")
@@ -229,12 +230,12 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     )
     into_x += into_between
 
-    needed = ctx.needs_input_grad[4:]
+    needed = ctx.needs_input_grad[5:]
     by_weight = (
         found[name].to(weight.dtype) if weight is not None and is_needed else None
         for name, weight, is_needed in zip(BlockWeights._fields, weights, needed, strict=True)
     )
-    return into_x.to(x.dtype).view(ctx.size), None, None, None, *by_weight
+    return into_x.to(x.dtype).view(ctx.size), None, None, None, None, *by_weight
 
 
 # Norms
@@ -334,97 +335,16 @@ def _in_halves(pairs: Tensor, axis: int = -1) -> Tensor:
     return apart.flatten(axis, axis + 1)
 
 
-def _turned(
-    straight: Tensor, turns: Tensor, shape: BlockShape, compute: torch.dtype
-) -> tuple[Tensor, Tensor]:
-    """Heads (B, T, H + K, D) to query (B K, T G, D), scaled, and key (B K, T, D)."""
+def _turned(straight: Tensor, turns: Tensor) -> Tensor:
+    """Heads (B, T, n, D), each turned by its position."""
     pairs = torch.view_as_complex(torch.unflatten(straight, -1, (-1, 2)))
-    turned = torch.view_as_real(pairs * turns.unsqueeze(2)).flatten(-2)
-    query, key = turned.split_with_sizes([shape.heads, shape.kv_heads], 2)
-    grouped = _grouped(query, shape).to(compute)
-    return grouped.mul_(shape.scale), _grouped(key, shape).to(compute)
+    return torch.view_as_real(pairs * turns.unsqueeze(2)).flatten(-2)
 
 
-def _turned_back(
-    query: Tensor, key: Tensor, turns: Tensor, shape: BlockShape, rows: int, wide: torch.dtype
-) -> Tensor:
-    """Gradients of what `_turned` gave, as one of what it was given; (B, T, H + K, D)."""
-    tokens, width = key.shape[1:]
-    back = torch.empty((rows, tokens, shape.heads + shape.kv_heads, width), dtype=wide)
-    torch.mul(
-        query.view(rows, shape.kv_heads, tokens, shape.group, width).transpose(1, 2),
-        shape.scale,
-        out=torch.unflatten(back[:, :, : shape.heads], 2, (shape.kv_heads, -1)),
-    )
-    back[:, :, shape.heads :] = key.view(rows, shape.kv_heads, tokens, width).transpose(1, 2)
-    pairs = torch.view_as_complex(torch.unflatten(back, -1, (-1, 2)))
+def _turn_back(turned: Tensor, turns: Tensor) -> None:
+    """The gradient of what `_turned` gave made that of what it was given."""
+    pairs = torch.view_as_complex(torch.unflatten(turned, -1, (-1, 2)))
     pairs *= turns.conj().unsqueeze(2)
-    return back
-
-
-def _grouped(heads: Tensor, shape: BlockShape) -> Tensor:
-    """Heads (B, T, n, D), each K key heads' own, to (B K, T n / K, D)."""
-    rows, width = heads.shape[0], heads.shape[-1]
-    by_key = torch.unflatten(heads, 2, (shape.kv_heads, -1)).transpose(1, 2)  # (B, K, T, n / K, D)
-    return by_key.reshape(rows * shape.kv_heads, -1, width)
-
-
-def _by_head(mixed: Tensor, rows: int, shape: BlockShape) -> Tensor:
-    """(M, H D) -> (B K, T G, D)"""
-    return _grouped(mixed.view(rows, -1, shape.heads, shape.head_width), shape)
-
-
-def _by_token(mixed: Tensor, rows: int, shape: BlockShape) -> Tensor:
-    """(B K, T G, D) -> (M, H D)"""
-    by_key = mixed.view(rows, shape.kv_heads, -1, shape.group, shape.head_width)
-    return by_key.transpose(1, 2).reshape(-1, shape.heads * shape.head_width)
-
-
-# Attention
-
-
-def _stretches(tokens: int) -> list[tuple[int, int]]:
-    """First token and end of each stretch; the last has what is left, up to half as much more."""
-    count = max((tokens + STRETCH // 2) // STRETCH, 1)
-    starts = [number * STRETCH for number in range(count)]
-    return list(zip(starts, [*starts[1:], tokens], strict=True))
-
-
-def _attend(query: Tensor, key: Tensor, value: Tensor, group: int) -> tuple[list[Tensor], Tensor]:
-    """Shares of each stretch (B K, n G, its end), and what they mix (B K, T G, D)."""
-    shares, mixed = [], []
-    for start, end in _stretches(key.shape[1]):
-        own = query[:, start * group : end * group]
-        scores = own @ key[:, :end].transpose(1, 2)
-        ahead = torch.full((end - start, end - start), -torch.inf, dtype=scores.dtype).triu_(1)
-        scores[:, :, start:] += ahead.repeat_interleave(group, 0)
-        part = torch.softmax(scores, -1)
-        shares.append(part)
-        mixed.append(part @ value[:, :end])
-    return shares, torch.cat(mixed, 1) if len(mixed) > 1 else mixed[0]
-
-
-def _attend_backward(
-    into: Tensor, shares: list[Tensor], query: Tensor, key: Tensor, value: Tensor, group: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of query, key and value."""
-    into_key = into_value = torch.empty(0)
-    into_query = []
-    stretches = _stretches(key.shape[1])
-    for (start, end), part in zip(reversed(stretches), reversed(shares), strict=True):
-        own = slice(start * group, end * group)
-        of_value = part.transpose(1, 2) @ into[:, own]
-        into_share = into[:, own] @ value[:, :end].transpose(1, 2)
-        scores = torch.ops.aten._softmax_backward_data(into_share, part, -1, part.dtype)
-        into_query.append(scores @ key[:, :end])
-        of_key = scores.transpose(1, 2) @ query[:, own]
-        if end == key.shape[1]:
-            into_key, into_value = of_key, of_value
-        else:
-            into_key[:, :end] += of_key
-            into_value[:, :end] += of_value
-    into_query.reverse()
-    return torch.cat(into_query, 1), into_key, into_value
 
 
 def _added(x: Tensor, states: Tensor, matrix: Tensor) -> Tensor:

@@ -261,7 +261,7 @@ class Learner(ScoresTexts):
     ) -> list[list[int]]:
         """This rank's micro-batches of these rows."""
         split = partial(self._tokens.split, rows=training.micro_batch)
-        return passes_of(self._ranks, rows, load.lengths, split)
+        return passes_of(self._ranks, rows, load.lengths, split, load.prompts)
 
     def _take_step(
         self, run: "_Run", number: int, step: Step, training: Training, rate: float

@@ -8,7 +8,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from coloop.batch import TOKEN_FIELDS, Batch, Pair, PairBatch, collate, collate_pairs
+from coloop.batch import (
+    TOKEN_FIELDS,
+    Batch,
+    Pair,
+    PairBatch,
+    Prompts,
+    collate,
+    collate_pairs,
+    prompts_of,
+)
 from coloop.batch import Sequence as TokenSequence
 from coloop.recipes.kl_control import KlController
 from coloop.recipes.protocol import Needs, Recipe
@@ -30,6 +39,8 @@ class PreparedLoad:
     batch: Batch | PairBatch
     lengths: list[int]
     """Tokens that each unit fills."""
+    prompts: Prompts | None
+    """What each unit begins with; None where units are pairs, whose sides are read together."""
     needs: Needs
     weight: float
     temperature: float | Tensor
@@ -128,6 +139,7 @@ def prepare_load(
         settings=settings,
         batch=batch,
         lengths=batch.lengths(),
+        prompts=prompts_of(batch) if isinstance(batch, Batch) else None,
         needs=needs,
         weight=load.weight,
         temperature=_temperature(load.temperature, places),

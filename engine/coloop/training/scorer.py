@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from coloop.arrays import Numbers, numbers_of
-from coloop.batch import Batch, collate
+from coloop.batch import Batch, collate, prompts_of
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import StopRequested
 from coloop.recipes.protocol import ModelOutputs, Needs
@@ -107,11 +107,12 @@ def score_sequences(
     batch = collate([_bare(sequence) for sequence in sequences])
     lengths = batch.lengths()
     heat = effective_temperature(temperature)
+    split = partial(tokens.split, rows=rows_at_once)
     outputs = measure_outputs(
         tokens,
         batch,
         NEEDS[reading],
-        passes_of(ranks, range(batch.size), lengths, partial(tokens.split, rows=rows_at_once)),
+        passes_of(ranks, range(batch.size), lengths, split, prompts_of(batch)),
         temperature_of=lambda rows: heat,
         before_each=check_stop,
         after_each=advance,

@@ -3,45 +3,72 @@ micro-batches.
 
 Every rank has the whole order, so it knows the shares of all without talking. Sharded weights are
 gathered and gradients summed by all ranks at once; so all make as many passes, and one that has no
-rows for a pass makes it empty. Ranks that share layers have the same rows.
+rows for a pass makes it empty. Ranks that share layers have the same rows. Rows that begin alike
+stay together, so that this is read once.
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
+from coloop.batch import Prompts
 from coloop.training.ranks import Ranks
+
+Split = Callable[[Sequence[int], Prompts | None], list[list[int]]]
+"""Units of given lengths, and what they begin with, in micro-batches."""
 
 
 def passes_of(
     ranks: Ranks,
     places: Sequence[int],
     lengths: Sequence[int],
-    split: Callable[[Sequence[int]], list[list[int]]],
+    split: Split,
+    prompts: Prompts | None = None,
 ) -> list[list[int]]:
     """The micro-batches of this rank, as places; [] for a pass without rows.
 
     Args:
         places: of the step's units in their load.
         lengths: tokens that each unit of the load fills.
-        split: units of given lengths in micro-batches.
+        prompts: what each unit of the load begins with; None: nobody asks.
     """
     passes: list[list[list[int]]] = []
-    for share in shares_of([lengths[place] for place in places], ranks.parts):
+    own_prompts = None if prompts is None else prompts.of(places)
+    for share in shares_of([lengths[place] for place in places], ranks.parts, own_prompts):
         units = [places[one] for one in share]
-        cut = split([lengths[unit] for unit in units])
+        cut = split(
+            [lengths[unit] for unit in units], None if prompts is None else prompts.of(units)
+        )
         passes.append([[units[one] for one in part] for part in cut])
     own = passes[ranks.part]
     missing = max(len(one) for one in passes) - len(own)
     return [*own, *([] for _ in range(missing))]
 
 
-def shares_of(lengths: Sequence[int], size: int) -> list[list[int]]:
-    """Units of each rank, in their order: the longest first, each to who has the fewest tokens."""
+def shares_of(lengths: Sequence[int], size: int, prompts: Prompts | None = None) -> list[list[int]]:
+    """Units of each rank, in their order: the longest first, each to who has the fewest tokens.
+
+    Units that begin alike go to one rank, unless who has the most would then read more.
+    """
+    everyone = range(len(lengths))
     if size == 1:
-        return [list(range(len(lengths)))]
+        return [list(everyone)]
+    apart = _dealt([[unit] for unit in everyone], lengths, size)
+    if prompts is None or not prompts.are_shared:
+        return apart
+    alike: dict[int, list[int]] = {}
+    for unit in everyone:
+        alike.setdefault(prompts.numbers[unit], []).append(unit)
+    read = partial(prompts.read, lengths=lengths)
+    together = _dealt(list(alike.values()), lengths, size)
+    return min(together, apart, key=lambda shares: max(map(read, shares)))
+
+
+def _dealt(bundles: list[list[int]], lengths: Sequence[int], size: int) -> list[list[int]]:
+    sizes = [sum(lengths[unit] for unit in bundle) for bundle in bundles]
     shares: list[list[int]] = [[] for _ in range(size)]
     filled = [0] * size
-    for unit in sorted(range(len(lengths)), key=lambda unit: -lengths[unit]):
+    for number in sorted(range(len(bundles)), key=lambda number: -sizes[number]):
         least = min(range(size), key=lambda rank: filled[rank])
-        shares[least].append(unit)
-        filled[least] += lengths[unit]
+        shares[least] += bundles[number]
+        filled[least] += sizes[number]
     return [sorted(share) for share in shares]

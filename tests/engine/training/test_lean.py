@@ -12,11 +12,12 @@ from torch import Tensor
 from transformers import PreTrainedModel, Qwen2Config
 
 from coloop.spec.model import Lora
-from coloop.training import lean, lean_block
+from coloop.training import lean, lean_attention
 from coloop.training.adapters import Adapter, add_adapter
 from coloop.training.forward import ForwardOptions, TokenModel
 from coloop.training.lean import learn_lean
 from coloop.training.lean_block import BlockShape, BlockWeights, run_block
+from coloop.training.slabs import Layout, Prefix, Slab
 
 ROWS, TOKENS = 3, 11
 FIELDS: dict[str, dict[str, Any]] = {
@@ -30,7 +31,7 @@ FIELDS: dict[str, dict[str, Any]] = {
 @pytest.fixture(autouse=True)
 def short_stretches(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that rows of these tests have several."""
-    monkeypatch.setattr(lean_block, "STRETCH", 4)
+    monkeypatch.setattr(lean_attention, "STRETCH", 4)
 
 
 @pytest.fixture
@@ -81,8 +82,13 @@ def distance(found: list[Tensor], exact: list[Tensor]) -> float:
     return sum(float((one - true).norm() / true.norm()) for one, true in pairs)
 
 
+@pytest.mark.parametrize("is_kept", [True, False], ids=["kept", "computed again"])
 @pytest.mark.parametrize("kind", FIELDS)
-def test_it_says_and_learns_what_the_family_wrote(kind: str, blocks_run: list[Any]) -> None:
+def test_it_says_and_learns_what_the_family_wrote(
+    kind: str, is_kept: bool, blocks_run: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not is_kept:
+        monkeypatch.setattr(lean_attention, "SHARES_KEPT", ROWS * 4 * TOKENS * TOKENS - 1)
     model = built(kind)
     logits, gradients = said(copy.deepcopy(model).double())
     rough = copy.deepcopy(model)
@@ -102,15 +108,38 @@ def test_it_says_and_learns_what_the_family_wrote(kind: str, blocks_run: list[An
     assert distance(half_gradients, gradients) <= 2 * distance(rough_gradients, gradients)
 
 
+SLABS = Layout(
+    (
+        Slab(runs=2, tokens=3),
+        Slab(
+            runs=3,
+            tokens=6,
+            prefix=Prefix(
+                slab=0,
+                runs=torch.tensor([1, 0, 1]),
+                tokens=3,
+                unseen=torch.tensor([[0.0, 0.0, 0.0], [0.0, 0.0, -torch.inf], [0.0, 0.0, 0.0]]),
+            ),
+        ),
+        Slab(runs=1, tokens=1, prefix=Prefix(slab=0, runs=torch.tensor([1]), tokens=3)),
+    ),
+    reach=9,
+)
+"""Six tokens before others, 19 behind them; the first run is shorter by one."""
+
+
+@pytest.mark.parametrize("layout", [None, SLABS], ids=["rows", "slabs"])
 @pytest.mark.parametrize("has_norms", [True, False], ids=["head norms", "biases"])
-def test_its_gradient_is_that_of_its_numbers(has_norms: bool) -> None:
+def test_its_gradient_is_that_of_its_numbers(has_norms: bool, layout: Layout | None) -> None:
     shape = BlockShape(heads=4, kv_heads=2, head_width=4, epsilon=1e-6, scale=0.4)
     generator = torch.Generator().manual_seed(4)
 
     def drawn(*size: int) -> Tensor:
         return torch.randn(size, generator=generator, dtype=torch.float64).requires_grad_()
 
-    turned = torch.rand(1, 6, 2, generator=generator, dtype=torch.float64)
+    rows, tokens = (2, 6) if layout is None else (1, layout.tokens)
+    whole = layout or Layout((Slab(runs=rows, tokens=tokens),), tokens)
+    turned = torch.rand(1, tokens, 2, generator=generator, dtype=torch.float64)
     turns = torch.polar(torch.ones_like(turned), turned)
     weights = BlockWeights(
         norm_in=drawn(6),
@@ -131,22 +160,18 @@ def test_its_gradient_is_that_of_its_numbers(has_norms: bool) -> None:
     )
 
     def block(hidden: Tensor, *given: Tensor | None) -> Tensor:
-        return run_block(hidden, turns, BlockWeights(*given), shape, torch.float64)
+        return run_block(hidden, turns, whole, BlockWeights(*given), shape, torch.float64)
 
-    assert torch.autograd.gradcheck(block, (drawn(2, 6, 6), *weights), fast_mode=True)
+    assert torch.autograd.gradcheck(block, (drawn(rows, tokens, 6), *weights), fast_mode=True)
 
 
-@pytest.mark.parametrize("why", ["mask", "cache", "float64", "too many shares", "attention"])
-def test_a_pass_that_is_not_plain_is_the_familys(
-    why: str, blocks_run: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("why", ["mask", "cache", "float64", "attention"])
+def test_a_pass_that_is_not_plain_is_the_familys(why: str, blocks_run: list[Any]) -> None:
     model = built("qwen3")
     if why == "float64":
         model.double()
     if why == "attention":
         model.set_attn_implementation("eager")
-    if why == "too many shares":
-        monkeypatch.setattr(lean, "SHARES_AT_ONCE", ROWS * 4 * TOKENS * TOKENS - 1)
     given: dict[str, Any] = {"input_ids": token_ids(), "use_cache": why == "cache"}
     if why == "mask":
         given["attention_mask"] = torch.ones(ROWS, TOKENS).tril(-1)

@@ -1,0 +1,51 @@
+"""Which texts of a batch begin alike: what stands before the first token that any of them trains.
+
+Told by token ids alone, so rows of a group that were cut, reordered or mixed with others are found,
+and two prompts that are equal by chance as well.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from coloop.batch.padded import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """The prompt of each unit."""
+
+    numbers: list[int]
+    """Units with one number begin alike."""
+    lengths: list[int]
+    """Tokens of it."""
+
+    def of(self, units: Sequence[int]) -> "Prompts":
+        """Those of some units, in their order."""
+        return Prompts([self.numbers[one] for one in units], [self.lengths[one] for one in units])
+
+    @property
+    def are_shared(self) -> bool:
+        """Whether any two units begin alike."""
+        return len(set(self.numbers)) < len(self.numbers)
+
+    def read(self, units: Sequence[int], lengths: Sequence[int]) -> int:
+        """Tokens of these units, of these lengths, where each prompt is read once."""
+        own = sum(lengths[unit] - self.lengths[unit] for unit in units)
+        once = {self.numbers[unit]: self.lengths[unit] for unit in units}
+        return own + sum(once.values())
+
+
+def prompts_of(batch: Batch) -> Prompts:
+    """What stands before the first trained token of each row; all of a row that trains none."""
+    ids, mask = batch.token_ids.cpu().numpy(), batch.loss_mask.cpu().numpy()
+    firsts = mask.argmax(1)
+    lengths = [
+        int(first) if mask[row, first] else length
+        for row, (first, length) in enumerate(zip(firsts, batch.lengths(), strict=True))
+    ]
+    known: dict[bytes, int] = {}
+    numbers = [
+        known.setdefault(ids[row, :length].tobytes(), len(known))
+        for row, length in enumerate(lengths)
+    ]
+    return Prompts(numbers, lengths)
