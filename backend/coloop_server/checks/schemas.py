@@ -84,11 +84,19 @@ class PlannedPhase(Output):
     """Edges that deliver nothing in this phase."""
 
 
+class PlannedDecision(Output):
+    path: str
+    """The setting: `nodes.actor.training.dtype`."""
+    value: Any
+    """What it is in the run; None: nothing of the kind."""
+    reason: str
+
+
 class PlanSummary(Output):
     phases: list[PlannedPhase]
     probes: list[PlannedProbe]
-    decisions: list[dict[str, Any]]
-    """What the compiler decided where the loop left it open: path, value, reason."""
+    decisions: list[PlannedDecision]
+    """What was chosen where the loop left it open."""
     explain: list[str]
     """The plan in words, a line each."""
 

@@ -29,6 +29,7 @@ from coloop_server.checks.schemas import (
     ParseResult,
     PatchResult,
     PatchText,
+    PlannedDecision,
     PlannedPhase,
     PlannedProbe,
     PlannedStage,
@@ -123,7 +124,10 @@ def summarise(plan: Plan) -> PlanSummary:
             )
             for probe in plan.probes
         ],
-        decisions=[decision.model_dump(mode="json") for decision in plan.decisions],
+        decisions=[
+            PlannedDecision(path=one.path, value=one.value, reason=one.reason)
+            for one in plan.decisions
+        ],
         explain=list(plan.explain),
     )
 

@@ -2253,9 +2253,9 @@ export interface components {
         PlanSummary: {
             /**
              * Decisions
-             * @description What the compiler decided where the loop left it open: path, value, reason.
+             * @description What was chosen where the loop left it open.
              */
-            decisions: JsonObject[];
+            decisions: components["schemas"]["PlannedDecision"][];
             /**
              * Explain
              * @description The plan in words, a line each.
@@ -2265,6 +2265,21 @@ export interface components {
             phases: components["schemas"]["PlannedPhase"][];
             /** Probes */
             probes: components["schemas"]["PlannedProbe"][];
+        };
+        /** PlannedDecision */
+        PlannedDecision: {
+            /**
+             * Path
+             * @description The setting: `nodes.actor.training.dtype`.
+             */
+            path: string;
+            /** Reason */
+            reason: string;
+            /**
+             * Value
+             * @description What it is in the run; None: nothing of the kind.
+             */
+            value: Json;
         };
         /** PlannedPhase */
         PlannedPhase: {

@@ -30,6 +30,7 @@ export type GpuEstimate = Schemas["GpuEstimate"];
 export type MemoryPart = Schemas["PartEstimate"];
 export type StageEstimate = Schemas["StageEstimate"];
 export type PlanSummary = Schemas["PlanSummary"];
+export type PlannedDecision = Schemas["PlannedDecision"];
 export type PlannedPhase = Schemas["PlannedPhase"];
 export type PlannedProbe = Schemas["PlannedProbe"];
 export type PlannedStage = Schemas["PlannedStage"];

@@ -44,7 +44,11 @@ const CHECK = {
         rows: [stage("held_out.load", "3")],
       },
     ],
-    decisions: [],
+    decisions: [
+      { path: "nodes.actor.training.dtype", value: "float32", reason: "float32 on a CPU" },
+      { path: "nodes.actor.training.packing", value: false, reason: "rows are padded" },
+      { path: "threads", value: 2, reason: "all cores" },
+    ],
     explain: [],
   },
 } satisfies CheckAnswer;
@@ -68,6 +72,18 @@ describe("the plan", () => {
     const probe = screen.getByRole("article", { name: "Evaluation probe" });
     expect(probe.textContent).toContain("loads 3 rows of held_out");
     expect(probe.textContent).toContain("held_out.load3");
+  });
+
+  it("says what was chosen and why, and shows the field", () => {
+    show();
+
+    const chosen = screen.getByRole("article", { name: "Chosen settings" });
+    expect(chosen.textContent).toContain("actor training.dtypefloat32float32 on a CPU");
+    expect(chosen.textContent).toContain("actor training.packingfalserows are padded");
+    expect(chosen.textContent).toContain("threads2all cores");
+    fireEvent.click(screen.getByRole("button", { name: "actor training.dtype" }));
+    expect([...useSelection.getState().nodes]).toEqual(["actor"]);
+    expect(useSelection.getState().focus).toMatchObject({ field: "training.dtype" });
   });
 
   it("a stage shows its node", () => {

@@ -82,7 +82,7 @@ export const NodePort = memo(function NodePort({ node, port, side, row }: NodePo
           isConnected={isConnected}
         />
       </Handle>
-      <span className="truncate">{port.name}</span>
+      <span className="-my-1 truncate py-1">{port.name}</span>
       {isTeaching ? (
         <GraduationCap
           size={12}

@@ -11,14 +11,23 @@ const LEAST_TEXT = 10.1;
 export const LEAST_FIT = 0.6;
 const STEP = 0.05;
 
-/** Left stand the controls. */
+/** Left stand the controls; in a small canvas they lie at its bottom (`.canvas-tools` in canvas.css). */
 const LEFT = 64;
+const FLAT = { width: 720, height: 340 } as const;
+const BOTTOM = 56;
 const TOP = 24;
 /** The least space beside the graph. */
 const EDGE = 12;
 
+const PADDING = {
+  left: `${LEFT}px`,
+  right: "24px",
+  top: `${TOP}px`,
+  bottom: "24px",
+} as const;
+
 export const FIT: FitViewOptions = {
-  padding: { left: `${LEFT}px`, right: "24px", top: `${TOP}px`, bottom: "24px" },
+  padding: PADDING,
   minZoom: LEAST_FIT,
   maxZoom: 1,
 };
@@ -37,11 +46,16 @@ export function fitted(area: Area, width: number, height: number): Viewport {
     width: area.right - area.left,
     height: area.bottom - area.top,
   };
-  const view = getViewportForBounds(bounds, width, height, LEAST_FIT, 1, FIT.padding ?? 0);
+  const isFlat = width <= FLAT.width || height <= FLAT.height;
+  const left = isFlat ? EDGE : LEFT;
+  const padding = isFlat
+    ? ({ ...PADDING, left: `${EDGE}px`, bottom: `${BOTTOM}px` } as const)
+    : PADDING;
+  const view = getViewportForBounds(bounds, width, height, LEAST_FIT, 1, padding);
   const wide = bounds.width * view.zoom;
   // A graph that fits only beside and under the controls is shown whole.
-  if (wide > width - LEFT - EDGE)
-    view.x = Math.max(EDGE, Math.min(LEFT, width - EDGE - wide)) - area.left * view.zoom;
+  if (wide > width - left - EDGE)
+    view.x = Math.max(EDGE, Math.min(left, width - EDGE - wide)) - area.left * view.zoom;
   const high = bounds.height * view.zoom;
   if (high > height - TOP) {
     const free = height - high;

@@ -2,9 +2,10 @@ import { Route } from "lucide-react";
 import type { PlannedPhase, PlannedProbe } from "@/api/types";
 import { useSync } from "@/document/context";
 import { Empty, Loading } from "@/ui/States";
+import { Choices } from "./Choices";
 import { StageChain } from "./StageChain";
 
-/** What runs, in which order, over how many rows: a card for each phase, then the evaluations. */
+/** What runs, in which order, over how many rows: a card for each phase, then the evaluations, then what was chosen. */
 export function PlanPanel() {
   const check = useSync((state) => state.check);
   if (!check) return <Loading label="Planning" />;
@@ -28,6 +29,7 @@ export function PlanPanel() {
       {plan.probes.map((probe) => (
         <ProbeCard key={probe.node} probe={probe} />
       ))}
+      <Choices decisions={plan.decisions} />
     </section>
   );
 }
