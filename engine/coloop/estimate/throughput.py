@@ -15,6 +15,7 @@ from coloop.sizing.flow import TableSize
 from coloop.sizing.learning import Update
 from coloop.sizing.machine import PoolShare
 from coloop.sizing.memory import Memory
+from coloop.sizing.states import WHOLE
 from coloop.sizing.survey import Engine, Survey, Weights
 from coloop.sizing.training import HALF
 from coloop.spec.training import Checkpointing
@@ -196,7 +197,8 @@ class Clock:
             steps += update.mini_batches * weights.states.host / HOST_BYTES_PER_SECOND
             seconds += steps
         else:
-            seconds += update.mini_batches * 8 * weights.trainable * 4 / 5e9 / weights.shards
+            stepped = weights.trainable / (1 if weights.scheme in WHOLE else weights.shards)
+            seconds += update.mini_batches * 8 * stepped * 4 / 5e9
             seconds += self._moved_seconds(update)
         seconds += self._summed_seconds(update)
         return _timed(seconds, update.sequences, update.tokens, bound)
@@ -244,11 +246,15 @@ class Clock:
         return moved / self._survey.machine.link(t)
 
     def _moved_seconds(self, update: Update) -> float:
-        """Weights gathered twice and gradients spread once for every micro-batch."""
+        """Weights gathered twice and gradients spread once for every micro-batch; of replicas the
+        gradients summed once for every optimizer step."""
         weights, machine = update.weights, self._survey.machine
         n = weights.shards
         if n == 1 or weights.scheme in ("single", "zero0"):
             return 0.0
+        if weights.scheme == "replicas":
+            moved = 2 * 4 * weights.trainable * (n - 1) / n
+            return update.mini_batches * moved / machine.link(n)
         rows = update.settings.micro_batch * n
         micro_batches = max(update.sequences * update.passes / rows, 1.0)
         gathers = 2 if weights.scheme in ("fsdp2", "zero3") else 0

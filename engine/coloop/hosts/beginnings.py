@@ -140,6 +140,7 @@ class Beginnings:
                 weights.loaded = replace(loaded, model=outline)
                 return ScorerHome(weights=weights)
             return ScorerHome.spread(weights) if plan.backend else ScorerHome(weights=weights)
+        own = {"is_spread": update.states == "spread"} if update.backend == "fsdp2" else {}
         with self._told(plan.name):
             backend = BACKENDS[update.backend](
                 loaded.model,
@@ -150,6 +151,7 @@ class Beginnings:
                 tokens_at_once=update.tokens_at_once,
                 is_packed=update.packing,
                 adapter=adapter,
+                **own,
             )
         if not backend.is_whole:
             weights.loaded = replace(loaded, model=outline)

@@ -2,7 +2,7 @@
 
 An open setting is decided so that the update fits into the room that its pool leaves, in the order
 of what it costs in time: rows at once, then gradient checkpointing. Whole logits are counted where
-the loop asks for no chunked loss, but for the `single` backend, which chunks by itself. Knows one
+the loop asks for no chunked loss, but for who has whole weights, and chunks by itself. Knows one
 group at a time.
 """
 
@@ -13,6 +13,7 @@ from math import ceil
 from coloop.sizing.activations import LOSS_BYTES
 from coloop.sizing.flow import TableSize
 from coloop.sizing.overhead import FRAGMENTATION
+from coloop.sizing.states import WHOLE
 from coloop.sizing.survey import Survey, Weights
 from coloop.sizing.training import Instant, TrainingStep, offloaded_bytes, peak_instant
 from coloop.spec.groups import updates_of
@@ -26,7 +27,7 @@ SPARE = 0.92
 DENSE_SHARE = 0.5
 """From such a part of the tokens that fill a pass on, it is as fast as in pre-training."""
 LOGITS_AT_ONCE = 1 << 24
-"""Logits that the `single` backend holds at once where no chunk is set."""
+"""Logits that who has whole weights holds at once where no chunk is set."""
 FEW_ROWS = 4
 """Rows at once below which saving memory elsewhere is faster."""
 
@@ -169,7 +170,7 @@ def _choices(weights: Weights) -> list[tuple[Checkpointing, int | None]]:
         flags = (training.gradient_checkpointing,)
     if training.loss_chunk is not None:
         return [(flag, training.loss_chunk) for flag in flags]
-    if weights.scheme == "single":
+    if weights.scheme in WHOLE:
         chunk = max(LOGITS_AT_ONCE // weights.arch.vocab_size, 1)
         return [(flag, chunk) for flag in flags]
     return [(flag, None) for flag in flags]
@@ -188,7 +189,7 @@ def training_step(
         arch=weights.arch,
         parameters=weights.count,
         states=weights.states,
-        scheme="fsdp2" if weights.scheme == "single" and casts else weights.scheme,
+        scheme="fsdp2" if weights.scheme in WHOLE and casts else weights.scheme,
         shards=weights.shards,
         tokens=ceil(settings.micro_batch * sides * longest),
         sequence_length=ceil(longest),
@@ -219,6 +220,6 @@ def _note_decisions(survey: Survey, weights: Weights, settings: LearnSettings) -
             reason = "activations would not fit beside what rests in the pool"
         survey.decide(f"{path}.gradient_checkpointing", settings.checkpointing, reason)
     if training.loss_chunk is None:
-        is_single = weights.scheme == "single"
-        reason = "64 MiB of logits at a time" if is_single else "whole logits, the fastest way"
+        is_whole = weights.scheme in WHOLE
+        reason = "64 MiB of logits at a time" if is_whole else "whole logits, the fastest way"
         survey.decide(f"{path}.loss_chunk", settings.loss_chunk, reason)

@@ -28,6 +28,11 @@ Sleep = Literal["cache", "weights"]
 weights as well, which then wait in the memory of the host."""
 
 
+States = Literal["whole", "spread"]
+"""Where weights, gradients and an optimizer's running means lie: all of them in each process, or a
+part in each."""
+
+
 Channel = Literal["local", "files", "gloo", "nccl", "ipc"]
 """How new weights reach an engine: within its process; through memory or a disk that both ends see,
 or carried by the driver; or from process to process, which are then at work together."""
@@ -47,6 +52,8 @@ class UpdateSettings:
     """How a weights group learns."""
 
     backend: Backend
+    states: States = "spread"
+    """How they lie over the processes of a pool."""
     zero_stage: int | None = None
     """DeepSpeed: what is sharded."""
     tensor_parallel: int = 1
@@ -59,7 +66,8 @@ class UpdateSettings:
     """Most padded tokens at once."""
     gradient_checkpointing: Checkpointing = False
     loss_chunk: int | None = None
-    """Tokens whose logits are held at once; None: 64 MiB of them with `single`, else all."""
+    """Tokens whose logits are held at once; None: 64 MiB of them where weights are whole, else
+    all."""
     offload: Offload = "none"
     """What rests in the host's memory while it is not used."""
     packing: bool = False

@@ -9,7 +9,9 @@ from typing import Literal
 from coloop.sizing.architecture import ParameterCount
 from coloop.spec.training import Offload
 
-Scheme = Literal["single", "fsdp2", "zero0", "zero1", "zero2", "zero3", "megatron"]
+Scheme = Literal["single", "replicas", "fsdp2", "zero0", "zero1", "zero2", "zero3", "megatron"]
+WHOLE: tuple[Scheme, ...] = ("single", "replicas")
+"""Schemes in which who learns has everything; with `replicas` each process does."""
 
 OPTIMIZER_STATES = {
     "adamw": 2.0,
@@ -53,6 +55,11 @@ class ModelStates:
     host: float
     """What rests in the host's memory instead, for this GPU."""
 
+    @property
+    def total(self) -> float:
+        """All of it but what rests in the host's memory."""
+        return self.weights + self.gradients + self.optimizer + self.step_temporary
+
 
 def resting_bytes_per_parameter(
     count: ParameterCount,
@@ -90,7 +97,7 @@ def compute_states(
     if optimizer in ("sgd", "rmsprop") and not momentum:
         per_state = 0.0 if optimizer == "sgd" else 1.0
     master = precision.master_bytes
-    if scheme in ("single", "fsdp2"):
+    if scheme in (*WHOLE, "fsdp2"):
         n = shards if scheme == "fsdp2" else 1
         weights = (master * trainable_here + precision.frozen_bytes * frozen_here) / n
         gradients = master * trainable_here / n

@@ -17,7 +17,14 @@ from coloop.sizing.bases import bases_of
 from coloop.sizing.facts import Note, adapter_parameters, resolve_architecture
 from coloop.sizing.flow import Flow
 from coloop.sizing.machine import PoolShare, lay_out
-from coloop.sizing.settings import ROWS_AT_ONCE, Channel, Decision, EngineSettings, UpdateSettings
+from coloop.sizing.settings import (
+    ROWS_AT_ONCE,
+    Channel,
+    Decision,
+    EngineSettings,
+    States,
+    UpdateSettings,
+)
 from coloop.sizing.states import (
     ModelStates,
     Precision,
@@ -25,6 +32,7 @@ from coloop.sizing.states import (
     compute_states,
     resting_bytes_per_parameter,
 )
+from coloop.spec.adapters import standing_of
 from coloop.spec.dtypes import DTYPE_BYTES, resolve_dtypes
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import owner_of, training_of, weights_groups
@@ -37,6 +45,10 @@ from coloop.spec.training import Backend, Offload, Training
 WRITERS = (ActorNode, VerifierNode)
 """Kinds with a `rollout` section."""
 DEFAULT_TRAINING = Training()
+GIB = 2**30
+FULL = Precision(compute_bytes=4, master_bytes=4, frozen_bytes=4, engine_bytes=4)
+ROOM_FOR_STATES = 0.5
+"""Of what a process may hold: engines and passes want the rest."""
 PACKED_FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
 """Model types whose layers keep texts apart that lie end to end."""
 
@@ -145,9 +157,14 @@ class Survey:
         self._backends = {
             name: self._backend(name) for name, group in self._groups.items() if group.trainable
         }
-        self.dtypes = resolve_dtypes(spec, gpus=self.machine.preset.gpus, backends=self._backends)
+        self._states = {name: self._settle_states(name) for name in self._backends}
+        held: dict[str, Backend] = {
+            name: "single" if self._states[name] == "whole" else backend
+            for name, backend in self._backends.items()
+        }
+        self.dtypes = resolve_dtypes(spec, gpus=self.machine.preset.gpus, backends=held)
         """Of every weights group."""
-        self.bases = bases_of(spec, self.dtypes, self._backends)
+        self.bases = bases_of(spec, self.dtypes, held)
         """Of the groups that are adapters."""
         self.updates: dict[str, UpdateSettings] = {}
         """Of the groups that train; what depends on memory is not in it."""
@@ -326,9 +343,53 @@ class Survey:
         path = f"nodes.{owner}.training.backend"
         if pool.places > 1:
             kind = "GPUs" if pool.gpus else "processes"
-            reason = f"shards weights and optimizer over {pool.places} {kind}"
+            reason = f"the {pool.places} {kind} of its pool learn together"
             return self.decide(path, "fsdp2", reason)  # type: ignore[no-any-return]
         return self.decide(path, "single", "one process")  # type: ignore[no-any-return]
+
+    def _settle_states(self, owner: str) -> States:
+        """Where the model states of a group that learns lie."""
+        backend = self._backends[owner]
+        if backend != "fsdp2":
+            return "whole" if backend == "single" else "spread"
+        training = training_of(self.spec, owner)
+        pool = self.machine.pool(holding_pool(self.spec, self._groups[owner]))
+        size = self._whole_bytes(owner)
+        value: States = "spread"
+        if not self.machine.is_cpu:
+            reason = f"{pool.places} GPUs have the memory of all of them"
+        elif (training.tensor_parallel or 1) > 1:
+            reason = "processes that share layers have a part of each"
+        elif training.reshard_after_forward is not None:
+            reason = "`reshard_after_forward` is about weights that are gathered"
+        elif size > self._room_for_states(pool):
+            reason = f"whole they would take {size / GIB:.1f} GiB in each process"
+        else:
+            value, reason = "whole", "nothing is gathered, and gradients are summed once a step"
+        return self.decide(f"nodes.{owner}.states", value, reason)  # type: ignore[no-any-return]
+
+    def _whole_bytes(self, owner: str) -> float:
+        """Model states of a group, all of them in one process, in float32; 0: not known."""
+        arch, _ = resolve_architecture(self.spec, owner, self._root)
+        if arch is None:
+            return 0.0
+        has_logits = head_of_group(self.spec, self._groups[owner].members) == "words"
+        count = count_parameters(arch, "language_model" if has_logits else "score")
+        is_adapter = standing_of(self.spec, owner) is not None
+        return compute_states(
+            total=count.total,
+            trainable=0 if is_adapter else count.total,
+            scheme="replicas",
+            shards=1,
+            precision=FULL,
+            optimizer=training_of(self.spec, owner).optimizer.name,
+        ).total
+
+    def _room_for_states(self, pool: PoolShare) -> float:
+        """Memory of a process for one group that learns in it."""
+        learning = (holding_pool(self.spec, self._groups[name]) for name in self._backends)
+        sharing = sum(self.machine.pool(name) is pool for name in learning)
+        return ROOM_FOR_STATES * self.machine.usable_bytes(pool) / sharing
 
     def _update(
         self,
@@ -342,6 +403,7 @@ class Survey:
         backend = self._backends.get(owner) or self.spreads_frozen(owner) or "single"
         return UpdateSettings(
             backend=backend,
+            states=self._states.get(owner, "spread" if backend == "fsdp2" else "whole"),
             zero_stage=self._zero_stage(owner, training, pool, count)
             if backend == "deepspeed"
             else None,
@@ -401,7 +463,7 @@ class Survey:
     def _reshard(self, owner: str, training: Training, backend: Backend) -> bool:
         if training.reshard_after_forward is not None:
             return training.reshard_after_forward
-        if backend == "fsdp2" and owner in self._backends:
+        if backend == "fsdp2" and self._states.get(owner) == "spread":
             path = f"nodes.{owner}.training.reshard_after_forward"
             self.decide(path, True, "gathered weights of a layer are freed after it")
         return True
@@ -540,6 +602,8 @@ def _own_head(count: ParameterCount, has_logits: bool) -> int:
 
 def _scheme_of(update: UpdateSettings) -> Scheme:
     """The backend in the terms of the memory formulas."""
+    if update.backend == "fsdp2" and update.states == "whole":
+        return "replicas"
     if update.backend == "deepspeed":
         return f"zero{update.zero_stage}"  # type: ignore[return-value]
     return update.backend

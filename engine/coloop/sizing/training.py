@@ -23,7 +23,7 @@ from coloop.sizing.activations import (
     layer_bytes,
 )
 from coloop.sizing.architecture import Architecture, ParameterCount
-from coloop.sizing.states import ModelStates, Scheme
+from coloop.sizing.states import WHOLE, ModelStates, Scheme
 from coloop.spec.training import Checkpointing
 
 OFFLOADED_AHEAD = 2
@@ -90,7 +90,7 @@ def step_instants(step: TrainingStep) -> tuple[Instant, ...]:
     """All instants of a step, in order."""
     arch, count, states = step.arch, step.parameters, step.states
     tp = step.tensor_parallel
-    sharded = step.scheme not in ("single", "zero0")
+    sharded = step.scheme not in (*WHOLE, "zero0")
     tokens = step.tokens / step.context_parallel
     layers = arch.layers / step.pipeline_parallel
     in_flight = step.pipeline_parallel  # micro-batches that the first pipeline stage holds

@@ -168,8 +168,15 @@ class AdaptedStates:
     def replaced(self) -> int:
         return self._replaced
 
+    @property
+    def is_in_step(self) -> bool:
+        return self._states.is_in_step
+
     def backward(self, loss: Tensor) -> None:
         self._states.backward(loss)
+
+    def sum_up(self, flags: Sequence[bool]) -> list[bool]:
+        return self._states.sum_up(flags)
 
     def step(self, section: Optimizer, *, rate: float, clip: float | None) -> Tensor:
         return self._states.step(section, rate=rate, clip=clip)

@@ -6,7 +6,7 @@ form that `single` uses, so any backend goes on from it, on any number of ranks.
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
@@ -94,6 +94,8 @@ class DeepSpeedBackend(Learner):
 class ZeroStates:
     """See `ModelStates`."""
 
+    is_in_step = True
+
     def __init__(
         self, tokens: TokenModel, training: Training, dtypes: Dtypes, ranks: Ranks
     ) -> None:
@@ -132,6 +134,9 @@ class ZeroStates:
     def backward(self, loss: Tensor) -> None:
         self._has_gradient = True
         self._engine.backward(loss * self._ranks.size)  # it takes the mean over the ranks
+
+    def sum_up(self, flags: Sequence[bool]) -> list[bool]:
+        return self._ranks.any_of(flags)
 
     def step(self, section: Optimizer, *, rate: float, clip: float | None) -> Tensor:
         self._optimizer.set_rate(section, rate)

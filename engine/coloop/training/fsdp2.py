@@ -1,4 +1,7 @@
-"""The `fsdp2` backend: weights, gradients and running means are spread over the ranks.
+"""The `fsdp2` backend: ranks that learn together by torch's own means.
+
+Where model states are whole on each rank (`replicas`), gradients are summed once a step. Where they
+are spread over the ranks:
 
     forward   each block's weights are gathered, used and let go
     backward  gathered again; its gradient is summed over the ranks, each keeps its part
@@ -10,14 +13,13 @@ is spread over those that have the same of them and other rows. What is saved is
 names and in the form that `single` uses, so either backend goes on from it, on any number of ranks.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.distributed.device_mesh import DeviceMesh
 
 from coloop.errors import BackendMissing
 from coloop.models import DTYPES
@@ -34,8 +36,9 @@ from coloop.training.forward import (
 )
 from coloop.training.learner import Learner
 from coloop.training.optimizers import GroupOptimizer
-from coloop.training.precision import check_trainable, place_weights
+from coloop.training.precision import autocast_of, check_trainable, place_weights
 from coloop.training.ranks import ALONE, TENSOR, Ranks
+from coloop.training.replicas import ReplicaStates
 from coloop.training.shards import let_go, part_of, spread, whole
 from coloop.training.states import Keep, ModelStates, everything
 from coloop.training.tensor import split_layers
@@ -55,6 +58,7 @@ class Fsdp2Backend(Learner):
         tokens_at_once: int = TOKENS_AT_ONCE,
         is_packed: bool = False,
         adapter: Adapter | None = None,
+        is_spread: bool = True,
     ) -> None:
         """
         Args:
@@ -62,6 +66,7 @@ class Fsdp2Backend(Learner):
             tokens_at_once: most tokens of a micro-batch where `training.micro_batch` is open.
             is_packed: sequences share rows instead of being padded.
             adapter: what learns in place of the weights; None: they do.
+            is_spread: each rank holds a part of the model states; else all of them.
         """
         check_trainable(dtypes, backend="fsdp2")
         ranks = replace(ranks, tensor=training.tensor_parallel or 1)
@@ -70,21 +75,30 @@ class Fsdp2Backend(Learner):
                 "`fsdp2` does not train adapters (`model.lora`) with "
                 f"`tensor_parallel: {ranks.tensor}`; it does with 1"
             )
+        if not is_spread and ranks.tensor > 1:
+            raise BackendMissing(
+                f"ranks that share layers (`tensor_parallel: {ranks.tensor}`) hold parts of weights"
+            )
         place_weights(model, dtypes)
         if adapter is not None:
             add_adapter(model, adapter)
         recompute_blocks(model, training)
         model.eval()
         options = ForwardOptions(
+            autocast=None if is_spread else autocast_of(dtypes),
             tokens_at_once=tokens_at_once,
             packing=packing_on(device_of(model), is_packed=is_packed),
         )
         tokens = TokenModel(model, options)
-        mesh = ranks.mesh(tokens.device.type)
         before = dict(model.named_parameters(remove_duplicate=False))
-        states: ModelStates = ShardedStates(tokens, training, dtypes, mesh)
+        states: ModelStates = (
+            ShardedStates(tokens, training, dtypes, ranks)
+            if is_spread
+            else ReplicaStates(model, training.optimizer, ranks)
+        )
         if adapter is not None:
-            share_spread(model, before, adapter.spread)
+            if is_spread:
+                share_spread(model, before, adapter.spread)
             states = AdaptedStates(states, adapter, names_of(model))
         super().__init__(tokens, states, group=group, ranks=ranks)
 
@@ -92,10 +106,14 @@ class Fsdp2Backend(Learner):
 class ShardedStates:
     """See `ModelStates`."""
 
+    is_in_step = True
+
     def __init__(
-        self, tokens: TokenModel, training: Training, dtypes: Dtypes, mesh: DeviceMesh
+        self, tokens: TokenModel, training: Training, dtypes: Dtypes, ranks: Ranks
     ) -> None:
+        self._ranks = ranks
         self._model = tokens.model
+        mesh = ranks.mesh(tokens.device.type)
         self._section = training.optimizer
         if TENSOR in (mesh.mesh_dim_names or ()):
             split_layers(tokens.net, mesh[TENSOR])
@@ -113,6 +131,9 @@ class ShardedStates:
 
     def backward(self, loss: Tensor) -> None:
         loss.backward()  # type: ignore[no-untyped-call]
+
+    def sum_up(self, flags: Sequence[bool]) -> list[bool]:
+        return self._ranks.any_of(flags)
 
     def step(self, section: Optimizer, *, rate: float, clip: float | None) -> Tensor:
         trained = [p for p in self._model.parameters() if p.grad is not None]

@@ -11,7 +11,7 @@ The dropout of a model draws from a generator seeded by the update, so a resumed
 whole run would have drawn.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -40,6 +40,7 @@ from coloop.training.shares import passes_of
 from coloop.training.states import ModelStates, WholeStates
 
 STATE_VERSION = 1
+STOPPED = "stopped before the first optimizer step of an update"
 SEED_STRIDE = 1_000_003
 """Between the seeds of two parts, whose rows want dropout of their own."""
 
@@ -146,11 +147,9 @@ class Learner(ScoresTexts):
         run = _Run(prepared, [everything], hooks or Hooks(), self._ranks)
         self._follow(training)
         self._prepare_all(run, training, seed=0)
-        losses: list[_Loss] = []
         with torch.no_grad():
-            for load, rows in zip(prepared, everything, strict=True):
-                losses += self._learn_load(run, load, rows, training)
-        self._check_losses(losses, number=0)
+            losses, is_stopped = self._learn_step(run, everything, training)
+        self._check_step(losses, self._ranks.any_of, is_stopped=is_stopped, number=0)
         run.put_together(1)
         return self._report(run, 0, skipped)
 
@@ -249,7 +248,7 @@ class Learner(ScoresTexts):
             load.needs,
             [load.sequences_of(units) for units in passes],
             temperature_of=load.temperature_of,
-            before_each=run.check_stop,
+            before_each=partial(run.check_stop, is_together=True),
             after_each=lambda rows: run.advance(rows // load.sides),
             ranks=self._ranks,
         )
@@ -257,21 +256,25 @@ class Learner(ScoresTexts):
         load.give(recipe.prepare(load.batch, outputs, load.settings, generator))
 
     def _passes(
-        self, load: PreparedLoad, rows: Sequence[int], training: Training
+        self,
+        load: PreparedLoad,
+        rows: Sequence[int],
+        training: Training,
+        *,
+        is_in_step: bool = True,
     ) -> list[list[int]]:
         """This rank's micro-batches of these rows."""
         split = partial(self._tokens.split, rows=training.micro_batch)
-        return passes_of(self._ranks, rows, load.lengths, split, load.prompts)
+        return passes_of(
+            self._ranks, rows, load.lengths, split, load.prompts, is_in_step=is_in_step
+        )
 
     def _take_step(
         self, run: "_Run", number: int, step: Step, training: Training, rate: float
     ) -> Tensor:
         """One optimizer step; the norm of its gradient."""
-        losses: list[_Loss] = []
-        for load, rows in zip(run.loads, step, strict=True):
-            if rows:
-                losses += self._learn_load(run, load, rows, training)
-        self._check_losses(losses, number=number)
+        losses, is_stopped = self._learn_step(run, step, training)
+        self._check_step(losses, self._states.sum_up, is_stopped=is_stopped, number=number)
         was_changed, run.has_stepped, self._has_stepped = run.has_stepped, True, True
         norm = self._states.step(training.optimizer, rate=rate, clip=training.gradient_clip)
         if not torch.isfinite(norm):
@@ -284,6 +287,20 @@ class Learner(ScoresTexts):
             )
         return norm
 
+    def _learn_step(
+        self, run: "_Run", step: Step, training: Training
+    ) -> tuple[list["_Loss"], bool]:
+        """Add the gradient of an optimizer step; the loss of each pass, and whether this rank was
+        stopped on the way, which the others hear of in `_check_step`."""
+        losses: list[_Loss] = []
+        try:
+            for load, rows in zip(run.loads, step, strict=True):
+                if rows:
+                    losses += self._learn_load(run, load, rows, training)
+        except StopRequested:
+            return [], True
+        return losses, False
+
     def _learn_load(
         self, run: "_Run", load: PreparedLoad, rows: list[int], training: Training
     ) -> list["_Loss"]:
@@ -293,8 +310,9 @@ class Learner(ScoresTexts):
         if divisor <= 0:
             return []
         losses = []
-        for places in self._passes(load, rows, training):
-            run.check_stop()
+        is_in_step = self._states.is_in_step
+        for places in self._passes(load, rows, training, is_in_step=is_in_step):
+            run.check_stop(is_together=is_in_step)
             if not places:
                 self._pass_nothing(load)
                 continue
@@ -332,11 +350,26 @@ class Learner(ScoresTexts):
         if nothing:
             self._states.backward(torch.stack(nothing).sum())
 
-    def _check_losses(self, losses: Sequence["_Loss"], *, number: int) -> None:
-        """Raises `UpdateFailed` on all ranks where a loss of any of them is not finite."""
+    def _check_step(
+        self,
+        losses: Sequence["_Loss"],
+        agree: Callable[[Sequence[bool]], list[bool]],
+        *,
+        is_stopped: bool,
+        number: int,
+    ) -> None:
+        """Raises `StopRequested` on all ranks where any was stopped, and `UpdateFailed` where a
+        loss of any is not finite.
+
+        Args:
+            agree: of each flag whether it is so on any rank.
+        """
         values = torch.stack([one.value.float() for one in losses]) if losses else torch.zeros(1)
         is_bad = not bool(torch.isfinite(values).all())
-        if not self._ranks.any(is_bad):
+        is_stopped, is_bad = agree([is_stopped, is_bad])
+        if is_stopped:
+            raise StopRequested(STOPPED)
+        if not is_bad:
             return
         bad = [one for one in losses if not torch.isfinite(one.value)]
         told = [(one.load.role, one.load.port, float(one.value), one.rows) for one in bad[:1]]
@@ -416,10 +449,17 @@ class _Run:
         for role, port in {(load.role, load.port) for load in self.loads}:
             self.meter.add(role, f"loss/{port}", 0.0, float(steps))
 
-    def check_stop(self) -> None:
-        """Stop while nothing has changed yet; a begun update is completed."""
-        if not self.has_stepped and self._ranks.any(self.hooks.should_stop()):
-            raise StopRequested("stopped before the first optimizer step of an update")
+    def check_stop(self, *, is_together: bool) -> None:
+        """Stop while nothing has changed yet; a begun update is completed.
+
+        Args:
+            is_together: all ranks ask at once, and all stop; else this one alone.
+        """
+        if self.has_stepped:
+            return
+        is_asked = self.hooks.should_stop()
+        if self._ranks.any(is_asked) if is_together else is_asked:
+            raise StopRequested(STOPPED)
 
     def advance(self, rows: int) -> None:
         self._done += rows

@@ -11,6 +11,7 @@ know models, rows or pools.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -66,11 +67,15 @@ class Ranks:
 
     def any(self, flag: bool) -> bool:
         """Whether it is so on any rank."""
+        return self.any_of([flag])[0]
+
+    def any_of(self, flags: Sequence[bool]) -> list[bool]:
+        """Of each flag whether it is so on any rank."""
         if self.size == 1:
-            return flag
-        told = torch.tensor([flag], dtype=torch.int32)
+            return list(flags)
+        told = torch.tensor(flags, dtype=torch.int32)
         dist.all_reduce(told, op=dist.ReduceOp.MAX)
-        return bool(told.item())
+        return [bool(one) for one in told.tolist()]
 
     def summed(self, numbers: Tensor) -> Tensor:
         """The sum over the parts of a tensor on the CPU."""

@@ -1,10 +1,10 @@
 """Who learns from which rows: an optimizer step's rows over the ranks, and each rank's in
 micro-batches.
 
-Every rank has the whole order, so it knows the shares of all without talking. Sharded weights are
-gathered and gradients summed by all ranks at once; so all make as many passes, and one that has no
-rows for a pass makes it empty. Ranks that share layers have the same rows. Rows that begin alike
-stay together, so that this is read once.
+Every rank has the whole order, so it knows the shares of all without talking. Where weights are
+gathered and gradients summed in each pass, by all ranks at once, all make as many passes, and one
+that has no rows for a pass makes it empty. Ranks that share layers have the same rows. Rows that
+begin alike stay together, so that this is read once.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,6 +23,8 @@ def passes_of(
     lengths: Sequence[int],
     split: Split,
     prompts: Prompts | None = None,
+    *,
+    is_in_step: bool = True,
 ) -> list[list[int]]:
     """The micro-batches of this rank, as places; [] for a pass without rows.
 
@@ -30,18 +32,21 @@ def passes_of(
         places: of the step's units in their load.
         lengths: tokens that each unit of the load fills.
         prompts: what each unit of the load begins with; None: nobody asks.
+        is_in_step: all ranks make as many passes.
     """
-    passes: list[list[list[int]]] = []
-    own_prompts = None if prompts is None else prompts.of(places)
-    for share in shares_of([lengths[place] for place in places], ranks.parts, own_prompts):
+
+    def passes(share: Sequence[int]) -> list[list[int]]:
         units = [places[one] for one in share]
-        cut = split(
-            [lengths[unit] for unit in units], None if prompts is None else prompts.of(units)
-        )
-        passes.append([[units[one] for one in part] for part in cut])
-    own = passes[ranks.part]
-    missing = max(len(one) for one in passes) - len(own)
-    return [*own, *([] for _ in range(missing))]
+        begin = None if prompts is None else prompts.of(units)
+        return [[units[one] for one in part] for part in split([lengths[u] for u in units], begin)]
+
+    begin = None if prompts is None else prompts.of(places)
+    shares = shares_of([lengths[place] for place in places], ranks.parts, begin)
+    own = passes(shares[ranks.part])
+    if not is_in_step:
+        return own
+    most = max(len(own) if part == ranks.part else len(passes(s)) for part, s in enumerate(shares))
+    return [*own, *([] for _ in range(most - len(own)))]
 
 
 def shares_of(lengths: Sequence[int], size: int, prompts: Prompts | None = None) -> list[list[int]]:

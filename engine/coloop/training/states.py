@@ -4,7 +4,7 @@ The update itself is the same everywhere (`coloop.training.learner`); what diffe
 three lie, and how they are gathered and summed. `WholeStates` has them whole in this process.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -26,8 +26,19 @@ def everything(name: str) -> bool:
 class ModelStates(Protocol):
     """Weights, gradients and running means of one group. All ranks call alike."""
 
+    @property
+    def is_in_step(self) -> bool:
+        """Whether each pass is one of all ranks together; else each makes those of its own rows,
+        and they meet in `sum_up`."""
+        ...
+
     def backward(self, loss: Tensor) -> None:
-        """Add the gradient of this rank's share of a step's loss; over ranks it is the sum."""
+        """Add the gradient of this rank's share of a step's loss."""
+        ...
+
+    def sum_up(self, flags: Sequence[bool]) -> list[bool]:
+        """Once all passes of a step are made: the gradient is the sum over ranks from here on. Of
+        each flag whether it is so on any of them."""
         ...
 
     def step(self, section: Optimizer, *, rate: float, clip: float | None) -> Tensor:
@@ -78,6 +89,8 @@ class ModelStates(Protocol):
 class WholeStates:
     """Everything in this process; see `ModelStates`."""
 
+    is_in_step = True
+
     def __init__(self, model: nn.Module, section: Optimizer) -> None:
         self._model = model
         self._section = section
@@ -85,6 +98,9 @@ class WholeStates:
 
     def backward(self, loss: Tensor) -> None:
         loss.backward()  # type: ignore[no-untyped-call]
+
+    def sum_up(self, flags: Sequence[bool]) -> list[bool]:
+        return list(flags)
 
     def step(self, section: Optimizer, *, rate: float, clip: float | None) -> Tensor:
         trained = [p for p in self._model.parameters() if p.grad is not None]

@@ -590,6 +590,21 @@ def test_processes_of_a_pool_share_the_work_as_far_as_there_are_cores(tiny):
     assert [(gpu.pool, gpu.index) for gpu in two.gpus] == [("main", 0), ("main", 1), ("rest", 0)]
 
 
+SPREAD = {"backend": "fsdp2", "reshard_after_forward": True}
+
+
+@pytest.mark.parametrize(("training", "copies"), [({}, 2), (SPREAD, 1)])
+def test_weights_that_learn_are_priced_whole_or_spread_as_they_lie(tiny, training, copies):
+    pools = {"main": {"workers": 2}, "rest": {"workers": 1}}
+    nodes = {"actor": {"training": training}, "start": {"pool": "rest"}}
+    found = estimate(tiny(nodes=nodes, hardware={"pools": pools}))
+
+    parts = [part for gpu in found.gpus for part in gpu.parts]
+    held = [part.bytes for part in parts if (part.node, part.part) == ("actor", "optimizer")]
+    assert len(held) == 2
+    assert sum(held) == copies * 8 * found.parameters["actor"]
+
+
 def test_frozen_weights_stand_in_each_process_of_their_pool(tiny):
     pools = {"main": {"workers": 1}, "rest": {"workers": 2}}
     found = estimate(tiny(nodes={"start": {"pool": "rest"}}, hardware={"pools": pools}))

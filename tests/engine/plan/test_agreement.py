@@ -61,7 +61,7 @@ def test_the_plan_leaves_no_setting_open(path: Path) -> None:
             is_open = weights.trains and getattr(written, field) is None
             assert (f"nodes.{weights.name}.training.{field}" in told) is is_open
         if weights.update is not None:
-            is_sharded = weights.update.backend == "fsdp2"
+            is_sharded = weights.update.backend == "fsdp2" and weights.update.states == "spread"
             is_open = is_sharded and written.reshard_after_forward is None
             assert (f"nodes.{weights.name}.training.reshard_after_forward" in told) is is_open
             assert weights.update.fill(written).offload == (written.offload or "none")

@@ -102,8 +102,53 @@ def test_a_pool_of_several_processes_trains_with_a_backend_that_spreads() -> Non
     assert check_runs(spec, plan) == []
     assert plan.weights[0].backend == "fsdp2"
     [decision] = [one for one in plan.decisions if one.path.endswith("training.backend")]
-    assert decision.reason == "shards weights and optimizer over 2 processes"
+    assert decision.reason == "the 2 processes of its pool learn together"
     assert any("pool main: 2 processes on the CPU" in line for line in plan.explain)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "states", "reason"),
+    [
+        ("", "", "whole", "nothing is gathered, and gradients are summed once a step"),
+        (
+            "training: {",
+            "training: {backend: fsdp2, reshard_after_forward: true, ",
+            "spread",
+            "`reshard_after_forward` is about weights that are gathered",
+        ),
+        (
+            "training: {",
+            "training: {tensor_parallel: 2, ",
+            "spread",
+            "processes that share layers have a part of each",
+        ),
+        (
+            "architecture: tiny-qwen3",
+            "architecture: qwen2.5-7b",
+            "spread",
+            "whole they would take 141.9 GiB in each process",
+        ),
+        (
+            "{preset: cpu, pools: {main: {workers: 2}}}",
+            "{preset: 8xH100}",
+            "spread",
+            "8 GPUs have the memory of all of them",
+        ),
+    ],
+)
+def test_where_model_states_lie_is_decided_with_a_reason(
+    old: str, new: str, states: str, reason: str
+) -> None:
+    spec = parse(PAIR.replace(old, new)).spec
+    assert spec is not None
+
+    plan = compile_plan(spec)
+
+    [decision] = [one for one in plan.decisions if one.path == "nodes.actor.states"]
+    assert (decision.value, decision.reason) == (states, reason)
+    update = plan.weights[0].update
+    assert update is not None
+    assert update.states == states
 
 
 def test_a_backend_of_one_process_is_refused_in_a_pool_of_several() -> None:

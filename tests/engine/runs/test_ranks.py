@@ -28,6 +28,8 @@ TERMS = 20_000
 """More roundings than the steps of these loops have, there and back."""
 STEADY = {"optimizer": {"name": "adamw", "lr": 0.05, "epsilon": 1.0}, "mini_batch": 6}
 """AdamW that does not enlarge rounding: a step is at most as wide as the gradient."""
+SPREAD = {"backend": "fsdp2", "reshard_after_forward": True}
+"""Weights and optimizer lie in parts over the processes, else whole in each."""
 LOOP = "grpo-arithmetic"
 NEEDS_DEEPSPEED = [
     pytest.mark.deepspeed,
@@ -153,6 +155,7 @@ MATRIX = {
     "two and two": pools_of(2, 2),
     "one and three": pools_of(1, 3),
     "two that share layers": pool_of(2, tensor_parallel=2),
+    "two with parts of the weights": pool_of(2, **SPREAD),
 }
 MORE: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "a moving average in another pool": (
@@ -228,6 +231,7 @@ def test_adapters_learn_the_same_over_ranks(
     "training",
     [
         {"backend": "fsdp2"},
+        SPREAD,
         *(
             pytest.param({"backend": "deepspeed", "zero_stage": stage}, marks=NEEDS_DEEPSPEED)
             for stage in (1, 2, 3)

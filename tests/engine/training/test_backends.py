@@ -8,11 +8,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache, partial
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
 from tests.engine.numerics import assert_near, near
 from tests.engine.training.conftest import random_load, tiny_model, training_section
 from tests.engine.training.processes import on_ranks
@@ -20,6 +22,7 @@ from torch import Tensor
 
 from coloop.batch import split_units
 from coloop.errors import BackendMissing, PlacementTimeout, StopRequested
+from coloop.models import fingerprint
 from coloop.spec.dtypes import trained_dtypes
 from coloop.training import (
     ALONE,
@@ -48,11 +51,14 @@ NEEDS_DEEPSPEED = [
 ALONE_HERE = [
     ("single", 1),
     ("fsdp2", 1),
+    ("replicas", 1),
     *(pytest.param(f"deepspeed-{stage}", 1, marks=NEEDS_DEEPSPEED) for stage in (1, 3)),
 ]
 TOGETHER = [
     ("fsdp2", 2),
     ("fsdp2", 4),
+    ("replicas", 2),
+    ("replicas", 3),
     ("fsdp2-2", 2),
     pytest.param("fsdp2-2", 4, marks=pytest.mark.slow),
     *(pytest.param(f"deepspeed-{stage}", 2, marks=NEEDS_DEEPSPEED) for stage in (1, 2, 3)),
@@ -69,8 +75,12 @@ NUMBERS = {"fsdp2": "tensor_parallel", "deepspeed": "zero_stage"}
 """What stands after the name of a backend."""
 
 
+REPLICAS = "replicas"
+"""`fsdp2` with model states that are whole on each rank."""
+
+
 def section(backend: str, **fields: Any) -> Any:
-    name, _, number = backend.partition("-")
+    name, _, number = backend.replace(REPLICAS, "fsdp2").partition("-")
     return training_section(
         **{
             "lr": 0.5,
@@ -94,13 +104,13 @@ def build(
 ) -> TrainBackend:
     training = section(backend, **fields)
     dtypes = trained_dtypes(training, has_gpu=False)
-    name = backend.partition("-")[0]
-    return BACKENDS[name](
+    return BACKENDS[training.backend](
         tiny_model(seed=seed, **{**HEADS, **(model or {})}),
         training,
         group="solver",
         dtypes=dtypes,
         ranks=ranks,
+        **({"is_spread": False} if backend == REPLICAS else {}),
     )
 
 
@@ -300,6 +310,8 @@ def resumed_by(ranks: Ranks, name: str, path: str) -> tuple[list[UpdateReport], 
         (("fsdp2", 2), ("single", 1)),
         (("single", 1), ("fsdp2", 4)),
         (("fsdp2", 4), ("fsdp2", 2)),
+        (("replicas", 2), ("single", 1)),
+        (("fsdp2", 2), ("replicas", 3)),
         (("fsdp2-2", 2), ("single", 1)),
         pytest.param(("fsdp2", 4), ("fsdp2-2", 2), marks=pytest.mark.slow),
         pytest.param(("fsdp2-2", 2), ("fsdp2-2", 4), marks=pytest.mark.slow),
@@ -325,12 +337,66 @@ def test_a_checkpoint_is_of_one_form_whoever_wrote_it(
         assert_weights(weights, expected()["weights"])
 
 
-def test_fsdp2_alone_is_single_bit_for_bit(found: Any) -> None:
-    (alone,), (single,) = found("fsdp2", 1), found("single", 1)
+@pytest.mark.parametrize("name", ["fsdp2", REPLICAS])
+def test_one_rank_is_single_bit_for_bit(name: str, found: Any) -> None:
+    (alone,), (single,) = found(name, 1), found("single", 1)
 
     assert [one.metrics for one in alone["reports"]] == [one.metrics for one in single["reports"]]
     for name, weight in single["weights"].items():
         assert torch.equal(alone["weights"][name], weight)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_replicas_hold_the_same_bits(size: int, found: Any) -> None:
+    ranks = found(REPLICAS, size)
+
+    for moment in ("weights", "resumed", "after"):
+        assert len({fingerprint(one[moment].items()) for one in ranks}) == 1
+    assert fingerprint(ranks[0]["weights"].items()) != fingerprint(tiny_model().named_parameters())
+
+
+def said_in_an_update(ranks: Ranks, fields: dict[str, Any]) -> list[str]:
+    """What one rank says to the others while it learns."""
+    backend = build(REPLICAS, ranks, **fields)
+    said: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("all_reduce", "all_gather_object"):
+            real = getattr(dist, name)
+            patch.setattr(dist, name, partial(_noted, said, name, real))
+        backend.update([random_load("grpo", size=11)], section(REPLICAS, **fields), seed=0)
+    return said
+
+
+def _noted(said: list[str], name: str, real: Any, *given: Any, **named: Any) -> Any:
+    said.append(name)
+    return real(*given, **named)
+
+
+def test_replicas_speak_once_a_step_and_once_an_update(folder: Path) -> None:
+    fields = {"mini_batch": None, "micro_batch": 2}
+    for said in on_ranks(2, said_in_an_update, folder, fields):
+        assert said == ["all_reduce", "all_gather_object"]
+
+
+def stopped_alone(ranks: Ranks) -> tuple[bool, int]:
+    """One rank of several is stopped before the only step of an update, in its second pass."""
+    backend, training = build(REPLICAS, ranks), section(REPLICAS, mini_batch=None)
+    rows, before, asked = [random_load("grpo", size=11)], snapshot(backend), count()
+    hooks = Hooks(should_stop=lambda: next(asked) == 1 and not ranks.is_first)
+    with pytest.raises(StopRequested):
+        backend.update(rows, training, seed=5, hooks=hooks)
+    assert not backend.has_stepped
+    assert all(torch.equal(weight, before[name]) for name, weight in backend.weights())
+    backend.update(rows, training, seed=5)
+    return backend.has_stepped, next(asked)
+
+
+def test_a_stop_that_one_replica_hears_of_stops_all_before_the_step(folder: Path) -> None:
+    found = on_ranks(2, stopped_alone, folder)
+
+    assert [has_stepped for has_stepped, _ in found] == [True, True]
+    assert found[1][1] == 2  # it learned no further; the other one learned on
+    assert found[0][1] == 3
 
 
 SGD = {"optimizer": {"name": "sgd"}}
@@ -399,8 +465,10 @@ def assert_alike(found: dict[str, dict[str, Tensor]]) -> None:
                 assert_near(weight, expected[name], terms=TERMS, scale=1.0)
 
 
-def test_every_setting_trains_over_ranks_as_in_one_process(folder: Path) -> None:
-    for found in on_ranks(2, variants, folder, "fsdp2", list(VARIANTS)):
+@pytest.mark.parametrize("name", ["fsdp2", REPLICAS])
+def test_every_setting_trains_over_ranks_as_in_one_process(name: str, folder: Path) -> None:
+    names = [one for one in VARIANTS if name == "fsdp2" or not OF_FSDP2 & set(VARIANTS[one][0])]
+    for found in on_ranks(2, variants, folder, name, names):
         assert_alike(found)
 
 
@@ -470,3 +538,5 @@ def test_shares_are_even_in_tokens_and_passes_equal_in_number() -> None:
     assert {len(own) for own in passes} == {3}
     assert sorted(row for own in passes for part in own for row in part) == list(range(7))
     assert passes_of(ALONE, [2, 0], lengths, split_units) == [[2, 0]]
+    apart = [passes_of(one, [6, 0], lengths, pairs, is_in_step=False) for one in ranks]
+    assert apart == [[[0]], [[6]], []]
