@@ -44,6 +44,10 @@ class Decoder(Protocol):
         slots hold stays; all else is forgotten."""
         ...
 
+    def expect(self, tokens: int) -> None:
+        """At most so many tokens are to be written to each row of the batch that begins."""
+        ...
+
     def admit(self, slot: int, prompts: Sequence[Sequence[int]], counts: Sequence[int]) -> Tensor:
         """Reads prompts and fills slots from `slot` on: `counts[i]` slots begin with prompt i.
 

@@ -50,6 +50,9 @@ class ForwardDecoder:
         if not running:
             self._cache = None
 
+    def expect(self, tokens: int) -> None:
+        del tokens
+
     def admit(self, slot: int, prompts: Sequence[Sequence[int]], counts: Sequence[int]) -> Tensor:
         assert slot == 0, "a batch ends before the next begins"
         tokens, is_real = pad_left(prompts, self._device)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 import torch.nn.functional as F
@@ -23,6 +24,7 @@ from torch import Tensor
 from coloop.rollout.decoder import Lines
 from coloop.rollout.lean_cache import LeanCache
 from coloop.rollout.lean_weights import Layer, LeanWeights
+from coloop.rollout.packed import WORTH_TOKENS, Matrices, added, can_pack, packed, plain, product
 from coloop.rollout.padding import pad_right, similar_lengths
 from coloop.rollout.rotary import Rotary
 from coloop.rollout.scoring import token_log_probs
@@ -56,6 +58,8 @@ class LeanDecoder:
         self.max_length: int | None = weights.shape.max_positions
         self.bytes_per_token = weights.shape.cached_numbers * weights.embedding.element_size()
         self._weights = weights
+        self._plain = self._matrices = plain(weights)
+        self._packed: Matrices | None = None
         self._shape = weights.shape
         self._rotary = rotary
         self._device = weights.embedding.device
@@ -71,7 +75,19 @@ class LeanDecoder:
     def reserve(self, rows: int, length: int, running: int = 0) -> None:
         if not running:
             self._latest = None
+        if not rows:
+            self._forget_packed()
         self._cache.reserve(rows, length, running)
+
+    def expect(self, tokens: int) -> None:
+        is_worth = tokens >= WORTH_TOKENS and can_pack(self._weights)
+        if is_worth and self._packed is None:
+            self._packed = packed(self._weights)
+        # Not whatever there is: what is written depends on what is asked alone.
+        self._matrices = self._packed if is_worth and self._packed else self._plain
+
+    def _forget_packed(self) -> None:
+        self._packed, self._matrices = None, self._plain
 
     def keep(self, rows: int, targets: Tensor, sources: Tensor) -> None:
         del rows
@@ -79,6 +95,7 @@ class LeanDecoder:
 
     def load(self, weights: Iterable[tuple[str, Tensor]]) -> None:
         self._latest = None
+        self._forget_packed()
         self._weights.load(weights)
 
     def named_weights(self) -> Iterator[tuple[str, Tensor]]:
@@ -123,10 +140,12 @@ class LeanDecoder:
             self._cache.put(layer, slots, *repeated)
             return self._look_back(layer, query, key, value)
 
-        hidden = self._read(tokens, self._first_angles(tokens), attend)  # (B, T, W)
+        angles = self._first_angles(tokens)
+        hidden = self._read(tokens, angles, attend, self._matrices)  # (B, T, W)
         self._cache.show(slots, lengths.repeat_interleave(repeats))
         last = hidden[torch.arange(len(lengths), device=self._device), lengths - 1]
-        return self._logits(last).repeat_interleave(repeats, dim=0)
+        logits = self._logits(last, self._matrices.head)
+        return logits.repeat_interleave(repeats, dim=0)
 
     def take(self, slot: int, length: int) -> Lines | None:
         return self._cache.take(slot, length)
@@ -175,7 +194,7 @@ class LeanDecoder:
                 query, keys, values, attn_mask=rows.mask, enable_gqa=self._is_grouped
             )
 
-        self._read(tokens, angles[positions], attend)
+        self._read(tokens, angles[positions], attend, self._matrices)
         self._cache.show(chosen, positions[:, 0] + lengths)
 
     def score(self, sequences: Sequence[Sequence[int]], temperature: float) -> list[Tensor]:
@@ -184,8 +203,9 @@ class LeanDecoder:
             tokens, lengths = pad_right(chunk, self._device)
             if not tokens.shape[1]:
                 continue
-            hidden = self._read(tokens, self._first_angles(tokens), self._look_back)
-            found = token_log_probs(hidden, tokens, self._logits, temperature)  # (B, T)
+            hidden = self._read(tokens, self._first_angles(tokens), self._look_back, self._plain)
+            logits_of = partial(self._logits, head=self._plain.head)
+            found = token_log_probs(hidden, tokens, logits_of, temperature)  # (B, T)
             for row, (place, length) in enumerate(zip(places, lengths.tolist(), strict=True)):
                 scores[place] = found[row, :length]
         return scores
@@ -201,14 +221,14 @@ class LeanDecoder:
             query, key, value, is_causal=True, enable_gqa=self._is_grouped
         )
 
-    def _read(self, tokens: Tensor, angles: Tensor, attend: Attend) -> Tensor:
+    def _read(self, tokens: Tensor, angles: Tensor, attend: Attend, matrices: Matrices) -> Tensor:
         """The hidden states of tokens before the last norm. (B, T), (B or none, T, D / 2) -> (B,
         T, W)"""
         s = self._shape
         rows, longest = tokens.shape
         angles = angles.unsqueeze(-2)  # of all heads alike
         x = F.embedding(tokens, self._weights.embedding).view(rows * longest, s.width)
-        for index, layer in enumerate(self._weights.layers):
+        for index, layer in enumerate(matrices.layers):
             turned, value = self._project(x, layer, (rows, longest), angles)
             turned = turned.transpose(1, 2)  # (B, H + K, T, D)
             query, key = turned.split_with_sizes((s.heads, s.kv_heads), dim=1)
@@ -224,7 +244,7 @@ class LeanDecoder:
         running = self._cache.running(positions, longest + 1)
         angles = self._rotary.first(longest + 1).index_select(0, positions)[:, None, :]
         x = F.embedding(tokens, self._weights.embedding)  # (N, W)
-        for index, layer in enumerate(self._weights.layers):
+        for index, layer in enumerate(self._matrices.layers):
             turned, value = self._project(x, layer, (rows,), angles)
             query, key = turned.split_with_sizes((s.heads, s.kv_heads), dim=1)
             keys, values = running.append(index, key, value)
@@ -232,7 +252,7 @@ class LeanDecoder:
                 query.reshape(rows * s.kv_heads, -1, s.head_width), keys, values, running.mask
             )
             x = self._finish(x, mixed.view(rows, -1), layer)
-        return self._logits(x)
+        return self._logits(x, self._matrices.head)
 
     def _attend(self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
         """query (N * K, G, D), keys and values (N * K, L, D), mask (N * K, 1, L)"""
@@ -251,34 +271,39 @@ class LeanDecoder:
     ) -> tuple[Tensor, Tensor]:
         """Turned query and key heads (..., H + K, D) and values (..., K, D) of x (M, W)."""
         s = self._shape
-        joined = F.linear(self._norm(x, layer.norm_in), layer.qkv, layer.qkv_bias)
+        joined = product(self._norm(x, layer.norm_in), layer.qkv, layer.qkv_bias)
         joined = joined.view(*leading, s.heads + 2 * s.kv_heads, s.head_width)
         turning, value = joined.split_with_sizes((s.heads + s.kv_heads, s.kv_heads), dim=-2)
-        if layer.qk_norm is not None:
-            turning = self._norm(turning, layer.qk_norm)
-        pairs = turning.float().view(*turning.shape[:-1], s.head_width // 2, 2)
+        wide = turning.float() if layer.qk_norm is None else self._wide_norm(turning, layer.qk_norm)
+        pairs = wide.view(*wide.shape[:-1], s.head_width // 2, 2)
         turned = torch.view_as_real(torch.view_as_complex(pairs) * angles).flatten(-2)
         return turned.to(self._dtype), value
 
     def _finish(self, x: Tensor, mixed: Tensor, layer: Layer) -> Tensor:
         """What follows attention. x (M, W), mixed (M, H D) -> (M, W)"""
-        x = torch.addmm(x, mixed, layer.output.t())
+        x = added(x, mixed, layer.output)
         if layer.output_bias is not None:
             x = x + layer.output_bias
-        joined = F.linear(self._norm(x, layer.norm_out), layer.gate_up)
+        joined = product(self._norm(x, layer.norm_out), layer.gate_up)
         gate, up = joined.chunk(2, dim=-1)
-        return torch.addmm(x, F.silu(gate).mul_(up), layer.down.t())
+        return added(x, F.silu(gate).mul_(up), layer.down)
 
     def _norm(self, x: Tensor, weight: Tensor) -> Tensor:
         """Root mean square norm over the last axis; the weight may differ from head to head."""
-        width = x.shape[-1]
-        if self._is_on_cpu:  # the fused kernel of the CPU is slower than these four
-            wide = x.float()
-            length = torch.linalg.vector_norm(wide, dim=-1, keepdim=True)
-            scale = torch.addcmul(self._epsilon, length, length, value=1 / width).rsqrt_()
-            return (wide * scale).to(x.dtype).mul_(weight)
-        return F.rms_norm(x, (width,), None, self._shape.epsilon) * weight
+        if self._is_on_cpu:
+            return self._wide_norm(x, weight).to(x.dtype)
+        return F.rms_norm(x, (x.shape[-1],), None, self._shape.epsilon) * weight
 
-    def _logits(self, x: Tensor) -> Tensor:
+    def _wide_norm(self, x: Tensor, weight: Tensor) -> Tensor:
+        """The same in float32."""
+        if not self._is_on_cpu:
+            return self._norm(x, weight).float()
+        wide = x.float()  # the fused kernel of the CPU is slower than what follows
+        length = torch.linalg.vector_norm(wide, dim=-1, keepdim=True)
+        scale = torch.addcmul(self._epsilon, length, length, value=1 / x.shape[-1]).rsqrt_()
+        scaled = wide * scale if x.dtype == torch.float32 else wide.mul_(scale)
+        return scaled.mul_(weight)
+
+    def _logits(self, x: Tensor, head: Tensor) -> Tensor:
         """(M, W) -> (M, V) float32"""
-        return F.linear(self._norm(x, self._weights.norm), self._weights.head).float()
+        return product(self._norm(x, self._weights.norm), head).float()

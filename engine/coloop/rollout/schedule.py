@@ -160,6 +160,7 @@ class Schedule:
         had, running, most = self._slots.count, self._slots.running, self._most_rows()
         if not had:
             self._slots = Slots(min(len(self), most), self._wants, self._is_end, self._stops)
+            self._decoder.expect(self._wants.width - SLACK)
         elif self._slots.wants != self._wants or min(len(self), most) > had:
             rows = min(max(len(self), 2 * had), most)
             self._slots = self._slots.enlarged(rows, self._wants, self._stops)
