@@ -34,7 +34,8 @@ from coloop.spec.groups import training_of
 from coloop.spec.heads import head_of_group
 from coloop.spec.nodes import model_of
 from coloop.training import ALONE, BACKENDS, Adapter, Ranks
-from coloop.training.adapters import FrozenAdapter, Spread, beside
+from coloop.training.adapters import Spread, beside
+from coloop.training.frozen_adapters import FrozenAdapter
 from coloop.training.precision import place_weights
 
 Home = TrainerHome | ScorerHome

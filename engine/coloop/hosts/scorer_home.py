@@ -17,7 +17,7 @@ from coloop.hosts.weights import HeldWeights
 from coloop.models import link_folder, outline_of
 from coloop.spec.heads import Reading
 from coloop.training import Hooks, Scorer
-from coloop.training.adapters import FrozenAdapter
+from coloop.training.frozen_adapters import FrozenAdapter
 from coloop.training.precision import autocast_of
 from coloop.training.spread_scorer import SpreadScorer
 

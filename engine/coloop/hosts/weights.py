@@ -37,7 +37,8 @@ from coloop.spec.model import Lora
 from coloop.sync import Evidence, Parcel, WeightChannel, evidence_of_model
 from coloop.sync.evidence import probe_of
 from coloop.training import ALONE, Ranks
-from coloop.training.adapters import Adapted, FrozenAdapter, blended
+from coloop.training.adapters import Adapted
+from coloop.training.frozen_adapters import FrozenAdapter, blended
 from coloop.training.precision import autocast_of
 
 STATE_FILE = "trainer.pt"

@@ -25,7 +25,7 @@ from coloop.spec.io import from_dict
 from coloop.sync import FilesChannel, Prover
 from coloop.tables import Tokens
 from coloop.training import ALONE, Ranks, leave
-from coloop.training.adapters import FrozenAdapter
+from coloop.training.frozen_adapters import FrozenAdapter
 
 pytestmark = pytest.mark.skipif(find_spec("peft") is None, reason="needs peft")
 
