@@ -6,7 +6,7 @@ the whole picture (`decide`).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil
 from pathlib import Path
@@ -269,12 +269,15 @@ class Survey:
         base = self.bases.get(owner)
         is_elsewhere = base is not None and base.beside is not None
         beside = count.total - _own_head(count, has_logits) if is_elsewhere else 0
+        held = precision
+        if base is not None and not learns:
+            held = _with_adapter(precision, total - beside, adapter_parameters(arch, base.lora))
         states = compute_states(
             total=total - beside,
             trainable=trainable,
             scheme=scheme,
             shards=shards,
-            precision=precision,
+            precision=held,
             optimizer=optimizer.name,
             momentum=optimizer.name != "sgd" or bool(optimizer.momentum),
             offload=update.offload if learns else "none",
@@ -422,8 +425,9 @@ class Survey:
 
     def spreads_frozen(self, owner: str) -> Backend | None:
         """What spreads weights that do not learn over the GPUs of their pool; None: they are whole
-        in each process, as is what an adapter that does not learn stands on."""
-        if owner in self.bases:
+        in each process, as is what an adapter that does not learn stands on, whoever holds it."""
+        carried = {base.beside for name, base in self.bases.items() if name not in self._backends}
+        if owner in self.bases or owner in carried:
             return None
         pool = self.machine.pool(holding_pool(self.spec, self._groups[owner]))
         return "fsdp2" if pool.gpus > 1 else None
@@ -598,6 +602,12 @@ class Survey:
 def _own_head(count: ParameterCount, has_logits: bool) -> int:
     """Parameters of a score head, which no two groups share."""
     return 0 if has_logits else count.head
+
+
+def _with_adapter(precision: Precision, total: int, adapter: int) -> Precision:
+    """Of frozen weights an adapter among them is as wide as one that learns, which it follows."""
+    frozen = precision.frozen_bytes * (total - adapter) + precision.master_bytes * adapter
+    return replace(precision, frozen_bytes=frozen / max(total, 1))
 
 
 def _scheme_of(update: UpdateSettings) -> Scheme:

@@ -1,18 +1,26 @@
 """Frozen weights that lie over the ranks of a pool: the same scores, files and followers as weights
 that every process has whole."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from tests.engine.training.conftest import random_rows, tiny_model
 from tests.engine.training.processes import on_ranks
 
+from coloop.hosts.beginnings import Beginnings
 from coloop.hosts.scorer_home import ScorerHome
 from coloop.hosts.weights import HeldWeights
 from coloop.models import LoadedModel, character_tokenizer
+from coloop.plan.compile import compile_plan
+from coloop.sizing.survey import Survey
 from coloop.spec.dtypes import uniform
+from coloop.spec.graph import LoopSpec
+from coloop.spec.io import from_dict
 from coloop.training import Hooks, Ranks
+from coloop.training.frozen_adapters import FrozenAdapter
 
 ROWS = random_rows(5, seed=1)
 
@@ -68,3 +76,79 @@ def test_weights_over_ranks_score_and_are_kept_as_whole_ones(tmp_path: Path) -> 
         assert found["followed"]
         assert found["alike"]
         assert found["loaded"] == found["expected"][0]
+
+
+def adapters(snapshot: dict[str, Any] | None) -> LoopSpec:
+    """An adapter that learns on frozen weights over two GPUs, beside them another that follows."""
+    tiny, lora = {"type": "scratch", "architecture": "tiny-qwen3"}, {"lora": {"rank": 2}}
+    section = {"rollout": {"max_new_tokens": 4}, "algorithm": {"name": "reinforce"}}
+    nodes = {
+        "sums": {"kind": "dataset", "source": {"type": "task", "task": "arithmetic"}},
+        "base": {"kind": "reference", "model": tiny},
+        "actor": {"kind": "actor", "model": {"type": "shared", "with": "base", **lora}, **section},
+        "exact": {"kind": "reward", "source": {"type": "builtin", "name": "exact_match"}},
+    }
+    edges = [
+        "sums.rows -> actor.prompts",
+        "actor.rollouts -> exact.rollouts",
+        "exact.scores -> actor.rewards",
+        "actor.rollouts -> base.rollouts",
+    ]
+    if snapshot is not None:
+        nodes["before"] = {"kind": "reference", "model": snapshot}
+        edges.append("actor.rollouts -> before.rollouts")
+    hardware = {"nodes": 1, "gpus_per_node": 2, "gpu": "H100-80GB"}
+    document = {"coloop": 1, "name": "small", "nodes": nodes, "edges": edges}
+    spec = from_dict({**document, "schedule": {"steps": 1}, "hardware": hardware}).spec
+    assert spec is not None
+    return spec
+
+
+def held_bytes(ranks: Ranks, snapshot: dict[str, Any] | None) -> dict[str, int]:
+    """By group, bytes of its weights in this process that no group before it has."""
+    spec = adapters(snapshot)
+    plans = {one.name: one for one in compile_plan(spec).weights}
+    homes = Beginnings(spec=spec, plans=plans, root=Path(), seed=0, ranks=ranks).homes("main")
+    seen: dict[int, int] = {}
+    found = {}
+    for name in plans:
+        home: Any = homes[name]
+        adapted = home.weights.adapted
+        if isinstance(adapted, FrozenAdapter):
+            model: Any = adapted.model
+        elif home.weights.backend is not None:
+            model = getattr(home, "backend", None) or home._scorer
+            model = model._tokens.model
+        else:
+            model = home.weights.loaded.model
+        local = [getattr(one, "_local_tensor", one.detach()) for one in model.parameters()]
+        fresh = {one.data_ptr(): one.nbytes for one in local if one.data_ptr() not in seen}
+        seen |= fresh
+        found[name] = sum(fresh.values())
+    return found
+
+
+@pytest.mark.skipif(find_spec("peft") is None, reason="needs peft")
+@pytest.mark.parametrize(
+    "snapshot",
+    [
+        None,
+        {"type": "snapshot", "of": "actor"},
+        {"type": "shared", "with": "base", "lora": {"rank": 4}},
+    ],
+    ids=["none", "a snapshot", "one of its own"],
+)
+def test_what_several_gpus_hold_of_adapters_is_what_was_priced(
+    snapshot: dict[str, Any] | None, tmp_path: Path
+) -> None:
+    spec = adapters(snapshot)
+    survey = Survey(spec)
+    plans = {one.name: one for one in compile_plan(spec).weights}
+
+    ranks = on_ranks(2, held_bytes, tmp_path, snapshot)
+
+    priced = {name: one.states.weights for name, one in survey.weights.items()}
+    for held in ranks:
+        assert held == pytest.approx(priced, rel=0.02)
+    assert (plans["base"].backend is None) == (snapshot is not None)
+    assert survey.weights["base"].scheme == ("single" if snapshot is not None else "fsdp2")
