@@ -61,6 +61,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "Sft": ("recipes",),
     "ValueLoss": ("recipes", "roles/credit.py"),
     "BradleyTerry": ("recipes", "roles/teaching.py"),
+    "Regression": ("recipes",),
     "Kl": ("recipes",),
     "Correction": ("recipes",),
     "Credit": ("recipes", "roles/credit.py"),
@@ -146,7 +147,7 @@ LATER = {
     ),
     "RemoteSource": "refused by the type of the reward",
     **dict.fromkeys(
-        ("ImplicitPrm", "LabelCrossEntropy", "Outcome", "Regression"),
+        ("ImplicitPrm", "LabelCrossEntropy", "Outcome"),
         "refused by the algorithm's name",
     ),
     "RunModel": "refused by the model's type",

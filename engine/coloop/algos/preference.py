@@ -137,6 +137,18 @@ def apo(chosen: Tensor, rejected: Tensor, *, beta: float = 0.1) -> Tensor:
     return 1 - torch.sigmoid(beta * chosen) + torch.sigmoid(beta * rejected)
 
 
+def kto(chosen: Tensor, rejected: Tensor, divergence: Tensor, *, beta: float = 0.1) -> Tensor:
+    """½ (1 − σ(β(a − z0))) + ½ (1 − σ(β(z0 − b))): chosen is desirable, rejected is not.
+
+    KTO with equal weights (arXiv 2402.01306); z0, the divergence, is that of the whole batch.
+    """
+    _check(chosen, rejected)
+    check_rows(chosen, divergence=divergence)
+    desired = 1 - torch.sigmoid(beta * (chosen - divergence))
+    undesired = 1 - torch.sigmoid(beta * (divergence - rejected))
+    return (desired + undesired) / 2
+
+
 def discopop(
     chosen: Tensor, rejected: Tensor, *, beta: float = 0.05, temperature: float = 0.05
 ) -> Tensor:

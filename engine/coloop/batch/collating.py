@@ -53,6 +53,7 @@ def collate_pairs(pairs: Many[Pair], *, pad_id: int = 0, pad_to_multiple: int = 
     """Pairs as one batch; both sides are padded to the longest side of all."""
     sides = [pair.chosen for pair in pairs] + [pair.rejected for pair in pairs]
     named = {name: [pair.numbers.get(name) for pair in pairs] for name in _names(pairs)}
+    extra = [one for pair in pairs for one in pair.extra]
     return PairBatch(
         sides=collate(sides, pad_id=pad_id, pad_to_multiple=pad_to_multiple),
         probability=torch.tensor([pair.probability for pair in pairs]),
@@ -64,6 +65,7 @@ def collate_pairs(pairs: Many[Pair], *, pad_id: int = 0, pad_to_multiple: int = 
             for name, values in named.items()
             if _is_given(pairs, name, values)
         },
+        extra=collate(extra, pad_id=pad_id, pad_to_multiple=pad_to_multiple) if extra else None,
     )
 
 

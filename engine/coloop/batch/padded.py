@@ -115,6 +115,8 @@ class PairBatch:
     """(P,) float32."""
     numbers: Mapping[str, Tensor] = field(default_factory=dict)
     """By name, (P,) float32."""
+    extra: Batch | None = None
+    """Further texts of all pairs, for what a recipe prepares; a part of the pairs has none."""
 
     @property
     def size(self) -> int:
@@ -173,6 +175,7 @@ class PairBatch:
             row_weights=self.row_weights.to(device),
             row_counts=self.row_counts.to(device),
             numbers={name: tensor.to(device) for name, tensor in self.numbers.items()},
+            extra=None if self.extra is None else self.extra.to(device),
         )
 
 

@@ -3,7 +3,7 @@
 A sequence shares its arrays with rows and messages; nobody writes into them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -191,12 +191,24 @@ class Pair:
     margin: float = 0.0
     numbers: Mapping[str, float] = field(default_factory=dict)
     """Whatever else a recipe reads of the pair, by its name."""
+    extra: tuple[Sequence, ...] = ()
+    """Further texts that are measured where a recipe prepares with them; nothing is learned from
+    them."""
     weight: float = 1.0
     count: float = 1.0
 
     def owned(self) -> "Pair":
         """The same in memory of its own."""
-        return replace(self, chosen=self.chosen.owned(), rejected=self.rejected.owned())
+        return self.mapped(Sequence.owned)
+
+    def mapped(self, change: Callable[[Sequence], Sequence]) -> "Pair":
+        """The same with each of its texts changed."""
+        return replace(
+            self,
+            chosen=change(self.chosen),
+            rejected=change(self.rejected),
+            extra=tuple(change(one) for one in self.extra),
+        )
 
 
 Unit = Sequence | Pair

@@ -5,7 +5,6 @@ Invariant: token ids never reach weights whose tokenizer means other texts by th
 """
 
 from bisect import bisect_left
-from dataclasses import replace
 from functools import cache
 
 from transformers import PreTrainedTokenizerFast
@@ -78,8 +77,7 @@ class Encoder:
             DataError: they are of another one.
         """
         if isinstance(unit, Pair):
-            chosen, rejected = self.sequence(unit.chosen), self.sequence(unit.rejected)
-            return replace(unit, chosen=chosen, rejected=rejected)
+            return unit.mapped(self.sequence)
         return self.sequence(unit)
 
     def sequence(self, given: TokenSequence) -> TokenSequence:

@@ -2,6 +2,7 @@
 each with its recipe; rows that the model cannot read are left out and counted."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from coloop.batch import Pair, Unit
 from coloop.hosts.messages import Load, TooLong
@@ -46,7 +47,11 @@ class Lessons:
         found = tuple(one for one in refused if one is not None)
         if found:
             self.too_long[load.node] = (*self.too_long.get(load.node, ()), *found)
-        rows = [row for row, problem in zip(every, refused, strict=True) if problem is None]
+        rows = [
+            self._readable(row)
+            for row, problem in zip(every, refused, strict=True)
+            if problem is None
+        ]
         heats = [1.0 if isinstance(row, Pair) else row.temperature for row in rows]
         loads = []
         for entry in node_algorithms(self._spec, load.node)[load.port]:
@@ -63,6 +68,14 @@ class Lessons:
                 )
             )
         return loads
+
+    def _readable(self, row: Unit) -> Unit:
+        """The row without those of its further texts that the model cannot read."""
+        if not isinstance(row, Pair) or not row.extra:
+            return row
+        refused = self._weights.too_long([len(one.token_ids) for one in row.extra])
+        read = (one for one, why in zip(row.extra, refused, strict=True) if why is None)
+        return replace(row, extra=tuple(read))
 
 
 def _length(row: Unit) -> int:

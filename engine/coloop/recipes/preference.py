@@ -4,12 +4,15 @@ Legend: ``P`` pairs, ``T`` token positions. The policy's outputs are over both s
 the chosen ones first.
 With `sft: a` the loss of a pair is a · imitation + (1 − a) · preference, where imitation is the
 mean negative log-prob of the chosen side's tokens (arXiv 2404.19733), so the share does not depend
-on lengths. Invariant: a pair's loss looks at that pair only.
+on lengths. Invariant: a pair's loss looks at that pair only; what looks across the batch (how far
+the policy is from its reference, for `kto`) is prepared, once an order.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from torch import Tensor
+import torch
+from torch import Generator, Tensor
 
 from coloop.algos import preference
 from coloop.algos.masks import masked_mean
@@ -20,8 +23,11 @@ from coloop.spec.algorithm import ResolvedPreference
 SMOOTHED = frozenset({"sigmoid", "robust", "exo"})
 """Losses that take label smoothing."""
 
-PLAIN = frozenset({"hinge", "ipo", "nca", "sppo", "apo", "discopop"})
+PLAIN = frozenset({"hinge", "ipo", "nca", "sppo", "apo", "discopop", "kto"})
 """Losses that do not."""
+
+DIVERGENCE = "divergence"
+"""How far the policy is from its reference, over the batch: what `kto` measures a text against."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +45,32 @@ class PreferenceRecipe:
         return None
 
     def needs(self, settings: ResolvedPreference) -> Needs:
-        del settings
-        return Needs(reads=frozenset({"log_probs_reference"}))
+        measures = settings.loss == "kto"
+        return Needs(
+            reads=frozenset({"log_probs_reference"}),
+            prepares=frozenset({DIVERGENCE} if measures else ()),
+            extra=measures,
+        )
+
+    def prepare(
+        self,
+        batch: Batch | PairBatch,
+        outputs: ModelOutputs,
+        settings: ResolvedPreference,
+        generator: Generator,
+    ) -> Mapping[str, Tensor]:
+        """z0 = max(0, mean of the log ratios of answers to other prompts), the same for all pairs;
+        0 where no prompt has another beside it."""
+        del generator
+        assert isinstance(batch, PairBatch)
+        found = torch.zeros(())
+        if batch.extra is not None:
+            assert outputs.extra is not None
+            assert outputs.extra.log_probs is not None
+            ratios = _log_ratios(outputs.extra.log_probs, batch.extra, settings)  # (N,)
+            counts = batch.extra.row_counts
+            found = ((counts * ratios).sum() / counts.sum()).clamp(min=0.0)
+        return {DIVERGENCE: found.float().repeat(batch.size)}
 
     def count(self, batch: Batch | PairBatch, settings: ResolvedPreference) -> float:
         del settings
@@ -53,31 +83,37 @@ class PreferenceRecipe:
         assert isinstance(batch, PairBatch)
         assert outputs.log_probs is not None
         sides = batch.sides
-        if sides.log_probs_reference is None:
-            raise ValueError(f"{settings.name} needs log-probs of a reference for both sides")
-        ratios = preference.side_log_ratios(
-            outputs.log_probs,
-            sides.log_probs_reference,
-            sides.loss_mask,
-            mean=settings.reduce == "mean",
-        )
+        ratios = _log_ratios(outputs.log_probs, sides, settings)
         chosen, rejected = ratios[: batch.size], ratios[batch.size :]  # (P,) each
-        pairs = preference_loss(chosen, rejected, _soft_labels(batch, settings), settings)
+        labels, divergence = _soft_labels(batch, settings), batch.given(DIVERGENCE)
+        pairs = preference_loss(chosen, rejected, labels, settings, divergence)
         share = settings.sft
         if share > 0:
             tokens = masked_mean(outputs.log_probs, sides.loss_mask, dim=1)
             pairs = share * -tokens[: batch.size] + (1 - share) * pairs
         weights = batch.row_weights * batch.row_counts
-        return LossOutput(
-            total=(weights * pairs).sum(),
-            metrics=_metrics(chosen.detach(), rejected.detach(), settings),
-        )
+        metrics = _metrics(chosen.detach(), rejected.detach(), settings)
+        if divergence is not None:
+            metrics[DIVERGENCE] = (divergence.sum(), float(batch.size))
+        return LossOutput(total=(weights * pairs).sum(), metrics=metrics)
 
 
 def preference_loss(
-    chosen: Tensor, rejected: Tensor, probability: Tensor | None, settings: ResolvedPreference
+    chosen: Tensor,
+    rejected: Tensor,
+    probability: Tensor | None,
+    settings: ResolvedPreference,
+    divergence: Tensor | None = None,
 ) -> Tensor:
-    """The loss of each pair that the settings name. (P,) -> (P,)."""
+    """The loss of each pair that the settings name. (P,) -> (P,).
+
+    Args:
+        divergence: (P,), of the whole batch, for the loss that reads it.
+    """
+    if settings.loss == "kto":
+        if divergence is None:
+            raise ValueError("loss 'kto' needs the divergence that `prepare` measures")
+        return preference.kto(chosen, rejected, divergence, beta=settings.beta)
     if probability is not None:
         soft = {"sigmoid": preference.sigmoid, "hinge": preference.hinge, "ipo": preference.ipo}
         smoothing = (
@@ -104,6 +140,15 @@ def preference_loss(
         "discopop": preference.discopop,
     }
     return plain[settings.loss](chosen, rejected, beta=settings.beta)
+
+
+def _log_ratios(log_probs: Tensor, texts: Batch, settings: ResolvedPreference) -> Tensor:
+    """log π − log π_ref of each text, as the settings reduce it. (B, T) -> (B,)."""
+    if texts.log_probs_reference is None:
+        raise ValueError(f"{settings.name} needs log-probs of a reference for both sides")
+    return preference.side_log_ratios(
+        log_probs, texts.log_probs_reference, texts.loss_mask, mean=settings.reduce == "mean"
+    )
 
 
 def _soft_labels(batch: PairBatch, settings: ResolvedPreference) -> Tensor | None:

@@ -80,6 +80,8 @@ class ModelOutputs:
     """(B, T) float32: of the text before each trained token; 0 outside the loss mask."""
     scores: Tensor | None = None
     """(B, C) float32: of each whole text, a score where C is 1, else the logits of its classes."""
+    extra: "ModelOutputs | None" = None
+    """About the further texts of pairs, where a recipe prepares with them and there are some."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +123,8 @@ class Needs:
     prepares_old: bool = False
     """What `prepare` gives is what the model itself said before the order. Where one optimizer step
     is the whole order, nobody measures that: it is what the step computes anyway."""
+    extra: bool = False
+    """`prepare` is told what the model says of further texts that rows bring."""
 
 
 class Recipe(Protocol):

@@ -36,6 +36,9 @@ port `demonstrations` (`imitation.py`)
 port `pairs` of a policy: settings of one recipe (`preference.py`)
     dpo                    −log σ(β z), log ratios as sums over tokens. arXiv 2305.18290
     ipo                    (z − 1/(2β))², log ratios as means over tokens. arXiv 2310.12036
+    kto                    mean of 1 − σ(β(a − z0)) of chosen, 1 − σ(β(z0 − b)) of rejected; z0 is
+                           the mean log ratio of answers to others' prompts, at least 0, measured
+                           once an order. arXiv 2402.01306
     spin                   dpo where rejected is the text of the previous self, which is the
                            reference as well: it starts at ln 2. arXiv 2401.01335
 port `returns` of a critic (`value.py`)
@@ -67,7 +70,7 @@ POLICY = (
     "ppo",
     "vapo",
 )
-PREFERENCE = ("dpo", "ipo", "spin")
+PREFERENCE = ("dpo", "ipo", "kto", "spin")
 
 RECIPES: dict[str, Recipe] = {
     **{name: PolicyRecipe(name=name) for name in POLICY},

@@ -11,8 +11,9 @@ from coloop.arrays import Numbers
 from coloop.hosts.messages import TooLong
 from coloop.roles.fits import rows_of
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
-from coloop.roles.texts import as_pair, as_read
-from coloop.tables import Row, Table, concat_rows
+from coloop.roles.texts import as_pair, as_read, as_stranger, strangers
+from coloop.spec.algorithm import measures_others, node_algorithms
+from coloop.tables import OTHER, Row, Table, concat_rows
 
 
 class ReferenceRole(Stateless):
@@ -33,6 +34,9 @@ class ReferenceRole(Stateless):
         if pairs:
             sides = hosts.score_pairs(group, self._node, [as_pair(row) for row in pairs])
             scored.update(zip((row.id for row in pairs), sides, strict=True))
+            if self._measures_others(call.context):
+                read = [row for row in pairs if isinstance(scored[row.id], dict)]
+                self._add_others(read, scored, call.context)
         refused = [one for one in scored.values() if isinstance(one, TooLong)]
         metrics, alerts = self._fits.count(refused, len(every), is_probe=call.is_probe)
         log_probs = {key: one for key, one in scored.items() if not isinstance(one, TooLong)}
@@ -44,6 +48,28 @@ class ReferenceRole(Stateless):
             metrics=metrics,
             alerts=alerts,
         )
+
+    def _measures_others(self, context: Context) -> bool:
+        """Whether somebody learns from the pairs who measures answers to other prompts."""
+        graph = context.spec.graph
+        learners = [edge.target.node for edge in graph.edges_out_of(self._node, "log_probs")]
+        return any(
+            measures_others(entry)
+            for learner in learners
+            for entry in node_algorithms(context.spec, learner).get("pairs", ())
+        )
+
+    def _add_others(self, pairs: Sequence[Row], scored: dict[str, Any], context: Context) -> None:
+        """To what is said of each pair, what is said of another's sides under its prompt."""
+        hosts, group = context.hosts, context.groups[self._node]
+        others = strangers(pairs)
+        asked = [row for row in pairs if row.id in others]
+        if not asked:
+            return
+        crossed = [as_stranger(row, others[row.id]) for row in asked]
+        for row, said in zip(asked, hosts.score_pairs(group, self._node, crossed), strict=True):
+            if not isinstance(said, TooLong):
+                scored[row.id] = {**scored[row.id], **{f"{OTHER}{k}": v for k, v in said.items()}}
 
     def _scored(self, rollouts: Sequence[Row], context: Context) -> dict[str, Numbers | TooLong]:
         """Log-probs by row id, one call for each temperature that is there."""

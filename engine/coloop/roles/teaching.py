@@ -1,19 +1,23 @@
-"""Rows at teaching ports other than `rewards`, ready for the update: demonstrations, pairs and
-returns.
+"""Rows at teaching ports other than `rewards`, ready for the update: demonstrations, pairs, labels
+and returns.
 
 Edges into one port are taken one after another; an edge's weight scales the loss of its rows.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from coloop.batch import Unit
+from coloop.batch import Pair, Unit
+from coloop.errors import DataError
+from coloop.recipes.scores import LABEL
 from coloop.roles.protocol import Context, Input
-from coloop.roles.texts import as_pair, as_sequence, is_masked
-from coloop.spec.algorithm import BradleyTerry, node_algorithms, reads
-from coloop.tables import Row
+from coloop.roles.texts import SIDES, as_pair, as_sequence, as_stranger, is_masked, strangers
+from coloop.spec.algorithm import BradleyTerry, measures_others, node_algorithms, reads
+from coloop.tables import OTHER, Row, Table
 
 PAIRS = "pairs"
+LABELS = "labels"
 DEMONSTRATIONS = "demonstrations"
 RETURNS = "returns"
 MARGIN = "margin"
@@ -32,8 +36,11 @@ def teaching_items(
     margin = next((entry.margin for entry in entries if isinstance(entry, BradleyTerry)), None)
     wants_reference = any(REFERENCE in reads(entry) for entry in entries)
     reference: dict[str, Any] = {}
+    others: dict[str, Row] = {}
     for given in inputs.get((node, REFERENCE), ()):
         reference.update(given.table.log_probs or {})
+        if any(measures_others(entry) for entry in entries):
+            others |= strangers([row for row in given.table.rows if _is_pair(given.table, row)])
     items: list[Unit] = []
     without = greedy = truncated = 0
     edges = {}
@@ -52,9 +59,17 @@ def teaching_items(
             if port == RETURNS:
                 items.append(_valued(row, given))
                 continue
+            if port == LABELS:
+                label = _label(row, given, node)
+                if label is None:
+                    edges[given.edge.key]["none"] += 1
+                    continue
+                items.append(_labelled(row, given, label))
+                continue
             known = reference.get(row.id)
             if port == PAIRS:
-                items.append(_pair(row, given.edge.weight, known, margin or MARGIN))
+                pair = _pair(row, given.edge.weight, known, margin or MARGIN)
+                items.append(_with_others(pair, row, others.get(row.id), known))
             else:
                 items.append(_sequence(row, given.edge.weight, known))
     detail = {
@@ -90,7 +105,7 @@ def _valued(row: Row, given: Input) -> Unit:
     )
 
 
-def _pair(row: Row, weight: float, reference: Any, margin: str) -> Unit:
+def _pair(row: Row, weight: float, reference: Any, margin: str) -> Pair:
     return as_pair(
         row,
         reference,
@@ -99,6 +114,47 @@ def _pair(row: Row, weight: float, reference: Any, margin: str) -> Unit:
         probability=_number(row.columns.get("probability"), 1.0),
         margin=_number(row.columns.get(margin), 0.0),
     )
+
+
+def _labelled(row: Row, given: Input, label: float) -> Unit:
+    """A text with the number that it is to get."""
+    return as_sequence(
+        row,
+        weight=given.edge.weight,
+        count=_drawn(row),
+        group=row.group or "",
+        numbers={LABEL: label},
+    )
+
+
+def _label(row: Row, given: Input, node: str) -> float | None:
+    """The number of a row; None where its scorer has none for it. Raises `DataError` where it has
+    numbers of steps or tokens."""
+    score = (given.table.scores or {}).get(row.id)
+    if isinstance(score, Mapping):
+        scorer = given.edge.source.node
+        raise DataError(
+            f"row {row.id} has a score by the step from `{scorer}`, and `{node}.labels` learns one "
+            f"number a text; let a reward between the two make one of them, or `{scorer}` give one",
+            node,
+            "algorithm.labels",
+        )
+    return None if score is None else float(score)
+
+
+def _is_pair(table: Table, row: Row) -> bool:
+    """Whether a reference has said something of a pair."""
+    return isinstance((table.log_probs or {}).get(row.id), dict)
+
+
+def _with_others(pair: Pair, row: Row, other: Row | None, known: Any) -> Pair:
+    """A pair with another's sides under its prompt, where the reference has measured them."""
+    if other is None or f"{OTHER}chosen" not in known:
+        return pair
+    said = {side: known[f"{OTHER}{side}"] for side in SIDES}
+    crossed = as_stranger(row, other, said)
+    extra = tuple(replace(one, count=pair.count) for one in (crossed.chosen, crossed.rejected))
+    return replace(pair, extra=extra)
 
 
 def _drawn(row: Row) -> float:

@@ -1,6 +1,7 @@
 """Which text of a row is scored or learned: a rollout's own tokens, or `target` after `prompt`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from coloop.arrays import Numbers
@@ -9,6 +10,9 @@ from coloop.batch import Sequence as TokenSequence
 from coloop.errors import DataError
 from coloop.spec.graph import LoopSpec
 from coloop.tables import ABSENT, Row, Tokens
+
+SIDES = ("chosen", "rejected")
+"""Of a pair."""
 
 
 def as_read(row: Row) -> TokenSequence:
@@ -53,8 +57,42 @@ def as_pair(row: Row, reference: Mapping[str, Numbers] | None = None, **learned:
         learned: what else the pair has.
     """
     known = reference or {}
-    chosen, rejected = (_side(row, side, known.get(side)) for side in ("chosen", "rejected"))
+    chosen, rejected = (_side(row, side, known.get(side)) for side in SIDES)
     return Pair(id=row.id, chosen=chosen, rejected=rejected, **learned)
+
+
+def as_stranger(row: Row, other: Row, reference: Mapping[str, Numbers] | None = None) -> Pair:
+    """Both sides of another pair under this pair's prompt; what was drawn keeps its tokens.
+
+    Args:
+        reference: log-probs of each side's completion by the reference.
+    """
+    known = reference or {}
+    chosen, rejected = (_crossed(row, other, side, known.get(side)) for side in SIDES)
+    return Pair(id=row.id, chosen=chosen, rejected=rejected)
+
+
+def strangers(rows: Sequence[Row]) -> dict[str, Row]:
+    """To each pair, by its id, the next one that answers another prompt, around the end; none has
+    one where all answer the same."""
+    prompts = [prompt_of(row) for row in rows]
+    found: dict[str, Row] = {}
+    for here in reversed([*range(len(rows))] * 2):
+        after = (here + 1) % len(rows)
+        stranger = found.get(rows[after].id) if prompts[after] == prompts[here] else rows[after]
+        if stranger is not None:
+            found[rows[here].id] = stranger
+    return found
+
+
+def _crossed(row: Row, other: Row, side: str, reference: Numbers | None) -> TokenSequence:
+    own, given = row.columns.get(f"{side}_tokens"), other.columns.get(f"{side}_tokens")
+    if isinstance(own, Tokens) and isinstance(given, Tokens):
+        text = replace(given, prompt_ids=own.prompt_ids)
+        return drawn_sequence(row.id, text, log_probs_reference=reference)
+    prompt = row.columns.get(f"{side}_prompt") or prompt_of(row)
+    answer = Text(prompt=prompt, target=_text(other, side))
+    return TokenSequence(id=row.id, text=answer, log_probs_reference=reference)
 
 
 def _side(row: Row, side: str, reference: Numbers | None) -> TokenSequence:

@@ -148,7 +148,7 @@ class Flow:
         """The rows that an update at a teaching port is made of."""
         if port == "rewards":
             return self.output(node, "rollouts")
-        if port in ("labels", "returns"):
+        if port == "returns":
             inner = self.worked_on(node)
             return inner if inner.rows else self.arriving(node, (port,))
         return self.arriving(node, (port,))

@@ -86,6 +86,7 @@ __all__ = [
     "VerifierAlgorithm",
     "VerifierAlgorithms",
     "family_of",
+    "measures_others",
     "node_algorithms",
     "reads",
     "resolve_algorithm",
@@ -287,6 +288,13 @@ def reads(entry: Algorithm) -> frozenset[str]:
         case ImplicitPrm():
             return frozenset({"prior"})
     return frozenset()
+
+
+def measures_others(entry: Algorithm) -> bool:
+    """Whether an algorithm of port `pairs` measures answers under the prompts of other pairs."""
+    if not isinstance(entry, PreferenceAlgorithm):
+        return False
+    return getattr(resolve_pairs_algorithm(entry), "loss", None) == "kto"
 
 
 def node_algorithms(spec: LoopSpec, node: str) -> dict[str, tuple[Algorithm, ...]]:

@@ -471,7 +471,7 @@ ALGORITHM_TEXTS: dict[str, AlgorithmText] = {
     "kto": AlgorithmText(
         title="KTO",
         help="Weighs each side alone against the batch's mean, after prospect theory.",
-        formula="loss = 1 - sigmoid(+-(beta log(p/ref) - z0))",
+        formula="loss = 1 - sigmoid(+-beta (log(p/ref) - z0)), z0 of answers to other prompts",
     ),
     "orpo": AlgorithmText(
         title="ORPO",

@@ -18,7 +18,7 @@ RUNNABLE_KINDS = frozenset(
 RUNNABLE_ALGORITHMS = frozenset(
     {
         *("grpo", "dr_grpo", "rloo", "reinforce_pp_baseline", "reinforce", "ppo", "vapo"),
-        *("sft", "dpo", "spin", "value", "bradley_terry"),
+        *("sft", "dpo", "kto", "spin", "value", "bradley_terry", "regression"),
     }
 )
 RUNNABLE_REWARD_SOURCES = frozenset({"builtin", "python", "model"})

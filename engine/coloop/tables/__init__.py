@@ -3,10 +3,11 @@
 from coloop.tables.attach import Delivery, attach
 from coloop.tables.join import concat_rows, cross_rows, gather_rows, join_rows, matched_rows
 from coloop.tables.row import ABSENT, Row, Score, Tokens, born_at
-from coloop.tables.table import Table
+from coloop.tables.table import OTHER, Table
 
 __all__ = [
     "ABSENT",
+    "OTHER",
     "Delivery",
     "Row",
     "Score",

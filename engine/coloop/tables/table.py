@@ -8,6 +8,9 @@ from typing import Any
 from coloop.arrays import Numbers
 from coloop.tables.row import Row, Score
 
+OTHER = "other "
+"""Before the names of another pair's sides."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
@@ -26,7 +29,8 @@ class Table:
     s."""
     log_probs: Mapping[str, Any] | None = None
     """By row id, for ports of type LogProbs: an array over the completion's tokens, or for a pair
-    `{"chosen": ..., "rejected": ...}` with one each."""
+    `{"chosen": ..., "rejected": ...}` with one each; where answers to other prompts are measured
+    the same of another pair's sides under its prompt, their names after `OTHER`."""
     values: Mapping[str, Numbers] | None = None
     """By row id, for ports of type Values: one number for each of the completion's tokens."""
 

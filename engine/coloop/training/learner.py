@@ -252,6 +252,20 @@ class Learner(ScoresTexts):
             after_each=lambda rows: run.advance(rows // load.sides),
             ranks=self._ranks,
         )
+        if load.extra is not None:
+            split = partial(self._tokens.split, rows=training.micro_batch)
+            lengths = load.extra.lengths()
+            extra = measure_outputs(
+                self._tokens,
+                load.extra,
+                load.needs,
+                passes_of(self._ranks, range(load.extra.size), lengths, split),
+                temperature_of=lambda rows: 1.0,
+                before_each=partial(run.check_stop, is_together=True),
+                after_each=lambda rows: None,
+                ranks=self._ranks,
+            )
+            outputs = replace(outputs, extra=extra)
         generator = torch.Generator().manual_seed(derive_seed(seed, load.name, "prepare"))
         load.give(recipe.prepare(load.batch, outputs, load.settings, generator))
 

@@ -59,6 +59,11 @@ class PreparedLoad:
         return 2 if isinstance(self.batch, PairBatch) else 1
 
     @property
+    def extra(self) -> Batch | None:
+        """Further texts that are measured before what is learned from."""
+        return self.batch.extra if isinstance(self.batch, PairBatch) else None
+
+    @property
     def is_prepared(self) -> bool:
         """Whether all is there that the recipe asks of the whole batch."""
         return all(self.batch.given(name) is not None for name in self.needs.prepares)
@@ -130,7 +135,7 @@ def prepare_load(
     settings = _with_coefficient(name, load.settings, controllers)
     needs = load.recipe.needs(settings)
     reads = needs.reads | needs.prepares
-    batch = _collate([_only(row, reads) for row in teaching])
+    batch = _collate([_only(row, reads, needs) for row in teaching])
     ready = PreparedLoad(
         name=name,
         role=load.role,
@@ -163,12 +168,12 @@ def _collate(rows: list[Any]) -> Batch | PairBatch:
     return collate_pairs(rows) if kinds == {True} else collate(rows)
 
 
-def _only(row: Any, reads: frozenset[str]) -> Any:
-    """The row with the numbers that its recipe reads."""
+def _only(row: Any, reads: frozenset[str], needs: Needs) -> Any:
+    """The row with the numbers and further texts that its recipe reads."""
     read = {name: value for name, value in row.numbers.items() if name in reads}
     if isinstance(row, Pair):
-        chosen, rejected = _only(row.chosen, reads), _only(row.rejected, reads)
-        return replace(row, chosen=chosen, rejected=rejected, numbers=read)
+        bare = row if needs.extra else replace(row, extra=())
+        return replace(bare.mapped(lambda text: _only(text, reads, needs)), numbers=read)
     unread = {name: None for name in TOKEN_FIELDS if name not in reads}
     return replace(row, numbers=read, **unread)
 

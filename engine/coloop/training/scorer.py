@@ -162,8 +162,9 @@ def measure_outputs(
                     said: Tensor = getattr(outputs, name).float().cpu()
                     whole[rows, : said.shape[1]] = said
             after_each(len(rows))
+    every = {name: None if one is None else ranks.summed(one) for name, one in found.items()}
     return ModelOutputs(
-        **{name: None if one is None else ranks.summed(one) for name, one in found.items()}
+        log_probs=every["log_probs"], values=every["values"], scores=every["scores"]
     )
 
 

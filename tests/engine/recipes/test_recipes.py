@@ -336,6 +336,70 @@ def test_preferences_on_literal_log_ratios() -> None:
     assert pair_loss(pairs("dpo", sft=0.2)) == near(mixed, digits=6)
 
 
+def sigma(x: float) -> float:
+    return 1 / (1 + math.exp(-x))
+
+
+def answers_to_others(*texts: tuple[list[float], float]) -> Any:
+    """A pair beside which stand further texts: log-probs of the reference, and how often drawn."""
+    extra = tuple(
+        Sequence(
+            id=str(place),
+            token_ids=[0] * (1 + len(reference)),
+            loss_mask=[False, *[True] * len(reference)],
+            log_probs_reference=[0.0, *reference],
+            count=count,
+        )
+        for place, (reference, count) in enumerate(texts)
+    )
+    pair = pair_batch()
+    return replace(pair, extra=collate(extra) if extra else None)
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        # log ratios 0.5 + 0.25 of the first, drawn twice, -0.3 of the second: (2 * 0.75 - 0.3) / 3
+        ([[0.0, -0.5, -1.75], [0.0, -1.3, 0.0]], 0.4),
+        # below zero it counts as zero: (2 * -0.5 - 0.3) / 3
+        ([[0.0, -1.5, -2.0], [0.0, -1.3, 0.0]], 0.0),
+    ],
+)
+def test_kto_measures_how_far_the_policy_is_by_answers_to_other_prompts(
+    said: list[list[float]], expected: float
+) -> None:
+    batch = answers_to_others(([-1.0, -2.0], 2.0), ([-1.0], 1.0))
+    outputs = replace(pair_policy(), extra=ModelOutputs(log_probs=torch.tensor(said)))
+    settings = pairs("kto")
+    recipe: Any = recipe_of(settings)
+
+    found = recipe.prepare(batch, outputs, settings, torch.Generator())
+
+    assert set(found) == recipe.needs(settings).prepares
+    assert found["divergence"].tolist() == near([expected])
+    output = recipe.loss(batch.with_numbers(found), pair_policy(), settings)
+    # log ratios of the sides are -0.5 and 0.25, beta is 0.1
+    desired = 1 - sigma(0.1 * (-0.5 - expected))
+    undesired = 1 - sigma(0.1 * (expected - 0.25))
+    assert float(output.total) == near((desired + undesired) / 2)
+    assert float(output.metrics["divergence"][0]) == near(expected)
+
+
+def test_kto_without_another_prompt_measures_against_nothing() -> None:
+    settings = pairs("trl-kto", beta=1.0)
+    recipe: Any = recipe_of(settings)
+
+    found = recipe.prepare(answers_to_others(), pair_policy(), settings, torch.Generator())
+
+    assert found["divergence"].tolist() == [0.0]
+    output = recipe.loss(pair_batch().with_numbers(found), pair_policy(), settings)
+    assert float(output.total) == near((1 - sigma(-0.5) + 1 - sigma(-0.25)) / 2)
+    with pytest.raises(ValueError, match="prepare"):
+        recipe.loss(pair_batch(), pair_policy(), settings)
+    with pytest.raises(ValueError, match="not defined for soft pairs"):
+        recipe.loss(pair_batch(probability=0.5).with_numbers(found), pair_policy(), settings)
+
+
 @pytest.mark.parametrize("name", ["dpo", "spin", "ipo"])
 def test_what_is_shown_of_a_pair_keeps_no_gradient(name: str) -> None:
     settings = pairs(name)
@@ -538,7 +602,7 @@ def test_every_recipe_is_of_the_language_and_what_a_plan_lets_run_has_one() -> N
         (lambda: rewards("grpo", off_policy={}), "off_policy"),
         (lambda: pairs("dpo", loss="aot"), "across pairs"),
         (lambda: pairs("dpo", loss="hinge", label_smoothing=0.1), "label_smoothing"),
-        (lambda: pairs("kto"), "no recipe"),
+        (lambda: pairs("orpo"), "no recipe"),
         (lambda: rewards("remax"), "no recipe"),
     ],
 )

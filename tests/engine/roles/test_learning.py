@@ -37,6 +37,7 @@ PREFERENCES: dict[str, dict[str, Any]] = {
     "nca": {"name": "dpo", "loss": "nca"},
     "sppo": {"name": "dpo", "loss": "sppo"},
     "apo": {"name": "dpo", "loss": "apo"},
+    "kto": {"name": "kto"},
     "spin": {"name": "spin"},
 }
 

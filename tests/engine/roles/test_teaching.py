@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.engine.numerics import near
 
 from coloop.batch import Text
 from coloop.errors import DataError
@@ -102,6 +103,139 @@ def test_pairs_without_the_reference_that_is_read_are_counted(
     [port] = loop.outcomes["actor.learn"].detail["ports"]
     assert port["without_reference"] == 1
     assert port["edges"]["others.pairs->actor.pairs"] == {"delivered": 1, "none": 0}
+
+
+KTO = {
+    "actor": {"algorithm": {"name": "kto"}},
+    "start": {"kind": "reference", "model": {"type": "snapshot", "of": "actor"}},
+}
+KTO_EDGES = [
+    "given.pairs -> actor.pairs",
+    "given.pairs -> start.pairs",
+    "start.log_probs -> actor.reference",
+]
+
+
+def pair_rows(prompts: str) -> list[dict[str, Any]]:
+    return [{"prompt": p, "chosen": f"c{n}", "rejected": f"r{n}"} for n, p in enumerate(prompts)]
+
+
+@pytest.mark.parametrize(
+    ("prompts", "strangers"),
+    [
+        ("pqr", [("p", 1), ("q", 2), ("r", 0)]),
+        ("ppq", [("p", 2), ("p", 2), ("q", 0)]),
+        ("pqqp", [("p", 1), ("q", 3), ("q", 3), ("p", 1)]),
+        ("pp", [None, None]),
+    ],
+)
+def test_kto_brings_the_answers_of_the_next_other_prompt(
+    prompts: str, strangers: list[Any], bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    given = rows_of(*pair_rows(prompts))
+    nodes = {"given": given, **KTO, "actor": {**actor(), **KTO["actor"]}}
+    loop = bench(nodes, KTO_EDGES)
+    asked: list[tuple[str, str, str]] = []
+    said = loop.hosts.score_pairs
+
+    def score_pairs(group: str, node: str, pairs: Any) -> Any:
+        asked.extend(
+            (p.chosen.text.prompt, p.chosen.text.target, p.rejected.text.target) for p in pairs
+        )
+        return said(group, node, pairs)
+
+    loop.hosts.score_pairs = score_pairs
+    loop.step()
+
+    crossed = [(one[0], f"c{one[1]}", f"r{one[1]}") for one in strangers if one]
+    assert asked == [(p, f"c{n}", f"r{n}") for n, p in enumerate(prompts)] + crossed
+    for item, other in zip(loop.items("pairs"), strangers, strict=True):
+        texts = [(one.text.prompt, one.text.target) for one in item.extra]
+        assert texts == ([(other[0], f"c{other[1]}"), (other[0], f"r{other[1]}")] if other else [])
+        assert [list(one.log_probs_reference) for one in item.extra] == (
+            [near([-0.1]), near([-0.2])] if other else []
+        )
+
+
+def test_what_was_drawn_is_measured_under_another_prompt_by_its_tokens(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    nodes = {
+        "sums": rows_of({"prompt": "p"}, {"prompt": "q"}),
+        "writer": actor(),
+        "length": {"kind": "reward", "source": {"type": "python", "code": FIRST_IS_BETTER}},
+        "own": {"kind": "pairs", "method": "best_worst"},
+        **KTO,
+        "actor": {**actor(), **KTO["actor"]},
+    }
+    edges = [
+        "sums.rows -> writer.prompts",
+        "writer.rollouts -> length.rollouts",
+        "writer.rollouts -> own.rollouts",
+        "length.scores -> own.scores",
+        *(edge.replace("given", "own") for edge in KTO_EDGES),
+    ]
+    loop = bench(nodes, edges)
+
+    loop.step()
+
+    first = loop.items("pairs")[0]
+    texts = [bytes(one.token_ids.tolist()).decode() for one in first.extra]
+    assert texts == ["pqa", "pqb"]  # under p, what was written to q
+    assert [one.loss_mask.tolist() for one in first.extra] == [[False, True, True]] * 2
+
+
+FIRST_IS_BETTER = """
+def reward(prompts, completions, **columns):
+    return [1.0 if text.endswith("a") else 0.0 for text in completions]
+"""
+
+
+def labelled(bench: Bench, rows_of: Any, code: str, *rows: dict[str, Any]) -> Any:
+    """Numbers of a scorer of its own are what a model is to say."""
+    nodes = {
+        "texts": rows_of(*rows),
+        "truth": {"kind": "reward", "source": {"type": "python", "code": code}},
+        "rm": {
+            "kind": "reward",
+            "source": {"type": "model"},
+            "model": {"type": "scratch", "architecture": "tiny-qwen3"},
+            "algorithm": {"name": "regression", "weight": 0.5},
+        },
+    }
+    edges = [
+        "texts.rows -> truth.rows",
+        {"from": "truth.scores", "to": "rm.labels", "weight": 0.25},
+    ]
+    return bench(nodes, edges)
+
+
+SIZES = """
+def reward(prompts, completions, target, **columns):
+    return [None if one == "none" else len(one) / 2 for one in target]
+"""
+
+
+def test_labels_are_the_numbers_of_their_scorer(bench: Bench, rows_of: Any) -> None:
+    rows = [{"prompt": "p", "target": text} for text in ("ab", "none", "abc")]
+    loop = labelled(bench, rows_of, SIZES, *rows)
+
+    loop.step()
+
+    items = loop.items("labels")
+    assert [item.text for item in items] == [Text(prompt="p", target=t) for t in ("ab", "abc")]
+    assert [dict(item.numbers) for item in items] == [{"label": 1.0}, {"label": 1.5}]
+    assert [item.weight for item in items] == [0.25, 0.25]
+    [port] = loop.outcomes["rm.learn"].detail["ports"]
+    assert port["edges"]["truth.scores->rm.labels"] == {"delivered": 3, "none": 1}
+
+
+def test_numbers_of_steps_are_no_labels_of_a_text(bench: Bench, rows_of: Any) -> None:
+    code = "def reward(prompts, completions, **columns):\n    return [[0.5] for _ in prompts]\n"
+    loop = labelled(bench, rows_of, code, {"prompt": "p", "target": "t"})
+
+    with pytest.raises(DataError, match=r"`truth`.*`rm\.labels` learns one number a text"):
+        loop.step()
 
 
 def waiting(bench: Bench, rows_of: Any, actor: Any, rows: int = 5) -> Any:

@@ -88,9 +88,9 @@ def test_algorithms_stand_at_their_ports_with_formula_and_defaults() -> None:
             assert isinstance(entry["defaults"], dict)
     runnable = {e["name"] for entries in by_port.values() for e in entries if e["runnable"]}
     assert {"grpo", "dr_grpo", "rloo", "reinforce_pp_baseline", "reinforce"} <= runnable
-    assert {"sft", "dpo", "spin"} <= runnable
-    assert {"ppo", "vapo", "bradley_terry", "value"} <= runnable
-    assert not {"gspo", "kto", "outcome"} & runnable
+    assert {"sft", "dpo", "kto", "spin"} <= runnable
+    assert {"ppo", "vapo", "bradley_terry", "regression", "value"} <= runnable
+    assert not {"gspo", "orpo", "outcome"} & runnable
 
 
 def test_every_algorithm_has_words() -> None:

@@ -111,7 +111,7 @@ OTHERS: dict[str, Any] = {
 def settings_of(algorithm: str, **fields: Any) -> Any:
     if algorithm in OTHERS:
         return OTHERS[algorithm].model_validate({"name": algorithm, **fields})
-    if algorithm in ("dpo", "ipo", "spin"):
+    if algorithm in ("dpo", "ipo", "kto", "spin"):
         return resolve_pairs_algorithm(
             PreferenceAlgorithm.model_validate({"name": algorithm, **fields})
         )
@@ -152,11 +152,13 @@ def random_rows(size: int, seed: int, *, with_reference: bool = True) -> list[Se
 def random_pairs(size: int, seed: int) -> list[Pair]:
     draw = random.Random(seed)
     chosen, rejected = random_rows(size, seed + 1), random_rows(size, seed + 2)
+    others = random_rows(size, seed + 3)
     return [
         Pair(
             id=f"pair{k}",
             chosen=chosen[k],
             rejected=rejected[k],
+            extra=(others[k],) if k % 3 else (),
             margin=0.1 * k,
             weight=draw.choice([1.0, 0.5]),
             count=draw.choice([1.0, 2.0]),

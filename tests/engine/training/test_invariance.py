@@ -76,7 +76,8 @@ def prepared(load: TeachingLoad, seed: int) -> list[TokenSequence]:
 
 def batch_of(load: TeachingLoad) -> Batch | PairBatch:
     if isinstance(load.rows[0], Pair):
-        pairs = collate_pairs(load.rows)
+        numbers = dict.fromkeys(needs_of(load).prepares, 0.3)
+        pairs = collate_pairs([replace(pair, numbers=numbers) for pair in load.rows])
         return replace(pairs, sides=in_float64(pairs.sides))
     return in_float64(collate(prepared(load, 4)))
 
