@@ -3,6 +3,7 @@
 Legend: ``B`` sequences, ``T`` token positions, ``P`` pairs.
 """
 
+from collections.abc import Collection
 from collections.abc import Sequence as Many
 from typing import Any
 
@@ -14,9 +15,21 @@ from torch import Tensor
 from coloop.batch.padded import Batch, PairBatch
 from coloop.batch.sequences import TOKEN_FIELDS, Pair, Sequence, Unit
 
+_BY_TOKEN = ("loss_mask", *TOKEN_FIELDS)
 
-def collate(sequences: Many[Sequence], *, pad_id: int = 0, pad_to_multiple: int = 1) -> Batch:
-    """Sequences as one batch, padded on the right to the longest, rounded up to a multiple."""
+
+def collate(
+    sequences: Many[Sequence],
+    *,
+    pad_id: int = 0,
+    pad_to_multiple: int = 1,
+    reads: Collection[str] | None = None,
+) -> Batch:
+    """Sequences as one batch, padded on the right to the longest, rounded up to a multiple.
+
+    Args:
+        reads: names of the numbers that somebody reads; None: all.
+    """
     for sequence in sequences:
         _check_sequence(sequence)
     longest = max((len(sequence.token_ids) for sequence in sequences), default=0)
@@ -25,13 +38,15 @@ def collate(sequences: Many[Sequence], *, pad_id: int = 0, pad_to_multiple: int 
     lengths = torch.tensor(sizes, dtype=torch.long)
     masks = [sequence.loss_mask for sequence in sequences]
     loss_mask = _pad(masks, sizes, width, False, torch.bool)
-    own = {name: [getattr(one, name) for one in sequences] for name in TOKEN_FIELDS}
+    fields = [name for name in TOKEN_FIELDS if reads is None or name in reads]
+    own = {name: [getattr(one, name) for one in sequences] for name in fields}
     by_token = {
         name: _token_numbers(values, sizes, width, loss_mask)
         for name, values in own.items()
         if _is_given(sequences, name, values)
     }
-    named = {name: [one.numbers.get(name) for one in sequences] for name in _names(sequences)}
+    names = [name for name in _names(sequences) if reads is None or name in reads]
+    named = {name: [one.numbers.get(name) for one in sequences] for name in names}
     return Batch(
         ids=tuple(sequence.id for sequence in sequences),
         groups=tuple(sequence.group for sequence in sequences),
@@ -73,16 +88,21 @@ def _check_sequence(sequence: Sequence) -> None:
     size = len(sequence.token_ids)
     if size == 0:
         raise ValueError(f"sequence {sequence.id!r} has no tokens")
-    own = {name: getattr(sequence, name) for name in ("loss_mask", *TOKEN_FIELDS)}
-    for name, value in (*own.items(), *sequence.numbers.items()):
-        if isinstance(value, np.ndarray) and len(value) != size:
-            raise ValueError(
-                f"sequence {sequence.id!r} has {size} tokens but {len(value)} entries in {name}"
-            )
+    for name in _BY_TOKEN:
+        _check_size(sequence, name, getattr(sequence, name), size)
+    for name, value in sequence.numbers.items():
+        _check_size(sequence, name, value, size)
     if sequence.loss_mask[0]:
         raise ValueError(
             f"sequence {sequence.id!r} trains its first token, which nothing predicts; "
             "a prompt needs at least one token"
+        )
+
+
+def _check_size(sequence: Sequence, name: str, value: object, size: int) -> None:
+    if isinstance(value, np.ndarray) and len(value) != size:
+        raise ValueError(
+            f"sequence {sequence.id!r} has {size} tokens but {len(value)} entries in {name}"
         )
 
 

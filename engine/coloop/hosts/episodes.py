@@ -10,10 +10,11 @@ on what else is written meanwhile. A completion that never pauses is one request
 """
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 import numpy as np
 
-from coloop.arrays import Ids, ids_of
+from coloop.arrays import Ids, Mask, ids_of, mask_of
 from coloop.hosts.encoder import Encoder
 from coloop.hosts.messages import Sampling
 from coloop.rollout import Generation, GenerationRequest
@@ -116,9 +117,11 @@ class Episode:
 
     def tokens(self, encoder: Encoder, node: str) -> Tokens:
         """The completion as it is now."""
-        is_own = np.ones(len(self._ids), dtype=np.bool_)
-        for heard in self._heard:
-            is_own[heard] = False
+        is_own = _all_own(len(self._ids))
+        if self._heard:
+            is_own = is_own.copy()
+            for heard in self._heard:
+                is_own[heard] = False
         return Tokens(
             prompt_ids=self.shared_ids,
             token_ids=ids_of(self._ids),
@@ -132,3 +135,9 @@ class Episode:
             version=self._versions[0][1],
             switches=tuple(self._versions[1:]),
         )
+
+
+@lru_cache(maxsize=64)
+def _all_own(tokens: int) -> Mask:
+    """The mask of a text in which nobody else has spoken; texts of one length share it."""
+    return mask_of(np.ones(tokens, dtype=np.bool_))

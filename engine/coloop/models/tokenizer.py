@@ -72,7 +72,7 @@ def encode_completion(tokenizer: PreTrainedTokenizerFast, text: str) -> list[int
 
 def decode(tokenizer: PreTrainedTokenizerFast, token_ids: Ids | Sequence[int]) -> str:
     """The text of token ids, without marks such as the end of text."""
-    ids = np.asarray(token_ids).tolist()
+    ids = token_ids if isinstance(token_ids, list) else np.asarray(token_ids).tolist()
     if _decodes_plainly(type(tokenizer)):
         return tokenizer.backend_tokenizer.decode(ids, skip_special_tokens=True)
     text = tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False)

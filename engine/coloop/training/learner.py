@@ -121,7 +121,6 @@ class Learner(ScoresTexts):
         run = _Run(prepared, steps, hooks or Hooks(), self._ranks)
         self._follow(training)
         with self._learning(seed):
-            self.model.eval()
             self._prepare_all(run, training, seed)
             self.model.train()
             norms = []
@@ -205,9 +204,9 @@ class Learner(ScoresTexts):
 
     @contextmanager
     def _learning(self, seed: int) -> Iterator[None]:
-        """Training mode; on any failure the gradient is dropped, and weights stay as they are."""
+        """Random numbers of an update; on any failure the gradient is dropped, and weights stay as
+        they are. Outside of it the model is not in training mode."""
         devices = [self._tokens.device] if self._tokens.device.type == "cuda" else []
-        self.model.train()
         try:
             with torch.random.fork_rng(devices=devices):
                 torch.manual_seed(seed + self._ranks.part * SEED_STRIDE)

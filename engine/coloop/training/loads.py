@@ -135,7 +135,7 @@ def prepare_load(
     settings = _with_coefficient(name, load.settings, controllers)
     needs = load.recipe.needs(settings)
     reads = needs.reads | needs.prepares
-    batch = _collate([_only(row, reads, needs) for row in teaching])
+    batch = _collate(teaching, reads, needs)
     ready = PreparedLoad(
         name=name,
         role=load.role,
@@ -161,11 +161,14 @@ def _temperature(given: float | Sequence[float], places: Sequence[int]) -> float
     return heats[0] if len(set(heats)) == 1 else torch.tensor(heats)
 
 
-def _collate(rows: list[Any]) -> Batch | PairBatch:
+def _collate(rows: Sequence[Any], reads: frozenset[str], needs: Needs) -> Batch | PairBatch:
+    """The rows with the numbers and further texts that their recipe reads."""
     kinds = {isinstance(row, Pair) for row in rows}
     if len(kinds) > 1:
         raise ValueError("a load has either sequences or pairs, not both")
-    return collate_pairs(rows) if kinds == {True} else collate(rows)
+    if kinds == {True}:
+        return collate_pairs([_only(row, reads, needs) for row in rows])
+    return collate(rows, reads=reads)
 
 
 def _only(row: Any, reads: frozenset[str], needs: Needs) -> Any:

@@ -43,6 +43,23 @@ def test_one_advantage_stands_for_all_trained_tokens_only() -> None:
     assert batch.advantages.tolist() == [[0, 3, 3], [0, -1, 0]]
 
 
+def test_only_numbers_that_are_read_come_into_a_batch() -> None:
+    rows = [
+        sequence(
+            "a", [5, 6, 7], 2, advantages=3.0, returns=[0.0, 1.0, 2.0], numbers={"label": 1.0}
+        ),
+        sequence("b", [8, 9], 1, advantages=1.0),
+    ]
+
+    batch = collate(rows, reads={"advantages"})
+
+    assert batch.advantages is not None
+    assert batch.returns is None
+    assert batch.numbers == {}
+    with pytest.raises(ValueError, match="'b' has no returns, others of its batch have"):
+        collate(rows)
+
+
 def test_numbers_of_a_completion_are_aligned_to_its_tokens() -> None:
     made = completion_sequence(
         id="a",
