@@ -1,8 +1,9 @@
 """Which stages of a step may start while steps before it are still on their way.
 
-    credit, learn, sync,
+    learn, sync,
     score by weights that
     change                  wait for the steps before to end
+    generate, credit        wait for the same of the steps before: neither reads what learns there
     everything else         waits for the same node's stages of the steps before
 
 A window holds `staleness` + 1 steps, so step k begins when step k - 1 - staleness has ended: that
@@ -19,7 +20,9 @@ from typing import Protocol
 
 from coloop.plan.types import Stage
 
-IN_TURN = ("credit", "learn", "sync")
+IN_TURN = ("learn", "sync")
+BESIDE_LEARNING = ("generate", "credit")
+"""What a learner's node does while its weights learn from the steps before."""
 
 
 class OnItsWay(Protocol):
@@ -58,10 +61,10 @@ class Window:
 
     def _lets(self, stage: Stage, other: OnItsWay) -> bool:
         group = self.groups.get(stage.node)
-        is_writing = stage.verb == "generate"
+        is_beside = stage.verb in BESIDE_LEARNING
         if stage.verb in IN_TURN or (stage.verb == "score" and group in self.changing):
             return False
         for one in other.open_stages():
-            if one.node == stage.node and (not is_writing or one.verb == stage.verb):
+            if one.node == stage.node and (not is_beside or one.verb == stage.verb):
                 return False
         return True

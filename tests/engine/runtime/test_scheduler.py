@@ -358,6 +358,20 @@ def test_the_next_step_is_written_while_this_one_is_learned(loop: Callable[..., 
     assert one.finished == [1, 2, 3]
 
 
+def test_the_next_step_is_credited_while_this_one_is_learned(loop: Callable[..., Loop]) -> None:
+    """So nothing lies between two updates but new weights on their way."""
+    one = loop(staleness=1)
+    one.scripts["left.learn@1"] = one.scripts["left.credit@2"] = meeting(2)
+    one.scripts["right.learn@1"] = one.scripts["right.credit@2"] = meeting(2)
+
+    one.fly(3)
+
+    assert one.finished == [1, 2, 3]
+    for node in ("left", "right"):
+        credited = [name for name in one.told if name.startswith(f"+{node}.credit")]
+        assert credited == [f"+{node}.credit@{step}" for step in (1, 2, 3)]
+
+
 @pytest.mark.parametrize("staleness", [0, 1, 2])
 def test_no_text_is_written_by_weights_that_are_too_old(
     staleness: int, loop: Callable[..., Loop]
