@@ -9,6 +9,8 @@ import pytest
 
 from coloop_server.launchers import has_ray
 from coloop_server.launchers.local_ray import LocalRay
+from coloop_server.launchers.protocol import LaunchFailed, Order
+from coloop_server.launchers.ray_job import RayJobLauncher
 from coloop_server.own_ray.folder import Head
 
 pytestmark = [
@@ -110,3 +112,49 @@ def test_a_cluster_that_shares_no_disk_is_followed_through_the_jobs_log(
     assert run["step"] == 3
     assert run["steps_total"] == 3
     assert (settings.runs_dir / short / "spec.yaml").exists()
+
+
+class BusyRay:
+    """A Ray whose agent, which takes jobs, comes only after some tries."""
+
+    def __init__(self, refusals: int, message: str) -> None:
+        self.refusals = refusals
+        self.message = message
+        self.asked: list[str] = []
+
+    def get_job_info(self, submission: str) -> Any:
+        raise RuntimeError(f"Request failed with status code 404: Job {submission} not found")
+
+    def submit_job(self, *, submission_id: str, **job: Any) -> str:
+        self.asked.append(submission_id)
+        if len(self.asked) <= self.refusals:
+            raise RuntimeError(f"Request failed with status code 500: {self.message}")
+        return submission_id
+
+
+def order_in(folder: Path) -> Order:
+    return Order(
+        run_id="sums-1",
+        attempt=1,
+        spec=folder / "spec.yaml",
+        folder=folder / "sums-1",
+        log=folder / "log",
+        root=folder,
+        resume=None,
+        force=False,
+        tell=lambda text: None,
+    )
+
+
+def test_a_ray_whose_agent_is_still_starting_is_asked_again(settings: Any, tmp_path: Path) -> None:
+    launcher = RayJobLauncher(settings)
+    starting = BusyRay(3, "No available agent to submit job, please try again later.")
+    refusing = BusyRay(3, "the entrypoint is too long")
+
+    taken = launcher.submit(starting, "http://127.0.0.1:1", order_in(tmp_path))  # type: ignore[arg-type]
+
+    assert taken == "sums-1-1"
+    assert starting.asked == ["sums-1-1"] * 4
+    with pytest.raises(LaunchFailed, match="did not take the job.*too long"):
+        launcher.submit(refusing, "http://127.0.0.1:1", order_in(tmp_path))  # type: ignore[arg-type]
+    assert len(refusing.asked) == 1

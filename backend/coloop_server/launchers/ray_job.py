@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from coloop_server.launchers.ray_client import JobsClient
 
 END_SECONDS = 20.0
+TAKE_SECONDS = 60.0
+"""For which a Ray that has begun is asked to take a job."""
 POLL_SECONDS = 0.1
 ASK = (
     "import os; file = open(os.environ['COLOOP_CONTROL_FILE'], 'a'); "
@@ -75,19 +77,25 @@ class RayJobLauncher:
         return handle
 
     def submit(self, client: "JobsClient", address: str, order: Order) -> str:
-        """The job's id. A job that a server submitted before it ended is the same job."""
+        """The job's id. A job that a server submitted before it ended is the same job. A Ray that
+        answers already may still start what takes jobs: it is asked again for a while."""
         submission = f"{order.run_id}-{order.attempt}"
-        try:
-            with suppress(*ray_errors()):
-                return client.get_job_info(submission).submission_id or submission
-            return client.submit_job(
-                entrypoint=self.entry(order),
-                submission_id=submission,
-                runtime_env=self.runtime_env(order),
-                metadata={"coloop_run": order.run_id},
-            )
-        except ray_errors() as error:
-            raise LaunchFailed(f"Ray at {address} did not take the job: {error}") from error
+        deadline = time.monotonic() + TAKE_SECONDS
+        while True:
+            try:
+                with suppress(*ray_errors()):
+                    return client.get_job_info(submission).submission_id or submission
+                return client.submit_job(
+                    entrypoint=self.entry(order),
+                    submission_id=submission,
+                    runtime_env=self.runtime_env(order),
+                    metadata={"coloop_run": order.run_id},
+                )
+            except ray_errors() as error:
+                if not takes_no_jobs_yet(error) or time.monotonic() > deadline:
+                    text = f"Ray at {address} did not take the job: {error}"
+                    raise LaunchFailed(text) from error
+                time.sleep(POLL_SECONDS)
 
     def entry(self, order: Order) -> str:
         """The command of the job. The driver in it connects to the Ray that runs the job."""
@@ -264,6 +272,11 @@ def is_unknown_job(error: Exception) -> bool:
     """Whether the cluster answered that it knows no such job."""
     text = str(error).lower()
     return isinstance(error, RuntimeError) and ("not found" in text or "does not exist" in text)
+
+
+def takes_no_jobs_yet(error: Exception) -> bool:
+    """Whether the cluster answered that nobody on it takes jobs, and to try again."""
+    return isinstance(error, RuntimeError) and "no available agent" in str(error).lower()
 
 
 def ray_errors() -> tuple[type[Exception], ...]:
