@@ -155,6 +155,6 @@ def test_a_ray_whose_agent_is_still_starting_is_asked_again(settings: Any, tmp_p
 
     assert taken == "sums-1-1"
     assert starting.asked == ["sums-1-1"] * 4
-    with pytest.raises(LaunchFailed, match="did not take the job.*too long"):
+    with pytest.raises(LaunchFailed, match=r"did not take the job.*too long"):
         launcher.submit(refusing, "http://127.0.0.1:1", order_in(tmp_path))  # type: ignore[arg-type]
     assert len(refusing.asked) == 1

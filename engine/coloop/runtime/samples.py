@@ -1,5 +1,5 @@
 """Texts of a run for people: every so often the rows of a step, whole in a file, a few of them in
-an event. Which steps are shown is a matter of time; what is shown of a step follows from the run."""
+an event. Which steps are shown is a matter of time, what is shown of a step is not."""
 
 import json
 import time

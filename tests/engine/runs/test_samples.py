@@ -1,4 +1,4 @@
-"""Texts of a run for people: which steps are shown is a matter of time, what is shown of them not."""
+"""Texts of a run for people: which steps are shown is a matter of time, what they show is not."""
 
 from collections.abc import Callable
 from typing import Any
