@@ -40,6 +40,7 @@ from coloop.training.products import attend_by_products
 from coloop.training.shared import shared
 from coloop.training.slabs import Layout
 from coloop.training.vocabulary import EntropyMode, OwnLogits, log_probs_together, own_logits
+from coloop.training.words import log_probs_of
 
 LOGITS_AT_ONCE = 1 << 24
 """Most logits held at once where no chunk is set; 64 MiB in float32."""
@@ -454,14 +455,10 @@ def _log_probs(
     logits = wide(logits)
     if isinstance(heat, Tensor) or heat != 1.0:
         logits = logits / heat
+    if entropy != "learned":
+        return log_probs_of(logits, targets, has_entropy=entropy == "measured")
     total = logits.logsumexp(-1)  # (N,)
-    log_probs = logits.gather(1, targets[:, None]).squeeze(1) - total
-    if entropy == "none":
-        return log_probs, None
-    if entropy == "learned":
-        return log_probs, _entropy(logits, total)
-    with torch.no_grad():
-        return log_probs, _entropy(logits, total)
+    return logits.gather(1, targets[:, None]).squeeze(1) - total, _entropy(logits, total)
 
 
 def _entropy(logits: Tensor, total: Tensor) -> Tensor:

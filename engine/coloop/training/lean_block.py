@@ -272,10 +272,11 @@ def _head_norm_backward(
 ) -> tuple[Tensor, Tensor]:
     """The same for heads (B, T, H + K, D), whose weights are (H + K, D)."""
     assert weight is not None
-    both = into * x
-    by_weight = torch.einsum("bthd,bth->hd", both, scale.squeeze(-1))
-    slope = both.mul_(weight).sum(-1, keepdim=True).mul_(scale**3 / -x.shape[-1])
-    return torch.addcmul(into.mul_(weight).mul_(scale), x, slope), by_weight
+    straight = x * scale
+    both = into * straight
+    by_weight = both.flatten(0, 1).sum(0)
+    slope = both.mul_(weight).sum(-1, keepdim=True).mul_(scale / -x.shape[-1])
+    return torch.addcmul(into.mul_(weight).mul_(scale), straight, slope), by_weight
 
 
 # Query, key and value
