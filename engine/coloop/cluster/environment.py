@@ -1,6 +1,8 @@
 """What a host's process finds in its environment before torch is imported there."""
 
+import ctypes
 import os
+import platform
 
 KEEP_MEMORY = {
     "MALLOC_ARENA_MAX": "1",
@@ -10,8 +12,21 @@ KEEP_MEMORY = {
 """glibc gives freed tensors back to the system and gets them again, page by page, some 50,000 times
 a second of training; a host's process keeps its memory. Who sets these differently is obeyed."""
 
+MALLOPT = {"MALLOC_TRIM_THRESHOLD_": -1, "MALLOC_MMAP_THRESHOLD_": -3, "MALLOC_ARENA_MAX": -8}
+"""Their numbers in glibc's malloc.h."""
+
 
 def environment_of(threads: int) -> dict[str, str]:
     """Of a process that works with so many threads."""
     kept = {name: os.environ.get(name, value) for name, value in KEEP_MEMORY.items()}
     return {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads), **kept}
+
+
+def keep_memory() -> None:
+    """The same for this process, in which a host is to work."""
+    if platform.libc_ver()[0] != "glibc":
+        return
+    libc = ctypes.CDLL(None)
+    for name, number in MALLOPT.items():
+        if name not in os.environ:
+            libc.mallopt(number, int(KEEP_MEMORY[name]))

@@ -7,6 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+from coloop.cluster.environment import keep_memory
 from coloop.cluster.processes import LOCALHOST, ProcessCrew, answered
 from coloop.cluster.protocol import Deadlines
 from coloop.cluster.ranks import Crew, Pools
@@ -45,6 +46,7 @@ class LocalCluster(Pools):
     def _crew(self, pool: PoolPlan) -> Crew:
         settings = self._settings[pool.name]
         if pool.workers == 1:
+            keep_memory()
             return ThreadCrew(pool.name, settings)
         ranks = [replace(settings, rank=r, ranks=pool.workers) for r in range(pool.workers)]
         return ProcessCrew(pool.name, ranks, self._gpus_of(pool))
