@@ -13,7 +13,14 @@ from coloop.batch import Sequence as TokenSequence
 from coloop.errors import StopRequested
 from coloop.recipes.protocol import ModelOutputs, Needs
 from coloop.spec.heads import Reading
-from coloop.training.forward import ForwardOptions, TokenModel, effective_temperature
+from coloop.training.forward import (
+    CPU_TOKENS_AT_ONCE,
+    TOKENS_AT_ONCE,
+    ForwardOptions,
+    TokenModel,
+    device_of,
+    effective_temperature,
+)
 from coloop.training.protocol import Hooks
 from coloop.training.ranks import ALONE, Ranks
 from coloop.training.shares import passes_of
@@ -71,7 +78,12 @@ class Scorer(ScoresTexts):
         autocast: torch.dtype | None = None,
         ranks: Ranks = ALONE,
     ) -> None:
-        options = ForwardOptions(loss_chunk=loss_chunk, autocast=autocast)
+        on_cpu = device_of(model).type == "cpu"
+        options = ForwardOptions(
+            loss_chunk=loss_chunk,
+            autocast=autocast,
+            tokens_at_once=CPU_TOKENS_AT_ONCE if on_cpu else TOKENS_AT_ONCE,
+        )
         super().__init__(TokenModel(model.eval(), options), ranks)
 
 

@@ -15,8 +15,9 @@ from coloop.batch import Batch, collate
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import BackendMissing
 from coloop.recipes import Needs
+from coloop.sizing import settings
 from coloop.training.forward import ForwardOptions, TokenModel
-from coloop.training.scorer import score_sequences
+from coloop.training.scorer import Scorer, score_sequences
 
 Build = Callable[..., PreTrainedModel]
 
@@ -216,3 +217,15 @@ def test_scoring_ignores_what_a_row_brings_beside_its_tokens(
 
     found, plain = score_sequences(model, mixed), score_sequences(model, rows)
     assert [one.tolist() for one in found] == [one.tolist() for one in plain]
+
+
+def test_a_scorer_on_a_cpu_reads_as_much_at_once_as_a_learner_is_given(
+    build_model: Build, make_load: Callable[..., Any]
+) -> None:
+    scorer = Scorer(build_model())
+
+    scorer.score(make_load("grpo", size=900).rows)
+
+    most = scorer.at_once()
+    assert most is not None
+    assert settings.CPU_TOKENS_AT_ONCE / 2 < most[1] <= settings.CPU_TOKENS_AT_ONCE
