@@ -17,6 +17,11 @@ RAY_CPUS = 8
 SHARED = ("ray", "e2e")
 """Marks of tests that have one cluster, or one server and browser, in common."""
 
+os.environ["COLOOP_CORES"] = "1"
+os.environ["ONEDNN_MAX_CPU_ISA"] = "AVX512_CORE_VNNI"
+"""The machine of the tests, whichever it is: one core without products in bfloat16. So plans, bits
+and curves are the same everywhere, in processes that tests start as well."""
+
 settings.register_profile(
     "anywhere",
     deadline=None,

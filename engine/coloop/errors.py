@@ -7,6 +7,7 @@ tree ends an operation: a file that cannot be read, a worker that died, user cod
       SpecUnreadable          a loop file is missing or its text gives no spec
       SpecProblem             an override or a patch does not fit the spec (carries the diagnostics)
       PresetNotFound          no loop, hardware or model preset of that name
+      SettingInvalid          a variable of the environment has a value that means nothing
       RunFolderExists         a run folder would be overwritten
       RunNotFound             no such run, or it cannot be resumed
       PlanRefused             the compiler refuses a valid spec (carries the diagnostics)
@@ -69,6 +70,12 @@ class PresetNotFound(ColoopError):
     """There is no preset of this name; the message names the nearest ones."""
 
     code = "preset.not_found"
+
+
+class SettingInvalid(ColoopError):
+    """A variable of the environment is set to something that it cannot mean."""
+
+    code = "setting.invalid"
 
 
 class RunFolderExists(ColoopError):

@@ -72,7 +72,7 @@ class HardwarePreset:
     bandwidth: float
     """Bytes per second of that memory."""
     bf16_flops: float
-    """Operations per second of one GPU; in fp32 and over all cores where there is none."""
+    """Operations per second of one GPU; in fp32 and of one core where there is none."""
     link_bandwidth: float
     training_share: float
     supports_bf16: bool
@@ -80,8 +80,6 @@ class HardwarePreset:
     unverified: tuple[str, ...]
     workers: int
     """Worker processes that pools may ask for where there are no GPUs; 0 otherwise."""
-    cores: int
-    """Cores that the prediction counts on where there are no GPUs; 0 otherwise."""
 
     @property
     def gpus(self) -> int:
@@ -239,7 +237,6 @@ def _gpu_hardware(
         verified=not facts.unverified,
         unverified=facts.unverified,
         workers=0,
-        cores=0,
     )
 
 
@@ -252,14 +249,13 @@ def _cpu_hardware(texts: Mapping[str, str], nodes: int, cpu: Mapping[str, Any]) 
         capacity_bytes=_gib(cpu["memory_gib"]),
         usable_bytes=_gib(cpu["usable_gib"]),
         bandwidth=cpu["bandwidth"] * 1e9,
-        bf16_flops=cpu["gflops_per_core"] * 1e9 * cpu["cores"],
+        bf16_flops=cpu["gflops_per_core"] * 1e9,
         link_bandwidth=cpu["bandwidth"] * 1e9,
         training_share=1.0,
         supports_bf16=True,
         verified=not cpu.get("unverified"),
         unverified=tuple(cpu.get("unverified", ())),
         workers=cpu["workers"],
-        cores=cpu["cores"],
     )
 
 

@@ -148,7 +148,11 @@ class Server:
 @pytest.fixture
 def server_environment(settings: Settings, sources_on_path: None) -> dict[str, str]:
     """The settings as the environment of a server process."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("COLOOP_")}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name == "COLOOP_CORES" or not name.startswith("COLOOP_")
+    }
     return {
         **kept,
         "PYTHONUNBUFFERED": "1",

@@ -226,7 +226,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("e2e")
     # A page that is built anew in the middle of the session does not disturb it.
     shutil.copytree(PAGE, folder / "page")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("COLOOP_")}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name == "COLOOP_CORES" or not name.startswith("COLOOP_")
+    }
     paths = (str(ROOT / "engine"), str(ROOT / "backend"), os.environ.get("PYTHONPATH", ""))
     server = Server(
         data=folder / "data",
@@ -358,7 +362,11 @@ def headless(server: Server) -> Callable[..., dict[str, Any]]:
 
     def run(spec: Path, *options: str, run_id: str) -> dict[str, Any]:
         command = [sys.executable, "-m", "coloop", "run", str(spec), "--json", *options]
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("COLOOP_")}
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if name == "COLOOP_CORES" or not name.startswith("COLOOP_")
+        }
         process = subprocess.Popen(
             [*command, "--runs-dir", str(server.runs), "--run-id", run_id],
             cwd=ROOT,

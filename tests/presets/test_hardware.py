@@ -52,7 +52,6 @@ def test_the_cpu_preset_has_workers_instead_of_gpus():
 
     assert (cpu.gpus, cpu.gpu) == (0, None)
     assert cpu.workers >= 2
-    assert cpu.cores >= 1
 
 
 def test_the_table_of_gpus_is_no_preset():

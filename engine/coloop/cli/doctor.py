@@ -20,6 +20,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from coloop.cli.output import console, gib, print_json
+from coloop.errors import SettingInvalid
+from coloop.presets import hardware
+from coloop.sizing.precision import LEAST_PARAMETERS
+from coloop.sizing.processor import Processor, processor_here
+from coloop.sizing.threads import WIDTH_OF_THREAD
 from coloop.spec.rollout import Engine
 from coloop.spec.training import Backend
 
@@ -68,6 +73,7 @@ def examine() -> dict[str, Any]:
     """Everything, as plain data."""
     libraries = [_library(module, extra) for module, extra in LIBRARIES]
     gpus = _gpus()
+    processor = _processor()
     memory = _memory_bytes()
     shm = _shm_bytes()
     checks = [
@@ -80,7 +86,7 @@ def examine() -> dict[str, Any]:
         *[_library_check(library, has_gpu=bool(gpus)) for library in libraries],
         *[_engine_check(engine, libraries, has_gpu=bool(gpus)) for engine in ENGINES],
         *[_needs_check("backend", name, wanted, libraries) for name, wanted in BACKENDS.items()],
-        _check("cores", True, str(_cores()), ""),
+        *_processor_checks(processor),
         _amount("memory", memory, 4 * 2**30, "less than 4 GiB", level="error"),
         _amount(
             "shared memory",
@@ -95,7 +101,7 @@ def examine() -> dict[str, Any]:
         "ok": all(check["state"] != "error" for check in checks),
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "cpu_count": _cores(),
+        "cpu_count": processor.cores if isinstance(processor, Processor) else None,
         "memory_bytes": memory,
         "shm_bytes": shm,
         "gpus": gpus,
@@ -239,8 +245,34 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", text.split("+")[0]))
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _processor() -> Processor | str:
+    """The processor, or why nothing can be said of it."""
+    try:
+        return processor_here()
+    except SettingInvalid as invalid:
+        return str(invalid)
+
+
+def _processor_checks(processor: Processor | str) -> list[dict[str, str]]:
+    """What a loop that leaves it open gets on a CPU."""
+    if isinstance(processor, str):
+        return [_check("cores", False, "unknown", processor)]
+    large = f"float32, and bfloat16 from {LEAST_PARAMETERS / 1e6:.1f}M parameters on"
+    found = large if processor.has_bf16 else "float32"
+    most = min(processor.cores, hardware("cpu").workers)
+    several = "one" if most == 1 else f"up to {most}, where they finish a loop sooner"
+    threads = f"one for each {WIDTH_OF_THREAD} columns of a model, {processor.cores} cores in all"
+    return [
+        _check("cores", True, str(processor.cores), ""),
+        _told("precision on a CPU", found, processor.reason),
+        _told("processes on a CPU", several, "`hardware.pools` says otherwise"),
+        _told("threads on a CPU", "one" if processor.cores == 1 else threads, ""),
+    ]
+
+
+def _told(name: str, found: str, why: str) -> dict[str, str]:
+    """What a loop gets that leaves it open."""
+    return {"name": name, "state": "ok", "found": found, "message": why}
 
 
 def _memory_bytes() -> int | None:

@@ -6,10 +6,13 @@ that line.
 """
 
 from importlib import import_module
+from typing import Any
 
 import typer
 from typer import _click
 from typer.core import TyperGroup
+
+from coloop.errors import SettingInvalid
 
 DELEGATED: dict[str, tuple[str, str]] = {
     "run": ("coloop.cli.run", "run_command"),
@@ -23,6 +26,13 @@ DELEGATED: dict[str, tuple[str, str]] = {
 
 class LazyGroup(TyperGroup):
     """A group that builds delegated commands when they are called."""
+
+    def invoke(self, ctx: _click.Context) -> Any:
+        """The command; where the environment is set to what means nothing, it says so and ends."""
+        try:
+            return super().invoke(ctx)
+        except SettingInvalid as invalid:
+            raise _click.ClickException(str(invalid)) from invalid
 
     def resolve_command(
         self, ctx: _click.Context, args: list[str]

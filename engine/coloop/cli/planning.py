@@ -1,7 +1,5 @@
 """`coloop plan`: the compiled plan, explained or as JSON."""
 
-import os
-
 from rich.markup import escape
 
 from coloop.cli.check import checked_spec, print_outlook
@@ -11,13 +9,11 @@ from coloop.cli.output import console, print_json
 def plan_command(spec: str, *, as_json: bool) -> int:
     """Compiles SPEC and prints the plan."""
     from coloop.plan.refused import outlook_of
-    from coloop.sizing.machine import threads_for_pools
 
     checked, code = checked_spec(spec, as_json=as_json)
     if checked is None or checked.spec is None:
         return code
-    threads = threads_for_pools(os.cpu_count() or 1)
-    outlook = outlook_of(checked.spec, checked.unrolled, root=checked.source.root, threads=threads)
+    outlook = outlook_of(checked.spec, checked.unrolled, root=checked.source.root)
     if as_json:
         print_json(outlook.plan.model_dump(mode="json") | outlook.to_json())
         return 0

@@ -16,17 +16,15 @@ from coloop.estimate.report import (
     RolloutEstimate,
     StageEstimate,
 )
-from coloop.estimate.throughput import Clock, StageTime
 from coloop.estimate.timeline import step_seconds
 from coloop.plan.types import Stage
 from coloop.plan.unrolled import Unrolled
 from coloop.sizing.memory import Part, PoolMemory, peak_of
-from coloop.spec.base import as_tuple
+from coloop.sizing.throughput import Clock, StageTime
 from coloop.spec.graph import LoopSpec
 
 PLACES_LISTED = 512
 """GPUs of a pool that are listed one by one; all are alike."""
-UNKNOWN_STEPS = 100
 MEMORY_BAND = (0.85, 1.3)
 TIME_BAND_GPU = (0.7, 1.4)
 TIME_BAND_CPU = (0.4, 2.5)
@@ -60,20 +58,10 @@ class _Estimator:
         clock = Clock(self.survey, self.memory)
         self.times = {stage: clock.time(stage) for stage in self.survey.stages}
         self.phases = tuple(self._phases())
-        self.main = max(
-            self.phases,
-            key=lambda phase: phase.step_seconds * self._expected_steps(phase),
-            default=None,
-        )
+        steps = map(self.unrolled.expected_steps, self.unrolled.phases)
+        seconds = [one.step_seconds * many for one, many in zip(self.phases, steps, strict=True)]
+        self.main = self.phases[seconds.index(max(seconds))] if seconds else None
         self.estimate = self._estimate()
-
-    def _expected_steps(self, phase: PhaseEstimate) -> int:
-        """Its steps; where a trigger may end it early, their number is only a bound."""
-        for trigger in self.spec.schedule.triggers:
-            watched = as_tuple(trigger.in_)
-            if trigger.do.next_phase and (not watched or phase.name in watched):
-                return min(phase.steps or UNKNOWN_STEPS, UNKNOWN_STEPS)
-        return phase.steps or UNKNOWN_STEPS
 
     def _phases(self) -> Iterator[PhaseEstimate]:
         pools = {

@@ -17,7 +17,8 @@ from coloop.errors import SpecProblem
 from coloop.estimate.estimator import explain
 from coloop.estimate.report import DecisionEstimate, Explanation, GpuEstimate
 from coloop.plan.unrolled import Unrolled
-from coloop.sizing.machine import lay_out
+from coloop.sizing.machine import Machine, lay_out
+from coloop.sizing.processor import processor_here
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import owner_of, weights_groups
 from coloop.spec.paths import apply_overrides, get_value
@@ -82,7 +83,8 @@ def fit(
     unrolled = Unrolled(spec)
     before = explain(spec, unrolled, root=root)
     changes: list[FitChange] = []
-    fraction = _fraction(spec, budget_gib, budget_fraction)
+    machine = unrolled.settings(root).survey.machine
+    fraction = _fraction(machine, budget_gib, budget_fraction)
     if fraction is not None and fraction != spec.hardware.memory_budget:
         change = FitChange(
             path="hardware.memory_budget",
@@ -103,12 +105,11 @@ def fit(
     return Fit(spec=spec, changes=tuple(_merged(changes)), before=before, after=after)
 
 
-def _fraction(spec: LoopSpec, gib: float | None, fraction: float | None) -> float | None:
+def _fraction(machine: Machine, gib: float | None, fraction: float | None) -> float | None:
     if fraction is not None:
         return fraction
     if gib is None:
         return None
-    machine, _ = lay_out(spec)
     visible = min(machine.visible_bytes(pool) for pool in machine.pools.values())
     return min(max(floor(gib * GIB / visible * 1e4) / 1e4, 1e-4), 1.0)
 
@@ -295,7 +296,7 @@ def _merged(changes: list[FitChange]) -> Iterator[FitChange]:
 
 
 def _pool(spec: LoopSpec, node: str) -> str | None:
-    machine, _ = lay_out(spec)
+    machine, _ = lay_out(spec, processor_here())
     section = spec.nodes.get(owner_of(spec, node) or node)
     return machine.pool(section.pool if section is not None else None).name
 

@@ -5,13 +5,12 @@ others; the command line adds whether a run would take the loop. Everything else
 knowing (assumptions, decisions, phases, how sure it all is) is in `Explanation`.
 """
 
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from coloop.sizing.memory import Part
-
-Bound = Literal["compute", "bandwidth", "latency", "network", "driver", "service"]
+from coloop.sizing.throughput import Bound
 
 
 class _Value(BaseModel):

@@ -1,5 +1,5 @@
-"""The compiler: a valid spec becomes a plan. Pure; called at every edit of the page, so it is
-quick."""
+"""The compiler: a valid spec becomes a plan for a machine. Pure but for what it asks of this one;
+called at every edit of the page, so it is quick."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -24,7 +24,7 @@ from coloop.plan.types import (
     WeightsPlan,
 )
 from coloop.plan.unrolled import Unrolled, UnrolledPhase
-from coloop.sizing import Resolved
+from coloop.sizing import Conditions, Resolved
 from coloop.spec.base import as_tuple
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import WeightsGroup, weights_groups
@@ -39,7 +39,7 @@ def compile_plan(
     unrolled: Unrolled | None = None,
     *,
     root: Path | None = None,
-    threads: int | None = None,
+    conditions: Conditions | None = None,
 ) -> Plan:
     """Compile a spec that validates, be it one that a run refuses.
 
@@ -47,20 +47,19 @@ def compile_plan(
         unrolled: where the caller has it already; else it is made here.
         root: folder for relative model paths; without it no file is opened, and what follows from
             the size of such a model is not known.
-        threads: that the pools' processes share on the machine of the run; None where that
-            machine is not known.
+        conditions: on which open settings are decided; None: of a run that begins on this machine.
 
     Raises:
         PlanInconsistent: no order of the stages fits.
     """
     if unrolled is None:
         unrolled = Unrolled(spec)
-    lineages, settings = unrolled.lineages, unrolled.settings(root)
+    lineages, settings = unrolled.lineages, unrolled.settings(root, conditions)
     compiler = Compiler(spec, lineages, unrolled)
     plan = Plan(
         name=spec.name,
         spec_hash=content_hash(spec),
-        pools=pools_of(spec, threads),
+        pools=pools_of(spec, settings.survey.machine),
         weights=compiler.weights(settings),
         phases=tuple(compiler.phase(phase) for phase in unrolled.phases),
         probes=compiler.probes({}),

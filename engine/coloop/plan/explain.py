@@ -88,8 +88,8 @@ def _lines(plan: Plan) -> Iterator[str]:
     for pool in plan.pools:
         processes = "process" if pool.workers == 1 else "processes"
         where = f"{pool.gpus} GPUs" if pool.gpus else f"{pool.workers} {processes} on the CPU"
-        if (threads := pool.threads_per_worker) is not None:
-            where += f", {threads} {'thread' if threads == 1 else 'threads'} each"
+        threads = pool.threads_per_worker
+        where += f", {threads} {'thread' if threads == 1 else 'threads'} each"
         yield f"pool {pool.name}: {where}; weights of {', '.join(pool.groups) or 'nobody'}"
     for weights in plan.weights:
         state = "trains" if weights.trains else "frozen"

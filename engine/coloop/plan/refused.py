@@ -44,10 +44,9 @@ def outlook_of(
     unrolled: Unrolled | None = None,
     *,
     root: Path | None = None,
-    threads: int | None = None,
 ) -> Outlook:
     """The plan of a valid loop, and what stands against a run; see `compile_plan`."""
-    plan = compile_plan(spec, unrolled, root=root, threads=threads)
+    plan = compile_plan(spec, unrolled, root=root)
     return Outlook(plan=plan, refusals=one_per_cause(spec, check_runs(spec, plan)))
 
 

@@ -243,8 +243,7 @@ class PoolPlan(_Planned):
     name: str
     workers: int
     gpus: int
-    threads_per_worker: int | None = None
-    """None where the machine of the run is not known: its cores decide."""
+    threads_per_worker: int = 1
     groups: tuple[str, ...]
     """Weights groups with a home here."""
 

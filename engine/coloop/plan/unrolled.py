@@ -15,7 +15,7 @@ from coloop.plan.phases import FlatPhase, buffers_until_full, flat_phases, live_
 from coloop.plan.probes import plan_probe
 from coloop.plan.stages import Goals, Step, Unrolling
 from coloop.plan.types import ProbePlan, Refill, Stage
-from coloop.sizing import Resolved, resolve
+from coloop.sizing import Conditions, Resolved, conditions_here, resolve
 from coloop.sizing.survey import PhaseLoad
 from coloop.spec.algorithm import node_algorithms, reads
 from coloop.spec.base import as_tuple
@@ -26,6 +26,7 @@ from coloop.spec.lineage import Lineages
 from coloop.spec.nodes import EvaluateNode
 
 Ports = Iterable[tuple[str, str]]
+UNKNOWN_STEPS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +67,7 @@ class Unrolled:
             for port, entries in node_algorithms(spec, node).items()
         }
         self._probes: dict[frozenset[str], tuple[ProbePlan, ...]] = {}
-        self._settings: dict[Path | None, Resolved] = {}
+        self._settings: dict[tuple[Path | None, Conditions], Resolved] = {}
 
     def again(self, spec: LoopSpec) -> "Unrolled":
         """The same steps for a spec that differs only in how they are carried out."""
@@ -75,23 +76,35 @@ class Unrolled:
         other._probes = self._probes
         return other
 
-    def settings(self, root: Path | None = None) -> Resolved:
+    def settings(self, root: Path | None = None, conditions: Conditions | None = None) -> Resolved:
         """What the loop leaves open, decided for these steps.
 
         Args:
             root: folder for relative model paths; without it no file is opened.
+            conditions: None: of a run that begins on this machine.
         """
-        if root not in self._settings:
+        found = conditions or conditions_here()
+        if (root, found) not in self._settings:
             loads = [
                 PhaseLoad(
                     live=tuple(sorted(phase.live)),
                     stages=tuple(stage.name for stage in phase.step.stages),
+                    steps=self.expected_steps(phase),
                 )
                 for phase in self.phases
             ]
             probes = {one.node: [stage.node for stage in one.stages] for one in self.probes({})}
-            self._settings[root] = resolve(self.spec, loads, probes, root)
-        return self._settings[root]
+            self._settings[root, found] = resolve(self.spec, loads, probes, root, found)
+        return self._settings[root, found]
+
+    def expected_steps(self, phase: UnrolledPhase) -> int:
+        """Steps of a phase over the whole run; where nobody knows them, or a trigger may end it
+        early and they are only a bound, so many as there could be."""
+        for trigger in self.spec.schedule.triggers:
+            watched = as_tuple(trigger.in_)
+            if trigger.do.next_phase and (not watched or phase.name in watched):
+                return min(phase.steps or UNKNOWN_STEPS, UNKNOWN_STEPS)
+        return phase.steps or UNKNOWN_STEPS
 
     @cached_property
     def phases(self) -> tuple[UnrolledPhase, ...]:

@@ -3,6 +3,8 @@ the settings that were decided then, unless what they rest on has changed.
 
     loop, pools, machine as they were    the settings of `plan.json`
     one of them has changed              settings decided anew, and a person is told what changed
+
+What its results rest on (`begun_in`) holds on in either case, where the loop leaves it open.
 """
 
 import json
@@ -13,6 +15,9 @@ from typing import Any
 
 from coloop.hosts.host import gpus_here
 from coloop.plan.types import Plan, PoolPlan, WeightsPlan
+from coloop.sizing import Begun
+from coloop.sizing.processor import processor_here
+from coloop.spec.dtypes import DTYPE_BYTES
 
 PLAN_FILE = "plan.json"
 MACHINE_FILE = "machine.json"
@@ -20,6 +25,21 @@ DECIDED_ANEW = "plan.decided_anew"
 """Code of the alert."""
 
 Machine = Mapping[str, int]
+
+
+def begun_in(folder: Path | None) -> Begun | None:
+    """What a run began with, as its folder tells it, be its plan of another version; None where
+    there is no run yet, or nothing can be read of its plan."""
+    if folder is None:
+        return None
+    try:
+        plan = json.loads((folder / PLAN_FILE).read_text(encoding="utf-8"))
+        dtypes = [(str(one["name"]), one["dtypes"]["compute"]) for one in plan["weights"]]
+        workers = max(1, int(plan["pools"][0]["workers"]))
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+    known = tuple(one for one in dtypes if one[1] in DTYPE_BYTES)
+    return Begun(dtypes=known, workers=workers)
 
 
 def keep_plan(folder: Path, fresh: Plan) -> tuple[Plan, str | None]:
@@ -55,10 +75,14 @@ def _changes(kept: Plan, fresh: Plan, then: Machine | None, now: Machine) -> Ite
     if kept.spec_hash != fresh.spec_hash:
         yield "the loop has changed"
     yield from _pool_changes(kept.pools, fresh.pools)
-    if then is not None and then != now:
-        words = (f"{then[name]} {_words(name)} then, {now[name]} now" for name in now)
-        differing = [one for one, name in zip(words, now, strict=True) if then[name] != now[name]]
-        yield f"the machine has changed ({', '.join(differing)})"
+    known = then or {}
+    words = [
+        f"{_told(name, known[name])} then, {_told(name, value)} now"
+        for name, value in now.items()
+        if known.get(name, value) != value
+    ]
+    if words:
+        yield f"the machine has changed ({', '.join(words)})"
 
 
 def _pool_changes(kept: tuple[PoolPlan, ...], fresh: tuple[PoolPlan, ...]) -> Iterator[str]:
@@ -97,15 +121,21 @@ def _flat(value: Any, path: str = "") -> dict[str, Any]:
 
 def _machine_here() -> dict[str, int]:
     """What settings could rest on."""
+    processor = processor_here()
     return {
-        "cores": os.cpu_count() or 1,
+        "cores": processor.cores,
+        "bfloat16": int(processor.has_bf16),
         "memory_gib": round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30),
         "gpus": gpus_here(),
     }
 
 
-def _words(name: str) -> str:
-    return {"memory_gib": "GiB", "gpus": "GPUs"}.get(name, name)
+def _told(name: str, value: int) -> str:
+    """A fact of a machine in words."""
+    if name == "bfloat16":
+        return f"{'with' if value else 'without'} products in bfloat16"
+    units = {"memory_gib": "GiB", "gpus": "GPUs"}
+    return f"{value} {units.get(name, name)}"
 
 
 def _read_plan(path: Path) -> Plan | None:
@@ -119,8 +149,8 @@ def _read_machine(folder: Path) -> Machine | None:
     """None where nobody has written it down."""
     try:
         found = json.loads((folder / MACHINE_FILE).read_text(encoding="utf-8"))
-        return {name: int(found[name]) for name in _machine_here()}
-    except (OSError, ValueError, KeyError, TypeError):
+        return {name: int(found[name]) for name in _machine_here() if name in found}
+    except (OSError, ValueError, TypeError):
         return None
 
 

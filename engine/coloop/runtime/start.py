@@ -2,7 +2,6 @@
 happens."""
 
 import logging
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,7 +25,7 @@ from coloop.runtime.assembly import build_session
 from coloop.runtime.checkpoint import list_checkpoints
 from coloop.runtime.control import Control
 from coloop.runtime.endings import error_of, last_word, say_last
-from coloop.runtime.kept_plan import DECIDED_ANEW, keep_plan
+from coloop.runtime.kept_plan import DECIDED_ANEW, begun_in, keep_plan
 from coloop.runtime.lanes import ThreadLanes
 from coloop.runtime.loop import run_loop
 from coloop.runtime.notices import Notices
@@ -35,7 +34,7 @@ from coloop.runtime.recovery import REPLACED, Recovery
 from coloop.runtime.report import write_report
 from coloop.runtime.run_folder import CHECKPOINTS, RunRequest, open_folder, transfer_roots
 from coloop.runtime.session import Session
-from coloop.sizing.machine import threads_for_pools
+from coloop.sizing import conditions_here
 from coloop.sync.folders import TransferFolders
 
 logger = logging.getLogger(__name__)
@@ -57,8 +56,8 @@ def run(request: RunRequest) -> RunResult:
         PlanRefused: nothing was started, the loop does not run yet.
         RunFolderExists, RunNotFound: nothing was started.
     """
-    threads = request.threads or threads_for_pools(os.cpu_count() or 1)
-    plan = compile_plan(request.spec, root=request.root, threads=threads)
+    conditions = replace(conditions_here(), threads=request.threads, begun=begun_in(request.resume))
+    plan = compile_plan(request.spec, root=request.root, conditions=conditions)
     refusals = check_runs(request.spec, plan)
     if refusals:
         raise PlanRefused(refusals[0].message, refusals)
@@ -185,7 +184,7 @@ def _cluster(request: RunRequest, plan: Plan, folder: Path) -> Cluster:
             pool=pool.name,
             root=request.root.resolve(),
             seed=request.spec.run.seed,
-            threads=pool.threads_per_worker or 1,
+            threads=pool.threads_per_worker,
             device="cuda" if pool.gpus else "cpu",
             log=(folder / LOG_FILE).resolve(),
         )

@@ -2,11 +2,22 @@
 that follow from it where a loop leaves them open.
 
 `resolve` is the one place where `null` becomes a value. The compiler, the estimate and the run read
-what it decided. Needs no torch; no file is opened but under a `root` that the caller gives. Works
-on half-drawn loops: what is not known is left out.
+what it decided. Needs no torch; no file is opened but under a `root` that the caller gives, and
+those in which the system describes the processor. Works on half-drawn loops: what is not known is
+left out.
 """
 
+from coloop.sizing.conditions import Begun, Conditions, conditions_here
 from coloop.sizing.resolver import Resolved, resolve
 from coloop.sizing.settings import Decision, EngineSettings, UpdateSettings
 
-__all__ = ["Decision", "EngineSettings", "Resolved", "UpdateSettings", "resolve"]
+__all__ = [
+    "Begun",
+    "Conditions",
+    "Decision",
+    "EngineSettings",
+    "Resolved",
+    "UpdateSettings",
+    "conditions_here",
+    "resolve",
+]

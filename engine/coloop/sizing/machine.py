@@ -11,12 +11,18 @@ from coloop import presets
 from coloop.errors import PresetNotFound
 from coloop.presets import HardwarePreset
 from coloop.sizing.facts import Note
+from coloop.sizing.processor import Processor
 from coloop.sizing.settings import CPU_TOKENS_AT_ONCE, TOKENS_AT_ONCE
 from coloop.spec.graph import LoopSpec
 
 MAIN = "main"
 NODE_LINK_BYTES_PER_SECOND = 50e9
 """Between machines, for each GPU: NDR400."""
+
+FEW_CORES = 4
+"""Each of so few is missed."""
+PROCESS_BYTES_PER_SECOND = 1.5e9
+"""Between processes of one machine, for each of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +37,7 @@ class PoolShare:
     share: float
     """Its part of the machine's memory, where there is no GPU."""
     threads: int
-    """Of each of its processes, where there is no GPU."""
+    """Of each of its processes."""
 
     @property
     def places(self) -> int:
@@ -47,11 +53,20 @@ class Machine:
     pools: dict[str, PoolShare]
     budget: float
     """Share of the usable memory that may be planned for."""
+    processor: Processor
+    """Of the machine on which settings are decided."""
 
     @property
     def is_cpu(self) -> bool:
         """Whether there is no GPU."""
         return self.preset.gpus == 0
+
+    @property
+    def cores_for_pools(self) -> int:
+        """Of few cores all; of many all but one, so that the driver, the service and the page stay
+        quick beside pools that would wait for the core that they share with them."""
+        cores = self.processor.cores
+        return cores if cores <= FEW_CORES else cores - 1
 
     @property
     def tokens_at_once(self) -> int:
@@ -80,16 +95,12 @@ class Machine:
         return int(total * pool.share / pool.workers) if self.is_cpu else total
 
     def link(self, gpus: int) -> float:
-        """Bytes per second between neighbours of so many GPUs."""
+        """Bytes per second between neighbours of so many GPUs, or between processes on a CPU."""
+        if self.is_cpu:
+            return PROCESS_BYTES_PER_SECOND
         if self.preset.gpus_per_node and gpus > self.preset.gpus_per_node:
             return min(NODE_LINK_BYTES_PER_SECOND, self.preset.link_bandwidth)
         return self.preset.link_bandwidth
-
-
-def threads_for_pools(cores: int) -> int:
-    """All cores but one: the driver, the service and the page stay quick beside the pools, and a
-    pool that shares its cores with them would be slower by far."""
-    return max(1, cores - 1)
 
 
 def threads_per_worker(threads: int, pools: int, workers: int) -> int:
@@ -97,8 +108,15 @@ def threads_per_worker(threads: int, pools: int, workers: int) -> int:
     return max(1, threads // max(1, pools * workers))
 
 
-def lay_out(spec: LoopSpec) -> tuple[Machine, tuple[Note, ...]]:
-    """The machine of a loop; a preset that does not exist is replaced by `cpu` and noted."""
+def lay_out(
+    spec: LoopSpec, processor: Processor, workers: int = 1
+) -> tuple[Machine, tuple[Note, ...]]:
+    """The machine of a loop, a thread for each process; a preset that does not exist is replaced by
+    `cpu` and noted.
+
+    Args:
+        workers: processes on a CPU of a loop that names no pools.
+    """
     hardware, notes = spec.hardware, []
     try:
         if hardware.gpu is not None and hardware.nodes and hardware.gpus_per_node:
@@ -116,18 +134,18 @@ def lay_out(spec: LoopSpec) -> tuple[Machine, tuple[Note, ...]]:
         notes.append(Note(message=f"not verified for {preset.name}: {facts}", field="hardware"))
     machine = Machine(
         preset=preset,
-        pools=_pools(spec, preset),
+        pools=_pools(spec, preset, workers),
         budget=hardware.memory_budget,
+        processor=processor,
     )
     return machine, tuple(notes)
 
 
-def _pools(spec: LoopSpec, preset: HardwarePreset) -> dict[str, PoolShare]:
+def _pools(spec: LoopSpec, preset: HardwarePreset, workers: int) -> dict[str, PoolShare]:
     written = spec.hardware.pools
     if not written:
-        threads = threads_for_pools(preset.cores)
-        workers = preset.gpus or 1
-        whole = PoolShare(name=MAIN, gpus=preset.gpus, workers=workers, share=1.0, threads=threads)
+        count = preset.gpus or workers
+        whole = PoolShare(name=MAIN, gpus=preset.gpus, workers=count, share=1.0, threads=1)
         return {MAIN: whole}
     if preset.gpus:
         counts = {name: pool.gpus or pool.workers or 1 for name, pool in written.items()}
@@ -136,14 +154,8 @@ def _pools(spec: LoopSpec, preset: HardwarePreset) -> dict[str, PoolShare]:
             for name, count in counts.items()
         }
     counts = {name: pool.workers or pool.gpus or 1 for name, pool in written.items()}
-    total, threads = sum(counts.values()), threads_for_pools(preset.cores)
+    total = sum(counts.values())
     return {
-        name: PoolShare(
-            name=name,
-            gpus=0,
-            workers=count,
-            share=count / total,
-            threads=threads_per_worker(threads, len(counts), count),
-        )
+        name: PoolShare(name=name, gpus=0, workers=count, share=count / total, threads=1)
         for name, count in counts.items()
     }

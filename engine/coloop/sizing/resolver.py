@@ -1,7 +1,8 @@
 """The resolver: every setting that a loop leaves open gets a value and a reason, once.
 
-    spec, stages of its phases ──> survey (weights, degrees, engines)
+    spec, stages of its phases ──> survey (weights, degrees, engines, types, threads)
       ──> memory (what rests, what an update may take)
+      ──> clock (seconds of a step), on a CPU once for each number of processes
       ──> settings of each group and engine, and the decisions in words
 
 The compiler writes the settings into the plan, the run builds its hosts with them, and the estimate
@@ -12,7 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from coloop.sizing.memory import Memory, compute_memory
+from coloop.sizing.conditions import Conditions, conditions_here
+from coloop.sizing.memory import Memory
+from coloop.sizing.processes import settle
 from coloop.sizing.settings import Decision, EngineSettings, UpdateSettings
 from coloop.sizing.survey import PhaseLoad, Survey
 from coloop.spec.dtypes import Dtypes
@@ -45,6 +48,7 @@ def resolve(
     phases: Sequence[PhaseLoad],
     probes: Mapping[str, Sequence[str]],
     root: Path | None = None,
+    conditions: Conditions | None = None,
 ) -> Resolved:
     """Decides what a loop leaves open.
 
@@ -52,9 +56,15 @@ def resolve(
         phases: what each phase teaches and runs.
         probes: by evaluation, the nodes that run on rows of its own.
         root: folder for relative model paths; without it no file is opened.
+        conditions: None: of a run that begins on this machine.
     """
-    survey = Survey(spec, root, phases, probes)
-    memory = compute_memory(survey)
+    conditions = conditions or conditions_here()
+
+    def survey_of(workers: int) -> Survey:
+        return Survey(spec, root, phases, probes, conditions, workers)
+
+    settled, processes = settle(spec, conditions, survey_of)
+    survey, memory = settled.survey, settled.memory
     updates = {name: _with_memory(found, memory, name) for name, found in survey.updates.items()}
     engines = tuple(
         replace(
@@ -68,7 +78,7 @@ def resolve(
         updates=updates,
         engines=engines,
         dtypes=survey.dtypes,
-        decisions=tuple(_decisions(spec, survey, memory)),
+        decisions=tuple(_decisions(spec, survey, memory, processes)),
         survey=survey,
         memory=memory,
     )
@@ -87,7 +97,9 @@ def _with_memory(update: UpdateSettings, memory: Memory, group: str) -> UpdateSe
     )
 
 
-def _decisions(spec: LoopSpec, survey: Survey, memory: Memory) -> Iterator[Decision]:
+def _decisions(
+    spec: LoopSpec, survey: Survey, memory: Memory, processes: Decision | None
+) -> Iterator[Decision]:
     yield from _types(spec, survey.dtypes)
     yield from survey.decisions.values()
     for name, update in survey.updates.items():
@@ -99,18 +111,8 @@ def _decisions(spec: LoopSpec, survey: Survey, memory: Memory) -> Iterator[Decis
                 value="all rows of the step",
                 reason="one optimizer step a step, the least off-policy choice",
             )
-    if survey.machine.is_cpu and not spec.hardware.pools:
-        yield Decision(
-            path="hardware.pools",
-            value="one process",
-            reason="several add their gradients in another order and take seconds to start; where"
-            " long texts are written, `workers` of a pool that you name are faster",
-        )
-    yield Decision(
-        path="threads",
-        value="all cores but one",
-        reason="shared by the pools' processes; driver, service and page stay quick beside them",
-    )
+    if processes is not None:
+        yield processes
 
 
 def _unlimited(name: str, update: UpdateSettings, training: Training) -> Iterator[Decision]:

@@ -14,9 +14,11 @@ from typing import Any
 
 from coloop.sizing.architecture import Architecture, ParameterCount, count_parameters
 from coloop.sizing.bases import bases_of
+from coloop.sizing.conditions import Conditions, conditions_here
 from coloop.sizing.facts import Note, adapter_parameters, resolve_architecture
 from coloop.sizing.flow import Flow
 from coloop.sizing.machine import PoolShare, lay_out
+from coloop.sizing.precision import usual_dtypes
 from coloop.sizing.settings import (
     ROWS_AT_ONCE,
     Channel,
@@ -32,6 +34,7 @@ from coloop.sizing.states import (
     compute_states,
     resting_bytes_per_parameter,
 )
+from coloop.sizing.threads import with_threads
 from coloop.spec.adapters import standing_of
 from coloop.spec.dtypes import DTYPE_BYTES, resolve_dtypes
 from coloop.spec.graph import LoopSpec
@@ -61,6 +64,8 @@ class PhaseLoad:
     """Teaching ports (node, port)."""
     stages: tuple[str, ...]
     """Names of its stages."""
+    steps: int = 1
+    """That are to be expected of it over the whole run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,12 +149,20 @@ class Survey:
         root: Path | None = None,
         phases: Sequence[PhaseLoad] = (),
         probes: Mapping[str, Sequence[str]] | None = None,
+        conditions: Conditions | None = None,
+        workers: int = 1,
     ) -> None:
+        """
+        Args:
+            workers: processes on a CPU where the loop names no pools.
+        """
+        conditions = conditions or conditions_here()
         self.spec, self._root, self.phases = spec, root, tuple(phases)
         self._probes = probes or {}
-        self.machine, notes = lay_out(spec)
+        bare, notes = lay_out(spec, conditions.processor, workers)
+        self.machine, threads = with_threads(spec, bare, conditions, root)
         self.notes: list[Note] = list(notes)
-        self.decisions: dict[str, Decision] = {}
+        self.decisions: dict[str, Decision] = {one.path: one for one in threads}
         owned = {node: owner_of(spec, node) for node in spec.nodes}
         self.owners = {node: owner for node, owner in owned.items() if owner is not None}
         """Node to the owner of its weights."""
@@ -162,7 +175,12 @@ class Survey:
             name: "single" if self._states[name] == "whole" else backend
             for name, backend in self._backends.items()
         }
-        self.dtypes = resolve_dtypes(spec, gpus=self.machine.preset.gpus, backends=held)
+        self.dtypes = resolve_dtypes(
+            spec,
+            gpus=self.machine.preset.gpus,
+            backends=held,
+            usual=usual_dtypes(spec, conditions, root) if self.machine.is_cpu else None,
+        )
         """Of every weights group."""
         self.bases = bases_of(spec, self.dtypes, held)
         """Of the groups that are adapters."""

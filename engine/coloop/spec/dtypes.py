@@ -59,26 +59,42 @@ def uniform(dtype: ComputeDtype, reason: str) -> Dtypes:
     return Dtypes(matrices=dtype, rest=beside(dtype), compute=dtype, engine=dtype, reason=reason)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usual:
+    """What weights compute in where nothing is said."""
+
+    dtype: ComputeDtype
+    reason: str
+
+
+ON_GPU = Usual(dtype="bfloat16", reason="bfloat16 on a GPU")
+ON_CPU = Usual(dtype="float32", reason="float32 on a CPU")
+
+
 def trained_dtypes(
-    training: Training, *, has_gpu: bool, is_adapter: bool = False, is_alone: bool = True
+    training: Training,
+    usual: Usual = ON_CPU,
+    *,
+    is_adapter: bool = False,
+    is_alone: bool = True,
 ) -> Dtypes:
     """Of weights that train: master weights in float32 unless the spec forbids them.
 
     Args:
+        usual: where `training` does not say in what it computes.
         is_adapter: the weights are frozen, and something beside them trains.
         is_alone: they lie in one process; else whole models are computed in one type.
     """
-    compute = training.dtype or default_dtype(has_gpu=has_gpu)
+    compute = training.dtype or usual.dtype
+    why = "as `training` says" if training.dtype else usual.reason
     if compute == "float32" or training.master_weights is False:
         held: Dtype = beside(compute)
-        reason = "as `training` says" if training.dtype else _default_reason(has_gpu=has_gpu)
+        reason = why
     else:
-        held, reason = (
-            "float32",
-            "float32 master weights, so that small updates are not rounded away",
-        )
+        held = "float32"
+        reason = f"{why}; float32 master weights, so that small updates are not rounded away"
         if is_adapter and compute != "fp8":
-            reason = "frozen weights as they are used, the adapter's own in float32"
+            reason = f"{why}; frozen weights as they are used, the adapter's own in float32"
             rest: Dtype = held if is_alone else compute
             return Dtypes(
                 matrices=compute, rest=rest, compute=compute, engine=compute, reason=reason
@@ -86,29 +102,26 @@ def trained_dtypes(
     return Dtypes(matrices=held, rest=held, compute=compute, engine=compute, reason=reason)
 
 
-def default_dtype(*, has_gpu: bool) -> Dtype:
-    """Where nothing else is said."""
-    return "bfloat16" if has_gpu else "float32"
-
-
-def _default_reason(*, has_gpu: bool) -> str:
-    return "bfloat16 on a GPU" if has_gpu else "float32 on a CPU"
-
-
 def resolve_dtypes(
-    spec: LoopSpec, *, gpus: int, backends: Mapping[str, Backend] | None = None
+    spec: LoopSpec,
+    *,
+    gpus: int,
+    backends: Mapping[str, Backend] | None = None,
+    usual: Mapping[str, Usual] | None = None,
 ) -> dict[str, Dtypes]:
     """The types of every weights group, by its name.
 
     Args:
         gpus: of the whole hardware; 0 on a CPU.
         backends: of the groups that train, where they are decided.
+        usual: by group, what it computes in where nothing is said; else as on any GPU or CPU.
     """
-    groups, has_gpu = weights_groups(spec), gpus > 0
+    groups = weights_groups(spec)
+    otherwise = dict.fromkeys(groups, ON_GPU if gpus else ON_CPU) | dict(usual or {})
     found: dict[str, Dtypes] = {
         name: trained_dtypes(
             training_of(spec, name),
-            has_gpu=has_gpu,
+            otherwise[name],
             is_adapter=standing_of(spec, name) is not None,
             is_alone=_is_alone(spec, name, gpus, backends or {}),
         )
@@ -117,7 +130,7 @@ def resolve_dtypes(
     }
     for name in groups:
         if name not in found:
-            found[name] = _frozen(spec, groups[name], found, gpus, backends or {})
+            found[name] = _frozen(spec, groups[name], found, gpus, backends or {}, otherwise[name])
     return {name: found[name] for name in groups}
 
 
@@ -127,6 +140,7 @@ def _frozen(
     trained: dict[str, Dtypes],
     gpus: int,
     backends: Mapping[str, Backend],
+    usual: Usual,
 ) -> Dtypes:
     model = model_of(spec.nodes[group.name])
     own = getattr(model, "dtype", None)
@@ -134,8 +148,7 @@ def _frozen(
         return uniform(own, "as `model.dtype` says")
     partner = _partner(spec, group, trained)
     if partner is None:
-        dtype = default_dtype(has_gpu=gpus > 0)
-        return uniform(dtype, _default_reason(has_gpu=gpus > 0))
+        return uniform(usual.dtype, usual.reason)
     theirs = trained[partner]
     if not _is_alone(spec, partner, gpus, backends):
         return uniform(theirs.compute, f"as {partner} computes, whose weights it is compared with")

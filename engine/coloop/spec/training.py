@@ -84,7 +84,8 @@ class Training(Section):
     `selective`: those of every second layer; `offload`: all, and inputs of layers rest on the host.
     """
     dtype: ComputeDtype | None = setting(None, level="advanced")
-    """Type of the computation; null: float32 on a CPU, bfloat16 on a GPU. fp8: matrix products."""
+    """Type of the computation; fp8: matrix products. Null: bfloat16 on a GPU, and on a CPU that
+    multiplies in it where the model is large enough; else float32."""
     master_weights: Flag | None = setting(None, level="expert")
     """Keep float32 copies for the optimizer; null: yes where the weights are not float32."""
     loss_chunk: Whole | None = setting(None, ge=1, level="expert", unit="tokens")

@@ -3,7 +3,7 @@
 from torch import nn
 
 from coloop.errors import BackendMissing
-from coloop.spec.dtypes import Dtypes, trained_dtypes
+from coloop.spec.dtypes import ON_CPU, ON_GPU, Dtypes, trained_dtypes
 from coloop.spec.training import Training
 from coloop.training.adapters import AdaptedStates, Adapter, add_adapter, names_of
 from coloop.training.forward import (
@@ -48,7 +48,7 @@ class SingleBackend(Learner):
             )
         if dtypes is None:
             on_gpu = device_of(model).type == "cuda"
-            dtypes = trained_dtypes(training, has_gpu=on_gpu)
+            dtypes = trained_dtypes(training, ON_GPU if on_gpu else ON_CPU)
         check_trainable(dtypes, backend="single")
         place_weights(model, dtypes)
         if adapter is not None:

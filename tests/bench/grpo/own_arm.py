@@ -112,7 +112,8 @@ def loop_of(work: Work) -> dict[str, Any]:
 
 def main() -> None:
     work = Work.from_json(sys.argv[1])
-    torch.set_num_threads(work.threads)
+    if work.settings == "best":
+        torch.set_num_threads(work.threads)
     parsed = from_dict(loop_of(work))
     if parsed.spec is None:
         sys.exit("\n".join(one.describe() for one in parsed.diagnostics))

@@ -146,6 +146,41 @@ def test_the_doctor_says_what_is_here(coloop):
     assert {library["name"] for library in found["libraries"]} >= {"torch", "ray", "transformers"}
 
 
+def test_the_doctor_says_what_a_loop_gets_on_this_cpu(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def told() -> dict[str, tuple[str, str, str]]:
+        every = doctor.examine()["checks"]
+        return {one["name"]: (one["state"], one["found"], one["message"]) for one in every}
+
+    narrow = told()
+    wide = doctor.Processor(cores=16, has_bf16=True, reason="it multiplies in it")
+    monkeypatch.setattr(doctor, "processor_here", lambda: wide)
+    large = told()
+    monkeypatch.undo()
+    monkeypatch.setenv("COLOOP_CORES", "many")
+    wrong = told()["cores"]
+
+    assert narrow["precision on a CPU"][:2] == ("ok", "float32")
+    assert narrow["processes on a CPU"][1] == narrow["threads on a CPU"][1] == "one"
+    assert "bfloat16 from 0.5M parameters on" in large["precision on a CPU"][1]
+    assert large["precision on a CPU"][2] == "it multiplies in it"
+    assert large["processes on a CPU"][1].startswith("up to 8")
+    assert large["threads on a CPU"][1] == "one for each 128 columns of a model, 16 cores in all"
+    assert wrong[0] == "error"
+    assert "not 'many'" in wrong[2]
+
+
+def test_cores_that_are_none_are_told_in_one_line(coloop, loop, monkeypatch):
+    monkeypatch.setenv("COLOOP_CORES", "0")
+
+    found = coloop("plan", str(loop()))
+
+    assert found.code == 1
+    said = " ".join(found.err.replace("│", " ").split())
+    assert "COLOOP_CORES is the number of cores that a loop may use, not '0'" in said
+
+
 @pytest.mark.parametrize("gpus", [0, 1])
 def test_the_doctor_says_ok_of_nothing_that_is_not_here(
     gpus: int, monkeypatch: pytest.MonkeyPatch

@@ -8,6 +8,8 @@ import pytest
 
 from coloop.estimate import estimate, explain
 from coloop.plan.unrolled import Unrolled
+from coloop.sizing import conditions
+from coloop.sizing.processor import Processor
 from coloop.spec.io import from_dict, parse, to_dict
 
 GIB = 2**30
@@ -573,7 +575,10 @@ def test_a_processor_has_one_place_for_each_worker(tiny):
     assert sum(gpu.capacity_bytes for gpu in found.gpus) == 16 * GIB
 
 
-def test_processes_of_a_pool_share_the_work_as_far_as_there_are_cores(tiny):
+def test_processes_of_a_pool_share_the_work_as_far_as_there_are_cores(tiny, monkeypatch):
+    here = Processor(cores=2, has_bf16=False, reason="plain")
+    monkeypatch.setattr(conditions, "processor_here", lambda: here)
+
     def of(workers):
         pools = {"main": {"workers": workers}, "rest": {"workers": 1}}
         nodes = {"actor": {"rollout": {"pool": "main"}}, "start": {"pool": "rest"}}

@@ -5,6 +5,8 @@ from typing import Any
 from coloop.diagnostics import Change
 from coloop.plan.compile import compile_plan
 from coloop.plan.types import Plan
+from coloop.sizing import Conditions
+from coloop.sizing.processor import Processor
 from coloop.spec.io import parse, patch
 
 LOOP = """
@@ -124,28 +126,30 @@ def test_the_plan_says_where_the_homes_are() -> None:
     ) in lines
 
 
-def test_threads_of_a_known_machine_are_shared_by_pools_and_their_processes() -> None:
+def conditions(cores: int, threads: int | None = None) -> Conditions:
+    processor = Processor(cores=cores, has_bf16=False, reason="plain")
+    return Conditions(processor=processor, threads=threads)
+
+
+def test_threads_that_are_asked_for_are_shared_by_pools_and_their_processes() -> None:
     pools = {"main": {"workers": 3}, "near": {"workers": 1}, "far": {"workers": 1}}
     changes = [Change(op="set", path="hardware.pools", value=pools)]
     spec = parse(patch(LOOP, changes)).spec
     assert spec is not None
 
-    found = {
-        threads: [one.threads_per_worker for one in compile_plan(spec, threads=threads).pools]
-        for threads in (None, 1, 18)
-    }
+    plans = {one: compile_plan(spec, conditions=conditions(1, one)) for one in (1, 18)}
 
-    assert found == {None: [None] * 3, 1: [1, 1, 1], 18: [2, 6, 6]}
-    assert "3 processes on the CPU, 2 threads each" in compile_plan(spec, threads=18).explain[0]
-    assert "thread" not in compile_plan(spec).explain[0]
+    found = {n: [one.threads_per_worker for one in plan.pools] for n, plan in plans.items()}
+    assert found == {1: [1, 1, 1], 18: [2, 6, 6]}
+    assert "3 processes on the CPU, 2 threads each" in plans[18].explain[0]
 
 
-def test_without_pools_one_process_has_all_threads_and_the_plan_says_why() -> None:
+def test_who_asks_for_threads_has_them_in_one_process() -> None:
     text = patch(LOOP, [Change(op="set", path="hardware", value={"preset": "cpu"})])
     spec = parse(text).spec
     assert spec is not None
 
-    plan = compile_plan(spec, threads=7)
+    plan = compile_plan(spec, conditions=conditions(64, 7))
 
     [decision] = [one for one in plan.decisions if one.path == "hardware.pools"]
     assert decision.value == "one process"

@@ -9,7 +9,8 @@ import pytest
 
 from coloop.events import RunStateName
 from coloop.hosts.host import HostSettings, PoolHost
-from coloop.runtime.kept_plan import DECIDED_ANEW, MACHINE_FILE, PLAN_FILE
+from coloop.runtime.kept_plan import DECIDED_ANEW, MACHINE_FILE, PLAN_FILE, begun_in
+from coloop.sizing import Begun
 
 Run = Callable[..., Any]
 
@@ -78,7 +79,7 @@ def another_version(folder: Path, text: str) -> str:
 
 def other_pools(folder: Path, text: str) -> str:
     pools = json.loads((folder / PLAN_FILE).read_text(encoding="utf-8"))["pools"]
-    change(folder, PLAN_FILE, pools=[pools[0] | {"workers": 4}])
+    change(folder, PLAN_FILE, pools=[pools[0] | {"name": "elsewhere"}])
     return text
 
 
@@ -87,7 +88,7 @@ def other_pools(folder: Path, text: str) -> str:
     [
         (another_loop, "the loop has changed"),
         (another_machine, "the machine has changed (64 cores then, "),
-        (other_pools, "the pool main has changed (4 processes then, 1 now)"),
+        (other_pools, "the pools have changed (elsewhere then, main now)"),
         (another_version, "plan.json is damaged, or of another version"),
     ],
     ids=lambda one: getattr(one, "__name__", ""),
@@ -108,3 +109,46 @@ def test_where_it_rests_on_something_else_now_it_is_decided_anew_and_told(
     assert change_it is another_version or f"(was {ROWS})" in message
     assert hosted[0] != ROWS
     assert ended.plan()["weights"][0]["engines"][0]["max_num_seqs"] == hosted[0]
+
+
+@pytest.mark.parametrize("change_it", [another_machine, another_version, another_loop])
+def test_what_results_rest_on_holds_on_whatever_has_changed(
+    change_it: Callable[[Path, str], str], stopped: Any, runner: Run, small: str
+) -> None:
+    weights = stopped.plan()["weights"]
+    narrow = {"matrices": "float32", "rest": "float32", "compute": "bfloat16"}
+    weights[0]["dtypes"] |= {**narrow, "engine": "bfloat16"}
+    change(stopped.folder, PLAN_FILE, weights=weights)
+
+    ended = runner(change_it(stopped.folder, small), resume=stopped)
+
+    assert ended.state is RunStateName.FINISHED, ended.error
+    found = ended.plan()["weights"][0]["dtypes"]
+    assert (found["compute"], found["engine"]) == ("bfloat16", "bfloat16")
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (
+            '{"weights": [{"name": "a", "dtypes": {"compute": "bfloat16"}}],'
+            ' "pools": [{"workers": 2}]}',
+            Begun(dtypes=(("a", "bfloat16"),), workers=2),
+        ),
+        (
+            '{"weights": [{"name": "a", "dtypes": {"compute": "odd"}}], "pools": [{"workers": 0}]}',
+            Begun(dtypes=(), workers=1),
+        ),
+        ('{"weights": [{"name": "a"}], "pools": []}', None),
+        ("{", None),
+        ("[]", None),
+    ],
+)
+def test_what_a_run_began_with_is_read_of_any_version(
+    text: str, found: Begun | None, tmp_path: Path
+) -> None:
+    (tmp_path / PLAN_FILE).write_text(text, encoding="utf-8")
+
+    assert begun_in(tmp_path) == found
+    assert begun_in(tmp_path / "other") is None
+    assert begun_in(None) is None

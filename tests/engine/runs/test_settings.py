@@ -1,6 +1,5 @@
 """What is estimated is what runs: hosts are built with the settings that the estimate priced."""
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -78,7 +77,6 @@ def test_hosts_are_built_with_what_the_estimate_priced(
     planned = {one.path: one.value for one in compile_plan(spec, unrolled).decisions}
     priced = settings.memory.updates["actor"].settings
     machine, [engine] = settings.survey.machine, settings.survey.engines
-    monkeypatch.setattr(os, "cpu_count", lambda: machine.preset.cores)
     seen = Seen(monkeypatch)
 
     ended = runner(text, threads=None)

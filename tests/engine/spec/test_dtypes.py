@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from coloop.spec.dtypes import Dtypes, resolve_dtypes
+from coloop.spec.dtypes import Dtypes, Usual, resolve_dtypes
 from coloop.spec.io import from_dict
 
 SCRATCH = {"type": "scratch", "architecture": "tiny-qwen3"}
@@ -145,3 +145,27 @@ def test_only_products_are_in_fp8() -> None:
     assert narrow["actor"].activations == "bfloat16"
     assert types_of(NODES, has_gpu=True)["actor"].activations == "bfloat16"
     assert plain["actor"].activations == "float32"
+
+
+def test_what_is_usual_holds_where_nothing_is_said() -> None:
+    actor = NODES["actor"]
+    loop = {
+        "coloop": 1,
+        "name": "small",
+        "nodes": {**NODES, "actor": {**actor, "training": {}}},
+        "edges": EDGES,
+        "schedule": {"steps": 1},
+    }
+    spec = from_dict(loop).spec
+    said = from_dict({**loop, "nodes": NODES}).spec
+    assert spec is not None
+    assert said is not None
+    usual = {"actor": Usual(dtype="bfloat16", reason="it is fast")}
+    exact = {"actor": Usual(dtype="float32", reason="it is exact")}
+
+    found = resolve_dtypes(spec, gpus=0, usual=usual)
+
+    assert words(found["actor"]) == "float32 float32 bfloat16 bfloat16"
+    assert words(found["start"]) == "bfloat16 float32 bfloat16 bfloat16"
+    assert found["actor"].reason.startswith("it is fast; float32 master weights")
+    assert resolve_dtypes(said, gpus=0, usual=exact)["actor"].compute == "bfloat16"

@@ -45,7 +45,7 @@ def build(name: str, ranks: Ranks = ALONE, *, lora: Lora = LORA, seed: int = 1) 
     return BACKENDS[name](
         tiny_model(),
         TRAINING,
-        dtypes=trained_dtypes(TRAINING, has_gpu=False),
+        dtypes=trained_dtypes(TRAINING),
         ranks=ranks,
         adapter=Adapter(lora=lora, seed=seed),
     )
@@ -107,7 +107,7 @@ def two_roles(ranks: Ranks, name: str, training: Any = TRAINING) -> tuple[Any, A
         BACKENDS[name](
             one.model,
             training,
-            dtypes=trained_dtypes(training, has_gpu=False, is_adapter=True),
+            dtypes=trained_dtypes(training, is_adapter=True),
             ranks=ranks,
             adapter=Adapter(lora=LORA, seed=seed, is_shared=True, spread=spread),
         )
@@ -172,7 +172,7 @@ def test_zero_learns_an_adapter_as_one_process_does(stage: int, tmp_path: Path) 
 @pytest.mark.parametrize("name", ["single", "fsdp2"])
 def test_in_half_precision_matrices_are_halves_and_the_adapter_is_not(name: str) -> None:
     training = TRAINING.model_copy(update={"dtype": "bfloat16"})
-    dtypes = trained_dtypes(training, has_gpu=False, is_adapter=True, is_alone=name == "single")
+    dtypes = trained_dtypes(training, is_adapter=True, is_alone=name == "single")
     backend: Any = BACKENDS[name](
         tiny_model(), training, dtypes=dtypes, adapter=Adapter(lora=LORA, seed=1)
     )

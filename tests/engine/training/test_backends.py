@@ -103,7 +103,7 @@ def build(
     **fields: Any,
 ) -> TrainBackend:
     training = section(backend, **fields)
-    dtypes = trained_dtypes(training, has_gpu=False)
+    dtypes = trained_dtypes(training)
     return BACKENDS[training.backend](
         tiny_model(seed=seed, **{**HEADS, **(model or {})}),
         training,

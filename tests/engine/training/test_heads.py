@@ -144,7 +144,7 @@ def three_updates(ranks: Ranks, name: str) -> dict[str, Any]:
         backend = Learner(TokenModel(model), states, group="critic")
     else:
         kind = BACKENDS[name.partition("-")[0]]
-        dtypes = trained_dtypes(training, has_gpu=False)
+        dtypes = trained_dtypes(training)
         backend = kind(model, training, group="critic", dtypes=dtypes, ranks=ranks)
     backend.begin_phase(3)
     rows = random_load("value", size=5, seed=7)

@@ -168,7 +168,7 @@ def test_an_optimizer_that_is_not_here_is_refused_with_advice() -> None:
 def test_weights_are_held_and_computed_in_the_types_asked_for(
     fields: dict[str, Any], held: torch.dtype, computed: torch.dtype | None
 ) -> None:
-    dtypes = trained_dtypes(Training.model_validate(fields), has_gpu=False)
+    dtypes = trained_dtypes(Training.model_validate(fields))
     model = place_weights(Two(), dtypes)
 
     assert next(model.parameters()).dtype == held
@@ -178,6 +178,6 @@ def test_weights_are_held_and_computed_in_the_types_asked_for(
 def test_training_in_float16_is_refused() -> None:
     with pytest.raises(BackendMissing, match="bfloat16"):
         check_trainable(
-            trained_dtypes(Training.model_validate({"dtype": "float16"}), has_gpu=False),
+            trained_dtypes(Training.model_validate({"dtype": "float16"})),
             backend="single",
         )

@@ -9,12 +9,12 @@ import pytest
 
 from coloop import presets
 from coloop.errors import PresetNotFound
-from coloop.estimate.writing import WritingLoad, writing_seconds
 from coloop.sizing.architecture import (
     architecture_from_config,
     count_parameters,
     kv_bytes_per_token,
 )
+from coloop.sizing.writing import WritingLoad, writing_seconds
 
 GIB = 2**30
 TABLE = Path(__file__).resolve().parents[3].parent / "shared/ground_truth/throughput.csv"

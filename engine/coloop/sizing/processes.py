@@ -1,0 +1,176 @@
+"""How many processes of a CPU a loop that names no pools gets: those that finish it soonest.
+
+Each number of processes that the cores allow is tried on paper: settings, memory and seconds of a
+step as the estimate has them. One process needs no start and hands nothing over; several share the
+rows of a step, so they pay where steps are long enough and there are enough of them. Of numbers
+that are about as fast the smallest is taken.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from coloop.sizing.conditions import Conditions
+from coloop.sizing.memory import Memory, compute_memory, peak_of
+from coloop.sizing.settings import Decision
+from coloop.sizing.survey import Survey
+from coloop.sizing.throughput import Clock
+from coloop.spec.graph import LoopSpec
+from coloop.spec.groups import training_of
+from coloop.spec.nodes import EvaluateNode
+
+START_SECONDS = 6.0
+"""Until further processes are at work; one by itself is a thread of the driver, or starts with it.
+Measured on two cores: 3 to 8 s."""
+WORTH = 0.9
+"""What several processes may take of the time of fewer, for a prediction is no measurement."""
+PATH = "hardware.pools"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A loop over so many processes."""
+
+    workers: int
+    survey: Survey
+    memory: Memory
+    step_seconds: float
+    """Mean of all steps that are known."""
+    steps: int
+
+    @property
+    def seconds(self) -> float:
+        """Of the whole run, from its start."""
+        return self.steps * self.step_seconds + (START_SECONDS if self.workers > 1 else 0.0)
+
+    @property
+    def fits(self) -> bool:
+        """Whether every process has the memory that it wants."""
+        machine = self.survey.machine
+        return all(
+            peak_of(pool, is_first=True)[1] <= machine.usable_bytes(pool.pool)
+            for pool in self.memory.pools
+        )
+
+
+def settle(
+    spec: LoopSpec, conditions: Conditions, survey_of: Callable[[int], Survey]
+) -> tuple[Trial, Decision | None]:
+    """The number of processes of a loop that names no pools, and why.
+
+    Args:
+        survey_of: the loop over so many processes.
+    """
+    alone = _trial(spec, survey_of(1))
+    if not alone.survey.machine.is_cpu or spec.hardware.pools:
+        return alone, None
+    if conditions.begun is not None and conditions.begun.workers is not None:
+        workers = conditions.begun.workers
+        chosen = alone if workers == 1 else _trial(spec, survey_of(workers))
+        return chosen, _decision(workers, "as the run began")
+    against = _against(alone, conditions)
+    if against is not None:
+        return alone, _decision(1, against)
+    tried = [alone]
+    for workers in _numbers(alone):
+        trial = _trial(spec, survey_of(workers))
+        if trial.fits and trial.seconds < WORTH * tried[-1].seconds:
+            tried.append(trial)
+    if len(tried) == 1:
+        return alone, _decision(1, _why_alone(alone, _trial(spec, survey_of(_numbers(alone)[0]))))
+    chosen = tried[-1]
+    reason = (
+        f"a step is predicted at {_said(alone.step_seconds)} in one process and at "
+        f"{_said(chosen.step_seconds)} in {chosen.workers}"
+    )
+    return chosen, _decision(chosen.workers, reason)
+
+
+def _decision(workers: int, reason: str) -> Decision:
+    value = "one process" if workers == 1 else f"{workers} processes"
+    return Decision(path=PATH, value=value, reason=reason)
+
+
+def _trial(spec: LoopSpec, survey: Survey) -> Trial:
+    memory = compute_memory(survey)
+    clock = Clock(survey, memory)
+    seconds = {stage: clock.time(stage).seconds for stage in survey.stages}
+    probes = sum(
+        seconds[f"{name}.evaluate"] / node.every
+        for name, node in spec.nodes.items()
+        if isinstance(node, EvaluateNode)
+    )
+    steps = sum(phase.steps for phase in survey.phases)
+    total = sum(
+        phase.steps * (probes + sum(seconds[stage] for stage in phase.stages))
+        for phase in survey.phases
+    )
+    pool = next(iter(survey.machine.pools.values()))
+    return Trial(
+        workers=pool.workers,
+        survey=survey,
+        memory=memory,
+        step_seconds=total / steps if steps else 0.0,
+        steps=steps,
+    )
+
+
+def _numbers(alone: Trial) -> Sequence[int]:
+    """Processes that are tried: twice as many each time, and as many as there may be."""
+    machine = alone.survey.machine
+    most = int(min(machine.cores_for_pools, machine.preset.workers, _shares(alone.survey)))
+    doubled = [2**power for power in range(1, most.bit_length()) if 2**power < most]
+    return [*doubled, most]
+
+
+def _shares(survey: Survey) -> float:
+    """How many parts the work of a step has: prompts that are written to, rows of a mini-batch."""
+    found = inf
+    for engine in survey.engines:
+        for node in engine.writers:
+            rollout = getattr(survey.spec.nodes[node], "rollout", None)
+            each = max(getattr(rollout, "completions_per_prompt", 1), 1)
+            rows = survey.flow.output(node, "rollouts").rows
+            found = min(found, rows / each if rows else inf)
+    for weights in survey.weights.values():
+        if weights.trains and weights.training.mini_batch is not None:
+            found = min(found, weights.training.mini_batch)
+    return max(found, 1.0)
+
+
+def _against(alone: Trial, conditions: Conditions) -> str | None:
+    """Why a loop stays in one process, whatever it would gain by several."""
+    survey = alone.survey
+    if conditions.threads is not None:
+        return "as many threads as were asked for work in it"
+    if survey.machine.cores_for_pools == 1:
+        return "one core works for it"
+    for name, backend in ((n, training_of(survey.spec, n).backend) for n in survey.updates):
+        if backend is not None:
+            return f"`training.backend` of {name} is said, and of processes nothing"
+    if survey.bases:
+        return f"each would hold the frozen weights of {next(iter(survey.bases))} again"
+    if any(one.engine == "vllm" for one in survey.settings):
+        return "vLLM takes all cores by itself"
+    if not alone.steps or not alone.step_seconds or any(one.is_gap for one in survey.notes):
+        return "how long a step takes is not known here"
+    if _shares(survey) < 2:
+        return "a step has one prompt, or one row for an update"
+    return None
+
+
+def _why_alone(alone: Trial, several: Trial) -> str:
+    if not several.fits:
+        return f"{several.workers} would not fit into memory"
+    times = (
+        f"a step is predicted at {_said(alone.step_seconds)} in it and at "
+        f"{_said(several.step_seconds)} in {several.workers}"
+    )
+    gained = alone.steps * (alone.step_seconds - several.step_seconds)
+    if gained > 0:
+        return f"{times}: {alone.steps} steps gain {_said(gained)}, a start takes about 6 s"
+    return times
+
+
+def _said(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds >= 100 else f"{seconds:.2g} s"

@@ -1,0 +1,132 @@
+"""The processor on which open settings are decided: how many of its cores may be used, and whether
+it multiplies in bfloat16.
+
+    COLOOP_CORES         cores that a loop may use; else all that the process is bound to, within
+                         the quota of its control group
+    ONEDNN_MAX_CPU_ISA   instructions that oneDNN may use, with which torch multiplies on a CPU
+
+What a machine does not say counts as not there. Nothing here is remembered but what the processor
+is, so a process that is bound to other cores sees them.
+"""
+
+import os
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from coloop.errors import SettingInvalid
+
+CORES = "COLOOP_CORES"
+"""Environment: cores that a loop may use."""
+INSTRUCTIONS = "ONEDNN_MAX_CPU_ISA"
+"""Environment: oneDNN's own name for the most that it may use."""
+BF16_FLAGS = frozenset(("avx512_bf16", "amx_bf16"))
+"""Of x86 processors, as Linux names them."""
+WITHOUT_BF16 = frozenset(
+    ("SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX2_VNNI_2", "AVX512_CORE", "AVX512_CORE_VNNI")
+)
+"""Values of `ONEDNN_MAX_CPU_ISA` under which products in bfloat16 are put together from others."""
+CPU_INFO = Path("/proc/cpuinfo")
+GROUPS = Path("/sys/fs/cgroup")
+OWN_GROUPS = Path("/proc/self/cgroup")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Processor:
+    """What settings depend on."""
+
+    cores: int
+    """That may be used."""
+    has_bf16: bool
+    """Whether it has instructions for products in bfloat16, and may use them."""
+    reason: str
+    """What `has_bf16` rests on, in words."""
+
+
+def processor_here() -> Processor:
+    """That of this process.
+
+    Raises:
+        SettingInvalid: `COLOOP_CORES` is no number of cores.
+    """
+    has_bf16, reason = _bf16()
+    return Processor(cores=cores_here(), has_bf16=has_bf16, reason=reason)
+
+
+def cores_here() -> int:
+    """Cores that may be used, 1 or more; see `processor_here`."""
+    bound = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
+    there = max(1, min(bound, _quota(GROUPS) or bound))
+    named = os.environ.get(CORES)
+    if named is None:
+        return there
+    if not named.isdecimal() or int(named) < 1:
+        raise SettingInvalid(f"{CORES} is the number of cores that a loop may use, not {named!r}")
+    return min(int(named), there)
+
+
+def _quota(groups: Path) -> int | None:
+    """Whole cores that the control group of this process has; None where it has no limit."""
+    try:
+        lines = OWN_GROUPS.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return None
+    found = []
+    for line in lines:
+        number, controllers, path = (*line.split(":", 2), "", "")[:3]
+        if number == "0":
+            place, read = groups, _quota_of
+        elif "cpu" in controllers.split(","):
+            place, read = groups / controllers, _older_quota_of
+        else:
+            continue
+        inner = place / path.lstrip("/")
+        for folder in dict.fromkeys((inner, *inner.parents)):
+            if folder == place or place in folder.parents:
+                found.append(read(folder))
+    limits = [one for one in found if one is not None]
+    return max(1, int(min(limits))) if limits else None
+
+
+def _quota_of(folder: Path) -> float | None:
+    try:
+        quota, period = (folder / "cpu.max").read_text(encoding="utf-8").split()[:2]
+        return None if quota == "max" else int(quota) / int(period)
+    except (OSError, ValueError, ZeroDivisionError):
+        return None
+
+
+def _older_quota_of(folder: Path) -> float | None:
+    try:
+        quota = int((folder / "cpu.cfs_quota_us").read_text(encoding="utf-8"))
+        period = int((folder / "cpu.cfs_period_us").read_text(encoding="utf-8"))
+        return quota / period if quota > 0 else None
+    except (OSError, ValueError, ZeroDivisionError):
+        return None
+
+
+def _bf16() -> tuple[bool, str]:
+    there = BF16_FLAGS & _flags(CPU_INFO)
+    if not there:
+        return False, "this processor has no instructions for products in bfloat16"
+    allowed = os.environ.get(INSTRUCTIONS, "").upper()
+    if allowed in WITHOUT_BF16:
+        return False, f"{INSTRUCTIONS}={allowed} leaves out the instructions for bfloat16"
+    names = " and ".join(sorted(one.upper() for one in there))
+    return True, f"this processor multiplies in it ({names})"
+
+
+@cache
+def _flags(file: Path) -> frozenset[str]:
+    """Instructions of the first core, as Linux lists them."""
+    try:
+        with file.open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                name, _, listed = line.partition(":")
+                if name.strip() == "flags":
+                    return frozenset(listed.split())
+    except OSError:
+        pass
+    return frozenset()
