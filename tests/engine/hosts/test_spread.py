@@ -78,8 +78,12 @@ def test_weights_over_ranks_score_and_are_kept_as_whole_ones(tmp_path: Path) -> 
         assert found["loaded"] == found["expected"][0]
 
 
-def adapters(snapshot: dict[str, Any] | None) -> LoopSpec:
-    """An adapter that learns on frozen weights over two GPUs, beside them another that follows."""
+GPUS = {"nodes": 1, "gpus_per_node": 2, "gpu": "H100-80GB"}
+PROCESSES = {"preset": "cpu", "pools": {"main": {"workers": 2}}}
+
+
+def adapters(hardware: dict[str, Any], snapshot: dict[str, Any] | None) -> LoopSpec:
+    """An adapter that learns on frozen weights over two ranks, beside them another that follows."""
     tiny, lora = {"type": "scratch", "architecture": "tiny-qwen3"}, {"lora": {"rank": 2}}
     section = {"rollout": {"max_new_tokens": 4}, "algorithm": {"name": "reinforce"}}
     nodes = {
@@ -97,16 +101,17 @@ def adapters(snapshot: dict[str, Any] | None) -> LoopSpec:
     if snapshot is not None:
         nodes["before"] = {"kind": "reference", "model": snapshot}
         edges.append("actor.rollouts -> before.rollouts")
-    hardware = {"nodes": 1, "gpus_per_node": 2, "gpu": "H100-80GB"}
     document = {"coloop": 1, "name": "small", "nodes": nodes, "edges": edges}
     spec = from_dict({**document, "schedule": {"steps": 1}, "hardware": hardware}).spec
     assert spec is not None
     return spec
 
 
-def held_bytes(ranks: Ranks, snapshot: dict[str, Any] | None) -> dict[str, int]:
+def held_bytes(
+    ranks: Ranks, hardware: dict[str, Any], snapshot: dict[str, Any] | None
+) -> dict[str, int]:
     """By group, bytes of its weights in this process that no group before it has."""
-    spec = adapters(snapshot)
+    spec = adapters(hardware, snapshot)
     plans = {one.name: one for one in compile_plan(spec).weights}
     homes = Beginnings(spec=spec, plans=plans, root=Path(), seed=0, ranks=ranks).homes("main")
     seen: dict[int, int] = {}
@@ -129,6 +134,7 @@ def held_bytes(ranks: Ranks, snapshot: dict[str, Any] | None) -> dict[str, int]:
 
 
 @pytest.mark.skipif(find_spec("peft") is None, reason="needs peft")
+@pytest.mark.parametrize("hardware", [GPUS, PROCESSES], ids=["GPUs", "processes"])
 @pytest.mark.parametrize(
     "snapshot",
     [
@@ -138,17 +144,18 @@ def held_bytes(ranks: Ranks, snapshot: dict[str, Any] | None) -> dict[str, int]:
     ],
     ids=["none", "a snapshot", "one of its own"],
 )
-def test_what_several_gpus_hold_of_adapters_is_what_was_priced(
-    snapshot: dict[str, Any] | None, tmp_path: Path
+def test_what_several_ranks_hold_of_adapters_is_what_was_priced(
+    snapshot: dict[str, Any] | None, hardware: dict[str, Any], tmp_path: Path
 ) -> None:
-    spec = adapters(snapshot)
+    spec = adapters(hardware, snapshot)
     survey = Survey(spec)
     plans = {one.name: one for one in compile_plan(spec).weights}
 
-    ranks = on_ranks(2, held_bytes, tmp_path, snapshot)
+    ranks = on_ranks(2, held_bytes, tmp_path, hardware, snapshot)
 
     priced = {name: one.states.weights for name, one in survey.weights.items()}
     for held in ranks:
         assert held == pytest.approx(priced, rel=0.02)
-    assert (plans["base"].backend is None) == (snapshot is not None)
-    assert survey.weights["base"].scheme == ("single" if snapshot is not None else "fsdp2")
+    is_spread = hardware is GPUS and snapshot is None
+    assert plans["base"].backend == ("fsdp2" if is_spread else None)
+    assert survey.weights["base"].scheme == ("fsdp2" if is_spread else "single")
