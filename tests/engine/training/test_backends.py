@@ -123,11 +123,11 @@ def exactly() -> Learner:
 
 def loads_of(update: int) -> list[TeachingLoad]:
     """Rows of different lengths that no number of ranks divides, then rows beside pairs of another
-    role, then fewer rows than ranks."""
+    role with further texts that are measured first, then fewer rows than ranks."""
     if update == 0:
         return [random_load("grpo", size=11, kl=KL), random_load("sft", size=3, weight=0.3)]
     if update == 1:
-        return [random_load("grpo", size=7, seed=1, kl=KL), random_load("dpo", size=3, role="b")]
+        return [random_load("grpo", size=7, seed=1, kl=KL), random_load("kto", size=3, role="b")]
     return [random_load("grpo", size=1, seed=2, kl=KL)]
 
 
