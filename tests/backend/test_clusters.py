@@ -175,6 +175,19 @@ def test_a_driver_that_cannot_be_ended_keeps_its_file_and_its_place(
     assert states(live) == ["running"]
 
 
+def test_a_run_that_could_not_be_started_failed_unless_a_stop_was_asked_for(live: LiveRun) -> None:
+    live.not_started("Ray did not take the job")
+    failed = live.verdict
+    live.ask_stop(at_once=True)
+    live.not_started("Ray did not take the job")
+
+    assert failed is not None
+    assert live.verdict is not None
+    assert (failed.state, failed.code) == (RunStateName.FAILED, "run.not_started")
+    assert (live.verdict.state, live.verdict.code) == (RunStateName.STOPPED, None)
+    assert "Ray did not take the job" in live.verdict.message
+
+
 def test_what_writes_the_files_is_started_again_and_again_with_longer_pauses(
     live: LiveRun, told: ToldLauncher, eventually: Eventually
 ) -> None:

@@ -117,9 +117,8 @@ def test_a_cluster_that_shares_no_disk_is_followed_through_the_jobs_log(
 class BusyRay:
     """A Ray whose agent, which takes jobs, comes only after some tries."""
 
-    def __init__(self, refusals: int, message: str) -> None:
-        self.refusals = refusals
-        self.message = message
+    def __init__(self, *refusals: Exception) -> None:
+        self.refusals = list(refusals)
         self.asked: list[str] = []
 
     def get_job_info(self, submission: str) -> Any:
@@ -127,8 +126,8 @@ class BusyRay:
 
     def submit_job(self, *, submission_id: str, **job: Any) -> str:
         self.asked.append(submission_id)
-        if len(self.asked) <= self.refusals:
-            raise RuntimeError(f"Request failed with status code 500: {self.message}")
+        if self.refusals:
+            raise self.refusals.pop(0)
         return submission_id
 
 
@@ -148,13 +147,16 @@ def order_in(folder: Path) -> Order:
 
 def test_a_ray_whose_agent_is_still_starting_is_asked_again(settings: Any, tmp_path: Path) -> None:
     launcher = RayJobLauncher(settings)
-    starting = BusyRay(3, "No available agent to submit job, please try again later.")
-    refusing = BusyRay(3, "the entrypoint is too long")
+    starting = BusyRay(
+        RuntimeError("status code 500: No available agent to submit job, please try again later."),
+        ConnectionError("('Connection aborted.', RemoteDisconnected('Remote end closed it'))"),
+    )
+    refusing = BusyRay(RuntimeError("status code 500: the entrypoint is too long"))
 
     taken = launcher.submit(starting, "http://127.0.0.1:1", order_in(tmp_path))  # type: ignore[arg-type]
 
     assert taken == "sums-1-1"
-    assert starting.asked == ["sums-1-1"] * 4
+    assert starting.asked == ["sums-1-1"] * 3
     with pytest.raises(LaunchFailed, match=r"did not take the job.*too long"):
         launcher.submit(refusing, "http://127.0.0.1:1", order_in(tmp_path))  # type: ignore[arg-type]
     assert len(refusing.asked) == 1

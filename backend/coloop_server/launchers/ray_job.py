@@ -275,8 +275,9 @@ def is_unknown_job(error: Exception) -> bool:
 
 
 def takes_no_jobs_yet(error: Exception) -> bool:
-    """Whether the cluster answered that nobody on it takes jobs, and to try again."""
-    return isinstance(error, RuntimeError) and "no available agent" in str(error).lower()
+    """Whether the cluster answered that nobody on it takes jobs yet, or broke off its answer."""
+    text = str(error).lower()
+    return "no available agent" in text or "connection aborted" in text
 
 
 def ray_errors() -> tuple[type[Exception], ...]:

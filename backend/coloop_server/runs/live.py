@@ -252,6 +252,14 @@ class LiveRun:
             self.watch.poll()  # there are whole lines that were not read yet
         logger.error("the end of run %s was not written: its file still grows", self.id)
 
+    def not_started(self, reason: str) -> None:
+        """Close a run that nobody could start: as stopped where that was asked for meanwhile."""
+        if self.stop_asked_at is None:
+            self.fail("run.not_started", f"the run could not be started: {reason}")
+        else:
+            message = f"stopped before it was started, which failed: {reason}"
+            self.verdict = Verdict(RunStateName.STOPPED, message, None)
+
     def fail(self, code: str, message: str) -> None:
         """Close the run without touching its folder."""
         self.verdict = Verdict(RunStateName.FAILED, message, code)

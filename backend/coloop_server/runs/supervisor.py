@@ -352,6 +352,6 @@ class Supervisor:
             return True
         if not isinstance(error, LaunchFailed):
             logger.error("run %s could not be started", run.id, exc_info=error)
-        run.fail("run.not_started", f"the run could not be started: {error}")
+        run.not_started(str(error))
         self.save(run)
         return False
