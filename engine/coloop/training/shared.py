@@ -141,8 +141,8 @@ def _laid(
     token_ids, positions = [], []
     start = 0
     for number, runs in enumerate(all_runs):
-        columns = runs.starts[:, None] + np.arange(runs.width)
-        token_ids.append(ids[runs.rows[:, None], np.minimum(columns, width - 1)].ravel())
+        columns = np.minimum(runs.starts[:, None] + np.arange(runs.width), width - 1)
+        token_ids.append(ids[runs.rows[:, None], columns].ravel())
         positions.append(columns.ravel())
         begins = start + np.arange(len(runs.rows)) * runs.width
         if layout.slabs[number].prefix is None:
