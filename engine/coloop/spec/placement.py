@@ -40,7 +40,8 @@ class Hardware(Section):
     memory_budget: Number = setting(0.9, gt=0, le=1, widget="slider")
     """Share of each GPU's memory that may be planned for."""
     pools: dict[Name, Pool] = setting(default_factory=dict, level="advanced")
-    """Shares of the hardware that work side by side; none: one pool, `main`, over everything."""
+    """Shares of the hardware that work side by side; none: one pool, `main`, over everything; on a
+    CPU of as many processes as finish the loop soonest."""
 
     @model_validator(mode="after")
     def _is_one_of_two(self) -> Self:

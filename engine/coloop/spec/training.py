@@ -67,7 +67,7 @@ class Training(Section):
     """How a weights group is updated."""
 
     backend: Backend | None = setting(None, level="advanced")
-    """What runs the update. Null: decided by the compiler (`single` on a CPU)."""
+    """What runs the update. Null: decided by the compiler (`single` in one process)."""
     optimizer: Optimizer = setting(default_factory=Optimizer)
     """How a gradient becomes a step."""
     mini_batch: Whole | None = setting(None, ge=1, hot=True, unit="rows")
