@@ -4,6 +4,7 @@ import copy
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,15 +17,19 @@ from tests.engine.training.conftest import (
     tiny_model,
     training_section,
 )
+from tests.engine.training.processes import on_ranks
 from transformers import PreTrainedModel, Qwen2Config
 
 from coloop.batch import Batch, Sequence, collate, completion_sequence, prompts_of, split_units
 from coloop.recipes import Needs, recipe_of
+from coloop.spec.dtypes import trained_dtypes
 from coloop.spec.model import Lora
-from coloop.training import Adapter, SingleBackend, TeachingLoad
+from coloop.training import Adapter, Ranks, SingleBackend, TeachingLoad
 from coloop.training import forward as forwards
+from coloop.training import shared as slabs_of_texts
 from coloop.training.adapters import add_adapter
 from coloop.training.forward import ForwardOptions, TokenModel
+from coloop.training.fsdp2 import Fsdp2Backend
 from coloop.training.scorer import score_sequences
 from coloop.training.shared import Shared, shared
 from coloop.training.shares import shares_of
@@ -87,7 +92,7 @@ def shared_rows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return row
 
     monkeypatch.setattr(forwards, "shared", watched)
-    monkeypatch.setattr("coloop.training.shared.SLAB_TOKENS", 4)
+    monkeypatch.setattr(slabs_of_texts, "SLAB_TOKENS", 4)
     return found
 
 
@@ -104,6 +109,17 @@ def measured(
     loss.backward()  # type: ignore[union-attr]
     gradients = [p.grad.clone() for p in model.parameters() if p.grad is not None]
     return [one.detach() for one in there], gradients
+
+
+def load_of_groups() -> TeachingLoad:
+    settings = settings_of("grpo")
+    return TeachingLoad(
+        role="actor",
+        port="rewards",
+        recipe=recipe_of(settings),
+        settings=settings,
+        rows=rows_of_groups(),
+    )
 
 
 HEADS = {
@@ -210,15 +226,7 @@ def test_updates_are_those_of_rows_alone(
     def taught(is_shared: bool) -> tuple[dict[str, torch.Tensor], dict[str, float]]:
         monkeypatch.setattr(TokenModel, "_reads_shared", reads if is_shared else lambda *_: False)
         backend = SingleBackend(copy.deepcopy(model), training, tokens_at_once=64)
-        settings = settings_of("grpo")
-        load = TeachingLoad(
-            role="actor",
-            port="rewards",
-            recipe=recipe_of(settings),
-            settings=settings,
-            rows=rows_of_groups(),
-        )
-        report = backend.update([load], training, seed=3)
+        report = backend.update([load_of_groups()], training, seed=3)
         return dict(backend.weights()), dict(report.metrics["actor"])
 
     reads = TokenModel._reads_shared
@@ -239,6 +247,50 @@ def test_updates_are_those_of_rows_alone(
         )
     assert metrics["optimizer_steps"] == plain_metrics["optimizer_steps"] == steps
     assert metrics["entropy"] == pytest.approx(plain_metrics["entropy"], rel=1e-3)
+
+
+def taught_over(ranks: Ranks) -> list[tuple[dict[str, torch.Tensor], int]]:
+    """Weights after a step of ranks that hold parts of them, and of ranks that hold them whole;
+    with how many rows of slabs this rank read."""
+    training = training_section(optimizer={"name": "sgd"}, lr=1.0, backend="fsdp2")
+    found = []
+    for is_spread in (True, False):
+        seen: list[Shared] = []
+
+        def watched(batch: Batch, *, is_whole: bool, seen: list[Shared] = seen) -> Shared | None:
+            row = shared(batch, is_whole=is_whole)
+            seen.extend([] if row is None else [row])
+            return row
+
+        forwards.shared, slabs_of_texts.SLAB_TOKENS = watched, 4
+        backend = Fsdp2Backend(
+            built("llama"),
+            training,
+            dtypes=trained_dtypes(training),
+            ranks=ranks,
+            is_spread=is_spread,
+        )
+        backend.update([load_of_groups()], training, seed=3)
+        found.append(({name: one.clone() for name, one in backend.weights()}, len(seen)))
+    return found
+
+
+def test_ranks_share_what_they_read_as_one_does(tmp_path: Path) -> None:
+    training = training_section(optimizer={"name": "sgd"}, lr=1.0)
+    single = SingleBackend(built("llama"), training)
+    single.update([load_of_groups()], training, seed=3)
+    expected = dict(single.weights())
+
+    for own in on_ranks(2, taught_over, tmp_path):
+        for weights, count in own:
+            assert count > 0
+            for name, weight in expected.items():
+                assert_near(
+                    weights[name],
+                    weight,
+                    terms=2 * gradient_terms(single.model, LONGEST, 16),
+                    scale=max(greatest(weight), 1.0),
+                )
 
 
 def test_scores_of_groups_are_those_of_rows_alone(shared_rows: list[int]) -> None:
