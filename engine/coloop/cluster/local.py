@@ -12,7 +12,7 @@ from coloop.cluster.processes import LOCALHOST, ProcessCrew, answered
 from coloop.cluster.protocol import Deadlines
 from coloop.cluster.ranks import Crew, Pools
 from coloop.errors import PlacementTimeout
-from coloop.hosts.host import HostSettings, PoolHost, gpus_here
+from coloop.hosts.host import HostSettings, PoolHost, compute_with, gpus_here
 from coloop.hosts.messages import Poll
 from coloop.plan.types import Plan, PoolPlan
 
@@ -30,6 +30,9 @@ class LocalCluster(Pools):
     def start(self) -> None:
         for pool in self._plan.pools:
             _check_capacity(pool)
+        if all(pool.workers > 1 for pool in self._plan.pools):
+            # Threads of the driver would wait for cores at which its processes are at work.
+            compute_with(1)
         try:
             for pool in self._plan.pools:
                 self._add(pool.name, self._crew(pool))

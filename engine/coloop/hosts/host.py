@@ -102,6 +102,11 @@ def gpus_here() -> int:
     return torch.cuda.device_count()
 
 
+def compute_with(threads: int) -> None:
+    """So many threads for what this process computes."""
+    torch.set_num_threads(threads)
+
+
 class PoolHost:
     """See the module."""
 
@@ -185,7 +190,7 @@ class PoolHost:
 
     def build(self) -> None:
         """Load or make the weights of every home."""
-        torch.set_num_threads(self._settings.threads)
+        compute_with(self._settings.threads)
         plans = self._plans
         beginnings = Beginnings(
             spec=self._spec,

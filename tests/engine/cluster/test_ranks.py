@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
+import torch
 from tests.engine.numerics import assert_near
 
 from coloop.batch import completion_sequence
@@ -293,6 +294,21 @@ def cluster_of(workers: int, root: Path, **deadlines: float) -> LocalCluster:
         spec=spec, weights=plan.weights, root=root, seed=0, threads=1, log=root / "engine.log"
     )
     return LocalCluster(plan, {"main": settings}, Deadlines(**deadlines))
+
+
+@pytest.mark.parametrize(("size", "threads"), [(1, 2), (2, 1)])
+def test_a_driver_beside_processes_computes_with_one_thread(
+    size: int, threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, before = cluster_of(size, tmp_path), torch.get_num_threads()
+    for part in ("_crew", "_add", "_open"):
+        monkeypatch.setattr(cluster, part, lambda *given: None)
+    torch.set_num_threads(2)
+    try:
+        cluster.start()
+        assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
