@@ -197,6 +197,9 @@ class Pair:
     weight: float = 1.0
     count: float = 1.0
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "extra", tuple(self.extra))
+
     def owned(self) -> "Pair":
         """The same in memory of its own."""
         return self.mapped(Sequence.owned)

@@ -69,9 +69,10 @@ def make(
     nodes: dict[str, Any] = NODES,
     backend: str = "single",
     ranks: Ranks = ALONE,
+    **training: Any,
 ) -> PoolHost:
     changed = {
-        name: {**node, "training": {**ACTOR["training"], "backend": backend}}
+        name: {**node, "training": {**ACTOR["training"], "backend": backend, **training}}
         if name in LEARNERS
         else node
         for name, node in nodes.items()
@@ -254,28 +255,38 @@ def test_a_checkpoint_has_the_base_once_and_each_adapter_apart(tmp_path: Path) -
         assert said(resumed, node, text) == said(host, node, text)
 
 
-def saved_over(ranks: Ranks, folder: Path, text: Tokens) -> list[bool]:
+def saved_over(ranks: Ranks, folder: Path, training: dict[str, Any], text: Tokens) -> list[bool]:
     """Whether what ranks save together is what they and a host of theirs then hold."""
-    first = make(folder, backend="fsdp2", ranks=ranks)
+    first = make(folder, backend="fsdp2", ranks=ranks, **training)
     for node in ("actor", "twin"):
         learn(first, node, text)
     first.follow("before", "actor", 0.0)
     for step in ("one", "two"):
         first.save(str(folder / step), str(folder / "one") if step == "two" else None)
     ranks.any(True)  # rank 0 has written
-    second = make(folder, backend="fsdp2", ranks=ranks)
+    second = make(folder, backend="fsdp2", ranks=ranks, **training)
     second.load(str(folder / "two"))
     return [same(own(first, node), own(second, node)) for node in (*LEARNERS, "before")]
 
 
-def test_ranks_save_and_load_adapters_together(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("training", "bases"),
+    [
+        pytest.param({}, 1, id="whole in each"),
+        # What ranks hold in parts, and what each holds whole: the references' base.
+        pytest.param({"reshard_after_forward": True}, 2, id="in parts"),
+    ],
+)
+def test_ranks_save_and_load_adapters_together(
+    tmp_path: Path, training: dict[str, Any], bases: int
+) -> None:
     text = write(make(tmp_path), "actor")
 
-    answers = on_ranks(2, saved_over, tmp_path, tmp_path, text)
+    answers = on_ranks(2, saved_over, tmp_path, tmp_path, training, text)
 
     assert answers == [[True] * 4] * 2
     files = {path.stat().st_ino for path in tmp_path.rglob("model.safetensors")}
-    assert len(files) == 2  # what ranks hold in parts, and what each holds whole
+    assert len(files) == bases
     moved, kept = (read_adapter(tmp_path / "two" / node) for node in ("before", "critic"))
     assert any(bool(one.any()) for name, one in moved.items() if "lora_B" in name)
     assert not any(bool(one.any()) for name, one in kept.items() if "lora_B" in name)
