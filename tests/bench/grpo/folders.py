@@ -13,7 +13,7 @@ from coloop.models.scratch import build_config, build_scratch
 from coloop.models.tokenizer import character_tokenizer, encode_completion, encode_prompt
 
 PLACE = STORE / "grpo"
-HELD_OUT, TRAINED = 256, 8000
+HELD_OUT, TRAINED = 2000, 8000
 NEVER = "⟨never⟩"
 """An end token outside of the model's vocabulary."""
 WARM_UP_STEPS, WARM_UP_ROWS, WARM_UP_RATE = 280, 64, 2e-3
@@ -74,7 +74,7 @@ def rows_file() -> Path:
 
 
 def held_out_file() -> Path:
-    return _written("other-sums.jsonl", _sums(HELD_OUT, 1))
+    return _written("held-out-sums.jsonl", _sums(HELD_OUT, 1))
 
 
 def _written(name: str, rows: list[dict[str, str]]) -> Path:

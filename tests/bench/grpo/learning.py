@@ -21,8 +21,8 @@ from coloop.models.tokenizer import decode, encode_prompt
 from coloop.rollout import GenerationRequest, TorchEngine, generate
 
 NEW_TOKENS = 4
-LEARNING_RATE = 5e-4
-STEPS = 120
+LEARNING_RATE = 2e-4
+STEPS = 300
 SEEDS = (1, 2, 3, 4, 5, 6, 7, 8)
 LEARNERS: dict[str, tuple[str, dict[str, Any]]] = {
     "TRL": ("trl_arm", {"precision": "float32"}),
