@@ -25,7 +25,7 @@ ARMS: dict[str, tuple[str, dict[str, Any]]] = {
 COLUMNS = {
     "TRL": ("trl", "trl-1"),
     "default": ("default",),
-    "best": ("best", "best-1", "best-ranks"),
+    "best": ("default", "best", "best-1", "best-ranks"),
     "bare": ("bare", "bare-1", "bare-threads"),
 }
 """A column is its fastest arm."""
