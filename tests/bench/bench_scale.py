@@ -155,7 +155,7 @@ class Simulation:
                 return [self._numbers(len(one.token_ids) - one.prompt_length) for one in asked[2]]
             case "learn":
                 return self._learned(asked[0])
-            case "send":
+            case "send" | "invite":
                 parcel = Parcel(channel="local", version=self._version, place=[], size_bytes=0)
                 return parcel, self._evidence()
             case "receive":
