@@ -29,8 +29,9 @@ from tests.bench.grpo.parity import UPDATES, compare
 from tests.bench.grpo.turns import ensure_venv
 from tests.bench.results import Goal, Result, Table
 
-MOST_APART = 2e-4
-"""Of the way that all weights together have gone: rounding; another epsilon shows as 1e-3."""
+MOST_APART = 5e-4
+"""Of the way that all weights together have gone: rounding, which Adam's first step makes as long
+as any where a gradient is nothing else; another epsilon shows as 1e-3."""
 LEAST_RISE = 0.05
 ALGORITHMS = ("trl-grpo", "grpo")
 RECORD = "accuracy"

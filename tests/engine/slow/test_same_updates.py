@@ -38,5 +38,7 @@ def test_updates_end_at_the_weights_of_trl(start: Path, tmp_path: Path) -> None:
     assert len(compared) == UPDATES
     for one in compared:
         assert one.way > 0.1
-        assert one.apart < 2e-4  # rounding; another epsilon in the deviation shows as 1e-3
+        # Adam's first step is as long for a gradient that is nothing but rounding; another epsilon
+        # in the deviation shows as 1e-3.
+        assert one.apart < 5e-4
         assert one.advantage < 1e-5
