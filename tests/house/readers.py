@@ -66,7 +66,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "Correction": ("recipes",),
     "Credit": ("recipes", "roles/credit.py"),
     "Lora": ("training/adapters.py",),
-    "Training": ("training", "spec/dtypes.py", "sizing/settings.py", "sizing/survey.py"),
+    "Training": ("training", "spec/dtypes.py", "sizing/settings.py", "sizing/updates.py"),
     "Optimizer": ("training",),
     "OtherMatrices": ("training",),
     # weights, and how they write
@@ -77,7 +77,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "SharedModel": ("spec/groups.py",),
     "RefreshEvery": ("runtime",),
     "RefreshAt": ("runtime",),
-    "Rollout": ("roles", "sizing/survey.py", "plan/unrolled.py"),
+    "Rollout": ("roles", "sizing/engines.py", "plan/unrolled.py"),
     # where rows come from
     "FileSource": ("data/sources.py",),
     "HubSource": ("data/sources.py",),

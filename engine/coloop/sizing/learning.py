@@ -14,8 +14,9 @@ from coloop.sizing.activations import LOSS_BYTES
 from coloop.sizing.flow import TableSize
 from coloop.sizing.overhead import FRAGMENTATION
 from coloop.sizing.states import WHOLE
-from coloop.sizing.survey import Survey, Weights
+from coloop.sizing.survey import Survey
 from coloop.sizing.training import Instant, TrainingStep, offloaded_bytes, peak_instant
+from coloop.sizing.weights import Weights
 from coloop.spec.groups import updates_of
 from coloop.spec.training import Checkpointing
 

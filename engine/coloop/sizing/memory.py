@@ -11,6 +11,7 @@ from math import ceil, floor
 from typing import Any, Literal
 
 from coloop.sizing.activations import SCORE_BYTES, SCORE_TOKENS, forward_bytes
+from coloop.sizing.engines import Engine
 from coloop.sizing.learning import Update, plan_update
 from coloop.sizing.machine import PoolShare
 from coloop.sizing.overhead import CPU_PROCESS_BYTES, fragmentation_bytes, process_bytes
@@ -24,7 +25,8 @@ from coloop.sizing.serving import (
     serve_static,
 )
 from coloop.sizing.settings import Sleep
-from coloop.sizing.survey import Engine, Survey, Weights
+from coloop.sizing.survey import Survey
+from coloop.sizing.weights import Weights
 from coloop.spec.heads import head_of
 
 Part = Literal[

@@ -9,13 +9,15 @@ resident where.
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from coloop.sizing.engines import Engine
 from coloop.sizing.flow import TableSize
 from coloop.sizing.learning import Update
 from coloop.sizing.machine import PoolShare
 from coloop.sizing.memory import Memory
 from coloop.sizing.states import WHOLE
-from coloop.sizing.survey import Engine, Survey, Weights
+from coloop.sizing.survey import Survey
 from coloop.sizing.training import HALF
+from coloop.sizing.weights import Weights
 from coloop.sizing.writing import WritingLoad, writing_seconds
 from coloop.spec.training import Checkpointing
 

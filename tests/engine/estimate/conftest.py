@@ -50,9 +50,24 @@ def _merge(base, changes):
 
 def build(**changes):
     """The GRPO loop with parts replaced; `None` takes a key away."""
-    parsed = from_dict(_merge(copy.deepcopy(GRPO), changes))
+    return loop_of(_merge(copy.deepcopy(GRPO), changes))
+
+
+def loop_of(document):
+    """The loop that a document says."""
+    parsed = from_dict(document)
     assert parsed.spec is not None, parsed.diagnostics
     return parsed.spec
+
+
+def parts_of(gpu, part, node=None):
+    """Bytes of a part on a GPU, of one node or of all."""
+    return sum(p.bytes for p in gpu.parts if p.part == part and node in (None, p.node))
+
+
+def stage_of(found, name):
+    """A stage of an estimate."""
+    return next(stage for stage in found.stages if stage.stage == name)
 
 
 @pytest.fixture

@@ -1,0 +1,117 @@
+"""Phases, dead edges and evaluations in the estimate."""
+
+import pytest
+from tests.engine.estimate.conftest import stage_of
+
+from coloop.estimate import estimate, explain
+
+
+def test_phases_are_told_apart(tiny):
+    found = explain(
+        tiny(
+            nodes={
+                "actor": {
+                    "algorithm": {"rewards": {"name": "grpo"}, "demonstrations": {"name": "sft"}}
+                }
+            },
+            edges=[
+                "problems.rows -> actor.prompts",
+                "problems.rows -> actor.demonstrations",
+                "actor.rollouts -> exact.rollouts",
+                "exact.scores -> actor.rewards",
+            ],
+            schedule={
+                "steps": None,
+                "phases": [
+                    {"name": "warm-up", "steps": 10, "learn": ["actor.demonstrations"]},
+                    {"repeat": 3, "phases": [{"name": "rl", "steps": 10, "learn": ["actor"]}]},
+                ],
+            },
+        )
+    )
+
+    assert [(phase.name, phase.steps) for phase in found.phases] == [("warm-up", 10), ("rl", 30)]
+    assert "actor.generate" not in found.phases[0].stages
+    assert "actor.generate" in found.phases[1].stages
+    assert found.total_seconds == pytest.approx(sum(phase.seconds for phase in found.phases))
+    assert found.estimate.step_seconds == found.phases[1].step_seconds
+
+
+def test_a_phase_that_a_trigger_ends_does_not_stand_for_the_run(tiny):
+    algorithm = {"rewards": {"name": "grpo"}, "demonstrations": {"name": "sft"}}
+    probe = {"kind": "evaluate", "every": 20, "metrics": ["score"]}
+    trigger = {
+        "in": "warm-up",
+        "when": {"metric": "probe.score", "above": 0.5},
+        "do": {"next_phase": True},
+    }
+    found = explain(
+        tiny(
+            nodes={"actor": {"algorithm": algorithm}, "probe": probe},
+            edges=[
+                "problems.rows -> actor.prompts",
+                "problems.rows -> actor.demonstrations",
+                "actor.rollouts -> exact.rollouts",
+                "exact.scores -> actor.rewards",
+                "exact.scores -> probe.scores",
+            ],
+            schedule={
+                "steps": None,
+                "phases": [
+                    {"name": "warm-up", "steps": 100_000, "learn": ["actor.demonstrations"]},
+                    {"name": "rl", "steps": 100, "learn": ["actor.rewards"]},
+                ],
+                "triggers": [trigger],
+            },
+        )
+    )
+
+    assert found.estimate.step_seconds == found.phases[1].step_seconds
+
+
+def test_a_reference_that_no_algorithm_reads_does_not_run(tiny):
+    found = explain(tiny(nodes={"actor": {"algorithm": {"rewards": {"name": "grpo", "kl": None}}}}))
+
+    assert "start.score" not in found.phases[0].stages
+
+
+def test_a_dead_edge_costs_nothing(tiny):
+    second = {"kind": "reward", "source": {"type": "builtin", "name": "format", "shape": "number"}}
+    found = explain(
+        tiny(
+            nodes={"form": second},
+            edges=[
+                "problems.rows -> actor.prompts",
+                "actor.rollouts -> exact.rollouts",
+                "actor.rollouts -> form.rollouts",
+                "exact.scores -> actor.rewards",
+                {"from": "form.scores", "to": "actor.rewards", "weight": 0.0},
+            ],
+        )
+    )
+
+    assert "form.score" not in found.phases[0].stages
+
+
+def test_an_evaluation_is_spread_over_its_steps(tiny):
+    held_out = {
+        "kind": "dataset",
+        "source": {"type": "task", "task": "arithmetic", "split": "test"},
+        "rows_per_step": 256,
+    }
+    probe = {"kind": "evaluate", "instead_of": "problems", "every": 20, "greedy": True}
+    edges = [
+        "problems.rows -> actor.prompts",
+        "actor.rollouts -> exact.rollouts",
+        "exact.scores -> actor.rewards",
+    ]
+    without = estimate(tiny(edges=edges))
+    spec = tiny(
+        nodes={"held_out": held_out, "probe": probe},
+        edges=[*edges, "held_out.rows -> probe.rows", "exact.scores -> probe.scores"],
+    )
+    found = estimate(spec)
+
+    evaluation = stage_of(found, "probe.evaluate").seconds
+    assert evaluation > 0.01
+    assert found.step_seconds == pytest.approx(without.step_seconds + evaluation / 20)

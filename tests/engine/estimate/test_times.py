@@ -1,0 +1,110 @@
+"""How long stages and steps take."""
+
+import pytest
+from tests.engine.estimate.conftest import stage_of
+
+from coloop.estimate import estimate
+from coloop.plan.unrolled import Unrolled
+
+
+def test_rates_and_seconds_belong_together(grpo):
+    stage = stage_of(estimate(grpo()), "actor.generate")
+
+    assert stage.seconds * stage.samples_per_second == pytest.approx(128 * 8)
+
+
+def test_the_bottleneck_is_the_longest_stage(grpo):
+    found = estimate(grpo())
+
+    longest = max(found.stages, key=lambda stage: stage.seconds)
+    assert found.bottleneck == longest.stage
+
+
+def test_long_answers_make_writing_the_bottleneck(grpo):
+    rollout = {"max_new_tokens": 16_384}
+    spec = grpo(nodes={"actor": {"rollout": rollout}, "problems": {"rows_per_step": 8}})
+
+    assert estimate(spec).bottleneck == "actor.generate"
+
+
+def test_a_slow_processor_with_much_memory_is_held_back_by_learning(grpo):
+    found = estimate(grpo(hardware={"preset": "8xH20"}))
+
+    assert found.bottleneck == "actor.learn"
+
+
+def test_pools_side_by_side_overlap_with_staleness(grpo):
+    pools = {
+        "nodes": {
+            "actor": {"pool": "train", "rollout": {"pool": "write"}},
+            "start": {"pool": "train"},
+        },
+        "hardware": {"pools": {"train": {"gpus": 4}, "write": {"gpus": 4}}},
+    }
+    synchronous = estimate(grpo(**pools))
+    stale = estimate(grpo(**pools, schedule={"steps": 100, "max_staleness": 1}))
+
+    assert stale.step_seconds < synchronous.step_seconds
+    assert stale.step_seconds >= max(stage.seconds for stage in stale.stages)
+
+
+def test_twice_the_rows_take_longer(grpo):
+    small = estimate(grpo(nodes={"problems": {"rows_per_step": 128}}))
+    large = estimate(grpo(nodes={"problems": {"rows_per_step": 512}}))
+
+    assert large.step_seconds > 2 * small.step_seconds
+
+
+def test_epochs_repeat_the_update(grpo):
+    once = stage_of(estimate(grpo()), "actor.learn").seconds
+    twice = stage_of(
+        estimate(grpo(nodes={"actor": {"training": {"epochs": 2}}})), "actor.learn"
+    ).seconds
+
+    assert twice == pytest.approx(2 * once, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("learn", "rows", "passes", "steps"),
+    [
+        ({}, 2 * 128, 2, 2 * 2 * 128 / 64),
+        ({"second": {"updates": 3}}, 2 * 128, 2 * 3, 2 * 3 * 2 * 128 / 64),
+        ({"actor": {"updates": 3}}, 2 * 128, 2 * 3, 2 * 3 * 2 * 128 / 64),
+        ({"second": {"rows": 512}}, 128 + 512, 2, 2 * 640 / 64),
+    ],
+)
+def test_an_update_of_two_learners_counts_the_rules_of_both(grpo, learn, rows, passes, steps):
+    """16 problems x 8 texts of each writer, learned twice in mini-batches of 64."""
+    spec = grpo(
+        nodes={
+            "problems": {"rows_per_step": 16},
+            "actor": {
+                "training": {"mini_batch": 64, "epochs": 2},
+                "algorithm": {"rewards": {"name": "grpo", "kl": None}},
+            },
+            "start": None,
+            "second": {
+                "kind": "actor",
+                "model": {"type": "shared", "with": "actor"},
+                "rollout": {"completions_per_prompt": 8, "max_new_tokens": 64},
+                "algorithm": {"rewards": {"name": "grpo"}},
+            },
+            "also": {"kind": "reward", "source": {"type": "builtin", "name": "exact_match"}},
+        },
+        edges=[
+            "problems.rows -> actor.prompts",
+            "problems.rows -> second.prompts",
+            "actor.rollouts -> exact.rollouts",
+            "second.rollouts -> also.rollouts",
+            "exact.scores -> actor.rewards",
+            "also.scores -> second.rewards",
+        ],
+        schedule={"learn": learn},
+    )
+    update = Unrolled(spec).settings().memory.updates["actor"]
+
+    assert (update.sequences, update.passes, update.mini_batches) == (rows, passes, steps)
+
+
+def test_a_large_7b_step_takes_seconds_not_hours(grpo):
+    assert 5 < estimate(grpo()).step_seconds < 120
