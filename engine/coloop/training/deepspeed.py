@@ -7,7 +7,6 @@ form that `single` uses, so any backend goes on from it, on any number of ranks.
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from importlib.util import find_spec
 from typing import Any
 
@@ -84,8 +83,7 @@ class DeepSpeedBackend(Learner):
             tokens_at_once=tokens_at_once,
             packing=packing_on(device_of(model), is_packed=is_packed),
         )
-        with _whole_base(model):
-            tokens = TokenModel(model, options)
+        tokens = TokenModel(model, options)
         names = names_of(model)
         states: ModelStates = ZeroStates(tokens, training, dtypes, ranks)
         if adapter is not None:
@@ -294,17 +292,6 @@ class ZeroStates:
             zero._hp_optimizer_states_linked = False
             if self._torch.state:
                 zero._lazy_init_hp_params_optimizer_state()
-
-
-def _whole_base(model: nn.Module) -> AbstractContextManager[None]:
-    """While it lasts, frozen weights that another role's engine has spread are whole here."""
-    import deepspeed
-
-    spread = [one for one in model.parameters() if hasattr(one, "ds_id")]
-    found: AbstractContextManager[None] = deepspeed.zero.GatheredParameters(
-        spread, enabled=bool(spread)
-    )
-    return found
 
 
 def _is_mean(value: Any) -> bool:

@@ -99,8 +99,9 @@ SIZES = (7, 1)
 
 def two_roles(ranks: Ranks, name: str, training: Any = TRAINING) -> tuple[Any, Any, bool, bool]:
     """Losses and merged weights of two roles on one base that learn in turns; whether they hold it
-    once, and whether its bits are as they were."""
+    once, and whether its bits are as they were. With `deepspeed` each holds one of its own."""
     base = LoadedModel(model=tiny_model(), tokenizer=None)  # type: ignore[arg-type]
+    is_shared = name != "deepspeed"
     start = {name: one.clone() for name, one in base.model.named_parameters()}
     spread: Spread = {}
     roles = [
@@ -109,9 +110,9 @@ def two_roles(ranks: Ranks, name: str, training: Any = TRAINING) -> tuple[Any, A
             training,
             dtypes=trained_dtypes(training, is_adapter=True),
             ranks=ranks,
-            adapter=Adapter(lora=LORA, seed=seed, is_shared=True, spread=spread),
+            adapter=Adapter(lora=LORA, seed=seed, is_shared=is_shared, spread=spread),
         )
-        for seed, one in enumerate((base, beside(base)))
+        for seed, one in enumerate((base, beside(base) if is_shared else copy.deepcopy(base)))
     ]
     losses = []
     for size in SIZES:
