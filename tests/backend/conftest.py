@@ -21,6 +21,9 @@ from tests.backend.signed_in import signed_in
 from coloop_server.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
+LAST_RESORT_SECONDS = 240.0
+"""For a server that neither prints its address nor ends: shorter than the time of a test, so that
+what it has said is told."""
 DRIVER = (sys.executable, str(Path(__file__).parent / "fake_driver.py"))
 
 LOOP = """\
@@ -201,10 +204,19 @@ def pump(process: "subprocess.Popen[str]", lines: "queue.Queue[str]") -> None:
 
 
 def wait_for_url(server: Server) -> tuple[str, str]:
-    """The address that a server prints, and the token in it."""
-    seen = ""
-    while line := server.lines.get(timeout=60):
+    """The address that a server prints, and the token in it; fails as soon as it has ended without
+    one."""
+    seen, deadline = "", time.monotonic() + LAST_RESORT_SECONDS
+    while line := next_line(server, deadline):
         seen += line
         if found := re.search(r"coloop is at (http://[^/\s]+)(?:/\?token=(\S+))?", line):
             return found[1], found[2] or ""
     pytest.fail(f"the server did not start:\n{seen}")
+
+
+def next_line(server: Server, deadline: float) -> str:
+    """What a server says next; nothing where it has ended, or the deadline has come."""
+    try:
+        return server.lines.get(timeout=max(deadline - time.monotonic(), 0.0))
+    except queue.Empty:
+        return ""
