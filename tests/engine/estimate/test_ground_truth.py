@@ -6,11 +6,10 @@ measured over estimated: some sources print allocated, others reserved bytes, an
 up.
 """
 
-import csv
 import re
-from pathlib import Path
 
 import pytest
+from tests.engine.measurements import Measurements
 
 from coloop import presets
 from coloop.errors import PresetNotFound
@@ -22,7 +21,7 @@ from coloop.sizing.states import Precision, compute_states, resting_bytes_per_pa
 from coloop.sizing.training import TrainingStep, peak_instant
 
 GIB = 2**30
-TABLE = Path(__file__).resolve().parents[3].parent / "shared/ground_truth/memory.csv"
+TABLE = Measurements("memory")
 NAMES = {
     "Mistral-7B-v0.1": "mistral-7b",
     "Meta-Llama-3-8B": "llama-3.1-8b",
@@ -35,20 +34,17 @@ ATTENTION = ("q", "k", "v", "o")
 LINEAR = (*ATTENTION, "gate", "up", "down")
 USABLE_GIB = {"H100-80GB": 79.18, "A100-80GB": 79.15, "RTX 4060 8GB": 8.0, "L40S": 44.42}
 
-pytestmark = pytest.mark.skipif(not TABLE.exists(), reason="the table of measurements is not here")
+pytestmark = TABLE.wanted
 
 
 def _rows(*sources, quantity=None):
-    if not TABLE.exists():
-        return []
-    with TABLE.open(encoding="utf-8", newline="") as file:
-        return [
-            row
-            for row in csv.DictReader(file)
-            if row["notes"].startswith("[A]")
-            and any(source in row["source"] for source in sources)
-            and quantity in (None, row["quantity"])
-        ]
+    return [
+        row
+        for row in TABLE.rows
+        if row["notes"].startswith("[A]")
+        and any(source in row["source"] for source in sources)
+        and quantity in (None, row["quantity"])
+    ]
 
 
 def _architecture(row):

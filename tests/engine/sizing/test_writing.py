@@ -1,11 +1,10 @@
 """Times of writing against published throughput, where the table of measurements is at hand."""
 
-import csv
 import math
 import re
-from pathlib import Path
 
 import pytest
+from tests.engine.measurements import Measurements
 
 from coloop import presets
 from coloop.errors import PresetNotFound
@@ -17,11 +16,11 @@ from coloop.sizing.architecture import (
 from coloop.sizing.writing import WritingLoad, writing_seconds
 
 GIB = 2**30
-TABLE = Path(__file__).resolve().parents[3].parent / "shared/ground_truth/throughput.csv"
+TABLE = Measurements("throughput")
 GPUS = {"H100-80GB": "H100-80GB", "H200": "H200-141GB", "A100-80GB": "A100-80GB"}
 WIDTHS = {"bf16": 2.0, "fp8": 1.0}
 
-pytestmark = pytest.mark.skipif(not TABLE.exists(), reason="the table of measurements is not here")
+pytestmark = TABLE.wanted
 
 
 def _model(row):
@@ -33,17 +32,11 @@ def _model(row):
 
 
 def _rows(task):
-    if not TABLE.exists():
-        return []
-    with TABLE.open(encoding="utf-8", newline="") as file:
-        return [
-            row
-            for row in csv.DictReader(file)
-            if row["task"] == task
-            and _model(row)
-            and row["gpu"] in GPUS
-            and row["precision"] in WIDTHS
-        ]
+    return [
+        row
+        for row in TABLE.rows
+        if row["task"] == task and _model(row) and row["gpu"] in GPUS and row["precision"] in WIDTHS
+    ]
 
 
 def _load(row, *, rows, most):
