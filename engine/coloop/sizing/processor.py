@@ -63,7 +63,10 @@ def cores_here() -> int:
     if named is None:
         return there
     if not named.isdecimal() or int(named) < 1:
-        raise SettingInvalid(f"{CORES} is the number of cores that a loop may use, not {named!r}")
+        raise SettingInvalid(
+            f"{CORES} is the number of cores that a loop may use, not {named!r}; say 1 or more "
+            f"({CORES}=1), or unset it to use all {there} that are there"
+        )
     return min(int(named), there)
 
 

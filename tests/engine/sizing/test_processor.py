@@ -35,8 +35,13 @@ def test_a_number_of_cores_that_is_none_is_refused(
 ) -> None:
     monkeypatch.setenv(processor.CORES, named)
 
-    with pytest.raises(SettingInvalid, match="COLOOP_CORES is the number of cores"):
+    with pytest.raises(SettingInvalid) as refused:
         cores_here()
+
+    assert f"COLOOP_CORES is the number of cores that a loop may use, not {named!r}" in str(
+        refused.value
+    )
+    assert "say 1 or more (COLOOP_CORES=1), or unset it to use all 8" in str(refused.value)
 
 
 @pytest.mark.parametrize(
