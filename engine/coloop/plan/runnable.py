@@ -11,7 +11,12 @@ from coloop.plan.compile import compile_plan
 from coloop.plan.types import EnginePlan, Plan, WeightsPlan
 from coloop.sizing.facts import resolve_architecture
 from coloop.sizing.settings import SPLIT_FAMILIES
-from coloop.spec.algorithm import node_algorithms, resolve_algorithm
+from coloop.spec.algorithm import (
+    SMOOTHED_LOSSES,
+    ResolvedPreference,
+    node_algorithms,
+    resolve_algorithm,
+)
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import weights_groups
 from coloop.spec.heads import head_of
@@ -44,9 +49,11 @@ UNREAD_BY_BACKENDS: dict[str, tuple[object, ...]] = {
 are shared with `fsdp2` alone."""
 BEYOND_BACKENDS: dict[str, tuple[object, ...]] = {
     "gradient_checkpointing": ("selective", "offload"),
-    "dtype": ("fp8",),
+    "dtype": ("fp8", "float16"),
 }
-"""Values of `training` that no backend carries out."""
+"""Values of `training` that no backend carries out: float16 would want its losses scaled."""
+INSTEAD = {"dtype": "leave it open, or take `bfloat16`"}
+"""By field, what does run."""
 UNREAD_BY_ENGINES: dict[str, tuple[object, ...]] = {
     "gpu_memory_utilization": (),
     "tensor_parallel": (1,),
@@ -197,7 +204,12 @@ def _unread(
 def _beyond(node: str, training: object) -> list[Diagnostic]:
     """Values that ask for more than backends do."""
     return [
-        _refusal(f"`training.{field}: {value}`", node=node, field=f"training.{field}")
+        _refusal(
+            f"`training.{field}: {value}`",
+            node=node,
+            field=f"training.{field}",
+            hint=INSTEAD.get(field, LATER),
+        )
         for field, values in BEYOND_BACKENDS.items()
         if (value := getattr(training, field, None)) in values
     ]
@@ -259,6 +271,8 @@ def _check_algorithms(spec: LoopSpec) -> Iterator[Diagnostic]:
                     yield _refusal(what, node=node, field=f"{field}.advantage")
                 if getattr(full, "loss", None) in LATER_LOSSES:
                     yield _refusal(f"the loss `{full.loss}`", node=node, field=f"{field}.loss")
+                if isinstance(full, ResolvedPreference):
+                    yield from _check_smoothing(full, node)
                 kl = getattr(full, "kl", None)
                 if kl is not None and kl.target is not None and kl.into == "reward":
                     what = "`kl.target` with `into: reward`; `into: loss` adapts to a target"
@@ -266,6 +280,19 @@ def _check_algorithms(spec: LoopSpec) -> Iterator[Diagnostic]:
                 for unread in ("off_policy", "mask"):
                     if getattr(entry, unread, None):
                         yield _refusal(f"`{unread}`", node=node, field=f"{field}.{unread}")
+
+
+def _check_smoothing(pairs: ResolvedPreference, node: str) -> Iterator[Diagnostic]:
+    """Labels taken to be wrong by a loss that does not know of it."""
+    if pairs.label_smoothing > 0 and pairs.loss not in SMOOTHED_LOSSES:
+        names = ", ".join(f"`{loss}`" for loss in sorted(SMOOTHED_LOSSES))
+        yield _refusal(
+            f"`label_smoothing: {pairs.label_smoothing}` with the loss `{pairs.loss}`, which does "
+            "not read it",
+            node=node,
+            field="algorithm.pairs.label_smoothing",
+            hint=f"leave it out, or take one of the losses {names}",
+        )
 
 
 def _check_models(spec: LoopSpec) -> Iterator[Diagnostic]:

@@ -18,13 +18,10 @@ from coloop.algos import preference
 from coloop.algos.masks import masked_mean
 from coloop.batch import Batch, PairBatch
 from coloop.recipes.protocol import LossOutput, ModelOutputs, Needs
-from coloop.spec.algorithm import ResolvedPreference
-
-SMOOTHED = frozenset({"sigmoid", "robust", "exo"})
-"""Losses that take label smoothing."""
+from coloop.spec.algorithm import SMOOTHED_LOSSES, ResolvedPreference
 
 PLAIN = frozenset({"hinge", "ipo", "nca", "sppo", "apo", "discopop", "kto"})
-"""Losses that do not."""
+"""Losses that take no label smoothing."""
 
 DIVERGENCE = "divergence"
 """How far the policy is from its reference, over the batch: what `kto` measures a text against."""
@@ -38,9 +35,9 @@ class PreferenceRecipe:
     port: str = "pairs"
 
     def refusal(self, settings: ResolvedPreference) -> str | None:
-        if settings.loss not in SMOOTHED | PLAIN:
+        if settings.loss not in SMOOTHED_LOSSES | PLAIN:
             return f"loss {settings.loss!r} looks across pairs and cannot run yet"
-        if settings.label_smoothing > 0 and settings.loss not in SMOOTHED:
+        if settings.label_smoothing > 0 and settings.loss not in SMOOTHED_LOSSES:
             return f"loss {settings.loss!r} takes no label_smoothing"
         return None
 
@@ -122,7 +119,7 @@ def preference_loss(
         return soft[settings.loss](
             chosen, rejected, beta=settings.beta, probability=probability, **smoothing
         )
-    if settings.loss in SMOOTHED:
+    if settings.loss in SMOOTHED_LOSSES:
         smoothed = {
             "sigmoid": preference.sigmoid,
             "robust": preference.robust,

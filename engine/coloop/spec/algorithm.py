@@ -57,6 +57,7 @@ __all__ = [
     "PREFERENCE_NAMES",
     "PRESETS",
     "REWARDS_NAMES",
+    "SMOOTHED_LOSSES",
     "ActorAlgorithm",
     "ActorAlgorithms",
     "Algorithm",
@@ -111,6 +112,8 @@ _NULL_COUNTS = frozenset(
 )
 """Fields in which `null` says "none"; in the others it says "the preset's"."""
 _NO_REFERENCE = frozenset({"orpo", "simpo"})
+SMOOTHED_LOSSES = frozenset({"sigmoid", "robust", "exo"})
+"""Losses of pairs that read `label_smoothing`."""
 _CORRECTION_MAX = {"token_tis": 2.0, "icepop": 5.0, "sequence_mask": 3.0, "none": None}
 
 

@@ -43,6 +43,18 @@ REFUSALS = [
         "images",
         "source.task",
     ),
+    (
+        "algorithm: {name: grpo}",
+        "algorithm: {rewards: {name: grpo}, pairs: {name: kto, label_smoothing: 0.1}}",
+        "`label_smoothing: 0.1` with the loss `kto`",
+        "algorithm.pairs.label_smoothing",
+    ),
+    (
+        "training: {",
+        "training: {dtype: float16, ",
+        "`training.dtype: float16`",
+        "training.dtype",
+    ),
 ]
 
 
