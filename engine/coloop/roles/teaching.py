@@ -66,12 +66,12 @@ def teaching_items(
                     continue
                 items.append(_labelled(row, given, label))
                 continue
-            known = reference.get(row.id)
             if port == PAIRS:
+                known = reference.get(row.id)
                 pair = _pair(row, given.edge.weight, known, margin or MARGIN)
                 items.append(_with_others(pair, row, others.get(row.id), known))
             else:
-                items.append(_sequence(row, given.edge.weight, known))
+                items.append(_demonstrated(row, given))
     detail = {
         "port": f"{node}.{port}",
         "learned": len(items),
@@ -83,14 +83,9 @@ def teaching_items(
     return tuple(items), detail
 
 
-def _sequence(row: Row, weight: float, reference: Any) -> Unit:
-    return as_sequence(
-        row,
-        weight=weight,
-        count=_drawn(row),
-        group=row.group or "",
-        log_probs_reference=reference,
-    )
+def _demonstrated(row: Row, given: Input) -> Unit:
+    """A text to imitate, whatever a reference has said of the row elsewhere: nobody reads it."""
+    return as_sequence(row, weight=given.edge.weight, count=_drawn(row), group=row.group or "")
 
 
 def _valued(row: Row, given: Input) -> Unit:

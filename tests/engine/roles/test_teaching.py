@@ -80,6 +80,30 @@ def test_pairs_bring_margin_probability_and_reference(
     assert item.rejected.log_probs_reference.tolist() == [-0.2]
 
 
+def test_rows_that_are_pairs_as_well_are_imitated_without_the_reference_of_the_pair(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    nodes = {
+        "given": rows_of({**PAIR, "target": "c"}),
+        "actor": {**actor(), "algorithm": {"pairs": {"name": "dpo"}, "demonstrations": SFT}},
+        "start": {"kind": "reference", "model": {"type": "snapshot", "of": "actor"}},
+    }
+    edges = [
+        "given.rows -> actor.demonstrations",
+        "given.pairs -> actor.pairs",
+        "given.pairs -> start.pairs",
+        "start.log_probs -> actor.reference",
+    ]
+    loop = bench(nodes, edges)
+
+    loop.step()
+
+    [row], [pair] = loop.items("demonstrations"), loop.items("pairs")
+    assert (row.id, row.text) == (pair.id, Text(prompt="p", target="c"))
+    assert row.log_probs_reference is None
+    assert pair.chosen.log_probs_reference.tolist() == [-0.1]
+
+
 def test_pairs_without_the_reference_that_is_read_are_counted(
     bench: Bench, rows_of: Any, actor: Any
 ) -> None:
