@@ -34,6 +34,7 @@ Each class keeps its arguments in `args`, so that `pickle` rebuilds it in anothe
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 
 
@@ -245,6 +246,13 @@ class StorageFull(ColoopError):
     """A file could not be written because the disk or the quota is full."""
 
     code = "storage.full"
+
+
+def is_full(error: Exception) -> bool:
+    """Whether an error says that the disk or the quota is full."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return True
+    return any(text in str(error) for text in ("No space left", "os error 28", "quota exceeded"))
 
 
 class CheckpointError(ColoopError):

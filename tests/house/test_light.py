@@ -38,3 +38,28 @@ def test_importing_it_loads_nothing_heavy(module: str) -> None:
     )
 
     assert loaded.stdout.strip() == ""
+
+
+NOT_A_DRIVERS = (
+    *(
+        "transformers",
+        "tokenizers",
+        "pyarrow",
+        "sympy",
+        "torch._dynamo",
+        "torch.distributed.tensor",
+    ),
+    *("ray", "coloop.models", "coloop.training", "coloop.rollout", "coloop.hosts.host"),
+)
+
+
+def test_a_driver_loads_no_models() -> None:
+    """Where the processes of its pools compute, it would hold 110 MiB for nothing."""
+    code = (
+        "import sys; import coloop.runtime.start; "
+        f"print(','.join(m for m in {NOT_A_DRIVERS!r} if m in sys.modules))"
+    )
+
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+
+    assert loaded.stdout.strip() == "", loaded.stderr

@@ -12,8 +12,8 @@ from coloop.cluster.processes import LOCALHOST, ProcessCrew, answered
 from coloop.cluster.protocol import Deadlines
 from coloop.cluster.ranks import Crew, Pools
 from coloop.errors import PlacementTimeout
-from coloop.hosts.host import HostSettings, PoolHost, compute_with, gpus_here
 from coloop.hosts.messages import Poll
+from coloop.hosts.settings import HostSettings, compute_with, gpus_here
 from coloop.plan.types import Plan, PoolPlan
 
 
@@ -70,6 +70,8 @@ class ThreadCrew:
     size = 1
 
     def __init__(self, name: str, settings: HostSettings) -> None:
+        from coloop.hosts.host import PoolHost  # models are loaded only where a host computes
+
         self._threads = ThreadPoolExecutor(1, thread_name_prefix=f"pool-{name}")
         self._host = PoolHost(replace(settings, log=None))  # the driver writes it
         self._asked: Future[Any] | None = None

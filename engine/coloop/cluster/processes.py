@@ -23,9 +23,9 @@ from typing import Any
 
 from coloop.cluster.environment import environment_of
 from coloop.cluster.ranks import RankEnded
-from coloop.hosts.host import HostSettings
 from coloop.hosts.messages import Poll
 from coloop.hosts.packing import Packed, pack, unpack
+from coloop.hosts.settings import HostSettings
 
 LOCALHOST = "127.0.0.1"
 END_SECONDS = 10.0

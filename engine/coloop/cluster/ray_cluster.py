@@ -38,9 +38,9 @@ from coloop.cluster.protocol import Deadlines
 from coloop.cluster.ranks import Crew, Pools, RankEnded
 from coloop.cluster.remote_host import RemotePoolHost
 from coloop.errors import PlacementTimeout
-from coloop.hosts.host import HostSettings
 from coloop.hosts.messages import Poll
 from coloop.hosts.packing import pack, unpack
+from coloop.hosts.settings import HostSettings
 from coloop.plan.types import Plan, PoolPlan
 from coloop.ray_settings import AT_EVEN_PRIORITY
 

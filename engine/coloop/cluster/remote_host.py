@@ -2,8 +2,9 @@
 answer is sent back."""
 
 from coloop.hosts.answers import is_heard
-from coloop.hosts.host import HostSettings, PoolHost
+from coloop.hosts.host import PoolHost
 from coloop.hosts.packing import Packed, pack, unpack
+from coloop.hosts.settings import HostSettings
 
 
 class RemotePoolHost(PoolHost):

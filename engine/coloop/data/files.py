@@ -19,9 +19,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 CACHED_ROW_GROUPS: Final = 16
@@ -183,10 +180,15 @@ class Parquet:
     """A parquet file; a few decoded row groups are kept, the rest stays on disk."""
 
     def __init__(self, path: Path) -> None:
+        # A process that reads no parquet does without some 40 MiB and a thread.
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
         self.size_bytes = path.stat().st_size
+        self._problems = (pa.ArrowException, OSError)
         try:
             self._file = pq.ParquetFile(path, memory_map=True)
-        except (pa.ArrowException, OSError) as error:
+        except self._problems as error:
             raise RowProblem(f"is no parquet file: {error}") from None
         self.columns: list[str] = list(self._file.schema_arrow.names)
         self._starts = [0]
@@ -210,7 +212,7 @@ class Parquet:
         if group not in self._decoded:
             try:
                 self._decoded[group] = self._file.read_row_group(group)
-            except (pa.ArrowException, OSError) as error:
+            except self._problems as error:
                 raise RowProblem(f"cannot be read in row group {group + 1}: {error}") from None
             if len(self._decoded) > CACHED_ROW_GROUPS:
                 self._decoded.popitem(last=False)

@@ -15,7 +15,7 @@ import platform
 import tempfile
 import threading
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,18 +45,17 @@ from coloop.hosts.messages import (
     TooLong,
 )
 from coloop.hosts.scorer_home import ScorerHome
+from coloop.hosts.settings import HostSettings, compute_with
 from coloop.hosts.shares import own_part, own_requests
 from coloop.hosts.shortage import sized
 from coloop.hosts.trainer_home import TrainerHome
 from coloop.hosts.weights import Share
 from coloop.marks import Mark, Marks
 from coloop.models import DTYPES, read_adapter, weights_in
-from coloop.plan.types import WeightsPlan
 from coloop.run_log import log_into
 from coloop.spec.adapters import stays
 from coloop.spec.graph import LoopSpec
 from coloop.spec.heads import Reading
-from coloop.spec.homes import DEFAULT_POOL
 from coloop.spec.model import ComputeDtype
 from coloop.spec.paths import apply_overrides
 from coloop.sync import (
@@ -73,38 +72,6 @@ from coloop.sync import (
 from coloop.sync.evidence import Probe
 from coloop.sync.folders import SHARED_MEMORY, TransferFolders, can_use
 from coloop.training import Hooks, Meeting, Ranks, join, leave, open_meeting
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostSettings:
-    """What a host is built from; picklable."""
-
-    spec: LoopSpec
-    weights: tuple[WeightsPlan, ...]
-    """All groups of the loop, those of other pools as well: what lives here may start from them."""
-    root: Path
-    seed: int
-    threads: int
-    pool: str = DEFAULT_POOL
-    """Where the host stands: it has the homes that are planned for this pool."""
-    rank: int = 0
-    """Of the process among those of its pool, from 0."""
-    ranks: int = 1
-    """Processes of the pool: they do together what is asked of it."""
-    device: str = "cpu"
-    log: Path | None = None
-    """The run's log, for a host in a process of its own; it is left alone where its folder cannot
-    be seen from there."""
-
-
-def gpus_here() -> int:
-    """GPUs that this process can use."""
-    return torch.cuda.device_count()
-
-
-def compute_with(threads: int) -> None:
-    """So many threads for what this process computes."""
-    torch.set_num_threads(threads)
 
 
 class PoolHost:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedTokenizerFast
 
 from coloop.errors import CheckpointError, StorageFull
+from coloop.fingerprint import fingerprint
 from coloop.hosts.encoder import Encoder
 from coloop.hosts.messages import TooLong, too_long
 from coloop.models import (
@@ -23,7 +24,6 @@ from coloop.models import (
     SCORE,
     LoadedModel,
     filled,
-    fingerprint,
     is_adapter,
     load_weights,
     positions_of,

@@ -12,7 +12,6 @@ from coloop.models.adapter_folder import (
     weights_in,
 )
 from coloop.models.build import DTYPES, LoadedModel, build_model, copy_model, dtype_of, positions_of
-from coloop.models.fingerprint import fingerprint
 from coloop.models.folder import link_folder, load_weights, read_weights, save_hf
 from coloop.models.heads import SCORE, has_words, score_head, with_head
 from coloop.models.outline import filled, outline_of
@@ -41,7 +40,6 @@ __all__ = [
     "encode_prompt",
     "encode_text",
     "filled",
-    "fingerprint",
     "has_words",
     "is_adapter",
     "link_folder",

@@ -6,7 +6,6 @@ its place. A full disk leaves what stood there before.
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shutil
@@ -19,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor
 from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
-from coloop.errors import CheckpointError, StorageFull
+from coloop.errors import CheckpointError, StorageFull, is_full
 from coloop.models.quiet import without_bars
 
 _ONE_FILE = "model.safetensors"
@@ -113,13 +112,6 @@ def replace_folder(aside: Path, folder: Path) -> None:
             before.rename(folder)
         raise
     shutil.rmtree(before, ignore_errors=True)
-
-
-def is_full(error: Exception) -> bool:
-    """Whether an error says that the disk or the quota is full."""
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return True
-    return any(text in str(error) for text in ("No space left", "os error 28", "quota exceeded"))
 
 
 def _beside(folder: Path, purpose: str) -> Path:

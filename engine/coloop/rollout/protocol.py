@@ -181,7 +181,7 @@ class RolloutEngine(Protocol):
         ...
 
     def fingerprint(self) -> int | None:
-        """`models.fingerprint` of the weights held; None where the engine cannot tell."""
+        """`coloop.fingerprint` of the weights held; None where the engine cannot tell."""
         ...
 
     # Memory

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from coloop.models.fingerprint import fingerprint
+from coloop.fingerprint import fingerprint
 from coloop.rollout.aside import Aside
 from coloop.rollout.decoder import Decoder
 from coloop.rollout.forward_decoder import ForwardDecoder

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from coloop.hosts.host import gpus_here
+from coloop.hosts.settings import gpus_here
 from coloop.plan.types import Plan, PoolPlan, WeightsPlan
 from coloop.sizing import Begun
 from coloop.sizing.processor import processor_here

@@ -15,7 +15,7 @@ from coloop.errors import (
     WorkerDied,
 )
 from coloop.events import AlertEvent, DiagnosticEvent, RunError, RunStateEvent, RunStateName
-from coloop.hosts.host import HostSettings
+from coloop.hosts.settings import HostSettings
 from coloop.plan.compile import compile_plan
 from coloop.plan.runnable import check_runs
 from coloop.plan.types import Plan

@@ -7,15 +7,18 @@ B rows, T tokens.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from transformers import PreTrainedModel
 
-from coloop.models import fingerprint
+from coloop.fingerprint import fingerprint
 from coloop.sync.protocol import Evidence, WeightReceiver, Weights
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 Probe = tuple[tuple[int, ...], ...]
 

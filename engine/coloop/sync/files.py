@@ -18,8 +18,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
-from coloop.errors import StorageFull, WeightsNotUpdated
-from coloop.models.folder import is_full
+from coloop.errors import StorageFull, WeightsNotUpdated, is_full
 from coloop.sync.buckets import BUCKET_BYTES, bytes_of, in_buckets
 from coloop.sync.protocol import Opened, Parcel, Weights
 

@@ -66,7 +66,7 @@ class Evidence:
 
     version: int
     fingerprint: int | None
-    """`models.fingerprint`, in the type that the weights have on the way; None where an engine
+    """`coloop.fingerprint`, in the type that the weights have on the way; None where an engine
     cannot tell its own."""
     probe: tuple[tuple[int, ...], ...] = ()
     """Token ids of the rows that were scored, (B, T)."""

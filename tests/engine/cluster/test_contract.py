@@ -22,8 +22,9 @@ from coloop.errors import (
     StopRequested,
     WorkerDied,
 )
-from coloop.hosts.host import HostSettings, PoolHost
+from coloop.hosts.host import PoolHost
 from coloop.hosts.messages import Poll, PromptRequest, Sampling
+from coloop.hosts.settings import HostSettings
 from coloop.plan.compile import compile_plan
 from coloop.plan.types import Plan
 from coloop.spec.io import parse

@@ -29,8 +29,9 @@ from coloop.errors import (
     WorkerDied,
 )
 from coloop.hosts.answers import MERGES
-from coloop.hosts.host import HostSettings, PoolHost
+from coloop.hosts.host import PoolHost
 from coloop.hosts.messages import LearnOrder, Load, Poll, PromptRequest, Sampling, TooLong
+from coloop.hosts.settings import HostSettings
 from coloop.hosts.shares import own_part, own_requests
 from coloop.plan.compile import compile_plan
 from coloop.spec.io import parse

@@ -17,7 +17,7 @@ from coloop.batch import Pair, Sequence, split_units
 from coloop.errors import DataError, StopRequested
 from coloop.hosts.beginnings import Beginnings
 from coloop.hosts.encoder import Encoder
-from coloop.hosts.host import HostSettings, PoolHost
+from coloop.hosts.host import PoolHost
 from coloop.hosts.messages import (
     LearnOrder,
     LearnReply,
@@ -27,6 +27,7 @@ from coloop.hosts.messages import (
     Sampling,
     TooLong,
 )
+from coloop.hosts.settings import HostSettings
 from coloop.hosts.weights import HeldWeights
 from coloop.models import character_tokenizer, load_weights, weights_in
 from coloop.plan.compile import compile_plan

@@ -7,7 +7,8 @@ import torch
 
 from coloop import presets
 from coloop.errors import ModelUnavailable
-from coloop.models import LoadedModel, build_model, copy_model, fingerprint, save_hf
+from coloop.fingerprint import fingerprint
+from coloop.models import LoadedModel, build_model, copy_model, save_hf
 from coloop.models.pretrained import find_source
 from coloop.spec.model import PretrainedModel, ScratchModel, SnapshotModel
 

@@ -10,8 +10,9 @@ from tests.engine.numerics import near
 
 from coloop.batch import Sequence, Text
 from coloop.hosts.deliveries import Deliveries
-from coloop.hosts.host import HostSettings, PoolHost
+from coloop.hosts.host import PoolHost
 from coloop.hosts.messages import LearnOrder, Load
+from coloop.hosts.settings import HostSettings
 from coloop.hosts.stub import ClusterHosts
 from coloop.roles.texts import drawn_sequence
 from coloop.sync.folders import TransferFolders

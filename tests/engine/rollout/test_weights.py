@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from coloop.errors import BackendMissing, WeightsNotUpdated
-from coloop.models import fingerprint
+from coloop.fingerprint import fingerprint
 from coloop.rollout import ENGINES, GenerationRequest, TorchEngine, build_engine, generate
 from coloop.spec.rollout import Engine
 

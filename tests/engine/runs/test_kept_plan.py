@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from coloop.events import RunStateName
-from coloop.hosts.host import HostSettings, PoolHost
+from coloop.hosts.host import PoolHost
+from coloop.hosts.settings import HostSettings
 from coloop.runtime.kept_plan import DECIDED_ANEW, MACHINE_FILE, PLAN_FILE, begun_in
 from coloop.sizing import Begun
 

@@ -16,7 +16,8 @@ from tests.engine.numerics import forward_terms, near, rounding
 from torch import Tensor
 
 from coloop.errors import StorageFull, WeightsNotUpdated
-from coloop.models import LoadedModel, build_model, encode_prompt, fingerprint
+from coloop.fingerprint import fingerprint
+from coloop.models import LoadedModel, build_model, encode_prompt
 from coloop.rollout import GenerationRequest, TorchEngine, generate
 from coloop.spec.model import ScratchModel
 from coloop.sync import (
@@ -495,7 +496,7 @@ def test_from_gpu_to_gpu(tmp_path: Path, loaded: LoadedModel) -> None:
 
 OPEN_A_PARCEL = """
 import pathlib, pickle, sys, torch
-from coloop.models import fingerprint
+from coloop.fingerprint import fingerprint
 from coloop.sync import GroupChannel
 torch.multiprocessing.set_sharing_strategy("file_system")
 channel = GroupChannel("ipc", device=sys.argv[1])

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from coloop.batch import split_units
 from coloop.errors import BackendMissing, PlacementTimeout, StopRequested
-from coloop.models import fingerprint
+from coloop.fingerprint import fingerprint
 from coloop.spec.dtypes import trained_dtypes
 from coloop.training import (
     ALONE,
