@@ -80,7 +80,8 @@ def main() -> int:
                 f"{name} {arm:<12} {told.step:.4f} s, processor {told.processor_step:.4f} s, "
                 f"writing {told.writing / len(told.seconds):.4f} s, "
                 f"learning {told.learning / len(told.seconds):.4f} s, "
-                f"{told.tokens_per_second:,.0f} tokens/s, {told.peak_bytes / MIB:.0f} MiB, "
+                f"{told.tokens_per_second:,.0f} tokens/s, {told.peak_once_bytes / MIB:.0f} MiB, "
+                f"resident {told.peak_bytes / MIB:.0f} MiB, "
                 f"warm-up {told.warm_up:.1f} s\n"
             )
         for arm, why in record["failed"].items():

@@ -10,6 +10,8 @@ from tests.bench.results import Goal, Result, Table
 
 BEST_RATIO, DEFAULT_RATIO, TOKENS_RATIO = 1.15, 1.5, 2.0
 MIB = 2**20
+ONCE = "Peak memory, shared pages counted once"
+SUMMED = "Peak resident memory, summed over processes"
 
 
 def columns_of(record: dict[str, Any]) -> dict[str, tuple[str, Figures]]:
@@ -35,7 +37,8 @@ def result_of(records: dict[str, dict[str, Any]]) -> Result:
         _table("Seconds a step, median of interleaved turns", found, lambda one: _s(one.step)),
         _table("Processor seconds a step", found, lambda one: _s(one.processor_step)),
         _table("Tokens written a second", found, lambda one: f"{one.tokens_per_second:,.0f}"),
-        _table("Peak resident memory", found, lambda one: f"{one.peak_bytes / MIB:.0f} MiB"),
+        _table(ONCE, found, lambda one: _mib(one.peak_once_bytes)),
+        _table(SUMMED, found, lambda one: _mib(one.peak_bytes)),
         _table("Warm-up, not counted: seconds", found, lambda one: f"{one.warm_up:.1f}"),
     ]
     tables.append(_equal_table(records))
@@ -58,6 +61,10 @@ def result_of(records: dict[str, dict[str, Any]]) -> Result:
 
 def _s(seconds: float) -> str:
     return f"{seconds:.3f}" if seconds < 1 else f"{seconds:.2f}"
+
+
+def _mib(size: int) -> str:
+    return f"{size / MIB:.0f} MiB"
 
 
 def _table(title: str, found: dict[str, dict[str, tuple[str, Figures]]], say: Any) -> Table:
@@ -92,6 +99,8 @@ def _value(title: str, one: Figures) -> float:
             return one.processor_step
         case "Tokens":
             return one.tokens_per_second
+        case "Peak" if title == ONCE:
+            return float(one.peak_once_bytes)
         case "Peak":
             return float(one.peak_bytes)
     return one.warm_up
@@ -148,8 +157,8 @@ def _goals(
             is_reached=bool(writing) and min(writing) >= TOKENS_RATIO,
         ),
         most(
-            "peak memory no higher than TRL's",
-            ratios("best", "TRL", lambda one: float(one.peak_bytes)),
+            "peak memory, shared pages counted once, no higher than TRL's",
+            ratios("best", "TRL", lambda one: float(one.peak_once_bytes)),
             1.0,
         ),
     ]

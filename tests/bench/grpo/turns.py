@@ -1,10 +1,12 @@
 """The bench's side of its arms: starts them, has them take turns, gathers what they tell.
 
 Arms of a row are processes that stand ready at once, so that whatever else the machine does meets
-all of them alike: each takes a few steps while the others wait.
+all of them alike: each takes a few steps while the others wait. After the timed turns each takes a
+few more in which its memory is watched.
 """
 
 import json
+import math
 import os
 import queue
 import signal
@@ -14,11 +16,13 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.bench.grpo.arm import MARK
+from tests.bench.grpo.memory import WATCHED_SECONDS, Held, watched
 from tests.bench.grpo.work import Work
 from tests.bench.machine import ROOT
 from tests.bench.results import STORE
@@ -63,6 +67,9 @@ class Figures:
     writing: float = 0.0
     learning: float = 0.0
     peak_bytes: int = 0
+    """Resident memory: the peaks of its processes, summed, so shared pages count in each."""
+    peak_once_bytes: int = 0
+    """The peak of all its processes together, each page counted once (`memory`)."""
     warm_up: float = 0.0
     """Seconds of the steps before; compilation is in them."""
 
@@ -96,6 +103,7 @@ class Process:
 
     def __init__(self, arm: Arm) -> None:
         self.name = arm.name
+        self.held = Held()
         if not arm.python.exists():
             raise ArmFailed(f"{arm.name}: {arm.python} is missing; run `make bench-venv`")
         self._log = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - closed by `kill`
@@ -118,6 +126,10 @@ class Process:
     def go(self, steps: int) -> dict[str, Any]:
         self.order(steps)
         return self._next(STEP_SECONDS)
+
+    def watched(self) -> AbstractContextManager[None]:
+        """While its memory is watched."""
+        return watched(self.held, self._process.pid)
 
     def order(self, steps: int) -> None:
         assert self._process.stdin is not None
@@ -192,8 +204,9 @@ def take_turns(
             process = None
             try:
                 process = Process(arm)
-                process.wait_ready()
-                warm = process.go(warm_up)
+                with process.watched():
+                    process.wait_ready()
+                    warm = process.go(warm_up)
             except (ArmFailed, OSError) as error:
                 failed[arm.name] = str(error)
                 if process is not None:
@@ -209,6 +222,16 @@ def take_turns(
                     figures[process.name].take(process.go(steps))
                 except (ArmFailed, OSError) as error:
                     failed[process.name] = str(error)
+        for process in ready:
+            if process.name in failed:
+                continue
+            own = figures[process.name]
+            try:
+                with process.watched():
+                    process.go(math.ceil(WATCHED_SECONDS / own.step))
+                own.peak_once_bytes = process.held.bytes
+            except (ArmFailed, OSError) as error:
+                failed[process.name] = str(error)
     finally:
         for process in ready:
             process.kill()
