@@ -5,7 +5,7 @@ Each weight's bits are read as words of 64 bits, the upper half of a word is fol
 one, and the words are weighted by their place and summed modulo 2^64. A place is an odd number, so
 no change of a single word leaves the sum as it was; folded, several changes of upper bits do not
 cancel out beyond the sum's last bit. Names keep weights apart, and the order in which they come
-does not matter. It runs where the weights are, at memory speed.
+does not matter. It runs where the weights are, at memory speed; small weights are read together.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from math import prod
 
 import torch
 from torch import Tensor
@@ -25,6 +26,7 @@ _WORDS_AT_ONCE = {"cpu": 1 << 16}
 _MOST_WORDS = 1 << 22
 
 
+@torch.inference_mode()
 def fingerprint(weights: Iterable[tuple[str, Tensor]], dtype: torch.dtype | None = None) -> int:
     """A 64-bit number of named weights.
 
@@ -32,21 +34,70 @@ def fingerprint(weights: Iterable[tuple[str, Tensor]], dtype: torch.dtype | None
         dtype: that they are counted in, cast a part at a time; None: as they are.
     """
     total = 0
-    for name, weight in weights:
-        total += (zlib.crc32(name.encode()) * 2 + 1) * _of_bits(weight, dtype or weight.dtype)
+    for group in _together(weights, dtype):
+        found = _of_several(group, dtype) if len(group) > 1 else [_of_bits(group[0][1], dtype)]
+        for (name, _), one in zip(group, found, strict=True):
+            total += (zlib.crc32(name.encode()) * 2 + 1) * one
     return total & _MASK_64
 
 
-@torch.inference_mode()
-def _of_bits(weight: Tensor, dtype: torch.dtype) -> int:
+def _together(
+    weights: Iterable[tuple[str, Tensor]], dtype: torch.dtype | None
+) -> Iterator[list[tuple[str, Tensor]]]:
+    """Weights in groups of one type and one device: whole words, as many as are read at once; any
+    other weight alone."""
+    group: list[tuple[str, Tensor]] = []
+    words, shared = 0, None
+    for name, weight in weights:
+        own = prod(weight.shape) * (dtype or weight.dtype).itemsize
+        most = _WORDS_AT_ONCE.get(weight.device.type, 0)
+        if own % _WORD_BYTES or not 0 < own // _WORD_BYTES <= most:
+            yield [(name, weight)]
+            continue
+        own //= _WORD_BYTES
+        kind = weight.dtype, weight.device
+        if group and (words + own > most or kind != shared):
+            yield group
+            group, words = [], 0
+        group.append((name, weight))
+        words, shared = words + own, kind
+    if group:
+        yield group
+
+
+def _of_several(group: list[tuple[str, Tensor]], dtype: torch.dtype | None) -> list[int]:
+    """`_of_bits` of each of a group."""
+    first = group[0][1]
+    kind, device = dtype or first.dtype, first.device
+    sizes = [prod(weight.shape) for _, weight in group]
+    whole = torch.empty(sum(sizes), dtype=kind, device=device)
+    parts = [
+        part.view(weight.shape)
+        for part, (_, weight) in zip(whole.split_with_sizes(sizes), group, strict=True)
+    ]
+    torch._foreach_copy_(parts, [weight.detach() for _, weight in group])
+    counts = [size * kind.itemsize // _WORD_BYTES for size in sizes]
+    folded = _folded(whole.view(torch.int64)).split_with_sizes(counts)
+    places = _odd_numbers(device)
+    sums = [torch.dot(part, places[:count]) for part, count in zip(folded, counts, strict=True)]
+    found: list[int] = torch.stack(sums).tolist()
+    return found
+
+
+def _of_bits(weight: Tensor, dtype: torch.dtype | None) -> int:
     places = _odd_numbers(weight.device)
     total = start = 0
-    for words in _words_of(weight, dtype, len(places)):
-        part = (words >> _HALF).bitwise_and_(_LOWER).bitwise_xor_(words)
+    for words in _words_of(weight, dtype or weight.dtype, len(places)):
+        part = _folded(words)
         before = int(part.sum()) if start else 0
         total += 2 * start * before + int(part.mul_(places[: len(part)]).sum())
         start += len(words)
     return total
+
+
+def _folded(words: Tensor) -> Tensor:
+    """Words with their upper halves in their lower ones."""
+    return (words >> _HALF).bitwise_and_(_LOWER).bitwise_xor_(words)
 
 
 def _words_of(weight: Tensor, dtype: torch.dtype, count: int) -> Iterator[Tensor]:

@@ -168,3 +168,39 @@ def test_a_fingerprint_in_another_type_is_that_of_the_cast_weights(dtype: torch.
     cast = fingerprint([(name, weight.to(dtype)) for name, weight in weights])
 
     assert fingerprint(weights, dtype) == cast
+
+
+@pytest.mark.parametrize("dtype", [None, torch.bfloat16])
+def test_small_weights_that_are_read_together_count_like_each_alone(
+    dtype: torch.dtype | None,
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    shapes = [(4, 6), (3,), (8,), (300, 256), (400, 512), (0,), (16, 4), (2**17,), (5, 8)]
+    weights = [
+        (str(at), torch.randn(shape, generator=generator)) for at, shape in enumerate(shapes)
+    ]
+    weights += [
+        ("turned", torch.randn(8, 12, generator=generator).t()),
+        ("half", weights[3][1].half()),
+    ]
+    alone = sum(fingerprint([one], dtype) for one in weights) % 2**64
+
+    assert fingerprint(weights, dtype) == alone
+    assert fingerprint(reversed(weights), dtype) == alone
+
+
+def test_a_fingerprint_tells_every_bit_of_small_weights() -> None:
+    generator = torch.Generator().manual_seed(0)
+    held = {str(at): torch.randn(4, 8, generator=generator).bfloat16() for at in range(3)}
+    found = {fingerprint(held.items())}
+    for weight in held.values():
+        bits = weight.view(torch.int16).view(-1)
+        for place in range(len(bits)):
+            for bit in range(16):
+                bits[place] ^= -(2**15) if bit == 15 else 2**bit
+                found.add(fingerprint(held.items()))
+                bits[place] ^= -(2**15) if bit == 15 else 2**bit
+    exchanged = {"0": held["1"], "1": held["0"], "2": held["2"]}
+    found.add(fingerprint(exchanged.items()))
+
+    assert len(found) == 1 + 3 * 32 * 16 + 1
