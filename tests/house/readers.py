@@ -79,10 +79,10 @@ READERS: dict[str, tuple[str, ...]] = {
     "RefreshAt": ("runtime",),
     "Rollout": ("roles", "sizing/engines.py", "plan/unrolled.py"),
     # where rows come from
-    "FileSource": ("data/sources.py",),
+    "FileSource": ("data/sources.py", "spec/data.py"),
     "HubSource": ("data/sources.py",),
     "InlineSource": ("data/sources.py",),
-    "RowTokens": ("sizing/flow.py",),
+    "RowTokens": ("sizing/rows.py",),
     "ParseRegex": ("data/parsing.py",),
     "ParseJson": ("data/parsing.py",),
     "ParseTag": ("data/parsing.py",),

@@ -19,6 +19,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from coloop.spec.data import FileFormat
+
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 CACHED_ROW_GROUPS: Final = 16
@@ -238,17 +240,8 @@ def _plain(value: Any) -> Any:
     return value
 
 
-FORMATS: Final = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".parquet": "parquet",
-    ".csv": "csv",
-}
-"""Which format a suffix means."""
-
-
-def open_file(path: Path, file_format: str) -> RawRows:
-    """Rows of a file in a format of FORMATS."""
+def open_file(path: Path, file_format: FileFormat) -> RawRows:
+    """Rows of a file."""
     match file_format:
         case "jsonl":
             return JsonLines(path)

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
-from coloop.data.files import FORMATS, RawRows, RowProblem, open_file
+from coloop.data.files import RawRows, RowProblem, open_file
 from coloop.data.tasks import TaskProblem, rows_of
 from coloop.errors import DataError
-from coloop.spec.data import FileSource, HubSource, InlineSource
+from coloop.spec.data import FORMATS, FileSource, HubSource, InlineSource
 from coloop.spec.nodes import DatasetNode
 
 CHECKED_BYTES: Final = 64 * 2**20
@@ -214,7 +214,7 @@ def _open_path(source: FileSource, node_id: str, root: Path) -> tuple[RawRows, s
         near = difflib.get_close_matches(path.name, _names_beside(path), n=1)
         hint = f"; did you mean `{near[0]}`?" if near else ""
         raise DataError(f"{node_id}: {field}: file {path} {what}{hint}", node_id, field)
-    file_format = source.format or FORMATS.get(path.suffix.lower())
+    file_format = source.written_as
     if file_format is None:
         known = ", ".join(FORMATS)
         raise DataError(

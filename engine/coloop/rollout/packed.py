@@ -18,7 +18,7 @@ from coloop.rollout.lean_weights import Layer, LeanWeights
 WORTH_TOKENS = 32
 """Texts of so many new tokens are worth it: it takes as long as what ten of them gain."""
 MOST_BYTES = 2**28
-"""Of weights whose matrices are held twice for it: so few that no estimate of memory need know."""
+"""Of weights whose matrices are held twice for it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,8 @@ class Engine:
     """Most rows that one writer asks for in a step."""
     length: int
     """Longest prompt and completion."""
+    new: int
+    """Most tokens of a completion."""
     is_colocated: bool
     """Whether it takes turns with others in its pool."""
 
@@ -182,5 +184,6 @@ class Engines:
             utilization=next((share for share in shares if share is not None), None),
             rows=max((size.rows for size in sizes), default=0.0),
             length=max((round(size.length_max) for size in sizes), default=0) or 1,
+            new=max((one.max_new_tokens for one in self._rollouts(writers)), default=0),
             is_colocated=self._is_colocated(weights.name, pool),
         )

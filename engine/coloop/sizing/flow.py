@@ -1,55 +1,32 @@
 """How many rows pass through each port in a step, and how long they are.
 
-Row counts follow from the graph; lengths of prompts are known only for built-in tasks and inline
-rows, elsewhere they are assumed and noted. Knows nothing of models' sizes, memory or time.
+Row counts follow from the graph, lengths from the datasets (`rows`) and what is made of them. Knows
+nothing of models' sizes, memory or time.
 Invariant: never raises on a half-drawn loop; what is not connected has no rows.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from coloop.sizing.facts import Note
+from coloop.sizing.rows import CHARACTERS_PER_TOKEN, Lengths, lengths_of
 from coloop.spec.data import InlineSource
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.nodes import BufferNode, DatasetNode, FilterNode, PairsNode, TemplateNode
 from coloop.spec.ports import PORTS
-from coloop.spec.tasks import Task
 from coloop.spec.training import Gather
 
-CHARACTERS_PER_TOKEN = 3.2
-"""For vocabularies of words; small vocabularies are taken to be of characters."""
 CHARACTER_VOCABULARY = 1024
-UNKNOWN_CHARACTERS = (800, 1600)
-"""Mean and greatest length of a text that nothing is known of."""
-UNKNOWN_CHARACTERS_TINY = (32, 64)
-"""The same for a loop over characters."""
+"""Vocabularies up to this size are taken to be of characters."""
 DEFAULT_ROWS = 64
 MEAN_OF_MAXIMUM = 0.5
 """Mean length of what is written over the most that may be written."""
 BRANCH_LIMIT = 64.0
 LONGEST_CHAIN = 50
 """Nodes one after another that are followed call by call."""
-
-TASK_CHARACTERS: dict[str, tuple[str, int, int, int, int]] = {
-    "arithmetic": ("digits", 2, 2, 1, 2),
-    "countdown": ("numbers", 3, 8, 4, 2),
-    "sorting": ("length", 1, 3, 1, 2),
-    "last_letter": ("words", 7, 4, 9, 4),
-    "knights": ("people", 30, 10, 8, 4),
-    "counting": ("length", 1, 8, 0, 3),
-    "calculator": ("digits", 2, 8, 6, 16),
-    "knowledge": ("hops", 8, 24, 6, 8),
-    "proof": ("depth", 4, 16, 4, 8),
-    "preference": ("length", 1, 6, 1, 2),
-    "read_debate": ("facts", 20, 60, 0, 8),
-    "two_halves": ("digits", 2, 4, 1, 2),
-    "images": ("pixels", 0, 24, 0, 24),
-}
-"""Task: its size parameter, characters of a prompt for each unit and fixed, the same for the
-target.
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +41,8 @@ class TableSize:
     written_max: float = 0.0
     sides: int = 1
     """Texts of one row: two for pairs."""
+    alike: float = 1.0
+    """Texts that begin with the same prompt."""
 
     @property
     def length(self) -> float:
@@ -79,8 +58,14 @@ class TableSize:
 class Flow:
     """Table sizes of one loop, computed where they are asked for."""
 
-    def __init__(self, spec: LoopSpec, smallest_vocabulary: int | None) -> None:
-        self._spec = spec
+    def __init__(
+        self, spec: LoopSpec, smallest_vocabulary: int | None, root: Path | None = None
+    ) -> None:
+        """
+        Args:
+            root: folder for relative paths; without it no file is opened.
+        """
+        self._spec, self._root = spec, root
         self._is_characters = (smallest_vocabulary or 10**9) <= CHARACTER_VOCABULARY
         self._per_character = 1.0 if self._is_characters else 1 / CHARACTERS_PER_TOKEN
         self._sizes: dict[tuple[str, str], TableSize] = {}
@@ -202,7 +187,11 @@ class Flow:
             ratio = size.rows / anchor if anchor else 1.0
             longest = size.written_max * ratio
             return replace(
-                size, rows=anchor or size.rows, written=size.written * ratio, written_max=longest
+                size,
+                rows=anchor or size.rows,
+                written=size.written * ratio,
+                written_max=longest,
+                alike=max(size.alike / ratio, 1.0),
             )
         return size
 
@@ -213,52 +202,40 @@ class Flow:
         return rows / 2
 
     def _dataset(self, node: str, section: DatasetNode, port: str) -> TableSize:
-        source = section.source
-        rows = section.rows_per_step or DEFAULT_ROWS
-        prompt = prompt_max = target = target_max = 0.0
-        if isinstance(source, InlineSource):
-            rows = section.rows_per_step or len(source.rows)
-            prompts = [
-                len(str(row.get(section.columns.get("prompt", "prompt"), "")))
-                for row in source.rows
-            ]
-            targets = [_longest_text(row) for row in source.rows]
-            prompt, prompt_max = _mean(prompts), max(prompts, default=0)
-            target, target_max = _mean(targets), max(targets, default=0)
-        elif isinstance(source, Task):
-            prompt, prompt_max, target, target_max = _task_characters(source)
-        elif section.tokens is not None:  # whole rows: what is a prompt among it is not said
-            prompt = section.tokens.mean / self._per_character
-            prompt_max = section.tokens.max / self._per_character
-        else:
-            typical = UNKNOWN_CHARACTERS_TINY if self._is_characters else UNKNOWN_CHARACTERS
-            prompt, prompt_max = typical
-            target, target_max = typical
-            tokens = round(prompt_max * self._per_character)
-            self.notes.append(
-                Note(
-                    message=f"lengths of {source.type} rows are not known: {tokens} tokens assumed",
-                    node=node,
-                    field="source",
-                )
-            )
-        if section.rows_per_step is None and not isinstance(source, InlineSource):
-            self.notes.append(
-                Note(
-                    message=f"rows of a step are not given: {DEFAULT_ROWS} assumed",
-                    node=node,
-                    field="rows_per_step",
-                )
-            )
-        scale = self._per_character
+        found = self._lengths(section)
+        rows = section.rows_per_step
+        if rows is None and isinstance(section.source, InlineSource):
+            rows = len(section.source.rows)
+        if found.is_assumed:
+            what = f"lengths of {section.source.type} rows are not known"
+            self._note(node, "source", f"{what}: {round(found.prompt_max)} tokens assumed")
+        if rows is None:
+            rows = DEFAULT_ROWS
+            self._note(node, "rows_per_step", f"rows of a step are not given: {rows} assumed")
+        sides = 2 if port == "pairs" else 1
         return TableSize(
             rows=float(rows),
-            prompt=prompt * scale,
-            prompt_max=prompt_max * scale,
-            written=target * scale,
-            written_max=target_max * scale,
-            sides=2 if port == "pairs" else 1,
+            prompt=found.prompt,
+            prompt_max=found.prompt_max,
+            written=found.answer,
+            written_max=found.answer_max,
+            sides=sides,
+            alike=float(sides),
         )
+
+    def _lengths(self, section: DatasetNode) -> Lengths:
+        return lengths_of(section, self._root, is_characters=self._is_characters)
+
+    def lengths_found(self) -> Iterator[tuple[str, Lengths]]:
+        """Datasets whose lengths the loop does not say by itself."""
+        for name, section in self._spec.nodes.items():
+            if isinstance(section, DatasetNode):
+                found = self._lengths(section)
+                if found.reason:
+                    yield name, found
+
+    def _note(self, node: str, field: str, message: str) -> None:
+        self.notes.append(Note(message=message, node=node, field=field))
 
     def _writer(self, node: str, rollout: Any, prompts: TableSize) -> TableSize:
         each = rollout.completions_per_prompt + (1 if rollout.greedy_extra else 0)
@@ -267,20 +244,21 @@ class Flow:
         if rollout.turns is not None:
             observed = (rollout.turns.observation_tokens or 256) * (rollout.turns.max - 1)
         mean = _mean_written(rollout)
-        is_open = rollout.expected_tokens is None
-        if is_open and self._is_characters and prompts.written:  # answers of tasks are known
-            mean = min(longest, 1.5 * prompts.written + 1)
+        if rollout.expected_tokens is None and self._is_characters:  # at least an answer
+            mean = max(mean, min(longest, 1.5 * prompts.written + 1))
         return TableSize(
             rows=prompts.rows * each * self._rounds.get(node, 1.0),
             prompt=prompts.prompt,
             prompt_max=prompts.prompt_max,
             written=mean + observed / 2,
             written_max=longest + observed,
+            alike=float(each),
         )
 
     def _template(self, section: TemplateNode, rows: TableSize) -> TableSize:
         texts = [section.text or "", *(m.content for m in section.messages or ())]
         literal, names = _template_parts(" ".join(texts))
+        is_own = any("completion" in name for name in names)
         scale = self._per_character
         prompt, longest = literal * scale, literal * scale
         for name in names:
@@ -298,7 +276,12 @@ class Flow:
             written = literal * scale + (rows.written if names else 0.0)
             written_max = literal * scale + (rows.written_max if names else 0.0)
         return replace(
-            rows, prompt=prompt, prompt_max=longest, written=written, written_max=written_max
+            rows,
+            prompt=prompt,
+            prompt_max=longest,
+            written=written,
+            written_max=written_max,
+            alike=1.0 if is_own else rows.alike,
         )
 
     def _filter(self, node: str, section: FilterNode) -> TableSize:
@@ -316,7 +299,10 @@ class Flow:
             limits = [float(section.resample.rows)]
         if section.up_to:
             limits = [float(section.up_to)]
-        return replace(rows, rows=min(limits))
+        alike = rows.alike
+        if section.per_group is not None:
+            alike = min(alike, float(section.per_group.max))
+        return replace(rows, rows=min(limits), alike=alike)
 
     def _pairs(self, node: str, section: PairsNode) -> TableSize:
         rows = self.arriving(node, ("rollouts",))
@@ -324,11 +310,11 @@ class Flow:
             return replace(self.arriving(node, ("pairs",)), sides=2)
         if section.method == "direct":
             sides = [self.arriving(node, (port,)) for port in ("chosen", "rejected")]
-            return replace(_align(sides), sides=2)
+            return replace(_align(sides), sides=2, alike=2.0)
         siblings = self._siblings(node)
         groups = rows.rows / siblings
         per_group = 1.0 if section.method == "best_worst" else siblings * (siblings - 1) / 2
-        return replace(rows, rows=groups * per_group, sides=2)
+        return replace(rows, rows=groups * per_group, sides=2, alike=2 * per_group)
 
     def _siblings(self, node: str) -> float:
         """Completions of one prompt above a node; 1 where no writer is found."""
@@ -341,7 +327,7 @@ class Flow:
     def _buffer(self, node: str, section: BufferNode) -> TableSize:
         held = self.arriving(node, ("rows", "rollouts", "pairs", "seed"))
         drawn = section.rows_per_step or section.capacity
-        return replace(held, rows=float(drawn))
+        return replace(held, rows=float(drawn), alike=float(held.sides))
 
     def _search(self, node: str, section: Any) -> TableSize:
         rows = self.arriving(node, ("rows",))
@@ -357,6 +343,7 @@ class Flow:
         return replace(
             rows,
             rows=rows.rows * max(factor, 1.0),
+            alike=max(factor, 1.0),
             written=max(map(_mean_written, rollouts), default=0.0),
             written_max=written_max,
         )
@@ -381,6 +368,7 @@ def _concat(tables: list[TableSize]) -> TableSize:
         written=sum(t.rows * t.written for t in tables) / rows,
         written_max=max(t.written_max for t in tables),
         sides=max(t.sides for t in tables),
+        alike=sum(t.rows * t.alike for t in tables) / rows,
     )
 
 
@@ -412,34 +400,7 @@ def _round_factors(spec: LoopSpec) -> dict[str, float]:
     return factors
 
 
-def _task_characters(source: Task) -> tuple[float, float, float, float]:
-    name, per_unit, fixed, target_unit, target_fixed = TASK_CHARACTERS.get(
-        getattr(source, "task", ""), ("", 0, 32, 0, 16)
-    )
-    size = getattr(source, name, 0) if name else 0
-    low, high = size if isinstance(size, tuple) else (size, size)
-    if name == "digits" and hasattr(source, "operands"):
-        operands = source.operands
-        per_unit = operands[1] if isinstance(operands, tuple) else operands
-    mean = (low + high) / 2
-    return (
-        per_unit * mean + fixed,
-        per_unit * high + fixed,
-        target_unit * mean + target_fixed,
-        target_unit * high + target_fixed,
-    )
-
-
 def _template_parts(text: str) -> tuple[int, list[str]]:
     """Characters outside of Jinja's braces, and the names inside."""
     names = re.findall(r"{{\s*(.*?)\s*}}", text, re.S)
     return len(re.sub(r"{{.*?}}|{%.*?%}|{#.*?#}", "", text, flags=re.S)), names
-
-
-def _longest_text(row: dict[str, Any]) -> int:
-    names = ("target", "completion", "chosen", "rejected", "answer")
-    return max((len(str(row[name])) for name in names if name in row), default=0)
-
-
-def _mean(values: list[int]) -> float:
-    return sum(values) / len(values) if values else 0.0

@@ -13,6 +13,7 @@ from math import ceil
 from coloop.sizing.activations import LOSS_BYTES
 from coloop.sizing.flow import TableSize
 from coloop.sizing.overhead import FRAGMENTATION
+from coloop.sizing.settings import PLAIN_FAMILIES
 from coloop.sizing.states import WHOLE
 from coloop.sizing.survey import Survey
 from coloop.sizing.training import Instant, TrainingStep, offloaded_bytes, peak_instant
@@ -53,8 +54,12 @@ class Update:
     settings: LearnSettings
     sequences: float
     """Texts learned in one run of the stage, repeats of epochs and updates apart."""
+    sides: int
+    """Texts of one row."""
     length: float
     """Their mean length in tokens."""
+    read: float
+    """Tokens that are read to learn each of them once."""
     length_max: float
     passes: float
     """How often each text is learned in one run of the stage."""
@@ -98,7 +103,9 @@ def plan_update(survey: Survey, weights: Weights, room: float) -> Update | None:
         weights=weights,
         settings=settings,
         sequences=sequences,
+        sides=sides,
         length=length,
+        read=_read(survey, weights, tables),
         length_max=longest,
         passes=float(passes),
         mini_batches=max(rows / mini_batch, 1.0) * passes,
@@ -126,6 +133,22 @@ def _update_of(survey: Survey, node: str, port: str) -> TableSize:
     if rule is None or rule.rows is None or not table.rows:
         return table
     return replace(table, rows=float(rule.rows))
+
+
+def _read(survey: Survey, weights: Weights, tables: Iterable[TableSize]) -> float:
+    """Tokens of all texts; where blocks can, what several begin with is read once, and nothing
+    behind the last trained token."""
+    is_shared = (
+        survey.machine.is_cpu
+        and weights.trains_all
+        and weights.scheme in WHOLE
+        and weights.arch.model_type in PLAIN_FAMILIES
+        and not weights.update.packing
+    )
+    return sum(
+        t.rows * t.sides * (t.prompt / t.alike + max(t.written - 1, 0.0) if is_shared else t.length)
+        for t in tables
+    )
 
 
 def _load(tables: Iterable[TableSize]) -> float:

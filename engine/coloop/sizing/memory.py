@@ -11,6 +11,7 @@ from math import ceil, floor
 from typing import Any, Literal
 
 from coloop.sizing.activations import SCORE_BYTES, SCORE_TOKENS, forward_bytes
+from coloop.sizing.cores import PACKED_BYTES, PACKED_TOKENS
 from coloop.sizing.engines import Engine
 from coloop.sizing.learning import Update, plan_update
 from coloop.sizing.machine import PoolShare
@@ -24,7 +25,7 @@ from coloop.sizing.serving import (
     serve_from_budget,
     serve_static,
 )
-from coloop.sizing.settings import Sleep
+from coloop.sizing.settings import PLAIN_FAMILIES, Sleep
 from coloop.sizing.survey import Survey
 from coloop.sizing.weights import Weights
 from coloop.spec.heads import head_of
@@ -254,6 +255,7 @@ class _Layout:
                 awake = self._awake(engine, written, stages)
                 yield Claim(node=node, part="weights", bytes=serving.weights, stages=awake)
             held = stages if sleep is None else written
+            yield Claim(node=node, part="weights", bytes=packed_bytes(engine), stages=held)
             yield Claim(node=node, part="kv_cache", bytes=serving.kv_cache, stages=held)
             yield Claim(node=node, part="activations", bytes=serving.workspace, stages=written)
             return
@@ -383,6 +385,16 @@ def _setup(engine: Engine) -> ServingSetup:
         max_sequences=engine.at_once,
         tensor_parallel=engine.tensor_parallel,
     )
+
+
+def packed_bytes(engine: Engine) -> float:
+    """Matrices that torch's engine lays out once more on a CPU where long texts are written."""
+    weights = engine.weights
+    held = weights.precision.engine_bytes * weights.count.total
+    is_worth = engine.kind == "torch" and not engine.pool.gpus and engine.new >= PACKED_TOKENS
+    if not is_worth or held > PACKED_BYTES or weights.arch.model_type not in PLAIN_FAMILIES:
+        return 0.0
+    return weights.precision.engine_bytes * weights.count.decoded
 
 
 def _prompt_tokens(engine: Engine) -> int:

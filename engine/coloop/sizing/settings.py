@@ -15,6 +15,10 @@ SPLIT_FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma3_text")
 """Model types whose layers ranks can share: all layers are alike, and their last states times the
 head are the logits."""
 
+PLAIN_FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
+"""Model types whose layers keep texts apart that lie end to end, and on a CPU read once what
+several begin with."""
+
 TOKENS_AT_ONCE = 16_384
 """Padded tokens of a micro-batch: more in one pass make nothing faster."""
 CPU_TOKENS_AT_ONCE = 4_096

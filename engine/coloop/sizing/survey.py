@@ -83,7 +83,10 @@ class Survey:
         for owner in self._outline.groups:
             self._weigh(owner)
         vocabularies = [weights.arch.vocab_size for weights in self.weights.values()]
-        self.flow = Flow(spec, min(vocabularies, default=None))
+        self.flow = Flow(spec, min(vocabularies, default=None), root)
+        for node, found in self.flow.lengths_found():
+            value = f"prompts of {found.prompt:.0f}, {found.prompt_max:.0f} at most"
+            self.decide(f"nodes.{node}.tokens", value, found.reason)
         engines = Engines(outline=self._outline, weights=self.weights, flow=self.flow)
         self.settings = tuple(engines.settle())
         """Of every engine that a group writes with."""

@@ -7,13 +7,24 @@ resident where.
 """
 
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Any, Literal
 
+from coloop.sizing.cores import (
+    LAYER_SECONDS,
+    Core,
+    Texts,
+    learned_seconds,
+    pass_seconds,
+    stepped_seconds,
+    synced_seconds,
+    written_seconds,
+)
 from coloop.sizing.engines import Engine
 from coloop.sizing.flow import TableSize
 from coloop.sizing.learning import Update
 from coloop.sizing.machine import PoolShare
-from coloop.sizing.memory import Memory
+from coloop.sizing.memory import Memory, packed_bytes
 from coloop.sizing.states import WHOLE
 from coloop.sizing.survey import Survey
 from coloop.sizing.training import HALF
@@ -32,21 +43,11 @@ SYNC_LATENCY_SECONDS = 0.05
 HOST_BYTES_PER_SECOND = 20e9
 """Over PCIe and through the host's memory, for states that rest there."""
 
-CPU_LAYER_SECONDS = 2.0e-4
-"""Fixed cost of one layer in one call."""
-CPU_TOKEN_SECONDS = 2.0e-6
-"""Cost of one token in one layer beside its products, and the same for each unit of width."""
-CPU_WIDTH_SECONDS = 2.7e-8
-CPU_THREADS_EXPONENT = 0.5
-"""Speed over threads of one process: two are 1.4 times as fast as one, measured."""
 CPU_SPREAD_SECONDS = 3.0e-2
 """What a layer costs in each micro-batch where processes hold parts of it."""
 CPU_CALL_SECONDS = 5.0e-3
-"""What a stage costs for each process of a pool of several: its part of the rows on the way, and a
+"""What work on rows costs for each process of a pool of several: its part of them on the way, and a
 wait for the last."""
-CPU_HALF_GAIN = 1.65
-"""How much faster a processor that multiplies in bfloat16 is with it than in float32; measured with
-1M to 20M parameters."""
 
 RECOMPUTED: dict[Checkpointing, float] = {False: 0.0, True: 1.0, "selective": HALF, "offload": 1.0}
 """Share of the layers whose activations are computed again."""
@@ -80,7 +81,7 @@ class Clock:
     def time(self, stage: str) -> StageTime:
         """How long one run of a stage takes."""
         found, pool = self._time(stage), self._survey.pool_of(stage)
-        if pool is None or pool.gpus or pool.workers == 1:
+        if pool is None or pool.gpus or pool.workers == 1 or stage.endswith(".sync"):
             return found
         return replace(found, seconds=found.seconds + CPU_CALL_SECONDS * pool.workers)
 
@@ -145,28 +146,26 @@ class Clock:
 
     def _cpu_writing(self, engine: Engine, table: TableSize) -> float:
         weights, rows = engine.weights, table.rows / engine.copies
-        at_once = max(min(engine.max_sequences, rows), 1.0)
-        waves = max(rows / at_once, 1.0)
-        steps = waves * table.written_max
-        mean_rows = at_once * min(table.written / max(table.written_max, 1.0) * 1.2, 1.0)
-        calls = steps * weights.arch.layers * CPU_LAYER_SECONDS
-        tokens = steps * mean_rows + rows * table.prompt
-        each = self._cpu_token_seconds(weights, engine.pool)
-        return (calls + tokens * each) * self._crowding(engine.pool)
+        texts = Texts(
+            rows=rows,
+            at_once=max(min(engine.max_sequences, rows), 1.0),
+            prompt=table.prompt,
+            alike=table.alike,
+            written=table.written,
+            written_max=table.written_max,
+            is_packed=packed_bytes(engine) > 0,
+        )
+        core = self._core(weights, engine.pool)
+        return written_seconds(core, weights.arch, weights.count.active, texts)
 
-    def _crowding(self, pool: PoolShare) -> float:
-        """How much longer each process takes where a pool has more of them than there are cores."""
-        return max(pool.places / self._survey.machine.processor.cores, 1.0)
-
-    def _cpu_token_seconds(self, weights: Weights, pool: PoolShare) -> float:
-        """One token through a forward pass."""
-        arch, machine = weights.arch, self._survey.machine
-        gain: float = pool.threads**CPU_THREADS_EXPONENT
-        products = 2 * weights.count.active / machine.preset.bf16_flops
-        around = arch.layers * (CPU_TOKEN_SECONDS + CPU_WIDTH_SECONDS * arch.hidden_size)
-        if weights.precision.compute_bytes < 4 and machine.processor.has_bf16:
-            gain *= CPU_HALF_GAIN
-        return (products + around) / gain
+    def _core(self, weights: Weights, pool: PoolShare) -> Core:
+        machine = self._survey.machine
+        return Core(
+            flops=machine.preset.bf16_flops,
+            threads=pool.threads,
+            is_half=weights.precision.compute_bytes < 4 and machine.processor.has_bf16,
+            crowding=max(pool.places / machine.processor.cores, 1.0),
+        )
 
     # Passes over tokens
 
@@ -182,8 +181,18 @@ class Clock:
             if node in survey.owners:  # a model of which nothing is known: noted as a gap
                 return _timed(0.0, sequences, tokens, "compute")
             return self._rule(node, table.rows)
-        seconds = self._pass_seconds(weights, tokens, table.length, forward_only=True)
+        if survey.machine.is_cpu:
+            seconds = self._cpu_pass(weights, tokens, table.length)
+        else:
+            seconds = self._gpu_pass(weights, tokens, table.length, forward_only=True)
         return _timed(seconds, sequences, tokens, "compute")
+
+    def _cpu_pass(self, weights: Weights, tokens: float, length: float) -> float:
+        """A pass forward in each process, over its part of the tokens."""
+        core, arch = self._core(weights, weights.pool), weights.arch
+        each = tokens / weights.pool.places
+        fixed = arch.layers * LAYER_SECONDS * core.crowding
+        return fixed + pass_seconds(core, arch, weights.count.active, each, length)
 
     def _rule(self, node: str, rows: float) -> StageTime:
         source: Any = getattr(self._survey.spec.nodes[node], "source", None)
@@ -197,8 +206,17 @@ class Clock:
         update = self._memory.updates.get(owner)
         if update is None:
             return _timed(0.0, 0.0, 0.0, "driver")
-        weights = update.weights
-        seconds = self._pass_seconds(
+        bound: Bound = "compute"
+        if self._survey.machine.is_cpu:
+            seconds = self._cpu_learning(update)
+        else:
+            seconds, bound = self._gpu_learning(update)
+        seconds += self._summed_seconds(update)
+        return _timed(seconds, update.sequences, update.tokens, bound)
+
+    def _gpu_learning(self, update: Update) -> tuple[float, Bound]:
+        weights, machine = update.weights, self._survey.machine
+        seconds = self._gpu_pass(
             weights,
             update.tokens,
             update.length,
@@ -207,22 +225,37 @@ class Clock:
             is_dense=update.is_dense,
         )
         bound: Bound = "compute"
-        if not self._survey.machine.is_cpu:
-            moved = self._moved_seconds(update)
-            if moved > seconds:
-                seconds, bound = moved + 0.25 * seconds, "network"
-            resting = weights.states.weights + weights.states.optimizer
-            steps = update.mini_batches * 3 * resting / self._survey.machine.preset.bandwidth
-            steps += update.mini_batches * weights.states.host / HOST_BYTES_PER_SECOND
-            seconds += steps
-        else:
-            stepped = weights.trainable / (1 if weights.scheme in WHOLE else weights.shards)
-            seconds += update.mini_batches * 8 * stepped * 4 / 5e9
-            seconds += self._moved_seconds(update)
-        seconds += self._summed_seconds(update)
-        return _timed(seconds, update.sequences, update.tokens, bound)
+        moved = self._moved_seconds(update)
+        if moved > seconds:
+            seconds, bound = moved + 0.25 * seconds, "network"
+        resting = weights.states.weights + weights.states.optimizer
+        steps = update.mini_batches * 3 * resting / machine.preset.bandwidth
+        steps += update.mini_batches * weights.states.host / HOST_BYTES_PER_SECOND
+        return seconds + steps, bound
 
-    def _pass_seconds(
+    def _cpu_learning(self, update: Update) -> float:
+        """Of one process, which has its part of the rows."""
+        weights = update.weights
+        core, places = self._core(weights, weights.pool), weights.pool.places
+        tokens = update.read * update.passes / places
+        micro_batches = tokens / update.settings.tokens_at_once
+        if weights.training.micro_batch is not None:
+            rows = update.sequences / update.sides * update.passes / places
+            micro_batches = rows / weights.training.micro_batch
+        seconds = learned_seconds(
+            core,
+            weights.arch,
+            weights.count.active,
+            tokens=tokens,
+            length=update.length,
+            recompute=RECOMPUTED[update.settings.checkpointing],
+            micro_batches=max(ceil(micro_batches), update.mini_batches),
+        )
+        stepped = weights.trainable / (1 if weights.scheme in WHOLE else weights.shards)
+        seconds += update.mini_batches * stepped_seconds(core, stepped)
+        return seconds + self._moved_seconds(update)
+
+    def _gpu_pass(
         self,
         weights: Weights,
         tokens: float,
@@ -233,12 +266,7 @@ class Clock:
         is_dense: bool = False,
     ) -> float:
         """A pass over tokens on all places of the group's pool."""
-        machine, pool = self._survey.machine, weights.pool
         passes = 1 if forward_only else 3
-        if machine.is_cpu:
-            extra = 0.0 if forward_only else recompute
-            each = self._cpu_token_seconds(weights, pool)
-            return tokens * (passes + extra) * each * self._crowding(pool) / pool.places
         factor = 2 * passes if weights.trains_all or forward_only else 4
         attention = 2 * passes * weights.arch.layers * weights.arch.query_width * length
         flops = tokens * (factor * weights.count.active + attention)
@@ -291,9 +319,10 @@ class Clock:
         if weights is None:
             return _timed(0.0, 0.0, 0.0, "driver")
         machine = self._survey.machine
-        size = weights.precision.compute_bytes * weights.total
         if machine.is_cpu:
-            return _timed(2.0e-3 + 3 * size / machine.preset.bandwidth, 0.0, 0.0, "bandwidth")
+            seconds = synced_seconds(self._core(weights, weights.pool), weights.total)
+            return _timed(seconds, 0.0, 0.0, "bandwidth")
+        size = weights.precision.compute_bytes * weights.total
         seconds = SYNC_LATENCY_SECONDS + size / machine.preset.link_bandwidth
         return _timed(seconds, 0.0, 0.0, "network")
 

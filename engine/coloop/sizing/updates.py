@@ -7,14 +7,11 @@ from coloop.sizing.architecture import Architecture, count_parameters
 from coloop.sizing.bases import Base
 from coloop.sizing.learners import Learners
 from coloop.sizing.outline import Outline
-from coloop.sizing.settings import States, UpdateSettings
+from coloop.sizing.settings import PLAIN_FAMILIES, States, UpdateSettings
 from coloop.spec.dtypes import Dtypes
 from coloop.spec.groups import training_of
 from coloop.spec.heads import head_of_group
 from coloop.spec.training import Backend, Offload
-
-PACKED_FAMILIES = ("llama", "mistral", "qwen2", "qwen3")
-"""Model types whose layers keep texts apart that lie end to end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +79,7 @@ class Updates:
         value = False
         if self.outline.machine.is_cpu:
             reason = "rows of like length are padded to each other: a mask over several costs more"
-        elif arch is None or arch.model_type not in PACKED_FAMILIES:
+        elif arch is None or arch.model_type not in PLAIN_FAMILIES:
             reason = "how models of this family see several texts in one row is not known"
         elif self.dtypes[owner].compute != "bfloat16":
             reason = "the kernel for texts of different lengths wants 16 bits"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -19,6 +21,15 @@ from coloop.spec.base import (
 )
 from coloop.spec.tasks import TaskSource
 
+FileFormat = Literal["jsonl", "parquet", "csv"]
+FORMATS: Final[Mapping[str, FileFormat]] = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".parquet": "parquet",
+    ".csv": "csv",
+}
+"""Which format a suffix means."""
+
 
 class FileSource(Section):
     """Rows of a local file."""
@@ -27,8 +38,13 @@ class FileSource(Section):
     """Rows of a local file."""
     path: Text = setting(widget="path", hot=True)
     """The file, relative to the folder of the loop."""
-    format: Literal["jsonl", "parquet", "csv"] | None = setting(None, level="advanced")
+    format: FileFormat | None = setting(None, level="advanced")
     """How it is written; null: by its suffix."""
+
+    @property
+    def written_as(self) -> FileFormat | None:
+        """How it is written; None: neither the section nor a suffix says it."""
+        return self.format or FORMATS.get(PurePath(self.path).suffix.lower())
 
 
 class HubSource(Section):

@@ -11,7 +11,7 @@ from coloop.spec.data import FileSource, InlineSource
 from coloop.spec.nodes import DatasetNode, RewardNode, ToolNode
 from coloop.spec.reward import PythonSource
 from coloop.validate.facts import Facts, found
-from coloop.validate.sources import Glance, format_of, glance_at, glance_at_rows, is_inside
+from coloop.validate.sources import Glance, glance_at, glance_at_rows, is_inside
 
 
 def sources_have_rows(facts: Facts) -> Iterator[Diagnostic]:
@@ -116,7 +116,7 @@ def _is_outside(facts: Facts, path: str) -> bool:
 def _check_file(
     facts: Facts, name: str, node: DatasetNode, source: FileSource
 ) -> Iterator[Diagnostic]:
-    if format_of(source) is None:
+    if source.written_as is None:
         yield found(
             "data.unknown_format",
             f"the suffix of `{source.path}` does not tell how it is written",
@@ -144,7 +144,7 @@ def _check_file(
             "data.unreadable",
             name,
             "source.path",
-            f"`{source.path}` cannot be read as {format_of(source)}: {glance.problem}",
+            f"`{source.path}` cannot be read as {source.written_as}: {glance.problem}",
         )
 
 
@@ -152,7 +152,7 @@ def _look_at(facts: Facts, node: DatasetNode) -> Glance | None:
     source = node.source
     if isinstance(source, InlineSource):
         return glance_at_rows(source.rows)
-    if isinstance(source, FileSource) and facts.root is not None and format_of(source) is not None:
+    if isinstance(source, FileSource) and facts.root is not None and source.written_as is not None:
         return glance_at(source, facts.root, is_confined=facts.is_confined)
     return None
 

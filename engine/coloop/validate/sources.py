@@ -39,13 +39,6 @@ MOST_COLUMNS: Final = 10_000
 _Row = tuple[Mapping[str, object], int | None]
 """A row and its line; None where the lines before it were not read."""
 
-FORMATS: Final[Mapping[str, str]] = {
-    ".jsonl": "jsonl",
-    ".ndjson": "jsonl",
-    ".parquet": "parquet",
-    ".csv": "csv",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Lack:
@@ -81,11 +74,6 @@ class Glance:
         return (self.columns or frozenset()) - self.lacking.keys()
 
 
-def format_of(source: FileSource) -> str | None:
-    """How a file is written, by its section or its suffix."""
-    return source.format or FORMATS.get(Path(source.path).suffix.lower())
-
-
 def is_inside(root: Path, path: str) -> bool:
     """Whether a path, followed to its end, stays in the folder."""
     try:
@@ -107,7 +95,7 @@ def glance_at(source: FileSource, root: Path, *, is_confined: bool = False) -> G
         return Glance(is_missing=True)
     if facts.st_size == 0:
         return Glance(is_empty=True)
-    return _read(path, format_of(source) or "", facts.st_mtime_ns, facts.st_size)
+    return _read(path, source.written_as or "", facts.st_mtime_ns, facts.st_size)
 
 
 def glance_at_rows(rows: Iterable[Mapping[str, object]]) -> Glance:

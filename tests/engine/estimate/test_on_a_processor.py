@@ -1,6 +1,7 @@
 """Loops on a CPU: places, processes and types."""
 
 import pytest
+from tests.engine.estimate.conftest import parts_of
 
 from coloop.estimate import estimate
 from coloop.sizing import conditions
@@ -74,6 +75,18 @@ def test_frozen_weights_stand_in_each_process_of_their_pool(tiny):
         if gpu.pool == "rest"
     }
     assert held[0] == held[1] != []
+
+
+def test_matrices_that_are_laid_out_for_long_texts_are_held_twice(tiny):
+    def weights(tokens, **model):
+        actor = {"rollout": {"max_new_tokens": tokens}, "model": model}
+        found = estimate(tiny(nodes={"actor": actor}))
+        return parts_of(found.gpus[0], "weights", "actor"), found.parameters["actor"]
+
+    (short, parameters), (long, _) = weights(31), weights(32)
+
+    assert long - short == 4 * parameters
+    assert weights(31, architecture="qwen3-0.6b") == weights(32, architecture="qwen3-0.6b")
 
 
 def test_a_processor_computes_in_full_precision(tiny):
