@@ -50,8 +50,10 @@ TOKENS_AT_ONCE = 1 << 14
 CPU_TOKENS_AT_ONCE = 1 << 12
 """On a CPU: what four times as many leave behind lies further from the core."""
 
-NEAR, HALF_NEAR = 1e-4, 2e-2
-"""Logits this near to each other, or relative to them, are the same but for rounding."""
+HALVES = (torch.bfloat16, torch.float16)
+NEAR, HALF_NEAR = 1e-4, 2.0**-3
+"""Logits that are apart by no more than this share of their size are the same but for rounding;
+such as saw other tokens are about as far apart as they are large."""
 
 Packing = Literal["none", "rows", "varlen"]
 Said = tuple[Tensor | None, Tensor | None, Tensor | None, Tensor | None]
@@ -333,8 +335,9 @@ class TokenModel:
                     )
                 self.model.set_attn_implementation(packing.ATTENTION)  # type: ignore[operator]
             row, turned = (self._said_of_two(both) for both in (ids, other))
-        near = HALF_NEAR if apart.dtype in (torch.bfloat16, torch.float16) else NEAR
-        if not all(torch.allclose(one, apart, rtol=near, atol=near) for one in (row, turned)):
+        is_half = not {apart.dtype, self.options.autocast}.isdisjoint(HALVES)
+        near = (HALF_NEAR if is_half else NEAR) * float(wide(apart).norm())
+        if not all(float((wide(one) - wide(apart)).norm()) <= near for one in (row, turned)):
             raise BackendMissing(
                 f"{type(self.model).__name__} lets packed sequences see each other; "
                 "set `training.packing: false`"
