@@ -99,12 +99,18 @@ def _pool_changes(kept: tuple[PoolPlan, ...], fresh: tuple[PoolPlan, ...]) -> It
 
 def _differences(kept: tuple[WeightsPlan, ...], fresh: tuple[WeightsPlan, ...]) -> Iterator[str]:
     """Settings of weights that are not as they were, each with its value now."""
-    then = {weights.name: _flat(weights.model_dump(mode="json")) for weights in kept}
+    then = {weights.name: _settings(weights) for weights in kept}
     for weights in fresh:
         before = then.get(weights.name, {})
-        for path, value in _flat(weights.model_dump(mode="json")).items():
+        for path, value in _settings(weights).items():
             if path in before and before[path] != value:
                 yield f"{weights.name}: {path} {value} (was {before[path]})"
+
+
+def _settings(weights: WeightsPlan) -> dict[str, Any]:
+    """What is decided of weights, by its path; why is no part of it."""
+    found = _flat(weights.model_dump(mode="json"))
+    return {path: value for path, value in found.items() if path.rpartition(".")[2] != "reason"}
 
 
 def _flat(value: Any, path: str = "") -> dict[str, Any]:

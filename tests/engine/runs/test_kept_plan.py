@@ -112,6 +112,20 @@ def test_where_it_rests_on_something_else_now_it_is_decided_anew_and_told(
     assert ended.plan()["weights"][0]["engines"][0]["max_num_seqs"] == hosted[0]
 
 
+def test_the_same_settings_for_another_reason_are_no_news(runner: Run, small: str) -> None:
+    """As on a machine without bfloat16 of a run that began with it: it holds on."""
+    begun = runner(small, stop_at=lambda event: event.get("step") == 1)
+    weights = begun.plan()["weights"]
+    weights[0]["dtypes"]["reason"] = "as that machine would have it"
+    change(begun.folder, PLAN_FILE, weights=weights)
+    change(begun.folder, MACHINE_FILE, cores=64)
+
+    ended = runner(small, resume=begun)
+
+    assert ended.state is RunStateName.FINISHED, ended.error
+    assert told(ended) == []
+
+
 @pytest.mark.parametrize("change_it", [another_machine, another_version, another_loop])
 def test_what_results_rest_on_holds_on_whatever_has_changed(
     change_it: Callable[[Path, str], str], stopped: Any, runner: Run, small: str
