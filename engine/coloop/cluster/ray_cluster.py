@@ -40,7 +40,7 @@ from coloop.cluster.remote_host import RemotePoolHost
 from coloop.errors import PlacementTimeout
 from coloop.hosts.messages import Poll
 from coloop.hosts.packing import pack, unpack
-from coloop.hosts.settings import HostSettings
+from coloop.hosts.settings import HostSettings, compute_with
 from coloop.plan.types import Plan, PoolPlan
 from coloop.ray_settings import AT_EVEN_PRIORITY
 
@@ -72,6 +72,8 @@ class RayCluster(Pools):
         self._owns_ray = False
 
     def start(self) -> None:
+        # Threads of the driver would wait for cores at which its hosts are at work.
+        compute_with(1)
         try:
             self._connect()
             for pool in self._plan.pools:

@@ -297,11 +297,19 @@ def cluster_of(workers: int, root: Path, **deadlines: float) -> LocalCluster:
     return LocalCluster(plan, {"main": settings}, Deadlines(**deadlines))
 
 
-@pytest.mark.parametrize(("size", "threads"), [(1, 2), (2, 1)])
+@pytest.mark.parametrize(
+    ("kind", "size", "threads"), [("local", 1, 2), ("local", 2, 1), ("on_ray", 1, 1)]
+)
 def test_a_driver_beside_processes_computes_with_one_thread(
-    size: int, threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, size: int, threads: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cluster, before = cluster_of(size, tmp_path), torch.get_num_threads()
+    cluster: Any = cluster_of(size, tmp_path)
+    if kind == "on_ray":
+        module = pytest.importorskip("coloop.cluster.ray_cluster")
+        cluster = module.RayCluster(cluster._plan, cluster._settings, run_id="never-started")
+        for part in ("_connect", "_place"):
+            monkeypatch.setattr(cluster, part, lambda *given: None)
+    before = torch.get_num_threads()
     for part in ("_crew", "_add", "_open"):
         monkeypatch.setattr(cluster, part, lambda *given: None)
     torch.set_num_threads(2)
