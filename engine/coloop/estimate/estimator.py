@@ -58,7 +58,7 @@ class _Estimator:
         clock = Clock(self.survey, self.memory)
         self.times = {stage: clock.time(stage) for stage in self.survey.stages}
         self.phases = tuple(self._phases())
-        steps = map(self.unrolled.expected_steps, self.unrolled.phases)
+        steps = [self.unrolled.expected_steps(phase, root) for phase in self.unrolled.phases]
         seconds = [one.step_seconds * many for one, many in zip(self.phases, steps, strict=True)]
         self.main = self.phases[seconds.index(max(seconds))] if seconds else None
         self.estimate = self._estimate()

@@ -122,8 +122,8 @@ class Compiler:
         spec, flat, step = self._spec, unrolled.flat, unrolled.step
         phase = flat.phase
         self._check(step)
-        epochs, of = epochs_of(phase)
-        source = of or _only_source(step.stages)
+        epochs, _ = epochs_of(phase)
+        source = unrolled.epochs_source
         return PhasePlan(
             name=phase.name,
             index=flat.index,
@@ -199,11 +199,6 @@ def _weights_plan(spec: LoopSpec, group: WeightsGroup, settings: Resolved) -> We
             if one.group == group.name
         ),
     )
-
-
-def _only_source(stages: tuple[Stage, ...]) -> str | None:
-    sources = {stage.node for stage in stages if stage.verb in ("load", "read")}
-    return sources.pop() if len(sources) == 1 else None
 
 
 def _source(spec: LoopSpec, node: str) -> str:

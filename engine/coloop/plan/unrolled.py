@@ -11,11 +11,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from coloop.plan.phases import FlatPhase, buffers_until_full, flat_phases, live_ports
+from coloop.plan.phases import FlatPhase, buffers_until_full, epochs_of, flat_phases, live_ports
 from coloop.plan.probes import plan_probe
 from coloop.plan.stages import Goals, Step, Unrolling
 from coloop.plan.types import ProbePlan, Refill, Stage
 from coloop.sizing import Conditions, Resolved, conditions_here, resolve
+from coloop.sizing.rows import steps_of_epochs
 from coloop.sizing.survey import PhaseLoad
 from coloop.spec.algorithm import node_algorithms, reads
 from coloop.spec.base import as_tuple
@@ -23,7 +24,7 @@ from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import owner_of, weights_groups
 from coloop.spec.homes import holding_pool, rollout_of, writing_pools
 from coloop.spec.lineage import Lineages
-from coloop.spec.nodes import EvaluateNode
+from coloop.spec.nodes import DatasetNode, EvaluateNode
 
 Ports = Iterable[tuple[str, str]]
 UNKNOWN_STEPS = 100
@@ -49,6 +50,13 @@ class UnrolledPhase:
         """At most so many over the whole run, where that is known."""
         each = self.flat.phase.steps or self.flat.phase.max_steps
         return each * self.flat.rounds if each else None
+
+    @property
+    def epochs_source(self) -> str | None:
+        """What its epochs are passes over: as it says, or the only node that brings rows."""
+        _, said = epochs_of(self.flat.phase)
+        bringing = {stage.node for stage in self.step.stages if stage.verb in ("load", "read")}
+        return said or (bringing.pop() if len(bringing) == 1 else None)
 
 
 class Unrolled:
@@ -89,7 +97,7 @@ class Unrolled:
                 PhaseLoad(
                     live=tuple(sorted(phase.live)),
                     stages=tuple(stage.name for stage in phase.step.stages),
-                    steps=self.expected_steps(phase),
+                    steps=self.expected_steps(phase, root),
                 )
                 for phase in self.phases
             ]
@@ -97,14 +105,28 @@ class Unrolled:
             self._settings[root, found] = resolve(self.spec, loads, probes, root, found)
         return self._settings[root, found]
 
-    def expected_steps(self, phase: UnrolledPhase) -> int:
+    def expected_steps(self, phase: UnrolledPhase, root: Path | None = None) -> int:
         """Steps of a phase over the whole run; where nobody knows them, or a trigger may end it
-        early and they are only a bound, so many as there could be."""
+        early and they are only a bound, so many as there could be.
+
+        Args:
+            root: folder for relative paths of datasets; without it no file is opened.
+        """
+        known = [one for one in (phase.steps, self._steps_of_epochs(phase, root)) if one]
+        steps = min(known, default=UNKNOWN_STEPS)
         for trigger in self.spec.schedule.triggers:
             watched = as_tuple(trigger.in_)
             if trigger.do.next_phase and (not watched or phase.name in watched):
-                return min(phase.steps or UNKNOWN_STEPS, UNKNOWN_STEPS)
-        return phase.steps or UNKNOWN_STEPS
+                return min(steps, UNKNOWN_STEPS)
+        return steps
+
+    def _steps_of_epochs(self, phase: UnrolledPhase, root: Path | None) -> int | None:
+        epochs, _ = epochs_of(phase.flat.phase)
+        section = self.spec.nodes.get(phase.epochs_source or "")
+        if epochs is None or not isinstance(section, DatasetNode):
+            return None
+        each = steps_of_epochs(section, epochs, root)
+        return each * phase.flat.rounds if each else None
 
     @cached_property
     def phases(self) -> tuple[UnrolledPhase, ...]:

@@ -12,7 +12,7 @@ from coloop.hosts.messages import TooLong
 from coloop.roles.fits import rows_of
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.texts import as_pair, as_read, as_stranger, strangers
-from coloop.spec.algorithm import measures_others, node_algorithms
+from coloop.spec.algorithm import asks_of_others
 from coloop.tables import OTHER, Row, Table, concat_rows
 
 
@@ -34,7 +34,7 @@ class ReferenceRole(Stateless):
         if pairs:
             sides = hosts.score_pairs(group, self._node, [as_pair(row) for row in pairs])
             scored.update(zip((row.id for row in pairs), sides, strict=True))
-            if self._measures_others(call.context):
+            if asks_of_others(call.context.spec, self._node):
                 read = [row for row in pairs if isinstance(scored[row.id], dict)]
                 self._add_others(read, scored, call.context)
         refused = [one for one in scored.values() if isinstance(one, TooLong)]
@@ -47,16 +47,6 @@ class ReferenceRole(Stateless):
             tokens=sum(_tokens(one) for one in log_probs.values()),
             metrics=metrics,
             alerts=alerts,
-        )
-
-    def _measures_others(self, context: Context) -> bool:
-        """Whether somebody learns from the pairs who measures answers to other prompts."""
-        graph = context.spec.graph
-        learners = [edge.target.node for edge in graph.edges_out_of(self._node, "log_probs")]
-        return any(
-            measures_others(entry)
-            for learner in learners
-            for entry in node_algorithms(context.spec, learner).get("pairs", ())
         )
 
     def _add_others(self, pairs: Sequence[Row], scored: dict[str, Any], context: Context) -> None:

@@ -18,6 +18,7 @@ from coloop.sizing.states import WHOLE
 from coloop.sizing.survey import Survey
 from coloop.sizing.training import Instant, TrainingStep, offloaded_bytes, peak_instant
 from coloop.sizing.weights import Weights
+from coloop.spec.algorithm import measures_others, node_algorithms
 from coloop.spec.groups import updates_of
 from coloop.spec.training import Checkpointing
 
@@ -60,6 +61,8 @@ class Update:
     """Their mean length in tokens."""
     read: float
     """Tokens that are read to learn each of them once."""
+    measured: float
+    """Tokens that are read once before anything is learned from them, without a gradient."""
     length_max: float
     passes: float
     """How often each text is learned in one run of the stage."""
@@ -106,6 +109,7 @@ def plan_update(survey: Survey, weights: Weights, room: float) -> Update | None:
         sides=sides,
         length=length,
         read=_read(survey, weights, tables),
+        measured=_measured(survey, taught),
         length_max=longest,
         passes=float(passes),
         mini_batches=max(rows / mini_batch, 1.0) * passes,
@@ -148,6 +152,16 @@ def _read(survey: Survey, weights: Weights, tables: Iterable[TableSize]) -> floa
     return sum(
         t.rows * t.sides * (t.prompt / t.alike + max(t.written - 1, 0.0) if is_shared else t.length)
         for t in tables
+    )
+
+
+def _measured(survey: Survey, taught: dict[Port, TableSize]) -> float:
+    """Tokens of pairs, and of their answers under the prompts of other pairs, for who measures
+    both."""
+    return sum(
+        2 * table.rows * table.sides * table.length
+        for (node, port), table in taught.items()
+        if any(map(measures_others, node_algorithms(survey.spec, node).get(port, ())))
     )
 
 

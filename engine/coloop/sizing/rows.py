@@ -7,6 +7,7 @@ dataset at a time.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 
 from coloop.sizing.samples import Sample, sample_file, sample_rows
@@ -99,6 +100,14 @@ def rows_of(section: DatasetNode, root: Path | None) -> int | None:
         sample = sample_file(source, section.columns, root)
         return sample.rows if sample is not None else None
     return None
+
+
+def steps_of_epochs(section: DatasetNode, epochs: float, root: Path | None) -> int | None:
+    """Steps that draw every row of a dataset so often; None where its rows are not known here."""
+    rows = rows_of(section, root)
+    if not rows:
+        return None
+    return ceil(epochs * rows / (section.rows_per_step or rows))
 
 
 def _measured(sample: Sample, scale: float, reason: str = "") -> Lengths:

@@ -30,6 +30,7 @@ from coloop.sizing.survey import Survey
 from coloop.sizing.training import HALF
 from coloop.sizing.weights import Weights
 from coloop.sizing.writing import WritingLoad, writing_seconds
+from coloop.spec.algorithm import asks_of_others
 from coloop.spec.training import Checkpointing
 
 Bound = Literal["compute", "bandwidth", "latency", "network", "driver", "service"]
@@ -176,16 +177,22 @@ class Clock:
             table = survey.flow.arriving(node, ("rollouts", "pairs"))
         sequences = table.rows * table.sides
         tokens = sequences * table.length
+        if asks_of_others(survey.spec, node):
+            others = survey.flow.arriving(node, ("pairs",))
+            tokens += others.rows * others.sides * others.length
         weights = survey.weights_of(node)
         if weights is None:
             if node in survey.owners:  # a model of which nothing is known: noted as a gap
                 return _timed(0.0, sequences, tokens, "compute")
             return self._rule(node, table.rows)
-        if survey.machine.is_cpu:
-            seconds = self._cpu_pass(weights, tokens, table.length)
-        else:
-            seconds = self._gpu_pass(weights, tokens, table.length, forward_only=True)
+        seconds = self._forward_seconds(weights, tokens, table.length)
         return _timed(seconds, sequences, tokens, "compute")
+
+    def _forward_seconds(self, weights: Weights, tokens: float, length: float) -> float:
+        """A pass without a gradient."""
+        if self._survey.machine.is_cpu:
+            return self._cpu_pass(weights, tokens, length)
+        return self._gpu_pass(weights, tokens, length, forward_only=True)
 
     def _cpu_pass(self, weights: Weights, tokens: float, length: float) -> float:
         """A pass forward in each process, over its part of the tokens."""
@@ -212,6 +219,8 @@ class Clock:
         else:
             seconds, bound = self._gpu_learning(update)
         seconds += self._summed_seconds(update)
+        if update.measured:
+            seconds += self._forward_seconds(update.weights, update.measured, update.length)
         return _timed(seconds, update.sequences, update.tokens, bound)
 
     def _gpu_learning(self, update: Update) -> tuple[float, Bound]:

@@ -86,6 +86,7 @@ __all__ = [
     "ValueLoss",
     "VerifierAlgorithm",
     "VerifierAlgorithms",
+    "asks_of_others",
     "family_of",
     "measures_others",
     "node_algorithms",
@@ -315,6 +316,17 @@ def node_algorithms(spec: LoopSpec, node: str) -> dict[str, tuple[Algorithm, ...
         return dict.fromkeys(connected or allowed[:1], (section,))
     named = {port: as_tuple(getattr(section, port)) for port in type(section).model_fields}
     return {port: entries for port, entries in named.items() if entries}
+
+
+def asks_of_others(spec: LoopSpec, reference: str) -> bool:
+    """Whether somebody learns from the pairs of a reference who measures answers under the prompts
+    of other pairs."""
+    learners = {edge.target.node for edge in spec.graph.edges_out_of(reference, "log_probs")}
+    return any(
+        measures_others(entry)
+        for learner in learners & spec.nodes.keys()
+        for entry in node_algorithms(spec, learner).get("pairs", ())
+    )
 
 
 def _written(entry: Section, except_for: tuple[str, ...]) -> dict[str, Any]:

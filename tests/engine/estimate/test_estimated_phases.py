@@ -1,9 +1,14 @@
 """Phases, dead edges and evaluations in the estimate."""
 
+import json
+
 import pytest
 from tests.engine.estimate.conftest import stage_of
 
 from coloop.estimate import estimate, explain
+from coloop.plan.unrolled import Unrolled
+
+RL = {"name": "rl", "learn": ["actor"]}
 
 
 def test_phases_are_told_apart(tiny):
@@ -115,3 +120,39 @@ def test_an_evaluation_is_spread_over_its_steps(tiny):
     evaluation = stage_of(found, "probe.evaluate").seconds
     assert evaluation > 0.01
     assert found.step_seconds == pytest.approx(without.step_seconds + evaluation / 20)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "steps"),
+    [
+        ({"epochs": 3}, 8),
+        ({"epochs": {"of": "problems", "count": 2}}, 5),
+        ({"epochs": 1000}, 2500),
+        ({"phases": [{"name": "all", "epochs": 1000, "max_steps": 70, "learn": ["actor"]}]}, 70),
+        (
+            {
+                "phases": [
+                    {"repeat": 2, "phases": [{"name": "rl", "epochs": 3, "learn": ["actor"]}]}
+                ]
+            },
+            16,
+        ),
+    ],
+)
+def test_passes_over_rows_that_are_known_count_as_steps(tiny, schedule, steps, tmp_path):
+    """Ten rows, four of them a step."""
+    rows = [{"prompt": str(number)} for number in range(10)]
+    (tmp_path / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    inline = {"type": "inline", "rows": rows}
+    file = {"type": "file", "path": "rows.jsonl"}
+
+    def expected(source, root):
+        problems = {"source": {**source, "task": None}, "rows_per_step": 4}
+        unrolled = Unrolled(
+            tiny(nodes={"problems": problems}, schedule={"steps": None, **schedule})
+        )
+        [phase] = unrolled.phases
+        return unrolled.expected_steps(phase, root)
+
+    assert expected(inline, None) == expected(file, tmp_path) == steps
+    assert expected(file, None) == (70 if steps == 70 else 100)

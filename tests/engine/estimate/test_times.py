@@ -5,6 +5,7 @@ from tests.engine.estimate.conftest import stage_of
 
 from coloop.estimate import estimate
 from coloop.plan.unrolled import Unrolled
+from coloop.sizing.throughput import STAGE_SECONDS
 
 
 def test_rates_and_seconds_belong_together(grpo):
@@ -108,3 +109,34 @@ def test_an_update_of_two_learners_counts_the_rules_of_both(grpo, learn, rows, p
 
 def test_a_large_7b_step_takes_seconds_not_hours(grpo):
     assert 5 < estimate(grpo()).step_seconds < 120
+
+
+def _pairs(grpo, name):
+    return grpo(
+        nodes={
+            "problems": {"source": {"type": "task", "task": "preference"}},
+            "actor": {
+                "algorithm": {"name": name, "rewards": None},
+                "rollout": None,
+            },
+            "exact": None,
+        },
+        edges=[
+            "problems.pairs -> actor.pairs",
+            "problems.pairs -> start.pairs",
+            "start.log_probs -> actor.reference",
+        ],
+    )
+
+
+def test_kto_measures_each_answer_under_another_prompt_too(grpo):
+    """A pass of the reference twice as long, and one of the policy over both before it learns."""
+    plain, measuring = (estimate(_pairs(grpo, name)) for name in ("dpo", "kto"))
+
+    def seconds(found, stage):
+        return stage_of(found, stage).seconds - STAGE_SECONDS
+
+    score, measured = (seconds(one, "start.score") for one in (plain, measuring))
+    assert measured == pytest.approx(2 * score, rel=0.01)
+    added = seconds(measuring, "actor.learn") - seconds(plain, "actor.learn")
+    assert added == pytest.approx(measured, rel=0.01)
