@@ -93,10 +93,17 @@ def agreed(answers: Sequence[Any]) -> Any:
 
 
 def agreed_ends(answers: Sequence[Any]) -> Any:
-    """Both ends of rank 0's sync; raises where another rank's engine holds something else."""
-    if answers[0] is not None:
-        _check_same([received for _, received in answers])
-    return answers[0]
+    """Both ends of rank 0's sync, the source's log-probs by whichever rank has measured them;
+    raises where another rank's engine holds something else."""
+    if answers[0] is None:
+        return None
+    _check_same([received for _, received in answers])
+    sent, received = answers[0]
+    if sent.scores is None:
+        sent = replace(
+            sent, scores=next(one.scores for one, _ in answers if one.scores is not None)
+        )
+    return sent, received
 
 
 def _check_same(held: Sequence[Evidence]) -> None:

@@ -20,7 +20,7 @@ from coloop.rollout import Progress, RolloutEngine, ShouldStop, build_engine
 from coloop.sizing.settings import Sleep
 from coloop.spec.rollout import Engine
 from coloop.sync import Evidence, Parcel, WeightChannel, evidence_of_engine
-from coloop.sync.evidence import Probe
+from coloop.sync.evidence import Part, Probe
 from coloop.sync.protocol import Weights, completed
 
 
@@ -144,12 +144,18 @@ class EngineHome:
         else:
             self._built.write_fewer(at_once.rows)
 
-    def receive(self, parcel: Parcel, probe: Probe, channel: WeightChannel) -> Evidence:
-        """Load the weights of a parcel, and say what the engine holds then."""
+    def receive(
+        self, parcel: Parcel, probe: Probe, channel: WeightChannel, *, part: Part = "all"
+    ) -> Evidence:
+        """Load the weights of a parcel, and say what the engine holds then.
+
+        Args:
+            part: of what there is to say; `bits` alone where another rank is compared by more.
+        """
         with closing(channel.receive(parcel)) as weights:
             given: Weights = completed(weights, self._awake()) if parcel.is_part else weights
             self.engine.load_weights(given, parcel.version)
-        return evidence_of_engine(self._awake(), probe)
+        return evidence_of_engine(self._awake(), probe, part=part)
 
     def close(self) -> None:
         """Give back what the engine holds of this process."""

@@ -69,7 +69,7 @@ from coloop.sync import (
     Parcel,
     WeightChannel,
 )
-from coloop.sync.evidence import Probe
+from coloop.sync.evidence import Part, Probe
 from coloop.sync.folders import SHARED_MEMORY, TransferFolders, can_use
 from coloop.training import Hooks, Meeting, Ranks, join, leave, open_meeting
 
@@ -301,8 +301,9 @@ class PoolHost:
             return None
         channel = LocalChannel()
         parcel = weights.send(channel, engine.dtype, share=self._pushed(group))
-        sent = weights.evidence(engine.dtype, has_bits=self._have_bits(group))
-        return sent, engine.receive(parcel, sent.probe, channel)
+        has_bits = self._have_bits(group)
+        sent = weights.evidence(engine.dtype, has_bits=has_bits, is_together=True)
+        return sent, engine.receive(parcel, sent.probe, channel, part=self._said)
 
     def send(
         self,
@@ -335,7 +336,8 @@ class PoolHost:
         """Bring weights that came from another process to the group's engine here; what it holds
         then."""
         self._begin()
-        return self._engines[group].receive(parcel, probe, self._channel(parcel.channel))
+        channel = self._channel(parcel.channel)
+        return self._engines[group].receive(parcel, probe, channel, part=self._said)
 
     def invite(
         self, group: str, kind: str, ends: str, round: int, receivers: int, dtype: ComputeDtype
@@ -513,6 +515,12 @@ class PoolHost:
         plan = self._plans[group]
         can_keep = plan.base is not None and self._have_bits(group)
         return "moved" if can_keep and stays(self._spec, group) else "whole"
+
+    @property
+    def _said(self) -> Part:
+        """What this rank says of what its engine got: rank 0 all, others their bits, which must be
+        those of rank 0."""
+        return "all" if self._ranks.is_first else "bits"
 
     def _have_bits(self, group: str) -> bool:
         """Whether all engines of a group tell the bits that they hold."""

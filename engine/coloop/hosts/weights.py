@@ -35,7 +35,7 @@ from coloop.models import (
 from coloop.spec.dtypes import Dtypes
 from coloop.spec.model import Lora
 from coloop.sync import Evidence, Parcel, WeightChannel, evidence_of_model
-from coloop.sync.evidence import probe_of
+from coloop.sync.evidence import Part, probe_of
 from coloop.training import ALONE, Ranks
 from coloop.training.adapters import Adapted
 from coloop.training.frozen_adapters import FrozenAdapter, blended
@@ -48,6 +48,8 @@ Share = Literal["whole", "moved", "adapter"]
 """Of weights: all; those that an adapter changes, merged; the adapter alone, for who stands on the
 same frozen weights."""
 MODEL = "model"
+_PARTS: Mapping[int, Part] = {0: "bits", 1: "scores"}
+"""What ranks say of weights that all of them hold."""
 FILES = (MODEL, "adapter", "base")
 """Of a backend's state: the weights, which are written once, in files of their own."""
 
@@ -115,9 +117,14 @@ class HeldWeights:
 
     def whole(self) -> LoadedModel:
         """A model that has all weights, for who reads or copies them; nobody changes it."""
-        if self.backend is None and self.adapted is None:
+        if self._is_whole:
             return self.loaded
         return replace(self.loaded, model=filled(self.loaded.model, self.named()))
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether they are in `loaded`."""
+        return self.backend is None and self.adapted is None
 
     def named(self) -> Iterable[tuple[str, Tensor]]:
         """Each weight whole, by its name."""
@@ -158,15 +165,23 @@ class HeldWeights:
         parcel = channel.send(self.given(share), version=self.version, dtype=dtype)
         return replace(parcel, is_part=share == "moved")
 
-    def evidence(self, dtype: torch.dtype, *, has_bits: bool) -> Evidence:
+    def evidence(
+        self, dtype: torch.dtype, *, has_bits: bool, is_together: bool = False
+    ) -> Evidence:
         """What an engine that holds them in a type must agree with; only rank 0 measures it, from
         others there is the probe alone.
 
         Args:
             has_bits: every engine that gets them tells its bits.
+            is_together: ranks that hold them whole measure it together where all their engines tell
+                their bits: rank 0 counts the bits, rank 1 scores the probe.
         """
+        part: Part = "all" if self.ranks.is_first else "nothing"
+        if is_together and has_bits and self.ranks.size > 1 and self._is_whole:
+            part = _PARTS.get(self.ranks.rank, "nothing")
         if not self.ranks.is_first:
             self.give_part()
+        if part == "nothing":
             probe = probe_of(self.loaded.model, has_bits=has_bits)
             return Evidence(version=self.version, fingerprint=None, probe=probe)
         return evidence_of_model(
@@ -175,6 +190,7 @@ class HeldWeights:
             dtype=dtype,
             autocast=autocast_of(self.dtypes),
             has_bits=has_bits,
+            part=part,
         )
 
     def bits(self, share: Share = "whole") -> Evidence:

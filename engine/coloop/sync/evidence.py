@@ -7,7 +7,7 @@ B rows, T tokens.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import torch
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 Probe = tuple[tuple[int, ...], ...]
+Part = Literal["all", "bits", "scores", "nothing"]
+"""Of what an end says."""
 
 ROWS, TOKENS = 4, 16
 ROWS_BESIDE_BITS = 1
@@ -48,6 +50,7 @@ def evidence_of_model(
     dtype: torch.dtype,
     autocast: torch.dtype | None = None,
     has_bits: bool = False,
+    part: Part = "all",
 ) -> Evidence:
     """What a source says of its weights.
 
@@ -55,23 +58,32 @@ def evidence_of_model(
         dtype: that they travel in.
         autocast: the type that the model computes in where it is not that of its weights.
         has_bits: the engine that gets them tells its bits.
+        part: of it, where processes that hold the same weights say it together.
     """
     probe = probe_of(model, has_bits=has_bits)
+    is_counted, is_scored = part in ("all", "bits"), part in ("all", "scores")
     return Evidence(
         version=version,
-        fingerprint=fingerprint(model.named_parameters(), dtype),
+        fingerprint=fingerprint(model.named_parameters(), dtype) if is_counted else None,
         probe=probe,
-        scores=score_source(model, probe, autocast=autocast).numpy(),
+        scores=score_source(model, probe, autocast=autocast).numpy() if is_scored else None,
         is_half=dtype not in WHOLE,
     )
 
 
-def evidence_of_engine(engine: WeightReceiver, probe: Probe) -> Evidence:
-    """What a rollout engine says of the weights that it holds."""
-    scores: NDArray[np.float64] = np.array(engine.score(probe), dtype=np.float64)
+def evidence_of_engine(engine: WeightReceiver, probe: Probe, *, part: Part = "all") -> Evidence:
+    """What a rollout engine says of the weights that it holds.
+
+    Args:
+        part: `bits`: no more than these of an engine that tells them.
+    """
+    bits = engine.fingerprint()
+    scores: NDArray[np.float64] | None = None
+    if part != "bits" or bits is None:
+        scores = np.array(engine.score(probe), dtype=np.float64)
     return Evidence(
         version=engine.version,
-        fingerprint=engine.fingerprint(),
+        fingerprint=bits,
         probe=probe,
         scores=scores,
         is_half=engine.dtype not in WHOLE,

@@ -10,14 +10,17 @@ import torch
 from torch import Tensor
 
 from coloop.errors import WeightsNotUpdated
+from coloop.hosts.answers import MERGES
 from coloop.models import LoadedModel, build_model
 from coloop.rollout import TorchEngine
 from coloop.spec.model import ScratchModel
 from coloop.sync import LocalChannel, Proof, Prover, evidence_of_engine, evidence_of_model
-from coloop.sync.evidence import probe_of
+from coloop.sync.evidence import Part, probe_of
 
 GATE, UP = "model.layers.0.mlp.gate_proj.weight", "model.layers.0.mlp.up_proj.weight"
 TYPES = [torch.float32, torch.bfloat16]
+PARTS: tuple[Part, ...] = ("bits", "scores")
+"""That two ranks say."""
 
 
 @pytest.fixture
@@ -136,3 +139,63 @@ def test_an_engine_that_computes_with_old_numbers_is_found_by_the_smallest_move(
 
     with pytest.raises(WeightsNotUpdated, match=r"moved by .* since version 1, .* by 0"):
         push(loaded, engine, prover, 2, has_bits=True)
+
+
+def push_together(
+    loaded: LoadedModel, engines: list[TorchEngine], prover: Prover, version: int
+) -> Proof:
+    """A push within two ranks that hold the same weights and each say a part."""
+    channel, answers = LocalChannel(), []
+    for rank, (engine, part) in enumerate(zip(engines, PARTS, strict=True)):
+        parcel = channel.send(loaded.model.named_parameters(), version=version, dtype=engine.dtype)
+        sent = evidence_of_model(
+            loaded.model, version, dtype=engine.dtype, has_bits=True, part=part
+        )
+        engine.load_weights(channel.receive(parcel), version)
+        received = evidence_of_engine(engine, sent.probe, part="bits" if rank else "all")
+        answers.append((sent, received))
+    return prover.check(*MERGES["sync"](answers))
+
+
+def test_what_ranks_say_together_is_what_one_says(loaded: LoadedModel) -> None:
+    engines = [TorchEngine(loaded.model, loaded.tokenizer, dtype=torch.bfloat16) for _ in PARTS]
+    alone, together = Prover(), Prover()
+
+    for version, rate in enumerate((0.1, 1e-4, 1e-7, 0.0), 1):
+        learn(loaded, rate)
+        proof = push_together(loaded, engines, together, version)
+
+        assert proof == push(loaded, engines[0], alone, version, has_bits=True)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize(
+    ("kind", "rate"), [(OneBit, 1e-3), (Swapped, 1e-3), (Old, 1e-3), (Old, 0.1)]
+)
+def test_a_rank_that_did_not_get_all_is_refused(
+    kind: type[TorchEngine], rate: float, rank: int, loaded: LoadedModel
+) -> None:
+    kinds = [kind if number == rank else TorchEngine for number in range(2)]
+    engines = [one(loaded.model, loaded.tokenizer) for one in kinds]
+    prover = Prover()
+    if kind is Old:
+        push_together(loaded, engines, prover, 1)
+    learn(loaded, rate)
+
+    with pytest.raises(WeightsNotUpdated):
+        push_together(loaded, engines, prover, 2)
+
+
+def test_an_engine_that_computes_with_old_numbers_is_found_by_another_ranks_move(
+    loaded: LoadedModel,
+) -> None:
+    engines = [
+        Stale(loaded.model, loaded.tokenizer),
+        TorchEngine(loaded.model, loaded.tokenizer),
+    ]
+    prover = Prover()
+    push_together(loaded, engines, prover, 1)
+    learn(loaded, 1e-5)
+
+    with pytest.raises(WeightsNotUpdated, match=r"moved by .* since version 1, .* by 0"):
+        push_together(loaded, engines, prover, 2)
