@@ -1,6 +1,9 @@
 """A host in a process of its own: calls come packed and numbered, and only what is heard of an
 answer is sent back."""
 
+import gc
+
+from coloop import collecting
 from coloop.hosts.answers import is_heard
 from coloop.hosts.host import PoolHost
 from coloop.hosts.packing import Packed, pack, unpack
@@ -17,6 +20,12 @@ class RemotePoolHost(PoolHost):
         self._rank = settings.rank
         self._number = 0
         self._given_up = 0
+
+    def build(self) -> None:
+        """See `PoolHost`; what is built lives as long as the process, which has no other work."""
+        super().build()
+        gc.collect()
+        collecting.from_now_on()
 
     def run(self, number: int, method: str, arguments: Packed) -> Packed:
         """Call a method; everything in and out is packed.

@@ -87,6 +87,25 @@ def _decodes_plainly(kind: type[PreTrainedTokenizerFast]) -> bool:
     return kind.decode is plain.decode and kind._decode is plain._decode
 
 
+def _encodes_plainly(kind: type[PreTrainedTokenizerFast]) -> bool:
+    """The same of the way from texts to ids."""
+    plain = PreTrainedTokenizerFast
+    return (
+        kind.__call__ is plain.__call__
+        and kind._encode_plus is plain._encode_plus
+        and not hasattr(kind, "_switch_to_input_mode")
+    )
+
+
+def _is_as_it_was(backend: Tokenizer, tokenizer: PreTrainedTokenizerFast) -> bool:
+    """Whether the library's tokenizer neither cuts nor pads, and reads marks as it is told to."""
+    return (
+        backend.truncation is None
+        and backend.padding is None
+        and backend.encode_special_tokens == tokenizer.split_special_tokens
+    )
+
+
 def vocabulary_mark(tokenizer: PreTrainedTokenizerFast) -> str:
     """What two tokenizers share when, and practically only when, each id means the same in both."""
     known = sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
@@ -94,7 +113,12 @@ def vocabulary_mark(tokenizer: PreTrainedTokenizerFast) -> str:
 
 
 def _ids(tokenizer: PreTrainedTokenizerFast, text: str, *, special: bool) -> list[int]:
-    ids: list[int] = tokenizer(text, add_special_tokens=special)["input_ids"]
+    backend = tokenizer.backend_tokenizer
+    ids: list[int]
+    if _encodes_plainly(type(tokenizer)) and _is_as_it_was(backend, tokenizer):
+        ids = backend.encode(text, add_special_tokens=special).ids
+    else:
+        ids = tokenizer(text, add_special_tokens=special)["input_ids"]
     unknown = tokenizer.unk_token_id
     if unknown is not None and unknown in ids:
         raise RequestRefused(

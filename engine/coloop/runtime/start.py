@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from coloop import collecting
 from coloop.cluster import Cluster
 from coloop.cluster.local import LocalCluster
 from coloop.errors import (
@@ -20,7 +21,6 @@ from coloop.plan.compile import compile_plan
 from coloop.plan.runnable import check_runs
 from coloop.plan.types import Plan
 from coloop.run_log import LOG_FILE, log_into
-from coloop.runtime import collecting
 from coloop.runtime.assembly import build_session
 from coloop.runtime.checkpoint import list_checkpoints
 from coloop.runtime.control import Control

@@ -10,11 +10,11 @@ from tests.engine.numerics import assert_near, forward_terms
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from coloop.errors import CheckpointError, StorageFull
+from coloop.fingerprint import fingerprint
 from coloop.models import (
     LoadedModel,
     build_model,
     encode_prompt,
-    fingerprint,
     link_folder,
     load_weights,
     read_weights,

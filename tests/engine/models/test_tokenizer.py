@@ -96,3 +96,21 @@ def test_a_saved_tokenizer_is_loaded_by_auto_tokenizer_with_the_same_ids(tmp_pat
     assert decode(loaded, loaded(text)["input_ids"]) == text
     assert loaded.eos_token_id == tokenizer.eos_token_id
     assert loaded.chat_template == tokenizer.chat_template
+
+
+@pytest.mark.parametrize("setting", ["plain", "cuts", "pads", "marks"])
+def test_ids_are_those_of_transformers_however_the_library_was_left(setting: str) -> None:
+    tokenizer = character_tokenizer()
+    text = f"12+34={tokenizer.eos_token}"
+    expected = tokenizer(text)["input_ids"]
+    backend = tokenizer.backend_tokenizer
+    match setting:
+        case "cuts":
+            backend.enable_truncation(2)
+        case "pads":
+            backend.enable_padding(length=64)
+        case "marks":
+            backend.encode_special_tokens = True
+
+    assert encode_text(tokenizer, text) == expected == tokenizer(text)["input_ids"]
+    assert encode_prompt(tokenizer, text) == expected

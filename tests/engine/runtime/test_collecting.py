@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from coloop.runtime import collecting
+from coloop import collecting
 
 
 @pytest.mark.parametrize("failure", [None, RuntimeError])

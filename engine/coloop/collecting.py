@@ -1,4 +1,4 @@
-"""How often Python looks for circles among objects while a run lasts.
+"""How often Python looks for circles among objects while a run lasts, in the driver and in ranks.
 
 Rows, tables and messages hold no circles and go when nobody holds them. But they are made by the
 ten thousand, and every so many new objects Python walks through all that live, those of the
@@ -17,10 +17,15 @@ OBJECTS_BETWEEN = 50_000
 def seldom() -> Iterator[None]:
     """Look seldom, and not among what is there already."""
     before = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(OBJECTS_BETWEEN, *before[1:])
+    from_now_on()
     try:
         yield
     finally:
         gc.set_threshold(*before)
         gc.unfreeze()
+
+
+def from_now_on() -> None:
+    """The same for as long as the process lives."""
+    gc.freeze()
+    gc.set_threshold(OBJECTS_BETWEEN, *gc.get_threshold()[1:])
