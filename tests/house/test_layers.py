@@ -41,6 +41,7 @@ OURS: dict[str, set[str]] = {
     "algos": set(),
     "arrays": set(),
     "fingerprint": set(),
+    "collecting": set(),
     "batch": {"arrays"},
     "tables": {"arrays", "spec", "errors"},
     "data": {"spec", "batch", "tables", "errors"},
@@ -59,10 +60,10 @@ OURS: dict[str, set[str]] = {
         *("plan", "spec", "batch", "tables", "data", "rewards", "hosts", "recipes", "errors"),
         *("arrays", "seeds"),
     },
-    "cluster": {"plan", "hosts", "errors", "ray_settings"},
+    "cluster": {"plan", "hosts", "collecting", "errors", "ray_settings"},
     "runtime": {
         *("plan", "spec", "events", "batch", "tables", "data", "recipes", "hosts", "roles"),
-        *("cluster", "marks", "sync", "sizing"),
+        *("cluster", "collecting", "marks", "sync", "sizing"),
         *("errors", "diagnostics", "estimate", "run_ids", "run_log"),
     },
 }
@@ -93,6 +94,7 @@ OUTSIDE: dict[str, set[str]] = {
     "validate": {"jinja2"},
     "plan": {"pydantic"},
     "marks": set(),
+    "collecting": set(),
     "arrays": {"numpy"},
     "tables": {"numpy"},
     "fingerprint": {"torch"},

@@ -7,7 +7,7 @@ import pytest
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from coloop.errors import RequestRefused
-from coloop.models import character_tokenizer, decode, encode_completion, encode_prompt
+from coloop.models import character_tokenizer, decode, encode_completion, encode_prompt, encode_text
 from coloop.models.characters import ASCII, SYMBOLS, VOCABULARY
 
 
