@@ -6,7 +6,6 @@ Losses of z alone take soft labels: p f(z) + (1 − p) f(−z), p the probabilit
 """
 
 from collections.abc import Callable
-from typing import Final
 
 import torch
 from torch import Tensor
@@ -157,7 +156,3 @@ def discopop(
     z = beta * (chosen - rejected)
     modulation = torch.sigmoid(z / temperature)
     return -logsigmoid(z) * (1 - modulation) + torch.exp(-z) * modulation
-
-
-TAKES_SOFT_LABELS: Final = frozenset({"sigmoid", "hinge", "ipo"})
-"""Losses of z alone, which are defined for a probability between 0 and 1."""

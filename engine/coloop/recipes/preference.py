@@ -18,7 +18,7 @@ from coloop.algos import preference
 from coloop.algos.masks import masked_mean
 from coloop.batch import Batch, PairBatch
 from coloop.recipes.protocol import LossOutput, ModelOutputs, Needs
-from coloop.spec.algorithm import SMOOTHED_LOSSES, ResolvedPreference
+from coloop.spec.algorithm import SMOOTHED_LOSSES, SOFT_LOSSES, ResolvedPreference
 
 PLAIN = frozenset({"hinge", "ipo", "nca", "sppo", "apo", "discopop", "kto"})
 """Losses that take no label smoothing."""
@@ -152,7 +152,7 @@ def _soft_labels(batch: PairBatch, settings: ResolvedPreference) -> Tensor | Non
     """Probabilities, where a pair has one that is not 1."""
     if bool((batch.probability == 1.0).all()):
         return None
-    if settings.loss not in preference.TAKES_SOFT_LABELS:
+    if settings.loss not in SOFT_LOSSES:
         raise ValueError(f"loss {settings.loss!r} is not defined for soft pairs")
     return batch.probability
 

@@ -13,7 +13,16 @@ from coloop.errors import DataError
 from coloop.recipes.scores import LABEL
 from coloop.roles.protocol import Context, Input
 from coloop.roles.texts import SIDES, as_pair, as_sequence, as_stranger, is_masked, strangers
-from coloop.spec.algorithm import BradleyTerry, measures_others, node_algorithms, reads
+from coloop.spec.algorithm import (
+    SOFT_LOSSES,
+    Algorithm,
+    BradleyTerry,
+    ResolvedPreference,
+    measures_others,
+    node_algorithms,
+    reads,
+    resolve_algorithm,
+)
 from coloop.tables import OTHER, Row, Table
 
 PAIRS = "pairs"
@@ -34,6 +43,7 @@ def teaching_items(
     """Items of one port, and what became of its rows."""
     entries = node_algorithms(context.spec, node)[port]
     margin = next((entry.margin for entry in entries if isinstance(entry, BradleyTerry)), None)
+    sure = _loss_of_sure_pairs(entries) if port == PAIRS else None
     wants_reference = any(REFERENCE in reads(entry) for entry in entries)
     reference: dict[str, Any] = {}
     others: dict[str, Row] = {}
@@ -67,6 +77,8 @@ def teaching_items(
                 items.append(_labelled(row, given, label))
                 continue
             if port == PAIRS:
+                if sure is not None:
+                    _check_sure(row, node, sure)
                 known = reference.get(row.id)
                 pair = _pair(row, given.edge.weight, known, margin or MARGIN)
                 items.append(_with_others(pair, row, others.get(row.id), known))
@@ -109,6 +121,27 @@ def _pair(row: Row, weight: float, reference: Any, margin: str) -> Pair:
         probability=_number(row.columns.get("probability"), 1.0),
         margin=_number(row.columns.get(margin), 0.0),
     )
+
+
+def _loss_of_sure_pairs(entries: Sequence[Algorithm]) -> str | None:
+    """A loss that wants pairs of which it is sure which side is better; None: there is none."""
+    resolved = map(resolve_algorithm, entries)
+    losses = (one.loss for one in resolved if isinstance(one, ResolvedPreference))
+    return next((loss for loss in losses if loss not in SOFT_LOSSES), None)
+
+
+def _check_sure(row: Row, node: str, loss: str) -> None:
+    """Raises `DataError` where a pair may be the other way round, which its loss does not know."""
+    probability = _number(row.columns.get("probability"), 1.0)
+    if probability != 1.0:
+        names = ", ".join(f"`{name}`" for name in sorted(SOFT_LOSSES))
+        raise DataError(
+            f"pair {row.id} has the probability {probability:g}, and the loss `{loss}` of "
+            f"`{node}.pairs` is defined for pairs that are sure; take one of the losses {names}, "
+            "or pairs without the column `probability` (`soft: false` where they are made)",
+            node,
+            "algorithm.pairs.loss",
+        )
 
 
 def _labelled(row: Row, given: Input, label: float) -> Unit:

@@ -58,6 +58,7 @@ __all__ = [
     "PRESETS",
     "REWARDS_NAMES",
     "SMOOTHED_LOSSES",
+    "SOFT_LOSSES",
     "ActorAlgorithm",
     "ActorAlgorithms",
     "Algorithm",
@@ -115,6 +116,8 @@ _NULL_COUNTS = frozenset(
 _NO_REFERENCE = frozenset({"orpo", "simpo"})
 SMOOTHED_LOSSES = frozenset({"sigmoid", "robust", "exo"})
 """Losses of pairs that read `label_smoothing`."""
+SOFT_LOSSES = frozenset({"sigmoid", "hinge", "ipo"})
+"""Losses of the margin alone, which are defined for pairs with a probability between 0 and 1."""
 _CORRECTION_MAX = {"token_tis": 2.0, "icepop": 5.0, "sequence_mask": 3.0, "none": None}
 
 

@@ -7,6 +7,7 @@ import torch
 from tests.engine.numerics import near
 
 from coloop.algos import preference
+from coloop.spec.algorithm import SOFT_LOSSES
 
 A, B, BETA = 0.8, -0.4, 0.5
 Z = BETA * (A - B)  # 0.6
@@ -76,7 +77,7 @@ def test_dpo_starts_at_ln_2() -> None:
     assert loss.tolist() == near([math.log(2)] * 3)
 
 
-@pytest.mark.parametrize("name", sorted(preference.TAKES_SOFT_LABELS))
+@pytest.mark.parametrize("name", sorted(SOFT_LOSSES))
 def test_a_soft_label_mixes_both_directions(name: str) -> None:
     loss = getattr(preference, name)
     chosen, rejected = torch.tensor([A]), torch.tensor([B])

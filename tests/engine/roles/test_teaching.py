@@ -129,6 +129,23 @@ def test_pairs_without_the_reference_that_is_read_are_counted(
     assert port["edges"]["others.pairs->actor.pairs"] == {"delivered": 1, "none": 0}
 
 
+def test_a_pair_that_is_not_sure_is_refused_by_a_loss_that_wants_it_to_be(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    nodes = {
+        "given": rows_of(PAIR),
+        "actor": {**actor(), "algorithm": {"name": "kto"}},
+        "start": {"kind": "reference", "model": {"type": "snapshot", "of": "actor"}},
+    }
+    loop = bench(nodes, KTO_EDGES)
+
+    with pytest.raises(DataError, match=r"given:0\.0 has the probability 0\.8.*`kto`") as refused:
+        loop.step()
+
+    assert (refused.value.node, refused.value.field) == ("actor", "algorithm.pairs.loss")
+    assert "`hinge`, `ipo`, `sigmoid`" in str(refused.value)
+
+
 KTO = {
     "actor": {"algorithm": {"name": "kto"}},
     "start": {"kind": "reference", "model": {"type": "snapshot", "of": "actor"}},
