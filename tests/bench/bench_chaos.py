@@ -21,6 +21,7 @@ from typing import Any
 import psutil
 from tests.bench.machine import ROOT
 from tests.bench.results import Goal, Result, Table
+from tests.engine.rank_processes import ranks_of
 from tests.engine.runs.conftest import LOOPS, TINY
 
 from coloop.diagnostics import Change
@@ -87,14 +88,7 @@ class Driver:
 
     def ranks(self) -> list[psutil.Process]:
         """The processes of its pools."""
-        found = []
-        for one in psutil.Process(self.process.pid).children(recursive=True):
-            try:
-                if "coloop.cluster.rank_process" in one.cmdline():
-                    found.append(one)
-            except psutil.Error:
-                continue
-        return found
+        return ranks_of(psutil.Process(self.process.pid))
 
 
 def weights_of(folder: Path) -> str:

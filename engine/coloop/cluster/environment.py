@@ -19,7 +19,12 @@ MALLOPT = {"MALLOC_TRIM_THRESHOLD_": -1, "MALLOC_MMAP_THRESHOLD_": -3, "MALLOC_A
 def environment_of(threads: int) -> dict[str, str]:
     """Of a process that works with so many threads."""
     kept = {name: os.environ.get(name, value) for name, value in KEEP_MEMORY.items()}
-    return {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads), **kept}
+    return {
+        "OMP_NUM_THREADS": str(threads),
+        "MKL_NUM_THREADS": str(threads),
+        "OPENBLAS_NUM_THREADS": "1",  # numpy's, which starts its threads as soon as it is loaded
+        **kept,
+    }
 
 
 def keep_memory() -> None:

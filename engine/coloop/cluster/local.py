@@ -8,9 +8,16 @@ from dataclasses import replace
 from typing import Any
 
 from coloop.cluster.environment import keep_memory
-from coloop.cluster.processes import LOCALHOST, ProcessCrew, answered
+from coloop.cluster.processes import (
+    LOCALHOST,
+    ProcessCrew,
+    answered,
+    start_alone,
+    start_stem,
+)
 from coloop.cluster.protocol import Deadlines
 from coloop.cluster.ranks import Crew, Pools
+from coloop.cluster.stem import RankHandle, Stem
 from coloop.errors import PlacementTimeout
 from coloop.hosts.messages import Poll
 from coloop.hosts.settings import HostSettings, compute_with, gpus_here
@@ -26,6 +33,7 @@ class LocalCluster(Pools):
         super().__init__((pool.name for pool in plan.pools), deadlines or Deadlines())
         self._plan = plan
         self._settings = settings
+        self._stem: Stem | None = None
 
     def start(self) -> None:
         for pool in self._plan.pools:
@@ -42,6 +50,12 @@ class LocalCluster(Pools):
             self.close()
             raise
 
+    def close(self) -> None:
+        super().close()
+        if self._stem is not None:
+            self._stem.close()
+            self._stem = None
+
     def restart(self, pool: str) -> None:
         planned = next(one for one in self._plan.pools if one.name == pool)
         self._replace(pool, lambda: self._crew(planned))
@@ -52,7 +66,24 @@ class LocalCluster(Pools):
             keep_memory()
             return ThreadCrew(pool.name, settings)
         ranks = [replace(settings, rank=r, ranks=pool.workers) for r in range(pool.workers)]
-        return ProcessCrew(pool.name, ranks, self._gpus_of(pool))
+        gpus = self._gpus_of(pool) or [""] * pool.workers
+        stem = None if pool.gpus else self._living_stem(settings)
+
+        def start(rank: int, *sockets: int) -> RankHandle:
+            if stem is not None:
+                return stem.start(*sockets)
+            return start_alone(settings, gpus[rank], *sockets)
+
+        return ProcessCrew(pool.name, ranks, start)
+
+    def _living_stem(self, settings: HostSettings) -> Stem | None:
+        """From which the ranks of all pools without GPUs stem; another one where it has ended."""
+        if self._stem is not None and self._stem.has_ended:
+            self._stem.close()
+            self._stem = None
+        if self._stem is None:
+            self._stem = start_stem(settings.log)
+        return self._stem
 
     def _gpus_of(self, pool: PoolPlan) -> list[str]:
         """The GPUs of a pool by the names under which its processes see them, one for each rank:

@@ -5,7 +5,7 @@
 
 Calls and answers go packed over a socket each way. Who stops the driver from the keyboard stops
 only the driver, which asks its ranks; and where the driver is gone, however it ended, both sockets
-close and the process ends itself.
+close and the process ends itself. Ranks without GPUs stem from one process (`stem`).
 """
 
 import os
@@ -15,14 +15,17 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
+from functools import partial
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 from coloop.cluster.environment import environment_of
 from coloop.cluster.ranks import RankEnded
+from coloop.cluster.stem import RankHandle, Stem
 from coloop.hosts.messages import Poll
 from coloop.hosts.packing import Packed, pack, unpack
 from coloop.hosts.settings import HostSettings
@@ -37,18 +40,20 @@ END = "end"
 class ProcessCrew:
     """The ranks of a pool, each in a process; see `Crew`."""
 
-    def __init__(self, name: str, settings: Sequence[HostSettings], gpus: Sequence[str]) -> None:
+    def __init__(
+        self, name: str, settings: Sequence[HostSettings], start: Callable[..., RankHandle]
+    ) -> None:
         """
         Args:
             settings: of each rank.
-            gpus: that each rank sees; empty: none.
+            start: the process of a rank, by its number and the sockets over which it speaks.
         """
         self._number = 0
         self._ranks: list[RankProcess] = []
         try:
             for rank, own in enumerate(settings):
-                gpu = gpus[rank] if gpus else ""
-                self._ranks.append(RankProcess(f"pool-{name}-{rank}", own, gpu))
+                process = partial(start, rank)
+                self._ranks.append(RankProcess(f"pool-{name}-{rank}", own, process))
         except BaseException:
             self.kill()
             raise
@@ -100,13 +105,13 @@ class ProcessCrew:
 class RankProcess:
     """One rank: its process, and the driver's thread that speaks with it."""
 
-    def __init__(self, name: str, settings: HostSettings, gpu: str) -> None:
+    def __init__(self, name: str, settings: HostSettings, start: Callable[..., RankHandle]) -> None:
         self._work, work = _connection()
         self._control, control = _connection()
         self._has_been_asked = False
         self._given_up = 0
         with work, control:
-            self.process = _start(settings, gpu, work.fileno(), control.fileno())
+            self.process = start(work.fileno(), control.fileno())
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
         self._thread.submit(self._work.send, settings)
 
@@ -195,22 +200,33 @@ def _connection() -> tuple[Connection, socket.socket]:
     return Connection(ours.detach()), theirs
 
 
-def _start(settings: HostSettings, gpu: str, *sockets: int) -> "subprocess.Popen[bytes]":
-    """The process of a rank; what its libraries print goes to the run's log."""
-    paths = [path for path in sys.path if path]
-    environment = {
-        **os.environ,
-        **environment_of(settings.threads),
-        "PYTHONPATH": os.pathsep.join(paths),
-        "CUDA_VISIBLE_DEVICES": gpu,
-    }
+def start_stem(log: Path | None) -> Stem | None:
+    """For the ranks of pools without GPUs; None where there is none and each loads for itself."""
+    if sys.platform != "linux":
+        return None
+    return Stem(_environment(1, ""), str(log or os.devnull))
+
+
+def start_alone(settings: HostSettings, gpu: str, *sockets: int) -> "subprocess.Popen[bytes]":
+    """The process of a rank that stems from no other; what its libraries print goes to the run's
+    log."""
     with open(settings.log or os.devnull, "ab") as log:
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "coloop.cluster.rank_process", *map(str, sockets)],
-            env=environment,
+            env=_environment(settings.threads, gpu),
             pass_fds=sockets,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             start_new_session=True,
         )
+
+
+def _environment(threads: int, gpu: str) -> dict[str, str]:
+    paths = [path for path in sys.path if path]
+    return {
+        **os.environ,
+        **environment_of(threads),
+        "PYTHONPATH": os.pathsep.join(paths),
+        "CUDA_VISIBLE_DEVICES": gpu,
+    }

@@ -1,5 +1,5 @@
-"""What runs in the process of a rank: `python -m coloop.cluster.rank_process <work> <control>`, the
-numbers of its sockets."""
+"""What runs in the process of a rank, a copy of its stem or `python -m coloop.cluster.rank_process
+<work> <control>`, the numbers of its sockets."""
 
 import logging
 import os
@@ -7,8 +7,9 @@ import sys
 import threading
 import traceback
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, NoReturn
 
+from coloop.cluster.environment import environment_of
 from coloop.cluster.processes import END, receive, send
 from coloop.cluster.remote_host import RemotePoolHost
 from coloop.errors import StopRequested
@@ -19,7 +20,9 @@ logger = logging.getLogger(__name__)
 
 def main(work: Connection, control: Connection) -> None:
     """Do what is asked until nothing more is, or nobody is there to ask."""
-    host = RemotePoolHost(work.recv())
+    settings = work.recv()
+    os.environ.update(environment_of(settings.threads))  # for what is loaded from here on
+    host = RemotePoolHost(settings)
     threading.Thread(target=_listen, args=(control, host), daemon=True).start()
     while True:
         (number, method), arguments = receive(work)
@@ -65,9 +68,14 @@ def _listen(control: Connection, host: RemotePoolHost) -> None:
         os._exit(1)
 
 
-if __name__ == "__main__":
+def serve(work: Connection, control: Connection) -> NoReturn:
+    """`main`, with which the process ends."""
     try:
-        main(*(Connection(int(number)) for number in sys.argv[1:]))
+        main(work, control)
     except (EOFError, OSError):
         os._exit(1)
     os._exit(0)
+
+
+if __name__ == "__main__":
+    serve(*(Connection(int(number)) for number in sys.argv[1:]))

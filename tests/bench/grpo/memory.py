@@ -13,6 +13,7 @@ process may wait to map memory. So an arm is watched only while nobody takes its
 """
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,7 +21,8 @@ from pathlib import Path
 
 import psutil
 
-PAUSE_SECONDS = 0.1
+PAUSE_SECONDS, PAUSE_SHARE = 0.1, 4
+"""Between two looks: so long, and so many times as long as a look takes."""
 WATCHED_SECONDS = 3.0
 """Of steps that are watched at least: what comes and goes within a step is met often enough."""
 OWN_KINDS = ("Pss_Anon:", "Pss_Shmem:")
@@ -63,8 +65,10 @@ def watched(held: Held, root: int) -> Iterator[None]:
 
     def look() -> None:
         while True:
+            began = time.monotonic()
             held.see(root)
-            if has_ended.wait(PAUSE_SECONDS):
+            took = time.monotonic() - began
+            if has_ended.wait(max(PAUSE_SECONDS, PAUSE_SHARE * took)):
                 return
 
     thread = threading.Thread(target=look, daemon=True)

@@ -13,6 +13,7 @@ import psutil
 import pytest
 import torch
 from tests.engine.numerics import assert_near
+from tests.engine.rank_processes import ranks_of
 
 from coloop.batch import completion_sequence
 from coloop.cluster import Deadlines
@@ -450,24 +451,12 @@ def test_a_wish_to_give_up_reaches_all_ranks_and_only_that_call(
     assert not any(isinstance(one, TooLong) for one in texts)
 
 
-def processes() -> list[psutil.Process]:
-    """Ranks that the test's own process has started."""
-    found = []
-    for one in psutil.Process().children():
-        try:
-            if "coloop.cluster.rank_process" in one.cmdline():
-                found.append(one)
-        except psutil.Error:
-            continue
-    return found
-
-
 def test_a_rank_that_hangs_is_named_and_nothing_stays_behind(tmp_path: Path) -> None:
-    before = set(processes())
+    before = set(ranks_of(psutil.Process()))
     cluster = cluster_of(2, tmp_path, stalled_after_seconds=5.0)
     try:
         cluster.start()
-        ranks = sorted(set(processes()) - before, key=lambda one: one.pid)
+        ranks = sorted(set(ranks_of(psutil.Process())) - before, key=lambda one: one.pid)
         texts = cluster.call("main", "generate", "actor", "actor", REQUESTS, SHORT)
         os.kill(ranks[1].pid, signal.SIGSTOP)
 

@@ -15,6 +15,7 @@ from typing import Any
 import psutil
 import pytest
 from tests.engine.numerics import assert_near
+from tests.engine.rank_processes import ranks_of
 
 from coloop.cluster import Deadlines
 from coloop.events import RunStateName
@@ -31,6 +32,7 @@ STEADY = {"optimizer": {"name": "adamw", "lr": 0.05, "epsilon": 1.0}, "mini_batc
 SPREAD = {"backend": "fsdp2", "reshard_after_forward": True}
 """Weights and optimizer lie in parts over the processes, else whole in each."""
 LOOP = "grpo-arithmetic"
+MODELS = ("transformers", "pyarrow", "coloop.models", "coloop.training", "coloop.hosts.host")
 NEEDS_DEEPSPEED = [
     pytest.mark.deepspeed,
     pytest.mark.skipif(find_spec("deepspeed") is None, reason="needs DeepSpeed"),
@@ -87,18 +89,6 @@ def begins(step: int, stage: str) -> Callable[[dict[str, Any]], bool]:
     return lambda event: (
         event["type"] == "stage.started" and event["step"] == step and event["stage"] == stage
     )
-
-
-def ranks_of(pool_process: psutil.Process) -> list[psutil.Process]:
-    """The ranks that a driver has started on this machine, in their order."""
-    found = []
-    for one in pool_process.children(recursive=True):
-        try:
-            if "coloop.cluster.rank_process" in one.cmdline():
-                found.append(one)
-        except psutil.Error:
-            continue
-    return sorted(found, key=lambda one: one.pid)
 
 
 @pytest.fixture
@@ -362,6 +352,33 @@ def test_a_driver_that_is_killed_leaves_no_ranks_and_a_resume_goes_on(
     assert alive == []
     before = SimpleNamespace(folder=tmp_path / "run")
     check_same_learning(finished(runner(text, resume=before)), whole(tiny(LOOP, ALONE)))
+
+
+@pytest.mark.slow
+def test_the_driver_of_processes_loads_no_models_in_a_whole_run(small: str, tmp_path: Path) -> None:
+    """It holds for nothing what its ranks compute with; `house/test_light` says the same of what is
+    loaded before the run."""
+    loop = tmp_path / "loop.yaml"
+    text = small.replace("length.", "short.").replace("length:", "short:")  # no row's column
+    loop.write_text(text, encoding="utf-8")
+    wanted = ["run", str(loop), "--local", "--runs-dir", str(tmp_path), "--threads", "1"]
+    code = (
+        "import sys\nfrom coloop.cli.app import main\n"
+        f"sys.argv = {['coloop', *wanted, '--set', 'hardware.pools.main.workers=2']!r}\n"
+        "try:\n    main()\n"
+        "finally:\n"
+        f"    print('loaded', *(one for one in {MODELS!r} if one in sys.modules))"
+    )
+
+    ended = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+        capture_output=True,
+        text=True,
+    )
+
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.splitlines()[-1] == "loaded", ended.stdout
 
 
 def is_metrics_of(step: int, line: str) -> bool:

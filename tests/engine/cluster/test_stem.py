@@ -1,0 +1,91 @@
+"""Ranks stem from one process: what it has loaded lies in memory once, and whatever ends is heard
+of."""
+
+import signal
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import psutil
+import pytest
+from tests.engine.rank_processes import stems_of
+
+from coloop.cluster.processes import start_stem
+from coloop.cluster.stem import Copied, Stem
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+
+LONG = 120.0
+MIB = 2**20
+
+
+@pytest.fixture
+def stem(tmp_path: Path) -> Iterator[Stem]:
+    started = start_stem(tmp_path / "engine.log")
+    assert started is not None
+    with closing(started):
+        yield started
+
+
+def rank_of(stem: Stem) -> tuple[Copied, list[socket.socket]]:
+    """A rank that nobody asks anything, and our ends of its sockets."""
+    pairs = [socket.socketpair() for _ in range(2)]
+    rank = stem.start(*(theirs.fileno() for _, theirs in pairs))
+    for _, theirs in pairs:
+        theirs.close()
+    return rank, [ours for ours, _ in pairs]
+
+
+def anonymous(pid: int) -> tuple[int, int]:
+    """Anonymous bytes that a process sees, and its part of them."""
+    words = [line.split() for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()]
+    known = {one[0]: int(one[1]) * 1024 for one in words if len(one) == 3}
+    return known["Anonymous:"], known["Pss_Anon:"]
+
+
+def test_ranks_share_what_was_loaded_and_every_end_is_heard_of(stem: Stem) -> None:
+    ranks, ours = zip(*(rank_of(stem) for _ in range(3)), strict=True)
+    pids = [rank.pid.result(LONG) for rank in ranks]
+
+    assert {psutil.Process(pid).ppid() for pid in pids} == {stems_of(psutil.Process())[-1].pid}
+    sees, has = anonymous(pids[0])
+    assert sees > 100 * MIB, "numpy, torch and transformers are loaded"
+    assert has < 0.5 * sees, "four processes have them together"
+    assert [rank.poll() for rank in ranks] == [None] * 3
+
+    ranks[0].kill()
+    assert ranks[0].wait(LONG) == -signal.SIGKILL
+    for one in ours[1]:
+        one.close()  # as if the driver were gone
+    assert ranks[1].wait(LONG) == 1
+    stem.kill()
+    assert ranks[2].wait(LONG) == -signal.SIGKILL
+    psutil.wait_procs([psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], LONG)
+    assert not any(psutil.pid_exists(pid) for pid in pids)
+
+    late, _ = rank_of(stem)
+    assert stem.has_ended
+    assert late.wait(LONG) == -signal.SIGKILL
+
+
+@pytest.mark.slow
+def test_where_loading_starts_a_thread_each_rank_loads_for_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    code = (
+        "import threading, time\n"
+        "threading.Thread(target=time.sleep, args=(600,), daemon=True).start()"
+    )
+    (tmp_path / "sitecustomize.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    stem = request.getfixturevalue("stem")
+
+    rank, ours = rank_of(stem)
+
+    pid = rank.pid.result(LONG)
+    assert "coloop.cluster.rank_process" in psutil.Process(pid).cmdline()
+    for one in ours:
+        one.close()
+    assert rank.wait(LONG) == 1
