@@ -4,7 +4,8 @@ A sequence shares its arrays with rows and messages; nobody writes into them.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, replace
+from dataclasses import fields as class_fields
 from functools import lru_cache
 from typing import Any
 
@@ -132,6 +133,7 @@ class Sequence:
 
 def completion_sequence(
     *,
+    id: str,
     prompt_ids: ArrayLike,
     completion_ids: ArrayLike,
     loss_mask: ArrayLike,
@@ -142,7 +144,13 @@ def completion_sequence(
     Args:
         fields: those of `Sequence`; numbers by the token are of the completion.
     """
-    return Sequence(**fields | _whole(fields, prompt_ids, completion_ids, loss_mask))
+    whole = _whole(fields, prompt_ids, completion_ids, loss_mask)
+    unknown = fields.keys() - _DEFAULTS.keys()
+    if unknown:
+        raise TypeError(f"a sequence has no {', '.join(sorted(unknown))}")
+    found = object.__new__(Sequence)  # all arrays are what `Sequence` would make of them
+    vars(found).update(_DEFAULTS, **fields | whole, id=id)
+    return found
 
 
 def _whole(
@@ -156,27 +164,37 @@ def _whole(
     before, after = ids_of(prompt_ids), ids_of(completion_ids)
     trained = np.ones(len(after), dtype=np.bool_) if loss_mask is None else mask_of(loss_mask)
     nothing, never = _of_prompt(len(before))
-
-    def shifted(numbers: Mapping[str, Any]) -> dict[str, Any]:
-        return {
-            name: own if isinstance(own, float | int) else joined([nothing, numbers_of(own)])
-            for name, own in numbers.items()
-        }
-
-    given = {name: fields[name] for name in TOKEN_FIELDS if fields.get(name) is not None}
-    return {
-        "token_ids": joined([before, after]),
-        "loss_mask": joined([never, trained]),
+    found: dict[str, Any] = {
+        "token_ids": joined((before, after)),
+        "loss_mask": joined((never, trained)),
         "prompt_length": len(before),
-        "numbers": shifted(fields.get("numbers", {})),
-        **shifted(given),
+        "numbers": {
+            name: float(own) if isinstance(own, _SCALAR) else joined((nothing, numbers_of(own)))
+            for name, own in fields.get("numbers", _NOTHING).items()
+        },
     }
+    for name in TOKEN_FIELDS:
+        own = fields.get(name)
+        if own is not None:
+            is_one = isinstance(own, _SCALAR)
+            found[name] = own if is_one else joined((nothing, numbers_of(own)))
+    return found
+
+
+_SCALAR = (float, int)
+_NOTHING: Mapping[str, Any] = {}
 
 
 @lru_cache(maxsize=256)
 def _of_prompt(tokens: int) -> tuple[Numbers, Mask]:
     """Numbers and mask of a prompt: nothing, of nothing trained."""
     return numbers_of(np.zeros(tokens, dtype=np.float32)), mask_of(np.zeros(tokens, np.bool_))
+
+
+_DEFAULTS: Mapping[str, Any] = {
+    one.name: None if one.default is MISSING else one.default for one in class_fields(Sequence)
+}
+"""Of a sequence's fields; those that have none are always given."""
 
 
 @dataclass(frozen=True, kw_only=True)

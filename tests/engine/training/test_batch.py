@@ -1,5 +1,10 @@
 """Batches: alignment, padding, selection, splitting and packing."""
 
+import pickle
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
 import pytest
 import torch
 
@@ -189,3 +194,43 @@ def test_broken_sequences_are_refused_by_name(broken: list[Sequence], message: s
 
 def test_an_empty_batch_is_possible() -> None:
     assert collate([]).size == 0
+
+
+def test_a_sequence_from_a_completion_is_one_like_any_other() -> None:
+    prompt, drawn, trained = [1, 2, 3], [4, 5], [True, False]
+    learned: dict[str, Any] = {
+        "log_probs_rollout": np.array([-0.5, -0.25], dtype=np.float32),
+        "values": [0.5, 0.25],
+        "advantages": 2,
+        "numbers": {"margin": 1, "label": [1.0, 0.0]},
+        "group": "g",
+        "version": 3,
+    }
+
+    found = completion_sequence(
+        id="a", prompt_ids=prompt, completion_ids=drawn, loss_mask=trained, **learned
+    )
+
+    expected = Sequence(
+        id="a",
+        token_ids=[*prompt, *drawn],
+        loss_mask=[False] * 3 + trained,
+        prompt_length=3,
+        log_probs_rollout=np.array([0, 0, 0, -0.5, -0.25], dtype=np.float32),
+        values=[0.0, 0.0, 0.0, 0.5, 0.25],
+        advantages=2,
+        numbers={"margin": 1, "label": [0.0, 0.0, 0.0, 1.0, 0.0]},
+        group="g",
+        version=3,
+    )
+    assert found == expected == pickle.loads(pickle.dumps(found))
+    assert vars(found).keys() == vars(expected).keys()
+    assert replace(found, version=4) == replace(expected, version=4)
+    with pytest.raises(TypeError, match="wieght"):
+        completion_sequence(
+            id="a", prompt_ids=prompt, completion_ids=drawn, loss_mask=trained, wieght=2.0
+        )
+    with pytest.raises(ValueError, match="one dimension"):
+        completion_sequence(
+            id="a", prompt_ids=prompt, completion_ids=drawn, loss_mask=trained, values=[[1.0]]
+        )
