@@ -56,7 +56,7 @@ def attend(
             if is_kept:
                 kept.append(part)
         mixed.append(_by_token(torch.cat(parts, 1) if len(parts) > 1 else parts[0], slab, kv_heads))
-    return (torch.cat(mixed) if len(mixed) > 1 else mixed[0]).view(-1, heads * width), kept
+    return (torch.cat(mixed) if len(mixed) > 1 else mixed[0]).reshape(-1, heads * width), kept
 
 
 def attend_backward(

@@ -23,7 +23,7 @@ ROWS, TOKENS = 3, 11
 FIELDS: dict[str, dict[str, Any]] = {
     "qwen3": {"num_attention_heads": 4, "num_key_value_heads": 2},
     "qwen2": {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 4},
-    "llama": {"num_attention_heads": 4, "attention_bias": True},
+    "llama": {"num_attention_heads": 4, "num_key_value_heads": 4, "attention_bias": True},
     "mistral": {"sliding_window": 32},
 }
 
@@ -106,6 +106,18 @@ def test_it_says_and_learns_what_the_family_wrote(
     # Half precision is as near to the truth as the family's own half precision.
     assert (half_logits - logits).norm() <= 2 * (rough_logits - logits).norm()
     assert distance(half_gradients, gradients) <= 2 * distance(rough_gradients, gradients)
+
+
+@pytest.mark.parametrize("kind", FIELDS)
+def test_a_text_alone_is_read_as_one_among_others(kind: str) -> None:
+    """Also where every head has keys of its own, as in `llama` here."""
+    model, ids = built(kind), token_ids()
+    learn_lean(model)
+
+    alone = model(input_ids=ids[:1], use_cache=False).logits
+
+    together = model(input_ids=ids, use_cache=False).logits[:1]
+    assert_near(alone, together, terms=forward_terms(model, TOKENS))
 
 
 SLABS = Layout(
