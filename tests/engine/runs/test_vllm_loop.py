@@ -3,13 +3,16 @@ those of the torch engine, and new weights reach it after each step."""
 
 from collections.abc import Callable
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from coloop.diagnostics import Change
 from coloop.events import RunStateName
+from coloop.models import build_model, save_hf
 from coloop.spec.io import patch
+from coloop.spec.model import ScratchModel
 
 pytestmark = [
     pytest.mark.vllm,
@@ -58,33 +61,43 @@ def test_ten_steps_in_a_pool_of_its_own_learn_what_the_torch_engine_would(
     assert len(ended.metrics("actor", "sync/difference")) == 10
     # The trainer's log-probs and vLLM's of the same tokens, in float32.
     assert max(ended.metrics("actor", "mismatch/max")) < 1e-4
-    for name in ("rollout/tokens", "reward"):
-        assert ended.metrics("actor", name) == other.metrics("actor", name)
+    assert ended.metrics("digit", "score/mean") == other.metrics("digit", "score/mean")
     mine, theirs = ended.group("actor"), other.group("actor")
     assert max(float((mine[name] - theirs[name]).abs().max()) for name in mine) < 1e-4
 
 
-BESIDE = {
-    "nodes.actor.rollout.pool": None,
-    "hardware.pools": {"main": {"workers": 2}},
+BESIDE = {"nodes.actor.rollout.pool": None, "hardware.pools": {"main": {"workers": 2}}}
+SPREAD = {
     "nodes.actor.training.backend": "fsdp2",
-    "schedule.steps": 3,
+    "nodes.actor.training.reshard_after_forward": True,
 }
+ADAPTED = {"nodes.actor.model.lora": {"rank": 2}}
 
 
-def test_engines_beside_learners_in_two_processes_learn_what_torch_engines_would(
-    runner: Callable[..., Any],
+@pytest.mark.parametrize(
+    "changes",
+    [BESIDE, BESIDE | SPREAD, ADAPTED, BESIDE | ADAPTED],
+    ids=["whole", "spread", "adapted-apart", "adapted-beside"],
+)
+def test_engines_beside_learners_and_of_adapters_learn_what_torch_engines_would(
+    changes: dict[str, Any], runner: Callable[..., Any], tmp_path: Path
 ) -> None:
-    """Each process has an engine of its own beside its part of the weights: vLLM sees nothing of
-    the group in which they learn, and they nothing of its."""
-    loop = patch(LOOP, [Change(op="set", path=path, value=value) for path, value in BESIDE.items()])
+    """Each process has an engine of its own beside its weights: vLLM sees nothing of the group in
+    which they learn, and they nothing of its. Of an adapter it gets merged weights."""
+    section = ScratchModel(type="scratch", architecture="tiny-qwen3-wide")
+    start = build_model(section, seed=0, root=tmp_path)
+    save_hf(tmp_path / "start", start.model, start.tokenizer)
+    model = {"type": "pretrained", "path": str(tmp_path / "start")}
+    changes = {"nodes.actor.model": model, "schedule.steps": 3} | changes
+    loop = patch(
+        LOOP, [Change(op="set", path=path, value=value) for path, value in changes.items()]
+    )
     by_torch = patch(loop, [Change(op="set", path="nodes.actor.rollout.engine", value="torch")])
 
     ended, other = runner(loop), runner(by_torch)
 
     assert ended.state is RunStateName.FINISHED, ended.error
     assert max(ended.metrics("actor", "mismatch/max")) < 1e-4
-    for name in ("rollout/tokens", "reward"):
-        assert ended.metrics("actor", name) == other.metrics("actor", name)
+    assert ended.metrics("digit", "score/mean") == other.metrics("digit", "score/mean")
     mine, theirs = ended.group("actor"), other.group("actor")
     assert max(float((mine[name] - theirs[name]).abs().max()) for name in mine) < 1e-4
