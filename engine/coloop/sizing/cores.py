@@ -3,8 +3,8 @@ weights.
 
 Each is what the products of its matrices take, what lies around them, and what it costs however
 little there is to do. Knows one process at a time, and no roles or stages. Constants are fitted to
-six rows of GRPO with 1M to 20M parameters (tests/bench/README.md, seconds of writing and learning
-in each arm), on two cores of an AMD EPYC with AVX-512 BF16.
+writing and learning with 0.05M to 1M parameters in one process and with 1M to 20M in two, measured
+on two cores of an AMD EPYC with AVX-512 BF16 (tests/bench/README.md).
 """
 
 from dataclasses import dataclass
@@ -13,18 +13,18 @@ from coloop.sizing.architecture import Architecture
 
 HALF_GAIN = 2.0
 """How much faster products are in bfloat16, on a processor that has instructions for them."""
-THREADS_EXPONENT = 0.5
-"""Speed of products over threads of one process: two are 1.4 times as fast as one. Of what lies
-around them threads gain next to nothing."""
-AROUND_SECONDS = 3.0e-7
+THREADS_EXPONENT = 0.25
+"""Speed of products over threads of one process: two are 1.2 times as fast as one, over updates and
+writing with 5M and 20M parameters. Of what lies around them threads gain next to nothing."""
+AROUND_SECONDS = 1.2e-6
 """Of a token in a layer of one pass beside its products: norms, attention, activations; and the
 same for each unit of width."""
-AROUND_WIDTH_SECONDS = 3.1e-8
+AROUND_WIDTH_SECONDS = 2.1e-8
 LAYER_SECONDS = 2.0e-4
 """Of a layer in a pass forward, however few its tokens are."""
-LEARNED_LAYER_SECONDS = 2.5e-3
+LEARNED_LAYER_SECONDS = 1.8e-3
 """Of a layer in a pass forward and backward, however few its tokens are."""
-UPDATE_SECONDS = 4.0e-3
+UPDATE_SECONDS = 3.2e-3
 """Of an optimizer step beside its passes and its parameters."""
 PARAMETER_SECONDS = 6.4e-9
 """Of a parameter in an optimizer step: gradient, running means and weight are read, and written."""
@@ -35,9 +35,11 @@ PACKED_TOKENS = 32
 """Texts of so many new tokens are worth laying matrices out for."""
 PACKED_BYTES = 2**28
 """Of weights that are laid out at most."""
-WRITTEN_LAYER_SECONDS = 6.0e-6
+WRITTEN_LAYER_SECONDS = 5.0e-4
+"""Of a layer while one token of each row is written, however few rows there are."""
+WRITTEN_ROW_SECONDS = 1.0e-6
 """Of a row in a layer while one token of it is written, and the same for each token before it."""
-WRITTEN_CONTEXT_SECONDS = 1.0e-7
+WRITTEN_CONTEXT_SECONDS = 1.0e-8
 SYNC_SECONDS = 8.0e-3
 """To bring new weights to an engine in the same process and prove that they are there; and the same
 for each parameter."""
@@ -126,13 +128,13 @@ def written_seconds(core: Core, arch: Architecture, active: float, texts: Texts)
     share = PACKED_SHARE if texts.is_packed else WRITING_SHARE
     products = 2 * active / (core.products * share)
     context = texts.prompt + texts.written / 2
-    around = arch.layers * (WRITTEN_LAYER_SECONDS + WRITTEN_CONTEXT_SECONDS * context)
-    calls = steps * arch.layers * LAYER_SECONDS * core.crowding
+    around = arch.layers * (WRITTEN_ROW_SECONDS + WRITTEN_CONTEXT_SECONDS * context)
+    calls = steps * arch.layers * WRITTEN_LAYER_SECONDS * core.crowding
     read = texts.rows / texts.alike * texts.prompt
     prompts = pass_seconds(core, arch, active, read, texts.prompt)
     return calls + prompts + tokens * (products + around) * core.crowding
 
 
-def synced_seconds(core: Core, total: float) -> float:
+def synced_seconds(total: float) -> float:
     """So many new parameters for an engine in the same process."""
-    return (SYNC_SECONDS + total * SYNC_PARAMETER_SECONDS) * core.crowding
+    return SYNC_SECONDS + total * SYNC_PARAMETER_SECONDS

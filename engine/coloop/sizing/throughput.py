@@ -329,7 +329,7 @@ class Clock:
             return _timed(0.0, 0.0, 0.0, "driver")
         machine = self._survey.machine
         if machine.is_cpu:
-            seconds = synced_seconds(self._core(weights, weights.pool), weights.total)
+            seconds = synced_seconds(weights.total)
             return _timed(seconds, 0.0, 0.0, "bandwidth")
         size = weights.precision.compute_bytes * weights.total
         seconds = SYNC_LATENCY_SECONDS + size / machine.preset.link_bandwidth

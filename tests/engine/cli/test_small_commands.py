@@ -163,7 +163,7 @@ def test_the_doctor_says_what_a_loop_gets_on_this_cpu(
 
     assert narrow["precision on a CPU"][:2] == ("ok", "float32")
     assert narrow["processes on a CPU"][1] == narrow["threads on a CPU"][1] == "one"
-    assert "bfloat16 from 0.5M parameters on" in large["precision on a CPU"][1]
+    assert "bfloat16 from 0.2M parameters on" in large["precision on a CPU"][1]
     assert large["precision on a CPU"][2] == "it multiplies in it"
     assert large["processes on a CPU"][1].startswith("up to 8")
     assert large["threads on a CPU"][1] == "one for each 128 columns of a model, 16 cores in all"

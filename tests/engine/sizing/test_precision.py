@@ -63,7 +63,7 @@ def told(plan: Plan) -> tuple[Any, str]:
     [
         (loop(), FAST, "bfloat16", "bfloat16: it can; float32 master weights"),
         (loop(), SLOW, "float32", "float32: it cannot"),
-        (loop("tiny-qwen3"), FAST, "float32", "a model of 0.2M parameters gains little"),
+        (loop("tiny-qwen3"), FAST, "float32", "a model of 0.18M parameters gains little"),
         (
             loop(model={"type": "pretrained", "path": "nowhere/at-all"}),
             FAST,
