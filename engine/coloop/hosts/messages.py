@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from coloop.batch import Prompt, Unit
+from coloop.batch.columns import Columns, columns_of, items_of
 from coloop.spec.rollout import OnSync
 from coloop.tables import Tokens
 
@@ -78,6 +79,18 @@ class Load:
     node: str
     port: str
     items: tuple[Unit, ...]
+
+    def __reduce__(self) -> Any:
+        """Sequences travel as columns."""
+        columns = columns_of(self.items)
+        carried = self.items if columns is None else columns
+        return _load, (self.node, self.port, carried)
+
+
+def _load(node: str, port: str, carried: tuple[Unit, ...] | Columns) -> Load:
+    """A load that has travelled."""
+    items = items_of(carried) if isinstance(carried, Columns) else carried
+    return Load(node=node, port=port, items=items)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

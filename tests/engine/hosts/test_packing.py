@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from tests.engine.tables.test_serialize import rows
 
+from coloop.batch import Pair, Sequence, Text, Unit, completion_sequence
+from coloop.hosts.messages import Load
 from coloop.hosts.packing import IN_HEAD_BYTES, Packed, pack, unpack
 from coloop.tables import Row
 
@@ -80,3 +82,54 @@ def test_other_values_are_pickled_as_ever() -> None:
     found = unpack(carried(pack(value)))
 
     assert repr(found) == repr(pickle.loads(pickle.dumps(value)))
+
+
+def text(number: int, tokens: int, **more: Any) -> Sequence:
+    drawn = np.arange(tokens, dtype=np.int32) + number
+    return completion_sequence(
+        id=f"actor:{number}",
+        prompt_ids=[1, 2, 3],
+        completion_ids=drawn,
+        loss_mask=drawn % 3 > 0,
+        log_probs_rollout=-drawn.astype(np.float32) / 7,
+        writer="actor",
+        group=f"g{number // 2}",
+        **more,
+    )
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        (),
+        (text(0, 4, advantages=0.5),),
+        tuple(text(at, 4, advantages=at / 3, version=at % 2) for at in range(7)),
+        tuple(text(at, at, advantages=1.0) for at in range(4)),
+        (text(0, 4), text(1, 4, values=[0.5] * 4), text(2, 4, numbers={"label": 1.0})),
+        (text(0, 4, returns=[0.25] * 4), text(1, 4, returns=np.ones(4, dtype=np.float32))),
+        tuple(text(at, 3 + 600 * at) for at in range(3)),
+        (Sequence(id="a", text=Text(prompt="1+1=", target="2")), text(1, 4)),
+        (Pair(id="p", chosen=text(0, 4), rejected=text(1, 4)),),
+    ],
+)
+def test_what_is_learned_from_survives_the_way(items: tuple[Unit, ...]) -> None:
+    load = Load(node="actor", port="rewards", items=items)
+
+    found = unpack(carried(pack(load)))
+
+    assert found == load
+    for one, sent in zip(found.items, items, strict=True):
+        assert type(one) is type(sent)
+        for name, array in vars(one).items():
+            if isinstance(array, np.ndarray):
+                assert array.dtype == getattr(sent, name).dtype
+                assert not array.flags.writeable
+        assert one.owned() == sent
+
+
+def test_a_longer_array_of_what_is_learned_from_is_not_copied() -> None:
+    items = tuple(text(at, 3 + 600 * at) for at in range(3))
+
+    found = unpack(pack(Load(node="actor", port="rewards", items=items)))
+
+    assert np.shares_memory(found.items[2].token_ids, items[2].token_ids)
