@@ -26,7 +26,6 @@ _WORDS_AT_ONCE = {"cpu": 1 << 16}
 _MOST_WORDS = 1 << 22
 
 
-@torch.inference_mode()
 def fingerprint(weights: Iterable[tuple[str, Tensor]], dtype: torch.dtype | None = None) -> int:
     """A 64-bit number of named weights.
 
@@ -65,6 +64,7 @@ def _together(
         yield group
 
 
+@torch.inference_mode()
 def _of_several(group: list[tuple[str, Tensor]], dtype: torch.dtype | None) -> list[int]:
     """`_of_bits` of each of a group."""
     first = group[0][1]
@@ -84,6 +84,7 @@ def _of_several(group: list[tuple[str, Tensor]], dtype: torch.dtype | None) -> l
     return found
 
 
+@torch.inference_mode()
 def _of_bits(weight: Tensor, dtype: torch.dtype | None) -> int:
     places = _odd_numbers(weight.device)
     total = start = 0
