@@ -7,7 +7,11 @@ and two prompts that are equal by chance as well.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from coloop.batch.padded import Batch
+
+NO_TOKEN = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +42,12 @@ class Prompts:
 def prompts_of(batch: Batch) -> Prompts:
     """What stands before the first trained token of each row; all of a row that trains none."""
     ids, mask = batch.token_ids.cpu().numpy(), batch.loss_mask.cpu().numpy()
-    firsts = mask.argmax(1)
-    lengths = [
-        int(first) if mask[row, first] else length
-        for row, (first, length) in enumerate(zip(firsts, batch.lengths(), strict=True))
-    ]
+    lengths = np.where(mask.any(1), mask.argmax(1), batch.lengths())
+    begun = np.where(np.arange(ids.shape[1]) < lengths[:, None], ids, NO_TOKEN)
+    whole, size = begun.tobytes(), begun.itemsize * begun.shape[1]
     known: dict[bytes, int] = {}
     numbers = [
-        known.setdefault(ids[row, :length].tobytes(), len(known))
-        for row, length in enumerate(lengths)
+        known.setdefault(whole[start : start + size], len(known))
+        for start in range(0, len(whole), size)
     ]
-    return Prompts(numbers, lengths)
+    return Prompts(numbers, lengths.tolist())

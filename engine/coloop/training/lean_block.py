@@ -3,10 +3,10 @@
 The same mathematics as the modules of Hugging Face, in far fewer passes over memory than a graph of
 single operations takes: query, key and value are one product, norms and their gradients are a few
 operations each, what is cheap to compute again (normed states, the inner product of the gate) is
-not kept, and attention is two products for each stretch of tokens (`lean_attention`). The two
-halves of a rotary pair lie side by side, so that a rotation is one complex product; query and key
-are turned the same way, which leaves their dot products as they were. Only attention asks which
-tokens belong together: all else is one matrix of all of them.
+not kept where it is large, and attention is two products for each stretch of tokens
+(`lean_attention`). The two halves of a rotary pair lie side by side, so that a rotation is one
+complex product; query and key are turned the same way, which leaves their dot products as they
+were. Only attention asks which tokens belong together: all else is one matrix of all of them.
 
     x ─ norm ─ query, key, value ─ (norm of heads) ─ rotation ─ attention ─ output ─(+)─┐
     └───────────────────────────────────────────────────────────────────────────────────┤
@@ -19,7 +19,9 @@ B rows, T tokens, M = B T, W width, F inner width, H heads, K key-value heads, G
 width.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
@@ -28,6 +30,10 @@ from torch.nn.functional import silu
 
 from coloop.training.lean_attention import attend, attend_backward
 from coloop.training.slabs import Layout
+
+INNER_KEPT = 1 << 19
+"""Most numbers of an inner product (M F) for what could be computed again to be kept; 1 MiB in
+bfloat16. Few numbers lie near the core, and each operation costs more than they do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,40 +101,48 @@ class LeanBlock(torch.autograd.Function):
         x = hidden.reshape(-1, width)
         wide = torch.promote_types(x.dtype, torch.float32)
 
-        normed, scale_in = _normed(x, weights.norm_in, shape.epsilon, compute, wide)
-        joined = _joined(weights, shape, compute)  # ((H + 2K) D, W)
-        flat = normed @ joined.t()
-        bias = _joined_bias(weights, shape, compute)
-        if bias is not None:
-            flat += bias
+        normed_in, scale_in = _normed(x, weights.norm_in, shape.epsilon, compute, wide)
+        joined = _joined((weights.query, weights.key, weights.value), shape, compute)
+        flat = normed_in @ joined.t()  # (M, (H + 2K) D)
+        if weights.query_bias is not None:
+            biases = (weights.query_bias, weights.key_bias, weights.value_bias)
+            flat += _joined(biases, shape, compute)
+        turning_heads = shape.heads + shape.kv_heads
         by_head = flat.view(rows, tokens, -1, shape.head_width)
-        turning = by_head[:, :, : shape.heads + shape.kv_heads].to(wide)
+        turning = by_head[:, :, :turning_heads].to(wide)
         head_norm = _head_norm(weights, shape, wide)
         scale_heads = None
         straight = turning
         if head_norm is not None:
             straight, scale_heads = _normed(turning, head_norm, shape.epsilon, wide, wide)
-        turned = _turned(straight, turns).flatten(0, 1)  # (M, H + K, D)
-        value = by_head[:, :, shape.heads + shape.kv_heads :].flatten(0, 1)
+        turned = _turned(straight, turns).view(-1, turning_heads, shape.head_width)
+        value = flat.view(-1, turning_heads + shape.kv_heads, shape.head_width)[:, turning_heads:]
         mixed, kept = attend(turned, value, layout, heads=shape.heads, scale=shape.scale)
         output = weights.output.to(compute)
         between = _added(x, mixed, output)
         if weights.output_bias is not None:
             between += weights.output_bias
 
-        normed, scale_out = _normed(between, weights.norm_out, shape.epsilon, compute, wide)
+        normed_out, scale_out = _normed(between, weights.norm_out, shape.epsilon, compute, wide)
         gate_in, up_in, down = (
             weight.to(compute) for weight in (weights.gate, weights.up, weights.down)
         )
-        gate, up = normed @ gate_in.t(), normed @ up_in.t()  # (M, F)
-        y = _added(between, silu(gate).mul_(up), down)
+        gate, up = normed_out @ gate_in.t(), normed_out @ up_in.t()  # (M, F)
+        passed = silu(gate)
+        again: tuple[Tensor | None, ...] = (None, None, None, None)
+        if gate.numel() <= INNER_KEPT:
+            inner = passed * up
+            again = normed_in, normed_out, passed, inner
+        else:
+            inner = passed.mul_(up)
+        y = _added(between, inner, down)
 
         ctx.shape, ctx.compute, ctx.size, ctx.layout = shape, compute, hidden.shape, layout
         ctx.given = [weight is not None for weight in given]
         ctx.save_for_backward(
             *(weight for weight in given if weight is not None),
-            *(x, turns, scale_in, joined, turning, scale_heads, mixed, output),
-            *(between, scale_out, gate_in, up_in, down, gate, up, *kept),
+            *(x, turns, scale_in, joined, turning, head_norm, scale_heads, mixed, output),
+            *(between, scale_out, gate_in, up_in, down, gate, up, *again, *kept),
         )
         # A view would have to be told from its base where a hook hangs on it.
         whole: Tensor = torch.ops.aten._unsafe_view(y, hidden.shape)
@@ -166,10 +180,11 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     saved = iter(ctx.saved_tensors)
     given = [next(saved) if is_given else None for is_given in ctx.given]
     weights = BlockWeights(*given)  # type: ignore[arg-type]
-    x, turns, scale_in, joined, turning, scale_heads, mixed, output = (
-        next(saved) for _ in range(8)
+    x, turns, scale_in, joined, turning, head_norm, scale_heads, mixed, output = (
+        next(saved) for _ in range(9)
     )
     between, scale_out, gate_in, up_in, down, gate, up = (next(saved) for _ in range(7))
+    normed_in, normed_out, passed, product = (next(saved) for _ in range(4))
     rows, tokens, width = ctx.size
     turning_heads = shape.heads + shape.kv_heads
     wide = scale_in.dtype
@@ -178,14 +193,16 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
 
     # y = between + (silu(gate) · up) down
     late_c = late.to(compute)
-    passed = silu(gate)
+    if passed is None:
+        passed = silu(gate)
     inner = late_c @ down  # (M, F)
     into_up = inner * passed
-    found["down"] = late_c.t() @ passed.mul_(up)
+    found["down"] = late_c.t() @ (passed.mul_(up) if product is None else product)
     into_gate = torch.ops.aten.silu_backward(inner.mul_(up), gate)
-    del passed, inner
-    normed = _normed_again(between, scale_out, weights.norm_out, compute)
-    found["gate"], found["up"] = into_gate.t() @ normed, into_up.t() @ normed
+    del passed, product, inner
+    if normed_out is None:
+        normed_out = _normed_again(between, scale_out, weights.norm_out, compute)
+    found["gate"], found["up"] = into_gate.t() @ normed_out, into_up.t() @ normed_out
     into_normed = torch.addmm(into_gate @ gate_in, into_up, up_in)
     del into_gate, into_up
     into_between, found["norm_out"] = _norm_backward(
@@ -200,7 +217,7 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         found["output_bias"] = into_between.sum(0)
     into_turning = torch.empty((rows, tokens, turning_heads, shape.head_width), dtype=wide)
     into_flat = torch.empty(
-        (rows, tokens, turning_heads + shape.kv_heads, shape.head_width), dtype=compute
+        (rows * tokens, turning_heads + shape.kv_heads, shape.head_width), dtype=compute
     )
     attend_backward(
         late_c @ output,
@@ -208,23 +225,22 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         ctx.layout,
         heads=shape.heads,
         scale=shape.scale,
-        into_turned=into_turning.flatten(0, 1),
-        into_value=into_flat.flatten(0, 1)[:, turning_heads:],
+        into_turned=into_turning.view(-1, turning_heads, shape.head_width),
+        into_value=into_flat[:, turning_heads:],
     )
     _turn_back(into_turning, turns)
     if scale_heads is not None:
-        into_turning, by_head = _head_norm_backward(
-            into_turning, turning, scale_heads, _head_norm(weights, shape, wide)
-        )
-        by_head = _in_halves(by_head)  # (H + K, D)
-        found["query_norm"] = by_head[: shape.heads].sum(0)
-        found["key_norm"] = by_head[shape.heads :].sum(0)
-    into_flat[:, :, :turning_heads] = into_turning
+        into_turning, by_head = _head_norm_backward(into_turning, turning, scale_heads, head_norm)
+        found["query_norm"], found["key_norm"] = _norms_apart(by_head, shape)
+    into_flat[:, :turning_heads] = into_turning.view(-1, turning_heads, shape.head_width)
     into_flat = into_flat.view(rows * tokens, -1)
     if weights.query_bias is not None:
-        found |= _apart(into_flat.sum(0, dtype=wide), shape, "_bias")
-    normed = _normed_again(x, scale_in, weights.norm_in, compute)
-    found |= _apart(into_flat.t() @ normed, shape, "")
+        parts = _apart(into_flat.sum(0, dtype=wide), shape)
+        found |= zip(("query_bias", "key_bias", "value_bias"), parts, strict=True)
+    if normed_in is None:
+        normed_in = _normed_again(x, scale_in, weights.norm_in, compute)
+    parts = _apart((into_flat.t() @ normed_in).to(weights.query.dtype), shape)
+    found |= zip(("query", "key", "value"), parts, strict=True)
     into_x, found["norm_in"] = _norm_backward(
         (into_flat @ joined).to(wide), x, scale_in, weights.norm_in
     )
@@ -246,8 +262,15 @@ def _normed(
 ) -> tuple[Tensor, Tensor]:
     """The root mean square norm over the last axis, and by how much it scaled."""
     length = torch.linalg.vector_norm(x, dim=-1, keepdim=True, dtype=wide)
-    scale = length.square_().div_(x.shape[-1]).add_(epsilon).rsqrt_()
+    scale = torch.addcmul(
+        _number(epsilon, wide), length, length, value=1 / x.shape[-1], out=length
+    ).rsqrt_()
     return _normed_again(x, scale, weight, compute), scale
+
+
+@lru_cache(maxsize=16)
+def _number(value: float, dtype: torch.dtype) -> Tensor:
+    return torch.tensor(value, dtype=dtype)
 
 
 def _normed_again(x: Tensor, scale: Tensor, weight: Tensor, compute: torch.dtype) -> Tensor:
@@ -282,58 +305,56 @@ def _head_norm_backward(
 # Query, key and value
 
 
-def _joined(weights: BlockWeights, shape: BlockShape, compute: torch.dtype) -> Tensor:
-    """((H + 2K) D, W), query and key with their rows in rotary pairs."""
-    width = weights.query.shape[1]
-    pairs = [
-        _in_pairs(weight.view(-1, shape.head_width, width), 1).reshape(-1, width)
-        for weight in (weights.query, weights.key)
-    ]
-    return torch.cat([*(part.to(compute) for part in pairs), weights.value.to(compute)])
+def _joined(parts: Iterable[Tensor | None], shape: BlockShape, compute: torch.dtype) -> Tensor:
+    """What query, key and value each have (H D or K D, ...) one behind the other, the rows of
+    query and key in rotary pairs: ((H + 2K) D, ...)."""
+    whole = torch.cat([part for part in parts if part is not None])
+    return whole.index_select(0, _orders(shape).in_pairs).to(compute)
 
 
-def _joined_bias(weights: BlockWeights, shape: BlockShape, compute: torch.dtype) -> Tensor | None:
-    if weights.query_bias is None or weights.key_bias is None or weights.value_bias is None:
-        return None
-    pairs = [
-        _in_pairs(bias.view(-1, shape.head_width), 1).reshape(-1)
-        for bias in (weights.query_bias, weights.key_bias)
-    ]
-    return torch.cat([*pairs, weights.value_bias]).to(compute)
-
-
-def _apart(joined: Tensor, shape: BlockShape, kind: str) -> dict[str, Tensor]:
-    """Gradients of query, key and value, each by itself and with its rows in halves."""
-    heads, kv_heads, width = shape.heads, shape.kv_heads, shape.head_width
-    query, key, value = joined.split_with_sizes([heads * width, kv_heads * width, kv_heads * width])
-    rest = joined.shape[1:]
-    return {
-        f"query{kind}": _in_halves(query.view(heads, width, *rest), 1).reshape(query.shape),
-        f"key{kind}": _in_halves(key.view(kv_heads, width, *rest), 1).reshape(key.shape),
-        f"value{kind}": value.clone(),
-    }
+def _apart(joined: Tensor, shape: BlockShape) -> tuple[Tensor, ...]:
+    """What `_joined` was given, of a gradient."""
+    width, whole = shape.head_width, joined.index_select(0, _orders(shape).in_halves)
+    sizes = [shape.heads * width, shape.kv_heads * width, shape.kv_heads * width]
+    return whole.split_with_sizes(sizes)
 
 
 def _head_norm(weights: BlockWeights, shape: BlockShape, wide: torch.dtype) -> Tensor | None:
     """(H + K, D), in rotary pairs."""
     if weights.query_norm is None or weights.key_norm is None:
         return None
-    query, key = (_in_pairs(norm.to(wide)) for norm in (weights.query_norm, weights.key_norm))
-    return torch.cat([query.expand(shape.heads, -1), key.expand(shape.kv_heads, -1)])
+    both = torch.cat([weights.query_norm, weights.key_norm]).to(wide)
+    return both.index_select(0, _orders(shape).of_norms).view(-1, shape.head_width)
 
 
-def _in_pairs(halves: Tensor, axis: int = -1) -> Tensor:
-    """First and second half of an axis, one beside the other."""
-    axis %= halves.dim()
-    apart = torch.unflatten(halves, axis, (2, -1)).transpose(axis, axis + 1)
-    return apart.flatten(axis, axis + 1)
+def _norms_apart(by_head: Tensor, shape: BlockShape) -> tuple[Tensor, ...]:
+    """Gradients of both norms (D,) from those of all heads (H + K, D)."""
+    both = by_head.new_zeros(2 * shape.head_width)
+    both.index_add_(0, _orders(shape).of_norms, by_head.view(-1))
+    return torch.split(both, shape.head_width)
 
 
-def _in_halves(pairs: Tensor, axis: int = -1) -> Tensor:
-    """What `_in_pairs` was given."""
-    axis %= pairs.dim()
-    apart = torch.unflatten(pairs, axis, (-1, 2)).transpose(axis, axis + 1)
-    return apart.flatten(axis, axis + 1)
+class _Orders(NamedTuple):
+    """Rotary pairs lie side by side in a block, halves apart in the weights that it is given."""
+
+    in_pairs: Tensor
+    """((H + 2K) D,) rows of query, key and value as a block has them."""
+    in_halves: Tensor
+    """((H + 2K) D,) the same back."""
+    of_norms: Tensor
+    """((H + K) D,) the place of each number in the two norms."""
+
+
+@lru_cache(maxsize=16)
+def _orders(shape: BlockShape) -> _Orders:
+    heads, width = shape.heads + shape.kv_heads, shape.head_width
+    pairs = torch.arange(width).view(2, -1).t().reshape(-1)
+    turning = (torch.arange(heads)[:, None] * width + pairs).view(-1)
+    rest = torch.arange(heads * width, (heads + shape.kv_heads) * width)
+    in_pairs = torch.cat([turning, rest])
+    is_key = torch.arange(heads) >= shape.heads
+    of_norms = (is_key[:, None] * width + pairs).view(-1)
+    return _Orders(in_pairs, in_pairs.argsort(), of_norms)
 
 
 def _turned(straight: Tensor, turns: Tensor) -> Tensor:

@@ -207,9 +207,13 @@ class Learner(ScoresTexts):
         """Random numbers of an update; on any failure the gradient is dropped, and weights stay as
         they are. Outside of it the model is not in training mode."""
         devices = [self._tokens.device] if self._tokens.device.type == "cuda" else []
+        own = seed + self._ranks.part * SEED_STRIDE
         try:
             with torch.random.fork_rng(devices=devices):
-                torch.manual_seed(seed + self._ranks.part * SEED_STRIDE)
+                if devices:
+                    torch.manual_seed(own)
+                else:  # which where no GPU was used keeps a stack for each call
+                    torch.default_generator.manual_seed(own)
                 yield
         finally:
             self._states.drop_gradient()

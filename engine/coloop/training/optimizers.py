@@ -84,7 +84,9 @@ class GroupOptimizer:
 
     def zero_grad(self) -> None:
         for optimizer in self._parts.values():
-            optimizer.zero_grad(set_to_none=True)
+            for group in optimizer.param_groups:
+                for weight in group["params"]:
+                    weight.grad = None
 
     def state_dict(self) -> dict[str, Any]:
         parts = {role: optimizer.state_dict() for role, optimizer in self._parts.items()}

@@ -13,6 +13,9 @@ from torch import Tensor, nn
 from coloop.spec.training import Optimizer
 from coloop.training.optimizers import GroupOptimizer
 
+NORM_EPSILON = 1e-6
+"""Beside a norm that a gradient is divided by, as torch has it."""
+
 Keep = Callable[[str], bool]
 """Which weights are asked for, by their names."""
 
@@ -103,10 +106,12 @@ class WholeStates:
         return list(flags)
 
     def step(self, section: Optimizer, *, rate: float, clip: float | None) -> Tensor:
-        trained = [p for p in self._model.parameters() if p.grad is not None]
-        limit = float("inf") if clip is None else clip
-        norm = torch.nn.utils.clip_grad_norm_(trained, limit, foreach=True)
+        gradients = [p.grad for p in self._model.parameters() if p.grad is not None]
+        norms = torch._foreach_norm(gradients) if gradients else [torch.zeros(())]
+        norm: Tensor = torch.linalg.vector_norm(torch.stack(norms))
         if torch.isfinite(norm):
+            if clip is not None and (share := clip / (norm + NORM_EPSILON)) < 1:
+                torch._foreach_mul_(gradients, share)
             self._optimizer.set_rate(section, rate)
             for optimizer in self._optimizer.ready():
                 optimizer.step()

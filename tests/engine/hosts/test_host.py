@@ -313,7 +313,8 @@ def test_rows_beyond_the_positions_are_neither_scored_nor_learned(
     ]
     both, *beyond = host.score_pairs("actor", "actor", pairs)
     assert not isinstance(both, TooLong)
-    assert [both[side].tolist() for side in ("chosen", "rejected")] == [alone[0], alone[0]]
+    for side in ("chosen", "rejected"):
+        assert both[side].tolist() == near(alone[0], terms=1000)
     assert beyond == [found, found]
 
     items = tuple(replace(one, advantages=1.0) for one in (short, long))
