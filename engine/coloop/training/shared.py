@@ -3,17 +3,13 @@
     a b c d e           a b c · f g h            prompts and texts alone | what follows prompts
     a b c f       ->    d e · f                  a slab for each width that pays
     f g h
-                  or    a b c d e f · f g h      each with all that follows it, where that is short
 
-What follows a prompt in its own run (woven) sees tokens that it may not, which are hidden: a few
-products of many places take less time than many products of few, as long as the runs are short.
 Only what bears on what is asked is read: nothing behind the last trained token, but whole texts
 where their last tokens are asked for. Rows of uneven length lie in several slabs, so little is
 padded.
 """
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,13 +18,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from coloop.batch import Batch, prompts_of
-from coloop.training.slabs import Layout, Prefix, Sight, Slab
+from coloop.training.slabs import Layout, Prefix, Slab
 
 SLAB_TOKENS = 64
 """What a slab costs beside its tokens, in tokens: so much padding another slab may spare."""
-
-WOVEN_TOKENS = 64
-"""Most tokens of a prompt and all that follows it for them to be one run."""
 
 Numbers = NDArray[np.int64]
 
@@ -84,11 +77,6 @@ def shared(batch: Batch, *, is_whole: bool) -> Shared | None:
     firsts = np.where(is_shared, np.asarray(prompts.lengths), 0)
     heads = np.flatnonzero(is_shared)[np.unique(numbers[is_shared], return_index=True)[1]]
     alone = np.flatnonzero(~is_shared)
-    read = width if is_whole else width - 1
-    is_less = partial(_is_less, tokens=len(mask) * read)
-    woven = _woven(batch, numbers, firsts, ends, heads, alone[ends[alone] > 0])
-    if woven is not None:
-        return woven if is_less(woven.layout) else None
 
     rows = np.concatenate([heads, alone])
     sizes = np.concatenate([np.asarray(prompts.lengths)[heads], ends[alone]]).astype(np.int64)
@@ -106,94 +94,11 @@ def shared(batch: Batch, *, is_whole: bool) -> Shared | None:
         prefix = _prefix(number, before[number], run_of[numbers[runs.rows]])
         slabs.append(Slab(runs=len(runs.rows), tokens=runs.width, prefix=prefix))
     layout = Layout(tuple(slabs), int(lengths.max()))
-    if not is_less(layout):
+    read = width if is_whole else width - 1
+    if not slabs or layout.tokens + SLAB_TOKENS * (len(slabs) - 1) >= len(mask) * read:
         return None
     all_runs = [*before, *(runs for _, runs in behind)]
     return _laid(batch, layout, all_runs, numbers, firsts, heads)
-
-
-def _is_less(layout: Layout, tokens: int) -> bool:
-    extra = SLAB_TOKENS * (len(layout.slabs) - 1)
-    return bool(layout.slabs) and layout.tokens + extra < tokens
-
-
-def _woven(
-    batch: Batch, numbers: Numbers, firsts: Numbers, ends: Numbers, heads: Numbers, alone: Numbers
-) -> Shared | None:
-    """Each prompt, and each text alone, as one run with all that follows it; None where any of
-    these is long."""
-    first_rows = np.concatenate([heads, alone])
-    count = len(first_rows)
-    run_of = np.zeros(len(numbers), np.int64)
-    run_of[numbers[heads]] = np.arange(len(heads))
-    after = np.flatnonzero((firsts > 0) & (ends > firsts))
-    # Parts of runs: what each begins with, then the rest of each text.
-    runs = np.concatenate([np.arange(count), run_of[numbers[after]]])
-    order = np.argsort(runs, kind="stable")
-    runs = runs[order]
-    rows = np.concatenate([first_rows, after])[order]
-    starts = np.concatenate([np.zeros(count, np.int64), firsts[after]])[order]
-    first_sizes = np.concatenate([firsts[heads], ends[alone]])
-    sizes = np.concatenate([first_sizes, ends[after] - firsts[after]])[order]
-    run_sizes = np.bincount(runs, weights=sizes, minlength=count).astype(np.int64)
-    if count == 0 or run_sizes.max() > WOVEN_TOKENS:
-        return None
-
-    begins, total = np.zeros(count, np.int64), 0
-    shapes = []
-    for slab in _cut(np.arange(count), np.zeros(count, np.int64), run_sizes):
-        begins[slab.rows] = total + np.arange(len(slab.rows)) * slab.width
-        total += len(slab.rows) * slab.width
-        shapes.append((len(slab.rows), slab.width))
-    ahead = np.cumsum(sizes) - sizes
-    is_first = order < count
-    places = begins[runs] + ahead - ahead[is_first][runs]  # of each part
-    within = np.arange(sizes.sum()) - np.repeat(ahead, sizes)
-    flat = np.repeat(places, sizes) + within
-    columns, part, ids = np.zeros(total, np.int64), np.full(total, -1), np.zeros(total, np.int64)
-    columns[flat] = np.repeat(starts, sizes) + within
-    part[flat] = np.repeat(np.arange(len(sizes)), sizes)
-    ids[flat] = batch.token_ids.numpy()[np.repeat(rows, sizes), columns[flat]]
-
-    slabs, start = [], 0
-    for size, width in shapes:
-        parts = part[start : start + size * width].reshape(size, width)
-        slabs.append(Slab(runs=size, tokens=width, sight=_sight(parts, is_first)))
-        start += size * width
-    own, prompt = np.zeros(len(numbers), np.int64), np.zeros(len(numbers), np.int64)
-    is_alone = is_first & np.isin(rows, alone)
-    prompt[numbers[rows[is_first & ~is_alone]]] = places[is_first & ~is_alone]
-    own[rows[~is_first | is_alone]] = places[~is_first | is_alone]
-    return Shared(
-        token_ids=torch.from_numpy(ids)[None],
-        positions=torch.from_numpy(columns)[None],
-        layout=Layout(tuple(slabs), int(max(batch.lengths()))),
-        places=_places(batch, numbers, firsts, prompt, own),
-    )
-
-
-def _sight(part: Numbers, is_first: NDArray[np.bool_]) -> Sight | None:
-    """Of runs (N, C) by the part that each token is of, -1 for padding; None: each sees all before
-    it."""
-    if (is_first[part] | (part < 0)).all():
-        return None
-    is_own = part[:, :, None] == part[:, None, :]
-    sees = np.tril(is_own | (is_first[part] & (part >= 0))[:, None, :])
-    return Sight(torch.from_numpy(sees))
-
-
-def _places(
-    batch: Batch, numbers: Numbers, firsts: Numbers, prompt: Numbers, own: Numbers
-) -> Tensor:
-    """(B, T): places of tokens by that of their prompt (by its number) and of what follows it."""
-    columns = np.arange(batch.token_ids.shape[1])
-    return torch.from_numpy(
-        np.where(
-            columns < firsts[:, None],
-            prompt[numbers][:, None] + columns,
-            (own - firsts)[:, None] + columns,
-        )
-    )
 
 
 def _cut(rows: Numbers, starts: Numbers, sizes: Numbers) -> list[_Runs]:
@@ -247,9 +152,15 @@ def _laid(
         else:
             own[runs.rows] = begins
         start += columns.size
+    columns = np.arange(width)
+    places = np.where(
+        columns < firsts[:, None],
+        prompt[numbers][:, None] + columns,
+        (own - firsts)[:, None] + columns,
+    )
     return Shared(
         token_ids=torch.from_numpy(np.concatenate(token_ids))[None],
         positions=torch.from_numpy(np.concatenate(positions))[None],
         layout=layout,
-        places=_places(batch, numbers, firsts, prompt, own),
+        places=torch.from_numpy(places),
     )

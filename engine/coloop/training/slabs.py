@@ -2,21 +2,17 @@
 
     row (1, M):  prompts a b | first texts of a, of b | longer ones of b        a slab each
                  ─ ─ ─ ─ ─ ─   ────── ────── ──────     ────────────────
-             or  a with all its texts | b with all its texts                    one slab
-                 ──────────────────────────────────────────
 
 A slab is a rectangle of runs that are equally long but for padding on their right. A run sees what
-is before it in itself and, where the slab stands behind another, all of one run of that. Or a run
-has several texts, and the slab says which of its tokens see which. So what many texts begin with is
-read once. Does not know models or batches.
+is before it in itself and, where the slab stands behind another, all of one run of that. So what
+many texts begin with is read once. Does not know models or batches.
 
 M tokens of all slabs; N runs of a slab, C tokens of each; P tokens of the runs they stand behind.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 
@@ -34,25 +30,6 @@ class Prefix:
     """(N, P) float32, -inf on padding of these runs, else 0; None: there is none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sight:
-    """Which tokens of a run see which, where that is not all that lie before them."""
-
-    sees: Tensor
-    """(N, C, C) bool; every token sees itself, none sees one ahead of it."""
-    _hidden: dict[tuple[int, int, torch.dtype], Tensor] = field(default_factory=dict)
-
-    def hidden(self, kv_heads: int, group: int, dtype: torch.dtype) -> Tensor:
-        """(N K, C G, C): -inf where a token is not seen, else 0; made once for all layers."""
-        key = kv_heads, group, dtype
-        if key not in self._hidden:
-            runs, tokens, _ = self.sees.shape
-            hidden = torch.zeros(self.sees.shape, dtype=dtype).masked_fill_(~self.sees, -torch.inf)
-            by_key = hidden[:, None, :, None].expand(runs, kv_heads, tokens, group, tokens)
-            self._hidden[key] = by_key.reshape(runs * kv_heads, tokens * group, tokens)
-        return self._hidden[key]
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slab:
     """Runs of tokens, one below the other."""
@@ -60,8 +37,6 @@ class Slab:
     runs: int
     tokens: int
     prefix: Prefix | None = None
-    sight: Sight | None = None
-    """Only where it stands behind nothing."""
 
     @property
     def before(self) -> int:

@@ -14,7 +14,7 @@ from coloop.errors import WeightsNotUpdated, WorkerDied
 from coloop.events import RunStateName
 from coloop.hosts.deliveries import Deliveries
 from coloop.plan.compile import compile_plan
-from coloop.sizing.survey import Survey
+from coloop.sizing.engines import Engines
 from coloop.spec.io import from_dict
 from coloop.sync import Evidence, GroupChannel, Parcel
 from coloop.sync.folders import TransferFolders
@@ -25,13 +25,13 @@ PATIENCE = 60.0
 @pytest.fixture
 def over_gloo(monkeypatch: pytest.MonkeyPatch) -> None:
     """Between CPUs as it is between GPUs."""
-    as_it_is = Survey._channel
+    as_it_is = Engines._channel
 
-    def channel(survey: Survey, *arguments: Any) -> str:
-        found = as_it_is(survey, *arguments)
+    def channel(engines: Engines, *arguments: Any) -> str:
+        found = as_it_is(engines, *arguments)
         return "gloo" if found == "files" else found
 
-    monkeypatch.setattr(Survey, "_channel", channel)
+    monkeypatch.setattr(Engines, "_channel", channel)
 
 
 @pytest.mark.parametrize("writers", [1, pytest.param(2, marks=pytest.mark.slow)])

@@ -129,12 +129,10 @@ HEADS = {
 
 
 @pytest.mark.parametrize("head", HEADS)
-@pytest.mark.parametrize(("kind", "most"), [*((kind, LONGEST) for kind in KINDS), ("qwen3", 0)])
+@pytest.mark.parametrize("kind", KINDS)
 def test_it_says_and_teaches_what_rows_alone_do(
-    kind: str, most: int, head: Any, shared_rows: list[int], monkeypatch: pytest.MonkeyPatch
+    kind: str, head: Any, shared_rows: list[int]
 ) -> None:
-    """In runs of whole groups, and in runs behind others where a group would be too long."""
-    monkeypatch.setattr(slabs_of_texts, "WOVEN_TOKENS", most or 5 * LONGEST)
     batch = collate(rows_of_groups())
     model = built(kind, head=head)
     exact, rough = copy.deepcopy(model).double(), copy.deepcopy(model)
