@@ -127,10 +127,6 @@ def _shares(query: Tensor, key: Tensor, slab: Slab, start: int, end: int, scale:
     """Of a stretch of n tokens, (N K, n G, P + its end)."""
     group, seen = query.shape[1] // slab.tokens, slab.before + end
     own, sees = query[:, start * group : end * group], key[:, :seen].transpose(1, 2)
-    if slab.sight is not None:
-        hidden = slab.sight.hidden(len(query) // slab.runs, group, query.dtype)
-        hidden = hidden[:, start * group : end * group, :seen]
-        return _softmax(torch.baddbmm(hidden, own, sees, alpha=scale))
     scores = _product(own, sees, scale)
     scores[:, :, slab.before + start :] += _ahead(end - start, group, scores.dtype)
     if slab.prefix is not None and slab.prefix.unseen is not None:
