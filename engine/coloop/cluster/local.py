@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from coloop.cluster.environment import keep_memory
+from coloop.cluster.last_words import LastWords
 from coloop.cluster.processes import (
     LOCALHOST,
     ProcessCrew,
@@ -33,7 +34,7 @@ class LocalCluster(Pools):
         super().__init__((pool.name for pool in plan.pools), deadlines or Deadlines())
         self._plan = plan
         self._settings = settings
-        self._stem: Stem | None = None
+        self._stems: list[Stem] = []
 
     def start(self) -> None:
         for pool in self._plan.pools:
@@ -52,9 +53,9 @@ class LocalCluster(Pools):
 
     def close(self) -> None:
         super().close()
-        if self._stem is not None:
-            self._stem.close()
-            self._stem = None
+        for stem in self._stems:
+            stem.close()
+        self._stems.clear()
 
     def restart(self, pool: str) -> None:
         planned = next(one for one in self._plan.pools if one.name == pool)
@@ -67,6 +68,7 @@ class LocalCluster(Pools):
             return ThreadCrew(pool.name, settings)
         ranks = [replace(settings, rank=r, ranks=pool.workers) for r in range(pool.workers)]
         gpus = self._gpus_of(pool) or [""] * pool.workers
+        last_words = LastWords(settings.log)
         stem = None if pool.gpus else self._living_stem(settings)
 
         def start(rank: int, *sockets: int) -> RankHandle:
@@ -74,16 +76,18 @@ class LocalCluster(Pools):
                 return stem.start(*sockets)
             return start_alone(settings, gpus[rank], *sockets)
 
-        return ProcessCrew(pool.name, ranks, start)
+        return ProcessCrew(pool.name, ranks, start, last_words)
 
     def _living_stem(self, settings: HostSettings) -> Stem | None:
-        """From which the ranks of all pools without GPUs stem; another one where it has ended."""
-        if self._stem is not None and self._stem.has_ended:
-            self._stem.close()
-            self._stem = None
-        if self._stem is None:
-            self._stem = start_stem(settings.log)
-        return self._stem
+        """From which the ranks of all pools without GPUs stem; another one where it has ended, or
+        does not begin what it was asked for. Ranks that it has begun stay with it."""
+        for stem in [one for one in self._stems if one.has_ended]:
+            stem.close()
+            self._stems.remove(stem)
+        living = next((one for one in reversed(self._stems) if not one.is_behind), None)
+        if living is None and (living := start_stem(settings.log)) is not None:
+            self._stems.append(living)
+        return living
 
     def _gpus_of(self, pool: PoolPlan) -> list[str]:
         """The GPUs of a pool by the names under which its processes see them, one for each rank:

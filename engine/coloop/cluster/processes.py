@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from coloop.cluster.environment import environment_of
+from coloop.cluster.last_words import LastWords
 from coloop.cluster.ranks import RankEnded
 from coloop.cluster.stem import RankHandle, Stem
 from coloop.hosts.messages import Poll
@@ -41,19 +42,24 @@ class ProcessCrew:
     """The ranks of a pool, each in a process; see `Crew`."""
 
     def __init__(
-        self, name: str, settings: Sequence[HostSettings], start: Callable[..., RankHandle]
+        self,
+        name: str,
+        settings: Sequence[HostSettings],
+        start: Callable[..., RankHandle],
+        last_words: LastWords,
     ) -> None:
         """
         Args:
             settings: of each rank.
             start: the process of a rank, by its number and the sockets over which it speaks.
+            last_words: what they write.
         """
         self._number = 0
         self._ranks: list[RankProcess] = []
         try:
             for rank, own in enumerate(settings):
                 process = partial(start, rank)
-                self._ranks.append(RankProcess(f"pool-{name}-{rank}", own, process))
+                self._ranks.append(RankProcess(f"pool-{name}-{rank}", own, process, last_words))
         except BaseException:
             self.kill()
             raise
@@ -105,9 +111,17 @@ class ProcessCrew:
 class RankProcess:
     """One rank: its process, and the driver's thread that speaks with it."""
 
-    def __init__(self, name: str, settings: HostSettings, start: Callable[..., RankHandle]) -> None:
+    def __init__(
+        self,
+        name: str,
+        settings: HostSettings,
+        start: Callable[..., RankHandle],
+        last_words: LastWords,
+    ) -> None:
         self._work, work = _connection()
         self._control, control = _connection()
+        self._last_words = last_words
+        self._has_answered = False
         self._has_been_asked = False
         self._given_up = 0
         with work, control:
@@ -151,7 +165,8 @@ class RankProcess:
             self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            self.process.wait()
+            with suppress(subprocess.TimeoutExpired):  # who would say that it has ended hangs
+                self.process.wait(END_SECONDS)
         self._thread.shutdown(wait=True, cancel_futures=True)
         self._work.close()
         self._control.close()
@@ -162,12 +177,19 @@ class RankProcess:
             is_error, packed = receive(self._work)
         except (OSError, EOFError) as error:
             raise RankEnded(self._how_it_ended()) from error
+        self._has_answered = True
         answer = unpack(packed)
         if is_error:
             raise answer
         return answer
 
     def _how_it_ended(self) -> str:
+        how = self._end_in_words()
+        return (
+            how if self._has_answered else f"{how}, before it answered; {self._last_words.told()}"
+        )
+
+    def _end_in_words(self) -> str:
         try:
             code = self.process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:

@@ -72,7 +72,7 @@ def serve(work: Connection, control: Connection) -> NoReturn:
     """`main`, with which the process ends."""
     try:
         main(work, control)
-    except (EOFError, OSError):
+    except (EOFError, ConnectionError):  # the driver is gone
         os._exit(1)
     os._exit(0)
 

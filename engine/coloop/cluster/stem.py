@@ -64,7 +64,7 @@ class Stem:
 
     def start(self, *sockets: int) -> "Copied":
         """A rank that speaks over these sockets; it may begin later."""
-        rank = Copied(self)
+        rank = Copied()
         self._ranks.append(rank)
         number = str(len(self._ranks) - 1).encode()
         try:
@@ -76,6 +76,11 @@ class Stem:
     @property
     def has_ended(self) -> bool:
         return self._process.poll() is not None
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether ranks were given up before it has begun them: it may hang."""
+        return any(rank.is_unwanted and not rank.pid.done() for rank in self._ranks)
 
     def kill(self) -> None:
         """End it; ranks that it has not started never begin."""
@@ -94,7 +99,10 @@ class Stem:
             while told := self._orders.recv(256):
                 number, what, value = pickle.loads(told)
                 rank = self._ranks[number]
-                (rank.pid if what == "began" else rank.code).set_result(value)
+                if what == "began":
+                    rank.began(value)
+                else:
+                    rank.reaped(value)
         code = self._process.wait()
         for rank in self._ranks:
             rank.orphaned(code)
@@ -103,10 +111,11 @@ class Stem:
 class Copied:
     """The process of a rank that stems from another one; a `RankHandle`."""
 
-    def __init__(self, stem: Stem) -> None:
-        self._stem = stem
+    def __init__(self) -> None:
         self.pid: Future[int] = Future()
         self.code: Future[int] = Future()
+        self.is_unwanted = False
+        self._is_gone = False
 
     def poll(self) -> int | None:
         return self.code.result() if self.code.done() else None
@@ -118,18 +127,36 @@ class Copied:
             raise subprocess.TimeoutExpired("rank", timeout or 0.0) from None
 
     def kill(self) -> None:
-        if self.code.done():
-            return
+        """End it and no other rank of its stem; one that has not begun yet, as soon as it does."""
+        self.is_unwanted = True
         if self.pid.done():
-            with suppress(ProcessLookupError):
-                os.kill(self.pid.result(), signal.SIGKILL)
+            self._end()
         else:
-            self._stem.kill()
+            self._ended(-signal.SIGKILL)
+
+    def began(self, pid: int) -> None:
+        """Its stem has started it."""
+        self.pid.set_result(pid)
+        if self.is_unwanted:
+            self._end()
+
+    def reaped(self, code: int) -> None:
+        """It has ended, with this exit code: its number may be another process's by now."""
+        self._is_gone = True
+        self._ended(code)
 
     def orphaned(self, code: int) -> None:
         """Its stem has ended, with this exit code."""
         if self.pid.done():
-            self.kill()
+            self._end()
             code = -signal.SIGKILL
+        self._ended(code)
+
+    def _end(self) -> None:
+        if not self._is_gone:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid.result(), signal.SIGKILL)
+
+    def _ended(self, code: int) -> None:
         with suppress(InvalidStateError):  # it had ended before
             self.code.set_result(code)

@@ -2,9 +2,13 @@
 
 import os
 import signal
+import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +17,14 @@ import psutil
 import pytest
 import torch
 from tests.engine.numerics import assert_near
-from tests.engine.rank_processes import ranks_of
+from tests.engine.rank_processes import ranks_of, stems_of
 
 from coloop.batch import completion_sequence
 from coloop.cluster import Deadlines
 from coloop.cluster.local import LocalCluster
 from coloop.cluster.processes import answered
 from coloop.cluster.ranks import Pools, RankEnded
+from coloop.cluster.stem import Stem
 from coloop.errors import (
     CheckpointError,
     PlacementTimeout,
@@ -466,3 +471,68 @@ def test_a_rank_that_hangs_is_named_and_nothing_stays_behind(tmp_path: Path) -> 
         cluster.close()
     _, alive = psutil.wait_procs(ranks, timeout=LONG_WAIT)
     assert alive == []
+
+
+class Unreadable:
+    """What another process cannot open."""
+
+    def __reduce__(self) -> Any:
+        return os.open, ("/nowhere/at-all", os.O_RDONLY)
+
+
+def test_a_rank_that_cannot_be_built_says_what_kept_it(tmp_path: Path) -> None:
+    cluster = cluster_of(2, tmp_path)
+    settings: Any = {"main": replace(cluster._settings["main"], device=Unreadable())}
+    (tmp_path / "engine.log").write_text("what an earlier run said\n", encoding="utf-8")
+
+    with pytest.raises(WorkerDied) as raised, closing(LocalCluster(cluster._plan, settings)) as one:
+        one.start()
+
+    told = str(raised.value)
+    assert told.startswith("pool main, rank 0 of 2: its worker process ended: exit code 1, before")
+    assert f"mend what it says and run again; the end of {tmp_path / 'engine.log'}" in told
+    assert "FileNotFoundError: [Errno 2] No such file or directory: '/nowhere/at-all'" in told
+    assert "an earlier run" not in told
+
+
+def test_a_rank_whose_libraries_cannot_be_loaded_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = "import os, sys\nsys.stderr.write('libgomp.so.1: cannot open\\n')\nos._exit(7)"
+    (tmp_path / "sitecustomize.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    with pytest.raises(WorkerDied) as raised, closing(cluster_of(2, tmp_path)) as cluster:
+        cluster.start()
+
+    told = str(raised.value)
+    assert "rank 0 of 2: its worker process ended: exit code 7, before it answered" in told
+    assert told.endswith("\n    libgomp.so.1: cannot open")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+def test_a_stem_that_does_not_begin_a_rank_is_asked_for_no_other(tmp_path: Path) -> None:
+    cluster = cluster_of(2, tmp_path)
+    with closing(cluster):
+        cluster.start()
+        first, (hangs,) = stem_of(cluster), stems_of(psutil.Process())[-1:]
+        hangs.suspend()
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            first.start(theirs.fileno(), theirs.fileno()).kill()
+
+        second = stem_of(cluster)
+
+        assert second is not first
+        assert stem_of(cluster) is second
+        hangs.resume()
+        assert len(cluster.call("main", "generate", "actor", "actor", REQUESTS, SHORT)) == 3
+    assert first.has_ended
+    assert second.has_ended
+
+
+def stem_of(cluster: LocalCluster) -> Stem:
+    """From which its next ranks stem."""
+    stem = cluster._living_stem(cluster._settings["main"])
+    assert stem is not None
+    return stem

@@ -70,6 +70,29 @@ def test_ranks_share_what_was_loaded_and_every_end_is_heard_of(stem: Stem) -> No
     assert late.wait(LONG) == -signal.SIGKILL
 
 
+def test_a_rank_that_is_given_up_before_it_begins_ends_alone(stem: Stem) -> None:
+    first, _sockets = rank_of(stem)
+    pid = first.pid.result(LONG)
+    process = stems_of(psutil.Process())[-1]
+    process.suspend()
+    late, _others = rank_of(stem)
+
+    late.kill()
+
+    assert late.wait(LONG) == -signal.SIGKILL
+    assert stem.is_behind
+    process.resume()
+    ended = late.pid.result(LONG)
+    assert not stem.is_behind
+    psutil.wait_procs([psutil.Process(ended)] if psutil.pid_exists(ended) else [], LONG)
+    assert not psutil.pid_exists(ended)
+    assert not stem.has_ended
+    assert first.poll() is None
+    assert psutil.pid_exists(pid)
+    again, _more = rank_of(stem)
+    assert again.pid.result(LONG) != pid
+
+
 @pytest.mark.slow
 def test_where_loading_starts_a_thread_each_rank_loads_for_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
