@@ -177,13 +177,15 @@ def _check_tensor(spec: LoopSpec, name: str, degree: int) -> Iterator[Diagnostic
         return
     arch, _ = resolve_architecture(spec, name)
     field, hint = "training.tensor_parallel", "leave it open: `fsdp2` spreads weights without it"
+    change = Change(op="remove", path=f"nodes.{name}.{field}")
+    fixes = (Fix(title="Spread weights without sharing layers", changes=(change,)),)
     if arch is not None and arch.model_type not in SPLIT_FAMILIES:
         names = ", ".join(f"`{family}`" for family in SPLIT_FAMILIES)
         what = f"`{field}: {degree}` with a model of type `{arch.model_type}`; of {names} it runs"
-        yield _refusal(what, node=name, field=field, hint=hint)
+        yield _refusal(what, node=name, field=field, hint=hint, fixes=fixes)
     if getattr(model_of(spec.nodes[name]), "lora", None) is not None:
-        what = f"`{field}: {degree}` with an adapter (`model.lora`)"
-        yield _refusal(what, node=name, field=field, hint=hint)
+        what = f"`{field}: {degree}` with an adapter (`model.lora`), whose layers are not shared"
+        yield _refusal(what, node=name, field=field, hint=hint, fixes=fixes)
 
 
 def _unread(

@@ -194,6 +194,11 @@ def test_ranks_share_the_layers_of_a_dense_model() -> None:
     ("old", "new", "what"),
     [
         ("architecture: tiny-qwen3", "architecture: gemma-2-2b", "type `gemma2`; of `llama`"),
+        (
+            "{type: scratch, architecture: tiny-qwen3}",
+            "{type: pretrained, path: Qwen/Qwen3-0.6B, lora: {rank: 4}}",
+            "`training.tensor_parallel: 2` with an adapter (`model.lora`), whose layers are not",
+        ),
         ("training: {", "training: {backend: deepspeed, ", "with `deepspeed`, which does not read"),
     ],
 )
@@ -206,3 +211,8 @@ def test_layers_that_ranks_cannot_share_are_refused(old: str, new: str, what: st
 
     assert (refusal.node, refusal.field) == ("actor", "training.tensor_parallel")
     assert what in refusal.message
+    if "deepspeed" not in new:
+        assert refusal.hint == "leave it open: `fsdp2` spreads weights without it"
+        mended = parse(patch(text, refusal.fixes[0].changes)).spec
+        assert mended is not None
+        assert check_runs(mended) == []
