@@ -23,6 +23,7 @@ from coloop.batch.sequences import (
     Text,
     Unit,
     completion_sequence,
+    completion_sequences,
 )
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "collate",
     "collate_pairs",
     "completion_sequence",
+    "completion_sequences",
     "concat",
     "pack",
     "prompts_of",

@@ -4,13 +4,15 @@ A sequence shares its arrays with rows and messages; nobody writes into them.
 """
 
 from collections.abc import Callable, Mapping
+from collections.abc import Sequence as Many
 from dataclasses import MISSING, dataclass, field, replace
 from dataclasses import fields as class_fields
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from coloop.arrays import Ids, Mask, Numbers, are_equal, ids_of, joined, mask_of, numbers_of, owned
 
@@ -151,6 +153,74 @@ def completion_sequence(
     found = object.__new__(Sequence)  # all arrays are what `Sequence` would make of them
     vars(found).update(_DEFAULTS, **fields | whole, id=id)
     return found
+
+
+def completion_sequences(
+    *,
+    ids: Many[str],
+    prompt_ids: Many[ArrayLike],
+    completion_ids: Many[ArrayLike],
+    loss_masks: Many[ArrayLike],
+    fields: Mapping[str, Many[Any]],
+) -> tuple[Sequence, ...]:
+    """`completion_sequence` of many at once; their arrays lie one behind the other in one piece of
+    memory.
+
+    Args:
+        fields: by name, of each of them; `numbers` are not taken.
+    """
+    unknown = fields.keys() - (_DEFAULTS.keys() - {"numbers"})
+    if unknown:
+        raise TypeError(f"many sequences take no {', '.join(sorted(unknown))}")
+    before = [ids_of(one) for one in prompt_ids]
+    of_prompts = [_of_prompt(len(one)) for one in before]
+    columns: dict[str, Many[Any]] = {
+        **fields,
+        "id": ids,
+        "token_ids": _behind(before, [ids_of(one) for one in completion_ids]),
+        "loss_mask": _behind(
+            [never for _, never in of_prompts], [mask_of(one) for one in loss_masks]
+        ),
+        "prompt_length": [len(one) for one in before],
+    }
+    for name in fields.keys() & TOKEN_FIELDS:
+        given = [place for place, one in enumerate(fields[name]) if not _is_one(one)]
+        if given:
+            parts = [numbers_of(fields[name][place]) for place in given]
+            whole = _behind([of_prompts[place][0] for place in given], parts)
+            columns[name] = _with(fields[name], given, whole)
+    names = (*columns,)
+    found = []
+    for row in zip(*columns.values(), strict=True):
+        one = object.__new__(Sequence)  # all arrays are what `Sequence` would make of them
+        vars(one).update(_DEFAULTS, numbers={})
+        vars(one).update(zip(names, row, strict=True))
+        found.append(one)
+    return tuple(found)
+
+
+def _is_one(value: Any) -> bool:
+    """Whether it is one number, or none."""
+    return value is None or isinstance(value, _SCALAR)
+
+
+def _with(values: Many[Any], places: Many[int], others: Many[Any]) -> list[Any]:
+    """The values with others in some places."""
+    found = list(values)
+    for place, one in zip(places, others, strict=True):
+        found[place] = one
+    return found
+
+
+def _behind(before: Many[NDArray[Any]], after: Many[NDArray[Any]]) -> list[NDArray[Any]]:
+    """Each part of `after` behind its part of `before`; all that are of one type as parts of one
+    array."""
+    pairs = list(zip(before, after, strict=True))
+    if len({one.dtype for one in after}) != 1:
+        return [joined(pair) for pair in pairs]
+    whole = joined([part for pair in pairs for part in pair])
+    sizes = [len(first) + len(second) for first, second in pairs]
+    return [whole[end - size : end] for end, size in zip(accumulate(sizes), sizes, strict=True)]
 
 
 def _whole(

@@ -101,13 +101,16 @@ def gather_rows(rows: CreditInput, staying: list[int]) -> StayingRows:
     masks = [mask_of(rows.loss_masks[row]) for row in staying]
     taught = [rows.taught is None or rows.taught[row] for row in staying]
     counts = [1.0 if rows.counts is None else rows.counts[row] for row in staying]
+    different = {id(mask): mask for mask in masks}  # texts of one length share theirs
+    lengths = {key: np.count_nonzero(mask) for key, mask in different.items()}
+    last = {key: _last_true(mask) for key, mask in different.items()}
     return StayingRows(
         index=staying,
         masks=masks,
         groups=torch.tensor([numbers[rows.groups[row]] for row in staying], dtype=torch.long),
         is_taught=torch.tensor(taught, dtype=torch.bool),
-        lengths=torch.tensor([np.count_nonzero(mask) for mask in masks], dtype=torch.long),
-        last=torch.tensor([_last_true(mask) for mask in masks], dtype=torch.long),
+        lengths=torch.tensor([lengths[id(mask)] for mask in masks], dtype=torch.long),
+        last=torch.tensor([last[id(mask)] for mask in masks], dtype=torch.long),
         counts=torch.tensor(counts, dtype=torch.float32),
     )
 

@@ -19,7 +19,7 @@ from coloop.recipes import recipe_of
 from coloop.recipes.protocol import CreditInput, CreditOutput, EdgeScores
 from coloop.roles.inputs import deliver
 from coloop.roles.protocol import Call, Context, Input, Outcome
-from coloop.roles.texts import as_sequence, is_masked
+from coloop.roles.texts import drawn_sequences, is_masked
 from coloop.spec.algorithm import (
     RewardsAlgorithm,
     ValueLoss,
@@ -167,17 +167,15 @@ def _items(
     reference: Mapping[str, Numbers],
 ) -> tuple[TokenSequence, ...]:
     """What the learner gets; rows without an advantage teach nothing."""
-    return tuple(
-        as_sequence(
-            row,
-            group=str(group),
-            count=_drawn(row),
-            advantages=advantages,
-            log_probs_reference=reference.get(row.id),
-            temperature=row.tokens.temperature if row.tokens else 1.0,
-        )
-        for row, group, advantages in zip(rows, groups, output.advantages, strict=True)
-        if advantages is not None
+    teaching = [place for place, one in enumerate(output.advantages) if one is not None]
+    taught = [rows[place] for place in teaching]
+    return drawn_sequences(
+        taught,
+        [row.tokens for row in taught if row.tokens is not None],
+        group=[str(groups[place]) for place in teaching],
+        count=[_drawn(row) for row in taught],
+        advantages=[output.advantages[place] for place in teaching],
+        log_probs_reference=[reference.get(row.id) for row in taught],
     )
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from coloop.arrays import Numbers
-from coloop.batch import Pair, Prompt, Text, completion_sequence
+from coloop.batch import Pair, Prompt, Text, completion_sequence, completion_sequences
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import DataError
 from coloop.spec.graph import LoopSpec
@@ -119,6 +119,31 @@ def drawn_sequence(name: str, tokens: Tokens, **learned: Any) -> TokenSequence:
         writer=tokens.writer,
         tokenizer=tokens.tokenizer,
         **learned,
+    )
+
+
+def drawn_sequences(
+    rows: Sequence[Row], texts: Sequence[Tokens], **learned: Sequence[Any]
+) -> tuple[TokenSequence, ...]:
+    """What a policy wrote of each row, as sequences; `as_sequence` of all at once.
+
+    Args:
+        texts: of the rows.
+        learned: what else each sequence has, by name; numbers by the token are of the completion.
+    """
+    return completion_sequences(
+        ids=[row.id for row in rows],
+        prompt_ids=[text.prompt_ids for text in texts],
+        completion_ids=[text.token_ids for text in texts],
+        loss_masks=[text.loss_mask for text in texts],
+        fields={
+            "log_probs_rollout": [text.log_probs for text in texts],
+            "writer": [text.writer for text in texts],
+            "tokenizer": [text.tokenizer for text in texts],
+            "version": [row.version for row in rows],
+            "temperature": [text.temperature for text in texts],
+            **learned,
+        },
     )
 
 

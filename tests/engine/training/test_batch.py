@@ -14,6 +14,7 @@ from coloop.batch import (
     collate,
     collate_pairs,
     completion_sequence,
+    completion_sequences,
     concat,
     pack,
     split_units,
@@ -233,4 +234,50 @@ def test_a_sequence_from_a_completion_is_one_like_any_other() -> None:
     with pytest.raises(ValueError, match="one dimension"):
         completion_sequence(
             id="a", prompt_ids=prompt, completion_ids=drawn, loss_mask=trained, values=[[1.0]]
+        )
+
+
+@pytest.mark.parametrize("kinds", [("f4", "f4", "f4"), ("f8", "f4", "f8")])
+def test_many_sequences_at_once_are_what_each_is_alone(kinds: tuple[str, ...]) -> None:
+    prompts, drawn = [[1, 2, 3], [4], [5, 6]], [[7], [8, 9, 10], [11, 12]]
+    trained = [[True], [True, False, True], [False, True]]
+    said = [
+        -np.arange(1, len(own) + 1).astype(kind) for own, kind in zip(drawn, kinds, strict=True)
+    ]
+    columns: dict[str, Any] = {
+        "log_probs_rollout": said,
+        "advantages": [0.5, np.array([1.0, 2.0, 3.0]), None],
+        "group": ["g", "g", "h"],
+        "version": [3, 4, 5],
+    }
+
+    found = completion_sequences(
+        ids=["a", "b", "c"],
+        prompt_ids=prompts,
+        completion_ids=drawn,
+        loss_masks=trained,
+        fields=columns,
+    )
+
+    for place, one in enumerate(found):
+        alone = completion_sequence(
+            id="abc"[place],
+            prompt_ids=prompts[place],
+            completion_ids=drawn[place],
+            loss_mask=trained[place],
+            **{name: values[place] for name, values in columns.items()},
+        )
+        assert one == alone == pickle.loads(pickle.dumps(one))
+        assert vars(one).keys() == vars(alone).keys()
+        assert one.log_probs_rollout is not None
+        assert alone.log_probs_rollout is not None
+        assert one.log_probs_rollout.dtype == alone.log_probs_rollout.dtype
+        assert not one.token_ids.flags.writeable
+        assert one.owned().token_ids.base is None or one.owned().token_ids.base.nbytes < 100
+
+
+def test_many_sequences_name_a_field_that_there_is_not() -> None:
+    with pytest.raises(TypeError, match="wieght"):
+        completion_sequences(
+            ids=[], prompt_ids=[], completion_ids=[], loss_masks=[], fields={"wieght": []}
         )
