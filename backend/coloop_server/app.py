@@ -33,7 +33,10 @@ from coloop_server.session.secret import own_secret
 from coloop_server.session.tickets import TicketOffice
 from coloop_server.settings import Settings
 
-ROUTERS = (health, session, presets, checks, rewards, loops, runs)
+API = APIRouter(prefix="/api", responses=ERRORS)
+"""Built once: no route knows the application that it is part of."""
+for router in (health, session, presets, checks, rewards, loops, runs):
+    API.include_router(router)
 
 
 @asynccontextmanager
@@ -92,10 +95,7 @@ def create_app(settings: Settings | None = None, lock: DataLock | None = None) -
     app.state.lock = lock or DataLock(settings.data_dir)
     app.state.settings = settings
     app.state.ending = threading.Event()
-    api = APIRouter(prefix="/api", responses=ERRORS)
-    for router in ROUTERS:
-        api.include_router(router)
-    app.include_router(api)
+    app.router.routes.extend(API.routes)
     app.router.redirect_slashes = False
     app.router.default = Pages(settings.static_dir)
     add_error_handlers(app)

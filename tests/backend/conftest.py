@@ -1,30 +1,16 @@
 """The service on real files: SQLite in a temporary folder, a real driver script, real processes."""
 
-import contextlib
-import os
-import queue
-import re
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from starlette.testclient import TestClient
+from tests.backend.servers import SOURCES, Server, environment_of, servers, settings_in
 from tests.backend.signed_in import signed_in
 
 from coloop_server.settings import Settings
-
-ROOT = Path(__file__).resolve().parents[2]
-LAST_RESORT_SECONDS = 240.0
-"""For a server that neither prints its address nor ends: shorter than the time of a test, so that
-what it has said is told."""
-DRIVER = (sys.executable, str(Path(__file__).parent / "fake_driver.py"))
 
 LOOP = """\
 # A loop that a person wrote.
@@ -52,8 +38,7 @@ hardware: {preset: cpu}
 @pytest.fixture(autouse=True)
 def sources_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes that a test starts import the packages of this repository."""
-    paths = [str(ROOT / "engine"), str(ROOT / "backend"), os.environ.get("PYTHONPATH", "")]
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+    monkeypatch.setenv("PYTHONPATH", SOURCES)
 
 
 @pytest.fixture
@@ -70,15 +55,7 @@ def loop_that() -> Callable[[str], str]:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(
-        data_dir=tmp_path / "data",
-        runs_dir=tmp_path / "runs",
-        allowed_roots=(tmp_path / "work",),
-        driver=DRIVER,
-        launcher="process",
-        keep_runs=False,
-        stop_seconds=20,
-    )
+    return settings_in(tmp_path)
 
 
 @pytest.fixture
@@ -120,103 +97,14 @@ def run_until(client: TestClient, eventually: Callable[..., Any]) -> Callable[..
     return wait
 
 
-@dataclass
-class Server:
-    """A server in a process of its own."""
-
-    process: subprocess.Popen[str]
-    url: str
-    lines: "queue.Queue[str]"
-    token: str = ""
-    """As the address that it printed says."""
-
-    @property
-    def http(self) -> httpx.Client:
-        return httpx.Client(base_url=self.url, timeout=30, trust_env=False, headers=self.headers)
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """What a program sends that knows the token."""
-        return {"Authorization": f"Bearer {self.token}"}
-
-    def kill(self) -> None:
-        self.process.kill()
-        self.process.wait(30)
-
-    def stop(self) -> int:
-        self.process.terminate()
-        return self.process.wait(60)
-
-
 @pytest.fixture
 def server_environment(settings: Settings, sources_on_path: None) -> dict[str, str]:
     """The settings as the environment of a server process."""
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if name == "COLOOP_CORES" or not name.startswith("COLOOP_")
-    }
-    return {
-        **kept,
-        "PYTHONUNBUFFERED": "1",
-        "COLOOP_DATA_DIR": str(settings.data_dir),
-        "COLOOP_RUNS_DIR": str(settings.runs_dir),
-        "COLOOP_ALLOWED_ROOTS": str(settings.allowed_roots[0]),
-        "COLOOP_DRIVER": f'["{DRIVER[0]}", "{DRIVER[1]}"]',
-        "COLOOP_LAUNCHER": "process",
-        "COLOOP_KEEP_RUNS": "true",
-    }
+    return environment_of(settings)
 
 
 @pytest.fixture
 def start_server(server_environment: dict[str, str]) -> Iterator[Callable[..., Server]]:
     """Start servers; all are ended when the test is over."""
-    servers: list[Server] = []
-
-    def start(*options: str, **environment: str) -> Server:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "coloop_server", "--no-browser", "--port", "0", *options],
-            env={**server_environment, **environment},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        lines: queue.Queue[str] = queue.Queue()
-        threading.Thread(target=pump, args=(process, lines), daemon=True).start()
-        server = Server(process, "", lines)
-        servers.append(server)
-        server.url, token = wait_for_url(server)
-        server.token = token or environment.get("COLOOP_TOKEN", "")
-        return server
-
-    yield start
-    for server in servers:
-        if server.process.poll() is None:
-            server.kill()
-
-
-def pump(process: "subprocess.Popen[str]", lines: "queue.Queue[str]") -> None:
-    assert process.stdout is not None
-    with contextlib.suppress(ValueError):
-        for line in process.stdout:
-            lines.put(line)
-    lines.put("")
-
-
-def wait_for_url(server: Server) -> tuple[str, str]:
-    """The address that a server prints, and the token in it; fails as soon as it has ended without
-    one."""
-    seen, deadline = "", time.monotonic() + LAST_RESORT_SECONDS
-    while line := next_line(server, deadline):
-        seen += line
-        if found := re.search(r"coloop is at (http://[^/\s]+)(?:/\?token=(\S+))?", line):
-            return found[1], found[2] or ""
-    pytest.fail(f"the server did not start:\n{seen}")
-
-
-def next_line(server: Server, deadline: float) -> str:
-    """What a server says next; nothing where it has ended, or the deadline has come."""
-    try:
-        return server.lines.get(timeout=max(deadline - time.monotonic(), 0.0))
-    except queue.Empty:
-        return ""
+    with servers(server_environment) as start:
+        yield start

@@ -8,11 +8,19 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from tests.backend.servers import Server, environment_of, servers, settings_in
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
 LoopThat = Callable[[str], str]
 StartServer = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One for all tests that want nothing special of it."""
+    with servers(environment_of(settings_in(tmp_path_factory.mktemp("server")))) as start:
+        yield start()
 
 
 def open_stream(server: Any, run_id: str, after: int = 0, **options: Any) -> ClientConnection:
@@ -48,9 +56,8 @@ def new_run(server: Any, yaml: str) -> str:
 
 
 def test_a_client_gets_hello_all_events_gauges_and_the_end(
-    start_server: StartServer, loop_that: LoopThat
+    server: Server, loop_that: LoopThat
 ) -> None:
-    server = start_server()
     run_id = new_run(server, loop_that("steps=4 seconds=0.1"))
 
     with open_stream(server, run_id) as stream:
@@ -67,10 +74,7 @@ def test_a_client_gets_hello_all_events_gauges_and_the_end(
     assert stream.close_code == 1000
 
 
-def test_a_client_is_told_what_a_run_waits_for(
-    start_server: StartServer, loop_that: LoopThat
-) -> None:
-    server = start_server()
+def test_a_client_is_told_what_a_run_waits_for(server: Server, loop_that: LoopThat) -> None:
     first = new_run(server, loop_that("steps=1 hold=1"))
     second = new_run(server, loop_that("steps=1"))
 
@@ -86,9 +90,8 @@ def test_a_client_is_told_what_a_run_waits_for(
 
 
 def test_a_client_that_comes_back_gets_what_it_missed_and_nothing_twice(
-    start_server: StartServer, loop_that: LoopThat
+    server: Server, loop_that: LoopThat
 ) -> None:
-    server = start_server()
     run_id = new_run(server, loop_that("steps=6 seconds=0.1"))
     seen: list[int] = []
     with open_stream(server, run_id) as stream:
@@ -104,10 +107,7 @@ def test_a_client_that_comes_back_gets_what_it_missed_and_nothing_twice(
     assert seen + rest == list(range(1, rest[-1] + 1))
 
 
-def test_the_stream_of_an_ended_run_is_its_replay(
-    start_server: StartServer, loop_that: LoopThat
-) -> None:
-    server = start_server()
+def test_the_stream_of_an_ended_run_is_its_replay(server: Server, loop_that: LoopThat) -> None:
     run_id = new_run(server, loop_that("steps=2 flood=800"))
     with open_stream(server, run_id) as stream:
         live = seqs(list(messages(stream)))
@@ -122,10 +122,7 @@ def test_the_stream_of_an_ended_run_is_its_replay(
     assert [message["kind"] for message in nothing] == ["hello", "gauges", "end"]
 
 
-def test_gauges_are_sent_at_most_four_times_a_second(
-    start_server: StartServer, loop_that: LoopThat
-) -> None:
-    server = start_server()
+def test_gauges_are_sent_at_most_four_times_a_second(server: Server, loop_that: LoopThat) -> None:
     run_id = new_run(server, loop_that("steps=1 hold=2"))
 
     times = []
@@ -168,10 +165,7 @@ def test_a_slow_client_is_cut_off_and_others_are_not_held_up(
         assert late + seqs(list(messages(again))) == everything
 
 
-def test_a_foreign_page_cannot_open_the_stream(
-    start_server: StartServer, loop_that: LoopThat
-) -> None:
-    server = start_server()
+def test_a_foreign_page_cannot_open_the_stream(server: Server, loop_that: LoopThat) -> None:
     run_id = new_run(server, loop_that("steps=1"))
 
     with pytest.raises(InvalidStatus) as refused:
@@ -195,9 +189,7 @@ def test_the_stream_asks_for_the_token(start_server: StartServer, loop_that: Loo
         assert json.loads(stream.recv(timeout=30))["kind"] == "hello"
 
 
-def test_a_run_that_does_not_exist_closes_with_its_own_code(start_server: StartServer) -> None:
-    server = start_server()
-
+def test_a_run_that_does_not_exist_closes_with_its_own_code(server: Server) -> None:
     with open_stream(server, "none") as stream:
         assert list(messages(stream)) == []
 
