@@ -14,8 +14,9 @@ from coloop.sizing.architecture import Architecture
 HALF_GAIN = 2.0
 """How much faster products are in bfloat16, on a processor that has instructions for them."""
 THREADS_EXPONENT = 0.25
-"""Speed of products over threads of one process: two are 1.2 times as fast as one, over updates and
-writing with 5M and 20M parameters. Of what lies around them threads gain next to nothing."""
+"""Speed of products over threads of one process that are wide enough for them
+(`threads.WIDTH_OF_THREAD`): two are 1.2 times as fast as one. Of what lies around them threads gain
+next to nothing: so a step with 20M parameters and short texts is 1.1 times as fast."""
 AROUND_SECONDS = 1.2e-6
 """Of a token in a layer of one pass beside its products: norms, attention, activations; and the
 same for each unit of width."""

@@ -166,7 +166,7 @@ def test_the_doctor_says_what_a_loop_gets_on_this_cpu(
     assert "bfloat16 from 0.2M parameters on" in large["precision on a CPU"][1]
     assert large["precision on a CPU"][2] == "it multiplies in it"
     assert large["processes on a CPU"][1].startswith("up to 8")
-    assert large["threads on a CPU"][1] == "one for each 128 columns of a model, 16 cores in all"
+    assert large["threads on a CPU"][1] == "one for each 256 columns of a model, 16 cores in all"
     assert wrong[0] == "error"
     assert "not 'many'" in wrong[2]
 

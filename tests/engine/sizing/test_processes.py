@@ -42,23 +42,26 @@ EDGES = [
 FACTS = {
     "model_type": "qwen3",
     "vocab_size": 128,
-    "hidden_size": 256,
-    "intermediate_size": 1024,
+    "hidden_size": 512,
+    "intermediate_size": 2048,
     "num_hidden_layers": 5,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
     "head_dim": 64,
     "tie_word_embeddings": True,
     "max_position_embeddings": 512,
 }
-"""A model of 5M parameters."""
+"""A model of 20M parameters."""
+NARROW = {"hidden_size": 256, "intermediate_size": 1024, "num_attention_heads": 4}
+"""And one of 5M."""
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A folder with that model."""
-    (tmp_path / "middling").mkdir()
-    (tmp_path / "middling" / "config.json").write_text(json.dumps(FACTS), encoding="utf-8")
+    """A folder with these models."""
+    for name, facts in {"middling": FACTS, "narrow": {**FACTS, **NARROW}}.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(json.dumps(facts), encoding="utf-8")
     return tmp_path
 
 
@@ -86,6 +89,7 @@ def reason(plan: Plan, path: str) -> str:
     return found.reason
 
 
+ONE = {"nodes__actor__training__backend": "single"}
 TINY = {"nodes__actor__model": {"type": "scratch", "architecture": "tiny-qwen3"}}
 
 
@@ -96,13 +100,14 @@ TINY = {"nodes__actor__model": {"type": "scratch", "architecture": "tiny-qwen3"}
         (loop(), on(2), (2, 1), "a step is predicted at"),
         (loop(), on(4), (4, 1), "s in 4"),
         (loop(), on(5), (4, 1), "s in 4"),
-        (loop(), on(64), (4, 2), "s in 4"),
-        (loop(nodes__sums__rows_per_step=3), on(64), (1, 2), "too little for 2 times"),
+        (loop(), on(64), (8, 2), "s in 8"),
+        (loop(nodes__actor__rollout__max_new_tokens=4), on(2), (1, 2), "too little for 2 times"),
         (loop(nodes__sums__rows_per_step=1), on(8), (1, 2), "one prompt"),
-        (loop(nodes__actor__training__mini_batch=64), on(8), (7, 1), "s in 7"),
+        (loop(nodes__actor__training__mini_batch=64), on(8), (4, 1), "s in 4"),
         (loop(**TINY, nodes__actor__training__mini_batch=2), on(2), (1, 1), "s in it and at"),
         (loop(2, **TINY), on(2), (1, 1), "a start takes about 6 s"),
-        (loop(nodes__actor__training__backend="single"), on(2), (1, 2), "of processes nothing"),
+        (loop(**ONE), on(2), (1, 2), "of processes nothing"),
+        (loop(**ONE, nodes__actor__model__path="narrow"), on(2), (1, 1), "of processes nothing"),
         (loop(nodes__actor__training__backend="fsdp2"), on(2), (1, 2), "of processes nothing"),
         (loop(nodes__actor__model__lora={"rank": 4}), on(2), (1, 2), "frozen weights"),
         (loop(nodes__actor__rollout__engine="vllm"), on(2), (1, 2), "vLLM"),
