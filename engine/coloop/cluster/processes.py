@@ -185,9 +185,9 @@ class RankProcess:
 
     def _how_it_ended(self) -> str:
         how = self._end_in_words()
-        return (
-            how if self._has_answered else f"{how}, before it answered; {self._last_words.told()}"
-        )
+        if self._has_answered:
+            return how
+        return f"{how}, before it answered; {self._last_words.told()}"
 
     def _end_in_words(self) -> str:
         try:

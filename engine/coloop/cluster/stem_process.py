@@ -101,6 +101,6 @@ def _ended() -> list[tuple[int, int]]:
 if __name__ == "__main__":
     try:
         main(socket.socket(fileno=int(sys.argv[1])))
-    except OSError:  # the driver is gone
+    except ConnectionError:  # the driver is gone
         os._exit(1)
     os._exit(0)

@@ -495,19 +495,33 @@ def test_a_rank_that_cannot_be_built_says_what_kept_it(tmp_path: Path) -> None:
     assert "an earlier run" not in told
 
 
-def test_a_rank_whose_libraries_cannot_be_loaded_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("code", "number", "last"),
+    [
+        (
+            "sys.stderr.write('libgomp.so.1: cannot open\\n')\nos._exit(7)",
+            7,
+            "libgomp.so.1: cannot open",
+        ),
+        (
+            "def fork(): raise BlockingIOError(11, 'no more processes')\nos.fork = fork",
+            1,
+            "BlockingIOError: [Errno 11] no more processes",
+        ),
+    ],
+)
+def test_a_rank_that_cannot_begin_says_so(
+    code: str, number: int, last: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    code = "import os, sys\nsys.stderr.write('libgomp.so.1: cannot open\\n')\nos._exit(7)"
-    (tmp_path / "sitecustomize.py").write_text(code, encoding="utf-8")
+    (tmp_path / "sitecustomize.py").write_text(f"import os, sys\n{code}\n", encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
 
     with pytest.raises(WorkerDied) as raised, closing(cluster_of(2, tmp_path)) as cluster:
         cluster.start()
 
     told = str(raised.value)
-    assert "rank 0 of 2: its worker process ended: exit code 7, before it answered" in told
-    assert told.endswith("\n    libgomp.so.1: cannot open")
+    assert f"rank 0 of 2: its worker process ended: exit code {number}, before it answered" in told
+    assert told.endswith(f"\n    {last}")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
