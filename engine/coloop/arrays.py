@@ -44,6 +44,13 @@ def numbers_of(values: ArrayLike) -> Numbers:
     return _read_only(np.asarray(values, dtype=np.float32 if is_single else np.float64))
 
 
+def fresh(values: Sequence[float], dtype: type[np.int32] | type[np.float32]) -> NDArray[Any]:
+    """Numbers of Python as an array of its own, read-only."""
+    array = np.array(values, dtype=dtype)
+    array.flags.writeable = False
+    return array
+
+
 def joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """The parts one after another, read-only."""
     whole = np.concatenate(parts)

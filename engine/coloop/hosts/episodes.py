@@ -14,7 +14,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from coloop.arrays import Ids, Mask, ids_of, mask_of
+from coloop.arrays import Ids, Mask, fresh, mask_of
 from coloop.hosts.encoder import Encoder
 from coloop.hosts.messages import Sampling
 from coloop.rollout import Generation, GenerationRequest
@@ -56,8 +56,15 @@ class Episode:
         """Tokens of the whole text, where so many are heard and all that is left is drawn."""
         return len(self.prompt_ids) + len(self._ids) + heard + self.left
 
-    def request(self) -> GenerationRequest:
-        """What is to be written next."""
+    def request(self, sibling: GenerationRequest | None = None) -> GenerationRequest:
+        """What is to be written next.
+
+        Args:
+            sibling: the first request for another completion of the prompt, of whose like this one
+                is.
+        """
+        if sibling is not None:
+            return sibling.with_seed(self.seed)
         sampling, goes_on = self.sampling, self.ticket is not None
         return GenerationRequest(
             id=self.id,
@@ -122,11 +129,11 @@ class Episode:
             is_own = is_own.copy()
             for heard in self._heard:
                 is_own[heard] = False
-        return Tokens(
+        return Tokens.of_all(
             prompt_ids=self.shared_ids,
-            token_ids=ids_of(self._ids),
-            loss_mask=is_own,
-            log_probs=np.array(self._log_probs, dtype=np.float32),
+            token_ids=fresh(self._ids, np.int32),
+            loss_mask=mask_of(is_own),
+            log_probs=fresh(self._log_probs, np.float32),
             temperature=self.sampling.temperature or 1.0,
             writer=node,
             tokenizer=encoder.mark,

@@ -9,7 +9,14 @@ from coloop.arrays import ids_of
 from coloop.hosts.encoder import Encoder
 from coloop.hosts.episodes import Episode
 from coloop.hosts.messages import Pause, PromptRequest, Reply, Said, Sampling, too_long
-from coloop.rollout import Batch, IsEnough, Progress, RolloutEngine, ShouldStop
+from coloop.rollout import (
+    Batch,
+    GenerationRequest,
+    IsEnough,
+    Progress,
+    RolloutEngine,
+    ShouldStop,
+)
 from coloop.tables import Tokens
 
 SLICE_SECONDS = 0.25
@@ -145,7 +152,7 @@ class Writing:
             self._ready.append((place, [] if problem is None else problem))
             return
         self._asked[place] = _Asked(len(request.seeds))
-        shared = ids_of(prompt)
+        shared, first = ids_of(prompt), None
         for k, seed in enumerate(request.seeds):
             episode = Episode(
                 id=request.id,
@@ -154,11 +161,15 @@ class Writing:
                 seed=seed,
                 sampling=sampling,
             )
-            self._send((place, k, ()), episode)
+            first = self._send((place, k, ()), episode, first)
 
-    def _send(self, name: Name, episode: Episode) -> None:
-        """The engine writes on."""
-        self._drawing[self._batch.submit(episode.request())] = (name, episode)
+    def _send(
+        self, name: Name, episode: Episode, sibling: GenerationRequest | None = None
+    ) -> GenerationRequest:
+        """The engine writes on; what it was asked for."""
+        request = episode.request(sibling)
+        self._drawing[self._batch.submit(request)] = (name, episode)
+        return request
 
     def _ends(self, name: Name, episode: Episode) -> None:
         """A text is finished; so is its request, if it was the last."""

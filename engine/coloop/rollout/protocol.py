@@ -38,9 +38,10 @@ with the old ones before they go. `resume`: it goes on with the new ones. `drop`
 as aborted, with what it has."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class GenerationRequest:
-    """One completion to be written: all that decides it, whatever was asked before."""
+    """One completion to be written: all that decides it, whatever was asked before. It has no
+    slots: siblings are made by the hundred, each by one update of a dict."""
 
     id: str
     """Name of the row, for error messages."""
@@ -69,6 +70,12 @@ class GenerationRequest:
     keep: bool = False
     """Keep the text when it has ended, for requests that continue it, until it is released."""
     on_load: OnLoad = "finish"
+
+    def with_seed(self, seed: int) -> GenerationRequest:
+        """The same with draws of its own."""
+        found = object.__new__(GenerationRequest)
+        vars(found).update(vars(self), seed=seed)
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -93,6 +93,13 @@ class Tokens:
     def __eq__(self, other: object) -> bool:
         return are_equal(self, other)
 
+    @classmethod
+    def of_all(cls, **fields: Any) -> "Tokens":
+        """A text of all its fields, arrays as `arrays` makes them: nothing is looked at again."""
+        found = object.__new__(cls)
+        vars(found).update(fields)
+        return found
+
     def owned(self) -> "Tokens":
         """The same in memory of its own."""
         return replace(
@@ -104,9 +111,9 @@ class Tokens:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Row:
-    """One row; see the module."""
+    """One row; see the module. It has no slots: a copy is one update of a dict then."""
 
     id: str
     parents: tuple[str, ...] = ()
@@ -168,22 +175,10 @@ class Row:
         depths: Mapping[str, int],
         tokens: Tokens | None,
     ) -> "Row":
-        """The same row with these; written out, as every row of a step comes here several times."""
-        return Row(
-            id=self.id,
-            parents=self.parents,
-            trail=self.trail,
-            places=self.places,
-            k=self.k,
-            round=self.round,
-            writer=self.writer,
-            version=self.version,
-            group=self.group,
-            columns=columns,
-            scoped=scoped,
-            depths=depths,
-            tokens=tokens,
-        )
+        """The same row with these; every row of a step comes here several times."""
+        found = object.__new__(Row)
+        vars(found).update(vars(self), columns=columns, scoped=scoped, depths=depths, tokens=tokens)
+        return found
 
     def owned(self) -> "Row":
         """The same row in memory of its own, for one that outlives its step: what came with a

@@ -2,7 +2,7 @@
 as what one call for all gives; new weights may come in between."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from coloop.hosts import writing
 from coloop.hosts.host import PoolHost
 from coloop.hosts.messages import LearnOrder, Load, PromptRequest, Reply, Sampling, TooLong
 from coloop.roles.texts import drawn_sequence
+from coloop.rollout import GenerationRequest
 from coloop.spec.rollout import OnSync
 from coloop.tables import Tokens
 
@@ -163,3 +164,28 @@ def test_new_weights_come_while_texts_are_unfinished(on_sync: OnSync, host: Pool
         assert one[0][:switch] == before[0][:switch]
         assert one[1][:switch] == before[1][:switch]
         assert one not in (before, after)
+
+
+def test_a_written_text_has_all_its_fields_as_it_would_take_them(host: PoolHost) -> None:
+    [[one, other]] = host.generate(
+        "actor",
+        "actor",
+        [PromptRequest(id="row", prompt="1+1=", seeds=(1, 2))],
+        Sampling(max_new_tokens=4, temperature=0.5),
+    )
+
+    for text in (one, other):
+        known = {field.name: getattr(text, field.name) for field in fields(Tokens)}
+        assert vars(text).keys() == known.keys()
+        assert text == Tokens(**known)
+        assert all(vars(text)[name] is value for name, value in vars(Tokens(**known)).items()), (
+            "arrays would have been made anew"
+        )
+    assert one.prompt_ids is other.prompt_ids
+
+
+def test_a_sibling_differs_in_its_draws_alone() -> None:
+    first = GenerationRequest(id="a", prompt_ids=[1, 2], seed=3, max_new_tokens=4, stop=("x",))
+
+    assert first.with_seed(5) == replace(first, seed=5)
+    assert first.seed == 3

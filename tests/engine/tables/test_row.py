@@ -1,5 +1,7 @@
 """Rows: ids, trails, nearest columns."""
 
+from dataclasses import replace
+
 from coloop.tables.row import ABSENT, Row, child_row, joined_row, root_row
 
 
@@ -58,3 +60,17 @@ def test_absent_is_not_none() -> None:
 
     assert row.column("exact") is None
     assert row.column("judge") is ABSENT
+
+
+def test_more_columns_are_a_row_like_any_other() -> None:
+    row = child_row("actor", root_row("d", "1", {"x": 1}), 2, {"y": 2}, version=3)
+
+    found = row.with_columns("judge", {"judge": 0.5})
+
+    assert found == replace(
+        row,
+        columns={"x": 1, "y": 2, "judge": 0.5},
+        scoped={"d.x": 1, "actor.y": 2, "judge.judge": 0.5},
+        depths={"x": 1, "y": 0, "judge": 0},
+    )
+    assert "judge" not in row.columns
