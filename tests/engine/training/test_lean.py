@@ -120,6 +120,29 @@ def test_a_text_alone_is_read_as_one_among_others(kind: str) -> None:
     assert_near(alone, together, terms=forward_terms(model, TOKENS))
 
 
+@pytest.mark.parametrize("places", [1, 2, 9, 15, 16, 31, 32, 63, 64])
+def test_shares_of_any_width_are_those_of_the_exact_scores(places: int) -> None:
+    """Those of few places are computed by single operations; some see only their first place."""
+    generator = torch.Generator().manual_seed(places)
+    scores = (torch.randn(5, 3, places, generator=generator) * 4).bfloat16()
+    scores[:, 0, 1:] = -torch.inf
+    into = torch.randn(5, 3, places, generator=generator).bfloat16()
+    exact = torch.softmax(scores.double(), -1)
+    near = {"atol": 1e-4, "rtol": torch.finfo(torch.bfloat16).eps}
+
+    shares = lean_attention._softmax(scores)
+
+    assert shares.dtype == torch.bfloat16
+    torch.testing.assert_close(shares.double(), exact, **near)
+    assert not shares[:, 0, 1:].any()
+    found = lean_attention._softmax_backward(into, shares)
+    held = shares.double()
+    product = held * into.double()
+    expected = product - held * product.sum(-1, keepdim=True)
+    assert found.dtype == torch.bfloat16
+    torch.testing.assert_close(found.double(), expected, **near)
+
+
 SLABS = Layout(
     (
         Slab(runs=2, tokens=3),
