@@ -428,6 +428,13 @@ def recompute_blocks(model: nn.Module, training: Training) -> None:
         )
 
 
+def set_training(model: nn.Module, is_training: bool) -> None:
+    """As `model.train(is_training)`, which asks of each module what kind of attribute that is, and
+    so takes three times as long."""
+    for module in model.modules():
+        object.__setattr__(module, "training", is_training)
+
+
 def blocks_of(model: nn.Module) -> list[nn.Module]:
     """The layers that a model repeats, as its family names them; [] where it names none."""
     names = set(getattr(model, "_no_split_modules", None) or ())

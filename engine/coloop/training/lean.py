@@ -93,17 +93,15 @@ class Lean:
     ) -> Tensor:
         """
         Args:
-            layout: of one row of slabs; None: rows of texts, as the family reads them.
+            layout: of one row of slabs that the block takes; None: rows of texts, as the family
+                reads them.
         """
         rows, tokens, _ = hidden_states.shape
-        is_plain = layout is not None or (attention_mask is None and past_key_values is None)
         whole = layout or Layout((Slab(runs=rows, tokens=tokens),), tokens)
-        if not (
-            is_plain
-            and position_embeddings is not None
-            and hidden_states.dtype in TYPES
-            and self.takes(whole)
-        ):
+        is_plain = layout is not None or (
+            attention_mask is None and past_key_values is None and self.takes(whole)
+        )
+        if not (is_plain and position_embeddings is not None and hidden_states.dtype in TYPES):
             assert layout is None, "a row of slabs is only for blocks that take it"
             return self._plain(
                 self._block,

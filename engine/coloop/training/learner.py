@@ -28,7 +28,7 @@ from coloop.recipes.kl_control import KlController
 from coloop.seeds import derive_seed
 from coloop.spec.training import Training
 from coloop.training.adapters import Adapted, AdaptedStates
-from coloop.training.forward import TokenModel
+from coloop.training.forward import TokenModel, set_training
 from coloop.training.loads import PreparedLoad, prepare_load
 from coloop.training.meter import Meter
 from coloop.training.minibatches import Step, plan_steps
@@ -122,7 +122,7 @@ class Learner(ScoresTexts):
         self._follow(training)
         with self._learning(seed):
             self._prepare_all(run, training, seed)
-            self.model.train()
+            set_training(self.model, True)
             norms = []
             for number, step in enumerate(steps):
                 norms.append(self._take_step(run, number, step, training, rate))
@@ -217,7 +217,7 @@ class Learner(ScoresTexts):
                 yield
         finally:
             self._states.drop_gradient()
-            self.model.eval()
+            set_training(self.model, False)
 
     def _with_prepared(
         self, load: TeachingLoad, training: Training, seed: int, hooks: Hooks
