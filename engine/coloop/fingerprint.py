@@ -34,10 +34,17 @@ def fingerprint(weights: Iterable[tuple[str, Tensor]], dtype: torch.dtype | None
     """
     total = 0
     for group in _together(weights, dtype):
-        found = _of_several(group, dtype) if len(group) > 1 else [_of_bits(group[0][1], dtype)]
-        for (name, _), one in zip(group, found, strict=True):
-            total += (zlib.crc32(name.encode()) * 2 + 1) * one
+        if len(group) > 1:
+            total += _of_several(group, dtype)
+        else:
+            [(name, weight)] = group
+            total += _number_of(name) * _of_bits(weight, dtype)
     return total & _MASK_64
+
+
+def _number_of(name: str) -> int:
+    """What the bits of a weight of this name count: an odd number."""
+    return zlib.crc32(name.encode()) * 2 + 1
 
 
 def _together(
@@ -65,23 +72,27 @@ def _together(
 
 
 @torch.inference_mode()
-def _of_several(group: list[tuple[str, Tensor]], dtype: torch.dtype | None) -> list[int]:
-    """`_of_bits` of each of a group."""
-    first = group[0][1]
-    kind, device = dtype or first.dtype, first.device
-    sizes = [prod(weight.shape) for _, weight in group]
-    whole = torch.empty(sum(sizes), dtype=kind, device=device)
-    parts = [
-        part.view(weight.shape)
-        for part, (_, weight) in zip(whole.split_with_sizes(sizes), group, strict=True)
-    ]
-    torch._foreach_copy_(parts, [weight.detach() for _, weight in group])
-    counts = [size * kind.itemsize // _WORD_BYTES for size in sizes]
-    folded = _folded(whole.view(torch.int64)).split_with_sizes(counts)
+def _of_several(group: list[tuple[str, Tensor]], dtype: torch.dtype | None) -> int:
+    """What the weights of a group count together."""
+    flat = [weight.reshape(-1) for _, weight in group]
+    whole = torch.cat(flat).to(dtype or flat[0].dtype)
+    sizes = (len(part) * whole.itemsize // _WORD_BYTES for part in flat)
+    names = (name for name, _ in group)
+    counts = _counts_of(tuple(zip(names, sizes, strict=True)), whole.device)
+    return int(torch.dot(_folded(whole.view(torch.int64)), counts))
+
+
+@lru_cache(maxsize=64)
+def _counts_of(group: tuple[tuple[str, int], ...], device: torch.device) -> Tensor:
+    """What each word of weights that are read together counts, modulo 2^64: the number of its
+    place times that of its weight's name.
+
+    Args:
+        group: names, and how many words each has.
+    """
     places = _odd_numbers(device)
-    sums = [torch.dot(part, places[:count]) for part, count in zip(folded, counts, strict=True)]
-    found: list[int] = torch.stack(sums).tolist()
-    return found
+    with torch.inference_mode(False):
+        return torch.cat([places[:words] * _number_of(name) for name, words in group])
 
 
 @torch.inference_mode()
