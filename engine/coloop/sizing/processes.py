@@ -21,7 +21,8 @@ from coloop.spec.nodes import EvaluateNode
 
 START_SECONDS = 6.0
 """Until further processes are at work; one by itself is a thread of the driver, or starts with it.
-Measured on two cores: 3 to 8 s."""
+Measured for two on two cores that do other things as well: 5.4 to 6.1 s of a processor for the one
+that loads what they compute with, and 0.2 s for each that begins as its copy."""
 WORTH = 0.75
 """What several processes may take of the time of fewer: a prediction is no measurement, and twice
 the memory wants more than a tenth of the time. On two cores, with texts of 128 tokens, they take
