@@ -59,7 +59,8 @@ export default defineConfig({
     setupFiles: ["tests/setup.ts"],
     testTimeout: 120_000,
     unstubGlobals: true,
-    /* Files share modules that were loaded once, but for those that replace some of them. */
+    /* Files share modules that were loaded once, but for those that replace some of them. In turn:
+     * a worker takes several files only where all that wait for it are of one project. */
     projects: [
       {
         extends: true,
@@ -70,7 +71,10 @@ export default defineConfig({
           exclude: replacing,
         },
       },
-      { extends: true, test: { name: "apart", include: replacing } },
+      {
+        extends: true,
+        test: { name: "apart", include: replacing, sequence: { groupOrder: 1 } },
+      },
     ],
   },
 });

@@ -2,7 +2,8 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { act, cleanup, fireEvent, render, screen, waitFor, within } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { RunEvent } from "@/api/types";
+import * as routes from "@/api/routes";
+import type { JsonObject, RunEvent } from "@/api/types";
 import { LiveBadge, useHasFailed } from "@/features/canvas/LiveBadge";
 import { AlertList } from "@/features/runs/AlertList";
 import { RunActions } from "@/features/runs/RunActions";
@@ -18,9 +19,6 @@ const REPORT = {
   predicted: { step_seconds: 0.4, stages: { "actor.learn": 0.1, "actor.sync": 0.02 } },
   measured: { step_seconds: 0.5, stages: { "actor.learn": 0.3, "actor.generate": 0.2 } },
 };
-const routes = vi.hoisted(() => ({ startRun: vi.fn(), fetchReport: vi.fn() }));
-vi.mock("@/api/routes", async (load) => ({ ...(await load<object>()), ...routes }));
-
 function Marked() {
   return <i>{`${useHasFailed("actor")} ${useHasFailed("exact")}`}</i>;
 }
@@ -54,12 +52,12 @@ const alert = (seq: number, change: Partial<RunEvent> = {}): RunEvent =>
   }) as RunEvent;
 
 beforeEach(() => {
-  routes.startRun.mockResolvedValue(aRun({ id: "next" }));
-  routes.fetchReport.mockResolvedValue(REPORT);
+  vi.spyOn(routes, "startRun").mockResolvedValue(aRun({ id: "next" }));
+  vi.spyOn(routes, "fetchReport").mockResolvedValue(REPORT);
 });
 afterEach(() => {
   cleanup();
-  vi.clearAllMocks();
+  vi.restoreAllMocks();
   useSelection.getState().clear();
 });
 
@@ -74,7 +72,7 @@ describe("a run that has ended", () => {
     fireEvent.keyDown(screen.getByRole("button", { name: /Run again/ }), { key: "Enter" });
     fireEvent.click(await screen.findByRole("menuitem", { name }));
     await waitFor(() => expect(routes.startRun).toHaveBeenCalledTimes(1));
-    return routes.startRun.mock.calls[0]?.[0];
+    return vi.mocked(routes.startRun).mock.lastCall?.[0] as JsonObject;
   }
 
   it("runs again as it was", async () => {

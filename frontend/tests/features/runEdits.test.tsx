@@ -1,6 +1,7 @@
 // @vitest-environment jsdom
 import { cleanup, fireEvent, render, screen, waitFor } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import * as routes from "@/api/routes";
 import type { Json, JsonObject, RunEvent } from "@/api/types";
 import { setValue } from "@/document/commands/setValue";
 import { defaultAt } from "@/document/fieldAt";
@@ -14,12 +15,10 @@ import { usePreferences } from "@/session/preferences";
 import { useRunEdits } from "@/session/runEdits";
 import { catalog, smallLoop } from "../fixtures/loops";
 import { insideLoop } from "../fixtures/open";
+import { aRun } from "../fixtures/runs";
 
 const LR = "nodes.actor.training.optimizer.lr";
 const ROWS = "nodes.problems.rows_per_step";
-
-const editRun = vi.hoisted(() => vi.fn(async () => ({})));
-vi.mock("@/api/routes", async (load) => ({ ...(await load<object>()), editRun }));
 
 let stop = () => {};
 
@@ -47,6 +46,7 @@ function watch() {
 
 beforeEach(() => {
   vi.useFakeTimers({ shouldAdvanceTime: true });
+  vi.spyOn(routes, "editRun").mockResolvedValue(aRun());
   useRunEdits.getState().clear();
   usePreferences.getState().set({ level: catalog.levels.at(-1) ?? "" });
 });
@@ -54,7 +54,7 @@ afterEach(() => {
   stop();
   cleanup();
   vi.useRealTimers();
-  editRun.mockClear();
+  vi.restoreAllMocks();
 });
 
 describe("the form of a run", () => {
@@ -80,7 +80,7 @@ describe("the form of a run", () => {
 
     expect(value(LR)).toBe(0.01);
     expect(value(ROWS)).toBe(8);
-    expect(editRun).toHaveBeenCalledWith("r", { [LR]: 0.01 });
+    expect(routes.editRun).toHaveBeenCalledWith("r", { [LR]: 0.01 });
   });
 
   it("goes back where the run refuses what was sent", () => {

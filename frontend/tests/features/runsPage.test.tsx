@@ -2,6 +2,7 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { cleanup, fireEvent, render, screen, waitFor } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import * as routes from "@/api/routes";
 import { RunsPage } from "@/app/RunsPage";
 import { RunBanner } from "@/features/runs/RunBanner";
 import { LiveRun } from "@/live/LiveRun";
@@ -16,25 +17,17 @@ const all = Array.from({ length: 2 * PAGE + 1 }, (_, place) =>
 );
 let there = all;
 
-const fetchRuns = vi.hoisted(() => vi.fn());
-vi.mock("@/api/routes", async (load) => ({
-  ...(await load<object>()),
-  fetchRuns,
-  fetchCatalog: async () => catalog,
-}));
-
 beforeEach(() => {
   there = all;
-  fetchRuns.mockImplementation(
-    async ({ limit, offset, search }: { limit: number; offset: number; search: string }) => {
-      const found = there.filter((run) => run.name.includes(search));
-      return { items: found.slice(offset, offset + limit), total: found.length };
-    },
-  );
+  vi.spyOn(routes, "fetchCatalog").mockResolvedValue(catalog);
+  vi.spyOn(routes, "fetchRuns").mockImplementation(async ({ limit, offset, search }) => {
+    const found = there.filter((run) => run.name.includes(search));
+    return { items: found.slice(offset, offset + limit), total: found.length };
+  });
 });
 afterEach(() => {
   cleanup();
-  vi.clearAllMocks();
+  vi.restoreAllMocks();
 });
 
 const button = (name: string) => screen.getByRole<HTMLButtonElement>("button", { name });
@@ -79,7 +72,11 @@ describe("the page of runs", () => {
     fireEvent.change(screen.getByRole("searchbox"), { target: { value: "run 7" } });
 
     await waitFor(() =>
-      expect(fetchRuns).toHaveBeenLastCalledWith({ limit: PAGE, offset: 0, search: "run 7" }),
+      expect(routes.fetchRuns).toHaveBeenLastCalledWith({
+        limit: PAGE,
+        offset: 0,
+        search: "run 7",
+      }),
     );
     await waitFor(() => expect(screen.queryByRole("button", { name: "Older" })).toBeNull());
     expect(await screen.findByText("run 70")).toBeTruthy();

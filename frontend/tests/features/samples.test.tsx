@@ -2,6 +2,7 @@
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { act, cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import * as routes from "@/api/routes";
 import { SamplesPanel } from "@/features/samples/SamplesPanel";
 import { LEAST_SHOWN } from "@/features/samples/useSampleRows";
 import { LiveRun } from "@/live/LiveRun";
@@ -11,16 +12,13 @@ import { insideLoop } from "../fixtures/open";
 
 const STEPS = [1, 2, 3];
 
-const fetchSamples = vi.hoisted(() =>
-  vi.fn(async (_: string, step: number | null) => ({
-    steps: [1, 2, 3],
-    rows: [
-      { seq: (step ?? 0) * 10, step, node: "a", prompt: `low of ${step}`, reward: 0 },
-      { seq: (step ?? 0) * 10, step, node: "a", prompt: `high of ${step}`, reward: 1 },
-    ],
-  })),
-);
-vi.mock("@/api/routes", async (load) => ({ ...(await load<object>()), fetchSamples }));
+const fetchSamples = vi.fn<typeof routes.fetchSamples>(async (_, step) => ({
+  steps: STEPS,
+  rows: [
+    { seq: (step ?? 0) * 10, step, node: "a", prompt: `low of ${step}`, reward: 0, scores: {} },
+    { seq: (step ?? 0) * 10, step, node: "a", prompt: `high of ${step}`, reward: 1, scores: {} },
+  ],
+}));
 
 function sample(live: LiveRun, step: number) {
   live.applyEvents([
@@ -60,10 +58,12 @@ async function show() {
 
 beforeEach(() => {
   vi.useFakeTimers();
+  vi.spyOn(routes, "fetchSamples").mockImplementation(fetchSamples);
 });
 afterEach(() => {
   cleanup();
   vi.useRealTimers();
+  vi.restoreAllMocks();
 });
 
 describe("samples of the newest step", () => {
