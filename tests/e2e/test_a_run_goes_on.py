@@ -26,7 +26,15 @@ nodes:
     rollout: {engine: torch, completions_per_prompt: 4, max_new_tokens: 6}
     algorithm: {rewards: {name: grpo}}
     training: {optimizer: {name: adamw, lr: 3.0e-4}}
-  exact: {kind: reward, source: {type: builtin, name: length, max: 6}}
+  exact:
+    kind: reward
+    source:
+      type: python
+      code: |
+        import time
+        def reward(prompts, completions, **columns):
+            time.sleep(0.2)
+            return [len(text) / 6 for text in completions]
   probe: {kind: evaluate, instead_of: problems, every: 20, greedy: true, metrics: [score]}
 edges:
   - problems.rows -> actor.prompts
@@ -37,6 +45,7 @@ edges:
 schedule: {steps: 100000}
 hardware: {preset: cpu}
 """
+"""Five steps a second at most, so that the browser and the server have the cores."""
 
 
 @pytest.fixture(scope="module")
