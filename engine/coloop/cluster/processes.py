@@ -167,6 +167,7 @@ class RankProcess:
             self.process.kill()
             with suppress(subprocess.TimeoutExpired):  # who would say that it has ended hangs
                 self.process.wait(END_SECONDS)
+        _hang_up(self._work)
         self._thread.shutdown(wait=True, cancel_futures=True)
         self._work.close()
         self._control.close()
@@ -220,6 +221,15 @@ def _connection() -> tuple[Connection, socket.socket]:
     """Our end, and the one that a process gets."""
     ours, theirs = socket.socketpair()
     return Connection(ours.detach()), theirs
+
+
+def _hang_up(connection: Connection) -> None:
+    """Whoever waits at either end is told that nothing comes any more; of a rank that never began,
+    the other end is still on its way to it."""
+    if connection.closed:
+        return
+    with socket.socket(fileno=os.dup(connection.fileno())) as own, suppress(OSError):
+        own.shutdown(socket.SHUT_RDWR)
 
 
 def start_stem(log: Path | None) -> Stem | None:

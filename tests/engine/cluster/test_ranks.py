@@ -20,9 +20,9 @@ from tests.engine.numerics import assert_near
 from tests.engine.rank_processes import ranks_of, stems_of
 
 from coloop.batch import completion_sequence
-from coloop.cluster import Deadlines
+from coloop.cluster import Deadlines, local
 from coloop.cluster.local import LocalCluster
-from coloop.cluster.processes import answered
+from coloop.cluster.processes import answered, start_stem
 from coloop.cluster.ranks import Pools, RankEnded
 from coloop.cluster.stem import Stem
 from coloop.errors import (
@@ -543,6 +543,28 @@ def test_a_stem_that_does_not_begin_a_rank_is_asked_for_no_other(tmp_path: Path)
         assert len(cluster.call("main", "generate", "actor", "actor", REQUESTS, SHORT)) == 3
     assert first.has_ended
     assert second.has_ended
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
+@pytest.mark.timeout(120)
+def test_ranks_that_their_stem_never_begins_are_given_up_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = set(stems_of(psutil.Process()))
+
+    def hangs(log: Path | None) -> Stem | None:
+        stem = start_stem(log)
+        for one in set(stems_of(psutil.Process())) - before:
+            one.suspend()
+        return stem
+
+    monkeypatch.setattr(local, "start_stem", hangs)
+    cluster = cluster_of(2, tmp_path, start_seconds=2.0)
+
+    with pytest.raises(PlacementTimeout, match="rank 0 of 2: it did not come within 2 s"):
+        cluster.start()
+
+    assert set(stems_of(psutil.Process())) == before
 
 
 def stem_of(cluster: LocalCluster) -> Stem:
