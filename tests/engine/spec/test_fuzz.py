@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,6 @@ HERE = Path(__file__).resolve()
 EXAMPLES = sorted((HERE.parents[3].parent / "shared/language/examples").glob("*.yaml"))
 PRESETS = sorted((HERE.parents[3] / "presets" / "loops").glob("*.yaml"))
 TEXTS = [path.read_text("utf-8") for path in (HERE.parent / "versions/1.yaml", *PRESETS, *EXAMPLES)]
-DOCUMENTS = [json.loads(json.dumps(read(text).data)) for text in TEXTS]
 
 GENTLY = settings(
     max_examples=60,
@@ -74,7 +74,15 @@ def places(data: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str | int,
     return found
 
 
-PLACES = [places(document) for document in DOCUMENTS]
+@cache
+def document_of(index: int) -> Any:
+    """What a text says; read when a test asks, not by every worker that collects."""
+    return json.loads(json.dumps(read(TEXTS[index]).data))
+
+
+@cache
+def places_of(index: int) -> list[tuple[str | int, ...]]:
+    return places(document_of(index))
 
 
 @GENTLY
@@ -102,10 +110,10 @@ def test_any_text_never_raises(text: str) -> None:
 @GENTLY
 @given(st.data())
 def test_a_document_with_other_values_never_raises(data: st.DataObject) -> None:
-    index = data.draw(st.integers(0, len(DOCUMENTS) - 1))
-    document = copy.deepcopy(DOCUMENTS[index])
+    index = data.draw(st.integers(0, len(TEXTS) - 1))
+    document = copy.deepcopy(document_of(index))
     for _ in range(data.draw(st.integers(1, 3))):
-        spot = data.draw(st.sampled_from(PLACES[index]))
+        spot = data.draw(st.sampled_from(places_of(index)))
         try:
             document = set_in(document, spot, data.draw(VALUES))
         except SpecProblem:
@@ -138,13 +146,13 @@ FINITE = st.recursive(
 @GENTLY
 @given(st.data())
 def test_an_edit_of_the_text_says_exactly_what_it_was_asked(data: st.DataObject) -> None:
-    index = data.draw(st.integers(0, len(DOCUMENTS) - 1))
-    spot = data.draw(st.sampled_from(PLACES[index]))
+    index = data.draw(st.integers(0, len(TEXTS) - 1))
+    spot = data.draw(st.sampled_from(places_of(index)))
     op = data.draw(st.sampled_from(["set", "set", "remove", "rename", "insert"]))
     value = "new_name" if op == "rename" else data.draw(FINITE)
     change = Change(op=op, path=join_path(spot), value=value)
     try:
-        expected = apply_change(DOCUMENTS[index], change)
+        expected = apply_change(document_of(index), change)
     except SpecProblem:
         return
 
@@ -158,15 +166,15 @@ def test_an_edit_of_the_text_says_exactly_what_it_was_asked(data: st.DataObject)
 @GENTLY
 @given(st.data())
 def test_changes_between_documents_lead_from_one_to_the_other(data: st.DataObject) -> None:
-    index = data.draw(st.integers(0, len(DOCUMENTS) - 1))
-    new = copy.deepcopy(DOCUMENTS[index])
+    index = data.draw(st.integers(0, len(TEXTS) - 1))
+    new = copy.deepcopy(document_of(index))
     for _ in range(data.draw(st.integers(1, 3))):
-        spot = data.draw(st.sampled_from(PLACES[index]))
+        spot = data.draw(st.sampled_from(places_of(index)))
         try:
             new = set_in(new, spot, data.draw(FINITE))
         except SpecProblem:
             continue
-    changes = diff(DOCUMENTS[index], new)
+    changes = diff(document_of(index), new)
 
-    assert same_documents(apply_changes(DOCUMENTS[index], changes), new)
+    assert same_documents(apply_changes(document_of(index), changes), new)
     assert same_documents(read(patch(TEXTS[index], changes)).data, new)

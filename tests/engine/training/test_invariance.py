@@ -256,8 +256,7 @@ def test_an_update_of_one_agent_leaves_the_other_agents_weights(
     assert all(torch.equal(a, b) for a, b in zip(before, second.parameters(), strict=True))
 
 
-@pytest.mark.parametrize("micro_batch", [1, 4])
-@pytest.mark.parametrize("mini_batch", [None, 5])
+@pytest.mark.parametrize(("mini_batch", "micro_batch"), [(None, 1), (5, 4)])
 def test_a_whole_update_does_not_depend_on_micro_batches(
     build_model: Build,
     load: TeachingLoad,
