@@ -269,6 +269,7 @@ def test_a_pool_does_one_stage_at_a_time_and_each_after_what_it_waits_for(
 def test_a_stop_before_anything_was_learned_takes_the_step_back(
     loop: Callable[..., Loop],
 ) -> None:
+    """Neither learner comes so far: each waits for one of the two stages that give up."""
     one = loop()
 
     def work_until_stopped(call: Call) -> None:
@@ -276,7 +277,7 @@ def test_a_stop_before_anything_was_learned_takes_the_step_back(
         for _ in range(10_000_000):
             call.tick(0, 1)
 
-    one.scripts["short.score@2"] = work_until_stopped
+    one.scripts["short.score@2"] = one.scripts["right.credit@2"] = work_until_stopped
     with pytest.raises(StopRequested):
         one.fly(3)
 
