@@ -1,5 +1,5 @@
 /// <reference types="vitest/config" />
-import { readdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import type { ClientRequest } from "node:http";
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -19,15 +19,6 @@ function token(): string {
     return "";
   }
 }
-
-/** Test files that put something else in the place of a module. */
-const replacing = readdirSync(resolve(import.meta.dirname, "tests"), {
-  encoding: "utf8",
-  recursive: true,
-})
-  .map((name) => `tests/${name.replaceAll("\\", "/")}`)
-  .filter((path) => /\.test\.tsx?$/.test(path))
-  .filter((path) => readFileSync(resolve(import.meta.dirname, path), "utf8").includes("vi.mock("));
 
 export default defineConfig({
   plugins: [react(), tailwindcss()],
@@ -56,25 +47,8 @@ export default defineConfig({
   },
   test: {
     environment: "node",
+    include: ["src/**/*.test.{ts,tsx}", "tests/**/*.test.{ts,tsx}"],
     setupFiles: ["tests/setup.ts"],
     testTimeout: 120_000,
-    unstubGlobals: true,
-    /* Files share modules that were loaded once, but for those that replace some of them. In turn:
-     * a worker takes several files only where all that wait for it are of one project. */
-    projects: [
-      {
-        extends: true,
-        test: {
-          name: "together",
-          isolate: false,
-          include: ["tests/**/*.test.{ts,tsx}"],
-          exclude: replacing,
-        },
-      },
-      {
-        extends: true,
-        test: { name: "apart", include: replacing, sequence: { groupOrder: 1 } },
-      },
-    ],
   },
 });
