@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.e2e
 
 PRESETS = sorted((Path(__file__).resolve().parents[2] / "presets" / "loops").glob("*.yaml"))
-SIZES = ((1024, 768), (1440, 900), (2560, 1440))
+SIZES = ((1024, 768), (1440, 900), pytest.param((2560, 1440), marks=pytest.mark.slow))
 LEAST_TEXT = 10.0
 ROUNDING = 0.75
 """Pixels by which boxes may meet: browsers round."""

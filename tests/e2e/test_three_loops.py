@@ -149,7 +149,7 @@ def test_two_pools_write_and_learn_at_once_and_the_timeline_shows_it(
     ("name", "cluster"),
     [
         ("spin", "ray"),
-        ("two-halves", "local"),
+        pytest.param("two-halves", "local", marks=pytest.mark.slow),
         pytest.param("spin", "local", marks=pytest.mark.slow),
         pytest.param("two-halves", "ray", marks=pytest.mark.slow),
     ],
