@@ -20,7 +20,7 @@ LIGHT = (
     "coloop.plan.compile",
     "coloop.cli.app",
     "coloop.data.tasks",
-    "coloop.rewards.sandbox",
+    "coloop.sandbox.process",
     "coloop_server.app",
 )
 

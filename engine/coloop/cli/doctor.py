@@ -22,6 +22,9 @@ from rich.table import Table
 from coloop.cli.output import console, gib, print_json
 from coloop.errors import SettingInvalid
 from coloop.presets import hardware
+from coloop.sandbox.inside.walls import Wall
+from coloop.sandbox.process import wall_here
+from coloop.sandbox.words import WORDS
 from coloop.sizing.precision import LEAST_PARAMETERS
 from coloop.sizing.processor import Processor, processor_here
 from coloop.sizing.threads import WIDTH_OF_THREAD
@@ -87,6 +90,7 @@ def examine() -> dict[str, Any]:
         *[_engine_check(engine, libraries, has_gpu=bool(gpus)) for engine in ENGINES],
         *[_needs_check("backend", name, wanted, libraries) for name, wanted in BACKENDS.items()],
         *_processor_checks(processor),
+        _wall_check(),
         _amount("memory", memory, 4 * 2**30, "less than 4 GiB", level="error"),
         _amount(
             "shared memory",
@@ -268,6 +272,19 @@ def _processor_checks(processor: Processor | str) -> list[dict[str, str]]:
         _told("processes on a CPU", several, "`hardware.pools` says otherwise"),
         _told("threads on a CPU", "one" if processor.cores == 1 else threads, ""),
     ]
+
+
+def _wall_check() -> dict[str, str]:
+    """What stands between Python of a loop and this machine."""
+    here = wall_here()
+    words = WORDS[here.wall]
+    why = f" ({here.reason})" if here.reason else ""
+    return {
+        "name": "wall around a loop's Python",
+        "state": "warning" if here.wall is Wall.NONE else "ok",
+        "found": here.wall.value,
+        "message": f"{words.holds}; {words.remains}{why}",
+    }
 
 
 def _told(name: str, found: str, why: str) -> dict[str, str]:

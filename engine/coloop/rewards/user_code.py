@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from coloop.errors import UserCodeError
-from coloop.rewards.sandbox import DEFAULT_MEMORY_MIB, DEFAULT_TIMEOUT_SECONDS, Sandbox, Scored
+from coloop.sandbox.process import DEFAULT_MEMORY_MIB, DEFAULT_TIMEOUT_SECONDS, Sandbox, Scored
 from coloop.spec.reward import ScoreAs
 
 OnError = Literal["stop", "skip_row"] | ScoreAs

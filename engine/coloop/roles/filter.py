@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import cache, partial
 
 from coloop.data.filtering import Decision, FilterRow, decide, resampled, spare_wanted
-from coloop.rewards.sandbox import Sandbox
 from coloop.roles.credit import group_keys
 from coloop.roles.inputs import deliver, only_delivered
 from coloop.roles.protocol import Call, Context, Input, Outcome, Stateless
+from coloop.sandbox.process import Sandbox
 from coloop.seeds import derive_seed
 from coloop.spec.nodes import FilterNode
 from coloop.spec.shaping import (

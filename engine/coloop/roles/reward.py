@@ -11,7 +11,6 @@ from typing import Any
 from coloop.errors import DataError, UserCodeError
 from coloop.hosts.messages import TooLong
 from coloop.rewards.builtin import score_builtin
-from coloop.rewards.sandbox import Sandbox
 from coloop.rewards.scoring import ScoringRow
 from coloop.rewards.user_code import RowFailure, reward_columns, score_rows
 from coloop.roles.early import Begun, families
@@ -20,6 +19,7 @@ from coloop.roles.inputs import deliver, joined_inputs, joined_rows, only_delive
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.steps import StepScores, at_ends, listed, step_ends
 from coloop.roles.texts import as_read
+from coloop.sandbox.process import Sandbox
 from coloop.seeds import derive_seed
 from coloop.spec.builtins import Column
 from coloop.spec.nodes import RewardNode

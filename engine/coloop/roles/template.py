@@ -6,9 +6,9 @@ from dataclasses import replace
 from functools import partial
 
 from coloop.data.template import TemplateProgram, TemplateRow, Written
-from coloop.rewards.sandbox import Sandbox
 from coloop.roles.inputs import deliver, joined_rows, only_delivered
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.sandbox.process import Sandbox
 from coloop.seeds import derive_seed
 from coloop.spec.nodes import TemplateNode
 from coloop.tables import Delivery, Row, Table

@@ -8,7 +8,7 @@ from ruamel.yaml import YAML
 
 from coloop.data.tasks import columns_of
 from coloop.data.template import TemplateProgram
-from coloop.rewards.sandbox import Sandbox
+from coloop.sandbox.process import Sandbox
 from coloop.spec.nodes import DatasetNode, FilterNode, TemplateNode
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 
 from coloop.data.filtering import Decision, FilterRow, decide, resampled, spare_wanted
 from coloop.errors import DataError, UserCodeError
-from coloop.rewards.sandbox import Sandbox
+from coloop.sandbox.process import Sandbox
 from coloop.spec.shaping import PerGroup, Resample, Rule
 
 RULES: TypeAdapter[Any] = TypeAdapter(Rule)

@@ -8,7 +8,7 @@ import pytest
 from coloop.data.parsing import column_of, json_values
 from coloop.data.template import TemplateProgram, TemplateRow, Written
 from coloop.errors import UserCodeError
-from coloop.rewards.sandbox import Sandbox
+from coloop.sandbox.process import Sandbox
 from coloop.spec.nodes import TemplateNode
 
 

@@ -1,20 +1,26 @@
 """A limited process that runs one function of the user's, and answers within a deadline or is
 replaced.
 
-    Sandbox (here)                          child.py (its own process and session)
-      start ------ python, clean environment, two pipes --------> limits itself, loads the code
-      call  ------ rows as JSON, prlimit on CPU time -----------> runs the function
+    Sandbox (here)                          inside/ (its own process and session)
+      start ------ python, clean environment, two pipes --------> builds the wall, loads the code
+      call  ------ rows as JSON, a number drawn now ------------> runs the function
             <----- scores, or what is wrong with which row ------
       late, dead, or too long an answer: killed by its id; the next call starts a new one
 
 Invariants: a call returns or raises UserCodeError within its timeout, whatever the code does. While
 it waits it ticks; what the tick raises ends the child and the call. The child gets nothing but its
-own code and the rows; it holds no descriptor of ours but the two pipes.
+own code and the rows; it holds no descriptor of ours but the two pipes. Every answer is looked at
+as if the code had written it itself, which it can: a value of another kind, a second answer or one
+to another request ends the child.
+
+The strongest wall that the machine gives is taken (`inside/walls.py`). Where it gives none, code
+runs only where the machine's owner said so (`COLOOP_CODE_WITHOUT_WALL=yes`).
 """
 
 import json
+import math
 import os
-import resource
+import secrets
 import select
 import signal
 import subprocess
@@ -22,18 +28,24 @@ import sys
 import sysconfig
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
 from coloop.errors import UserCodeError
+from coloop.sandbox.inside.walls import Wall
 
-CHILD: Final = Path(__file__).with_name("child.py")
+CHILD: Final = Path(__file__).parent / "inside" / "__main__.py"
+WITHOUT_WALL: Final = "COLOOP_CODE_WITHOUT_WALL"
 
 DEFAULT_TIMEOUT_SECONDS: Final = 5.0
 DEFAULT_MEMORY_MIB: Final = 512
 START_TIMEOUT_SECONDS: Final = 30.0
 LARGEST_REPLY: Final = 17 * 2**20
+LONGEST_PRINTED: Final = 65 * 1024
+LONGEST_MESSAGE: Final = 8 * 1024
 CHUNK: Final = 1 << 16
 TICK_SECONDS: Final = 0.1
 
@@ -63,6 +75,14 @@ class _TooLong(Exception):
     """The reply is longer than any honest one."""
 
 
+class _NoWall(Exception):
+    """This machine does not give the wall; says why."""
+
+
+class _Forged(Exception):
+    """The reply is none that the harness writes."""
+
+
 class Sandbox:
     """One user's code in a process of its own; starts on first use and again after a death."""
 
@@ -75,11 +95,14 @@ class Sandbox:
         timeout_seconds: float = DEFAULT_TIMEOUT_SECONDS,
         memory_mib: int = DEFAULT_MEMORY_MIB,
         tick: Callable[[], None] | None = None,
+        wall: Wall | None = None,
     ) -> None:
         """
         Args:
             tick: called a few times a second while an answer is waited for; it may raise.
+            wall: this one and no other; None: the strongest that the machine gives.
         """
+        self.wall = wall
         self.tick = tick
         self.source = source
         self.function = function
@@ -102,14 +125,14 @@ class Sandbox:
     ) -> list[Scored]:
         """`reward(prompts, completions, **columns)` on rows given as columns of equal length."""
         request = {"op": "score", "columns": columns, "count": count, "seed": seed}
-        scores: list[float | list[float | None] | None] = self._call(request, count)
+        scores: list[Scored] = self._call(request, _is_score, count)
         return scores
 
     def keep(
         self, rows: Sequence[Mapping[str, Any]], *, seeds: Sequence[int] | None = None
     ) -> list[bool]:
         """`keep(**columns)` of each row, which draws by its own seed."""
-        kept: list[bool] = self._each("keep", rows, seeds)
+        kept: list[bool] = self._each("keep", rows, seeds, lambda one: isinstance(one, bool))
         return kept
 
     def write(
@@ -117,14 +140,21 @@ class Sandbox:
     ) -> list[dict[str, Any] | None]:
         """`write(**columns)` of each row, which draws by its own seed: new columns, or None where
         the row is cut."""
-        written: list[dict[str, Any] | None] = self._each("write", rows, seeds)
+        written: list[dict[str, Any] | None] = self._each(
+            "write", rows, seeds, lambda one: one is None or isinstance(one, dict)
+        )
         return written
 
     def _each(
-        self, op: str, rows: Sequence[Mapping[str, Any]], seeds: Sequence[int] | None
+        self,
+        op: str,
+        rows: Sequence[Mapping[str, Any]],
+        seeds: Sequence[int] | None,
+        check: Callable[[Any], bool],
     ) -> list[Any]:
         own = list(seeds) if seeds is not None else [0] * len(rows)
-        answered: list[Any] = self._call({"op": op, "rows": rows, "seeds": own}, len(rows))
+        request = {"op": op, "rows": rows, "seeds": own}
+        answered: list[Any] = self._call(request, check, len(rows))
         return answered
 
     def load(self) -> None:
@@ -156,15 +186,48 @@ class Sandbox:
     ) -> None:
         self.close()
 
-    def _call(self, request: Mapping[str, Any], count: int) -> Any:
+    def _call(self, request: Mapping[str, Any], check: Callable[[Any], bool], count: int) -> Any:
         self.load()
-        reply = self._exchange(request, self.timeout_seconds)
-        value = self._value(reply)
-        if not isinstance(value, list) or len(value) != count:
-            raise self._error(f"answered with no list of {count} values")
-        return value
+        value = self._value(self._exchange(request, self.timeout_seconds))
+        if isinstance(value, list) and len(value) == count and all(map(check, value)):
+            return value
+        self.close()
+        raise self._error(f"answered with no list of {count} values of its kind")
 
     def _start(self) -> None:
+        """Behind the strongest wall; a weaker one is tried only before the code was sent."""
+        walls = [self.wall] if self.wall is not None else _from(wall_here().wall)
+        reasons = []
+        for wall in walls:
+            if wall is Wall.NONE and self.wall is None and not _allows_no_wall():
+                break
+            try:
+                self._begin(wall)
+                return
+            except _NoWall as error:
+                reasons.append(str(error))
+        raise self._error(_no_wall_words(reasons or [wall_here().reason]))
+
+    def _begin(self, wall: Wall) -> None:
+        self._spawn(wall)
+        hello = self._exchange(None, START_TIMEOUT_SECONDS)
+        if not hello.get("ok"):
+            self.close()
+            raise _NoWall(f"{wall}: {hello.get('refused')}")
+        load = {
+            "op": "load",
+            "source": self.source,
+            "function": self.function,
+            "name": f"<{self.node}>",
+        }
+        reply = self._exchange(load, max(self.timeout_seconds, DEFAULT_TIMEOUT_SECONDS))
+        try:
+            self._value(reply)
+        except UserCodeError:
+            self.close()
+            raise
+
+    def _spawn(self, wall: Wall) -> None:
         request_read, self._to_child = os.pipe()
         self._from_child, reply_write = os.pipe()
         paths = dict.fromkeys(sysconfig.get_paths()[name] for name in ("purelib", "platlib"))
@@ -173,7 +236,7 @@ class Sandbox:
                 [
                     *(sys.executable, "-P", "-s", "-S", "-B", str(CHILD)),
                     *(str(request_read), str(reply_write), str(self.memory_mib * 2**20)),
-                    *paths,
+                    *(wall.value, *paths),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -192,30 +255,17 @@ class Sandbox:
             os.close(request_read)
             os.close(reply_write)
         os.set_blocking(self._to_child, False)
-        self._exchange(None, START_TIMEOUT_SECONDS)
-        load = {
-            "op": "load",
-            "source": self.source,
-            "function": self.function,
-            "name": f"<{self.node}>",
-        }
-        reply = self._exchange(load, max(self.timeout_seconds, DEFAULT_TIMEOUT_SECONDS))
-        try:
-            self._value(reply)
-        except UserCodeError:
-            self.close()
-            raise
 
     def _value(self, reply: Mapping[str, Any]) -> Any:
-        self.printed = str(reply.get("printed", ""))
-        if reply.get("ok"):
+        self.printed = str(reply.get("printed", ""))[:LONGEST_PRINTED]
+        if reply.get("ok") is True:
             return reply.get("value")
         row = reply.get("row")
         trace = reply.get("trace")
         raise self._error(
-            str(reply.get("message")),
-            row=row if isinstance(row, int) else None,
-            trace=str(trace) if trace else None,
+            str(reply.get("message"))[:LONGEST_MESSAGE],
+            row=row if type(row) is int and row >= 0 else None,
+            trace=str(trace)[:LONGEST_MESSAGE] if trace else None,
         )
 
     def _error(
@@ -227,36 +277,30 @@ class Sandbox:
     def _exchange(self, request: Mapping[str, Any] | None, seconds: float) -> dict[str, Any]:
         """Send a request (None: only wait) and get the reply, or end the child and say why."""
         deadline = time.monotonic() + seconds
+        number = secrets.token_hex(8) if request is not None else None
         try:
             if request is not None:
-                self._allow_cpu(seconds)
-                self._send(json.dumps(request, default=_plain).encode(), deadline)
-            return self._receive(deadline)
+                if self._has_answer():
+                    raise _Forged
+                payload = json.dumps({**request, "id": number}, default=_plain)
+                self._send(payload.encode(), deadline)
+            reply = self._receive(deadline)
+            if reply.get("id") != number:
+                raise _Forged
+            return reply
         except _Late:
             message = f"did not answer within {seconds:g} seconds and was stopped"
         except _TooLong:
             message = f"answered with more than {LARGEST_REPLY // 2**20} MiB"
-        except (_Ended, OSError, ValueError):
+        except (_Forged, ValueError, RecursionError):
+            message = "wrote an answer of its own, out of turn or unreadable, and was stopped"
+        except (_Ended, OSError):
             message = self._how_it_ended()
         except BaseException:
             self.close()
             raise
         self.close()
         raise self._error(message)
-
-    def _allow_cpu(self, seconds: float) -> None:
-        """CPU time up to a bit more than the deadline, so that an orphan ends by itself."""
-        assert self._process is not None
-        if not hasattr(resource, "prlimit"):
-            return
-        times = Path(f"/proc/{self._process.pid}/stat").read_text(
-            encoding="ascii", errors="replace"
-        )
-        fields = times.rpartition(")")[2].split()
-        used = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-        limit = int(used + seconds) + 2
-        _, hard = resource.prlimit(self._process.pid, resource.RLIMIT_CPU)
-        resource.prlimit(self._process.pid, resource.RLIMIT_CPU, (limit, hard))
 
     def _how_it_ended(self) -> str:
         assert self._process is not None
@@ -287,10 +331,14 @@ class Sandbox:
         length = int.from_bytes(self._read(8, deadline), "big")
         if length > LARGEST_REPLY:
             raise _TooLong
-        reply = json.loads(self._read(length, deadline))
+        reply = json.loads(self._read(length, deadline), parse_constant=_no_constant)
         if not isinstance(reply, dict):
-            raise ValueError("no reply")
+            raise _Forged
         return reply
+
+    def _has_answer(self) -> bool:
+        """Whether there is something to read though nothing was asked."""
+        return bool(select.select([self._from_child], [], [], 0)[0])
 
     def _read(self, count: int, deadline: float) -> bytes:
         parts: list[bytes] = []
@@ -314,6 +362,39 @@ class Sandbox:
         raise _Late
 
 
+def _is_score(value: Any) -> bool:
+    """Whether this is what the harness makes of a score: finite, one number or one a step."""
+    if isinstance(value, list):
+        return all(one is None or _is_number(one) for one in value)
+    return value is None or _is_number(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float) and math.isfinite(value)
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+def _from(wall: Wall) -> list[Wall]:
+    """This wall and the weaker ones, the strongest first."""
+    walls = list(Wall)
+    return walls[walls.index(wall) :]
+
+
+def _allows_no_wall() -> bool:
+    return os.environ.get(WITHOUT_WALL, "").strip().lower() in ("yes", "true", "1")
+
+
+def _no_wall_words(reasons: Sequence[str]) -> str:
+    return (
+        "this machine has no wall to run Python of a loop behind "
+        f"({'; '.join(reason for reason in reasons if reason)}): that code could read and change "
+        f"whatever you can. If you trust it, set {WITHOUT_WALL}=yes"
+    )
+
+
 def _plain(value: Any) -> Any:
     """A value that JSON lacks, as text: user code sees what it is, not the object."""
     if isinstance(value, Mapping):
@@ -321,3 +402,30 @@ def _plain(value: Any) -> Any:
     if isinstance(value, set | frozenset | tuple):
         return list(value)
     return str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class WallHere:
+    """What this machine gives."""
+
+    wall: Wall
+    """The strongest that stood when it was tried."""
+    reason: str = ""
+    """Why stronger ones did not."""
+
+
+@cache
+def wall_here() -> WallHere:
+    """Tried once in each process, with code of our own."""
+    reasons: list[str] = []
+    for wall in (Wall.NAMESPACES, Wall.CALLS):
+        probe = Sandbox(
+            "def keep(**columns): return True", function="keep", node="probe", wall=wall
+        )
+        with probe:
+            try:
+                if probe.keep([{}]) == [True]:
+                    return WallHere(wall, "; ".join(reasons))
+            except UserCodeError as error:
+                reasons.append(str(error))
+    return WallHere(Wall.NONE, "; ".join(reasons))

@@ -1,21 +1,19 @@
-"""The other side of a sandbox: a process that runs one user's function. Started by path, never
-imported.
+"""Runs one user's function, request by request, behind the walls.
 
-    requests --- 8 bytes length, JSON ---> [ limits, audit hook, user's module ] ---> replies
+    requests --- 8 bytes length, JSON ---> [ audit hook, user's module ] ---> replies
 
-It uses the standard library alone and limits itself before it reads any code: memory, files,
-processes by resource limits; opening, deleting, network, programs by an audit hook. What the code
-prints is kept up to a limit and the rest counted. The hook is a fence against mistakes and
-curiosity; against hostile code the process limits, the closed descriptors and the parent's clock
-stand behind it.
+What the code prints is kept up to a limit and the rest counted. The audit hook tells a mistake from
+a failure of the machine in words that a person understands. It holds nothing back that wants out:
+code can take it down, and then meets the walls (`walls`). Every reply carries the number of its
+request, which nobody can know before: none can be written ahead.
 """
 
+import _posixsubprocess
 import io
 import json
 import math
 import os
 import random
-import resource
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
@@ -117,18 +115,8 @@ def forbid(roots: frozenset[str]) -> Callable[[str, tuple[Any, ...]], None]:
     return hook
 
 
-def limit(memory_bytes: int) -> None:
-    """Hard limits of the process; the parent sets that of CPU time before each call."""
-    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-    resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
-
-
 def refuse_fork_exec() -> None:
     """The one way to start a program that raises no audit event."""
-    import _posixsubprocess
 
     def fork_exec(*args: object, **kwargs: object) -> None:
         raise PermissionError("this code runs in a limited process with no other programs")
@@ -151,7 +139,8 @@ def send(pipe: BinaryIO, message: Mapping[str, Any]) -> None:
     payload = json.dumps(message).encode()
     if len(payload) > LARGEST_REPLY:
         mib = LARGEST_REPLY // 2**20
-        payload = json.dumps(complaint(f"returned more than {mib} MiB")).encode()
+        short = complaint(f"returned more than {mib} MiB")
+        payload = json.dumps({**short, "id": message.get("id")}).encode()
     pipe.write(len(payload).to_bytes(8, "big"))
     pipe.write(payload)
     pipe.flush()
@@ -380,20 +369,16 @@ def reply_to(state: dict[str, Any], request: Mapping[str, Any]) -> dict[str, Any
     return {**reply, "printed": printed.take()}
 
 
-def main() -> None:
-    requests = os.fdopen(int(sys.argv[1]), "rb")
-    replies = os.fdopen(int(sys.argv[2]), "wb")
-    memory_bytes = int(sys.argv[3])
-    sys.path[:] = [path for path in sys.path if path] + sys.argv[4:]
-    roots = frozenset(os.path.abspath(path) for path in sys.path)
-    refuse_fork_exec()
-    limit(memory_bytes)
-    sys.addaudithook(forbid(roots))
+def serve(requests: BinaryIO, replies: BinaryIO, first: Mapping[str, Any]) -> None:
+    """Answer until the other side is gone; `first` is the load request, read already."""
     state: dict[str, Any] = {"printed": Kept()}
-    send(replies, {"ok": True})
-    while (request := receive(requests)) is not None:
-        send(replies, reply_to(state, request))
+    request: Any = first
+    while request is not None:
+        send(replies, {**reply_to(state, request), "id": request["id"]})
+        request = receive(requests)
 
 
-if __name__ == "__main__":
-    main()
+def fence(libraries: Sequence[str]) -> None:
+    """Refuse by name what the walls refuse by number."""
+    refuse_fork_exec()
+    sys.addaudithook(forbid(frozenset(os.path.abspath(path) for path in libraries)))

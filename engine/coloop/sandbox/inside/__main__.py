@@ -1,0 +1,95 @@
+"""The limited process and its watcher. Started by path with the standard library alone.
+
+    Sandbox --Popen--> watcher: builds the wall, forks ----> worker: shuts the door, runs the code
+                       ends the worker when the Sandbox is gone,
+                       and ends as the worker ended
+
+Arguments: descriptors of requests and replies, bytes of memory, the wall, folders to import from.
+Before it reads the code it says whether the wall can be built; nothing that the code says later
+can choose a weaker one.
+"""
+
+import os
+import select
+import signal
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
+
+from coloop.sandbox.inside import harness, walls
+from coloop.sandbox.inside.named import import_named
+from coloop.sandbox.inside.walls import Wall
+
+
+def main() -> None:
+    requests, replies, memory_bytes = (int(text) for text in sys.argv[1:4])
+    wall = Wall(sys.argv[4])
+    libraries = [path for path in sys.path[1:] if os.path.isabs(path)] + sys.argv[5:]
+    sys.path[:] = libraries
+    try:
+        walls.enter(wall, libraries)
+    except OSError as error:
+        refuse(replies, error)
+        return
+    worker = os.fork()
+    if worker == 0:
+        walls.die_with_parent()
+        work(requests, replies, memory_bytes, wall, libraries)
+        os._exit(0)
+    os.close(replies)
+    watch(worker, requests)
+
+
+def refuse(replies: int, error: OSError) -> None:
+    with os.fdopen(replies, "wb") as writing:
+        harness.send(writing, {"ok": False, "refused": str(error)})
+
+
+def work(requests: int, replies: int, memory_bytes: int, wall: Wall, libraries: list[str]) -> None:
+    """Read the code, shut the door, run it."""
+    reading, writing = os.fdopen(requests, "rb"), os.fdopen(replies, "wb")
+    harness.send(writing, {"ok": True})
+    first = harness.receive(reading)
+    if first is None:
+        return
+    try:
+        walls.shut(wall, libraries, memory_bytes, lambda: import_named(first["source"]))
+    except OSError as error:
+        problem = harness.complaint(f"the wall does not stand on this machine: {error}")
+        harness.send(writing, {**problem, "id": first["id"]})
+        return
+    harness.fence(libraries)
+    harness.serve(reading, writing, first)
+
+
+def watch(worker: int, requests: int) -> None:
+    """Until the worker ended; end it where nobody can ask it anything any more."""
+    handle = os.pidfd_open(worker) if hasattr(os, "pidfd_open") else None
+    poll = select.poll()
+    poll.register(requests, 0)
+    if handle is not None:
+        poll.register(handle, select.POLLIN)
+    while True:
+        ready = dict(poll.poll(None if handle is not None else 200))
+        if ready.get(requests, 0) & (select.POLLHUP | select.POLLERR):
+            os.kill(worker, signal.SIGKILL)
+        ended, status = os.waitpid(worker, 0 if ready else os.WNOHANG)
+        if ended:
+            end_as(status)
+
+
+def end_as(status: int) -> None:
+    """End as the worker did, so that who waits for this process learns how."""
+    if os.WIFSIGNALED(status):
+        number = os.WTERMSIG(status)
+        if number != signal.SIGKILL:
+            signal.signal(number, signal.SIG_DFL)
+        walls.limit(2**40, counts_processes=False)
+        os.kill(os.getpid(), number)
+    os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+
+
+if __name__ == "__main__":
+    main()

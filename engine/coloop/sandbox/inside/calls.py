@@ -1,0 +1,236 @@
+"""The calls of the kernel that the user's code may make, as a BPF program for seccomp.
+
+    architecture known? -> number allowed? -> arguments as they must be? -> allow, else EPERM
+
+A list of what is allowed: a call that a later kernel adds is refused. Computing needs few calls:
+memory, time, threads of its own, the two pipes. Where the file system is one of its own, reading
+is among them; where it is the machine's, no call that takes a path is, so that not even the
+existence of a file can be asked.
+
+Sources: linux/seccomp.h, linux/filter.h, linux/audit.h; numbers from the tables of Linux for each
+architecture.
+"""
+
+import struct
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+LOAD: Final = 0x20
+EQUALS: Final = 0x15
+AT_LEAST: Final = 0x35
+ANY_BIT: Final = 0x45
+RETURN: Final = 0x06
+JUMP: Final = 0x05
+
+ALLOW: Final = 0x7FFF0000
+KILL: Final = 0x80000000
+ERRNO: Final = 0x00050000
+EPERM: Final = 1
+ENOSYS: Final = 38
+
+NUMBER: Final = 0
+ARCHITECTURE: Final = 4
+ARGUMENTS: Final = 16
+
+ARCHITECTURES: Final = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+X32: Final = 0x40000000
+"""Numbers from here on are calls of another architecture within this one."""
+
+PLAIN: Final[Mapping[str, tuple[int | None, int | None]]] = {
+    "read": (0, 63),
+    "write": (1, 64),
+    "futex": (202, 98),
+    "mremap": (25, 216),
+    "munmap": (11, 215),
+    "madvise": (28, 233),
+    "brk": (12, 214),
+    "clock_gettime": (228, 113),
+    "readv": (19, 65),
+    "writev": (20, 66),
+    "pread64": (17, 67),
+    "close": (3, 57),
+    "close_range": (436, 436),
+    "fstat": (5, 80),
+    "lseek": (8, 62),
+    "mincore": (27, 232),
+    "rt_sigaction": (13, 134),
+    "rt_sigprocmask": (14, 135),
+    "rt_sigreturn": (15, 139),
+    "rt_sigpending": (127, 136),
+    "rt_sigtimedwait": (128, 137),
+    "sigaltstack": (131, 132),
+    "clock_getres": (229, 114),
+    "clock_nanosleep": (230, 115),
+    "nanosleep": (35, 101),
+    "gettimeofday": (96, 169),
+    "time": (201, None),
+    "times": (100, 153),
+    "getpid": (39, 172),
+    "gettid": (186, 178),
+    "getppid": (110, 173),
+    "getuid": (102, 174),
+    "geteuid": (107, 175),
+    "getgid": (104, 176),
+    "getegid": (108, 177),
+    "getrandom": (318, 278),
+    "sched_yield": (24, 124),
+    "sched_getaffinity": (204, 123),
+    "exit": (60, 93),
+    "exit_group": (231, 94),
+    "set_robust_list": (273, 99),
+    "get_robust_list": (274, 100),
+    "set_tid_address": (218, 96),
+    "rseq": (334, 293),
+    "restart_syscall": (219, 128),
+    "membarrier": (324, 283),
+    "getrusage": (98, 165),
+    "getrlimit": (97, 163),
+    "sysinfo": (99, 179),
+    "uname": (63, 160),
+    "poll": (7, None),
+    "ppoll": (271, 73),
+    "select": (23, None),
+    "pselect6": (270, 72),
+    "dup": (32, 23),
+    "dup2": (33, None),
+    "dup3": (292, 24),
+    "setitimer": (38, 103),
+    "getitimer": (36, 102),
+    "alarm": (37, None),
+    "pause": (34, None),
+}
+"""By name, the number on x86-64 and on aarch64; those made most often first."""
+
+READING: Final[Mapping[str, tuple[int | None, int | None]]] = {
+    "stat": (4, None),
+    "lstat": (6, None),
+    "newfstatat": (262, 79),
+    "statx": (332, 291),
+    "access": (21, None),
+    "faccessat": (269, 48),
+    "faccessat2": (439, 439),
+    "readlink": (89, None),
+    "readlinkat": (267, 78),
+    "getdents64": (217, 61),
+    "getcwd": (79, 17),
+}
+"""Calls about paths, for a process whose file system is its own."""
+
+THREAD_FLAG: Final = 0x00010000
+REFUSED_CLONES: Final = 0x7E823080
+"""Namespaces, tracing, descriptors of processes."""
+PROT_EXEC: Final = 4
+MAP_ANONYMOUS: Final = 0x20
+WRITING: Final = 0x3 | 0x40 | 0x200 | 0x400
+"""Modes and flags of `open` that write, create, cut or append."""
+TMPFILE: Final = 0x400000
+TERMINAL_QUESTIONS: Final = (0x5401, 0x5451, 0x5450)
+DESCRIPTOR_QUESTIONS: Final = (0, 1, 2, 3, 1030)
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A condition on the low half of an argument."""
+
+    argument: int
+    kind: str
+    """`one of`: it equals one of the values; `none of`, `all of`: of the bits of the value."""
+    values: tuple[int, ...]
+    is_high: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A call that is allowed where all of its tests hold."""
+
+    numbers: tuple[int | None, int | None]
+    tests: tuple[Test, ...]
+
+
+def rules_of(process_id: int, *, reads_files: bool) -> list[Rule]:
+    """Calls that are allowed with some arguments only."""
+    itself = Test(0, "one of", (process_id,))
+    nothing = (Test(2, "one of", (0,)), Test(2, "one of", (0,), is_high=True))
+    rules = [
+        Rule((10, 226), (Test(2, "none of", (PROT_EXEC,)),)),  # mprotect
+        Rule((9, 222), (Test(2, "none of", (PROT_EXEC,)),)),  # mmap
+        Rule((56, 220), (Test(0, "all of", (THREAD_FLAG,)), Test(0, "none of", (REFUSED_CLONES,)))),
+        Rule((234, 131), (itself,)),  # tgkill
+        Rule((62, 129), (itself,)),  # kill
+        Rule((302, 261), (Test(0, "one of", (0,)), *nothing)),  # prlimit64, to read
+        Rule((72, 25), (Test(1, "one of", DESCRIPTOR_QUESTIONS),)),  # fcntl
+        Rule((16, 29), (Test(1, "one of", TERMINAL_QUESTIONS),)),  # ioctl
+    ]
+    if reads_files:
+        from_a_file = Test(3, "none of", (MAP_ANONYMOUS,))
+        rules += [
+            Rule((9, 222), (from_a_file,)),  # mmap of a library's code
+            Rule((257, 56), (Test(2, "none of", (WRITING | TMPFILE,)),)),  # openat
+            Rule((2, None), (Test(1, "none of", (WRITING | TMPFILE,)),)),  # open
+        ]
+    return rules
+
+
+def program(machine: str, process_id: int, *, reads_files: bool) -> bytes:
+    """The filter for a process of this number.
+
+    Args:
+        machine: as `platform.machine()` says it, `x86_64` or `aarch64`.
+        reads_files: whether calls about paths are allowed, to read.
+    """
+    place = 0 if machine == "x86_64" else 1
+    plain = {**PLAIN, **READING} if reads_files else PLAIN
+    steps = [
+        _step(LOAD, ARCHITECTURE),
+        _step(EQUALS, ARCHITECTURES[machine], 1, 0),
+        _step(RETURN, KILL),
+        _step(LOAD, NUMBER),
+    ]
+    if machine == "x86_64":
+        steps += [_step(AT_LEAST, X32, 0, 1), _step(RETURN, KILL)]
+    for numbers in plain.values():
+        number = numbers[place]
+        if number is not None:
+            steps += [_step(EQUALS, number, 0, 1), _step(RETURN, ALLOW)]
+    for rule in rules_of(process_id, reads_files=reads_files):
+        number = rule.numbers[place]
+        if number is not None:
+            body = _body(rule.tests)
+            steps += [_step(EQUALS, number, 0, len(body)), *body]
+    clone3 = 435
+    steps += [_step(EQUALS, clone3, 0, 1), _step(RETURN, ERRNO | ENOSYS)]
+    steps += [_step(RETURN, ERRNO | EPERM)]
+    return b"".join(steps)
+
+
+def _body(tests: Iterable[Test]) -> list[bytes]:
+    """Steps that allow the call where all tests hold, and else go on with its number loaded."""
+    checks: list[list[bytes]] = []
+    for test in tests:
+        at = ARGUMENTS + 8 * test.argument + (4 if test.is_high else 0)
+        checks.append([_step(LOAD, at), *_condition(test)])
+    allow = _step(RETURN, ALLOW)
+    size = sum(len(steps) + 1 for steps in checks) + 1
+    body: list[bytes] = []
+    for steps in checks:
+        body += steps
+        # A test that fails falls on this step: over the rest, to where the number is loaded again.
+        body.append(_step(JUMP, size - len(body) - 1))
+    return [*body, allow, _step(LOAD, NUMBER)]
+
+
+def _condition(test: Test) -> list[bytes]:
+    """Steps that jump over the next one after them where the test holds."""
+    match test.kind:
+        case "one of":
+            count = len(test.values)
+            return [_step(EQUALS, value, count - at, 0) for at, value in enumerate(test.values)]
+        case "all of":
+            return [_step(ANY_BIT, test.values[0], 1, 0)]
+        case _:
+            return [_step(ANY_BIT, test.values[0], 0, 1)]
+
+
+def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    return struct.pack("HBBI", code, if_true, if_false, value)

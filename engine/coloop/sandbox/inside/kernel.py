@@ -1,0 +1,171 @@
+"""Calls of the Linux kernel that Python has no function for, by ctypes.
+
+Every function raises OSError where the kernel refuses. Only what `walls` needs; Linux on x86-64 and
+aarch64.
+"""
+
+import ctypes
+import os
+import platform
+import struct
+import sys
+from typing import Final
+
+MACHINE: Final = platform.machine()
+IS_KNOWN: Final = sys.platform == "linux" and MACHINE in ("x86_64", "aarch64")
+
+CLONE_NEWNS: Final = 0x00020000
+CLONE_NEWUTS: Final = 0x04000000
+CLONE_NEWIPC: Final = 0x08000000
+CLONE_NEWUSER: Final = 0x10000000
+CLONE_NEWPID: Final = 0x20000000
+CLONE_NEWNET: Final = 0x40000000
+
+MS_RDONLY: Final = 0x1
+MS_NOSUID: Final = 0x2
+MS_NODEV: Final = 0x4
+MS_NOEXEC: Final = 0x8
+MS_REMOUNT: Final = 0x20
+MS_BIND: Final = 0x1000
+MS_REC: Final = 0x4000
+MS_PRIVATE: Final = 0x40000
+MNT_DETACH: Final = 2
+LOCKED_FLAGS: Final = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC | 0x400 | 0x800
+"""Flags of a mount that a user namespace may not take off: statvfs names them by the same bits."""
+
+PR_SET_PDEATHSIG: Final = 1
+PR_SET_DUMPABLE: Final = 4
+PR_CAPBSET_DROP: Final = 24
+PR_SET_NO_NEW_PRIVS: Final = 38
+
+_PIVOT_ROOT: Final = {"x86_64": 155, "aarch64": 41}
+_CAPSET: Final = {"x86_64": 126, "aarch64": 91}
+_SECCOMP: Final = {"x86_64": 317, "aarch64": 277}
+_MOUNT_SETATTR: Final = 442
+_LANDLOCK_CREATE: Final = 444
+_LANDLOCK_ADD: Final = 445
+_LANDLOCK_RESTRICT: Final = 446
+
+_AT_FDCWD: Final = -100
+_AT_RECURSIVE: Final = 0x8000
+_CAPABILITY_VERSION: Final = 0x20080522
+_SECCOMP_FILTER: Final = 1
+_SPEC_ALLOW: Final = 4
+"""Leaves speculation as it is: the filter limits calls, and branch prediction stays fast."""
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.syscall.restype = ctypes.c_long
+
+
+def _checked(result: int, what: str) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+    return result
+
+
+def _call(what: str, number: int, *arguments: int | bytes | None) -> int:
+    given = [
+        ctypes.c_long(one) if isinstance(one, int) else ctypes.c_char_p(one) for one in arguments
+    ]
+    return _checked(_libc.syscall(ctypes.c_long(number), *given), what)
+
+
+def prctl(option: int, value: int = 0) -> None:
+    _checked(_libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0), f"prctl {option}")
+
+
+def unshare(flags: int) -> None:
+    _checked(_libc.unshare(flags), "unshare")
+
+
+def set_host_name(name: bytes) -> None:
+    _checked(_libc.sethostname(name, len(name)), "sethostname")
+
+
+def mount(source: str | None, target: str, kind: str | None, flags: int, data: str = "") -> None:
+    texts = [None if one is None else os.fsencode(one) for one in (source, target, kind, data)]
+    _checked(
+        _libc.mount(texts[0], texts[1], texts[2], ctypes.c_ulong(flags), texts[3]),
+        f"mount {target}",
+    )
+
+
+def make_read_only(target: str) -> None:
+    """A mount and all below it: nothing is written, no set-user-id, no device."""
+    attributes = struct.pack("QQQQ", MS_RDONLY | MS_NOSUID | MS_NODEV, 0, 0, 0)
+    try:
+        _call(
+            f"mount_setattr {target}",
+            _MOUNT_SETATTR,
+            *(_AT_FDCWD, os.fsencode(target), _AT_RECURSIVE, attributes, len(attributes)),
+        )
+    except OSError:
+        kept = os.statvfs(target).f_flag & LOCKED_FLAGS
+        flags = MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | kept
+        mount(None, target, None, flags)
+
+
+def unmount(target: str) -> None:
+    _checked(_libc.umount2(os.fsencode(target), MNT_DETACH), f"umount {target}")
+
+
+def pivot_root(new: str, old: str) -> None:
+    _call("pivot_root", _PIVOT_ROOT[MACHINE], os.fsencode(new), os.fsencode(old))
+
+
+def drop_capabilities() -> None:
+    """All of them, from the bounding set as well where that is allowed."""
+    for number in range(64):
+        try:
+            prctl(PR_CAPBSET_DROP, number)
+        except OSError:
+            break
+    header = struct.pack("Ii", _CAPABILITY_VERSION, 0)
+    _call("capset", _CAPSET[MACHINE], header, bytes(24))
+
+
+def landlock_version() -> int:
+    """Of the kernel's Landlock; 0 where it has none."""
+    try:
+        return _call("landlock", _LANDLOCK_CREATE, None, 0, 1)
+    except OSError:
+        return 0
+
+
+def landlock(readable: list[str]) -> None:
+    """From now on these folders can be read, and no other file, network or process reached."""
+    version = landlock_version()
+    if version == 0:
+        raise OSError(38, "this kernel has no Landlock")
+    files = (1 << {1: 13, 2: 14, 3: 15, 4: 15}.get(version, 16)) - 1
+    network, scopes = 0b11, 0b11
+    attributes = struct.pack("Q", files)
+    attributes += struct.pack("Q", network) if version >= 4 else b""
+    attributes += struct.pack("Q", scopes) if version >= 6 else b""
+    rules = _call("landlock", _LANDLOCK_CREATE, attributes, len(attributes), 0)
+    read_file, read_folder = 1 << 2, 1 << 3
+    try:
+        for path in readable:
+            folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
+            try:
+                allowed = read_file | (read_folder if os.path.isdir(path) else 0)
+                rule = struct.pack("=Qi", allowed, folder)
+                _call(f"landlock {path}", _LANDLOCK_ADD, rules, 1, rule, 0)
+            finally:
+                os.close(folder)
+        prctl(PR_SET_NO_NEW_PRIVS, 1)
+        _call("landlock", _LANDLOCK_RESTRICT, rules, 0)
+    finally:
+        os.close(rules)
+
+
+def seccomp(program: bytes) -> None:
+    """Filter the calls of this thread, and of all that it starts, by a BPF program."""
+    buffer = ctypes.create_string_buffer(program, len(program))
+    header = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
+    try:
+        _call("seccomp", _SECCOMP[MACHINE], _SECCOMP_FILTER, _SPEC_ALLOW, header)
+    except OSError:
+        _call("seccomp", _SECCOMP[MACHINE], _SECCOMP_FILTER, 0, header)

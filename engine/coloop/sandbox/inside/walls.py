@@ -1,0 +1,170 @@
+"""The walls around the user's code, the strongest first that this machine allows.
+
+    NAMESPACES   a root of its own with nothing but the libraries in it, read only; no network, no
+                 other process, nobody's user; Landlock and a list of allowed calls besides
+    CALLS        where a container or an old kernel gives no namespaces: modules that the code names
+                 are imported first, then no call that takes a path is allowed any more
+    NONE         neither: only the resource limits and the audit hook, which hostile code takes down
+
+`enter` is done by the watcher before it forks, `shut` by the process that will run the code, before
+it runs a byte of it. Both only take away.
+"""
+
+import os
+import resource
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+from coloop.sandbox.inside import calls, kernel
+
+NOBODY: Final = 65534
+
+SYSTEM_LIBRARIES: Final = (
+    *("/lib", "/lib64", "/lib32", "/libx32", "/usr/lib", "/usr/lib64", "/usr/local/lib"),
+    "/etc/ld.so.cache",
+)
+"""Where the loader looks for what compiled modules are linked with."""
+
+PLACE: Final = "/tmp"
+"""Where the new root is put together; nothing of it is left there."""
+
+
+class Wall(StrEnum):
+    """What stands between the user's code and the machine."""
+
+    NAMESPACES = "namespaces"
+    CALLS = "calls"
+    NONE = "none"
+
+
+def enter(wall: Wall, libraries: Sequence[str]) -> None:
+    """Take the first half of a wall: what the process that will run the code is forked into.
+
+    Args:
+        libraries: folders that Python imports from.
+
+    Raises:
+        OSError: this machine does not give it; the process is of no use any more.
+    """
+    if wall is not Wall.NONE and not kernel.IS_KNOWN:
+        raise OSError(38, "only Linux on x86-64 and aarch64 has it")
+    if wall is Wall.NAMESPACES:
+        _separate(libraries)
+
+
+def _separate(libraries: Sequence[str]) -> None:
+    apart = (
+        kernel.CLONE_NEWNS | kernel.CLONE_NEWNET | kernel.CLONE_NEWPID
+        | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS
+    )  # fmt: skip
+    user, group = os.geteuid(), os.getegid()
+    is_root = user == 0
+    kernel.unshare(apart if is_root else apart | kernel.CLONE_NEWUSER)
+    if not is_root:
+        Path("/proc/self/setgroups").write_text("deny", encoding="ascii")
+        Path("/proc/self/uid_map").write_text(f"{NOBODY} {user} 1", encoding="ascii")
+        Path("/proc/self/gid_map").write_text(f"{NOBODY} {group} 1", encoding="ascii")
+    kernel.set_host_name(b"sandbox")
+    _own_root(libraries)
+    if is_root:
+        become_nobody()
+
+
+def _own_root(libraries: Sequence[str]) -> None:
+    """A root with the libraries alone, at the paths that they have outside."""
+    shown = _outermost([*libraries, *SYSTEM_LIBRARIES])
+    links = {path: os.readlink(path) for path in shown if os.path.islink(path)}
+    places = {path: os.path.realpath(path) for path in shown if path not in links}
+    kernel.mount(None, "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
+    limits = kernel.MS_NOSUID | kernel.MS_NODEV
+    kernel.mount("tmpfs", PLACE, "tmpfs", limits, "mode=0755,size=1m")
+    os.mkdir(f"{PLACE}/outside", 0o700)
+    kernel.pivot_root(PLACE, f"{PLACE}/outside")
+    os.chdir("/")
+    for path, target in links.items():
+        os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)
+        os.symlink(target, path)
+    for path, real in places.items():
+        source = f"/outside{real}"
+        if os.path.isdir(source):
+            os.makedirs(path, 0o755, exist_ok=True)
+        else:
+            os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)
+            os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
+        kernel.mount(source, path, None, kernel.MS_BIND | kernel.MS_REC)
+        kernel.make_read_only(path)
+    kernel.unmount("/outside")
+    os.rmdir("/outside")
+    kernel.mount(None, "/", None, kernel.MS_REMOUNT | kernel.MS_RDONLY | limits)
+
+
+def _outermost(paths: Sequence[str]) -> list[str]:
+    """Those that are there, without the ones that lie in another, links first."""
+    there = dict.fromkeys(os.path.abspath(path) for path in paths if os.path.exists(path))
+    kept = [
+        path
+        for path in there
+        if not any(path.startswith(other + os.sep) for other in there if other != path)
+    ]
+    return sorted(kept, key=lambda path: (not os.path.islink(path), path))
+
+
+def become_nobody() -> None:
+    """Give up root for good."""
+    os.setgroups([])
+    os.setresgid(NOBODY, NOBODY, NOBODY)
+    os.setresuid(NOBODY, NOBODY, NOBODY)
+
+
+def shut(
+    wall: Wall, libraries: Sequence[str], memory_bytes: int, prepare: Callable[[], None]
+) -> None:
+    """The last steps, in the process that runs the code: nothing of them can be undone.
+
+    Args:
+        memory_bytes: most address space that it may take.
+        prepare: called while files can still be read, within the limits.
+
+    Raises:
+        OSError: the wall does not stand; the code must not run.
+    """
+    limit(memory_bytes, counts_processes=wall is Wall.NONE)
+    if wall is Wall.NONE:
+        return
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
+    if wall is Wall.NAMESPACES:
+        kernel.drop_capabilities()
+    readable = ["/"] if wall is Wall.NAMESPACES else [*libraries, *SYSTEM_LIBRARIES]
+    if kernel.landlock_version():
+        kernel.landlock([path for path in readable if os.path.exists(path)])
+    if wall is Wall.CALLS:
+        prepare()
+        if os.geteuid() == 0:
+            become_nobody()
+    reads = wall is Wall.NAMESPACES
+    kernel.seccomp(calls.program(kernel.MACHINE, os.getpid(), reads_files=reads))
+
+
+def limit(memory_bytes: int, *, counts_processes: bool) -> None:
+    """Hard limits of the process."""
+    limits = {
+        resource.RLIMIT_AS: memory_bytes,
+        resource.RLIMIT_FSIZE: 0,
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_NOFILE: 64,
+    }
+    if counts_processes:
+        limits[resource.RLIMIT_NPROC] = 0
+    for name, most in limits.items():
+        with suppress(ValueError, OSError):  # a system that knows no such limit
+            resource.setrlimit(name, (most, most))
+
+
+def die_with_parent() -> None:
+    """The kernel ends this process as soon as the one that forked it is gone."""
+    if sys.platform == "linux":
+        kernel.prctl(kernel.PR_SET_PDEATHSIG, 9)

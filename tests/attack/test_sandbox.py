@@ -1,0 +1,348 @@
+"""Hostile code against the walls: no escape gets anywhere; without them the same code does."""
+
+import json
+import os
+import select
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.attack.escapes import ESCAPES, source_of
+
+from coloop.errors import UserCodeError
+from coloop.sandbox.inside.walls import Wall
+from coloop.sandbox.process import WITHOUT_WALL, Sandbox, WallHere, wall_here
+
+TOKEN = "a-secret-that-nobody-outside-knows"
+WALLS = (Wall.NAMESPACES, Wall.CALLS)
+LIKELY = (
+    *("files: read a file", "files: read by os.open", "files: list the folder"),
+    *("files: delete the secret", "files: write into the folder", "files: rename the secret"),
+    *("files: read with dots from a library's folder", "files: read the users' file"),
+    *("oracles: whether a file is there, by stat", "oracles: whether a file is there, by open"),
+    *("oracles: whether a file is there, by access", "oracles: what is mounted"),
+    *("processes: environment of the one that started it", "processes: names of all processes"),
+    *("processes: signal to another process", "starting: code in fresh memory"),
+    *(
+        "network: connect to a port of this machine",
+        "network: listen",
+        "starting: a file in memory",
+    ),
+    *("network: connect by raw call", "network: a pair of sockets", "kernel: be dumpable again"),
+)
+"""What works on every Linux for code without a wall, and harms nobody when it does."""
+
+
+class Ground:
+    """What the attackers are after."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.secret = folder / "secret"
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener.settimeout(0)
+        self.other = subprocess.Popen(["sleep", "600"])
+        self.lay()
+
+    def lay(self) -> None:
+        self.secret.write_text(TOKEN, encoding="utf-8")
+        self.secret.chmod(0o644)
+
+    def columns(self) -> dict[str, list[Any]]:
+        known = {
+            "secret": str(self.secret),
+            "folder": str(self.folder),
+            "parent": os.getpid(),
+            "other": self.other.pid,
+            "port": self.listener.getsockname()[1],
+            "token": TOKEN,
+        }
+        return {"prompts": [""], "completions": [""], **{k: [v] for k, v in known.items()}}
+
+    def harm(self) -> list[str]:
+        """What is not as it was."""
+        found = []
+        if [path.name for path in self.folder.iterdir()] != ["secret"]:
+            found.append("the folder holds something else")
+        elif self.secret.read_text(encoding="utf-8") != TOKEN:
+            found.append("the secret was changed")
+        elif self.secret.stat().st_mode & 0o777 != 0o644:
+            found.append("its mode was changed")
+        if self.other.poll() is not None:
+            found.append("another process was ended")
+        try:
+            self.listener.accept()
+            found.append("somebody connected")
+        except BlockingIOError:
+            pass
+        return found
+
+    def close(self) -> None:
+        self.listener.close()
+        self.other.kill()
+        self.other.wait()
+
+
+@pytest.fixture
+def ground(tmp_path: Path) -> Iterator[Ground]:
+    folder = tmp_path / "held"
+    folder.mkdir(mode=0o755)
+    made = Ground(folder)
+    yield made
+    made.close()
+
+
+def escaped(name: str, wall: Wall, columns: dict[str, list[Any]]) -> bool:
+    """Whether the code says that it got out."""
+    with Sandbox(
+        source_of(ESCAPES[name]), function="reward", node="evil", wall=wall, timeout_seconds=20
+    ) as child:
+        try:
+            return child.score(columns, 1) != [0.0]
+        except UserCodeError:
+            return False
+
+
+def has(wall: Wall) -> bool:
+    with Sandbox("def keep(**c): return True", function="keep", node="n", wall=wall) as probe:
+        try:
+            return probe.keep([{}]) == [True]
+        except UserCodeError:
+            return False
+
+
+def stands_here(wall: Wall) -> None:
+    if not has(wall):
+        pytest.skip(f"this machine gives no {wall} wall: {wall_here().reason}")
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("wall", WALLS)
+def test_no_escape_succeeds(wall: Wall, ground: Ground) -> None:
+    stands_here(wall)
+    columns = ground.columns()
+
+    out = [name for name in ESCAPES if escaped(name, wall, columns)]
+
+    assert len(ESCAPES) >= 60
+    assert out == []
+    assert ground.harm() == []
+
+
+@pytest.mark.attack
+def test_the_same_code_gets_out_where_there_is_no_wall(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = []
+    for name in LIKELY:
+        for path in ground.folder.iterdir():
+            path.unlink()
+        ground.lay()
+        held += [] if escaped(name, Wall.NONE, ground.columns()) else [name]
+
+    assert held == []
+
+
+FROM_ELSEWHERE = """
+import json, sys
+from tests.attack.escapes import ESCAPES
+from tests.attack.test_sandbox import Wall, escaped, has
+columns = json.loads(sys.argv[2])
+wall = Wall(sys.argv[1])
+names = [name for name in ESCAPES if escaped(name, wall, columns)] if has(wall) else None
+print(json.dumps(names))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.attack
+@pytest.mark.parametrize("wall", WALLS)
+def test_no_escape_succeeds_for_a_user_who_is_not_root(wall: Wall, ground: Ground) -> None:
+    """Python and the packages are bound to where another user can read them."""
+    if os.geteuid() != 0:
+        pytest.skip("run by root only: others are tested by the test above")
+    root = Path(__file__).resolve().parents[2]
+    seen = {
+        Path(sys.base_prefix): Path("/mnt/python"),
+        root: Path("/mnt/coloop"),
+        Path(pytest.__file__).parents[1]: Path("/mnt/packages"),
+    }
+    binds = " && ".join(
+        f"mkdir -p {there} && mount --bind {here} {there}" for here, there in seen.items()
+    )
+    ground.folder.parent.chmod(0o755)
+    for parent in ground.folder.parents:
+        if parent.stat().st_uid == 0 and parent != Path("/") and parent.name.startswith("pytest"):
+            parent.chmod(0o755)
+    shown = subprocess.run(
+        [
+            *("unshare", "--mount", "sh", "-c"),
+            f"mount -t tmpfs tmpfs /mnt && {binds} && cd / && exec setpriv --reuid=65534 "
+            '--regid=65534 --clear-groups "$@"',
+            "sh",
+            *(f"/mnt/python/bin/python{sys.version_info[0]}.{sys.version_info[1]}", "-c"),
+            *(FROM_ELSEWHERE, wall.value, json.dumps(ground.columns())),
+        ],
+        env={
+            "PYTHONPATH": "/mnt/coloop:/mnt/coloop/engine:/mnt/packages",
+            "PATH": os.environ["PATH"],
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if "unshare" in shown.stderr or "mount:" in shown.stderr or "setpriv" in shown.stderr:
+        pytest.skip(f"no other user can be played here: {shown.stderr.strip()[:200]}")
+    assert shown.returncode == 0, shown.stderr
+    out = json.loads(shown.stdout)
+    if out is None:
+        pytest.skip(f"another user of this machine gets no {wall} wall")
+
+    assert out == []
+    assert ground.harm() == []
+
+
+FORGE = """
+import os, json, struct
+def send(message):
+    data = json.dumps(message).encode()
+    for fd in range(3, 64):
+        try:
+            os.write(fd, struct.pack(">Q", len(data)) + data)
+        except OSError:
+            pass
+def number():
+    import sys
+    frame = sys._getframe()
+    while frame:
+        request = frame.f_locals.get("request")
+        if isinstance(request, dict) and "id" in request:
+            return request["id"]
+        frame = frame.f_back
+"""
+"""What code can do that found the pipe and the number of the request that it is called for."""
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("[float('nan')]", "answer of its own"),
+        ("[float('inf')]", "answer of its own"),
+        ("['x']", "no list of 1 values"),
+        ("[{'a': 1}]", "no list of 1 values"),
+        ("[True]", "no list of 1 values"),
+        ("[[[1.0]]]", "no list of 1 values"),
+        ("[1.0, 1.0]", "no list of 1 values"),
+        ("'x'", "no list of 1 values"),
+        ("None", "no list of 1 values"),
+    ],
+)
+def test_a_forged_answer_is_worth_no_more_than_a_returned_one(value: str, told: str) -> None:
+    code = FORGE + (
+        "def reward(prompts, completions):\n"
+        f"    send({{'ok': True, 'value': {value}, 'id': number()}})\n"
+        "    while True: pass\n"
+    )
+    with (
+        Sandbox(code, function="reward", node="evil") as child,
+        pytest.raises(UserCodeError, match=told),
+    ):
+        child.score({"prompts": [""], "completions": [""]}, 1)
+
+
+@pytest.mark.attack
+def test_no_answer_can_be_written_ahead() -> None:
+    code = FORGE + (
+        "def reward(prompts, completions):\n"
+        "    send({'ok': True, 'value': [1.0], 'id': number()})\n"
+        "    send({'ok': True, 'value': [9.0], 'id': number()})\n"
+        "    return [1.0]\n"
+    )
+    columns = {"prompts": [""], "completions": [""]}
+    with Sandbox(code, function="reward", node="evil") as child:
+        assert child.score(columns, 1) == [1.0]
+        with pytest.raises(UserCodeError, match="out of turn"):
+            child.score(columns, 1)
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "{'ok': False, 'refused': 'x'}",
+        "{'ok': False, 'refused': 'x', 'id': number()}",
+        "{'ok': True, 'wall': 'none'}",
+    ],
+)
+def test_code_cannot_talk_its_way_to_a_weaker_wall(
+    reply: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It runs behind the first wall alone, whatever it says while it is loaded."""
+    begun: list[Wall] = []
+    begin = Sandbox._begin
+    monkeypatch.setattr(
+        Sandbox, "_begin", lambda self, wall: (begun.append(wall), begin(self, wall))
+    )
+    wall_here()
+    begun.clear()
+    code = FORGE + f"send({reply})\nwhile True: pass\n"
+
+    with Sandbox(code, function="reward", node="evil") as child, pytest.raises(UserCodeError):
+        child.load()
+
+    assert begun == [wall_here().wall]
+
+
+@pytest.mark.attack
+def test_without_a_wall_code_wants_a_yes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "coloop.sandbox.process.wall_here", lambda: WallHere(Wall.NONE, "an old kernel")
+    )
+    columns = {"prompts": [""], "completions": [""]}
+    code = "def reward(prompts, completions): return [1.0]"
+
+    monkeypatch.delenv(WITHOUT_WALL, raising=False)
+    with (
+        Sandbox(code, function="reward", node="mine") as child,
+        pytest.raises(
+            UserCodeError, match=r"no wall .*an old kernel.*COLOOP_CODE_WITHOUT_WALL=yes"
+        ),
+    ):
+        child.score(columns, 1)
+    monkeypatch.setenv(WITHOUT_WALL, "yes")
+    with Sandbox(code, function="reward", node="mine") as child:
+        assert child.score(columns, 1) == [1.0]
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("wall", WALLS)
+def test_code_does_not_outlive_the_one_that_started_it(wall: Wall) -> None:
+    """Killed without a chance to clear up, it leaves nothing that runs."""
+    stands_here(wall)
+    starter = (
+        "import sys, time\n"
+        "from coloop.sandbox.inside.walls import Wall\n"
+        "from coloop.sandbox.process import Sandbox\n"
+        f"box = Sandbox('def reward(prompts, completions):\\n while True: pass', function='reward',"
+        f" node='n', wall=Wall({wall.value!r}), timeout_seconds=600)\n"
+        "box.load()\n"
+        "print(box.process_id, flush=True)\n"
+        "box.score({'prompts': [''], 'completions': ['']}, 1)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", starter], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        watcher = int(process.stdout.readline())
+        handle = os.pidfd_open(watcher)
+        process.kill()
+        ready, _, _ = select.select([handle], [], [], 60)
+        os.close(handle)
+
+    assert ready
