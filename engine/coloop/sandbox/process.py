@@ -5,6 +5,7 @@ replaced.
       start ------ python, clean environment, two pipes --------> builds the wall, loads the code
       call  ------ rows as JSON, a number drawn now ------------> runs the function
             <----- scores, or what is wrong with which row ------
+      between calls the code stands still
       late, dead, or too long an answer: killed by its id; the next call starts a new one
 
 Invariants: a call returns or raises UserCodeError within its timeout, whatever the code does. While
@@ -28,6 +29,7 @@ import sys
 import sysconfig
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -112,6 +114,8 @@ class Sandbox:
         self.printed = ""
         """What the last call printed, cut at 64 KiB."""
         self._process: subprocess.Popen[bytes] | None = None
+        self._worker = -1
+        """A descriptor of the process that runs the code, which is not its watcher."""
         self._to_child = -1
         self._from_child = -1
 
@@ -167,8 +171,10 @@ class Sandbox:
         process, self._process = self._process, None
         if process is None:
             return
-        for descriptor in (self._to_child, self._from_child):
-            os.close(descriptor)
+        for descriptor in (self._to_child, self._from_child, self._worker):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._worker = -1
         try:
             os.killpg(process.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -214,6 +220,9 @@ class Sandbox:
         if not hello.get("ok"):
             self.close()
             raise _NoWall(f"{wall}: {hello.get('refused')}")
+        if hasattr(os, "pidfd_open"):
+            with suppress(ProcessLookupError):
+                self._worker = os.pidfd_open(hello["worker"])
         load = {
             "op": "load",
             "source": self.source,
@@ -283,10 +292,12 @@ class Sandbox:
                 if self._has_answer():
                     raise _Forged
                 payload = json.dumps({**request, "id": number}, default=_plain)
+                self._tell(signal.SIGCONT)
                 self._send(payload.encode(), deadline)
             reply = self._receive(deadline)
             if reply.get("id") != number:
                 raise _Forged
+            self._tell(signal.SIGSTOP)
             return reply
         except _Late:
             message = f"did not answer within {seconds:g} seconds and was stopped"
@@ -301,6 +312,12 @@ class Sandbox:
             raise
         self.close()
         raise self._error(message)
+
+    def _tell(self, number: signal.Signals) -> None:
+        """Between calls the code stands still, with all threads that it may have left."""
+        if self._worker >= 0:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._worker, number)
 
     def _how_it_ended(self) -> str:
         assert self._process is not None

@@ -31,26 +31,26 @@ def main() -> None:
     try:
         walls.enter(wall, libraries)
     except OSError as error:
-        refuse(replies, error)
+        say(replies, {"ok": False, "refused": str(error)})
         return
     worker = os.fork()
     if worker == 0:
         walls.die_with_parent()
         work(requests, replies, memory_bytes, wall, libraries)
         os._exit(0)
-    os.close(replies)
+    say(replies, {"ok": True, "worker": worker})
     watch(worker, requests)
 
 
-def refuse(replies: int, error: OSError) -> None:
+def say(replies: int, message: dict[str, object]) -> None:
+    """The first word, and the watcher's last."""
     with os.fdopen(replies, "wb") as writing:
-        harness.send(writing, {"ok": False, "refused": str(error)})
+        harness.send(writing, message)
 
 
 def work(requests: int, replies: int, memory_bytes: int, wall: Wall, libraries: list[str]) -> None:
     """Read the code, shut the door, run it."""
     reading, writing = os.fdopen(requests, "rb"), os.fdopen(replies, "wb")
-    harness.send(writing, {"ok": True})
     first = harness.receive(reading)
     if first is None:
         return
@@ -60,7 +60,7 @@ def work(requests: int, replies: int, memory_bytes: int, wall: Wall, libraries: 
         problem = harness.complaint(f"the wall does not stand on this machine: {error}")
         harness.send(writing, {**problem, "id": first["id"]})
         return
-    harness.fence(libraries)
+    harness.fence(libraries, is_alone=wall is Wall.NONE)
     harness.serve(reading, writing, first)
 
 

@@ -14,6 +14,7 @@ architecture.
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from typing import Final
 
 LOAD: Final = 0x20
@@ -117,6 +118,15 @@ READING: Final[Mapping[str, tuple[int | None, int | None]]] = {
 }
 """Calls about paths, for a process whose file system is its own."""
 
+LEAVING_ROOT: Final[Mapping[str, tuple[int | None, int | None]]] = {
+    "setgroups": (116, 159),
+    "setresgid": (119, 149),
+    "setresuid": (117, 147),
+    "prctl": (157, 167),
+    "seccomp": (317, 277),
+}
+"""Calls that only take away from one who may do nothing else."""
+
 THREAD_FLAG: Final = 0x00010000
 REFUSED_CLONES: Final = 0x7E823080
 """Namespaces, tracing, descriptors of processes."""
@@ -127,6 +137,17 @@ WRITING: Final = 0x3 | 0x40 | 0x200 | 0x400
 TMPFILE: Final = 0x400000
 TERMINAL_QUESTIONS: Final = (0x5401, 0x5451, 0x5450)
 DESCRIPTOR_QUESTIONS: Final = (0, 1, 2, 3, 1030)
+
+
+class Reach(Enum):
+    """What a process may do besides computing."""
+
+    COMPUTES = "computes"
+    """Nothing."""
+    READS = "reads"
+    """Read its own file system."""
+    PREPARES = "prepares"
+    """Read what its user may, then give up more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +169,7 @@ class Rule:
     tests: tuple[Test, ...]
 
 
-def rules_of(process_id: int, *, reads_files: bool) -> list[Rule]:
+def rules_of(process_id: int, reach: Reach) -> list[Rule]:
     """Calls that are allowed with some arguments only."""
     itself = Test(0, "one of", (process_id,))
     nothing = (Test(2, "one of", (0,)), Test(2, "one of", (0,), is_high=True))
@@ -162,7 +183,7 @@ def rules_of(process_id: int, *, reads_files: bool) -> list[Rule]:
         Rule((72, 25), (Test(1, "one of", DESCRIPTOR_QUESTIONS),)),  # fcntl
         Rule((16, 29), (Test(1, "one of", TERMINAL_QUESTIONS),)),  # ioctl
     ]
-    if reads_files:
+    if reach is not Reach.COMPUTES:
         from_a_file = Test(3, "none of", (MAP_ANONYMOUS,))
         rules += [
             Rule((9, 222), (from_a_file,)),  # mmap of a library's code
@@ -172,15 +193,18 @@ def rules_of(process_id: int, *, reads_files: bool) -> list[Rule]:
     return rules
 
 
-def program(machine: str, process_id: int, *, reads_files: bool) -> bytes:
+def program(machine: str, process_id: int, reach: Reach) -> bytes:
     """The filter for a process of this number.
 
     Args:
         machine: as `platform.machine()` says it, `x86_64` or `aarch64`.
-        reads_files: whether calls about paths are allowed, to read.
     """
     place = 0 if machine == "x86_64" else 1
-    plain = {**PLAIN, **READING} if reads_files else PLAIN
+    plain = {
+        Reach.COMPUTES: PLAIN,
+        Reach.READS: {**PLAIN, **READING},
+        Reach.PREPARES: {**PLAIN, **READING, **LEAVING_ROOT},
+    }[reach]
     steps = [
         _step(LOAD, ARCHITECTURE),
         _step(EQUALS, ARCHITECTURES[machine], 1, 0),
@@ -193,7 +217,7 @@ def program(machine: str, process_id: int, *, reads_files: bool) -> bytes:
         number = numbers[place]
         if number is not None:
             steps += [_step(EQUALS, number, 0, 1), _step(RETURN, ALLOW)]
-    for rule in rules_of(process_id, reads_files=reads_files):
+    for rule in rules_of(process_id, reach):
         number = rule.numbers[place]
         if number is not None:
             body = _body(rule.tests)

@@ -27,7 +27,6 @@ REFUSED = (
     "socket.",
     "subprocess.",
     "shutil.",
-    "ctypes.",
     "pty.",
     "fcntl.",
     "resource.",
@@ -87,7 +86,9 @@ class Kept(io.TextIOBase):
         return text + (f"\n... {lost} characters more were printed and cut" if lost else "")
 
 
-def forbid(roots: frozenset[str]) -> Callable[[str, tuple[Any, ...]], None]:
+def forbid(
+    roots: frozenset[str], refused: tuple[str, ...]
+) -> Callable[[str, tuple[Any, ...]], None]:
     """Refuse everything that reaches out of this process; imports may read the roots."""
 
     starts = tuple(root + os.sep for root in roots)
@@ -105,7 +106,7 @@ def forbid(roots: frozenset[str]) -> Callable[[str, tuple[Any, ...]], None]:
             if reads and inside(path):
                 return
             raise PermissionError(f"this code runs without access to files: open({path!r})")
-        if not event.startswith(REFUSED) or event in HARMLESS:
+        if not event.startswith(refused) or event in HARMLESS:
             return
         if event in LISTING and inside(args[0]):
             return
@@ -122,8 +123,6 @@ def refuse_fork_exec() -> None:
         raise PermissionError("this code runs in a limited process with no other programs")
 
     vars(_posixsubprocess)["fork_exec"] = fork_exec
-    absent: Mapping[str, Any] = {"ctypes": None, "_ctypes": None}
-    sys.modules.update(absent)
 
 
 def receive(pipe: BinaryIO) -> Any:
@@ -378,7 +377,17 @@ def serve(requests: BinaryIO, replies: BinaryIO, first: Mapping[str, Any]) -> No
         request = receive(requests)
 
 
-def fence(libraries: Sequence[str]) -> None:
-    """Refuse by name what the walls refuse by number."""
+def fence(libraries: Sequence[str], *, is_alone: bool) -> None:
+    """Refuse by name what the walls refuse by number.
+
+    Args:
+        is_alone: no wall stands behind it, so that foreign code is refused as well.
+    """
     refuse_fork_exec()
-    sys.addaudithook(forbid(frozenset(os.path.abspath(path) for path in libraries)))
+    refused: tuple[str, ...] = REFUSED
+    if is_alone:
+        refused = (*REFUSED, "ctypes.")
+        absent: Mapping[str, Any] = {"ctypes": None, "_ctypes": None}
+        sys.modules.update(absent)
+    roots = frozenset(os.path.abspath(path) for path in libraries)
+    sys.addaudithook(forbid(roots, refused))

@@ -5,7 +5,13 @@ import importlib
 from contextlib import suppress
 from typing import Final
 
-LATE: Final = ("_strptime", "encodings.latin_1", "encodings.ascii", "encodings.utf_16", "bisect")
+LATE: Final = (
+    "_strptime",
+    "encodings.latin_1",
+    "encodings.ascii",
+    "encodings.utf_16",
+    "concurrent.futures.thread",
+)
 """Imported by functions of the standard library when they are first called."""
 
 
@@ -29,5 +35,7 @@ def names_of(source: str) -> list[str]:
 def import_named(source: str) -> None:
     """Import what can be; what cannot is told where the code imports it."""
     for name in (*LATE, *names_of(source)):
+        if name.rpartition(".")[2] == "__main__":
+            continue
         with suppress(Exception, SystemExit):
             importlib.import_module(name)

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from coloop.sandbox.inside import calls, kernel
+from coloop.sandbox.inside.calls import Reach
 
 NOBODY: Final = 65534
 
@@ -29,8 +30,8 @@ SYSTEM_LIBRARIES: Final = (
 )
 """Where the loader looks for what compiled modules are linked with."""
 
-PLACE: Final = "/tmp"
-"""Where the new root is put together; nothing of it is left there."""
+PLACES: Final = ("/tmp", "/run", "/mnt")
+"""Where a new root can be put together, the first that is there; nothing of it is left there."""
 
 
 class Wall(StrEnum):
@@ -81,9 +82,10 @@ def _own_root(libraries: Sequence[str]) -> None:
     places = {path: os.path.realpath(path) for path in shown if path not in links}
     kernel.mount(None, "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
     limits = kernel.MS_NOSUID | kernel.MS_NODEV
-    kernel.mount("tmpfs", PLACE, "tmpfs", limits, "mode=0755,size=1m")
-    os.mkdir(f"{PLACE}/outside", 0o700)
-    kernel.pivot_root(PLACE, f"{PLACE}/outside")
+    root = next((place for place in PLACES if os.path.isdir(place)), "/")
+    kernel.mount("tmpfs", root, "tmpfs", limits, "mode=0755,size=1m")
+    os.mkdir(f"{root}/outside", 0o700)
+    kernel.pivot_root(root, f"{root}/outside")
     os.chdir("/")
     for path, target in links.items():
         os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)
@@ -127,7 +129,7 @@ def shut(
 
     Args:
         memory_bytes: most address space that it may take.
-        prepare: called while files can still be read, within the limits.
+        prepare: with `Wall.CALLS`, called while files can still be read, and nothing else be done.
 
     Raises:
         OSError: the wall does not stand; the code must not run.
@@ -141,12 +143,15 @@ def shut(
     readable = ["/"] if wall is Wall.NAMESPACES else [*libraries, *SYSTEM_LIBRARIES]
     if kernel.landlock_version():
         kernel.landlock([path for path in readable if os.path.exists(path)])
-    if wall is Wall.CALLS:
-        prepare()
-        if os.geteuid() == 0:
-            become_nobody()
-    reads = wall is Wall.NAMESPACES
-    kernel.seccomp(calls.program(kernel.MACHINE, os.getpid(), reads_files=reads))
+    process_id = os.getpid()
+    if wall is Wall.NAMESPACES:
+        kernel.seccomp(calls.program(kernel.MACHINE, process_id, Reach.READS))
+        return
+    kernel.seccomp(calls.program(kernel.MACHINE, process_id, Reach.PREPARES))
+    prepare()
+    if os.geteuid() == 0:
+        become_nobody()
+    kernel.seccomp(calls.program(kernel.MACHINE, process_id, Reach.COMPUTES))
 
 
 def limit(memory_bytes: int, *, counts_processes: bool) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from coloop.errors import StopRequested, UserCodeError
 from coloop.rewards.user_code import preview, reward_columns, score_rows
+from coloop.sandbox.inside.walls import Wall
 from coloop.sandbox.process import Sandbox
 from coloop.spec.reward import ScoreAs
 
@@ -217,12 +218,15 @@ def test_writing_to_the_bare_descriptors_goes_nowhere() -> None:
         (["import _posixsubprocess; _posixsubprocess.fork_exec()"], "no other programs"),
         (["import socket; socket.socket()"], "no network: socket"),
         (["import urllib.request; urllib.request.urlopen('http://x')"], "no network"),
-        (["import ctypes"], "ctypes"),
         (["import resource; resource.setrlimit(9, (-1, -1))"], "resource.setrlimit"),
     ],
 )
 def test_reaching_out_of_the_process_is_refused(lines: list[str], told: str) -> None:
     assert told in str(failure(body(*lines, "return [0.0] * 3")))
+
+
+def test_without_a_wall_foreign_code_is_refused() -> None:
+    assert "ctypes" in str(failure(body("import ctypes", "return [0.0] * 3"), wall=Wall.NONE))
 
 
 def test_a_file_of_the_standard_library_can_be_read_only() -> None:
