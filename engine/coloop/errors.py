@@ -10,6 +10,7 @@ tree ends an operation: a file that cannot be read, a worker that died, user cod
       SettingInvalid          a variable of the environment has a value that means nothing
       RunFolderExists         a run folder would be overwritten
       RunNotFound             no such run, or it cannot be resumed
+      RunBusy                 another process writes into the run folder
       PlanRefused             the compiler refuses a valid spec (carries the diagnostics)
       PlanInconsistent        the compiler made a plan that cannot hold (an error of coloop itself)
       PlacementTimeout        the cluster did not give what the plan wants in time
@@ -89,6 +90,12 @@ class RunNotFound(ColoopError):
     """There is no run of this id, or it holds nothing to resume."""
 
     code = "run.not_found"
+
+
+class RunBusy(ColoopError):
+    """Another process writes into the run folder; the message names it and says what to do."""
+
+    code = "run.busy"
 
 
 class PlanRefused(ColoopError):

@@ -14,6 +14,7 @@ LIGHT = {
     "diagnostics",
     "events",
     "run_ids",
+    "run_lock",
     "run_log",
     "ray_settings",
     "spec",
@@ -28,6 +29,7 @@ LIGHT = {
 OURS: dict[str, set[str]] = {
     "errors": set(),
     "run_ids": set(),
+    "run_lock": {"errors"},
     "run_log": set(),
     "ray_settings": set(),
     "diagnostics": {"errors"},
@@ -48,7 +50,7 @@ OURS: dict[str, set[str]] = {
     "data": {"spec", "batch", "tables", "errors"},
     "sandbox": {"errors"},
     "rewards": {"spec", "batch", "tables", "data", "sandbox", "errors"},
-    "models": {"arrays", "spec", "presets", "errors"},
+    "models": {"arrays", "spec", "presets", "errors", "marks"},
     "rollout": {"fingerprint", "spec", "batch", "models", "errors"},
     "sync": {"fingerprint", "spec", "batch", "errors"},
     "recipes": {"arrays", "spec", "batch", "algos", "errors"},
@@ -66,7 +68,7 @@ OURS: dict[str, set[str]] = {
     "runtime": {
         *("plan", "spec", "events", "batch", "tables", "data", "recipes", "hosts", "roles"),
         *("cluster", "collecting", "marks", "sync", "sizing"),
-        *("errors", "diagnostics", "estimate", "run_ids", "run_log"),
+        *("errors", "diagnostics", "estimate", "run_ids", "run_lock", "run_log"),
     },
 }
 """By package, the packages of ours that it may import. `cli` may import anything."""
@@ -85,6 +87,7 @@ HEAVY = {
 OUTSIDE: dict[str, set[str]] = {
     "errors": set(),
     "run_ids": set(),
+    "run_lock": set(),
     "run_log": set(),
     "ray_settings": set(),
     "diagnostics": {"pydantic"},

@@ -12,6 +12,7 @@ LIGHT = (
     "coloop.diagnostics",
     "coloop.events",
     "coloop.presets",
+    "coloop.run_lock",
     "coloop.spec.io",
     "coloop.spec.catalog",
     "coloop.spec.lineage",

@@ -1,0 +1,329 @@
+"""One writer a run: who writes into a run folder holds `run.lock` in it from before the first byte
+until after the last.
+
+    take ── flock(run.lock) ──> is ours? ── no ──────────────────────> RunBusy
+                                   │ yes
+            whom does the file name? ── another machine, seen lately ─> RunBusy
+                                   │ nobody, or somebody who is gone
+            our name into it, and its time anew every few seconds
+
+The system frees a lock with its process, however that ends, and a child that is forked closes its
+copy of the file, so the lock never outlives its holder. Where locks do not reach (a file system
+without them, or one that keeps them to each machine), what the file says decides: of a process of
+this machine, whether it lives and is the one that wrote the line; of another machine, whether the
+file's time is younger than `SILENT_SECONDS`. The file is never removed: a lock on a file that is
+gone keeps nobody out.
+
+What it does not see: a holder on another machine that stood still for longer (a suspended machine,
+a stopped process) where locks do not reach from one machine to the other; and clocks of machines
+that differ by more than that.
+"""
+
+import errno
+import fcntl
+import json
+import os
+import platform
+import stat
+import threading
+import time
+import weakref
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+
+from coloop.errors import RunBusy
+
+LOCK_FILE = "run.lock"
+PATIENCE_SECONDS = 1.0
+"""How long `take` waits for somebody who holds the lock for a moment only."""
+LIFE_SIGN_SECONDS = 5.0
+"""Between two signs of life of a holder."""
+SILENT_SECONDS = 60.0
+"""Without a sign of life after which a holder on another machine counts as gone: twelve signs that
+did not come, and about as long as somebody waits who goes on elsewhere after a machine has died."""
+TURN_SECONDS = 0.05
+SETTLE_SECONDS = 0.5
+"""Where there are no locks: from writing our name to reading it back, so that of several who begin
+at once the last one counts."""
+NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
+MOST_BYTES = 4096
+FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holder:
+    """Who writes into a run folder."""
+
+    host: str
+    pid: int
+    """0: it has not said who it is."""
+    started: int
+    """When the process began, in clock ticks after the start of its machine; 0: not known."""
+    since: str
+    """UTC, ISO 8601."""
+    kernel: str = ""
+    """Which start of which machine."""
+    pids: str = ""
+    """The namespace in which `pid` counts."""
+
+    @property
+    def words(self) -> str:
+        who = f"process {self.pid} on {self.host}" if self.pid else "a process that gave no name"
+        return f"{who}, since {self.since}" if self.since else who
+
+
+class RunLock:
+    """The lock of one run folder, taken once at a time; as a context it is taken and released."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._file: int | None = None
+        self._has_ended = threading.Event()
+        _locks.add(self)
+
+    def __enter__(self) -> "RunLock":
+        self.take()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+    def take(self, patience_seconds: float = PATIENCE_SECONDS) -> None:
+        """Hold the folder, which must be there.
+
+        Raises:
+            RunBusy: somebody else holds it; nothing was written.
+        """
+        assert self._file is None
+        until = time.monotonic() + patience_seconds
+        while True:
+            try:
+                self._file = _taken(self._folder)
+                break
+            except RunBusy:
+                if time.monotonic() >= until:
+                    raise
+                time.sleep(TURN_SECONDS)
+        self._has_ended = threading.Event()
+        signs = (self._folder / LOCK_FILE, self._has_ended)
+        threading.Thread(target=_live, args=signs, name="run-lock", daemon=True).start()
+
+    def release(self) -> None:
+        """Let others write; nothing where it is not held."""
+        file, self._file = self._file, None
+        if file is not None:
+            self._has_ended.set()
+            with suppress(OSError):
+                os.ftruncate(file, 0)
+            os.close(file)
+
+    def forget(self) -> None:
+        """In a forked child: the lock is the parent's."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+_locks: "weakref.WeakSet[RunLock]" = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    for lock in list(_locks):
+        lock.forget()
+
+
+os.register_at_fork(after_in_child=_forget_all)
+
+
+def holder(folder: Path) -> Holder | None:
+    """Who writes into a run folder; None: nobody. Writes nothing."""
+    try:
+        file = os.open(folder / LOCK_FILE, os.O_RDONLY | FLAGS)
+    except FileNotFoundError:
+        return None
+    except OSError:  # it cannot be told, so somebody may
+        return UNKNOWN
+    try:
+        named = _read(file)
+        try:
+            is_locked = _lock(file, fcntl.LOCK_SH)
+        except BlockingIOError:
+            return named or UNKNOWN
+        return named if named is not None and _lives(named, file, is_locked) else None
+    finally:
+        os.close(file)
+
+
+def is_held(folder: Path) -> bool:
+    """Whether somebody writes into a run folder."""
+    return holder(folder) is not None
+
+
+UNKNOWN = Holder(host="", pid=0, started=0, since="")
+
+
+def _taken(folder: Path) -> int:
+    """The open file of the lock, which is ours."""
+    path = folder / LOCK_FILE
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | FLAGS, 0o600)
+    except OSError as error:
+        raise RunBusy(
+            f"{path} cannot be opened, so nobody can tell whether another process writes into the "
+            f"run: {error.strerror}; make the folder this user's own"
+        ) from error
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise RunBusy(f"{path} is no file; remove it and try again")
+        named = _read(file)
+        try:
+            is_locked = _lock(file, fcntl.LOCK_EX)
+        except BlockingIOError:
+            raise _busy(folder, named or UNKNOWN) from None
+        named = _read(file)
+        if named is not None and _lives(named, file, is_locked):
+            raise _busy(folder, named)
+        if not _is_at(path, file):
+            raise _busy(folder, UNKNOWN)
+        _write(file, is_locked)
+        if not is_locked and not _is_still_ours(file):
+            raise _busy(folder, _read(file) or UNKNOWN)
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
+def _busy(folder: Path, by: Holder) -> RunBusy:
+    stop = f"`kill -INT {by.pid}` there" if by.pid else "end it"
+    return RunBusy(
+        f"{folder} is written by another process: {by.words}. A run has one writer: stop that one "
+        f"({stop}, or on its page) or wait for its end, then go on; nothing was written"
+    )
+
+
+def _lock(file: int, how: int) -> bool:
+    """Whether it is locked now; False where the file system has no locks. Raises
+    `BlockingIOError` where somebody else has it."""
+    try:
+        fcntl.flock(file, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
+        return False
+    return True
+
+
+def _lives(named: Holder, file: int, is_locked: bool) -> bool:
+    """Whether whom the file names still writes.
+
+    Args:
+        is_locked: by us, so that nobody of this machine holds it.
+    """
+    here = _own_name()
+    if named.kernel == here.kernel:
+        if is_locked:
+            return False
+        if named.pids == here.pids:
+            return _is_running(named)
+    return time.time() - os.fstat(file).st_mtime < SILENT_SECONDS
+
+
+def _is_running(named: Holder) -> bool:
+    try:
+        os.kill(named.pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    state, started = _state_of(named.pid)
+    return state not in ("Z", "X") and started in (0, named.started)
+
+
+def _state_of(pid: int) -> tuple[str, int]:
+    """State and start of a process, as the system tells; ("", 0) where it does not."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        fields = text.rpartition(")")[2].split()
+        return fields[0], int(fields[19])
+    except (OSError, ValueError, IndexError):
+        return "", 0
+
+
+def _own_name() -> Holder:
+    since = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return Holder(
+        host=platform.node(),
+        pid=os.getpid(),
+        started=_state_of(os.getpid())[1],
+        since=since,
+        kernel=_text_of("/proc/sys/kernel/random/boot_id") or platform.node(),
+        pids=_pid_namespace(),
+    )
+
+
+def _text_of(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
+
+
+def _pid_namespace() -> str:
+    try:
+        return os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return ""
+
+
+def _read(file: int) -> Holder | None:
+    """Whom the file names; None where it names nobody that could be understood."""
+    try:
+        told = json.loads(os.pread(file, MOST_BYTES, 0).partition(b"\n")[0])
+        own = asdict(UNKNOWN)
+        return Holder(**{name: type(value)(told[name]) for name, value in own.items()})
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+
+
+def _write(file: int, is_locked: bool) -> None:
+    """Our name; where a lock holds, it may be missing for want of room."""
+    line = json.dumps(asdict(_own_name())).encode() + b"\n"
+    try:
+        os.pwrite(file, line, 0)
+        os.ftruncate(file, len(line))
+        os.fsync(file)
+    except OSError as error:
+        if not is_locked:
+            raise RunBusy(f"the lock of the run cannot be written: {error}") from error
+
+
+def _is_still_ours(file: int) -> bool:
+    time.sleep(SETTLE_SECONDS)
+    named, own = _read(file), _own_name()
+    return named is not None and (named.kernel, named.pid) == (own.kernel, own.pid)
+
+
+def _is_at(path: Path, file: int) -> bool:
+    """Whether the path still names this file."""
+    try:
+        return os.path.samestat(os.stat(path, follow_symlinks=False), os.fstat(file))
+    except OSError:
+        return False
+
+
+def _live(path: Path, has_ended: threading.Event) -> None:
+    """Signs of life, until the lock is released."""
+    while not has_ended.wait(LIFE_SIGN_SECONDS):
+        with suppress(OSError):
+            os.utime(path, follow_symlinks=False)
