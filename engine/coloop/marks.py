@@ -1,9 +1,12 @@
-"""What a file is known by: its size and its SHA-256, as its writer saw it and as a reader finds it.
+"""What a file is known by: its size and its SHA-256, as its writer saw it and as a reader finds it;
+and that it lies on the disk, not only in the memory of the machine.
 
 Who compares both knows that what was written on one machine can be read back on another.
 """
 
+import errno
 import hashlib
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,3 +49,33 @@ class Marks:
             found[path] = known[place] = mark
         self._known = known
         return found
+
+
+def settle(folder: Path) -> None:
+    """Every file below a folder, and every name in it, is on the disk when this returns.
+
+    Raises:
+        OSError: something of it is not.
+    """
+    for place, _, names in os.walk(folder, topdown=False):
+        for name in names:
+            settle_one(Path(place, name))
+        settle_one(Path(place))
+
+
+def settle_one(path: Path) -> None:
+    """A file, or the names in a folder, without what lies below.
+
+    Raises:
+        OSError: it is not on the disk.
+    """
+    if path.is_symlink() and not path.is_dir():
+        return
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        os.fsync(file)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):  # a disk that cannot be asked
+            raise
+    finally:
+        os.close(file)

@@ -162,6 +162,14 @@ def holder(folder: Path) -> Holder | None:
         os.close(file)
 
 
+def patient_holder(folder: Path, patience_seconds: float = PATIENCE_SECONDS) -> Holder | None:
+    """As `holder`, of somebody who does not hold it for a moment only."""
+    until = time.monotonic() + patience_seconds
+    while (found := holder(folder)) is not None and time.monotonic() < until:
+        time.sleep(TURN_SECONDS)
+    return found
+
+
 def is_held(folder: Path) -> bool:
     """Whether somebody writes into a run folder."""
     return holder(folder) is not None
@@ -203,8 +211,13 @@ def _taken(folder: Path) -> int:
 
 
 def _busy(folder: Path, by: Holder) -> RunBusy:
+    return RunBusy(busy_words(folder, by))
+
+
+def busy_words(folder: Path, by: Holder) -> str:
+    """Who writes into a run folder, and what to do."""
     stop = f"`kill -INT {by.pid}` there" if by.pid else "end it"
-    return RunBusy(
+    return (
         f"{folder} is written by another process: {by.words}. A run has one writer: stop that one "
         f"({stop}, or on its page) or wait for its end, then go on; nothing was written"
     )

@@ -2,7 +2,7 @@
 
 Imports nothing but typer, so that `coloop --help` is quick; each command imports its work when it
 runs. Exit codes: 0 done, 1 the loop has errors or does not fit, 2 it cannot be read, 3 a run
-failed, 130 it was stopped.
+failed, 4 another process writes into its folder, 130 it was stopped.
 """
 
 import sys
@@ -134,7 +134,7 @@ def _delegate(name: str, text: str, *, hidden: bool = False) -> None:
 _delegate("run", "Run a loop headless, with a live progress display.")
 _delegate("rehearse", "Run the same loop, shrunken, for a few steps.", hidden=True)
 _delegate("watch", "Follow a run, live or from its start.")
-_delegate("runs", "List runs.")
+_delegate("runs", "List runs; `runs check RUN` tells whether one is whole.")
 _delegate("export", "Write what a node of a run has learned as a model folder.")
 
 

@@ -19,9 +19,9 @@ DELEGATED: dict[str, tuple[str, str]] = {
     "rehearse": ("coloop.cli.run", "rehearse_command"),
     "watch": ("coloop.cli.watch", "watch_command"),
     "export": ("coloop.cli.export", "export_command"),
-    "runs": ("coloop.cli.watch", "runs_command"),
+    "runs": ("coloop.cli.watch", "runs_app"),
 }
-"""Name to module and function."""
+"""Name to module and function, or a group of commands."""
 
 
 class LazyGroup(TyperGroup):
@@ -49,6 +49,8 @@ def build_command(name: str) -> _click.Command:
     found = getattr(import_module(module), function, None)
     if found is None:
         raise typer.BadParameter(f"`{name}` is not part of this version")
+    if isinstance(found, typer.Typer):
+        return typer.main.get_command(found)
     single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     single.command(name)(found)
     return typer.main.get_command(single)

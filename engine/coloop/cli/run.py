@@ -1,10 +1,12 @@
 """`coloop run`: a headless run with a live display.
 
-Exit codes: 0 finished, 1 invalid, 3 failed, 130 stopped.
+Exit codes: 0 finished, 1 invalid, 3 failed, 4 another process writes into the run folder, 130
+stopped.
 """
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,9 +20,17 @@ from coloop.cli.display import RunDisplay, print_event
 from coloop.cli.output import print_diagnostics
 from coloop.cli.source import Source, read_source
 from coloop.diagnostics import Change, Diagnostic
-from coloop.errors import ColoopError, PlanRefused, SpecProblem, SpecUnreadable
+from coloop.errors import (
+    ColoopError,
+    PlanRefused,
+    RunBusy,
+    RunNotFound,
+    SpecProblem,
+    SpecUnreadable,
+)
 from coloop.plan.runnable import check_runs
 from coloop.run_ids import new_run_id
+from coloop.run_lock import busy_words, patient_holder
 from coloop.runtime.origin import read_origin
 from coloop.sandbox.memory import keep_private
 from coloop.spec.graph import LoopSpec
@@ -30,6 +40,8 @@ from coloop.spec.text.reader import Reading, read
 from coloop.validate import validate
 
 EXIT = {"finished": 0, "failed": 3, "stopped": 130}
+INVALID = 1
+BUSY = 4
 OVER_BUDGET = "memory.over_budget"
 MARKED_LINES = "COLOOP_MARKED_LINES"
 
@@ -53,7 +65,11 @@ def run_command(
     runs_dir: Annotated[Path, typer.Option(help="Where run folders are made.")] = Path("runs"),
     run_id: Annotated[str | None, typer.Option(help="Name of the run folder.")] = None,
     resume: Annotated[
-        str | None, typer.Option(help="A run's id or folder: go on from its last checkpoint.")
+        str | None,
+        typer.Option(
+            help="A run's id or folder: go on from its last checkpoint. "
+            "The folder of a checkpoint: from that one."
+        ),
     ] = None,
     root: Annotated[
         Path | None,
@@ -70,12 +86,20 @@ def run_command(
     """Run a loop."""
     keep_private()
     console = Console(stderr=as_json, soft_wrap=True)
-    folder = _resumed_folder(console, resume, runs_dir)
+    folder, checkpoint = None, None
+    if resume is not None:
+        folder, checkpoint = _resumed(console, resume, runs_dir)
+        if (writer := patient_holder(folder)) is not None:  # known before anything is loaded
+            _refuse(console, busy_words(folder, writer), [], as_json, BUSY)
     try:
         loop = _loop(spec, settings or [], folder)
     except (SpecUnreadable, SpecProblem) as problem:
         _refuse(console, str(problem), _findings(problem.diagnostics), as_json)
-    loop = replace(loop, root=root or (read_origin(folder) if folder is not None else loop.root))
+    try:
+        origin = read_origin(folder) if root is None and folder is not None else loop.root
+    except RunNotFound as error:
+        _refuse(console, str(error), [], as_json)
+    loop = replace(loop, root=root or origin)
     checked, warnings = _checked(console, loop, force=force, as_json=as_json)
     if address is not None and address.startswith("http"):
         if resume is not None:
@@ -90,6 +114,7 @@ def run_command(
         runs_dir=runs_dir,
         run_id=run_id,
         folder=folder,
+        checkpoint=checkpoint,
         cluster="local" if local else "ray",
         address=address,
         threads=threads,
@@ -106,6 +131,7 @@ def _run(
     runs_dir: Path,
     run_id: str | None,
     folder: Path | None,
+    checkpoint: int | None,
     cluster: str,
     address: str | None,
     threads: int | None,
@@ -131,6 +157,7 @@ def _run(
         runs_dir=runs_dir,
         run_id=run_id,
         resume=folder,
+        checkpoint=checkpoint,
         cluster="local" if cluster == "local" else "ray",
         address=address,
         sinks=sinks,
@@ -142,6 +169,11 @@ def _run(
             result = run(request)
     except PlanRefused as refused:
         _refuse(console, str(refused), _findings(refused.diagnostics), as_json)
+    except KeyboardInterrupt:
+        console.print("stopped at once; `coloop run --resume` goes on from the last checkpoint")
+        raise typer.Exit(EXIT["stopped"]) from None
+    except RunBusy as busy:
+        _refuse(console, str(busy), [], as_json, BUSY)
     except ColoopError as error:
         _refuse(console, str(error), [], as_json)
     if not as_json:
@@ -181,12 +213,15 @@ def _submit(
     raise typer.Exit(code)
 
 
-def _resumed_folder(console: Console, resume: str | None, runs_dir: Path) -> Path | None:
-    if resume is None:
-        return None
+def _resumed(console: Console, resume: str, runs_dir: Path) -> tuple[Path, int | None]:
+    """The folder of a run, and the step of its checkpoint where one is named."""
     for folder in (Path(resume), runs_dir / resume):
         if (folder / "spec.yaml").exists():
-            return folder
+            return folder, None
+        step = re.fullmatch(r"step-(\d+)", folder.name)
+        run = Path(os.path.normpath(folder)).parent.parent
+        if step and folder.parent.name == "checkpoints" and (run / "spec.yaml").exists():
+            return run, int(step[1])
     console.print(f"there is no run {resume!r}, neither as a folder nor in {runs_dir}")
     raise typer.Exit(1)
 
@@ -269,7 +304,11 @@ def _checked(
 
 
 def _refuse(
-    console: Console, message: str, diagnostics: list[Diagnostic], as_json: bool
+    console: Console,
+    message: str,
+    diagnostics: list[Diagnostic],
+    as_json: bool,
+    code: int = INVALID,
 ) -> NoReturn:
     if as_json:
         found = [one.model_dump(mode="json", exclude_none=True) for one in diagnostics]
@@ -277,7 +316,7 @@ def _refuse(
     else:
         console.print(f"[red]{escape(message)}[/]", highlight=False)
         print_diagnostics(diagnostics, stderr=True)
-    raise typer.Exit(1)
+    raise typer.Exit(code)
 
 
 def _findings(carried: Sequence[object]) -> list[Diagnostic]:

@@ -11,7 +11,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from coloop.cli.checkup import check_command
 from coloop.cli.display import FINAL, Listener, RunDisplay
+from coloop.runtime.event_file import event_of
 
 POLL_SECONDS = 0.25
 CHECK_SECONDS = 5.0
@@ -31,11 +33,21 @@ def watch_command(
         follow_run(folder, display.take)
 
 
+runs_app = typer.Typer(
+    invoke_without_command=True, add_completion=False, pretty_exceptions_enable=False
+)
+runs_app.command("check")(check_command)
+
+
+@runs_app.callback()
 def runs_command(
+    context: typer.Context,
     runs_dir: Annotated[Path, typer.Option(help="Where run folders are.")] = Path("runs"),
     as_json: Annotated[bool, typer.Option("--json")] = False,
 ) -> None:
     """List runs, newest first."""
+    if context.invoked_subcommand is not None:
+        return
     found = [_summary(folder) for folder in _folders(runs_dir)]
     if as_json:
         print(json.dumps(found))
@@ -78,8 +90,10 @@ def follow_run(
         lines = _lines_from(events, offset)
         for line in lines:
             offset += len(line) + 1
+            event = event_of(line)
+            if event is None:
+                continue
             take("event", line.decode())
-            event = json.loads(line)
             state = str(event["state"]) if event["type"] == "run.state" else state
         if state in FINAL:
             return state
@@ -120,16 +134,13 @@ def _summary(folder: Path) -> dict[str, Any]:
     events = folder / "events.jsonl"
     if not events.exists():
         return summary
-    with events.open(encoding="utf-8") as file:
+    with events.open("rb") as file:
         for line in file:
-            if '"type":"run.state"' not in line and '"step"' not in line:
+            if b'"type":"run.state"' not in line and b'"step"' not in line:
                 continue
-            try:
-                event = json.loads(line)
-            except ValueError:
-                break
-            summary["started_at"] = summary["started_at"] or event["at"]
+            event = event_of(line) or {}
+            summary["started_at"] = summary["started_at"] or event.get("at")
             summary["step"] = max(summary["step"], event.get("step") or 0)
-            if event["type"] == "run.state":
+            if event.get("type") == "run.state":
                 summary["state"] = event["state"]
     return summary

@@ -50,7 +50,7 @@ from coloop.hosts.shares import own_part, own_requests
 from coloop.hosts.shortage import sized
 from coloop.hosts.trainer_home import TrainerHome
 from coloop.hosts.weights import Share
-from coloop.marks import Mark, Marks
+from coloop.marks import Mark, Marks, settle
 from coloop.models import DTYPES, read_adapter, weights_in
 from coloop.run_log import log_into
 from coloop.spec.adapters import stays
@@ -458,6 +458,8 @@ class PoolHost:
             home.save(whole / name, None if earlier is None else Path(earlier) / name)
         if not self._ranks.is_first:
             return {}
+        for name in self._homes:
+            settle(whole / name)
         paths = (path for name in self._homes for path in sorted((whole / name).rglob("*")))
         marks = self._marks.of(path for path in paths if path.is_file())
         return {path.relative_to(whole).as_posix(): mark for path, mark in marks.items()}

@@ -19,6 +19,7 @@ from torch import Tensor
 from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 
 from coloop.errors import CheckpointError, StorageFull, is_full
+from coloop.marks import settle, settle_one
 from coloop.models.quiet import without_bars
 
 _ONE_FILE = "model.safetensors"
@@ -46,7 +47,9 @@ def written_aside(folder: Path) -> Iterator[Path]:
     try:
         aside.mkdir(parents=True)
         yield aside
+        settle(aside)
         replace_folder(aside, folder)
+        settle_one(folder.parent)
     except (OSError, SafetensorError) as error:
         if is_full(error):
             raise StorageFull(f"no room to save the model in {folder}: {error}") from error

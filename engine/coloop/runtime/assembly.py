@@ -4,6 +4,7 @@ checkpoint where a run goes on."""
 from pathlib import Path
 
 from coloop.cluster import Cluster
+from coloop.events import AlertEvent
 from coloop.hosts.deliveries import Deliveries
 from coloop.hosts.messages import Poll
 from coloop.hosts.stub import ClusterHosts
@@ -21,6 +22,7 @@ from coloop.runtime.lanes import Lanes
 from coloop.runtime.moments import Moments
 from coloop.runtime.notices import Notices
 from coloop.runtime.phase_stages import PhaseStages
+from coloop.runtime.pick_up import pick_up
 from coloop.runtime.probes import Probes
 from coloop.runtime.recorder import Recorder
 from coloop.runtime.recovery import Recovery
@@ -123,15 +125,25 @@ def build_session(
     weights.check_folder((folder / CHECKPOINTS).resolve())
     weights.narrow_again()
     if request.resume is not None:
-        checkpoints.bring_back()
-        checkpoint = checkpoints.latest()
-        for damage in checkpoints.damaged():
-            session.left_out(damage)
+        checkpoint = pick_up(checkpoints, folder, request.checkpoint, session.left_out)
         if checkpoint is not None:
             manifest = checkpoints.read(checkpoint)
             parts.actions.load(checkpoint.path)
             session.load_state(manifest)
+            if manifest["spec_hash"] != plan.spec_hash:
+                recorder.record(_other_loop(checkpoint.step, is_fork=recorder.attempt == 1))
     return session
+
+
+def _other_loop(step: int, *, is_fork: bool) -> AlertEvent:
+    """A fork is made to change the loop; in the folder of a run it may be a damaged file."""
+    return AlertEvent(
+        level="info" if is_fork else "warning",
+        code="run.other_loop",
+        message=f"the loop is not the one with which the checkpoint of step {step} was written; "
+        "the run goes on from there with the loop as it is now",
+        step=step,
+    )
 
 
 def _changes(spec: LoopSpec, weights: WeightsPlan) -> bool:

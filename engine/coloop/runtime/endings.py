@@ -10,6 +10,9 @@ from coloop.runtime.session import Session
 
 logger = logging.getLogger(__name__)
 
+AT_ONCE = "interrupted at once; it goes on from its last checkpoint"
+"""What is said of a run that was interrupted a second time, before it had stopped."""
+
 
 def say_last(recorder: Recorder, last: RunStateEvent) -> None:
     """That a run is over is said last: who hears it can read all the rest, and has the machine for
@@ -21,14 +24,21 @@ def say_last(recorder: Recorder, last: RunStateEvent) -> None:
 
 
 def last_word(
-    session: Session | None, state: RunStateName, error: RunError | None
+    session: Session | None,
+    state: RunStateName,
+    error: RunError | None,
+    at_once: str | None = None,
 ) -> RunStateEvent:
-    """How the run ended; of a failure with the node and the step at which it was."""
+    """How the run ended; of a failure with the node and the step at which it was.
+
+    Args:
+        at_once: what to say of a run that was not ended in good order.
+    """
     if error is None:
         return RunStateEvent(
             state=state,
             step=session.timeline.step if session else None,
-            message=session.best_words if session else None,
+            message=at_once or (session.best_words if session else None),
         )
     return RunStateEvent(
         state=state,
@@ -45,11 +55,6 @@ def error_of(failure: BaseException, session: Session | None) -> RunError:
     own = failure.traceback if isinstance(failure, UserCodeError) else None
     stage = session.stage_at_work if session is not None else None
     lines = [own] if own else traceback.format_exception(failure)
-    if isinstance(failure, KeyboardInterrupt):
-        message = "interrupted at once; the last checkpoint is where it goes on"
-        return RunError(
-            code="run.interrupted", message=message, stage=stage.name if stage else None
-        )
     return RunError(
         code=getattr(failure, "code", "run.failed")
         if isinstance(failure, ColoopError)

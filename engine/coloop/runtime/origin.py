@@ -4,6 +4,8 @@ anywhere."""
 import json
 from pathlib import Path
 
+from coloop.errors import RunNotFound
+
 ORIGIN_FILE = "origin.json"
 
 
@@ -14,8 +16,18 @@ def write_origin(folder: Path, root: Path) -> None:
 
 
 def read_origin(folder: Path) -> Path:
-    """The folder from which the run's relative paths are read, as it was when the run began."""
+    """The folder from which the run's relative paths are read, as it was when the run began.
+
+    Raises:
+        RunNotFound: what was noted cannot be read.
+    """
     origin = folder / ORIGIN_FILE
     if not origin.exists():
         return Path()
-    return Path(json.loads(origin.read_text(encoding="utf-8"))["root"])
+    try:
+        return Path(json.loads(origin.read_text(encoding="utf-8"))["root"])
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise RunNotFound(
+            f"{origin} is damaged: it does not say from where the loop's relative paths are read; "
+            "say it with --root"
+        ) from error

@@ -3,7 +3,7 @@ sinks.
 
 Observers never stop a run: a sink that fails is dropped with one line in the log. The event file is
 the truth of a run; the recorder is its only writer while the run is alive, and continues the
-numbering of a file that an earlier attempt left, cutting a last line that was not written whole.
+numbering of a file that an earlier attempt left (`event_file`).
 """
 
 import json
@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Protocol
 
 from coloop.errors import StorageFull
-from coloop.events import MARK, Event, Gauges, utc_now
+from coloop.events import MARK, CheckpointEvent, Event, Gauges, RunStateEvent, utc_now
+from coloop.runtime.event_file import EVENT_FILE, mend
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ class JsonlSink(NullSink):
     """`events.jsonl`, appended line by line, and `gauges.json`, replaced whole."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / "events.jsonl"
+        self._path = folder / EVENT_FILE
         self._events = self._path.open("ab", buffering=0)
         self._gauges = folder / "gauges.json"
 
@@ -81,7 +82,13 @@ class JsonlSink(NullSink):
         aside.write_text(text, encoding="utf-8")
         aside.replace(self._gauges)
 
+    def settle(self) -> None:
+        """What was written is on the disk, where the file system can be asked for that."""
+        with suppress(OSError):
+            os.fsync(self._events.fileno())
+
     def close(self) -> None:
+        self.settle()
         self._events.close()
 
 
@@ -170,9 +177,11 @@ class Recorder:
     def __init__(self, folder: Path, run_id: str, sinks: Sequence[Sink] = ()) -> None:
         self.folder = folder
         self.run_id = run_id
-        last_seq, last_attempt = _repair(folder / "events.jsonl")
-        self.seq = last_seq
-        self.attempt = last_attempt + 1
+        before = mend(folder / EVENT_FILE)
+        self.seq = before.seq
+        self.attempt = before.attempt + 1
+        self.damaged = before.damaged
+        """Lines of earlier attempts that are no events; they stay as they are."""
         self._file = JsonlSink(folder)
         self._sinks: list[Sink] = list(sinks)
         self._gauges_at = 0.0
@@ -184,6 +193,8 @@ class Recorder:
         line = whole.model_dump_json(exclude_none=True)
         self._file.event(line)
         self.seq += 1
+        if isinstance(event, CheckpointEvent | RunStateEvent):
+            self._file.settle()
         for sink in list(self._sinks):
             self._tell(sink, "event", line)
 
@@ -217,41 +228,3 @@ class Recorder:
         except Exception as error:
             self._sinks.remove(sink)
             logger.warning("%s is no longer told of the run: %s", type(sink).__name__, error)
-
-
-def read_events(path: Path, after: int = 0) -> list[dict[str, object]]:
-    """Events of a file with a `seq` above `after`; a last line that is not whole is left out."""
-    if not path.exists():
-        return []
-    events = []
-    for line in path.read_bytes().split(b"\n"):
-        if line.strip():
-            try:
-                event = json.loads(line)
-            except ValueError:
-                break
-            if event["seq"] > after:
-                events.append(event)
-    return events
-
-
-def _repair(path: Path) -> tuple[int, int]:
-    """Last `seq` and `attempt` of an event file, after cutting a last line that was not written
-    whole."""
-    if not path.exists():
-        return 0, 0
-    whole = 0
-    seq = attempt = 0
-    with path.open("rb") as file:
-        for line in file:
-            try:
-                event = json.loads(line) if line.endswith(b"\n") else None
-            except ValueError:
-                event = None
-            if event is None:
-                break
-            whole += len(line)
-            seq, attempt = event["seq"], event["attempt"]
-    if whole < path.stat().st_size:
-        os.truncate(path, whole)
-    return seq, attempt

@@ -1,15 +1,17 @@
 """What is asked of a run, and the folder that it lives in."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from coloop.cluster import Deadlines
 from coloop.diagnostics import Diagnostic
-from coloop.errors import RunFolderExists, RunNotFound
+from coloop.errors import CheckpointError, RunFolderExists, RunNotFound
 from coloop.run_ids import new_run_id
+from coloop.run_lock import LOCK_FILE, RunLock
 from coloop.runtime.origin import ORIGIN_FILE, write_origin
 from coloop.runtime.recorder import Sink
 from coloop.runtime.storage import Storage, is_address
@@ -33,6 +35,8 @@ class RunRequest:
     run_id: str | None = None
     resume: Path | None = None
     """The folder of a run to go on with."""
+    checkpoint: int | None = None
+    """Step of the checkpoint to go on from; None: the newest whole one."""
     cluster: Literal["local", "ray"] = "ray"
     address: str | None = None
     """Ray: connect to this cluster; None: one of our own for this run."""
@@ -42,8 +46,8 @@ class RunRequest:
     deadlines: Deadlines = field(default_factory=Deadlines)
 
 
-def open_folder(request: RunRequest) -> Path:
-    """The folder of a run, new or gone on with, with everything in it but its plan.
+def choose_folder(request: RunRequest) -> Path:
+    """The folder of a run, new and empty or to be gone on with; nothing is written into it.
 
     Raises:
         RunFolderExists, RunNotFound
@@ -51,23 +55,63 @@ def open_folder(request: RunRequest) -> Path:
     if request.resume is not None:
         if not (request.resume / SPEC_FILE).exists():
             raise RunNotFound(f"{request.resume} is no run folder: it has no {SPEC_FILE}")
-        _complete(request.resume, request)
         return request.resume
     folder = request.runs_dir / (request.run_id or new_run_id(request.spec.name))
-    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+    _check_is_new(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@contextmanager
+def held_folder(request: RunRequest, folder: Path) -> Iterator[None]:
+    """Nobody else writes into the folder of the run, and where its checkpoints are, meanwhile; it
+    has everything but its plan.
+
+    Raises:
+        RunBusy: somebody else writes there.
+        RunFolderExists: somebody else has begun a run there.
+    """
+    with RunLock(folder), ExitStack() as stack:
+        if request.resume is None:
+            _check_is_new(folder)
+        elsewhere = _checkpoints_elsewhere(request, folder)
+        if elsewhere is not None:
+            elsewhere.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(RunLock(elsewhere.parent))
+            if request.resume is None:
+                _check_is_new(elsewhere)
+                (folder / CHECKPOINTS).symlink_to(elsewhere, target_is_directory=True)
+        if request.resume is None:
+            (folder / SPEC_FILE).write_text(request.text, encoding="utf-8")
+        _complete(folder, request)
+        yield
+
+
+def _check_is_new(folder: Path) -> None:
+    is_there = folder.exists() or folder.is_symlink()
+    if is_there and (not folder.is_dir() or {path.name for path in folder.iterdir()} - {LOCK_FILE}):
         raise RunFolderExists(
             f"{folder} exists and is not empty; choose another run id, or go on with "
             f"`--resume {folder.name}`"
         )
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / SPEC_FILE).write_text(request.text, encoding="utf-8")
-    _complete(folder, request)
+
+
+def _checkpoints_elsewhere(request: RunRequest, folder: Path) -> Path | None:
+    """The folder to which that of the checkpoints only points; None: they are in the run folder."""
+    checkpoints = folder / CHECKPOINTS
+    if request.resume is not None:
+        if not checkpoints.is_symlink():
+            return None
+        if not checkpoints.is_dir():
+            raise CheckpointError(
+                f"{checkpoints} points to {checkpoints.readlink()}, which is not there: bring that "
+                "disk back, then go on"
+            )
+        return checkpoints.resolve()
     storage = storage_place(request)
-    if storage is not None and not is_address(storage):
-        target = (Path(storage) / folder.name / CHECKPOINTS).resolve()
-        target.mkdir(parents=True, exist_ok=True)
-        (folder / CHECKPOINTS).symlink_to(target, target_is_directory=True)
-    return folder
+    if storage is None or is_address(storage):
+        return None
+    return (Path(storage) / folder.name / CHECKPOINTS).resolve()
 
 
 def _complete(folder: Path, request: RunRequest) -> None:

@@ -24,7 +24,8 @@ from coloop.run_log import LOG_FILE, log_into
 from coloop.runtime.assembly import build_session
 from coloop.runtime.checkpoint import list_checkpoints
 from coloop.runtime.control import Control
-from coloop.runtime.endings import error_of, last_word, say_last
+from coloop.runtime.endings import AT_ONCE, error_of, last_word, say_last
+from coloop.runtime.event_file import DAMAGED, damaged_words
 from coloop.runtime.kept_plan import DECIDED_ANEW, begun_in, keep_plan
 from coloop.runtime.lanes import ThreadLanes
 from coloop.runtime.loop import run_loop
@@ -32,7 +33,13 @@ from coloop.runtime.notices import Notices
 from coloop.runtime.recorder import Recorder
 from coloop.runtime.recovery import REPLACED, Recovery
 from coloop.runtime.report import write_report
-from coloop.runtime.run_folder import CHECKPOINTS, RunRequest, open_folder, transfer_roots
+from coloop.runtime.run_folder import (
+    CHECKPOINTS,
+    RunRequest,
+    choose_folder,
+    held_folder,
+    transfer_roots,
+)
 from coloop.runtime.session import Session
 from coloop.sizing import conditions_here
 from coloop.sync.folders import TransferFolders
@@ -55,26 +62,33 @@ def run(request: RunRequest) -> RunResult:
     Raises:
         PlanRefused: nothing was started, the loop does not run yet.
         RunFolderExists, RunNotFound: nothing was started.
+        RunBusy: another process writes into the folder; nothing was written.
     """
     conditions = replace(conditions_here(), threads=request.threads, begun=begun_in(request.resume))
     plan = compile_plan(request.spec, root=request.root, conditions=conditions)
     refusals = check_runs(request.spec, plan)
     if refusals:
         raise PlanRefused(refusals[0].message, refusals)
-    folder = open_folder(request)
-    plan, told = keep_plan(folder, plan)
-    recorder = Recorder(folder, folder.name, request.sinks)
-    try:
-        return _run(request, plan, folder, recorder, told)
-    finally:
-        recorder.close()
+    folder = choose_folder(request)
+    with held_folder(request, folder):
+        plan, told = keep_plan(folder, plan)
+        recorder, control = Recorder(folder, folder.name, request.sinks), Control(folder)
+        try:
+            with control.signals():
+                return _run(request, plan, folder, recorder, control, told)
+        finally:
+            recorder.close()
 
 
 def _run(
-    request: RunRequest, plan: Plan, folder: Path, recorder: Recorder, told: str | None
+    request: RunRequest,
+    plan: Plan,
+    folder: Path,
+    recorder: Recorder,
+    control: Control,
+    told: str | None,
 ) -> RunResult:
     log = log_into(folder / LOG_FILE)
-    control = Control(folder)
     recorder.record(RunStateEvent(state=RunStateName.STARTING))
     for diagnostic in request.warnings:
         recorder.record(
@@ -85,41 +99,46 @@ def _run(
         )
     if told is not None:
         recorder.record(AlertEvent(level="info", code=DECIDED_ANEW, message=told))
+    if recorder.damaged:
+        message = damaged_words(recorder.damaged)
+        recorder.record(AlertEvent(level="warning", code=DAMAGED, message=message))
     cluster: Cluster | None = None
     session: Session | None = None
     folders = TransferFolders(transfer_roots(request, folder))
     lanes = ThreadLanes()
     error: RunError | None = None
+    at_once: str | None = None
     state = RunStateName.FINISHED
     try:
-        with control.signals():
-            cluster = _cluster(request, plan, folder)
-            cluster.start()
-            notices = Notices()
-            recovery = Recovery(cluster, plan, request.spec, notices.put)
-            asked = request
-            while True:
-                try:
-                    session = build_session(
-                        asked,
-                        plan,
-                        cluster,
-                        lanes,
-                        recorder,
-                        control,
-                        folder,
-                        folders,
-                        notices,
-                        recovery,
-                    )
-                    with collecting.seldom():
-                        run_loop(session)
-                    break
-                except (WorkerDied, StageStalled) as failure:
-                    _begin_anew(failure, session, recovery, recorder)
-                    asked = replace(request, resume=folder)
+        cluster = _cluster(request, plan, folder)
+        cluster.start()
+        notices = Notices()
+        recovery = Recovery(cluster, plan, request.spec, notices.put)
+        asked = request
+        while True:
+            try:
+                session = build_session(
+                    asked,
+                    plan,
+                    cluster,
+                    lanes,
+                    recorder,
+                    control,
+                    folder,
+                    folders,
+                    notices,
+                    recovery,
+                )
+                with collecting.seldom():
+                    run_loop(session)
+                break
+            except (WorkerDied, StageStalled) as failure:
+                _begin_anew(failure, session, recovery, recorder)
+                asked = replace(request, resume=folder, checkpoint=None)
     except StopRequested:
         state = RunStateName.STOPPED
+    except KeyboardInterrupt:
+        state, at_once = RunStateName.STOPPED, AT_ONCE
     except BaseException as failure:
         state, error = RunStateName.FAILED, error_of(failure, session)
         logger.exception("the run failed")
@@ -128,7 +147,7 @@ def _run(
         if not isinstance(failure, Exception):
             raise
     finally:
-        last = last_word(session, state, error)
+        last = last_word(session, state, error, at_once)
         try:
             if session is not None:
                 _leave_behind(session, request, recorder, state)

@@ -15,7 +15,8 @@ from coloop.events import RunError, RunStateName, StopRequest
 from coloop.models import weights_in
 from coloop.runtime.checkpoint import list_checkpoints
 from coloop.runtime.control import request
-from coloop.runtime.recorder import CallbackSink, Sink, read_events
+from coloop.runtime.event_file import read_events
+from coloop.runtime.recorder import CallbackSink, Sink
 from coloop.runtime.run_folder import RunRequest
 from coloop.runtime.start import run
 from coloop.spec.graph import LoopSpec

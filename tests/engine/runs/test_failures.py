@@ -150,10 +150,12 @@ def test_a_second_interrupt_ends_the_run_at_once(
     monkeypatch.setattr(reward, "score_builtin", broken)
     last: list[dict[str, Any]] = []
 
-    with pytest.raises(KeyboardInterrupt):
-        runner(small, on_event=lambda event, folder: last.append(event))
+    ended = runner(small, on_event=lambda event, folder: last.append(event))
 
-    assert (last[-1]["state"], last[-1]["error"]["code"]) == ("failed", "run.interrupted")
+    assert ended.state is RunStateName.STOPPED
+    assert last[-1]["state"] == "stopped"
+    assert "interrupted at once" in last[-1]["message"]
+    assert "error" not in last[-1]
 
 
 WAITING = "import time\n\ndef {head}:\n    time.sleep({seconds})\n    return {answer}\n"

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from tests.engine.smallest import AHEAD
 
 from coloop.runtime.checkpoint import list_checkpoints
-from coloop.runtime.recorder import read_events
+from coloop.runtime.event_file import read_events
 from coloop.runtime.recovery import REPLACED
 
 WEIGHTS = "model.safetensors"

@@ -9,7 +9,8 @@ import pytest
 
 from coloop.errors import StorageFull
 from coloop.events import MARK, Gauges, LogEvent, RunStateEvent, RunStateName
-from coloop.runtime.recorder import MarkedLinesSink, NullSink, Recorder, read_events
+from coloop.runtime.event_file import read_events
+from coloop.runtime.recorder import MarkedLinesSink, NullSink, Recorder
 
 
 def test_seq_is_gapless_over_attempts(tmp_path: Path) -> None:

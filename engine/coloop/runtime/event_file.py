@@ -1,0 +1,115 @@
+"""`events.jsonl` as it lies on disk: what of it can be read, and what may be cut.
+
+A line is an event where it is a JSON object with a `type` in words and a `seq` of 1 or more. What
+is not stays where it is, byte for byte, and nobody stumbles over it; the numbering goes on after
+the largest `seq` that can be read. Only the end may be mended: a last line without its end was not
+written whole and is cut, or gets its end where nothing else is missing; zeros behind it are what a
+file system leaves where the power went.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+EVENT_FILE: Final = "events.jsonl"
+LARGEST: Final = 2**63 - 1
+"""Of a `seq` or an `attempt`: what databases and browsers' servers can keep."""
+DAMAGED: Final = "events.damaged"
+"""Code of the alert."""
+MOST_NAMED: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbering:
+    """Where an event file stands."""
+
+    seq: int = 0
+    """The largest that can be read; 0: none can."""
+    attempt: int = 0
+    damaged: tuple[int, ...] = ()
+    """Numbers of the lines that are no events, from 1."""
+
+
+def event_of(line: bytes) -> dict[str, Any] | None:
+    """The event of a line; None for what is none."""
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(event, dict) or not isinstance(event.get("type"), str):
+        return None
+    return event if _is_number(event.get("seq")) else None
+
+
+def read_events(path: Path, after: int = 0) -> list[dict[str, Any]]:
+    """Events of a file with a `seq` above `after`; what is no event, or not whole, is left out."""
+    return [event for _, event in lines_of(path) if event is not None and event["seq"] > after]
+
+
+def lines_of(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
+    """The number of each line that has an end and is not empty, with its event."""
+    if not path.exists():
+        return
+    with path.open("rb") as file:
+        for number, line in enumerate(file, 1):
+            if line.endswith(b"\n") and line.strip():
+                yield number, event_of(line)
+
+
+def torn_bytes(path: Path) -> int:
+    """How many bytes at the end of a file were not written whole."""
+    tail = _tail(path)
+    return len(tail) if tail and event_of(tail.rstrip(b"\0")) is None else tail.count(b"\0")
+
+
+def mend(path: Path) -> Numbering:
+    """Where a file stands, once a last line without its end is cut or completed."""
+    if not path.exists():
+        return Numbering()
+    _mend_end(path)
+    seq = attempt = 0
+    damaged = []
+    for number, event in lines_of(path):
+        if event is None:
+            damaged.append(number)
+            continue
+        seq = max(seq, event["seq"])
+        if _is_number(event.get("attempt")):
+            attempt = max(attempt, event["attempt"])
+    return Numbering(seq=seq, attempt=attempt, damaged=tuple(damaged))
+
+
+def _mend_end(path: Path) -> None:
+    tail = _tail(path)
+    if not tail:
+        return
+    line = tail.rstrip(b"\0")
+    is_whole = event_of(line) is not None
+    os.truncate(path, path.stat().st_size - len(tail) + (len(line) if is_whole else 0))
+    if is_whole:
+        with path.open("ab") as file:
+            file.write(b"\n")
+
+
+def _tail(path: Path) -> bytes:
+    """What stands behind the last end of a line."""
+    last = b""
+    with path.open("rb") as file:
+        for line in file:
+            last = line
+    return b"" if last.endswith(b"\n") else last
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= LARGEST
+
+
+def damaged_words(lines: Sequence[int]) -> str:
+    """Which lines are no events."""
+    named = ", ".join(map(str, lines[:MOST_NAMED]))
+    rest = f" and {len(lines) - MOST_NAMED} more" if len(lines) > MOST_NAMED else ""
+    which = f"lines {named}{rest} are" if len(lines) > 1 else f"line {named} is"
+    return f"{EVENT_FILE}: {which} no event; what stands there is kept and left out"
