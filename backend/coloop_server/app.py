@@ -27,6 +27,7 @@ from coloop_server.presets.routes import router as presets
 from coloop_server.rewards.routes import router as rewards
 from coloop_server.runs.routes import router as runs
 from coloop_server.runs.supervisor import Supervisor
+from coloop_server.sandbox.routes import router as sandbox
 from coloop_server.security import Guard, SecurityHeaders
 from coloop_server.session.routes import router as session
 from coloop_server.session.secret import own_secret
@@ -35,7 +36,7 @@ from coloop_server.settings import Settings
 
 API = APIRouter(prefix="/api", responses=ERRORS)
 """Built once: no route knows the application that it is part of."""
-for router in (health, session, presets, checks, rewards, loops, runs):
+for router in (health, session, sandbox, presets, checks, rewards, loops, runs):
     API.include_router(router)
 
 

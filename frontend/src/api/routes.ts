@@ -4,6 +4,8 @@ import type { Bodies, Change, EventPage, JsonObject } from "./types";
 
 export const signIn = (token: string) => read(client.POST("/api/session", { body: { token } }));
 
+export const fetchSandbox = () => read(client.GET("/api/sandbox"));
+
 export const fetchCatalog = () => read(client.GET("/api/catalog"));
 
 export const fetchLoopPresets = () => read(client.GET("/api/presets/loops"));

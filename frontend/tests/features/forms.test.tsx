@@ -1,4 +1,5 @@
 // @vitest-environment jsdom
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { ReactFlowProvider } from "@xyflow/react";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -16,16 +17,24 @@ import { choose } from "../fixtures/choose";
 import { catalog, smallLoop } from "../fixtures/loops";
 import { aProblem } from "../fixtures/runs";
 
+const sandbox = { wall: "namespaces", holds: "it sees no file", remains: "a core", reason: "" };
+
 function show(panel: React.ReactNode, diagnostics: Diagnostic[] = [], loop = smallLoop()) {
   const store = createDocumentStore({ document: loop, text: "" });
   const syncStore = createSyncStore("r1");
   syncStore.setState({ check: { report: { ok: false, diagnostics }, estimate: null, plan: null } });
+  const client = new QueryClient();
+  client.setQueryData(["sandbox"], sandbox);
   render(
-    <TooltipProvider>
-      <OpenLoopProvider value={{ loopId: "l", runId: null, store, syncStore, sync: null, catalog }}>
-        <ReactFlowProvider>{panel}</ReactFlowProvider>
-      </OpenLoopProvider>
-    </TooltipProvider>,
+    <QueryClientProvider client={client}>
+      <TooltipProvider>
+        <OpenLoopProvider
+          value={{ loopId: "l", runId: null, store, syncStore, sync: null, catalog }}
+        >
+          <ReactFlowProvider>{panel}</ReactFlowProvider>
+        </OpenLoopProvider>
+      </TooltipProvider>
+    </QueryClientProvider>,
   );
   return store;
 }
@@ -51,6 +60,16 @@ describe("forms from the catalog", () => {
       expect(screen.getByLabelText("Name of the node")).toHaveProperty("value", "probe");
     },
   );
+
+  it("code says which wall it runs behind", async () => {
+    const loop = smallLoop();
+    loop.nodes.mine = { kind: "reward", source: { type: "python", code: "def reward(): ..." } };
+    show(<NodeInspector id="mine" />, [], loop);
+
+    const note = screen.getByRole("button", { name: "Walled in" });
+    fireEvent.focus(note);
+    expect((await screen.findAllByText(/it sees no file/)).length).toBeGreaterThan(0);
+  });
 
   it("built-in rewards and tasks show as chosen, and are changed without loss", () => {
     const loop = smallLoop();

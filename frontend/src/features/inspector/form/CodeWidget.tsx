@@ -6,6 +6,7 @@ import { Button } from "@/ui/Button";
 import { Dialog } from "@/ui/Dialog";
 import { IconButton } from "@/ui/IconButton";
 import { Loading } from "@/ui/States";
+import { WallNote } from "./WallNote";
 
 const CodeEditor = lazy(() =>
   import("@/ui/code/CodeEditor").then((module) => ({ default: module.CodeEditor })),
@@ -45,6 +46,7 @@ export function CodeWidget({ label, field, value, isDisabled, onChange }: CodeWi
         editor("96px")
       )}
       <div className="flex items-center justify-end border-line border-t bg-sunken px-1">
+        {language === "python" ? <WallNote /> : null}
         {text === "" && field.starter !== null && !isDisabled ? (
           <Button size="small" look="quiet" onClick={() => onChange(field.starter ?? undefined)}>
             Start with an example

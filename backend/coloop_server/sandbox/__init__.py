@@ -1,0 +1,1 @@
+"""What stands between Python of a loop and this machine."""
