@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
-from coloop.data.names import names_of
 from coloop.data.parsing import column_of
 from coloop.data.patterns import PatternProblem, PatternTimeout
-from coloop.data.rendering import RenderProblem, compiled, render_text
 from coloop.data.tasks.draw import stable_hash
 from coloop.errors import UserCodeError
 from coloop.spec.nodes import TemplateNode
 from coloop.spec.reading import Message
+from coloop.templates.names import names_of
+from coloop.templates.rendering import RenderProblem, compiled, render_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

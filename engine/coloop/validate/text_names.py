@@ -10,28 +10,11 @@ from functools import lru_cache
 from typing import Final
 
 from jinja2 import TemplateSyntaxError, meta, nodes
-from jinja2.sandbox import SandboxedEnvironment
-from jinja2.utils import Namespace
+
+from coloop.templates.environment import environment
 
 TEXT_FUNCTIONS: Final = frozenset({"others", "past"})
 """Functions of the loop language in texts; their first argument names a column."""
-
-REMOVED_FILTERS: Final = frozenset(
-    {"batch", "pprint", "random", "slice", "urlize", "wordwrap", "xmlattr"}
-)
-"""Filters of Jinja that texts of a loop do not have: not safe, or not repeatable."""
-
-
-def _build_environment() -> SandboxedEnvironment:
-    environment = SandboxedEnvironment(keep_trailing_newline=True)
-    environment.globals.clear()
-    environment.globals.update(range=range, dict=dict, namespace=Namespace)
-    for name in REMOVED_FILTERS:
-        environment.filters.pop(name, None)
-    return environment
-
-
-_ENVIRONMENT: Final = _build_environment()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,14 +50,14 @@ class FunctionNames:
 def names_in_text(text: str) -> TextNames:
     """Names that a Jinja text reads."""
     try:
-        tree = _ENVIRONMENT.parse(text)
-        _ENVIRONMENT.compile(text, raw=True)
+        tree = environment().parse(text)
+        environment().compile(text)
         bare = frozenset(meta.find_undeclared_variables(tree))
     except TemplateSyntaxError as error:
         return TextNames(problem=error.message or "cannot be read", line=error.lineno)
     except (RecursionError, ValueError, OverflowError) as error:
         return TextNames(problem=f"cannot be read: {type(error).__name__}")
-    bare -= _ENVIRONMENT.globals.keys()
+    bare -= environment().globals.keys()
     dotted: set[tuple[str, str]] = set()
     inner: set[int] = set()
     accesses: list[nodes.Getattr | nodes.Getitem] = [

@@ -2,13 +2,12 @@
 
 import itertools
 import time
-from types import SimpleNamespace
 
 import pytest
 
-from coloop.data import rendering
-from coloop.data.names import names_of
-from coloop.data.rendering import RenderProblem, render_text
+from coloop.templates import budget
+from coloop.templates.names import names_of
+from coloop.templates.rendering import RenderProblem, render_text
 
 NAMES = names_of(
     {"prompt": "2+2=", "passage": "the cat sat", "answer": None},
@@ -49,6 +48,103 @@ NAMES = names_of(
         ),
         ("{{ 'a'.ljust(3) }}|{{ 'x' * 3 }}|{{ 'a-b'.replace('-', '+') }}", "a  |xxx|a+b"),
         ("{{ '%05d' % 42 }}", "00042"),
+        (
+            "{% for w in ['aa', 'b'] %}{{ w.count('a') }}{{ w.replace('a', 'c') }} {% endfor %}",
+            "2cc 0b ",
+        ),
+        (
+            "{% macro f(x, y=1) %}{{ x }}{{ y }}{% endmacro %}{% for w in 'ab' %}"
+            "{{ f(w, y=w) }}{% endfor %}",
+            "aabb",
+        ),
+        (
+            "{% for w in 'ab' %}{{ loop.cycle('x', 'y') }}{{ loop.changed(w) }}{% endfor %}",
+            "xTrueyTrue",
+        ),
+        ("{% for k, v in {'a': 1, 'b': 2}.items() %}{{ k }}{{ v }}{% endfor %}", "a1b2"),
+        (
+            "{% for x in [1, [2, [3]]] recursive %}{{ x if x is number else loop(x) }}{% endfor %}",
+            "123",
+        ),
+        ("{% macro f() %}<{{ caller() }}>{% endmacro %}{% call f() %}x{% endcall %}", "<x>"),
+        (
+            "{% filter upper %}a{{ 'b' }}{% endfilter %}{% set x %}c{{ 'd' }}{% endset %}{{ x }}",
+            "ABcd",
+        ),
+        ("{% set x | upper %}c{% endset %}{{ x }}{% with y = 'z' %}{{ y }}{% endwith %}", "Cz"),
+        (
+            "{{ passage[4:7] }}{{ [1, 2, 3][::-1] }}{{ 'abc'[1] }}{{ passage.split()[-1] }}",
+            "cat[3, 2, 1]bsat",
+        ),
+        (
+            "{{ [1, 2] | sum }} {{ ['a', 'b'] | sum(start='') }} {{ [[1], [2]] | sum(start=[]) }}",
+            "3 ab [1, 2]",
+        ),
+        ("{{ [{'a': 2}, {'a': 1}] | map(attribute='a') | sort | join('<') }}", "1<2"),
+        (
+            "{{ [{'a': 2, 'b': 'x'}, {'a': 2, 'b': 'y'}] | groupby('a') | map('first') | list }}",
+            "[2]",
+        ),
+        (
+            "{{ [1, 2, 3, 4] | select('odd') | list }}{{ [3, 4] | reject('even') | first }}",
+            "[1, 3]3",
+        ),
+        (
+            "{{ [{'a': 0}, {'a': 1}] | selectattr('a') | list }}{{ [1, 1, 2] | unique | list }}",
+            "[{'a': 1}][1, 2]",
+        ),
+        (
+            "{{ 'a<b' | e }}{{ ('a' | e) ~ '<' }}{{ 'x' | safe }}{{ '<b>t</b>' | striptags }}",
+            "a&lt;ba<xt",
+        ),
+        (
+            "{{ 'b' in ['a', 'b'] }}{{ 1 < 2 < 3 }}{{ 'a' == 'a' }}{{ 3 is odd }}"
+            "{{ 4 is divisibleby 2 }}",
+            "TrueTrueTrueTrueTrue",
+        ),
+        (
+            "{{ 'a' is in ['a'] }}{{ [1] is eq [1] }}{{ 'A' is upper }}{{ prompt is defined }}",
+            "TrueTrueTrueTrue",
+        ),
+        (
+            "{{ '%(a)s-%(b)03d' % {'a': 'x', 'b': 7} }}{{ '%s/%s' | format(1, 2) }}"
+            "{{ '100%%' % () }}",
+            "x-0071/2100%",
+        ),
+        (
+            "{{ 'a b c' | wordcount }}{{ 'a b c d' | truncate(5, leeway=0) }}"
+            "{{ 'x' | indent(2, true) }}",
+            "3a...  x",
+        ),
+        (
+            "{{ {'b': 1, 'a': 2} | dictsort }}{{ {'a': 1} | items | list }}{{ dict(a=1)['a'] }}",
+            "[('a', 2), ('b', 1)][('a', 1)]1",
+        ),
+        (
+            "{{ '5' | int + 1 }}{{ 'ff' | int(0, 16) }}{{ 'x' | int(-1) }}{{ '1.5' | float }}",
+            "6255-11.5",
+        ),
+        (
+            "{{ 'abc' | reverse }}{{ [1, 2] | reverse | list }}{{ 'ab' | list }}{{ [3, 1] | min }}",
+            "cba[2, 1]['a', 'b']1",
+        ),
+        (
+            "{{ judge | round(1) }}{{ -3 | abs }}{{ 2048 | filesizeformat(true) }}"
+            "{{ 'a b' | urlencode }}",
+            "0.532.0 KiBa%20b",
+        ),
+        (
+            "{{ missing | default('d') }}{{ [] | default('d', true) }}{{ 'x' | center(3) }}|",
+            "dd x |",
+        ),
+        (
+            "{{ {'a': '<'} | tojson }}{{ ' x ' | trim }}{{ 'ab' | title }}{{ 'AB' | lower }}",
+            '{"a": "\\u003c"}xAbab',
+        ),
+        (
+            "{{ {'a': [1, {'b': 2}]} }}{{ (1, 'x') }}{{ none }}{{ true }}",
+            "{'a': [1, {'b': 2}]}(1, 'x')True",
+        ),
         ("{{ ['p', 'q'] | tojson }}", '["p", "q"]'),
     ],
 )
@@ -65,7 +161,7 @@ def test_what_a_template_writes(source: str, text: str) -> None:
         ("{{ 1 / 0 }}", "division by zero"),
         ("{{ missing() }}", "'missing' is undefined"),
         ("{{ prompt.nothing() }}", "nothing"),
-        ("{% include 'file' %}", "no loader"),
+        ("{% include 'file' %}", "no part of texts"),
         ("{{ lipsum() }}", "'lipsum' is undefined"),
     ],
 )
@@ -142,7 +238,7 @@ def test_what_grows_without_bound_is_stopped_before_it_does(source: str) -> None
 def test_what_takes_for_ever_is_stopped_by_the_clock(
     source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rendering, "SECONDS", 0.2)
+    monkeypatch.setattr(budget, "SECONDS", 0.2)
 
     with pytest.raises(RenderProblem, match=r"takes more than 0\.2 seconds"):
         render_text(source, NAMES)
@@ -151,9 +247,9 @@ def test_what_takes_for_ever_is_stopped_by_the_clock(
 def test_time_in_which_others_had_the_machine_does_not_count(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    waiting = itertools.count(0.0, 10 * rendering.SECONDS)
-    clocks = SimpleNamespace(monotonic=lambda: next(waiting), thread_time=lambda: 0.0)
-    monkeypatch.setattr(rendering, "time", clocks)
+    waiting = itertools.count(0.0, 10 * budget.SECONDS)
+    monkeypatch.setattr(budget, "monotonic", lambda: next(waiting))
+    monkeypatch.setattr(budget, "thread_time", lambda: 0.0)
 
     assert render_text("{% for c in prompt %}{{ c }} {% endfor %}", NAMES) == "2 + 2 = "
 

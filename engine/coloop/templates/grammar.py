@@ -1,0 +1,203 @@
+"""What may stand in a text, and the checks that its code carries out as it goes.
+
+    tree of Jinja -> is it small and of known nodes -> operands, lists, loops wrapped in checks
+
+A check is a filter under a name that no text can write.
+"""
+
+from collections.abc import Iterable, Iterator
+from math import isfinite
+from typing import Final
+
+from jinja2 import TemplateSyntaxError, nodes
+from jinja2.lexer import Token
+from jinja2.visitor import NodeTransformer
+
+LONGEST_SOURCE: Final = 200_000
+"""Most characters of a text's source."""
+
+MOST_NODES: Final = 5_000
+"""Most names, operators, tags and pieces of text in a source."""
+
+DEEPEST_SOURCE: Final = 100
+DEEPEST_TAGS: Final = 15
+"""Most tags in each other: Python compiles a few more."""
+
+MOST_TOKENS: Final = 20_000
+"""Most words and signs between the braces of a source."""
+
+LONGEST_NUMBER: Final = 1024
+"""Most bits of a number in a source."""
+
+JOIN, LOOP, PASS, COMPARE = "~", "~loop", "~pass", "~compare"
+MADE, TAKEN = "~made", "~taken"
+
+ORDERS: Final = frozenset({"eq", "ne", "lt", "lteq", "gt", "gteq"})
+
+KNOWN: Final[tuple[type[nodes.Node], ...]] = (
+    *(nodes.Template, nodes.Output, nodes.TemplateData, nodes.For, nodes.If, nodes.Macro),
+    *(nodes.CallBlock, nodes.FilterBlock, nodes.With, nodes.Assign, nodes.AssignBlock),
+    *(nodes.ExprStmt, nodes.Name, nodes.NSRef, nodes.Const, nodes.Tuple, nodes.List, nodes.Dict),
+    *(nodes.Pair, nodes.Keyword, nodes.CondExpr, nodes.Filter, nodes.Test, nodes.Call),
+    *(nodes.Getitem, nodes.Getattr, nodes.Slice, nodes.Concat, nodes.Compare, nodes.Operand),
+    *(nodes.Mul, nodes.Div, nodes.FloorDiv, nodes.Add, nodes.Mod, nodes.Sub, nodes.Pow),
+    *(nodes.Not, nodes.Neg, nodes.Pos, nodes.And, nodes.Or),
+)
+TAGS: Final = (nodes.For, nodes.If, nodes.Macro, nodes.CallBlock, nodes.FilterBlock, nodes.With)
+REPEATED: Final = (nodes.For, nodes.Macro, nodes.CallBlock)
+"""Nodes whose body is written again and again."""
+
+
+def check_source(source: str) -> None:
+    """TemplateSyntaxError for a source that is too long to be read."""
+    if len(source) > LONGEST_SOURCE:
+        raise TemplateSyntaxError(
+            f"the text has {len(source):,} characters, the limit is {LONGEST_SOURCE:,}; "
+            "long passages belong into columns",
+            1,
+        )
+
+
+def limited(tokens: Iterable[Token]) -> Iterator[Token]:
+    """The same tokens; TemplateSyntaxError for too many, before they are read."""
+    for place, token in enumerate(tokens):
+        if place >= MOST_TOKENS:
+            raise _too_many_parts(token.lineno)
+        yield token
+
+
+def _too_many_parts(line: int) -> TemplateSyntaxError:
+    return TemplateSyntaxError(
+        f"the text has more than {MOST_NODES:,} names, operators and tags; "
+        "write it with `code`, or in several columns",
+        line,
+    )
+
+
+def check_tree(tree: nodes.Template) -> None:
+    """TemplateSyntaxError for a tree that is too large, too deep, or of unknown nodes."""
+    level: list[tuple[nodes.Node, int]] = [(tree, 0)]
+    count = depth = 0
+    while level:
+        count, depth = count + len(level), depth + 1
+        line = level[0][0].lineno or 1
+        if count > MOST_NODES:
+            raise _too_many_parts(line)
+        if depth > DEEPEST_SOURCE:
+            raise TemplateSyntaxError(
+                f"expressions stand in each other deeper than {DEEPEST_SOURCE}; "
+                "give the inner ones a name with `set`",
+                line,
+            )
+        level = [
+            (child, tags + isinstance(child, TAGS))
+            for node, tags in level
+            for child in _checked(node, tags).iter_child_nodes()
+        ]
+
+
+def _checked(node: nodes.Node, tags: int) -> nodes.Node:
+    if type(node) not in KNOWN:
+        name = type(node).__name__.lower()
+        raise TemplateSyntaxError(
+            f"`{name}` is no part of texts, which stand for themselves; "
+            "a `macro` gives a passage a name",
+            node.lineno or 1,
+        )
+    if tags > DEEPEST_TAGS:
+        raise TemplateSyntaxError(
+            f"tags stand in each other deeper than {DEEPEST_TAGS}; a `macro` holds the inner ones",
+            node.lineno or 1,
+        )
+    value = node.value if isinstance(node, nodes.Const) else None
+    is_long = isinstance(value, int) and value.bit_length() > LONGEST_NUMBER
+    if is_long or (isinstance(value, float) and not isfinite(value)):
+        raise TemplateSyntaxError(
+            f"a number is larger than {LONGEST_NUMBER} bits can say", node.lineno or 1
+        )
+    return node
+
+
+class Guarded(NodeTransformer):
+    """Puts the checks of the environment around what could be large or be repeated."""
+
+    def visit_Concat(self, node: nodes.Concat) -> nodes.Node:
+        self.generic_visit(node)
+        first, *others = node.nodes
+        return _filter(first, JOIN, *others)
+
+    def visit_Compare(self, node: nodes.Compare) -> nodes.Node:
+        self.generic_visit(node)
+        sides = [node.expr, *(operand.expr for operand in node.ops)]
+        is_short = any(isinstance(side, nodes.Const) for side in sides) and all(
+            operand.op in ORDERS for operand in node.ops
+        )
+        if is_short and len(sides) == 2:
+            return node
+        node.expr = _compared(node.expr)
+        for operand in node.ops:
+            operand.expr = _compared(operand.expr)
+        return node
+
+    def visit_List(self, node: nodes.List) -> nodes.Node:
+        return self._made(node)
+
+    def visit_Dict(self, node: nodes.Dict) -> nodes.Node:
+        return self._made(node)
+
+    def visit_Tuple(self, node: nodes.Tuple) -> nodes.Node:
+        return self._made(node) if node.ctx == "load" else node
+
+    def visit_Getitem(self, node: nodes.Getitem) -> nodes.Node:
+        self.generic_visit(node)
+        return _filter(node, TAKEN) if isinstance(node.arg, nodes.Slice) else node
+
+    def _made(self, node: nodes.Expr) -> nodes.Node:
+        self.generic_visit(node)
+        return _filter(node, MADE)
+
+    def visit_For(self, node: nodes.For) -> nodes.Node:
+        self.generic_visit(node)
+        node.iter = _filter(node.iter, LOOP)
+        return _repeated(node)
+
+    def visit_Macro(self, node: nodes.Macro) -> nodes.Node:
+        self.generic_visit(node)
+        return _repeated(node)
+
+    def visit_CallBlock(self, node: nodes.CallBlock) -> nodes.Node:
+        self.generic_visit(node)
+        return _repeated(node)
+
+    def visit_AssignBlock(self, node: nodes.AssignBlock) -> nodes.Node:
+        self.generic_visit(node)
+        if node.filter is None:
+            node.filter = nodes.Filter(None, TAKEN, [], [], None, None, lineno=node.lineno)
+        return node
+
+
+def _filter(node: nodes.Node, name: str, *args: nodes.Expr) -> nodes.Filter:
+    return nodes.Filter(node, name, list(args), [], None, None, lineno=node.lineno)
+
+
+def _compared(side: nodes.Expr) -> nodes.Expr:
+    return side if isinstance(side, nodes.Const) else _filter(side, COMPARE)
+
+
+def _repeated(node: nodes.For | nodes.Macro | nodes.CallBlock) -> nodes.Node:
+    """Each pass looks at the clock and counts the plain text that it writes."""
+    size = sum(data.data.__sizeof__() for data in _plain_texts(node.body))
+    check = _filter(nodes.Const(size, lineno=node.lineno), PASS)
+    node.body.insert(0, nodes.ExprStmt(check, lineno=node.lineno))
+    return node
+
+
+def _plain_texts(body: list[nodes.Node]) -> Iterator[nodes.TemplateData]:
+    """Plain texts of a body, without those of the bodies in it that are repeated themselves."""
+    waiting = list(body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, nodes.TemplateData):
+            yield node
+        elif not isinstance(node, REPEATED):
+            waiting += node.iter_child_nodes()

@@ -1,0 +1,143 @@
+"""Hostile templates: none takes more than two seconds or 256 MiB, none leads out of its sandbox.
+
+Each is checked and rendered in a process of its own kind, which tells time and memory; a template
+that ends the process, or does not come back, is a finding as well.
+"""
+
+import json
+import os
+import select
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.attack.hostile_templates import BY_HAND, generated
+
+from coloop.data.template import TemplateProgram, TemplateRow
+from coloop.errors import UserCodeError
+from coloop.spec.nodes import TemplateNode
+
+ROOT = Path(__file__).resolve().parents[2]
+MOST_SECONDS = 2.0
+MOST_MEBIBYTES = 256.0
+LAST_RESORT_SECONDS = 60.0
+"""For a template that never comes back."""
+
+SECRET_WORDS = ("<class", "<module", "<frame", "<code", "__globals__", "<built-in", "<bound method")
+
+pytestmark = [
+    pytest.mark.attack,
+    pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc"),
+]
+
+
+@dataclass
+class Child:
+    """A process that renders, started again when a template ends it."""
+
+    seconds: float
+    """The limit of computing that it renders under."""
+    process: "subprocess.Popen[str] | None" = None
+
+    def ask(self, source: str) -> dict[str, Any]:
+        process = self.process or self.start()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps({"source": source}) + "\n")
+        process.stdin.flush()
+        ready, _, _ = select.select([process.stdout], [], [], LAST_RESORT_SECONDS)
+        line = process.stdout.readline() if ready else ""
+        if line:
+            told: dict[str, Any] = json.loads(line)
+            return told
+        self.end()
+        how = f"the process ended ({process.returncode})" if ready else "it never came back"
+        return {"seconds": float("inf"), "mebibytes": 0.0, "outcome": how, "text": ""}
+
+    def start(self) -> "subprocess.Popen[str]":
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.attack.rendering_child", str(self.seconds)],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(("engine", "."))},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        return self.process
+
+    def end(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.communicate()
+            self.process = None
+
+
+@pytest.fixture
+def quick() -> Iterator[Child]:
+    """Renders under a tenth of a second, so that what is done after the clock is what is seen."""
+    child = Child(0.1)
+    yield child
+    child.end()
+
+
+@pytest.fixture
+def real() -> Iterator[Child]:
+    child = Child(1.0)
+    yield child
+    child.end()
+
+
+def broken(child: Child, sources: Sequence[str], *, seconds: float) -> list[str]:
+    """What breaks a limit, in words."""
+    found = []
+    for source in sources:
+        told = child.ask(source)
+        is_slow, is_large = told["seconds"] > seconds, told["mebibytes"] > MOST_MEBIBYTES
+        is_raised = not told["outcome"].startswith(("rendered", "refused"))
+        is_out = any(word in told["text"] for word in SECRET_WORDS)
+        if is_slow or is_large or is_raised or is_out or "MemoryError" in told["outcome"]:
+            found.append(f"{told} from {source[:300]!r}")
+    return found
+
+
+def test_every_third_template_written_by_hand_breaks_no_limit(quick: Child) -> None:
+    assert not broken(quick, BY_HAND[::3], seconds=1.5)
+
+
+def test_some_templates_of_the_grammar_break_no_limit(quick: Child) -> None:
+    assert not broken(quick, generated(40, seed=1), seconds=1.0)
+
+
+@pytest.mark.parametrize(
+    ("field", "text", "limit"),
+    [
+        ("text", "{% set a = 'x' * 999999 %}{{ a ~ a }}", "the limit is 1,000,000"),
+        ("target", "{{ ([['a'] * 999] * 999) | tojson }}", "beyond 100,000 items"),
+        ("columns.c", "{{ '%999999d' % 1 }}", "no number of up to 4 digits"),
+    ],
+)
+def test_a_refusal_names_node_row_field_and_limit(field: str, text: str, limit: str) -> None:
+    name, _, column = field.partition(".")
+    section = {"kind": "template", name: {column: text} if column else text}
+    if name != "text":
+        section["text"] = "{{ prompt }}"
+    node = TemplateNode.model_validate(section)
+    program = TemplateProgram.from_section(node, node="ask")
+
+    with pytest.raises(UserCodeError) as caught:
+        program.apply([TemplateRow(columns={"prompt": "p"})])
+
+    assert f"ask, row 0: {field}: " in str(caught.value)
+    assert limit in str(caught.value)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3000)
+def test_a_thousand_hostile_templates_break_no_limit(real: Child) -> None:
+    sources = [*BY_HAND, *generated(1000, seed=2)]
+
+    assert not broken(real, sources, seconds=MOST_SECONDS)
