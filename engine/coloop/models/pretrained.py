@@ -24,10 +24,10 @@ from transformers import (
 
 from coloop.errors import ModelUnavailable
 from coloop.models.adapter_folder import BASE_FOLDER, is_adapter, merged_weights
+from coloop.models.foreign_folder import check_folder
 from coloop.models.quiet import without_bars
 
 _HUB_ID = re.compile(r"^[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?$")
-_PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 
 
 def load_pretrained(
@@ -82,7 +82,7 @@ def find_source(path: str, root: Path) -> Path | str:
     folder = Path(os.path.expanduser(path))
     folder = folder if folder.is_absolute() else root / folder
     if folder.is_dir():
-        _check_folder(folder)
+        check_folder(folder)
         return folder
     if folder.exists():
         raise ModelUnavailable(f"model.path {path!r} is a file; the folder around it is expected")
@@ -94,24 +94,6 @@ def find_source(path: str, root: Path) -> Path | str:
             " (HF_HUB_OFFLINE)"
         )
     return path
-
-
-def _check_folder(folder: Path) -> None:
-    if (folder / "adapter_config.json").exists() and not (folder / "config.json").exists():
-        raise ModelUnavailable(f"{folder} holds an adapter; merge it into its model first")
-    if is_adapter(folder):
-        return _check_folder(folder / BASE_FOLDER)
-    if not (folder / "config.json").exists():
-        raise ModelUnavailable(f"{folder} is no model in Hugging Face format: no config.json")
-    if any(folder.glob("*.safetensors")):
-        return
-    pickles = sorted(file.name for pattern in _PICKLES for file in folder.glob(pattern))
-    if pickles:
-        raise ModelUnavailable(
-            f"{folder} holds its weights in {pickles[0]}, a pickle that could run any code when"
-            " loaded; save the model again as safetensors"
-        )
-    raise ModelUnavailable(f"{folder} holds no weights: no *.safetensors")
 
 
 def _is_offline() -> bool:

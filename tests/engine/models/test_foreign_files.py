@@ -1,0 +1,159 @@
+"""Model folders of somebody else: pickles, files elsewhere and other models are never loaded."""
+
+import json
+import pickle
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import save_file
+
+from coloop.errors import ColoopError, ModelUnavailable
+from coloop.models import build_model, save_hf
+from coloop.models.adapter_folder import read_adapter
+from coloop.models.pretrained import find_source
+from coloop.spec.model import PretrainedModel, ScratchModel
+
+
+class Bomb:
+    """A pickle that leaves a mark when it is loaded."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = mark
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Path.touch, (self.mark,))
+
+
+@pytest.fixture
+def mark(tmp_path: Path) -> Path:
+    """What is there after a pickle was loaded."""
+    return tmp_path / "mark"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A sound model."""
+    section = ScratchModel.model_validate({"type": "scratch", "architecture": "tiny-qwen3"})
+    made = build_model(section, seed=0, root=tmp_path)
+    save_hf(tmp_path / "model", made.model, made.tokenizer)
+    return tmp_path / "model"
+
+
+def load(folder: Path) -> None:
+    section = PretrainedModel.model_validate({"type": "pretrained", "path": str(folder)})
+    build_model(section, seed=0, root=folder.parent)
+
+
+def write_bomb(path: Path, mark: Path) -> None:
+    path.write_bytes(pickle.dumps(Bomb(mark)))
+
+
+def write_index(folder: Path, name: str) -> None:
+    weights = {"model.embed_tokens.weight": name}
+    text = json.dumps({"metadata": {}, "weight_map": weights})
+    (folder / "model.safetensors.index.json").write_text(text, encoding="utf-8")
+
+
+def test_a_bomb_does_go_off_where_it_is_loaded(tmp_path: Path, mark: Path) -> None:
+    write_bomb(tmp_path / "bomb.pkl", mark)
+
+    pickle.loads((tmp_path / "bomb.pkl").read_bytes())
+
+    assert mark.exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["pytorch_model.bin", "model.pt", "weights.pkl", "model.ckpt", "a.pth", "a.pickle"]
+)
+def test_weights_that_are_a_pickle_are_refused(folder: Path, mark: Path, name: str) -> None:
+    (folder / "model.safetensors").unlink()
+    write_bomb(folder / name, mark)
+
+    with pytest.raises(ModelUnavailable, match="a pickle that could run any code"):
+        load(folder)
+
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("name", ["pytorch_model.bin", "../outside.safetensors", "/tmp/a", "."])
+def test_an_index_that_names_other_files_is_refused(folder: Path, mark: Path, name: str) -> None:
+    (folder / "model.safetensors").rename(folder.parent / "outside.safetensors")
+    save_file({"a": torch.zeros(1)}, folder / "unused.safetensors")
+    write_bomb(folder / "pytorch_model.bin", mark)
+    write_index(folder, name)
+
+    with pytest.raises(ModelUnavailable, match=r"index\.json names"):
+        load(folder)
+
+    assert not mark.exists()
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", "{", '{"weight_map": 1}', '{"weight_map": {"a": 1}}'])
+def test_an_index_that_is_none_is_refused(folder: Path, text: str) -> None:
+    (folder / "model.safetensors.index.json").write_text(text, encoding="utf-8")
+
+    with pytest.raises(ModelUnavailable, match=r"index\.json"):
+        load(folder)
+
+
+def test_a_shard_that_is_a_pickle_under_another_name_is_not_unpickled(
+    folder: Path, mark: Path
+) -> None:
+    write_bomb(folder / "model.safetensors", mark)
+
+    with pytest.raises(ModelUnavailable):
+        load(folder)
+
+    assert not mark.exists()
+
+
+def test_a_model_whose_folder_names_another_model_is_refused(folder: Path) -> None:
+    shutil.copytree(folder, folder.parent / "elsewhere")
+    config = {"peft_type": "LORA", "base_model_name_or_path": str(folder.parent / "elsewhere")}
+    (folder / "adapter_config.json").write_text(json.dumps(config), encoding="utf-8")
+
+    with pytest.raises(ModelUnavailable, match="put another model in its place"):
+        find_source(str(folder), folder.parent)
+
+
+def test_a_base_that_names_another_model_is_refused(folder: Path) -> None:
+    shutil.copytree(folder, folder.parent / "adapter" / "base")
+    adapter = folder.parent / "adapter"
+    shutil.copy(folder / "config.json", adapter)
+    save_file({"a": torch.zeros(1)}, adapter / "adapter_model.safetensors")
+    for place in (adapter, adapter / "base"):
+        (place / "adapter_config.json").write_text("{}", encoding="utf-8")
+
+    with pytest.raises(ModelUnavailable, match="put another model in its place"):
+        find_source(str(adapter), folder.parent)
+
+
+def test_an_adapter_that_is_a_pickle_is_refused(folder: Path, mark: Path) -> None:
+    adapter = folder.parent / "adapter"
+    shutil.copytree(folder, adapter / "base")
+    shutil.copy(folder / "config.json", adapter)
+    (adapter / "adapter_config.json").write_text('{"r": 1, "lora_alpha": 1}', encoding="utf-8")
+    write_bomb(adapter / "adapter_model.bin", mark)
+
+    with pytest.raises(ModelUnavailable, match=r"adapter_model\.bin, a pickle"):
+        load(adapter)
+    with pytest.raises(ColoopError):
+        read_adapter(adapter)
+
+    assert not mark.exists()
+
+
+def test_code_of_a_model_is_refused_without_its_setting(folder: Path, mark: Path) -> None:
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    config |= {"auto_map": {"AutoConfig": "own.Config", "AutoModelForCausalLM": "own.Model"}}
+    config |= {"model_type": "own"}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    (folder / "own.py").write_text(f"open({str(mark)!r}, 'w')\n", encoding="utf-8")
+
+    with pytest.raises(ModelUnavailable):
+        load(folder)
+
+    assert not mark.exists()
