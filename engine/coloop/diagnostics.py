@@ -321,6 +321,9 @@ CODES: dict[str, str] = {
     "do not descend.",
     "lineage.rows_meet": "The same rows come twice with different texts where a row counts once.",
     "lineage.scores_meet": "Several scorers score the rows of a buffer whose scores are read.",
+    # What comes from outside.
+    "foreign.model_code": "A model brings Python of its own, which would run in the engine.",
+    "foreign.service": "A service is named that runs on this machine may not call.",
     # What the compiler and a run say.
     "run.not_yet_runnable": "The loop is valid, but a part of it is drawn and checked only; this "
     "version cannot run it.",

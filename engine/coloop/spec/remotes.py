@@ -1,0 +1,165 @@
+"""Which other machines a loop may name: the one definition, for checks and for whoever calls.
+
+COLOOP_ALLOWED_REMOTES lists hosts, separated by commas: `scores.example.org`, `*.example.org`,
+`10.0.0.5:8000`. An address inside a private network, this machine among them, is allowed only where
+it is listed as it stands. Knows nothing of sockets: a name may still lead to a private address, so
+a caller looks at every address that the name resolves to with `is_public`, and connects to the one
+that it looked at.
+"""
+
+import ipaddress
+import os
+import re
+from dataclasses import dataclass
+from typing import Final, Self
+from urllib.parse import urlsplit
+
+SETTING: Final = "COLOOP_ALLOWED_REMOTES"
+NUMBER: Final = re.compile(r"(0[xX][0-9a-fA-F]*|\d+)")
+"""A part of an address as `inet_aton` reads it: decimal, octal or hexadecimal."""
+
+LOCAL_NAMES: Final = ("localhost", "local", "internal", "localdomain", "home.arpa", "lan")
+"""Names, and endings of names, that mean this machine or its own network."""
+
+SECRET_WORDS: Final = re.compile(r"(?i)(^|[_-])(key|token|secret|password|passwd|pwd|auth|sig)s?$")
+CARRIERS: Final = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("::/96"))
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllowedRemotes:
+    """The hosts that the owner of this machine or server named."""
+
+    hosts: tuple[str, ...] = ()
+    """Names, `*.` and an ending, or addresses; each may end in a port."""
+
+    @classmethod
+    def from_environment(cls) -> Self:
+        """What COLOOP_ALLOWED_REMOTES says."""
+        parts = os.environ.get(SETTING, "").split(",")
+        return cls(hosts=tuple(part.strip().lower() for part in parts if part.strip()))
+
+    def holds(self, host: str, port: int) -> bool:
+        """Whether a host, written as in an address, is listed."""
+        plain = host.lower().rstrip(".")
+        for listed in self.hosts:
+            name, has_port, wanted = listed.rpartition(":")
+            if not has_port or not wanted.isdigit() or name.endswith(":"):
+                name, wanted = listed, str(port)
+            name = name.strip("[]")
+            is_ending = name.startswith("*.") and plain.endswith(name[1:])
+            if (is_ending or plain == name) and wanted == str(port):
+                return True
+        return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """Why an address may not be called, and what to do."""
+
+    found: str
+    hint: str
+
+
+def refusal(url: str, allowed: AllowedRemotes) -> Refused | None:
+    """Why a run may not call this address; None where it may."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError as error:
+        return Refused(found=f"it is no address: {error}", hint="write `https://host/path`")
+    if parts.scheme not in ("http", "https") or not host or _has_blanks(url):
+        return Refused(
+            found="it is no address of a service",
+            hint="write `https://host/path`",
+        )
+    if parts.username is not None or parts.password is not None:
+        return Refused(
+            found="it holds a user name or a password, which every copy of the loop would show",
+            hint="take them out of the address",
+        )
+    secret = next((name for name in _query_names(parts.query) if SECRET_WORDS.search(name)), None)
+    if secret is not None:
+        return Refused(
+            found=f"its `{secret}` looks like a secret, which every copy of the loop would show",
+            hint="take it out of the address",
+        )
+    if allowed.holds(host, port or (443 if parts.scheme == "https" else 80)):
+        return None
+    address = literal_address(host)
+    if (address is not None and not is_public(address)) or _is_local_name(host):
+        return Refused(
+            found=f"`{host}` is inside a private network or this machine",
+            hint=f"the owner of the server may list it in {SETTING}",
+        )
+    return Refused(
+        found=f"`{host}` is not among the hosts that runs may call",
+        hint=f"the owner of the server lists them in {SETTING}, separated by commas",
+    )
+
+
+def literal_address(host: str) -> Address | None:
+    """The address that a host is, in any form that a resolver takes for one: `127.1`, `0x7f000001`,
+    `017700000001`, `[::ffff:127.0.0.1]`; None for a name."""
+    text = host.strip("[]").rstrip(".").partition("%")[0]
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return _old_form(text)
+
+
+def _old_form(text: str) -> ipaddress.IPv4Address | None:
+    parts = text.split(".")
+    if len(parts) > 4 or not all(NUMBER.fullmatch(part) for part in parts):
+        return None
+    try:
+        *first, last = [_number(part) for part in parts]
+    except ValueError:
+        return None
+    rest = 4 - len(first)
+    if any(part > 255 for part in first) or last >= 256**rest:
+        return None
+    value = sum(part << (24 - 8 * place) for place, part in enumerate(first)) + last
+    return ipaddress.IPv4Address(value)
+
+
+def _number(part: str) -> int:
+    if part[:2] in ("0x", "0X"):
+        return int(part[2:] or "0", 16)
+    return int(part, 8 if part.startswith("0") and len(part) > 1 else 10)
+
+
+def is_public(address: Address) -> bool:
+    """Whether an address is one of the open network, and does not carry a private one inside."""
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ()), _last(address)]
+        if any(one is not None and not is_public(one) for one in inner):
+            return False
+        if address.ipv4_mapped is not None or _last(address) is not None:
+            return True
+    return address.is_global and not address.is_multicast
+
+
+def _last(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """The old address in the last bits of one of NAT64, or of the old compatible form."""
+    if not any(address in network for network in CARRIERS):
+        return None
+    return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+
+
+def _is_local_name(host: str) -> bool:
+    plain = host.lower().rstrip(".")
+    return "." not in plain or any(
+        plain == name or plain.endswith(f".{name}") for name in LOCAL_NAMES
+    )
+
+
+def _has_blanks(url: str) -> bool:
+    return any(character.isspace() or not character.isprintable() for character in url) or (
+        "\\" in url
+    )
+
+
+def _query_names(query: str) -> list[str]:
+    return [part.partition("=")[0] for part in re.split("[&;]", query) if part]

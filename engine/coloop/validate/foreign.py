@@ -1,0 +1,53 @@
+"""What a loop lets in from outside: Python that a model brings, services on other machines."""
+
+from collections.abc import Iterator
+
+from coloop.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.spec.remotes import AllowedRemotes, refusal
+from coloop.validate.facts import Facts, found
+
+
+def models_bring_no_code(facts: Facts) -> Iterator[Diagnostic]:
+    """`trust_remote_code` hands the process of the engine to whoever wrote the model's folder."""
+    for name in facts.nodes:
+        model = facts.model(name)
+        if not getattr(model, "trust_remote_code", False):
+            continue
+        change = Change(op="remove", path=f"nodes.{name}.model.trust_remote_code")
+        yield found(
+            "foreign.model_code",
+            f"`{name}` runs the Python that comes with `{model.path}` inside the engine, with all "
+            "that its user may read, write and reach; no sandbox is around it",
+            hint="only where you have read that code; models that transformers knows need none "
+            "of their own",
+            severity=Severity.WARNING,
+            node=name,
+            field="model.trust_remote_code",
+            fixes=(Fix(title="Run no code of the model", changes=(change,)),),
+        )
+
+
+def services_are_allowed(facts: Facts) -> Iterator[Diagnostic]:
+    """Services that score or write are called only where the owner of this machine lists them."""
+    allowed = AllowedRemotes.from_environment()
+    for name, node in facts.nodes.items():
+        source, rollout = getattr(node, "source", None), facts.rollout(name)
+        if getattr(source, "type", None) == "remote":
+            yield from _checked(name, "source.url", getattr(source, "url", ""), allowed)
+        if rollout is not None and rollout.engine == "remote" and rollout.url is not None:
+            yield from _checked(name, "rollout.url", rollout.url, allowed)
+
+
+def _checked(node: str, field: str, url: str, allowed: AllowedRemotes) -> Iterator[Diagnostic]:
+    refused = refusal(url, allowed)
+    if refused is not None:
+        yield found(
+            "foreign.service",
+            f"the service of `{node}` may not be called: {refused.found}",
+            hint=refused.hint,
+            node=node,
+            field=field,
+        )
+
+
+RULES = (models_bring_no_code, services_are_allowed)
