@@ -1,6 +1,6 @@
 """The application: settings in, ASGI app out.
 
-headers -> host, origin, token -> gzip -> bodies -> routes /api/... | the page
+headers -> faults -> host, origin, token -> gzip -> bodies -> routes /api/... | the page
 """
 
 import threading
@@ -15,7 +15,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from coloop_server.bodies import PlainBodies
 from coloop_server.checks.routes import router as checks
 from coloop_server.database.connect import Sessions, migrate, open_engine, open_sessions
-from coloop_server.errors import ERRORS, add_error_handlers
+from coloop_server.errors import ERRORS, Faults, add_error_handlers
 from coloop_server.health.routes import own_version
 from coloop_server.health.routes import router as health
 from coloop_server.launchers import build_launchers, default_launcher
@@ -88,6 +88,7 @@ def create_app(settings: Settings | None = None, lock: DataLock | None = None) -
         redoc_url=None,
         middleware=[
             Middleware(SecurityHeaders),
+            Middleware(Faults),
             Middleware(Guard, settings=settings),
             Middleware(GZipMiddleware, minimum_size=1024, compresslevel=6),
             Middleware(PlainBodies, max_bytes=settings.max_body_bytes),

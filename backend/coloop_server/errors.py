@@ -9,9 +9,12 @@
     ├── Invalid        422  the request or the spec in it; the detail has the diagnostics
     ├── TooLarge       413  the body is larger than the limit
     ├── RevisionNeeded 428  a save does not say which revision it replaces
+    ├── TooMany        429  too many wrong tokens, or previews at once; with Retry-After
     └── Unavailable    503  something outside that the request needs is not there
 
-The status belongs to the class, the code to the case. A user can never cause a 500.
+The status belongs to the class, the code to the case. A user can never cause a 500. What the
+server itself gets wrong is caught inside of the connection (`Faults`), so that the answer is whole
+and the connection goes on.
 """
 
 import logging
@@ -22,7 +25,10 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as DatabaseTimeout
 from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from coloop.errors import ColoopError
 
@@ -78,18 +84,28 @@ class RevisionNeeded(ServerError):
     status = 428
 
 
+class TooMany(ServerError):
+    status = 429
+
+
 class Unavailable(ServerError):
     status = 503
 
 
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": ErrorBody, "description": HTTPStatus(status).phrase}
-    for status in (400, 401, 403, 404, 409, 413, 422, 428, 503)
+    for status in (400, 401, 403, 404, 409, 413, 422, 428, 429, 503)
 }
 
 
+RETRY_SECONDS = {429: 2, 503: 2}
+"""When to come again, by status."""
+
+
 def error_response(error: ServerError) -> JSONResponse:
-    return JSONResponse(error.body.model_dump(mode="json"), status_code=error.status)
+    wait = RETRY_SECONDS.get(error.status)
+    headers = None if wait is None else {"retry-after": str(wait)}
+    return JSONResponse(error.body.model_dump(mode="json"), error.status, headers)
 
 
 async def answer_server_error(_: Request, error: Exception) -> JSONResponse:
@@ -124,10 +140,39 @@ async def answer_http_exception(_: Request, error: Exception) -> JSONResponse:
     return JSONResponse(body.model_dump(), status_code=error.status_code, headers=error.headers)
 
 
-async def answer_unexpected(request: Request, error: Exception) -> JSONResponse:
-    logger.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    message = "the server met a fault of its own; its log has the traceback"
-    return JSONResponse(ErrorBody(code="server.fault", message=message).model_dump(), 500)
+async def answer_database(_: Request, error: Exception) -> JSONResponse:
+    """Another writer keeps the database, or it cannot be reached: nothing was changed."""
+    logger.warning("the database did not answer in time: %s", error)
+    message = "the database is busy or cannot be reached just now; nothing was changed, try again"
+    return error_response(Unavailable("database.busy", message))
+
+
+class Faults:
+    """ASGI middleware: the server's own faults become a whole answer."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        has_begun = False
+
+        async def send_and_note(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            await self.app(scope, receive, send_and_note)
+        except Exception as error:
+            logger.error("%s %s failed", scope["method"], scope["path"], exc_info=error)
+            if has_begun:
+                raise  # half an answer can only be broken off
+            message = "the server met a fault of its own; its log has the traceback"
+            body = ErrorBody(code="server.fault", message=message)
+            await JSONResponse(body.model_dump(), 500)(scope, receive, send)
 
 
 def add_error_handlers(app: FastAPI) -> None:
@@ -135,4 +180,5 @@ def add_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(ColoopError, answer_coloop_error)
     app.add_exception_handler(RequestValidationError, answer_validation_error)
     app.add_exception_handler(HTTPException, answer_http_exception)
-    app.add_exception_handler(Exception, answer_unexpected)
+    for kind in (OperationalError, DatabaseTimeout):
+        app.add_exception_handler(kind, answer_database)

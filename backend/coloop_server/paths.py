@@ -89,9 +89,17 @@ class Roots:
         named = [text for _, text in spec_paths(spec) if URL_MARK not in text]
 
         def count(root: Path) -> int:
-            return sum((root / text).exists() for text in named)
+            return sum(is_there(root / text) for text in named)
 
         return max(self.allowed, key=count) if named else self.allowed[0]
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is such a file; never where no file system can hold the name."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
 
 
 def _overridden(spec: LoopSpec) -> Iterator[LoopSpec]:

@@ -1,10 +1,16 @@
-"""Files that belong to the user alone: the data folder and what lies in it."""
+"""Files that belong to the user alone: the data folder and what lies in it; and files that may come
+from anyone, which are opened only where they are plain."""
 
 import os
+import secrets
+import stat
+from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
+MODES = {os.O_RDONLY: "rb", os.O_WRONLY: "ab", os.O_RDWR: "r+b"}
 
 
 def ensure_private_folder(folder: Path) -> None:
@@ -14,6 +20,13 @@ def ensure_private_folder(folder: Path) -> None:
         folder.chmod(FOLDER_MODE)
 
 
+def ensure_folder(folder: Path) -> None:
+    """Make the folder where it is missing, for this user alone; one that is there stays as open as
+    its owner left it."""
+    if not folder.is_dir():
+        folder.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
+
+
 def ensure_private_file(path: Path) -> None:
     """Make an empty file where it is missing, and close it to other users."""
     os.close(os.open(path, os.O_CREAT | os.O_WRONLY, FILE_MODE))
@@ -21,12 +34,37 @@ def ensure_private_file(path: Path) -> None:
         path.chmod(FILE_MODE)
 
 
-def read_or_write(path: Path, text: str) -> str:
-    """What the file says; `text`, written for good, where there is none yet."""
+def write_private(path: Path, text: str) -> None:
+    """Replace a file by one that this user alone can read."""
+    aside = path.with_name(f"{path.name}.{secrets.token_hex(4)}.new")
+    descriptor = os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, FILE_MODE)
     try:
-        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, FILE_MODE)
-    except FileExistsError:
-        return path.read_text(encoding="utf-8").strip()
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    return text
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        aside.replace(path)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+
+
+def read_or_write(path: Path, text: str) -> str:
+    """What the file says; `text`, written for good, where there is none yet, or an empty one that
+    somebody left who was ended while writing."""
+    with suppress(FileNotFoundError):
+        if found := path.read_text(encoding="utf-8").strip():
+            return found
+    write_private(path, text)
+    return path.read_text(encoding="utf-8").strip()
+
+
+def open_plain(path: Path, flags: int = os.O_RDONLY) -> IO[bytes]:
+    """Open a plain file; OSError for everything else, a link included, and never a wait."""
+    safe = os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(path, flags | safe, 0o600)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(f"{path} is no plain file")
+        return os.fdopen(descriptor, MODES[flags & os.O_ACCMODE])
+    except BaseException:
+        os.close(descriptor)
+        raise

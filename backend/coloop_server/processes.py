@@ -8,7 +8,12 @@ import sys
 import time
 from pathlib import Path
 
+from coloop_server.private import open_plain
+
 SECRETS = ("COLOOP_TOKEN", "COLOOP_DATABASE_URL")
+LAUNCH = "COLOOP_LAUNCH"
+"""Environment of what a launch started: its mark, by which it is found again."""
+PRIVATE_UMASK = 0o077
 
 
 def identity(pid: int) -> str | None:
@@ -59,6 +64,34 @@ def tell_group(pid: int, number: signal.Signals) -> None:
         os.killpg(pid, number)
 
 
+def of_launch(mark: str) -> list[tuple[int, str]]:
+    """Number and start time of the processes that carry a launch's mark, the first one's first."""
+    wanted = f"{LAUNCH}={mark}".encode()
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            is_marked = wanted in (entry / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue  # it has just ended, or is somebody else's
+        if is_marked and (started := identity(int(entry.name))) is not None:
+            found.append((int(entry.name), started))
+    return sorted(found, key=lambda one: (int(one[1]), one[0]))
+
+
+def end_launch(mark: str, *, seconds: float) -> bool:
+    """Kill what still carries a launch's mark; whether nothing does any more."""
+    deadline = time.monotonic() + seconds
+    while left := of_launch(mark):
+        for pid, started in left:
+            if is_same(pid, started):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+    return True
+
+
 def child_environment(**extra: str) -> dict[str, str]:
     """The server's environment without its secrets."""
     kept = {name: value for name, value in os.environ.items() if name not in SECRETS}
@@ -68,9 +101,9 @@ def child_environment(**extra: str) -> dict[str, str]:
 def last_words(log: Path, lines: int = 15, limit: int = 3000) -> str:
     """The end of a log, for the message about a process that died."""
     try:
-        with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - 4 * limit))
-            text = file.read().decode("utf-8", "replace")
+        with open_plain(log) as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - 4 * limit))
+            text = file.read(4 * limit).decode("utf-8", "replace")
     except OSError:
         return ""
     kept = [line.rstrip() for line in text.splitlines() if line.strip()][-lines:]

@@ -1,13 +1,17 @@
 """Reading run folders: growing files, broken lines, and logs of jobs that run elsewhere."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from coloop.events import MARK, EditRequest, StopRequest
 from coloop_server.launchers.follow import MarkedLog
 from coloop_server.runs.eventlog import EventLog
 from coloop_server.runs.folder import RunFolder
+from coloop_server.runs.samples import SampleReader
 from coloop_server.runs.summary import Summary
 from coloop_server.runs.watch import Watch
 
@@ -186,3 +190,105 @@ def test_gauges_do_not_go_back_when_a_log_comes_again(tmp_path: Path) -> None:
         log.take(gauges[0] + "\n" + gauges[1] + "\n")
 
         assert json.loads(folder.gauges.read_text())["step"] == 3
+
+
+def test_what_is_no_plain_file_holds_no_reader(tmp_path: Path) -> None:
+    for name in ("events.jsonl", "gauges.json", "spec.yaml", "report.json", "control.jsonl"):
+        os.mkfifo(tmp_path / name)
+    folder = RunFolder(tmp_path)
+
+    assert Watch(tmp_path).poll() is False
+    assert folder.spec_text() is None
+    assert folder.report() is None
+    with pytest.raises(OSError, match=r"plain file|No such device"):
+        folder.ask(StopRequest())
+
+
+def test_links_in_a_run_folder_lead_nowhere(tmp_path: Path) -> None:
+    secret = tmp_path / "token"
+    secret.write_text("secret\n")
+    run = tmp_path / "run"
+    run.mkdir()
+    for name in ("spec.yaml", "control.jsonl", "events.jsonl"):
+        (run / name).symlink_to(secret)
+    folder = RunFolder(run)
+
+    assert folder.spec_text() is None
+    assert EventLog(folder.events).refresh() == []
+    with pytest.raises(OSError, match="Too many levels"):
+        folder.ask(StopRequest())
+    assert secret.read_text() == "secret\n"
+
+
+def test_a_device_or_a_folder_in_the_place_of_events_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "events.jsonl").mkdir()
+    (tmp_path / "gauges.json").symlink_to("/dev/zero")
+
+    assert Watch(tmp_path).poll() is False
+
+
+def test_a_seq_that_no_database_takes_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_text(line(1) + line(2**63) + line(10**30) + line(2))
+    log = EventLog(path)
+    log.refresh()
+
+    assert seqs(log) == [1, 2]
+
+
+def test_an_unreadable_line_in_the_middle_costs_only_itself(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_bytes(
+        line(1).encode()
+        + b"\x00\xff" * 500
+        + b"\n"
+        + line(2)[:30].encode()
+        + line(3).encode()
+        + line(4).encode()
+        + line(5)[:20].encode()
+    )
+    log = EventLog(path)
+
+    assert [entry.event["seq"] for entry in log.refresh()] == [1, 4]
+    assert EventLog(path).recall(log.keep())
+    with path.open("a") as file:
+        file.write(line(5)[20:] + line(6))
+    assert [entry.event["seq"] for entry in log.refresh()] == [5, 6]
+    assert seqs(log, 1) == [4, 5, 6]
+
+
+def test_values_that_cannot_be_sent_are_sent_as_null(tmp_path: Path) -> None:
+    rows = (
+        '{"node": ["a"], "completion": "half \\ud83d", "reward": 1e999, "extra": 1e999}\n'
+        + '{"deep": '
+        + "[" * 400
+        + "]" * 400
+        + "}\n"
+        + '{"node": "actor", "reward": '
+        + "9" * 400
+        + "}\n"
+    )
+    (tmp_path / "rows.jsonl").write_text(rows)
+    path = tmp_path / "events.jsonl"
+    path.write_text(
+        line(1, "sample", step=1, path="rows.jsonl", node=7)
+        + line(2, "metrics", metrics={"loss": 10**400})
+        + line(3, "run.state", state="failed", error={"why": "?"})
+    )
+    watch = Watch(tmp_path)
+    watch.poll()
+
+    found = SampleReader(watch.folder, watch.log, watch.samples).read(step=1, node=None, limit=9)
+
+    assert [row.node for row in found] == [None, "actor"]
+    assert [row.reward for row in found] == [None, None]
+    assert json.loads(json.dumps([row.model_dump(mode="json") for row in found], allow_nan=False))
+    assert "\\ud83d" not in found[0].model_dump_json()
+    assert (watch.summary.metrics, watch.summary.error) == ({"loss": None}, None)
+
+
+def test_a_file_that_is_cut_while_it_is_read_holds_nobody(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    path.write_text("x" * 100)
+
+    assert EventLog(path).take_new(10_000) == []

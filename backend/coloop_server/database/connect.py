@@ -15,7 +15,8 @@ from coloop_server.errors import Unavailable
 from coloop_server.private import ensure_private_file
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
-BUSY_SECONDS = 10
+BUSY_SECONDS = 3
+"""How long a writer waits for another one; then whoever asked is told to come again."""
 
 Sessions = sessionmaker[Session]
 

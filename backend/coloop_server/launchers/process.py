@@ -3,20 +3,26 @@
     server --Popen--> coloop run --local      own session, output in a log file
        '--control.jsonl--^
 
-The process outlives the server; after a restart it is known again by its number and start time.
+The process outlives the server; after a restart it is known again by its number and start time, or
+by the mark of its launch, which was noted before it was started and stands in its environment.
 """
 
+import secrets
 import subprocess
 import threading
 
 from coloop.events import ControlRequest
 from coloop_server.launchers.protocol import Handle, LaunchFailed, Liveness, Order
-from coloop_server.private import ensure_private_file
+from coloop_server.private import ensure_private_file, ensure_private_folder
 from coloop_server.processes import (
+    LAUNCH,
+    PRIVATE_UMASK,
     child_environment,
     end_group,
+    end_launch,
     identity,
     is_same,
+    of_launch,
 )
 from coloop_server.runs.folder import RunFolder
 from coloop_server.settings import Settings
@@ -30,11 +36,21 @@ class ProcessLauncher:
         self.lock = threading.Lock()
         self.children: dict[int, subprocess.Popen[bytes]] = {}
 
-    def start(self, order: Order) -> Handle:
+    def plan(self, run_id: str, attempt: int) -> Handle:
+        return {"mark": f"{run_id}-{attempt}-{secrets.token_hex(8)}"}
+
+    def find(self, handle: Handle) -> Handle | None:
+        if "pid" in handle:
+            return handle
+        for pid, started in of_launch(handle["mark"]):
+            return {**handle, "pid": pid, "started": started}
+        return None
+
+    def start(self, order: Order, planned: Handle) -> Handle:
         order.tell("its process is loading the engine")
         command = [*self.driver, str(order.spec), *order.options(), "--local"]
-        order.log.parent.mkdir(parents=True, exist_ok=True)
         try:
+            ensure_private_folder(order.log.parent)
             ensure_private_file(order.log)
             with order.log.open("ab") as log:
                 child = subprocess.Popen(
@@ -42,14 +58,15 @@ class ProcessLauncher:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
-                    env=child_environment(),
+                    env=child_environment(**{LAUNCH: planned["mark"]}),
                     start_new_session=True,
+                    umask=PRIVATE_UMASK,
                 )
         except OSError as error:
             raise LaunchFailed(f"{self.driver[0]} could not be started: {error}") from error
         with self.lock:
             self.children[child.pid] = child
-        return {"pid": child.pid, "started": identity(child.pid) or "gone"}
+        return {**planned, "pid": child.pid, "started": identity(child.pid) or "gone"}
 
     def check(self, handle: Handle) -> Liveness:
         pid = handle["pid"]
@@ -68,15 +85,16 @@ class ProcessLauncher:
         return folder.ask(request)
 
     def end(self, handle: Handle) -> bool:
+        """Also what is left of a driver that is gone already."""
         pid = handle["pid"]
         with self.lock:
             child = self.children.get(pid)
-        if child is not None and child.poll() is not None:
-            return True
-        end_group(pid, handle["started"], seconds=END_SECONDS)
+        if child is None or child.poll() is None:
+            end_group(pid, handle["started"], seconds=END_SECONDS)
         if child is not None:
             child.poll()
-        return not is_same(pid, handle["started"])
+        is_alone = "mark" not in handle or end_launch(handle["mark"], seconds=END_SECONDS)
+        return is_alone and not is_same(pid, handle["started"])
 
     def follow(self, handle: Handle, folder: RunFolder) -> None:
         """The driver writes its own files."""

@@ -1,4 +1,8 @@
-"""What the supervisor asks of a launcher. A handle is plain JSON: it outlives the server."""
+"""What the supervisor asks of a launcher. A handle is plain JSON: it outlives the server.
+
+plan --noted in the database--> start --> whole handle
+  '--> find, by the server that comes after one which was killed in between
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -53,8 +57,22 @@ class Liveness:
     alive."""
 
 
+def is_whole(handle: Handle) -> bool:
+    """Whether a driver was started for it; else it says only how to find one."""
+    return "pid" in handle or "address" in handle
+
+
 class Launcher(Protocol):
-    def start(self, order: Order) -> Handle:
+    def plan(self, run_id: str, attempt: int) -> Handle:
+        """What is noted before a driver is started, enough to find it again. Starts nothing."""
+        ...
+
+    def find(self, handle: Handle) -> Handle | None:
+        """The whole handle of a driver by what was planned; None where none was started. Raises
+        LaunchFailed where nobody can be asked."""
+        ...
+
+    def start(self, order: Order, planned: Handle) -> Handle:
         """Start the driver and return at once; raises LaunchFailed."""
         ...
 
@@ -67,8 +85,8 @@ class Launcher(Protocol):
         ...
 
     def end(self, handle: Handle) -> bool:
-        """End the driver and what it started. True when it is gone, False when that is not known:
-        until then nobody else may write its files."""
+        """End the driver and what it started, or what is left of them. True when all of it is gone,
+        False when that is not known: until then nobody else may write its files."""
         ...
 
     def follow(self, handle: Handle, folder: RunFolder) -> None:

@@ -8,6 +8,7 @@ The entry names only paths and ids that the server made. Ray is imported inside 
 importing the service must stay light.
 """
 
+import secrets
 import shlex
 import shutil
 import threading
@@ -25,7 +26,7 @@ from coloop_server.launchers.follow import Follower
 from coloop_server.launchers.local_ray import LocalRay
 from coloop_server.launchers.protocol import Handle, LaunchFailed, Liveness, Order
 from coloop_server.launchers.upload import build_upload
-from coloop_server.processes import end_group, identity, is_same
+from coloop_server.processes import LAUNCH, end_group, end_launch, identity, is_same, of_launch
 from coloop_server.runs.folder import RunFolder
 from coloop_server.settings import Settings
 
@@ -38,6 +39,8 @@ END_SECONDS = 20.0
 TAKE_SECONDS = 60.0
 """For which a Ray that has begun is asked to take a job."""
 POLL_SECONDS = 0.1
+LINGER_SECONDS = 5.0
+"""In which what a driver leaves behind may end by itself."""
 ASK = (
     "import os; file = open(os.environ['COLOOP_CONTROL_FILE'], 'a'); "
     "file.write(os.environ['COLOOP_REQUEST'] + chr(10)); file.close()"
@@ -59,38 +62,59 @@ class RayJobLauncher:
         self.drivers: dict[str, tuple[int, str]] = {}
         """Number and start time of drivers on this machine, by job."""
 
-    def start(self, order: Order) -> Handle:
+    def plan(self, run_id: str, attempt: int) -> Handle:
+        return {
+            "job_id": f"{run_id}-{attempt}",
+            "mark": f"{run_id}-{attempt}-{secrets.token_hex(8)}",
+            "shared": self.is_shared,
+            "folder": str(self.there(run_id)),
+        }
+
+    def find(self, handle: Handle) -> Handle | None:
+        """A job that was submitted before its server ended. A Ray of a server's own that is gone
+        took its jobs along."""
+        if "address" in handle:
+            return handle
+        head = None if self.address else self.local.known()
+        address = head.address if head is not None else self.address
+        if address is None:
+            return None
+        try:
+            self.client(address).get_job_info(handle["job_id"])
+        except ray_errors() as error:
+            if is_unknown_job(error):
+                return None
+            raise LaunchFailed(f"Ray at {address} does not answer: {error}") from error
+        return {**handle, "address": address}
+
+    def start(self, order: Order, planned: Handle) -> Handle:
         address = self.address or self.local.ensure(order.tell, self.is_own_ray_busy).address
         client = self.client(address)
         order.tell("waiting for Ray to take the job and start its driver")
-        job_id = self.submit(client, address, order)
-        there = str(order.folder if self.is_shared else self.there(order))
-        handle = {
-            "job_id": job_id,
-            "address": address,
-            "shared": self.is_shared,
-            "folder": there,
-        }
+        self.submit(client, address, order, planned)
+        handle = {**planned, "address": address}
         if not self.is_shared:
             keep_spec(order)
         self.follow(handle, RunFolder(order.folder))
         return handle
 
-    def submit(self, client: "JobsClient", address: str, order: Order) -> str:
-        """The job's id. A job that a server submitted before it ended is the same job. A Ray that
-        answers already may still start what takes jobs: it is asked again for a while."""
-        submission = f"{order.run_id}-{order.attempt}"
+    def submit(self, client: "JobsClient", address: str, order: Order, planned: Handle) -> None:
+        """A job that a server submitted before it ended is the same job. A Ray that answers already
+        may still start what takes jobs: it is asked again for a while."""
+        submission = planned["job_id"]
         deadline = time.monotonic() + TAKE_SECONDS
         while True:
             try:
                 with suppress(*ray_errors()):
-                    return client.get_job_info(submission).submission_id or submission
-                return client.submit_job(
+                    client.get_job_info(submission)
+                    return
+                client.submit_job(
                     entrypoint=self.entry(order),
                     submission_id=submission,
-                    runtime_env=self.runtime_env(order),
+                    runtime_env=self.runtime_env(order, planned["mark"]),
                     metadata={"coloop_run": order.run_id},
                 )
+                return
             except ray_errors() as error:
                 if not takes_no_jobs_yet(error) or time.monotonic() > deadline:
                     text = f"Ray at {address} did not take the job: {error}"
@@ -100,19 +124,22 @@ class RayJobLauncher:
     def entry(self, order: Order) -> str:
         """The command of the job. The driver in it connects to the Ray that runs the job."""
         if not self.is_shared:
-            order = replace(order, spec=Path("spec.yaml"), root=Path(), folder=self.there(order))
+            order = replace(
+                order, spec=Path("spec.yaml"), root=Path(), folder=self.there(order.run_id)
+            )
         command = [*self.driver, str(order.spec), *order.options(), "--address", "auto"]
         return shlex.join(command)
 
-    def there(self, order: Order) -> Path:
+    def there(self, run_id: str) -> Path:
         """The run folder on the cluster's own disk."""
-        return Path(self.remote_runs_dir) / order.run_id
+        return Path(self.remote_runs_dir) / run_id
 
-    def runtime_env(self, order: Order) -> dict[str, Any]:
+    def runtime_env(self, order: Order, mark: str) -> dict[str, Any]:
+        variables = {"PYTHONUNBUFFERED": "1", LAUNCH: mark}
         if self.is_shared:
-            return {"env_vars": {"PYTHONUNBUFFERED": "1"}}
+            return {"env_vars": variables}
         upload = build_upload(order.spec, order.spec.with_suffix(".upload"), order.root)
-        variables = {"PYTHONUNBUFFERED": "1", "COLOOP_MARKED_LINES": "1"}
+        variables["COLOOP_MARKED_LINES"] = "1"
         return {"env_vars": variables, "working_dir": str(upload)}
 
     def check(self, handle: Handle) -> Liveness:
@@ -190,7 +217,17 @@ class RayJobLauncher:
             end_group(*driver, seconds=END_SECONDS)
         while self.is_following(handle) and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)  # what it wrote last is still on its way
-        return not self.has_driver(handle)
+        return self.end_rest(handle) and not self.has_driver(handle)
+
+    def end_rest(self, handle: Handle) -> bool:
+        """End what a driver of this machine left, which may take a moment to see that it is gone;
+        whether nothing of it is left."""
+        if not self.is_own(handle) or "mark" not in handle:
+            return True
+        deadline = time.monotonic() + LINGER_SECONDS
+        while of_launch(handle["mark"]) and time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS)
+        return end_launch(handle["mark"], seconds=END_SECONDS)
 
     def follow(self, handle: Handle, folder: RunFolder) -> None:
         if self.is_own(handle):

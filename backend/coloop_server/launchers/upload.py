@@ -14,6 +14,7 @@ from coloop.spec.io import parse
 from coloop.spec.text.patch import patch
 from coloop_server.launchers.protocol import LaunchFailed
 from coloop_server.paths import URL_MARK, spec_paths
+from coloop_server.private import ensure_private_folder
 
 MAX_FILE_BYTES = 50 * 1024 * 1024
 
@@ -25,7 +26,8 @@ def build_upload(spec_file: Path, folder: Path, base: Path) -> Path:
     if spec is None:
         raise LaunchFailed(f"{spec_file} gives no loop")
     shutil.rmtree(folder, ignore_errors=True)
-    (folder / "files").mkdir(parents=True)
+    ensure_private_folder(folder)
+    ensure_private_folder(folder / "files")
     changes = []
     for number, (field, named) in enumerate(spec_paths(spec)):
         source = base / named

@@ -17,12 +17,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from coloop_server.private import open_plain
 from coloop_server.runs.folder import plain_json
 
 MARK_EVERY = 128
 RECENT = 2048
 MAX_LINE_BYTES = 8 * 1024 * 1024
 READ_BYTES = 4 * 1024 * 1024
+MAX_SEQ = 2**31 - 1
+"""What every database takes."""
 
 
 class Entry(NamedTuple):
@@ -82,18 +85,21 @@ class EventLog:
         with self.lock:
             try:
                 size = self.path.stat().st_size
+                if size < self.end:
+                    self.reset()
+                return self.take_new(size) if size > self.end else []
             except OSError:
                 return []
-            if size < self.end:
-                self.reset()
-            return self.take_new(size) if size > self.end else []
 
     def take_new(self, size: int) -> list[Entry]:
-        with self.path.open("rb") as file:
+        with open_plain(self.path) as file:
             file.seek(self.end)
             block = file.read(min(READ_BYTES, size - self.end))
             while b"\n" not in block and len(block) < min(MAX_LINE_BYTES, size - self.end):
-                block += file.read(READ_BYTES)
+                more = file.read(READ_BYTES)
+                if not more:
+                    return []  # the file was cut meanwhile
+                block += more
         if len(block) >= MAX_LINE_BYTES and b"\n" not in block:
             self.end += len(block)  # no event is so long: skip over it
             return []
@@ -115,7 +121,7 @@ class EventLog:
     def line_at(self, start: int, size: int) -> bytes:
         """Bytes of the file; nothing where it cannot be read."""
         try:
-            with self.path.open("rb", buffering=0) as file:
+            with open_plain(self.path) as file:
                 file.seek(start)
                 return file.read(size)
         except (OSError, ValueError):
@@ -129,13 +135,16 @@ class EventLog:
             if self.recent and self.recent[0][0] <= after + 1:
                 found = [item for item in self.recent if item[0] > after]
                 return found[:limit]
-            return list(self.read_file(after, limit))
+            try:
+                return list(self.read_file(after, limit))
+            except OSError:
+                return []
 
     def read_file(self, after: int, limit: int) -> Iterator[tuple[int, str]]:
         index = bisect_right(self.marks, after, key=lambda mark: mark[0]) - 1
         position = self.marks[max(index, 0)][1]
         last = 0
-        with self.path.open("rb") as file:
+        with open_plain(self.path) as file:
             file.seek(position)
             while position < self.end and limit > 0:
                 line = file.readline()
@@ -157,7 +166,7 @@ def parse_event(line: bytes) -> tuple[int, str, dict[str, Any]] | None:
     if not isinstance(event, dict) or not isinstance(event.get("type"), str):
         return None
     seq = event.get("seq")
-    if not isinstance(seq, int) or isinstance(seq, bool) or seq < 1:
+    if not isinstance(seq, int) or isinstance(seq, bool) or not 1 <= seq <= MAX_SEQ:
         return None
     text = line.decode("utf-8", "replace").strip()
     if "NaN" in text or "Infinity" in text:

@@ -2,19 +2,27 @@
 
 The driver owns the folder while it lives; the server reads, and appends requests to
 `control.jsonl`. Only when a driver is dead does the server write the event that the driver can no
-longer write.
+longer write. What lies in a folder may come from anywhere: only plain files in it are opened, so
+that a pipe, a device or a link in the place of one neither holds the reader nor leads it away.
 """
 
 import json
+import math
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from coloop.events import ControlRequest, Event, utc_now
+from coloop_server.private import open_plain
 
 MAX_GAUGES_BYTES = 4 * 1024 * 1024
 MAX_TEXT_BYTES = 32 * 1024 * 1024
+MAX_DEPTH = 60
+"""Levels of what is read from a file and sent on."""
+ODD = re.compile(r"\\u[dD][89a-fA-F]|[eE]\+?[0-9]{3}")
+"""Halves of surrogate pairs and numbers beyond a float: JSON that cannot be sent again."""
 
 
 class Stamp(NamedTuple):
@@ -43,7 +51,10 @@ class RunFolder:
     @property
     def is_run(self) -> bool:
         """Whether this is the folder of a run at all, not just any folder."""
-        return self.events.is_file() and (self.path / "spec.yaml").is_file()
+        try:
+            return self.events.is_file() and (self.path / "spec.yaml").is_file()
+        except OSError:
+            return False  # no file system holds such a name
 
     def spec_text(self) -> str | None:
         return read_text(self.path / "spec.yaml")
@@ -56,8 +67,8 @@ class RunFolder:
         """Append a request for the driver; False while there is no folder to put it into."""
         if not self.path.is_dir():
             return False
-        with self.control.open("a", encoding="utf-8") as file:
-            file.write(request.model_dump_json() + "\n")
+        with open_plain(self.control, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as file:
+            file.write(request.model_dump_json().encode() + b"\n")
         return True
 
     def append_event(self, event: Event, *, run: str, seq: int, attempt: int, end: int) -> bool:
@@ -69,7 +80,7 @@ class RunFolder:
         whole = event.model_copy(
             update={"seq": seq, "at": utc_now(), "run": run, "attempt": attempt}
         )
-        with self.events.open("r+b") as file:
+        with open_plain(self.events, os.O_RDWR) as file:
             file.seek(end)
             if b"\n" in file.read():
                 return False
@@ -84,9 +95,9 @@ class RunFolder:
         """A file of this folder by the path that an event names; None for anything outside."""
         try:
             path = (self.path / relative).resolve()
-        except (OSError, ValueError):
+            is_ours = path.is_relative_to(self.path.resolve()) and path.is_file()
+        except (OSError, ValueError, RuntimeError):
             return None
-        is_ours = path.is_relative_to(self.path.resolve()) and path.is_file()
         return path if is_ours else None
 
 
@@ -102,15 +113,41 @@ def stamp_of(path: Path) -> Stamp | None:
 def read_text(path: Path, limit: int = MAX_TEXT_BYTES) -> str | None:
     """The text of a file that a driver may replace or remove at any time."""
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             return file.read(limit).decode("utf-8", "replace")
-    except OSError:
+    except (OSError, ValueError):
         return None
 
 
 def plain_json(text: str | bytes) -> Any:
-    """Parse JSON in which NaN and infinities count as null; None for what is no JSON."""
+    """Parse JSON in which numbers that are not finite count as null and halves of surrogate pairs
+    as `?`, so that the value can be sent on; None for what is no JSON."""
     try:
-        return json.loads(text, parse_constant=lambda _: None)
+        whole = text.decode("utf-8") if isinstance(text, bytes) else text
+        value = json.loads(whole, parse_constant=lambda _: None)
+        if not ODD.search(whole):
+            return value
+        sent = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+        return json.loads(sent, parse_constant=lambda _: None, parse_float=finite)
     except (ValueError, RecursionError):
         return None
+
+
+def finite(text: str) -> float | None:
+    number = float(text)
+    return number if math.isfinite(number) else None
+
+
+def is_shallow(value: Any) -> bool:
+    """Whether a value is nested no deeper than what can be sent on."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            item
+            for one in level
+            if isinstance(one, dict | list)
+            for item in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not level:
+            return True
+    return False

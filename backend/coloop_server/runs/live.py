@@ -3,10 +3,11 @@
     look --submit--> pool: follow, check, ask, end      (clusters may take their time)
       '--poll files, take what came back-----'
 
-The driver's own word is final: a run is over when its event file says so. Only a driver that is
-gone without a last word, or that does not stop in time, is judged by the server, which then writes
-the missing event itself, so that every reader of the folder sees the same end. It does so only when
-the driver is known to be gone: a file never has two writers.
+The driver's own word is final: a run is over when its event file says so and the driver has let go
+of the folder. Only a driver that is gone without a last word, that does not stop in time, or whose
+folder is gone is judged by the server: what is left of it is ended, and the missing event written
+by the server itself, so that every reader of the folder sees the same end. It does so only while it
+holds the folder's lock: a file never has two writers.
 """
 
 import logging
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from coloop.errors import RunBusy
 from coloop.events import (
     ControlRequest,
     RunError,
@@ -23,6 +25,7 @@ from coloop.events import (
     RunStateName,
     StopRequest,
 )
+from coloop.run_lock import RunLock, holder, is_held
 from coloop_server.launchers.protocol import Handle, Launcher, LaunchFailed, Liveness
 from coloop_server.processes import last_words
 from coloop_server.runs.watch import Watch
@@ -35,6 +38,11 @@ ASK_AGAIN_SECONDS = 3.0
 MAX_TRIES = 10
 ALERT_AFTER = 2
 """Checks in a row that reached nobody before that is said on the run."""
+GONE_SECONDS = 5.0
+"""For which a folder that was there may be missing, as when its disk comes and goes."""
+LEAVE_SECONDS = 30.0
+"""For which a driver may hold its folder after its last word."""
+ENDED = "it was ended before it had stopped by itself; its last checkpoint is kept"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +53,10 @@ class Verdict:
     message: str
     code: str | None
 
+    def event(self) -> RunStateEvent:
+        error = RunError(code=self.code, message=self.message) if self.code else None
+        return RunStateEvent(state=self.state, message=self.message, error=error)
+
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class LiveRun:
@@ -53,6 +65,7 @@ class LiveRun:
     launcher: Launcher | None
     """None for a run that the server did not start: it can be asked, never ended."""
     handle: Handle | None
+    """None as long as its driver is not known to be started."""
     attempt: int
     """The attempt that goes on; events of earlier ones do not end it."""
     log: Path
@@ -64,6 +77,8 @@ class LiveRun:
     checking: Future[Liveness] | None = None
     asking: Future[bool] | None = None
     ending: Future[bool] | None = None
+    meant: Verdict | None = None
+    """What is said of the run when its driver is ended; None: its own last word stands."""
     verdict: Verdict | None = None
     unreached: str | None = None
     """Why nothing is known of the driver just now."""
@@ -71,6 +86,16 @@ class LiveRun:
     """Why a run that is to end still goes on."""
     failures: int = 0
     """Checks in a row that reached nobody."""
+    has_folder: bool = False
+    """Whether the folder was there already."""
+    gone_at: float | None = None
+    """Since when the folder is missing."""
+    final_at: float | None = None
+    """When the last word was read."""
+    retry_at: float = 0.0
+    """Before this a driver that could not be ended is not ended again."""
+    began_at: float = field(default_factory=time.monotonic)
+    saved_handle: Handle | None = None
     checked_at: float = 0.0
     saved_at: float = 0.0
     changed_at: float | None = None
@@ -91,9 +116,17 @@ class LiveRun:
         return self.unended or self.unreached
 
     @property
+    def has_last_word(self) -> bool:
+        return self.state is not None and self.state.is_final
+
+    @property
     def is_over(self) -> bool:
-        """Whether the driver said its last word, and is gone where it is being ended."""
-        return self.state is not None and self.state.is_final and not self.is_ending
+        """Whether the driver said its last word, and let go of the folder."""
+        return self.has_last_word and not self.is_ending and not is_held(self.watch.folder.path)
+
+    @property
+    def is_closed(self) -> bool:
+        return self.verdict is not None or self.is_over
 
     @property
     def is_ending(self) -> bool:
@@ -108,13 +141,23 @@ class LiveRun:
         if self.ending is not None:
             if self.ending.done():
                 self.take_end(self.ending)
-        elif self.is_over:
-            pass
+        elif self.has_last_word:
+            self.see_off()
         elif not liveness.is_alive:
             self.bury(liveness.reason)
+        elif self.is_folder_gone():
+            self.close_without_folder()
         elif self.stop_asked_at is not None:
             self.press()
         return is_changed
+
+    def is_folder_gone(self) -> bool:
+        """Whether the folder was there, and is missing for long."""
+        if self.watch.folder.path.is_dir():
+            self.has_folder, self.gone_at = True, None
+        elif self.has_folder and self.gone_at is None:
+            self.gone_at = time.monotonic()
+        return self.gone_at is not None and time.monotonic() - self.gone_at >= GONE_SECONDS
 
     # Whether it lives
 
@@ -158,10 +201,14 @@ class LiveRun:
 
     def check_heartbeat(self) -> Liveness:
         beat = self.watch.summary.heartbeat_at
-        age = None if beat is None else (datetime.now(UTC) - beat).total_seconds()
-        if age is None or age <= self.stale_seconds:
+        if beat is None:
+            age, since = time.monotonic() - self.began_at, "it was found"
+        else:
+            age = (datetime.now(UTC) - beat).total_seconds()
+            since = f"{beat:%Y-%m-%d %H:%M:%S} UTC"
+        if age <= self.stale_seconds or self.gone_at or is_held(self.watch.folder.path):
             return Liveness(True)
-        return Liveness(False, f"no sign of life since {beat:%Y-%m-%d %H:%M:%S} UTC")
+        return Liveness(False, f"no sign of life since {since}")
 
     # Stopping
 
@@ -179,7 +226,26 @@ class LiveRun:
         if not is_answered and not is_asking and now - self.stop_sent_at >= ASK_AGAIN_SECONDS:
             self.stop_sent_at = now
             self.asking = self.pool.submit(self.send, StopRequest())
-        if self.ends_at is not None and now >= self.ends_at and self.launcher is not None:
+        if self.ends_at is None or now < self.ends_at:
+            return
+        if self.launcher is not None:
+            self.end_as(Verdict(RunStateName.STOPPED, ENDED, None))
+        else:
+            self.end_elsewhere()
+
+    def end_elsewhere(self) -> None:
+        """A run that somebody else started is closed only when nobody writes it any more."""
+        by = holder(self.watch.folder.path)
+        if by is None:
+            message = "nobody was at work on it any more; its last checkpoint is kept"
+            self.close(Verdict(RunStateName.STOPPED, message, None))
+        else:
+            self.unended = f"it was not started here and does not stop: end {by.words}"
+
+    def end_as(self, meant: Verdict | None) -> None:
+        """End the driver and what is left of it, then say so much of the run."""
+        if time.monotonic() >= self.retry_at:
+            self.meant = meant
             self.ending = self.pool.submit(self.end)
 
     def take_end(self, ending: Future[bool]) -> None:
@@ -189,11 +255,13 @@ class LiveRun:
         if error is not None:
             logger.error("run %s could not be ended", self.id, exc_info=error)
         if error is not None or not ending.result():
-            self.ends_at = time.monotonic() + ASK_AGAIN_SECONDS
-            self.unended = "it was told to end and has not ended yet, trying again"
+            self.try_later("it was told to end and has not ended yet, trying again")
             return
-        message = "it was ended before it had stopped by itself; its last checkpoint is kept"
-        self.close(RunStateName.STOPPED, message, None)
+        self.close(self.meant)
+
+    def try_later(self, reason: str) -> None:
+        self.retry_at = time.monotonic() + ASK_AGAIN_SECONDS
+        self.unended = reason
 
     def send(self, request: ControlRequest) -> bool:
         try:
@@ -214,42 +282,76 @@ class LiveRun:
 
     # Closing
 
+    def see_off(self) -> None:
+        """A driver that said its last word leaves, or is ended in the end."""
+        now = time.monotonic()
+        self.final_at = self.final_at or now
+        if now - self.final_at < LEAVE_SECONDS or not is_held(self.watch.folder.path):
+            return
+        if self.launcher is not None:
+            self.end_as(None)
+
     def bury(self, reason: str) -> None:
         """The driver is gone without a last word."""
+        if self.has_folder and not self.watch.folder.path.is_dir():
+            self.close_without_folder()
+            return
         if self.launcher is None:
             self.fail("run.no_sign_of_life", reason)  # another machine's driver may still write
             return
         if self.stop_asked_at is not None:
-            self.close(RunStateName.STOPPED, f"it was stopped: {reason}", None)
+            self.end_as(Verdict(RunStateName.STOPPED, f"it was stopped: {reason}", None))
             return
         words = last_words(self.log) or last_words(self.watch.folder.path / "engine.log")
         message = f"the run died without a last word: {reason or 'its driver is gone'}"
         message += f"\n{words}" if words else ""
-        self.close(RunStateName.FAILED, message, "run.driver_died")
+        self.end_as(Verdict(RunStateName.FAILED, message, "run.driver_died"))
 
-    def close(self, state: RunStateName, message: str, code: str | None) -> None:
+    def close_without_folder(self) -> None:
+        """Nothing of the run can be kept any more: its driver is ended, too."""
+        message = (
+            f"the folder of the run is gone: {self.watch.folder.path}; put it back and resume "
+            "the run, or delete the run"
+        )
+        gone = Verdict(RunStateName.FAILED, message, "run.folder_gone")
+        if self.launcher is None:
+            self.verdict = gone
+        else:
+            self.end_as(gone)
+
+    def close(self, meant: Verdict | None) -> None:
         """Write the end that the driver, who is gone, did not write."""
         if self.launcher is not None and self.handle is not None:
             self.launcher.let_go(self.handle)
-        self.watch.poll()
-        if self.is_over:
-            return
-        self.verdict = Verdict(state, message, code)
-        error = RunError(code=code, message=message) if code else None
         try:
-            self.write_end(RunStateEvent(state=state, message=message, error=error))
+            self.write_end(meant)
+        except RunBusy as busy:
+            self.try_later(str(busy))
         except OSError as failure:
             logger.warning("the end of run %s could not be written: %s", self.id, failure)
+            self.verdict = meant
         self.watch.poll()
 
-    def write_end(self, event: RunStateEvent) -> None:
+    def write_end(self, meant: Verdict | None) -> None:
+        """The last word, where the run's own files have none. Raises RunBusy where somebody else
+        is at work in the folder."""
         log, folder = self.watch.log, self.watch.folder
-        for _ in range(MAX_TRIES):
-            if not folder.events.is_file() or folder.append_event(
-                event, run=self.id, seq=log.last_seq + 1, attempt=self.attempt, end=log.end
-            ):
-                return
-            self.watch.poll()  # there are whole lines that were not read yet
+        if not folder.path.is_dir():
+            self.verdict = meant
+            return
+        with RunLock(folder.path):
+            for _ in range(MAX_TRIES):
+                self.watch.poll()
+                if self.has_last_word:
+                    return
+                self.verdict = meant
+                if meant is None or not folder.events.is_file():
+                    return
+                seq = log.last_seq + 1
+                if folder.append_event(
+                    meant.event(), run=self.id, seq=seq, attempt=self.attempt, end=log.end
+                ):
+                    return
         logger.error("the end of run %s was not written: its file still grows", self.id)
 
     def not_started(self, reason: str) -> None:
@@ -267,7 +369,8 @@ class LiveRun:
     # Saving
 
     def has_new_state(self) -> bool:
-        return self.state is not self.saved_state or self.alert != self.saved_alert
+        saved = (self.saved_state, self.saved_alert, self.saved_handle)
+        return (self.state, self.alert, self.handle) != saved
 
     def is_unsaved_since(self, moment: float) -> bool:
         return self.changed_at is not None and self.changed_at < moment
@@ -277,3 +380,4 @@ class LiveRun:
         self.changed_at = None
         self.saved_state = self.state
         self.saved_alert = self.alert
+        self.saved_handle = self.handle

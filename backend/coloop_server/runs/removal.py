@@ -17,6 +17,7 @@ from coloop.events import RunStateName
 from coloop_server.database.tables import RunRow
 from coloop_server.errors import Conflict
 from coloop_server.runs import repository
+from coloop_server.runs.service import require_no_writer
 from coloop_server.runs.supervisor import Supervisor
 from coloop_server.settings import Settings
 
@@ -28,6 +29,8 @@ def delete(session: Session, settings: Settings, supervisor: Supervisor, run_id:
     row = repository.get_outline(session, run_id)
     if not RunStateName(row.state).is_final or supervisor.is_live(run_id):
         raise Conflict("run.going_on", f"the run is {row.state}; stop it before it is deleted")
+    if Path(row.folder).parent == settings.runs_dir:
+        require_no_writer(Path(row.folder))
     if not repository.delete_run(session, run_id):
         raise Conflict("run.going_on", "the run has just been resumed")
     aside = set_aside(settings, row)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from coloop_server.runs.eventlog import Entry, EventLog, parse_event
-from coloop_server.runs.folder import RunFolder, plain_json, read_text
+from coloop_server.runs.folder import RunFolder, is_shallow, plain_json, read_text
 from coloop_server.runs.schemas import SampleRow
 
 
@@ -114,16 +114,17 @@ class SampleReader:
         rows = read_rows(path) if path is not None else event.get("rows")
         return [
             SampleRow.model_validate(
-                {
-                    **row,
-                    "seq": event["seq"],
-                    "step": step,
-                    "node": event.get("node") or row.get("node"),
-                }
+                {**row, "seq": event["seq"], "step": step, "node": writer_of(event, row)}
             )
             for row in (rows if isinstance(rows, list) else [])
-            if isinstance(row, dict)
+            if isinstance(row, dict) and is_shallow(row)
         ]
+
+
+def writer_of(*told: dict[str, Any]) -> str | None:
+    """The first node that is named as a text."""
+    named = (one.get("node") for one in told)
+    return next((node for node in named if isinstance(node, str) and node), None)
 
 
 def read_rows(path: Path) -> list[Any]:

@@ -16,6 +16,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from coloop.events import RunStateName
+from coloop.run_lock import is_held
 from coloop_server.database.connect import Sessions
 from coloop_server.database.tables import RunRow
 from coloop_server.errors import Conflict, Invalid
@@ -144,7 +145,8 @@ class Scanner:
         if summary.state is not None and summary.state.is_final:
             return False
         limit = datetime.now(UTC) - timedelta(seconds=self.settings.stale_seconds)
-        if summary.heartbeat_at is not None and summary.heartbeat_at >= limit:
+        is_fresh = summary.heartbeat_at is not None and summary.heartbeat_at >= limit
+        if is_fresh or is_held(Path(row.folder)):
             return True
         message = "it ended without saying so: there is no sign of life"
         repository.end(row, RunStateName.FAILED, message, "run.no_sign_of_life")

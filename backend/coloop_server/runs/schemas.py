@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue
 
 from coloop.events import Gauges, RunError, RunEvent, RunStateName
+from coloop_server.runs.summary import finite_or_none, is_number
 
 MAX_YAML = 4 * 1024 * 1024
 
@@ -110,8 +111,7 @@ class RunEvents(Output):
 
 def _number_or_none(value: object) -> object:
     """Rows come from a file: what is no number counts as none."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if is_number else None
+    return finite_or_none(value) if isinstance(value, int | float) and is_number(value) else None
 
 
 def _object_or_empty(value: object) -> object:

@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from coloop.events import EditRequest, RunStateName
+from coloop.run_lock import holder
 from coloop.spec.io import content_hash
 from coloop_server import language
 from coloop_server.database.tables import RunRow
@@ -107,6 +108,7 @@ def resume(session: Session, settings: Settings, run_id: str, *, force: bool) ->
     folder = require_folder(row)
     if folder.parent != settings.runs_dir:
         raise Conflict("run.elsewhere", "an imported run cannot be resumed in place; fork it")
+    require_no_writer(folder)
     is_forced = force or row.forced
     language.require_runnable(row.yaml, force=is_forced, roots=settings.roots)
     if not repository.requeue(session, run_id, attempt=row.attempt + 1, forced=is_forced):
@@ -143,6 +145,16 @@ def edit(
     if not supervisor.ask(run_id, EditRequest(changes=dict(change.changes), by=change.by)):
         raise Conflict("run.not_ready", f"the run is {row.state} and takes no changes yet")
     return row
+
+
+def require_no_writer(folder: Path) -> None:
+    """A run has one writer: nobody starts another beside it, or takes its folder away."""
+    if (by := holder(folder)) is not None:
+        raise Conflict(
+            "run.held",
+            f"the run is still being written by {by.words}; it can be resumed or deleted when that "
+            "process has ended",
+        )
 
 
 def require_folder(row: RunRow) -> Path:

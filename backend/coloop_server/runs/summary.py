@@ -1,10 +1,13 @@
 """What is left of a run's events for lists and badges: state, step, latest metrics."""
 
+import sys
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Self
 
-from coloop.events import RunStateName
+from pydantic import ValidationError
+
+from coloop.events import RunError, RunStateName
 
 MAX_METRICS = 400
 MAX_MESSAGE = 4000
@@ -70,9 +73,9 @@ class Summary:
             self.state = RunStateName(event.get("state", ""))
         except ValueError:
             return
-        message, error = event.get("message"), event.get("error")
-        self.message = message[:MAX_MESSAGE] if isinstance(message, str) else None
-        self.error = error if isinstance(error, dict) else None
+        message = event.get("message")
+        self.message = shown(message) if isinstance(message, str) else None
+        self.error = read_error(event.get("error"))
         self.started_at = self.started_at or at
         self.ended_at = at if self.state.is_final else None
 
@@ -86,7 +89,7 @@ class Summary:
             if not (value is None or is_number(value)):
                 continue
             if path in self.metrics or len(self.metrics) < MAX_METRICS:
-                self.metrics[path] = value
+                self.metrics[path] = finite_or_none(value)
 
     def gauge(self, gauges: dict[str, Any]) -> None:
         """Gauges are fresher than events about how far the run is."""
@@ -113,8 +116,26 @@ def read_time(text: Any) -> datetime | None:
         return None
 
 
+def shown(text: str) -> str:
+    """As much of a text as a list shows; a database takes no zero byte."""
+    return text.replace("\0", "")[:MAX_MESSAGE]
+
+
+def read_error(value: Any) -> dict[str, Any] | None:
+    """The error of a run as its own words say it; None for what is none."""
+    try:
+        return RunError.model_validate(value).model_dump(mode="json")
+    except ValidationError:
+        return None
+
+
 def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def finite_or_none(value: float | None) -> float | None:
+    """The number; None where a float cannot hold it."""
+    return value if value is not None and abs(value) <= sys.float_info.max else None
 
 
 def whole(value: Any) -> int | None:

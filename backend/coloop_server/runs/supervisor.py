@@ -30,7 +30,8 @@ from coloop.spec.io import parse
 from coloop_server.database.connect import Sessions
 from coloop_server.database.tables import RunRow
 from coloop_server.errors import Unavailable
-from coloop_server.launchers.protocol import Launcher, LaunchFailed, Order
+from coloop_server.launchers.protocol import Handle, Launcher, LaunchFailed, Order, is_whole
+from coloop_server.private import ensure_private_folder, write_private
 from coloop_server.runs import repository
 from coloop_server.runs.hub import Hub
 from coloop_server.runs.live import LiveRun
@@ -41,6 +42,8 @@ from coloop_server.settings import Settings
 logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 0.1
+FIND_SECONDS = 3.0
+"""Between two questions for a driver that the last server may have started."""
 IDLE_SECONDS = 5.0
 SAVE_SECONDS = 1.0
 OPEN_WATCHES = 64
@@ -98,6 +101,8 @@ class Supervisor:
                 for run in owned:
                     run.end()
             launcher.close(runs_go_on=bool(owned) and goes_on)
+        for run in self.live.values():
+            self.save_handle(run)
 
     def step_down(self) -> None:
         """Another server has the database: whatever goes on is its to watch, start and close."""
@@ -109,23 +114,40 @@ class Supervisor:
                 "database.lost", "another coloop server took over this database; use that one"
             )
 
+    def save_handle(self, run: LiveRun) -> None:
+        """What was launched; without it the next server finds the driver by what was planned."""
+        if run.handle is None or run.handle == run.saved_handle or not self.is_owner:
+            return
+        try:
+            with self.sessions.begin() as session:
+                row = repository.find_outline(session, run.id)
+                if row is not None and not RunStateName(row.state).is_final:
+                    row.handle = run.handle
+        except SQLAlchemyError as error:
+            logger.warning("the process of run %s could not be noted: %s", run.id, error)
+
     def adopt(self) -> None:
-        """After a restart: rows of unfinished runs become live runs again."""
+        """After a restart: rows of unfinished runs become live runs again. Where the last server
+        ended while it started one, that is found by what was planned, or started now."""
         with self.sessions.begin() as session:
-            for row in repository.list_unfinished(session):
-                if row.state == RunStateName.QUEUED:
-                    continue
+            unfinished = repository.list_unfinished(session)
+            rows = [row for row in unfinished if row.state != RunStateName.QUEUED]
+            for row in rows:
                 if row.launcher is not None and row.handle is None:
-                    row.state = RunStateName.QUEUED.value  # the last server ended while starting it
-                    continue
-                self.add_live(row)
+                    row.handle = self.launcher_of(row).plan(row.id, row.attempt)
+        for row in rows:
+            run = self.add_live(row)
+            if run.launcher is not None and run.handle is None and row.handle is not None:
+                run.launching = self.pool.submit(self.launch_again, run, row, row.handle)
 
     def add_live(self, row: RunRow) -> LiveRun:
+        launcher = self.launchers.get(row.launcher or "")
         run = LiveRun(
             id=row.id,
             watch=self.watch(row.id, Path(row.folder)),
-            launcher=self.launchers.get(row.launcher or ""),
-            handle=row.handle,
+            launcher=launcher,
+            handle=row.handle if launcher and row.handle and is_whole(row.handle) else None,
+            has_folder=row.attempt > 1 or row.started_at is not None,
             attempt=row.attempt,
             log=self.log_path(row.id),
             pool=self.pool,
@@ -250,11 +272,11 @@ class Supervisor:
                 return
         is_changed = run.look()
         now = time.monotonic()
-        is_closed = run.is_over or run.verdict is not None
+        is_closed = run.is_closed
         is_stale = is_changed and now - run.saved_at > SAVE_SECONDS
         is_due = run.has_new_state() or is_stale or run.is_unsaved_since(now - SAVE_SECONDS)
-        # What a driver says while it is being ended is told when it is gone.
-        is_due = is_due and not run.is_ending
+        # What a driver says while it is being ended, or leaves, is told when it is gone.
+        is_due = is_due and not run.is_ending and not run.has_last_word
         if is_closed or is_due:
             self.save(run)
         if is_changed or is_due or is_closed:
@@ -262,7 +284,7 @@ class Supervisor:
 
     def save(self, run: LiveRun) -> None:
         """Write the summary to the row, and close the run when it is over."""
-        is_closed = run.is_over or run.verdict is not None
+        is_closed = run.is_closed
         stamp, kept = run.watch.keep() if is_closed else (None, {})
         with self.sessions.begin() as session:
             row = repository.find_outline(session, run.id)
@@ -274,6 +296,8 @@ class Supervisor:
                     row.message = run.alert
                 if is_closed:
                     row.handle, row.stop_asked_at = None, None
+                elif run.handle is not None:
+                    row.handle = run.handle
                 if stamp is not None:
                     repository.put_kept(session, run.id, stamp, kept)
         run.saved()
@@ -292,18 +316,23 @@ class Supervisor:
             with self.sessions.begin() as session:
                 free = self.settings.max_running - busy
                 claimed = repository.claim_queued(session, free, self.default_launcher)
+                for row in claimed:
+                    row.handle = self.launcher_of(row).plan(row.id, row.attempt)
         except SQLAlchemyError:
             self.is_queue_due = True
             raise
         for row in claimed:
             run = self.add_live(row)
-            run.launching = self.pool.submit(self.launch, run, self.order(row))
+            run.launching = self.pool.submit(self.launch, run, row, row.handle or {})
             self.hub.tell(row.id)
+
+    def launcher_of(self, row: RunRow) -> Launcher:
+        return self.launchers.get(row.launcher or "") or self.launchers[self.default_launcher]
 
     def order(self, row: RunRow) -> Order:
         spec = self.settings.runs_dir / SUBMITTED / f"{row.id}.yaml"
-        spec.parent.mkdir(parents=True, exist_ok=True)
-        spec.write_text(row.yaml, encoding="utf-8")
+        ensure_private_folder(spec.parent)
+        write_private(spec, row.yaml)
         return Order(
             run_id=row.id,
             attempt=row.attempt,
@@ -317,29 +346,42 @@ class Supervisor:
         )
 
     def root_of(self, row: RunRow) -> Path:
-        spec = parse(row.yaml).spec
-        return (
-            self.settings.allowed_roots[0] if spec is None else self.settings.roots.base_for(spec)
-        )
+        spec, roots = parse(row.yaml).spec, self.settings.roots
+        return roots.allowed[0] if spec is None else roots.base_for(spec)
 
     def log_path(self, run_id: str) -> Path:
         return self.settings.data_dir / "logs" / f"{run_id}.log"
 
-    def launch(self, run: LiveRun, order: Order) -> None:
-        """In a thread of the pool, because starting a Ray takes seconds."""
+    def launch(self, run: LiveRun, row: RunRow, planned: Handle) -> None:
+        """In a thread of the pool, because starting a Ray takes seconds. What was planned stands in
+        the row by now: whatever happens to this server, the driver is found by it."""
         assert run.launcher is not None
-        handle = run.launcher.start(order)
-        run.handle = handle
-        with self.sessions.begin() as session:
-            row = repository.find_outline(session, run.id)
-            if row is not None:
-                row.handle = handle
+        run.handle = run.launcher.start(self.order(row), planned)
+
+    def launch_again(self, run: LiveRun, row: RunRow, planned: Handle) -> None:
+        """What the last server began to launch: found, or started where nothing was."""
+        assert run.launcher is not None
+        while not self.ended.is_set():
+            try:
+                run.handle = run.launcher.find(planned)
+                break
+            except LaunchFailed as error:
+                self.tell_starting(run.id, f"whether it was started cannot be told yet: {error}")
+                self.ended.wait(FIND_SECONDS)
+        if run.handle is None and run.stop_asked_at is not None:
+            raise LaunchFailed("the server ended before it was started")
+        if run.handle is None and not self.ended.is_set():
+            self.launch(run, row, planned)
 
     def tell_starting(self, run_id: str, message: str) -> None:
-        with self.sessions.begin() as session:
-            row = repository.find_outline(session, run_id)
-            if row is not None:
-                row.message = message
+        """For people only: a database that is busy keeps no run from starting."""
+        try:
+            with self.sessions.begin() as session:
+                row = repository.find_outline(session, run_id)
+                if row is not None:
+                    row.message = message
+        except SQLAlchemyError as error:
+            logger.info("run %s: %s (%s)", run_id, message, error)
         self.hub.tell(run_id)
 
     def launched(self, run: LiveRun) -> bool:
