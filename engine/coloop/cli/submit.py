@@ -58,7 +58,7 @@ def submit(
             tell=lambda text: console.print(text, highlight=False),
         )
         try:
-            handle = launcher.start(order)
+            handle = launcher.start(order, launcher.plan(run_id, attempt=1))
         except LaunchFailed as failed:
             console.print(f"[red]{failed}[/]", highlight=False)
             return FAILED
