@@ -136,6 +136,8 @@ _delegate("rehearse", "Run the same loop, shrunken, for a few steps.", hidden=Tr
 _delegate("watch", "Follow a run, live or from its start.")
 _delegate("runs", "List runs; `runs check RUN` tells whether one is whole.")
 _delegate("export", "Write what a node of a run has learned as a model folder.")
+_delegate("backup", "Copy loops and run records into a file; the server may go on.")
+_delegate("restore", "Put loops and run records of a backup back.")
 
 
 @app.command()
