@@ -11,6 +11,7 @@ import platform
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,17 +37,14 @@ class Line:
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--write-notes", action="store_true")
+    arguments.add_argument(
+        "--reports",
+        nargs="+",
+        type=Path,
+        help="tables of JUnit that pytest wrote before, instead of a run now",
+    )
     given = arguments.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        report = Path(folder) / "attack.xml"
-        code = subprocess.run(
-            [
-                *(sys.executable, "-m", "pytest", "-q", "-m", "attack", "tests"),
-                f"--junitxml={report}",
-            ],
-            cwd=ROOT,
-        ).returncode
-        lines = read(report)
+    code, lines = (0, read(given.reports)) if given.reports else run()
     shown = table(lines)
     sys.stdout.write(f"\n{shown}")
     if given.write_notes:
@@ -56,10 +54,24 @@ def main() -> None:
     sys.exit(code)
 
 
-def read(report: Path) -> dict[str, Line]:
+def run() -> tuple[int, dict[str, Line]]:
+    """All attacks, now: pytest's exit code and what they came to."""
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "attack.xml"
+        code = subprocess.run(
+            [
+                *(sys.executable, "-m", "pytest", "-q", "-m", "attack", "tests"),
+                f"--junitxml={report}",
+            ],
+            cwd=ROOT,
+        ).returncode
+        return code, read([report])
+
+
+def read(reports: Sequence[Path]) -> dict[str, Line]:
     """By file of attacks, what its tests told."""
     lines: dict[str, Line] = {}
-    for case in ElementTree.parse(report).iter("testcase"):
+    for case in (one for path in reports for one in ElementTree.parse(path).iter("testcase")):
         name = case.get("classname", "").rpartition(".")[2].removeprefix("test_")
         line = lines.setdefault(name, Line())
         told = {one.get("name"): int(one.get("value", "0")) for one in case.iter("property")}
