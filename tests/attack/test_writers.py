@@ -36,7 +36,12 @@ pytestmark = pytest.mark.attack
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 120
 STEPS = 12
-LOOP = GRPO.replace("steps: 3", f"steps: {STEPS}") + "run: {checkpoint_every: 1, keep: 3}\n"
+DIGIT = "{type: builtin, name: regex, pattern: '([0-9])', scale: [0, 9]}"
+"""A reward that differs between the texts of a random model, so that each step changes weights."""
+LOOP = (
+    GRPO.replace("steps: 3", f"steps: {STEPS}").replace("{type: builtin, name: exact_match}", DIGIT)
+    + "run: {checkpoint_every: 1, keep: 3}\n"
+)
 AT_ONCE = 4
 KILLED_BY = -signal.SIGKILL
 WRITING = (".new", "actor", "trainer.pt", "manifest.json")

@@ -66,6 +66,11 @@ class RunDisplay:
         if self._live is not None:
             self._live.stop()
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether it was told how the run ended."""
+        return self._state in FINAL
+
     def take(self, what: str, text: str) -> None:
         """An event or the gauges, as JSON text."""
         payload = json.loads(text)

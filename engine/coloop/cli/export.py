@@ -30,6 +30,7 @@ def export_command(
 
 
 def _export(run: str, node: str, out: Path, at: str, runs_dir: Path) -> Path:
+    from coloop.marks import Marks
     from coloop.models.export import export_model
     from coloop.runtime.checkpoint import list_checkpoints
     from coloop.spec.groups import owner_of
@@ -49,6 +50,9 @@ def _export(run: str, node: str, out: Path, at: str, runs_dir: Path) -> Path:
         raise ColoopError(
             f"{found[-1].path} holds no weights of {node!r}; it has {', '.join(held)}"
         )
+    damage = found[-1].damage(Marks())
+    if damage is not None:
+        raise ColoopError(f"{damage}; nothing was exported")
     if out.exists():
         raise ColoopError(f"{out} is there already; name a folder that is not")
     export_model(found[-1].path / owner, out)

@@ -176,6 +176,8 @@ def _run(
         _refuse(console, str(busy), [], as_json, BUSY)
     except ColoopError as error:
         _refuse(console, str(error), [], as_json)
+    if result.error is not None and not display.has_ended and not as_json:
+        console.print(f"[red]{escape(result.error.message)}[/]", highlight=False)
     if not as_json:
         console.print(f"run folder: {result.folder}", highlight=False)
     raise typer.Exit(EXIT[result.state.value])

@@ -21,6 +21,7 @@ from transformers import AutoConfig, AutoTokenizer, PreTrainedModel, PreTrainedT
 from coloop.errors import CheckpointError, StorageFull, is_full
 from coloop.marks import settle, settle_one
 from coloop.models.quiet import without_bars
+from coloop.models.weights_file import damage_of_weights
 
 _ONE_FILE = "model.safetensors"
 _INDEX = "model.safetensors.index.json"
@@ -89,6 +90,8 @@ def _link(source: str, target: str) -> None:
 def read_weights(folder: Path) -> Iterator[tuple[str, Tensor]]:
     """Each weight of a model folder by name, one at a time in memory."""
     for file in _weight_files(folder):
+        if (damage := damage_of_weights(file)) is not None:
+            raise CheckpointError(damage)
         with safe_open(file, framework="pt") as weights:
             for name in weights.keys():  # noqa: SIM118 - not a dict
                 yield name, weights.get_tensor(name)

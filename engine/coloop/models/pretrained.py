@@ -26,6 +26,7 @@ from coloop.errors import ModelUnavailable
 from coloop.models.adapter_folder import BASE_FOLDER, is_adapter, merged_weights
 from coloop.models.foreign_folder import check_folder
 from coloop.models.quiet import without_bars
+from coloop.models.weights_file import damage_in_checkpoint, damage_of_weights
 
 _HUB_ID = re.compile(r"^[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?$")
 
@@ -41,6 +42,8 @@ def load_pretrained(
     """A model, of the kind that its folder says, and its tokenizer; of an adapter's folder what it
     makes of its base. A relative path begins at `root`."""
     source = find_source(path, root)
+    if isinstance(source, Path) and (damage := damage_in_checkpoint(source)) is not None:
+        raise ModelUnavailable(f"{damage}; begin with another checkpoint")
     options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
     held = source
     if isinstance(source, Path) and is_adapter(source):
@@ -83,6 +86,7 @@ def find_source(path: str, root: Path) -> Path | str:
     folder = folder if folder.is_absolute() else root / folder
     if folder.is_dir():
         check_folder(folder)
+        _check_lengths(folder)
         return folder
     if folder.exists():
         raise ModelUnavailable(f"model.path {path!r} is a file; the folder around it is expected")
@@ -94,6 +98,15 @@ def find_source(path: str, root: Path) -> Path | str:
             " (HF_HUB_OFFLINE)"
         )
     return path
+
+
+def _check_lengths(folder: Path) -> None:
+    """Raises `ModelUnavailable` where a file of weights was cut off."""
+    for path in sorted(
+        {*folder.glob("*.safetensors"), *folder.glob(f"{BASE_FOLDER}/*.safetensors")}
+    ):
+        if (damage := damage_of_weights(path)) is not None:
+            raise ModelUnavailable(f"{damage}; copy or download it again")
 
 
 def _is_offline() -> bool:

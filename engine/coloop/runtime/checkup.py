@@ -103,7 +103,8 @@ def _json_problem(path: Path) -> str | None:
 def _events(folder: Path, *, is_live: bool) -> Iterator[Finding]:
     path = folder / EVENT_FILE
     if not path.exists():
-        yield _note(EVENT_FILE, "there is none: the run has not begun, or it was lost")
+        if (folder / PLAN_FILE).exists():
+            yield _damaged(EVENT_FILE, "the run has begun, and its events are not there")
         return
     last, attempt = 0, 1
     for number, event in lines_of(path):

@@ -19,6 +19,7 @@ LARGEST: Final = 2**63 - 1
 """Of a `seq` or an `attempt`: what databases and browsers' servers can keep."""
 DAMAGED: Final = "events.damaged"
 """Code of the alert."""
+LOST: Final = f"{EVENT_FILE} is not there: what was told of the run before is lost"
 MOST_NAMED: Final = 20
 
 

@@ -25,8 +25,8 @@ from coloop.runtime.assembly import build_session
 from coloop.runtime.checkpoint import list_checkpoints
 from coloop.runtime.control import Control
 from coloop.runtime.endings import AT_ONCE, error_of, last_word, say_last
-from coloop.runtime.event_file import DAMAGED, damaged_words
-from coloop.runtime.kept_plan import DECIDED_ANEW, begun_in, keep_plan
+from coloop.runtime.event_file import DAMAGED, LOST, damaged_words
+from coloop.runtime.kept_plan import DECIDED_ANEW, PLAN_FILE, begun_in, keep_plan
 from coloop.runtime.lanes import ThreadLanes
 from coloop.runtime.loop import run_loop
 from coloop.runtime.notices import Notices
@@ -71,9 +71,12 @@ def run(request: RunRequest) -> RunResult:
         raise PlanRefused(refusals[0].message, refusals)
     folder = choose_folder(request)
     with held_folder(request, folder):
+        has_begun = (folder / PLAN_FILE).exists()
         plan, told = keep_plan(folder, plan)
         recorder, control = Recorder(folder, folder.name, request.sinks), Control(folder)
         try:
+            if has_begun and not recorder.seq:
+                recorder.record(AlertEvent(level="warning", code=DAMAGED, message=LOST))
             with control.signals():
                 return _run(request, plan, folder, recorder, control, told)
         finally:
