@@ -229,3 +229,110 @@ def test_a_file_that_is_linked_on_is_read_once(
     monkeypatch.setattr("hashlib.file_digest", lambda *_: pytest.fail("it was read again"))
 
     assert marks.of([after])[after] == first
+
+
+def test_everything_is_on_the_disk_before_a_checkpoint_gets_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    sync, rename = os.fsync, Path.rename
+
+    def noted_sync(file: int) -> None:
+        told.append(Path(os.readlink(f"/proc/self/fd/{file}")).name)
+        sync(file)
+
+    def noted_rename(path: Path, target: Path) -> Path:
+        told.append(f"to {target.name}")
+        return rename(path, target)
+
+    monkeypatch.setattr(os, "fsync", noted_sync)
+    monkeypatch.setattr(Path, "rename", noted_rename)
+
+    Checkpoints(tmp_path, keep=2).write(5, {}, Saver())
+
+    before, after = told[: told.index("to step-5")], told[told.index("to step-5") + 1 :]
+    assert {"model", "actor", "manifest.json"} <= set(before)
+    assert before[-1].startswith(".step-5.")
+    assert after == [tmp_path.name]
+
+
+def test_a_disk_that_fails_when_it_is_asked_for_the_bytes_leaves_no_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoints = Checkpoints(tmp_path, keep=2)
+    checkpoints.write(5, {}, Saver())
+
+    def broken(file: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", broken)
+        with pytest.raises(StorageFull, match="the checkpoint before it is untouched"):
+            checkpoints.write(6, {}, Saver())
+
+    assert [path.name for path in tmp_path.iterdir()] == ["step-5"]
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"version": 9}', '{"version": 2}'])
+@pytest.mark.parametrize("step", [1, 2])
+def test_a_manifest_that_cannot_be_read_hides_no_whole_checkpoint(
+    text: str, step: int, tmp_path: Path
+) -> None:
+    checkpoints = Checkpoints(tmp_path, keep=3)
+    for one in (1, 2):
+        checkpoints.write(one, {}, Saver())
+    (tmp_path / f"step-{step}" / "manifest.json").write_text(text)
+
+    again = Checkpoints(tmp_path, keep=3)
+
+    newest, damaged = again.newest_whole()
+    assert newest is not None
+    assert newest.step == 3 - step
+    assert f"step-{step}" in damaged[0]
+    again.write(3, {}, Saver())
+    assert [one.step for one in again.all()] == [3 - step, 3]
+
+
+def test_a_manifest_knows_that_it_is_whole(tmp_path: Path) -> None:
+    path = Checkpoints(tmp_path, keep=2).write(3, {"drawn": 8}, Saver())
+    text = (path / "manifest.json").read_text()
+    (path / "manifest.json").write_text(text.replace('"drawn": 8', '"drawn": 9'))
+
+    with pytest.raises(CheckpointError, match="its own SHA-256 is another"):
+        Checkpoints(tmp_path, keep=2).latest()
+
+
+def test_two_attempts_never_write_into_the_same_folder(tmp_path: Path) -> None:
+    """A host of a killed driver may still write when the next attempt writes the same step."""
+    asides: list[Path] = []
+
+    class Late(Saver):
+        def save(self, folder: Path) -> dict[str, Mark]:
+            for other in asides:
+                (other / "actor").mkdir(parents=True, exist_ok=True)
+                (other / "actor" / "model").write_text("of the dead")
+            asides.append(folder)
+            return super().save(folder)
+
+    for _ in range(2):
+        path = Checkpoints(tmp_path, keep=2).write(3, {}, Late())
+
+    assert len(set(asides)) == 2
+    assert (path / "actor" / "model").read_text() == "weights"
+    assert Checkpoints(tmp_path, keep=2).latest() is not None
+    assert [one.name for one in tmp_path.iterdir()] == ["step-3"]
+
+
+def test_a_removal_that_breaks_off_leaves_no_half_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoints = Checkpoints(tmp_path, keep=1)
+    checkpoints.write(1, {}, Saver())
+    monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)
+    checkpoints.write(2, {}, Saver())
+    monkeypatch.undo()
+
+    again = Checkpoints(tmp_path, keep=1)
+
+    assert again.newest_whole()[1] == []
+    assert [one.name for one in tmp_path.iterdir()] == ["step-2"]

@@ -135,3 +135,61 @@ def test_an_event_without_room_leaves_nothing_of_it_and_takes_no_number(tmp_path
 
     events = read_events(tmp_path / "events.jsonl")
     assert [(event["seq"], event["message"]) for event in events] == [(1, "one"), (2, "three")]
+
+
+def three_events(folder: Path) -> Path:
+    """An event file of three events."""
+    recorder = Recorder(folder, "run")
+    for name in "abc":
+        recorder.record(LogEvent(message=name))
+    recorder.close()
+    return folder / "events.jsonl"
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [b"?", b"\0\0\0", b"[" * 100_000, b"7", b'{"seq": 2}', b'{"type": "log"}', b"\xff"],
+    ids=["no JSON", "zeros", "too deep", "a number", "no type", "no seq", "no text"],
+)
+def test_a_bad_line_in_the_middle_stays_and_costs_no_other(tmp_path: Path, bad: bytes) -> None:
+    path = three_events(tmp_path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(lines[0] + bad + b"\n" + lines[2])
+    before = path.read_bytes()
+
+    again = Recorder(tmp_path, "run")
+    again.record(LogEvent(message="next"))
+    again.close()
+
+    assert path.read_bytes().startswith(before)
+    assert again.damaged == (2,)
+    events = read_events(path)
+    assert [(one["seq"], one["message"]) for one in events] == [(1, "a"), (3, "c"), (4, "next")]
+    assert events[-1]["attempt"] == 2
+
+
+def test_a_line_without_an_attempt_blocks_nobody(tmp_path: Path) -> None:
+    path = three_events(tmp_path)
+    path.write_bytes(path.read_bytes().replace(b'"attempt":1,', b"", 2))
+
+    again = Recorder(tmp_path, "run")
+    again.close()
+
+    assert (again.seq, again.attempt, again.damaged) == (3, 2, ())
+
+
+@pytest.mark.parametrize(
+    ("tail", "whole"),
+    [(b'{"seq": 4, "mess', 3), (bytes(4096), 3), (b'{"seq": 4, "m' + bytes(99), 3), (b"", 3)],
+    ids=["torn", "zeros", "torn in zeros", "no end"],
+)
+def test_only_the_end_is_mended(tmp_path: Path, tail: bytes, whole: int) -> None:
+    path = three_events(tmp_path)
+    before = path.read_bytes()
+    path.write_bytes(before + tail if tail else before[:-1])
+
+    again = Recorder(tmp_path, "run")
+    again.close()
+
+    assert path.read_bytes() == before
+    assert (again.seq, again.damaged) == (whole, ())

@@ -119,3 +119,83 @@ def test_a_copy_that_arrives_in_part_is_told_and_removes_nothing(
 
     assert "model.bin has 3 of 7 bytes" in told[0]
     assert storage.steps() == [1]
+
+
+def changed(storage: Storage, place: str) -> None:
+    """A bit of a copied file is another."""
+    content = bytearray(storage._files.cat_file(place))
+    content[-1] ^= 1
+    storage._files.pipe_file(place, bytes(content))
+
+
+@pytest.mark.parametrize("name", ["actor/model.bin", "manifest.json"])
+def test_a_copy_that_rots_is_told_and_the_one_before_is_brought_back(
+    name: str, storage: Storage, tmp_path: Path
+) -> None:
+    far = Checkpoints(tmp_path / "far", keep=2, storage=storage)
+    for step in (1, 2):
+        far.write(step, {}, Weights())
+    changed(storage, f"{storage._checkpoints}/step-2/{name}")
+    here = Checkpoints(tmp_path / "here", keep=2, storage=storage)
+    told: list[str] = []
+    here.on_lost_copy = told.append
+
+    here.bring_back()
+
+    assert [one.step for one in here.all()] == [1]
+    assert "step-2 could not be brought back" in told[0]
+    assert storage.damage(2) is not None
+    assert storage.damage(1) is None
+
+
+def test_a_copy_of_what_is_damaged_here_is_brought_back(storage: Storage, tmp_path: Path) -> None:
+    here = Checkpoints(tmp_path / "here", keep=2, storage=storage)
+    for step in (1, 2):
+        path = here.write(step, {}, Weights())
+    (path / "actor" / "model.bin").write_bytes(b"WEIGHTS")
+    again = Checkpoints(tmp_path / "here", keep=2, storage=storage)
+
+    again.bring_back()
+
+    latest = again.latest()
+    assert latest is not None
+    assert latest.step == 2
+    assert (path / "actor" / "model.bin").read_bytes() == b"weights"
+
+
+def test_a_copy_that_arrives_as_other_bytes_is_told(
+    storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoints = Checkpoints(tmp_path / "here", keep=1, storage=storage)
+    told: list[str] = []
+    checkpoints.on_lost_copy = told.append
+    put, other = storage._files.put_file, tmp_path / "other"
+    other.write_bytes(b"WEIGHTS")
+
+    def torn(source: str, target: str) -> None:
+        put(str(other) if target.endswith("model.bin") else source, target)
+
+    monkeypatch.setattr(storage._files, "put_file", torn)
+    checkpoints.write(2, {}, Weights())
+
+    assert "model.bin is not what was copied" in told[0]
+    assert storage.steps() == []
+
+
+def test_a_storage_that_does_not_answer_stops_no_run_that_has_a_checkpoint(
+    storage: Storage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: object, **__: object) -> bool:
+        raise ConnectionError("the line is cut")
+
+    monkeypatch.setattr(storage._files, "exists", gone)
+    here = Checkpoints(tmp_path / "here", keep=1, storage=storage)
+    told: list[str] = []
+    here.on_lost_copy = told.append
+    with pytest.raises(CheckpointError, match="the line is cut"):
+        here.bring_back()
+    Checkpoints(tmp_path / "here", keep=1).write(2, {}, Weights())
+
+    here.bring_back()
+
+    assert "cannot be asked for its copies" in told[0]
