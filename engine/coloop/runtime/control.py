@@ -27,6 +27,7 @@ class Control:
         self._offset = self._path.stat().st_size if self._path.exists() else 0
         self._signalled = threading.Event()
         self._asked_to_stop = False
+        self._is_deaf = False
         self._waiting: list[ControlRequest] = []
         self.unreadable: list[str] = []
 
@@ -52,19 +53,24 @@ class Control:
         requests, self._waiting = self._waiting, []
         return requests
 
+    def turn_deaf(self) -> None:
+        """The run is over but for its last word, which nobody interrupts."""
+        self._is_deaf = True
+
     def ask_to_stop(self) -> None:
         """Ask from within the process."""
         self._signalled.set()
 
     @contextmanager
     def signals(self) -> Iterator[None]:
-        """SIGINT and SIGTERM ask to stop; a second SIGINT interrupts at once."""
+        """SIGINT and SIGTERM ask to stop; a second SIGINT interrupts at once, as long as there is
+        something to interrupt."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
 
         def on_signal(number: int, frame: FrameType | None) -> None:
-            if number == signal.SIGINT and self._signalled.is_set():
+            if number == signal.SIGINT and self._signalled.is_set() and not self._is_deaf:
                 raise KeyboardInterrupt
             self._signalled.set()
 

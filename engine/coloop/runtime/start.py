@@ -161,6 +161,7 @@ def _run(
                 lanes.close()
                 folders.close()
             finally:
+                control.turn_deaf()
                 say_last(recorder, last)
                 logging.getLogger("coloop").removeHandler(log)
                 log.close()

@@ -2,11 +2,15 @@
 elsewhere."""
 
 import json
+import os
 
 import pytest
 
 from coloop.errors import RunFolderExists
+from coloop.events import LogEvent
+from coloop.run_lock import RunLock
 from coloop.runtime.origin import write_origin
+from coloop.runtime.recorder import Recorder
 
 FILE = "{type: file, path: mine.jsonl}"
 TASK = "{type: task, task: arithmetic}"
@@ -116,3 +120,90 @@ def test_a_run_that_was_resumed_is_watched_to_its_last_end(coloop, loop, tmp_pat
     outcome = coloop("watch", folder)
 
     assert "finished" in outcome.out
+
+
+def test_a_run_that_is_written_by_another_is_refused_before_anything_is_loaded(
+    coloop, loop, tmp_path, started
+):
+    folder = tmp_path / "runs" / "one"
+    folder.mkdir(parents=True)
+    (folder / "spec.yaml").write_text(loop().read_text(), encoding="utf-8")
+    write_origin(folder, tmp_path)
+
+    with RunLock(folder):
+        outcome = coloop("run", "--resume", folder, "--local")
+
+    assert outcome.code == 4
+    assert f"process {os.getpid()} on" in outcome.out.replace("\n", " ")
+    assert not started
+
+
+def test_a_run_goes_on_from_the_checkpoint_that_is_named(coloop, loop, tmp_path, started):
+    folder = tmp_path / "runs" / "one"
+    (folder / "checkpoints" / "step-4").mkdir(parents=True)
+    (folder / "spec.yaml").write_text(loop().read_text(), encoding="utf-8")
+    write_origin(folder, tmp_path)
+
+    coloop("run", "--resume", folder / "checkpoints" / "step-4", "--local")
+    coloop("run", "--resume", folder, "--local")
+
+    assert [(one.resume, one.checkpoint) for one in started] == [(folder, 4), (folder, None)]
+
+
+def test_a_damaged_origin_is_told_in_one_line(coloop, loop, tmp_path, started):
+    folder = tmp_path / "runs" / "one"
+    folder.mkdir(parents=True)
+    (folder / "spec.yaml").write_text(loop().read_text(), encoding="utf-8")
+    (folder / "origin.json").write_text('{"root"')
+
+    outcome = coloop("run", "--resume", folder, "--local")
+
+    assert outcome.code == 1
+    assert "--root" in outcome.out
+    assert not started
+
+
+def run_folder(folder, loop):
+    """A run folder with three events, the second of them damaged."""
+    folder.mkdir(parents=True)
+    (folder / "spec.yaml").write_text(loop().read_text(), encoding="utf-8")
+    recorder = Recorder(folder, "one")
+    for name in "abc":
+        recorder.record(LogEvent(message=name))
+    recorder.close()
+    lines = (folder / "events.jsonl").read_text().splitlines(keepends=True)
+    (folder / "events.jsonl").write_text(f"{lines[0]}?\n{lines[2]}")
+    return folder
+
+
+def test_a_damaged_run_is_named_line_by_line(coloop, loop, tmp_path):
+    folder = run_folder(tmp_path / "runs" / "one", loop)
+
+    told = coloop("runs", "check", "one", "--runs-dir", tmp_path / "runs")
+    as_json = coloop("runs", "check", folder, "--json")
+
+    assert (told.code, as_json.code) == (1, 1)
+    assert "damaged events.jsonl: line 2 is no event" in told.out
+    assert as_json.json["ok"] is False
+    found = [one["path"] for one in as_json.json["findings"]]
+    assert "events.jsonl" in found
+
+
+def test_a_whole_run_is_whole_and_one_that_is_not_there_is_told(coloop, loop, tmp_path):
+    folder = tmp_path / "runs" / "fork"
+    folder.mkdir(parents=True)
+    (folder / "spec.yaml").write_text(loop().read_text(), encoding="utf-8")
+
+    assert coloop("runs", "check", folder).code == 0
+    assert coloop("runs", "check", folder, "--json").json == {"ok": True, "findings": []}
+    assert coloop("runs", "check", tmp_path / "nowhere").code == 2
+    assert coloop("runs", "--runs-dir", tmp_path / "runs", "--json").json[0]["id"] == "fork"
+
+
+def test_a_bad_line_ends_neither_the_list_nor_the_watching(coloop, loop, tmp_path):
+    folder = run_folder(tmp_path / "runs" / "one", loop)
+    with (folder / "events.jsonl").open("a") as events:
+        events.write('{"type":"run.state","seq":4,"at":"","state":"stopped","step":3}\n')
+
+    assert coloop("runs", "--runs-dir", tmp_path / "runs", "--json").json[0]["state"] == "stopped"
+    assert "stopped" in coloop("watch", folder).out

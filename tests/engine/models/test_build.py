@@ -1,15 +1,19 @@
 """Models from scratch and from folders."""
 
+import hashlib
+import json
 from pathlib import Path
 
 import pytest
 import torch
 
 from coloop import presets
-from coloop.errors import ModelUnavailable
+from coloop.errors import CheckpointError, ModelUnavailable
 from coloop.fingerprint import fingerprint
 from coloop.models import LoadedModel, build_model, copy_model, save_hf
+from coloop.models.folder import load_weights
 from coloop.models.pretrained import find_source
+from coloop.models.weights_file import damage_of_weights
 from coloop.spec.model import PretrainedModel, ScratchModel, SnapshotModel
 
 HERE = Path()
@@ -145,8 +149,39 @@ def test_damaged_weights_end_in_one_clear_error(tmp_path: Path) -> None:
     weights = tmp_path / "model" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])
 
-    with pytest.raises(ModelUnavailable, match="cannot be loaded"):
+    with pytest.raises(ModelUnavailable, match=r"model\.safetensors has 1000 bytes"):
         pretrained("model", tmp_path)
+
+
+@pytest.mark.parametrize("cut", [0, 4, 1, -1])
+def test_a_file_of_weights_that_was_cut_is_named(tmp_path: Path, cut: int) -> None:
+    saved = scratch()
+    save_hf(tmp_path / "model", saved.model, saved.tokenizer)
+    weights = tmp_path / "model" / "model.safetensors"
+    assert damage_of_weights(weights) is None
+
+    weights.write_bytes(weights.read_bytes()[:cut])
+
+    with pytest.raises(ModelUnavailable, match=r"model/model\.safetensors has"):
+        find_source("model", tmp_path)
+    with pytest.raises(CheckpointError, match=r"model/model\.safetensors has"):
+        load_weights(tmp_path / "model")
+
+
+def test_a_changed_bit_of_a_checkpoint_that_a_model_begins_with_is_named(tmp_path: Path) -> None:
+    saved, step = scratch(), tmp_path / "step-4"
+    save_hf(step / "actor", saved.model, saved.tokenizer)
+    weights = step / "actor" / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    hashes = {"actor/model.safetensors": hashlib.sha256(content).hexdigest()}
+    (step / "manifest.json").write_text(json.dumps({"hashes": hashes}))
+    assert pretrained("step-4/actor", tmp_path)
+    content[-1] ^= 1
+
+    weights.write_bytes(content)
+
+    with pytest.raises(ModelUnavailable, match=r"model\.safetensors is not what was written"):
+        pretrained("step-4/actor", tmp_path)
 
 
 def test_a_hub_id_without_network_ends_in_one_clear_error(

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ import torch
 from tests.engine.smallest import AHEAD
 
 from coloop.events import RunStateName
+from coloop.run_lock import is_held
 from coloop.runtime.checkpoint import list_checkpoints
+from coloop.runtime.event_file import read_events
 
 ROOT = Path(__file__).resolve().parents[3]
 START_SECONDS = 600
@@ -178,3 +181,64 @@ def test_an_interrupted_run_stops_with_a_checkpoint_and_its_own_exit_code(
     assert 3 <= checkpoint.step < 22
     ended = resumed(runner, text, driver.folder)
     assert equal(ended.weights(), whole(text).weights())
+
+
+def test_who_interrupts_twice_reads_that_the_run_was_stopped(
+    drive: Callable[..., Driver], tiny: Callable[..., str]
+) -> None:
+    driver = drive(tiny("two-halves", {"schedule.phases.1.steps": 20}))
+    driver.wait_for(metrics_of(4))
+    assert driver.process.stdout is not None
+
+    driver.process.send_signal(signal.SIGINT)
+    for number in range(3):
+        with suppress(subprocess.TimeoutExpired):
+            driver.process.wait(0.02 * number)
+        driver.process.send_signal(signal.SIGINT)
+    told = driver.process.stdout.read()
+
+    assert driver.process.wait(STOP_SECONDS) == 130
+    assert "Traceback" not in told
+    last = read_events(driver.folder / "events.jsonl")[-1]
+    assert (last["type"], last["state"]) == ("run.state", "stopped")
+    assert not is_held(driver.folder)
+
+
+def test_a_disk_that_fills_up_ends_the_run_in_one_line(tmp_path: Path) -> None:
+    """Files of the run may not grow any more, as on a full disk, from its first step on."""
+    (tmp_path / "loop.yaml").write_text(LONG, encoding="utf-8")
+    options = ["--local", "--runs-dir", str(tmp_path), "--threads", "1", "--run-id", "run"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", FILLED, str(tmp_path / "loop.yaml"), *options],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "engine"), "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+    told, _ = process.communicate(timeout=START_SECONDS)
+
+    assert process.returncode == 3, told
+    assert "Traceback" not in told
+    assert "could not be written to" in told
+    assert "make room and resume the run" in told
+
+
+FILLED = """
+import resource, signal, sys
+from coloop.cli.app import main
+from coloop.runtime.recorder import JsonlSink
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+write = JsonlSink.event
+
+def event(self, line):
+    if '"step":2' in line:
+        most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, most))
+    write(self, line)
+
+JsonlSink.event = event
+sys.argv = ["coloop", "run", *sys.argv[1:]]
+main()
+"""
