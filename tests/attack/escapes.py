@@ -7,6 +7,8 @@ files, the process ids of those outside, a port that listens, a name that anothe
 
 from typing import Final
 
+from tests.attack.corners import CORNERS
+
 PRELUDE: Final = '''
 import sys, os, struct, errno
 
@@ -33,7 +35,8 @@ def _free():
             )
             one.__code__ = space["maker"](*one.__closure__).__code__
     for name in ("ctypes", "_ctypes"):
-        sys.modules.pop(name, None)
+        if sys.modules.get(name, name) is None:
+            del sys.modules[name]
 
 _free()
 try:
@@ -375,6 +378,7 @@ ESCAPES: Final[dict[str, str]] = {
         "network": NETWORK,
         "kernel": KERNEL,
         "environment": ENVIRONMENT,
+        **CORNERS,
     }.items()
     for name, body in group.items()
 }

@@ -1,9 +1,12 @@
 """The filter of calls, run by a BPF machine of four instructions, on both architectures."""
 
+import re
 import struct
+from pathlib import Path
 
 import pytest
 
+from coloop.sandbox.inside import kernel
 from coloop.sandbox.inside.calls import (
     ALLOW,
     ARCHITECTURES,
@@ -23,6 +26,12 @@ PROCESS = 7
 REFUSED, ABSENT = ERRNO | EPERM, ERRNO | ENOSYS
 
 CALLS = {
+    "futex": (202, 98),
+    "madvise": (28, 233),
+    "clock_gettime": (228, 113),
+    "clock_getres": (229, 114),
+    "clock_nanosleep": (230, 115),
+    "sched_getaffinity": (204, 123),
     "mprotect": (10, 226),
     "mmap": (9, 222),
     "clone": (56, 220),
@@ -45,6 +54,9 @@ CALLS = {
     "process_vm_readv": (310, 270),
     "setrlimit": (160, 164),
     "unlinkat": (263, 35),
+    "get_robust_list": (274, 100),
+    "membarrier": (324, 283),
+    "mincore": (27, 232),
     "never heard of": (999, 999),
 }
 
@@ -87,6 +99,8 @@ def test_calls_of_the_list_pass_and_no_other(machine: str, reach: Reach) -> None
     listed |= READING if reach is not Reach.COMPUTES else {}
     listed |= LEAVING_ROOT if reach is Reach.PREPARES else {}
     ruled = {"mprotect", "mmap", "clone", "clone3", "tgkill", "kill", "prlimit64", "fcntl"}
+    ruled |= {"futex", "madvise", "clock_gettime", "clock_getres", "clock_nanosleep"}
+    ruled |= {"sched_getaffinity"}
     with_rules = {CALLS[name][place] for name in (*ruled, "ioctl", "openat")} | {2}
     allowed = {numbers[place] for numbers in listed.values()}
 
@@ -127,6 +141,8 @@ def test_data_never_becomes_code(machine: str) -> None:
     assert says(machine, Reach.READS, "mmap", 0, 4096, 5, private) == ALLOW
     assert says(machine, Reach.READS, "mmap", 0, 4096, 5, private | anonymous) == REFUSED
     assert says(machine, Reach.COMPUTES, "mmap", 0, 4096, 5, private) == REFUSED
+    for writable in (6, 7):
+        assert says(machine, Reach.READS, "mmap", 0, 4096, writable, private) == REFUSED
     assert says(machine, Reach.READS, "mprotect", 0, 4096, 3) == ALLOW
     assert says(machine, Reach.READS, "mprotect", 0, 4096, 7) == REFUSED
 
@@ -156,3 +172,74 @@ def test_descriptors_answer_questions_only(machine: str) -> None:
     assert says(machine, Reach.READS, "fcntl", 3, set_flags) == REFUSED
     assert says(machine, Reach.READS, "ioctl", 0, 0x5401) == ALLOW
     assert says(machine, Reach.READS, "ioctl", 0, type_ahead) == REFUSED
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("reach", Reach)
+def test_memory_is_the_process_s_own_and_of_the_common_kind(machine: str, reach: Reach) -> None:
+    private, anonymous, locked, large = 0x02, 0x20, 0x2000, 0x40000
+    for scarce in (locked, large):
+        assert says(machine, reach, "mmap", 0, 4096, 3, private | anonymous | scarce) == REFUSED
+        assert says(machine, reach, "mmap", 0, 4096, 1, private | scarce) == REFUSED
+    not_needed, freed, merged, poisoned = 4, 8, 12, 100
+    for advice in (not_needed, freed):
+        assert says(machine, reach, "madvise", 0, 4096, advice) == ALLOW
+    for advice in (merged, poisoned):
+        assert says(machine, reach, "madvise", 0, 4096, advice) == REFUSED
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize("reach", Reach)
+def test_no_question_is_about_another_process(machine: str, reach: Reach) -> None:
+    its_clock = (~1234 << 3 | 2) & 0xFFFFFFFF
+    for name in ("clock_gettime", "clock_getres", "clock_nanosleep"):
+        assert says(machine, reach, name, 1) == ALLOW
+        assert says(machine, reach, name, its_clock) == REFUSED
+    assert says(machine, reach, "sched_getaffinity", 0) == ALLOW
+    assert says(machine, reach, "sched_getaffinity", PROCESS) == ALLOW
+    assert says(machine, reach, "sched_getaffinity", PROCESS + 1) == REFUSED
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_locks_wait_and_wake_and_lend_no_priority(machine: str) -> None:
+    private, realtime = 128, 256
+    wait, wake, wait_bits, lock_pi, cmp_requeue_pi = 0, 1, 9, 6, 12
+    for operation in (wait, wake, wait_bits, wait_bits | realtime):
+        assert says(machine, Reach.COMPUTES, "futex", 0, operation) == ALLOW
+        assert says(machine, Reach.COMPUTES, "futex", 0, operation | private) == ALLOW
+    for operation in (lock_pi, cmp_requeue_pi, 7, 8, 11, 13, 2):
+        assert says(machine, Reach.COMPUTES, "futex", 0, operation | private) == REFUSED
+
+
+HEADERS = {
+    "x86_64": "/usr/include/x86_64-linux-gnu/asm/unistd_64.h",
+    "aarch64": "/usr/include/asm-generic/unistd.h",
+}
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_numbers_are_those_of_the_kernel_s_own_table(machine: str) -> None:
+    header = Path(HEADERS[machine])
+    if not header.is_file():
+        pytest.skip(f"no headers of the kernel: {header}")
+    text = header.read_text(encoding="utf-8")
+    table = {
+        name: int(number)
+        for name, number in re.findall(r"#define __NR(?:3264)?_(\w+)\s+(\d+)", text)
+    }
+    called = {"newfstatat": "newfstatat" if machine == "x86_64" else "fstatat"}
+    place = MACHINES.index(machine)
+
+    for name, numbers in {**PLAIN, **READING, **LEAVING_ROOT, **CALLS}.items():
+        if numbers[place] is not None and name != "never heard of":
+            assert table[called.get(name, name)] == numbers[place], name
+    for name, number in {
+        "pivot_root": kernel._PIVOT_ROOT[machine],
+        "capset": kernel._CAPSET[machine],
+        "seccomp": kernel._SECCOMP[machine],
+        "mount_setattr": kernel._MOUNT_SETATTR,
+        "landlock_create_ruleset": kernel._LANDLOCK_CREATE,
+        "landlock_add_rule": kernel._LANDLOCK_ADD,
+        "landlock_restrict_self": kernel._LANDLOCK_RESTRICT,
+    }.items():
+        assert table[name] == number, name

@@ -41,12 +41,9 @@ X32: Final = 0x40000000
 PLAIN: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "read": (0, 63),
     "write": (1, 64),
-    "futex": (202, 98),
     "mremap": (25, 216),
     "munmap": (11, 215),
-    "madvise": (28, 233),
     "brk": (12, 214),
-    "clock_gettime": (228, 113),
     "readv": (19, 65),
     "writev": (20, 66),
     "pread64": (17, 67),
@@ -54,15 +51,12 @@ PLAIN: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "close_range": (436, 436),
     "fstat": (5, 80),
     "lseek": (8, 62),
-    "mincore": (27, 232),
     "rt_sigaction": (13, 134),
     "rt_sigprocmask": (14, 135),
     "rt_sigreturn": (15, 139),
     "rt_sigpending": (127, 136),
     "rt_sigtimedwait": (128, 137),
     "sigaltstack": (131, 132),
-    "clock_getres": (229, 114),
-    "clock_nanosleep": (230, 115),
     "nanosleep": (35, 101),
     "gettimeofday": (96, 169),
     "time": (201, None),
@@ -76,15 +70,12 @@ PLAIN: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "getegid": (108, 177),
     "getrandom": (318, 278),
     "sched_yield": (24, 124),
-    "sched_getaffinity": (204, 123),
     "exit": (60, 93),
     "exit_group": (231, 94),
     "set_robust_list": (273, 99),
-    "get_robust_list": (274, 100),
     "set_tid_address": (218, 96),
     "rseq": (334, 293),
     "restart_syscall": (219, 128),
-    "membarrier": (324, 283),
     "getrusage": (98, 165),
     "getrlimit": (97, 163),
     "sysinfo": (99, 179),
@@ -123,6 +114,7 @@ LEAVING_ROOT: Final[Mapping[str, tuple[int | None, int | None]]] = {
     "setresgid": (119, 149),
     "setresuid": (117, 147),
     "prctl": (157, 167),
+    "capset": (126, 91),
     "seccomp": (317, 277),
 }
 """Calls that only take away from one who may do nothing else."""
@@ -130,8 +122,21 @@ LEAVING_ROOT: Final[Mapping[str, tuple[int | None, int | None]]] = {
 THREAD_FLAG: Final = 0x00010000
 REFUSED_CLONES: Final = 0x7E823080
 """Namespaces, tracing, descriptors of processes."""
+PROT_WRITE: Final = 2
 PROT_EXEC: Final = 4
 MAP_ANONYMOUS: Final = 0x20
+SCARCE_MEMORY: Final = 0x2000 | 0x40000
+"""Flags of `mmap`: never paged out, taken from the machine's large pages."""
+ADVICE: Final = (0, 1, 2, 3, 4, 8, 14, 15, 16, 17)
+"""On memory of its own: how it is read, that it is not needed, large pages, core dumps. Not that it
+be merged with other processes' memory, poisoned or kept from a fork."""
+FUTEX_ALONE: Final = (0, 1, 3, 4, 5, 9, 10)
+"""Wait, wake and move on. Not those that lend priority: they take another process's number and tell
+whether it is there."""
+FUTEX_PRIVATE: Final = 128
+FUTEX_REALTIME: Final = 256
+OTHERS_CLOCK: Final = 0x80000000
+"""Clocks of negative number are those of any process or thread, by its number."""
 WRITING: Final = 0x3 | 0x40 | 0x200 | 0x400
 """Modes and flags of `open` that write, create, cut or append."""
 TMPFILE: Final = 0x400000
@@ -173,9 +178,22 @@ def rules_of(process_id: int, reach: Reach) -> list[Rule]:
     """Calls that are allowed with some arguments only."""
     itself = Test(0, "one of", (process_id,))
     nothing = (Test(2, "one of", (0,)), Test(2, "one of", (0,), is_high=True))
+    one_clock = (Test(0, "none of", (OTHERS_CLOCK,)),)
+    plenty = Test(3, "none of", (SCARCE_MEMORY,))
+    waits = tuple(
+        operation | flags
+        for flags in (FUTEX_PRIVATE, FUTEX_PRIVATE | FUTEX_REALTIME, 0, FUTEX_REALTIME)
+        for operation in FUTEX_ALONE
+    )
     rules = [
+        Rule((202, 98), (Test(1, "one of", waits),)),  # futex
+        Rule((228, 113), one_clock),  # clock_gettime
+        Rule((229, 114), one_clock),  # clock_getres
+        Rule((230, 115), one_clock),  # clock_nanosleep
+        Rule((28, 233), (Test(2, "one of", ADVICE),)),  # madvise
+        Rule((204, 123), (Test(0, "one of", (0, process_id)),)),  # sched_getaffinity
         Rule((10, 226), (Test(2, "none of", (PROT_EXEC,)),)),  # mprotect
-        Rule((9, 222), (Test(2, "none of", (PROT_EXEC,)),)),  # mmap
+        Rule((9, 222), (Test(2, "none of", (PROT_EXEC,)), plenty)),  # mmap
         Rule((56, 220), (Test(0, "all of", (THREAD_FLAG,)), Test(0, "none of", (REFUSED_CLONES,)))),
         Rule((234, 131), (itself,)),  # tgkill
         Rule((62, 129), (itself,)),  # kill
@@ -184,9 +202,10 @@ def rules_of(process_id: int, reach: Reach) -> list[Rule]:
         Rule((16, 29), (Test(1, "one of", TERMINAL_QUESTIONS),)),  # ioctl
     ]
     if reach is not Reach.COMPUTES:
-        from_a_file = Test(3, "none of", (MAP_ANONYMOUS,))
+        from_a_file = Test(3, "none of", (MAP_ANONYMOUS | SCARCE_MEMORY,))
+        as_it_is = Test(2, "none of", (PROT_WRITE,))
         rules += [
-            Rule((9, 222), (from_a_file,)),  # mmap of a library's code
+            Rule((9, 222), (from_a_file, as_it_is)),  # mmap of a library's code
             Rule((257, 56), (Test(2, "none of", (WRITING | TMPFILE,)),)),  # openat
             Rule((2, None), (Test(1, "none of", (WRITING | TMPFILE,)),)),  # open
         ]
