@@ -19,10 +19,8 @@ runs only where the machine's owner said so (`COLOOP_CODE_WITHOUT_WALL=yes`).
 """
 
 import json
-import math
 import os
 import secrets
-import select
 import signal
 import subprocess
 import sys
@@ -37,6 +35,8 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from coloop.errors import UserCodeError
+from coloop.sandbox.exchange import LARGEST_REPLY, Ended, Forged, Late, Pipes, Ticked, TooLong
+from coloop.sandbox.inside.values import is_score, why_not_columns
 from coloop.sandbox.inside.walls import Wall
 
 CHILD: Final = Path(__file__).parent / "inside" / "__main__.py"
@@ -45,11 +45,10 @@ WITHOUT_WALL: Final = "COLOOP_CODE_WITHOUT_WALL"
 DEFAULT_TIMEOUT_SECONDS: Final = 5.0
 DEFAULT_MEMORY_MIB: Final = 512
 START_TIMEOUT_SECONDS: Final = 30.0
-LARGEST_REPLY: Final = 17 * 2**20
 LONGEST_PRINTED: Final = 65 * 1024
 LONGEST_MESSAGE: Final = 8 * 1024
-CHUNK: Final = 1 << 16
-TICK_SECONDS: Final = 0.1
+END_SECONDS: Final = 10.0
+"""After which a process that was told to end is taken with its whole group."""
 
 ENVIRONMENT: Final = {
     "PYTHONHASHSEED": "0",
@@ -65,24 +64,12 @@ Scored = float | list[float | None] | None
 """What a reward says of a row: a number, one number a step, or nothing."""
 
 
-class _Ended(Exception):
-    """The child closed its pipe."""
-
-
-class _Late(Exception):
-    """The deadline is over."""
-
-
-class _TooLong(Exception):
-    """The reply is longer than any honest one."""
-
-
-class _NoWall(Exception):
+class _NoWall(UserCodeError):
     """This machine does not give the wall; says why."""
 
 
-class _Forged(Exception):
-    """The reply is none that the harness writes."""
+class _Slow(UserCodeError):
+    """No answer within the deadline."""
 
 
 class Sandbox:
@@ -114,10 +101,9 @@ class Sandbox:
         self.printed = ""
         """What the last call printed, cut at 64 KiB."""
         self._process: subprocess.Popen[bytes] | None = None
-        self._worker = -1
+        self._worker: int | None = None
         """A descriptor of the process that runs the code, which is not its watcher."""
-        self._to_child = -1
-        self._from_child = -1
+        self._pipes: Pipes | None = None
 
     @property
     def process_id(self) -> int | None:
@@ -129,7 +115,7 @@ class Sandbox:
     ) -> list[Scored]:
         """`reward(prompts, completions, **columns)` on rows given as columns of equal length."""
         request = {"op": "score", "columns": columns, "count": count, "seed": seed}
-        scores: list[Scored] = self._call(request, _is_score, count)
+        scores: list[Scored] = self._call(request, is_score, count)
         return scores
 
     def keep(
@@ -145,7 +131,7 @@ class Sandbox:
         """`write(**columns)` of each row, which draws by its own seed: new columns, or None where
         the row is cut."""
         written: list[dict[str, Any] | None] = self._each(
-            "write", rows, seeds, lambda one: one is None or isinstance(one, dict)
+            "write", rows, seeds, lambda one: one is None or why_not_columns(one) is None
         )
         return written
 
@@ -169,17 +155,19 @@ class Sandbox:
     def close(self) -> None:
         """End the child and everything it started."""
         process, self._process = self._process, None
-        if process is None:
-            return
-        for descriptor in (self._to_child, self._from_child, self._worker):
-            if descriptor >= 0:
-                os.close(descriptor)
-        self._worker = -1
+        worker, self._worker = self._worker, None
+        pipes, self._pipes = self._pipes, None
         try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            process.kill()
-        process.wait()
+            if worker is not None:
+                with suppress(OSError):
+                    signal.pidfd_send_signal(worker, signal.SIGKILL)
+        finally:
+            if pipes is not None:
+                pipes.close()
+            if worker is not None:
+                os.close(worker)
+        if process is not None:
+            _end(process, is_told=worker is not None)
 
     def __enter__(self) -> Self:
         return self
@@ -194,32 +182,27 @@ class Sandbox:
 
     def _call(self, request: Mapping[str, Any], check: Callable[[Any], bool], count: int) -> Any:
         self.load()
-        value = self._value(self._exchange(request, self.timeout_seconds))
+        value = self._value(self._exchange(request, self.timeout_seconds), count)
         if isinstance(value, list) and len(value) == count and all(map(check, value)):
             return value
         self.close()
         raise self._error(f"answered with no list of {count} values of its kind")
 
     def _start(self) -> None:
-        """Behind the strongest wall; a weaker one is tried only before the code was sent."""
-        walls = [self.wall] if self.wall is not None else _from(wall_here().wall)
-        reasons = []
-        for wall in walls:
-            if wall is Wall.NONE and self.wall is None and not _allows_no_wall():
-                break
-            try:
-                self._begin(wall)
-                return
-            except _NoWall as error:
-                reasons.append(str(error))
-        raise self._error(_no_wall_words(reasons or [wall_here().reason]))
+        """Behind the wall that was chosen and no weaker one."""
+        wall = self.wall if self.wall is not None else wall_here().wall
+        if wall is Wall.NONE and self.wall is None and not _allows_no_wall():
+            raise self._error(_no_wall_words(wall_here().reason))
+        try:
+            self._begin(wall)
+        except BaseException:
+            self.close()
+            raise
 
     def _begin(self, wall: Wall) -> None:
         self._spawn(wall)
         hello = self._exchange(None, START_TIMEOUT_SECONDS)
-        if not hello.get("ok"):
-            self.close()
-            raise _NoWall(f"{wall}: {hello.get('refused')}")
+        self._ensure_stands(wall, hello)
         if hasattr(os, "pidfd_open"):
             with suppress(ProcessLookupError):
                 self._worker = os.pidfd_open(hello["worker"])
@@ -229,17 +212,27 @@ class Sandbox:
             "function": self.function,
             "name": f"<{self.node}>",
         }
-        reply = self._exchange(load, max(self.timeout_seconds, DEFAULT_TIMEOUT_SECONDS))
-        try:
-            self._value(reply)
-        except UserCodeError:
-            self.close()
-            raise
+        loaded = self._exchange(load, max(self.timeout_seconds, DEFAULT_TIMEOUT_SECONDS))
+        self._ensure_stands(wall, loaded)
+        self._value(loaded)
+
+    def _ensure_stands(self, wall: Wall, reply: Mapping[str, Any]) -> None:
+        """What code says here for itself it says to its own harm alone."""
+        refused = _text(reply.get("refused"), LONGEST_MESSAGE)
+        if refused:
+            message = f"{self.node}: the wall `{wall}` does not stand here ({refused})"
+            raise _NoWall(message, self.node)
 
     def _spawn(self, wall: Wall) -> None:
-        request_read, self._to_child = os.pipe()
-        self._from_child, reply_write = os.pipe()
         paths = dict.fromkeys(sysconfig.get_paths()[name] for name in ("purelib", "platlib"))
+        request_read, to_child = os.pipe()
+        try:
+            from_child, reply_write = os.pipe()
+        except OSError:
+            os.close(request_read)
+            os.close(to_child)
+            raise
+        self._pipes = Pipes(to_child, from_child)
         try:
             self._process = subprocess.Popen(
                 [
@@ -256,25 +249,19 @@ class Sandbox:
                 cwd="/",
                 env=dict(ENVIRONMENT),
             )
-        except OSError:
-            os.close(self._to_child)
-            os.close(self._from_child)
-            raise
         finally:
             os.close(request_read)
             os.close(reply_write)
-        os.set_blocking(self._to_child, False)
 
-    def _value(self, reply: Mapping[str, Any]) -> Any:
-        self.printed = str(reply.get("printed", ""))[:LONGEST_PRINTED]
+    def _value(self, reply: Mapping[str, Any], count: int = 0) -> Any:
+        self.printed = _text(reply.get("printed"), LONGEST_PRINTED)
         if reply.get("ok") is True:
             return reply.get("value")
         row = reply.get("row")
-        trace = reply.get("trace")
         raise self._error(
-            str(reply.get("message"))[:LONGEST_MESSAGE],
-            row=row if type(row) is int and row >= 0 else None,
-            trace=str(trace)[:LONGEST_MESSAGE] if trace else None,
+            _text(reply.get("message"), LONGEST_MESSAGE) or "failed without a word",
+            row=row if type(row) is int and 0 <= row < count else None,
+            trace=_text(reply.get("trace"), LONGEST_MESSAGE) or None,
         )
 
     def _error(
@@ -285,28 +272,35 @@ class Sandbox:
 
     def _exchange(self, request: Mapping[str, Any] | None, seconds: float) -> dict[str, Any]:
         """Send a request (None: only wait) and get the reply, or end the child and say why."""
+        assert self._pipes is not None
         deadline = time.monotonic() + seconds
         number = secrets.token_hex(8) if request is not None else None
+        self._pipes.begin(self.tick)
         try:
             if request is not None:
-                if self._has_answer():
-                    raise _Forged
+                if self._pipes.has_answer():
+                    raise Forged
                 payload = json.dumps({**request, "id": number}, default=_plain)
                 self._tell(signal.SIGCONT)
-                self._send(payload.encode(), deadline)
-            reply = self._receive(deadline)
+                self._pipes.send(payload.encode(), deadline)
+            reply = self._pipes.receive(deadline)
             if reply.get("id") != number:
-                raise _Forged
+                raise Forged
             self._tell(signal.SIGSTOP)
             return reply
-        except _Late:
-            message = f"did not answer within {seconds:g} seconds and was stopped"
-        except _TooLong:
-            message = f"answered with more than {LARGEST_REPLY // 2**20} MiB"
-        except (_Forged, ValueError, RecursionError):
+        except Late:
+            self.close()
+            message = f"{self.node}: did not answer within {seconds:g} seconds and was stopped"
+            raise _Slow(message, self.node) from None
+        except TooLong:
+            message = f"answered with more than {LARGEST_REPLY // 2**20} MiB or too many values"
+        except Forged:
             message = "wrote an answer of its own, out of turn or unreadable, and was stopped"
-        except (_Ended, OSError):
+        except Ended:
             message = self._how_it_ended()
+        except Ticked as ticked:
+            self.close()
+            raise ticked.error from None
         except BaseException:
             self.close()
             raise
@@ -315,7 +309,7 @@ class Sandbox:
 
     def _tell(self, number: signal.Signals) -> None:
         """Between calls the code stands still, with all threads that it may have left."""
-        if self._worker >= 0:
+        if self._worker is not None:
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._worker, number)
 
@@ -327,7 +321,8 @@ class Sandbox:
             return "closed its connection"
         if code >= 0:
             return f"ended its process (os._exit({code}))"
-        name = signal.Signals(-code).name
+        known = -code in set(signal.Signals)
+        name = signal.Signals(-code).name if known else f"signal {-code}"
         hint = {
             "SIGXCPU": ": it used too much CPU time",
             "SIGSEGV": ": it crashed, often by endless recursion",
@@ -335,80 +330,36 @@ class Sandbox:
         }.get(name, "")
         return f"its process ended by {name}{hint}"
 
-    def _send(self, payload: bytes, deadline: float) -> None:
-        left = memoryview(len(payload).to_bytes(8, "big") + payload)
-        while left:
-            self._wait([], [self._to_child], deadline)
-            try:
-                left = left[os.write(self._to_child, left[: CHUNK * 16]) :]
-            except BrokenPipeError:
-                raise _Ended from None
 
-    def _receive(self, deadline: float) -> dict[str, Any]:
-        length = int.from_bytes(self._read(8, deadline), "big")
-        if length > LARGEST_REPLY:
-            raise _TooLong
-        reply = json.loads(self._read(length, deadline), parse_constant=_no_constant)
-        if not isinstance(reply, dict):
-            raise _Forged
-        return reply
-
-    def _has_answer(self) -> bool:
-        """Whether there is something to read though nothing was asked."""
-        return bool(select.select([self._from_child], [], [], 0)[0])
-
-    def _read(self, count: int, deadline: float) -> bytes:
-        parts: list[bytes] = []
-        while count:
-            self._wait([self._from_child], [], deadline)
-            part = os.read(self._from_child, min(count, CHUNK * 16))
-            if not part:
-                raise _Ended
-            parts.append(part)
-            count -= len(part)
-        return b"".join(parts)
-
-    def _wait(self, reads: Sequence[int], writes: Sequence[int], deadline: float) -> None:
-        """Until a pipe is ready; raises `_Late` after the deadline, and what the tick raises."""
-        while (left := deadline - time.monotonic()) > 0:
-            readable, writable, _ = select.select(reads, writes, [], min(left, TICK_SECONDS))
-            if readable or writable:
-                return
-            if self.tick is not None:
-                self.tick()
-        raise _Late
+def _end(process: subprocess.Popen[bytes], *, is_told: bool) -> None:
+    """Wait for the watcher, which ends as soon as it has buried its worker. Where nobody has told
+    the worker to end, or the watcher does not, all of their group are killed."""
+    if process.poll() is not None:
+        return
+    if is_told:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(END_SECONDS)
+            return
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
-def _is_score(value: Any) -> bool:
-    """Whether this is what the harness makes of a score: finite, one number or one a step."""
-    if isinstance(value, list):
-        return all(one is None or _is_number(one) for one in value)
-    return value is None or _is_number(value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, float) and math.isfinite(value)
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no number of JSON")
-
-
-def _from(wall: Wall) -> list[Wall]:
-    """This wall and the weaker ones, the strongest first."""
-    walls = list(Wall)
-    return walls[walls.index(wall) :]
+def _text(value: Any, most: int) -> str:
+    """A text that can be written anywhere; nothing where it is none."""
+    kept = value[:most] if isinstance(value, str) else ""
+    return kept.encode("utf-8", "replace").decode("utf-8")
 
 
 def _allows_no_wall() -> bool:
     return os.environ.get(WITHOUT_WALL, "").strip().lower() in ("yes", "true", "1")
 
 
-def _no_wall_words(reasons: Sequence[str]) -> str:
+def _no_wall_words(reason: str) -> str:
     return (
         "this machine has no wall to run Python of a loop behind "
-        f"({'; '.join(reason for reason in reasons if reason)}): that code could read and change "
-        f"whatever you can. If you trust it, set {WITHOUT_WALL}=yes"
+        f"({reason}): that code could read and change whatever you can. If you trust it, set "
+        f"{WITHOUT_WALL}=yes"
     )
 
 
@@ -433,16 +384,20 @@ class WallHere:
 
 @cache
 def wall_here() -> WallHere:
-    """Tried once in each process, with code of our own."""
+    """Tried once in each process, with code of our own.
+
+    Raises:
+        UserCodeError: a machine too busy to tell; a weaker wall is not taken for that.
+    """
     reasons: list[str] = []
     for wall in (Wall.NAMESPACES, Wall.CALLS):
-        probe = Sandbox(
-            "def keep(**columns): return True", function="keep", node="probe", wall=wall
-        )
-        with probe:
-            try:
-                if probe.keep([{}]) == [True]:
-                    return WallHere(wall, "; ".join(reasons))
-            except UserCodeError as error:
-                reasons.append(str(error))
+        code = "def keep(**columns): return True"
+        try:
+            with Sandbox(code, function="keep", node="probe", wall=wall) as probe:
+                probe.keep([{}])
+            return WallHere(wall, "; ".join(reasons))
+        except _Slow:
+            raise
+        except UserCodeError as error:
+            reasons.append(str(error))
     return WallHere(Wall.NONE, "; ".join(reasons))

@@ -448,8 +448,8 @@ def test_write_gives_columns_or_cuts_the_row() -> None:
     [
         ("def write(**c): return 'text'", "t, row 0: returned the text 'text', expected a dict"),
         ("def write(**c): return {1: 2}", "t, row 0: returned the column name 1"),
-        ("def write(**c): return {'a': object()}", "returned an object as column `a`"),
-        ("def write(**c): return {'a': float('nan')}", "returned a float as column `a`"),
+        ("def write(**c): return {'a': object()}", "returned a value of type object as column `a`"),
+        ("def write(**c): return {'a': float('nan')}", "returned the number nan as column `a`"),
         ("def write(**c): return c['n'].upper()", "t, row 0: AttributeError"),
     ],
 )

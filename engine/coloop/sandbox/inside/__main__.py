@@ -28,18 +28,22 @@ def main() -> None:
     wall = Wall(sys.argv[4])
     libraries = [path for path in sys.path[1:] if os.path.isabs(path)] + sys.argv[5:]
     sys.path[:] = libraries
+    starter = os.pidfd_open(os.getppid()) if hasattr(os, "pidfd_open") else None
     try:
-        walls.enter(wall, libraries)
+        most_threads = walls.enter(wall, libraries)
     except OSError as error:
         say(replies, {"ok": False, "refused": str(error)})
         return
     worker = os.fork()
     if worker == 0:
         walls.die_with_parent()
-        work(requests, replies, memory_bytes, wall, libraries)
+        if starter is not None:
+            os.close(starter)
+        limits = (memory_bytes, most_threads)
+        work(requests, replies, limits, wall, libraries)
         os._exit(0)
     say(replies, {"ok": True, "worker": worker})
-    watch(worker, requests)
+    watch(worker, requests, starter)
 
 
 def say(replies: int, message: dict[str, object]) -> None:
@@ -48,32 +52,40 @@ def say(replies: int, message: dict[str, object]) -> None:
         harness.send(writing, message)
 
 
-def work(requests: int, replies: int, memory_bytes: int, wall: Wall, libraries: list[str]) -> None:
-    """Read the code, shut the door, run it."""
+def work(
+    requests: int, replies: int, limits: tuple[int, int], wall: Wall, libraries: list[str]
+) -> None:
+    """Read the code, shut the door, run it; `limits`: bytes of memory, threads."""
     reading, writing = os.fdopen(requests, "rb"), os.fdopen(replies, "wb")
     first = harness.receive(reading)
     if first is None:
         return
     try:
-        walls.shut(wall, libraries, memory_bytes, lambda: import_named(first["source"]))
+        walls.shut(wall, libraries, *limits, lambda: import_named(first["source"]))
     except OSError as error:
-        problem = harness.complaint(f"the wall does not stand on this machine: {error}")
-        harness.send(writing, {**problem, "id": first["id"]})
+        harness.send(writing, {"ok": False, "refused": str(error), "id": first["id"]})
         return
     harness.fence(libraries, is_alone=wall is Wall.NONE)
     harness.serve(reading, writing, first)
 
 
-def watch(worker: int, requests: int) -> None:
-    """Until the worker ended; end it where nobody can ask it anything any more."""
+def watch(worker: int, requests: int, starter: int | None) -> None:
+    """Until the worker ended; end it where nobody can ask it anything any more.
+
+    Args:
+        starter: a descriptor of the process that asks. Its end of the pipe can outlive it, in a
+            process that it forked.
+    """
     handle = os.pidfd_open(worker) if hasattr(os, "pidfd_open") else None
     poll = select.poll()
     poll.register(requests, 0)
-    if handle is not None:
-        poll.register(handle, select.POLLIN)
+    for descriptor in (handle, starter):
+        if descriptor is not None:
+            poll.register(descriptor, select.POLLIN)
     while True:
         ready = dict(poll.poll(None if handle is not None else 200))
-        if ready.get(requests, 0) & (select.POLLHUP | select.POLLERR):
+        is_left = ready.get(requests, 0) & (select.POLLHUP | select.POLLERR)
+        if is_left or (starter is not None and starter in ready):
             os.kill(worker, signal.SIGKILL)
         ended, status = os.waitpid(worker, 0 if ready else os.WNOHANG)
         if ended:
@@ -86,7 +98,7 @@ def end_as(status: int) -> None:
         number = os.WTERMSIG(status)
         if number != signal.SIGKILL:
             signal.signal(number, signal.SIG_DFL)
-        walls.limit(2**40, counts_processes=False)
+        walls.limit(2**40, walls.SHARED_THREADS)
         os.kill(os.getpid(), number)
     os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
 

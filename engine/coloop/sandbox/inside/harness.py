@@ -18,6 +18,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
+from coloop.sandbox.inside.values import why_not, why_not_name
+
 KEPT_CHARACTERS = 64 * 1024
 LARGEST_REPLY = 16 * 2**20
 LONGEST_TRACE = 8
@@ -292,12 +294,12 @@ def write_row(module: Module, columns: Mapping[str, Any]) -> dict[str, Any] | No
     for name, item in value.items():
         if not isinstance(name, str):
             raise Bad(f"returned the column name {name!r}, expected a text")
-        try:
-            json.dumps(item, allow_nan=False)
-        except (TypeError, ValueError):
-            raise Bad(
-                f"returned {described(item)} as column `{name}`, expected texts, numbers, lists"
-            ) from None
+        wrong = why_not_name(name)
+        if wrong is not None:
+            raise Bad(f"returned {wrong} for a column: {name[:60]!r}")
+        wrong = why_not(item)
+        if wrong is not None:
+            raise Bad(f"returned {wrong} as column `{name}`, expected texts, numbers, lists")
     return value
 
 

@@ -5,6 +5,7 @@ aarch64.
 """
 
 import ctypes
+import errno
 import os
 import platform
 import struct
@@ -50,6 +51,7 @@ _AT_FDCWD: Final = -100
 _AT_RECURSIVE: Final = 0x8000
 _CAPABILITY_VERSION: Final = 0x20080522
 _SECCOMP_FILTER: Final = 1
+_ALL_THREADS: Final = 1
 _SPEC_ALLOW: Final = 4
 """Leaves speculation as it is: the filter limits calls, and branch prediction stays fast."""
 
@@ -73,6 +75,15 @@ def _call(what: str, number: int, *arguments: int | bytes | None) -> int:
 
 def prctl(option: int, value: int = 0) -> None:
     _checked(_libc.prctl(option, ctypes.c_ulong(value), 0, 0, 0), f"prctl {option}")
+
+
+def counts_in_namespaces() -> bool:
+    """Whether a user namespace of its own has limits of its own: Linux 5.14 and later."""
+    numbers = platform.release().split(".")
+    try:
+        return (int(numbers[0]), int(numbers[1].partition("-")[0])) >= (5, 14)
+    except (IndexError, ValueError):
+        return False
 
 
 def unshare(flags: int) -> None:
@@ -161,11 +172,18 @@ def landlock(readable: list[str]) -> None:
 
 
 def seccomp(program: bytes) -> None:
-    """Filter the calls of this thread, and of all that it starts, by a BPF program."""
+    """Filter the calls of this process, of every thread that it has or will have, by a BPF program.
+
+    Raises:
+        OSError: also where a thread is there that the filter cannot be laid upon.
+    """
     buffer = ctypes.create_string_buffer(program, len(program))
     header = struct.pack("HxxxxxxP", len(program) // 8, ctypes.addressof(buffer))
     prctl(PR_SET_NO_NEW_PRIVS, 1)
+    flags = _ALL_THREADS | _SPEC_ALLOW
     try:
-        _call("seccomp", _SECCOMP[MACHINE], _SECCOMP_FILTER, _SPEC_ALLOW, header)
+        left_out = _call("seccomp", _SECCOMP[MACHINE], _SECCOMP_FILTER, flags, header)
     except OSError:
-        _call("seccomp", _SECCOMP[MACHINE], _SECCOMP_FILTER, 0, header)
+        left_out = _call("seccomp", _SECCOMP[MACHINE], _SECCOMP_FILTER, _ALL_THREADS, header)
+    if left_out != 0:
+        raise OSError(errno.EPERM, f"seccomp: thread {left_out} is not filtered")

@@ -23,6 +23,12 @@ from coloop.sandbox.inside import calls, kernel
 from coloop.sandbox.inside.calls import Reach
 
 NOBODY: Final = 65534
+FIRST_OWN_USER: Final = 0x70000000
+"""From here on, below 2^31, no system gives numbers to users."""
+
+OWN_THREADS: Final = 64
+SHARED_THREADS: Final = 1024
+"""Most threads of a worker; where its user has other processes, with room for more of those."""
 
 SYSTEM_LIBRARIES: Final = (
     *("/lib", "/lib64", "/lib32", "/libx32", "/usr/lib", "/usr/lib64", "/usr/local/lib"),
@@ -30,7 +36,7 @@ SYSTEM_LIBRARIES: Final = (
 )
 """Where the loader looks for what compiled modules are linked with."""
 
-PLACES: Final = ("/tmp", "/run", "/mnt")
+PLACES: Final = ("/tmp", "/run", "/mnt", "/home", "/var")
 """Where a new root can be put together, the first that is there; nothing of it is left there."""
 
 
@@ -42,19 +48,43 @@ class Wall(StrEnum):
     NONE = "none"
 
 
-def enter(wall: Wall, libraries: Sequence[str]) -> None:
+def enter(wall: Wall, libraries: Sequence[str]) -> int:
     """Take the first half of a wall: what the process that will run the code is forked into.
 
     Args:
         libraries: folders that Python imports from.
 
+    Returns:
+        Most threads that the worker's user may come to.
+
     Raises:
         OSError: this machine does not give it; the process is of no use any more.
     """
-    if wall is not Wall.NONE and not kernel.IS_KNOWN:
+    if wall is Wall.NONE:
+        return 0
+    if not kernel.IS_KNOWN:
         raise OSError(38, "only Linux on x86-64 and aarch64 has it")
+    user = os.geteuid()
+    counts_apart = wall is Wall.NAMESPACES and kernel.counts_in_namespaces()
+    most = OWN_THREADS if user == 0 or counts_apart else SHARED_THREADS + threads_of(user)
     if wall is Wall.NAMESPACES:
         _separate(libraries)
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
+    return most
+
+
+def threads_of(user: int) -> int:
+    """How many threads a user has, as far as /proc tells."""
+    found = 0
+    for place in Path("/proc").iterdir() if os.path.isdir("/proc") else ():
+        if not place.name.isdecimal():
+            continue
+        with suppress(OSError, ValueError, KeyError):
+            lines = (place / "status").read_text(encoding="utf-8", errors="replace").splitlines()
+            told = dict(line.split(":", 1) for line in lines if ":" in line)
+            if int(told["Uid"].split()[0]) == user:
+                found += int(told["Threads"])
+    return found
 
 
 def _separate(libraries: Sequence[str]) -> None:
@@ -77,12 +107,15 @@ def _separate(libraries: Sequence[str]) -> None:
 
 def _own_root(libraries: Sequence[str]) -> None:
     """A root with the libraries alone, at the paths that they have outside."""
-    shown = _outermost([*libraries, *SYSTEM_LIBRARIES])
+    followed = [os.path.realpath(path) for path in libraries]
+    shown = _outermost([*libraries, *followed, *SYSTEM_LIBRARIES])
     links = {path: os.readlink(path) for path in shown if os.path.islink(path)}
     places = {path: os.path.realpath(path) for path in shown if path not in links}
     kernel.mount(None, "/", None, kernel.MS_REC | kernel.MS_PRIVATE)
     limits = kernel.MS_NOSUID | kernel.MS_NODEV
-    root = next((place for place in PLACES if os.path.isdir(place)), "/")
+    root = next((place for place in PLACES if os.path.isdir(place)), None)
+    if root is None:
+        raise OSError(2, f"there is no folder to put a root together in: {', '.join(PLACES)}")
     kernel.mount("tmpfs", root, "tmpfs", limits, "mode=0755,size=1m")
     os.mkdir(f"{root}/outside", 0o700)
     kernel.pivot_root(root, f"{root}/outside")
@@ -116,54 +149,75 @@ def _outermost(paths: Sequence[str]) -> list[str]:
 
 
 def become_nobody() -> None:
-    """Give up root for good."""
+    """Give up root for good, for a user that has no other process; where such a number cannot be
+    had (a container that maps few), for the one that owns nothing."""
+    own = FIRST_OWN_USER + int.from_bytes(os.urandom(3), "big")
     os.setgroups([])
     os.setresgid(NOBODY, NOBODY, NOBODY)
-    os.setresuid(NOBODY, NOBODY, NOBODY)
+    try:
+        os.setresuid(own, own, own)
+    except OSError:
+        os.setresuid(NOBODY, NOBODY, NOBODY)
 
 
 def shut(
-    wall: Wall, libraries: Sequence[str], memory_bytes: int, prepare: Callable[[], None]
+    wall: Wall,
+    libraries: Sequence[str],
+    memory_bytes: int,
+    most_threads: int,
+    prepare: Callable[[], None],
 ) -> None:
     """The last steps, in the process that runs the code: nothing of them can be undone.
 
     Args:
         memory_bytes: most address space that it may take.
+        most_threads: as `enter` told.
         prepare: with `Wall.CALLS`, called while files can still be read, and nothing else be done.
 
     Raises:
         OSError: the wall does not stand; the code must not run.
     """
-    limit(memory_bytes, counts_processes=wall is Wall.NONE)
+    limit(memory_bytes, most_threads)
     if wall is Wall.NONE:
         return
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
-    if wall is Wall.NAMESPACES:
+    if os.geteuid() != 0:
         kernel.drop_capabilities()
     readable = ["/"] if wall is Wall.NAMESPACES else [*libraries, *SYSTEM_LIBRARIES]
     if kernel.landlock_version():
         kernel.landlock([path for path in readable if os.path.exists(path)])
     process_id = os.getpid()
-    if wall is Wall.NAMESPACES:
-        kernel.seccomp(calls.program(kernel.MACHINE, process_id, Reach.READS))
-        return
-    kernel.seccomp(calls.program(kernel.MACHINE, process_id, Reach.PREPARES))
-    prepare()
-    if os.geteuid() == 0:
-        become_nobody()
-    kernel.seccomp(calls.program(kernel.MACHINE, process_id, Reach.COMPUTES))
+    if wall is Wall.CALLS:
+        kernel.seccomp(calls.program(kernel.MACHINE, process_id, Reach.PREPARES))
+        prepare()
+        if os.geteuid() == 0:
+            become_nobody()
+            kernel.drop_capabilities()
+            die_with_parent()  # another user than its parent's: the kernel had forgotten it
+    reach = Reach.READS if wall is Wall.NAMESPACES else Reach.COMPUTES
+    kernel.seccomp(calls.program(kernel.MACHINE, process_id, reach))
+    _prove()
 
 
-def limit(memory_bytes: int, *, counts_processes: bool) -> None:
+def _prove() -> None:
+    """A call that the list refuses is refused."""
+    with suppress(PermissionError):
+        os.getsid(0)
+        raise OSError(38, "the kernel took the list of calls and does not keep to it")
+
+
+def limit(memory_bytes: int, most_threads: int) -> None:
     """Hard limits of the process."""
     limits = {
         resource.RLIMIT_AS: memory_bytes,
         resource.RLIMIT_FSIZE: 0,
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_NOFILE: 64,
+        resource.RLIMIT_NPROC: most_threads,
+        resource.RLIMIT_MEMLOCK: 0,
     }
-    if counts_processes:
-        limits[resource.RLIMIT_NPROC] = 0
+    if hasattr(resource, "RLIMIT_SIGPENDING"):
+        limits[resource.RLIMIT_SIGPENDING] = 64
     for name, most in limits.items():
         with suppress(ValueError, OSError):  # a system that knows no such limit
             resource.setrlimit(name, (most, most))

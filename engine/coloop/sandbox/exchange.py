@@ -1,0 +1,135 @@
+"""Messages over two pipes to a process that may be hostile: nothing of it takes longer than its
+deadline, or more memory than its bound.
+
+    8 bytes length, JSON (ASCII) ---> child ---> 8 bytes length, JSON (ASCII)
+
+Knows what a message is, not what it says. While it waits it ticks, also while bytes keep coming.
+"""
+
+import json
+import math
+import os
+import select
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+LARGEST_REPLY: Final = 17 * 2**20
+HEAVIEST_REPLY: Final = 256 * 2**20
+"""Bytes of memory that the values of a reply may come to."""
+WEIGHTS: Final = {b"{": 250, b"[": 80, b",": 80, b":": 60}
+"""Bytes of memory for each of these characters, at most: a dict, a list, a value and its place, a
+key."""
+CHUNK: Final = 1 << 20
+TICK_SECONDS: Final = 0.1
+
+
+class Ended(Exception):
+    """The child closed its pipe."""
+
+
+class Late(Exception):
+    """The deadline is over."""
+
+
+class TooLong(Exception):
+    """The reply is longer than any honest one, or its values would take too much memory."""
+
+
+class Forged(Exception):
+    """The reply is none that the harness writes."""
+
+
+class Ticked(Exception):
+    """The tick raised this error."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+class Pipes:
+    """Our ends of the two pipes."""
+
+    def __init__(self, to_child: int, from_child: int) -> None:
+        self.to_child = to_child
+        self.from_child = from_child
+        self.tick: Callable[[], None] | None = None
+        self._next_tick = 0.0
+        os.set_blocking(to_child, False)
+
+    def begin(self, tick: Callable[[], None] | None) -> None:
+        """An exchange; `tick` is called a few times a second until the next one begins."""
+        self.tick = tick
+        self._next_tick = time.monotonic() + TICK_SECONDS
+
+    def close(self) -> None:
+        for descriptor in (self.to_child, self.from_child):
+            os.close(descriptor)
+
+    def send(self, payload: bytes, deadline: float) -> None:
+        left = memoryview(len(payload).to_bytes(8, "big") + payload)
+        while left:
+            self._wait(self.to_child, select.POLLOUT, deadline)
+            try:
+                left = left[os.write(self.to_child, left[:CHUNK]) :]
+            except BrokenPipeError:
+                raise Ended from None
+            except BlockingIOError:
+                continue
+
+    def receive(self, deadline: float) -> dict[str, Any]:
+        """The next reply, read and bounded."""
+        length = int.from_bytes(self._read(8, deadline), "big")
+        if length > LARGEST_REPLY:
+            raise TooLong
+        payload = self._read(length, deadline)
+        if sum(weight * payload.count(one) for one, weight in WEIGHTS.items()) > HEAVIEST_REPLY:
+            raise TooLong
+        try:
+            reply = json.loads(payload.decode("ascii"), parse_constant=_no_constant)
+        except (ValueError, RecursionError):
+            raise Forged from None
+        if not isinstance(reply, dict):
+            raise Forged
+        return reply
+
+    def has_answer(self) -> bool:
+        """Whether there is something to read though nothing was asked."""
+        poll = select.poll()
+        poll.register(self.from_child, select.POLLIN)
+        return bool(poll.poll(0))
+
+    def _read(self, count: int, deadline: float) -> bytearray:
+        found = bytearray()
+        while len(found) < count:
+            self._wait(self.from_child, select.POLLIN, deadline)
+            part = os.read(self.from_child, min(count - len(found), CHUNK))
+            if not part:
+                raise Ended
+            found += part
+        return found
+
+    def _wait(self, descriptor: int, event: int, deadline: float) -> None:
+        """Until a pipe is ready; raises `Late` after the deadline, `Ticked` where the tick does."""
+        poll = select.poll()
+        poll.register(descriptor, event)
+        while (now := time.monotonic()) < deadline:
+            if now >= self._next_tick:
+                self._look(now)
+            seconds = min(deadline - now, TICK_SECONDS)
+            if poll.poll(math.ceil(seconds * 1000)):
+                return
+        raise Late
+
+    def _look(self, now: float) -> None:
+        self._next_tick = now + TICK_SECONDS
+        if self.tick is not None:
+            try:
+                self.tick()
+            except Exception as error:
+                raise Ticked(error) from error
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")

@@ -1,0 +1,81 @@
+"""What the columns of a row may hold, for both sides: the harness tells the user's own row, we look
+again at what comes through the pipe.
+
+Texts that can be written as UTF-8, numbers that a float holds, true, false, None, and lists and
+dicts of these. Standard library alone.
+"""
+
+import math
+from typing import Any, Final
+
+LARGEST_INTEGER: Final = 2**1023
+DEEPEST: Final = 32
+LONGEST_NAME: Final = 200
+
+
+def why_not_columns(value: Any) -> str | None:
+    """Why these are no columns; None where they are."""
+    if not isinstance(value, dict):
+        return "no columns by name"
+    for name, item in value.items():
+        wrong = why_not_name(name) or why_not(item)
+        if wrong is not None:
+            return f"{wrong} as column {str(name)[:60]!r}"
+    return None
+
+
+def why_not_name(name: Any) -> str | None:
+    """Why this is no name of a column. A dot stands between a node and its column."""
+    if not isinstance(name, str):
+        return "no text"
+    if not 0 < len(name) <= LONGEST_NAME:
+        return f"a name of {len(name)} characters, not of 1 to {LONGEST_NAME},"
+    if "." in name or not name.isprintable():
+        return "a name with a dot or an unprintable character"
+    return None
+
+
+def why_not(value: Any, depth: int = 0) -> str | None:
+    """Why a column cannot hold this value; None where it can."""
+    if depth > DEEPEST:
+        return f"values more than {DEEPEST} deep"
+    match value:
+        case None | bool():
+            return None
+        case str():
+            return None if value.isascii() or _is_writable(value) else "half a character (UTF-16)"
+        case int():
+            return None if abs(value) < LARGEST_INTEGER else "an integer that no float can hold"
+        case float():
+            return None if math.isfinite(value) else f"the number {value}"
+        case list() | tuple():
+            return _first(value, depth)
+        case dict():
+            if not all(isinstance(key, str) for key in value):
+                return "a dict with keys that are no texts"
+            return _first([*value, *value.values()], depth)
+        case _:
+            return f"a value of type {type(value).__name__}"
+
+
+def _first(values: Any, depth: int) -> str | None:
+    return next((wrong for one in values if (wrong := why_not(one, depth + 1)) is not None), None)
+
+
+def _is_writable(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def is_score(value: Any) -> bool:
+    """Whether this is what the harness makes of a score: finite, one number or one a step."""
+    if isinstance(value, list):
+        return all(one is None or _is_number(one) for one in value)
+    return value is None or _is_number(value)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float) and math.isfinite(value)
