@@ -25,7 +25,7 @@ RUN pip install -c requirements.lock ".[all,postgres]"
 RUN useradd --create-home --uid 1000 coloop \
     && mkdir -p /data /runs /work \
     && chown coloop:coloop /data /runs /work
-USER coloop
+USER 1000:1000
 WORKDIR /work
 VOLUME ["/data", "/runs"]
 EXPOSE 8321

@@ -14,7 +14,9 @@ def serve_command(*, host: str, port: int, open_browser: bool, data: Path | None
         if find_spec(module) is None:
             complain(f"the server needs {module}: pip install 'coloop[server]'")
             return MISSING
+    from coloop.cli.secret_files import take_secrets
     from coloop_server.cli import serve
 
+    take_secrets()
     serve(host=host, port=port, open_browser=open_browser, data_dir=data)
     return 0

@@ -1,0 +1,26 @@
+#!/bin/sh
+# Secrets for docker-compose.yml, in ./secrets: made once, what is there stays.
+#
+# The folder is closed to other users. Its files are readable to whoever gets them, which is the
+# containers alone: their users have other numbers than yours.
+set -eu
+umask 077
+mkdir -p secrets
+chmod 0700 secrets
+
+make() {
+    if [ ! -e "secrets/$1" ]; then
+        printf '%s' "$2" > "secrets/$1.new"
+        chmod 0444 "secrets/$1.new"
+        mv "secrets/$1.new" "secrets/$1"
+    fi
+}
+
+random() {
+    od -An -N32 -tx1 /dev/urandom | tr -d ' \n'
+}
+
+make coloop_token "$(random)"
+make ray_auth_token "$(random)"
+make postgres_password "$(random)"
+make coloop_database_url "postgresql://coloop:$(cat secrets/postgres_password)@postgres/coloop"
