@@ -12,8 +12,15 @@ def main() -> None:
     parser.add_argument("--port", type=int)
     parser.add_argument("--no-browser", action="store_true")
     parser.add_argument("--data", type=Path, metavar="DIR")
+    parser.add_argument("--allow-remote-code", action="store_true", default=None)
     given = parser.parse_args()
-    serve(given.host, given.port, open_browser=not given.no_browser, data_dir=given.data)
+    serve(
+        given.host,
+        given.port,
+        open_browser=not given.no_browser,
+        data_dir=given.data,
+        allow_remote_code=given.allow_remote_code,
+    )
 
 
 if __name__ == "__main__":

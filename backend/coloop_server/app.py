@@ -24,15 +24,21 @@ from coloop_server.loops.routes import router as loops
 from coloop_server.openapi import build_openapi
 from coloop_server.pages import Pages
 from coloop_server.presets.routes import router as presets
+from coloop_server.private import ensure_folder
 from coloop_server.rewards.routes import router as rewards
+from coloop_server.rewards.slots import PreviewSlots
 from coloop_server.runs.routes import router as runs
 from coloop_server.runs.supervisor import Supervisor
 from coloop_server.sandbox.routes import router as sandbox
 from coloop_server.security import Guard, SecurityHeaders
+from coloop_server.session.guesses import Guesses
 from coloop_server.session.routes import router as session
 from coloop_server.session.secret import own_secret
 from coloop_server.session.tickets import TicketOffice
 from coloop_server.settings import Settings
+
+SIGNED_OUT = "signed-out"
+"""File of the data folder with the tickets that were given back."""
 
 API = APIRouter(prefix="/api", responses=ERRORS)
 """Built once: no route knows the application that it is part of."""
@@ -45,14 +51,18 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Take the data folder and the database, find the runs that go on; give everything back."""
     settings: Settings = app.state.settings
     with app.state.lock:
-        settings.runs_dir.mkdir(parents=True, exist_ok=True)
-        app.state.tickets = TicketOffice(own_secret(settings))
+        ensure_folder(settings.runs_dir)
+        app.state.tickets = TicketOffice(own_secret(settings), settings.data_dir / SIGNED_OUT)
+        app.state.guesses = Guesses()
+        app.state.previews = PreviewSlots()
         engine = open_engine(settings.database)
         try:
             await run_in_threadpool(migrate, engine)
             async with owning(settings, open_sessions(engine), app):
                 yield
         finally:
+            app.state.ending.set()
+            await run_in_threadpool(app.state.previews.close)
             engine.dispose()
 
 

@@ -5,6 +5,7 @@ What a user can set wrongly ends in one line on standard error and a status that
 
 import errno
 import logging
+import os
 import signal
 import socket
 import sys
@@ -18,12 +19,17 @@ from typing import Any
 import uvicorn
 from fastapi import FastAPI
 from pydantic import ValidationError
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
+from uvicorn.protocols.websockets.auto import AutoWebSocketsProtocol
 
 from coloop.sandbox.memory import keep_private
 from coloop_server.app import create_app
+from coloop_server.connections import impatient
 from coloop_server.database.connect import migrate, open_engine, open_sessions
 from coloop_server.errors import ServerError
 from coloop_server.lock import DatabaseLease, DataLock
+from coloop_server.processes import PRIVATE_UMASK
+from coloop_server.runs.stream import CLOSE_SECONDS
 from coloop_server.security import is_loopback
 from coloop_server.session.secret import own_secret
 from coloop_server.session.tickets import TicketOffice
@@ -31,6 +37,9 @@ from coloop_server.settings import Settings
 
 PING_SECONDS = 15.0
 OPEN_SECONDS = 30.0
+STALLS = 3
+"""Times `send_seconds` after which a client that takes nothing of its answer is cut off. One of the
+live stream has until its close is given up."""
 
 
 def serve(
@@ -38,14 +47,19 @@ def serve(
     port: int | None = None,
     open_browser: bool = True,
     data_dir: Path | None = None,
+    allow_remote_code: bool | None = None,
 ) -> None:
     """Serve until interrupted. What is None comes from the environment or its default."""
     keep_private()
-    settings = read_settings(host=host, port=port, data_dir=data_dir)
+    os.umask(PRIVATE_UMASK)
+    settings = read_settings(
+        host=host, port=port, data_dir=data_dir, allow_remote_code=allow_remote_code
+    )
     check_address(settings)
     listener = listen(settings.host, settings.port)
     try:
         with DataLock(settings.data_dir) as lock:
+            own_secret(settings)
             check_database(settings)
             run_server(settings, listener, lock, open_browser=open_browser)
     except ServerError as error:
@@ -139,6 +153,8 @@ def run_server(
     app = create_app(settings, lock)
     config = uvicorn.Config(
         app,
+        http=impatient(AutoHTTPProtocol, STALLS * settings.send_seconds),
+        ws=impatient(AutoWebSocketsProtocol, settings.send_seconds + CLOSE_SECONDS),
         log_level="warning",
         access_log=False,
         server_header=False,

@@ -1,4 +1,4 @@
-"""What routes ask for, as annotated types."""
+"""What routes ask for, as annotated types. What is at hand is given without a thread."""
 
 from collections.abc import Iterator
 from typing import Annotated
@@ -8,23 +8,29 @@ from sqlalchemy.orm import Session
 from starlette.requests import HTTPConnection
 
 from coloop_server.runs.supervisor import Supervisor
+from coloop_server.session.guesses import Guesses
 from coloop_server.session.tickets import TicketOffice
 from coloop_server.settings import Settings
 
 
-def settings_of(connection: HTTPConnection) -> Settings:
+async def settings_of(connection: HTTPConnection) -> Settings:
     settings: Settings = connection.app.state.settings
     return settings
 
 
-def supervisor_of(connection: HTTPConnection) -> Supervisor:
+async def supervisor_of(connection: HTTPConnection) -> Supervisor:
     supervisor: Supervisor = connection.app.state.supervisor
     return supervisor
 
 
-def tickets_of(connection: HTTPConnection) -> TicketOffice:
+async def tickets_of(connection: HTTPConnection) -> TicketOffice:
     tickets: TicketOffice = connection.app.state.tickets
     return tickets
+
+
+async def guesses_of(connection: HTTPConnection) -> Guesses:
+    guesses: Guesses = connection.app.state.guesses
+    return guesses
 
 
 def session_of(connection: HTTPConnection) -> Iterator[Session]:
@@ -34,6 +40,7 @@ def session_of(connection: HTTPConnection) -> Iterator[Session]:
 
 
 SettingsOf = Annotated[Settings, Depends(settings_of)]
+GuessesOf = Annotated[Guesses, Depends(guesses_of)]
 TicketsOf = Annotated[TicketOffice, Depends(tickets_of)]
 SupervisorOf = Annotated[Supervisor, Depends(supervisor_of)]
 SessionOf = Annotated[Session, Depends(session_of, scope="function")]

@@ -15,7 +15,9 @@ from coloop.spec.paths import apply_overrides, check_path
 from coloop.spec.text.patch import patch
 from coloop.validate import validate
 from coloop_server.errors import Conflict, Invalid, NotAllowed
+from coloop_server.foreign import check_remote_code, remote_code
 from coloop_server.paths import Roots, spec_paths
+from coloop_server.settings import Settings
 
 OVER_BUDGET = "memory.over_budget"
 
@@ -46,6 +48,12 @@ def require_spec(text: str) -> LoopSpec:
     if parsed.spec is None:
         raise invalid("the loop cannot be read", parsed.diagnostics)
     return parsed.spec
+
+
+def require_own_code(text: str, settings: Settings, *, is_confirmed: bool) -> None:
+    """Refuse a loop that lets a model's own Python run where that is not allowed, or not wanted."""
+    spec = require_spec(text)
+    check_remote_code(spec, is_allowed=settings.allow_remote_code, is_confirmed=is_confirmed)
 
 
 def require_runnable(text: str, *, force: bool, roots: Roots | None = None) -> LoopSpec:
@@ -93,7 +101,7 @@ def with_overrides(text: str, overrides: Mapping[str, Any]) -> str:
         raise invalid("an override does not fit", problem.diagnostics) from problem
 
 
-def check_edit(text: str, changes: Mapping[str, Any], roots: Roots) -> None:
+def check_edit(text: str, changes: Mapping[str, Any], settings: Settings) -> None:
     """Only hot fields may change while a run goes on, and only to values that fit; what a changed
     path names lies inside the roots."""
     spec = require_spec(text)
@@ -104,7 +112,9 @@ def check_edit(text: str, changes: Mapping[str, Any], roots: Roots) -> None:
         changed = apply_overrides(spec, changes)
     except SpecProblem as problem:
         raise invalid("the run cannot take this", problem.diagnostics) from problem
+    if remote_code(changed) != remote_code(spec):
+        check_remote_code(changed, is_allowed=settings.allow_remote_code, is_confirmed=False)
     before = set(spec_paths(spec))
     for field, path in spec_paths(changed):
         if (field, path) not in before:
-            roots.check(path, field)
+            settings.roots.check(path, field)

@@ -67,7 +67,7 @@ class Roots:
         """Every (field, refusal) of a path that leads outside, in the spec or in what its phases
         and triggers will set."""
         told = set()
-        for changed in (spec, *_overridden(spec)):
+        for changed in (spec, *overridden(spec)):
             for found in self.outside_of(changed):
                 if (found[0], str(found[1])) not in told:
                     told.add((found[0], str(found[1])))
@@ -102,7 +102,7 @@ def is_there(path: Path) -> bool:
         return False
 
 
-def _overridden(spec: LoopSpec) -> Iterator[LoopSpec]:
+def overridden(spec: LoopSpec) -> Iterator[LoopSpec]:
     """The spec as it is under each set of overrides in its schedule."""
     for overrides in _overrides(spec.schedule):
         with suppress(SpecProblem):

@@ -6,7 +6,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from coloop_server.private import open_plain
 
@@ -64,24 +67,44 @@ def tell_group(pid: int, number: signal.Signals) -> None:
         os.killpg(pid, number)
 
 
-def of_launch(mark: str) -> list[tuple[int, str]]:
-    """Number and start time of the processes that carry a launch's mark, the first one's first."""
-    wanted = f"{LAUNCH}={mark}".encode()
+def of_launch(handle: Mapping[str, Any]) -> list[tuple[int, str]]:
+    """Number and start time of the processes of a launch, the first one's first.
+
+    Its mark stands in their environment. One that hides its own is known by the run's id in its
+    command line, or as a member of the session that the driver leads or led.
+
+    Args:
+        handle: has `mark` and `run_id`; `pid` and `started` of the driver where they are known.
+    """
+    mark = f"{LAUNCH}={handle['mark']}".encode()
+    run_id = str(handle["run_id"]).encode()
+    leader = handle.get("pid")
+    is_led = leader is not None and identity(leader) in (None, handle["started"])
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            is_marked = wanted in (entry / "environ").read_bytes().split(b"\0")
-        except OSError:
-            continue  # it has just ended, or is somebody else's
-        if is_marked and (started := identity(int(entry.name))) is not None:
-            found.append((int(entry.name), started))
+        pid = int(entry.name)
+        is_ours = mark in words_of(entry / "environ")
+        is_ours = is_ours or (b"--run-id", run_id) in pairwise(words_of(entry / "cmdline"))
+        if not is_ours and is_led:
+            with contextlib.suppress(OSError):
+                is_ours = os.getsid(pid) == leader
+        if is_ours and pid != os.getpid() and (started := identity(pid)) is not None:
+            found.append((pid, started))
     return sorted(found, key=lambda one: (int(one[1]), one[0]))
 
 
-def end_launch(mark: str, *, seconds: float) -> bool:
-    """Kill what still carries a launch's mark; whether nothing does any more."""
+def words_of(file: Path) -> list[bytes]:
+    """What the system tells of a process; nothing of one that has just ended or hides it."""
+    try:
+        return file.read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def end_launch(handle: Mapping[str, Any], *, seconds: float) -> bool:
+    """Kill what is left of a launch; whether nothing is left any more."""
     deadline = time.monotonic() + seconds
-    while left := of_launch(mark):
+    while left := of_launch(handle):
         for pid, started in left:
             if is_same(pid, started):
                 with contextlib.suppress(ProcessLookupError, PermissionError):

@@ -10,9 +10,6 @@ CORS: a foreign page reads nothing. The page's own files need no token; they hol
 import ipaddress
 import logging
 import socket
-from collections.abc import Mapping
-from http.cookies import CookieError, SimpleCookie
-from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from starlette.datastructures import MutableHeaders
@@ -20,14 +17,14 @@ from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from coloop_server.dependencies import tickets_of
 from coloop_server.errors import (
     NotAllowed,
     ServerError,
     SignInNeeded,
     error_response,
 )
-from coloop_server.session.tickets import cookie_name, set_ticket
+from coloop_server.session.tickets import TicketOffice, set_ticket
+from coloop_server.session.visitors import address_of, given_token, is_signed_in
 from coloop_server.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -114,9 +111,9 @@ class Guard:
         try:
             self.check_host(connection)
             self.check_origin(connection)
-            moved = self.sign_in_by_address(connection)
+            moved = await self.sign_in_by_address(connection)
             if moved is None:
-                self.check_token(connection)
+                await self.check_token(connection)
         except ServerError as error:
             await refuse(error, scope, receive, send)
             return
@@ -164,17 +161,21 @@ class Guard:
         ours = split_netloc(connection.headers.get("host", ""), parts.scheme)
         return ours is not None and split_netloc(parts.netloc, parts.scheme) == ours
 
-    def check_token(self, connection: HTTPConnection) -> None:
+    async def check_token(self, connection: HTTPConnection) -> None:
         path = connection.scope["path"]
-        if path in OPEN_PATHS or not is_api(path) or is_signed_in(connection):
+        if path in OPEN_PATHS or not is_api(path):
             return
+        if is_signed_in(connection, connection.app.state.tickets):
+            return
+        if given_token(connection) is not None:
+            await connection.app.state.guesses.wrong(address_of(connection))
         raise SignInNeeded(
             "session.token_needed",
             "this server asks for its token: send it as `Authorization: Bearer TOKEN`, "
             "or open the page with ?token=TOKEN once",
         )
 
-    def sign_in_by_address(self, connection: HTTPConnection) -> Response | None:
+    async def sign_in_by_address(self, connection: HTTPConnection) -> Response | None:
         """`/?token=SECRET` gives the browser a cookie and takes the secret out of the address."""
         if connection.scope["type"] != "http" or connection.scope["method"] != "GET":
             return None
@@ -187,20 +188,13 @@ class Guard:
         rest = urlencode([(name, value) for name, value in query if name != "token"])
         path = "/" + connection.scope["path"].lstrip("/\\")
         moved = RedirectResponse(f"{path}?{rest}" if rest else path, status_code=303)
-        tickets = tickets_of(connection)
+        tickets: TicketOffice = connection.app.state.tickets
         if tickets.take(given[-1]):
             host = connection.headers.get("host", "")
             set_ticket(moved, tickets, host=host, is_secure=connection.url.scheme == "https")
+        else:
+            await connection.app.state.guesses.wrong(address_of(connection))
         return moved
-
-
-def is_signed_in(connection: HTTPConnection) -> bool:
-    tickets = tickets_of(connection)
-    scheme, _, given = connection.headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer" and tickets.is_token(given.strip()):
-        return True
-    cookies = read_cookies(connection.headers)
-    return tickets.is_valid(cookies.get(cookie_name(connection.headers.get("host", "")), ""))
 
 
 class SecurityHeaders:
@@ -224,14 +218,6 @@ class SecurityHeaders:
 
 def is_api(path: str) -> bool:
     return path == "/api" or path.startswith("/api/")
-
-
-def read_cookies(headers: Mapping[str, Any]) -> dict[str, str]:
-    try:
-        jar = SimpleCookie(headers.get("cookie", ""))
-    except CookieError:
-        return {}
-    return {name: morsel.value for name, morsel in jar.items()}
 
 
 async def refuse(error: ServerError, scope: Scope, receive: Receive, send: Send) -> None:

@@ -18,6 +18,9 @@ from coloop_server.paths import Roots
 DEFAULT_DATA_DIR = Path(".coloop")
 DEFAULT_PORT = 8321
 
+MIN_TOKEN = 16
+"""Characters: what is shorter is guessed."""
+
 LauncherName = Literal["auto", "process", "ray_job"]
 
 
@@ -40,6 +43,10 @@ class Settings(BaseSettings):
     token: SecretStr | None = None
     """Secret that every request to the API has to bring. Default: one of the server's own, in the
     file `token` of the data folder; then only loopback is served."""
+
+    allow_remote_code: bool = False
+    """Whether loops that come over HTTP may run the Python of a model's folder
+    (`trust_remote_code`); each run of one asks then."""
 
     data_dir: Path = DEFAULT_DATA_DIR
     """Folder of the database, of submitted specs and of the launchers' own files."""
@@ -99,6 +106,17 @@ class Settings(BaseSettings):
 
     static_dir: Path = Path(__file__).parent / "_static"
     """Folder of the built page."""
+
+    @field_validator("token")
+    @classmethod
+    def long_enough(cls, value: SecretStr | None) -> SecretStr | None:
+        length = len(value.get_secret_value().strip()) if value is not None else 0
+        if 0 < length < MIN_TOKEN:
+            raise ValueError(
+                f"it has {length} characters, at least {MIN_TOKEN} are needed: "
+                "`openssl rand -hex 32` makes one"
+            )
+        return value
 
     @field_validator("allowed_roots", mode="before")
     @classmethod

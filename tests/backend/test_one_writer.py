@@ -151,7 +151,7 @@ def forget_the_start(settings: Settings, run_id: str) -> Handle:
     with database_of(settings) as database:
         (text,) = database.execute("SELECT handle FROM runs WHERE id = ?", (run_id,)).fetchone()
         handle: Handle = json.loads(text)
-        planned = json.dumps({"mark": handle["mark"]})
+        planned = json.dumps({name: handle[name] for name in ("mark", "run_id")})
         database.execute(
             "UPDATE runs SET handle = ?, state = 'starting' WHERE id = ?", (planned, run_id)
         )
@@ -173,7 +173,7 @@ def test_a_driver_that_was_started_and_not_noted_is_found_again(
 
     with start_server().http as http:
         eventually(lambda: http.get(f"/api/runs/{run_id}").json()["state"] == "running")
-        assert [pid for pid, _ in of_launch(handle["mark"])] == [handle["pid"]]
+        assert [pid for pid, _ in of_launch(handle)] == [handle["pid"]]
         http.post(f"/api/runs/{run_id}/stop")
         eventually(lambda: http.get(f"/api/runs/{run_id}").json()["state"] == "stopped")
 
@@ -286,7 +286,7 @@ def test_a_run_whose_folder_is_gone_ends(
         run = run_until(run_id, "failed")
         assert run["error"]["code"] == "run.folder_gone"
         assert str(settings.runs_dir / run_id) in run["message"]
-    assert of_launch(json.loads(text)["mark"]) == []
+    assert of_launch(json.loads(text)) == []
     assert client.delete("/api/runs/typed").status_code == 204
 
 

@@ -21,7 +21,7 @@ from coloop_server.session.tickets import (
 )
 from coloop_server.settings import Settings
 
-TOKEN = "a long secret"
+TOKEN = "a long secret of ours"
 
 
 @pytest.fixture

@@ -177,8 +177,8 @@ def test_a_foreign_page_cannot_open_the_stream(server: Server, loop_that: LoopTh
 
 
 def test_the_stream_asks_for_the_token(start_server: StartServer, loop_that: LoopThat) -> None:
-    server = start_server(COLOOP_TOKEN="a long secret")
-    bearer = {"Authorization": "Bearer a long secret"}
+    server = start_server(COLOOP_TOKEN="a long secret of ours")
+    bearer = {"Authorization": "Bearer a long secret of ours"}
     with server.http as http:
         answer = http.post("/api/runs", json={"yaml": loop_that("steps=1")}, headers=bearer)
     run_id = answer.json()["id"]

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 from tests.bench.machine import ROOT
 
-TOKEN = "bench"
+TOKEN = "token-of-the-bench"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 """What a program sends; a browser opens `/?token=` once."""
 

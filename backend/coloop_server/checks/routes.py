@@ -57,7 +57,7 @@ def get_catalog(if_none_match: IfNoneMatch = None) -> Response:
 @router.post("/check", operation_id="checkLoop")
 def check_loop(body: CheckLoop, settings: SettingsOf) -> CheckResult:
     """Findings, estimate and plan of a loop as it stands. Errors of the loop are no HTTP errors."""
-    return service.check(body, settings.roots)
+    return service.check(body, settings)
 
 
 @router.post("/spec/parse", operation_id="parseText")

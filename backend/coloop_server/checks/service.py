@@ -36,14 +36,18 @@ from coloop_server.checks.schemas import (
     PlanSummary,
 )
 from coloop_server.errors import NotAllowed
+from coloop_server.foreign import not_allowed
 from coloop_server.language import invalid, require_document, require_spec
 from coloop_server.paths import Roots
+from coloop_server.settings import Settings
 
 
-def check(body: CheckLoop, roots: Roots) -> CheckResult:
+def check(body: CheckLoop, settings: Settings) -> CheckResult:
     parsed = parse(body.yaml) if body.yaml is not None else from_dict(body.spec)
     if parsed.spec is None:
         return CheckResult(report=report_of(parsed, parsed.diagnostics), estimate=None, plan=None)
+    roots = settings.roots
+    foreign = [] if settings.allow_remote_code else not_allowed(parsed.spec)
     outside = [_leads_outside(*found) for found in roots.outside(parsed.spec)]
     root = None if outside else roots.base_for(parsed.spec)
     unrolled = Unrolled(parsed.spec)
@@ -51,7 +55,7 @@ def check(body: CheckLoop, roots: Roots) -> CheckResult:
     report = validate(parsed.spec, root=root, estimate=cost, unrolled=unrolled)
     plan, refusals = plan_of(parsed.spec, unrolled, root) if report.ok else (None, [])
     return CheckResult(
-        report=report_of(parsed, (*outside, *report.diagnostics, *refusals)),
+        report=report_of(parsed, (*outside, *foreign, *report.diagnostics, *refusals)),
         estimate=cost,
         plan=None if plan is None else summarise(plan),
     )

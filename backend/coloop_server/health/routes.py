@@ -23,7 +23,8 @@ class Health(BaseModel):
 
 
 @router.get("/health", operation_id="getHealth")
-def get_health(settings: SettingsOf) -> Health:
+async def get_health(settings: SettingsOf) -> Health:
+    """Needs no thread: whatever else keeps the server busy, it answers."""
     return Health(
         ok=True, version=own_version(), ray=has_ray(), launcher=default_launcher(settings)
     )

@@ -37,12 +37,12 @@ class ProcessLauncher:
         self.children: dict[int, subprocess.Popen[bytes]] = {}
 
     def plan(self, run_id: str, attempt: int) -> Handle:
-        return {"mark": f"{run_id}-{attempt}-{secrets.token_hex(8)}"}
+        return {"run_id": run_id, "mark": f"{run_id}-{attempt}-{secrets.token_hex(8)}"}
 
     def find(self, handle: Handle) -> Handle | None:
         if "pid" in handle:
             return handle
-        for pid, started in of_launch(handle["mark"]):
+        for pid, started in of_launch(handle):
             return {**handle, "pid": pid, "started": started}
         return None
 
@@ -93,7 +93,7 @@ class ProcessLauncher:
             end_group(pid, handle["started"], seconds=END_SECONDS)
         if child is not None:
             child.poll()
-        is_alone = "mark" not in handle or end_launch(handle["mark"], seconds=END_SECONDS)
+        is_alone = "mark" not in handle or end_launch(handle, seconds=END_SECONDS)
         return is_alone and not is_same(pid, handle["started"])
 
     def follow(self, handle: Handle, folder: RunFolder) -> None:

@@ -65,6 +65,7 @@ class RayJobLauncher:
     def plan(self, run_id: str, attempt: int) -> Handle:
         return {
             "job_id": f"{run_id}-{attempt}",
+            "run_id": run_id,
             "mark": f"{run_id}-{attempt}-{secrets.token_hex(8)}",
             "shared": self.is_shared,
             "folder": str(self.there(run_id)),
@@ -225,9 +226,9 @@ class RayJobLauncher:
         if not self.is_own(handle) or "mark" not in handle:
             return True
         deadline = time.monotonic() + LINGER_SECONDS
-        while of_launch(handle["mark"]) and time.monotonic() < deadline:
+        while of_launch(handle) and time.monotonic() < deadline:
             time.sleep(POLL_SECONDS)
-        return end_launch(handle["mark"], seconds=END_SECONDS)
+        return end_launch(handle, seconds=END_SECONDS)
 
     def follow(self, handle: Handle, folder: RunFolder) -> None:
         if self.is_own(handle):

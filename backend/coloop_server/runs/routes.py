@@ -32,6 +32,7 @@ from coloop_server.runs.schemas import (
 from coloop_server.runs.stream import NO_SUCH_RUN, Stream
 from coloop_server.runs.supervisor import Supervisor
 from coloop_server.runs.watch import Watch
+from coloop_server.session.visitors import is_signed_in
 
 router = APIRouter(prefix="/runs", tags=["runs"])
 
@@ -129,8 +130,11 @@ def resume_run(
     body: ResumeRun | None = None,
 ) -> Run:
     supervisor.wake_after(session)
-    force = body is not None and body.force
-    return Run.model_validate(service.resume(session, settings, run_id, force=force))
+    given = body or ResumeRun()
+    row = service.resume(
+        session, settings, run_id, force=given.force, trust=given.trust_remote_code
+    )
+    return Run.model_validate(row)
 
 
 @router.post("/{run_id}/fork", operation_id="forkRun", status_code=201)
@@ -224,5 +228,6 @@ async def stream_run(socket: WebSocket, run_id: str, after: str = "0") -> None:
         state.sessions,
         after=int(after) if after.isdecimal() and len(after) < 16 else 0,
         send_seconds=state.settings.send_seconds,
+        is_allowed=lambda: is_signed_in(socket, state.tickets),
     )
     await stream.serve(supervisor.hub)

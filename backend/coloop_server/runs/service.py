@@ -41,6 +41,7 @@ def create(session: Session, settings: Settings, new: NewRun) -> RunRow:
         overrides=new.set if new.seed is None else {**new.set, SEED: new.seed},
         name=new.name,
         force=new.force,
+        trust=new.trust_remote_code,
         loop_id=new.loop_id,
         parent_id=new.resume,
         checkpoint=checkpoint,
@@ -55,11 +56,13 @@ def queue(
     overrides: Mapping[str, Any],
     name: str | None,
     force: bool,
+    trust: bool,
     loop_id: str | None,
     parent_id: str | None,
     checkpoint: Path | None,
 ) -> RunRow:
     text = language.with_overrides(yaml, overrides)
+    language.require_own_code(text, settings, is_confirmed=trust)
     spec = language.require_runnable(text, force=force, roots=settings.roots)
     run_id = new_run_id(spec.name)
     row = repository.new_row(
@@ -98,7 +101,9 @@ def stop(session: Session, run_id: str) -> RunRow:
     return row
 
 
-def resume(session: Session, settings: Settings, run_id: str, *, force: bool) -> RunRow:
+def resume(
+    session: Session, settings: Settings, run_id: str, *, force: bool, trust: bool
+) -> RunRow:
     """Queue an ended run for another attempt from its last checkpoint, in the same folder."""
     row = repository.get_run(session, run_id)
     if not RunStateName(row.state).is_final:
@@ -110,6 +115,7 @@ def resume(session: Session, settings: Settings, run_id: str, *, force: bool) ->
         raise Conflict("run.elsewhere", "an imported run cannot be resumed in place; fork it")
     require_no_writer(folder)
     is_forced = force or row.forced
+    language.require_own_code(row.yaml, settings, is_confirmed=trust)
     language.require_runnable(row.yaml, force=is_forced, roots=settings.roots)
     if not repository.requeue(session, run_id, attempt=row.attempt + 1, forced=is_forced):
         raise Conflict("run.going_on", "the run goes on again already")
@@ -128,6 +134,7 @@ def fork(session: Session, settings: Settings, run_id: str, new: ForkRun) -> Run
         overrides=new.set,
         name=new.name or f"{source.name} (fork)",
         force=new.force or source.forced,
+        trust=new.trust_remote_code,
         loop_id=source.loop_id,
         parent_id=source.id,
         checkpoint=checkpoint,
@@ -141,7 +148,7 @@ def edit(
     row = repository.get_run(session, run_id)
     if RunStateName(row.state).is_final:
         raise Conflict("run.ended", f"the run is {row.state}; nothing can be changed any more")
-    language.check_edit(row.yaml, change.changes, settings.roots)
+    language.check_edit(row.yaml, change.changes, settings)
     if not supervisor.ask(run_id, EditRequest(changes=dict(change.changes), by=change.by)):
         raise Conflict("run.not_ready", f"the run is {row.state} and takes no changes yet")
     return row

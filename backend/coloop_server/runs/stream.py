@@ -12,7 +12,7 @@ time is closed with 4008 and resumes with `after=`.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
@@ -32,6 +32,7 @@ logger = logging.getLogger(__name__)
 
 TOO_SLOW = 4008
 NO_SUCH_RUN = 4404
+SIGNED_OUT = 4401
 BATCH = 500
 GAUGES_SECONDS = 0.25
 PING_SECONDS = 10.0
@@ -50,6 +51,7 @@ class Stream:
         *,
         after: int,
         send_seconds: float,
+        is_allowed: Callable[[], bool],
     ) -> None:
         self.socket = socket
         self.run_id = run_id
@@ -57,6 +59,8 @@ class Stream:
         self.sessions = sessions
         self.cursor = after
         self.send_seconds = send_seconds
+        self.is_allowed = is_allowed
+        """Whether the client is still signed in."""
         self.told: tuple[RunStateName, str | None] | None = None
         self.gauges_version = 0
         self.gauges_at = 0.0
@@ -80,6 +84,9 @@ class Stream:
         await run_in_threadpool(self.watch.poll)
         while not leaving.done():
             news.clear()
+            if not self.is_allowed():
+                await self.within(self.socket.close(SIGNED_OUT, "signed out"))
+                return
             # The state is read before the events: an end is told only after all of them.
             run = await run_in_threadpool(self.read_run)
             await self.greet(run)

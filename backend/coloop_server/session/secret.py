@@ -7,8 +7,9 @@ API runs code. So there is always a token; its file can be read by the user alon
 import secrets
 from pathlib import Path
 
+from coloop_server.errors import Unavailable
 from coloop_server.private import read_or_write
-from coloop_server.settings import Settings
+from coloop_server.settings import MIN_TOKEN, Settings
 
 TOKEN_FILE = "token"
 TOKEN_BYTES = 24
@@ -22,4 +23,12 @@ def own_secret(settings: Settings) -> str:
     """COLOOP_TOKEN, or what the data folder keeps."""
     if settings.secret is not None:
         return settings.secret
-    return read_or_write(token_file(settings.data_dir), secrets.token_urlsafe(TOKEN_BYTES))
+    file = token_file(settings.data_dir)
+    secret = read_or_write(file, secrets.token_urlsafe(TOKEN_BYTES))
+    if len(secret) < MIN_TOKEN:
+        raise Unavailable(
+            "session.short_token",
+            f"the token in {file} has {len(secret)} characters, at least {MIN_TOKEN} are needed; "
+            "remove the file, and the server makes a new one",
+        )
+    return secret

@@ -1,23 +1,40 @@
-"""The browser's cookie: a dated proof that it once showed the token, never the token itself."""
+"""The browser's cookie: a dated proof that it once showed the token, never the token itself.
+
+ticket   expires.number.signature       signed with the token: another token, and all are void
+signed out   numbers of tickets that were given back, in a file, until they would have expired
+"""
 
 import hashlib
 import hmac
 import secrets
+import threading
 import time
+from pathlib import Path
 
 from starlette.responses import Response
 
+from coloop_server.private import write_private
+
 COOKIE = "coloop_session"
 PASS_BYTES = 24
+NUMBER_BYTES = 16
 LIFETIME_SECONDS = 30 * 24 * 3600
+PASS_SECONDS = 600.0
+MAX_TICKET = 200
 
 
 class TicketOffice:
     """Issues and checks tickets, and passes that are taken for the token once."""
 
-    def __init__(self, secret: str) -> None:
+    def __init__(self, secret: str, signed_out: Path | None = None) -> None:
         self.secret = secret.encode()
-        self.passes: set[str] = set()
+        self.signed_out = signed_out
+        """File of tickets that were given back; None: they are forgotten with this process."""
+        self.lock = threading.Lock()
+        self.passes: dict[str, float] = {}
+        """Each with the moment until which it is good."""
+        self.revoked = read_revoked(signed_out)
+        """Numbers of tickets that were given back, each with when it would have expired."""
 
     def is_token(self, text: str) -> bool:
         return hmac.compare_digest(text.encode("utf-8", "replace"), self.secret)
@@ -25,35 +42,57 @@ class TicketOffice:
     def new_pass(self) -> str:
         """For an address that other users may see, such as a browser's command line."""
         made = secrets.token_urlsafe(PASS_BYTES)
-        self.passes.add(made)
+        self.passes[made] = time.monotonic() + PASS_SECONDS
         return made
 
     def take(self, text: str) -> bool:
         """Whether the text is the token or a pass; a pass is spent by it."""
         if self.is_token(text):
             return True
-        try:
-            self.passes.remove(text)
-        except KeyError:
-            return False
-        return True
+        good_until = self.passes.pop(text, None)
+        return good_until is not None and time.monotonic() < good_until
 
     def issue(self, now: float | None = None) -> str:
         expires = int((time.time() if now is None else now) + LIFETIME_SECONDS)
-        return f"{expires}.{self.sign(str(expires))}"
+        text = f"{expires}.{secrets.token_hex(NUMBER_BYTES)}"
+        return f"{text}.{self.sign(text)}"
 
     def is_valid(self, ticket: str, now: float | None = None) -> bool:
-        expires, _, signature = ticket.partition(".")
-        if not expires.isdecimal() or len(expires) > 12:
+        text, _, signature = ticket.rpartition(".")
+        expires, _, number = text.partition(".")
+        if len(ticket) > MAX_TICKET or not (expires.isascii() and expires.isdecimal()):
             return False
-        if not hmac.compare_digest(
-            signature.encode("utf-8", "replace"), self.sign(expires).encode()
-        ):
+        if not hmac.compare_digest(signature.encode("utf-8", "replace"), self.sign(text).encode()):
             return False
-        return int(expires) > (time.time() if now is None else now)
+        is_fresh = int(expires) > (time.time() if now is None else now)
+        return is_fresh and number not in self.revoked
+
+    def revoke(self, ticket: str) -> None:
+        """A browser signs out: its ticket is void from now on, copies of it, too."""
+        if not self.is_valid(ticket):
+            return
+        expires, number, _ = ticket.split(".")
+        with self.lock:
+            now = int(time.time())
+            kept = {one: until for one, until in self.revoked.items() if until > now}
+            self.revoked = kept | {number: int(expires)}
+            if self.signed_out is not None:
+                lines = (f"{one} {until}\n" for one, until in self.revoked.items())
+                write_private(self.signed_out, "".join(lines))
 
     def sign(self, text: str) -> str:
-        return hmac.new(self.secret, f"coloop ticket {text}".encode(), hashlib.sha256).hexdigest()
+        message = f"coloop ticket {text}".encode("utf-8", "replace")
+        return hmac.new(self.secret, message, hashlib.sha256).hexdigest()
+
+
+def read_revoked(file: Path | None) -> dict[str, int]:
+    """What was given back to an earlier server of this folder."""
+    if file is None or not file.is_file():
+        return {}
+    pairs = (
+        line.split() for line in file.read_text(encoding="utf-8", errors="replace").split("\n")
+    )
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdecimal()}
 
 
 def cookie_name(host: str) -> str:

@@ -164,11 +164,25 @@ def serve(
     data: Annotated[
         Path | None, typer.Option("--data", help="Folder of the database and of runs.")
     ] = None,
+    allow_remote_code: Annotated[
+        bool,
+        typer.Option(
+            "--allow-remote-code", help="Let loops run the Python of a model's folder, after a yes."
+        ),
+    ] = False,
 ) -> None:
     """Start the composer: page, API and runs."""
     from coloop.cli.serving import serve_command
 
-    raise typer.Exit(serve_command(host=host, port=port, open_browser=not no_browser, data=data))
+    raise typer.Exit(
+        serve_command(
+            host=host,
+            port=port,
+            open_browser=not no_browser,
+            data=data,
+            allow_remote_code=allow_remote_code,
+        )
+    )
 
 
 @presets_app.callback()

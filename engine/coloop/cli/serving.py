@@ -8,7 +8,9 @@ from coloop.cli.output import complain
 MISSING = 1
 
 
-def serve_command(*, host: str, port: int, open_browser: bool, data: Path | None) -> int:
+def serve_command(
+    *, host: str, port: int, open_browser: bool, data: Path | None, allow_remote_code: bool
+) -> int:
     """Starts the composer and stays until it is ended."""
     for module in ("fastapi", "uvicorn", "sqlalchemy", "coloop_server"):
         if find_spec(module) is None:
@@ -18,5 +20,11 @@ def serve_command(*, host: str, port: int, open_browser: bool, data: Path | None
     from coloop_server.cli import serve
 
     take_secrets()
-    serve(host=host, port=port, open_browser=open_browser, data_dir=data)
+    serve(
+        host=host,
+        port=port,
+        open_browser=open_browser,
+        data_dir=data,
+        allow_remote_code=allow_remote_code or None,
+    )
     return 0

@@ -68,7 +68,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get Health */
+        /**
+         * Get Health
+         * @description Needs no thread: whatever else keeps the server busy, it answers.
+         */
         get: operations["getHealth"];
         put?: never;
         post?: never;
@@ -316,7 +319,8 @@ export interface paths {
         put?: never;
         /**
          * Preview Reward
-         * @description Score sample rows before any training. What is wrong with it is part of the answer.
+         * @description Score sample rows before any training. What is wrong with it is part of the answer; 429 where
+         *     too many are tried at once.
          */
         post: operations["previewReward"];
         delete?: never;
@@ -579,7 +583,10 @@ export interface paths {
         put?: never;
         /** Sign In */
         post: operations["signIn"];
-        /** Sign Out */
+        /**
+         * Sign Out
+         * @description The browser's ticket is void from now on, wherever a copy of it lies.
+         */
         delete: operations["signOut"];
         options?: never;
         head?: never;
@@ -1265,6 +1272,11 @@ export interface components {
              * @description The checkpoint to start from. Default: the last one.
              */
             step?: number | null;
+            /**
+             * Trust Remote Code
+             * @description Run the Python that a model's folder brings, where this server allows it at all.
+             */
+            trust_remote_code?: boolean;
             /**
              * Yaml
              * @description The loop of the new run. Default: the loop of the run that it is forked from.
@@ -2065,6 +2077,11 @@ export interface components {
                 [key: string]: components["schemas"]["JsonValue"];
             };
             /**
+             * Trust Remote Code
+             * @description Run the Python that a model's folder brings, where this server allows it at all.
+             */
+            trust_remote_code?: boolean;
+            /**
              * Yaml
              * @description The loop, as text.
              */
@@ -2454,6 +2471,11 @@ export interface components {
              * @description Start although the estimate is over the memory budget.
              */
             force?: boolean;
+            /**
+             * Trust Remote Code
+             * @description Run the Python that a model's folder brings, where this server allows it at all.
+             */
+            trust_remote_code?: boolean;
         };
         /**
          * RewardInfo

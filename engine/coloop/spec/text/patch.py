@@ -4,8 +4,8 @@ Each change becomes the replacement of one stretch of text, found by the places 
 keeps: comments, key order, quotes, anchors and number formats outside of it stay. Where a change
 would touch a value that aliases share, the alias is written out or the anchor moves to its first
 alias, so that only what was named changes. At the end the text is read again and must say what
-was asked for; if it does not, the loop is written anew without comments, so that no edit is ever
-lost.
+was asked for; if it does not, or if there are very many edits, the loop is written anew without
+comments, so that no edit is ever lost.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 
 from coloop.diagnostics import Change, Diagnostic
 from coloop.errors import SpecProblem
-from coloop.spec.changes import apply_change, normal_change, same_documents
+from coloop.spec.changes import apply_change, apply_changes, normal_change, same_documents
 from coloop.spec.documents import look_along
 from coloop.spec.migrate import VERSION, migrate
 from coloop.spec.text.edits import Editor
@@ -23,6 +23,9 @@ from coloop.spec.text.emit import to_yaml
 from coloop.spec.text.opening import opened
 from coloop.spec.text.sharing import set_apart
 from coloop.spec.text.stretches import read, replaced
+
+MOST_EDITS = 100
+"""Edits one after another, each with a reading of the text. For more of them it is written anew."""
 
 
 def patch(text: str, changes: Sequence[Change | Mapping[str, Any]]) -> str:
@@ -32,7 +35,10 @@ def patch(text: str, changes: Sequence[Change | Mapping[str, Any]]) -> str:
     if isinstance(document.get("coloop"), int) and document["coloop"] < VERSION:
         document = migrate(document)[0]
         text = to_yaml(document)
-    for batch in _batches(document, wanted):
+    batches = list(_batches(document, wanted))
+    if len(batches) > MOST_EDITS:
+        return _anew(apply_changes(document, wanted))
+    for batch in batches:
         expected = document
         for change in batch:
             expected = apply_change(expected, change)
@@ -60,7 +66,14 @@ def _carried_out(
         reading = read(new)
         if not reading.diagnostics and same_documents(reading.data, expected):
             return new
-    return to_yaml(expected)
+    return _anew(expected)
+
+
+def _anew(document: dict[str, Any]) -> str:
+    """The document as a text of its own; `SpecProblem` for a value that a loop cannot hold."""
+    text = to_yaml(document)
+    _document(text)
+    return text
 
 
 def _batches(document: dict[str, Any], changes: list[Change]) -> Iterator[list[Change]]:

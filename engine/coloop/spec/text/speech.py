@@ -49,6 +49,10 @@ class Trouble:
         return next((one for one in reversed(self.lines[: self.line]) if one.strip()), "")
 
 
+LONGEST_LINE = 1000
+"""Characters of a line that are looked at: patterns take the square of it."""
+
+
 def name_of(path: Path) -> str:
     """A place as a person calls it: "`text` of node `ask`"."""
     words = [str(part) for part in path]
@@ -87,7 +91,7 @@ def say(text: str, error: MarkedYAMLError, path: Path) -> Said | None:
         return None
     opened = error.context_mark
     trouble = Trouble(
-        lines=text.splitlines(),
+        lines=[line[:LONGEST_LINE] for line in text.splitlines()],
         line=mark.line,
         problem=str(error.problem or ""),
         context=str(error.context or ""),

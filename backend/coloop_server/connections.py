@@ -1,0 +1,36 @@
+"""Connections that nobody reads are cut: what was written to them would lie in memory for ever."""
+
+import asyncio
+from typing import Any
+
+
+def impatient(base: Any, seconds: float) -> Any:
+    """A protocol of uvicorn that gives up a client which takes nothing for so long.
+
+    Args:
+        base: the protocol's class, of HTTP or of WebSockets.
+    """
+
+    class Impatient(base):  # type: ignore[misc]
+        patience: asyncio.TimerHandle | None = None
+
+        def pause_writing(self) -> None:
+            """What waits for the client has become too much."""
+            super().pause_writing()
+            loop = asyncio.get_running_loop()
+            self.patience = loop.call_later(seconds, self.transport.abort)
+
+        def resume_writing(self) -> None:
+            self.end_patience()
+            super().resume_writing()
+
+        def connection_lost(self, error: Exception | None) -> None:
+            self.end_patience()
+            super().connection_lost(error)
+
+        def end_patience(self) -> None:
+            if self.patience is not None:
+                self.patience.cancel()
+                self.patience = None
+
+    return Impatient
