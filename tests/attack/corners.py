@@ -101,17 +101,16 @@ PROCESSES: Final = {
 """Learning of other processes, or disturbing them."""
 
 ABUNDANCE: Final = {
-    "a thousand threads": (
+    "thousands of threads": (
         "import _thread\n"
         "_thread.stack_size(32768)\n"
         "gate = _thread.allocate_lock()\n"
         "gate.acquire()\n"
         "count = 0\n"
         "try:\n"
-        "    for count in range(1000): _thread.start_new_thread(gate.acquire, ())\n"
+        "    for count in range(4000): _thread.start_new_thread(gate.acquire, ())\n"
         "except (RuntimeError, MemoryError): pass\n"
-        "print(count)\n"
-        "return count > 100"
+        "return count > 2000"
     ),
     "a thousand signals that wait": (
         "import signal\n"
