@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +35,14 @@ LIKELY = (
         "starting: a file in memory",
     ),
     *("network: connect by raw call", "network: a pair of sockets", "kernel: be dumpable again"),
+    *("memory: code written over a library's", "memory: code in shared memory"),
+    "memory: memory that is never paged out",
+    *("others: whether a process is there, by its clock", "others: an interrupt to every core"),
+    *(
+        "others: whether a process is there, by its cores",
+        "abundance: a thousand signals that wait",
+    ),
+    "others: whether a process is there, by a lock that it holds",
 )
 """What works on every Linux for code without a wall, and harms nobody when it does."""
 
@@ -129,7 +138,9 @@ def test_no_escape_succeeds(
     stands_here(wall)
     columns = ground.columns()
 
-    out = [name for name in ESCAPES if escaped(name, wall, columns)]
+    with ThreadPoolExecutor(2) as pool:
+        free = pool.map(lambda name: escaped(name, wall, columns), ESCAPES)
+        out = [name for name, is_out in zip(ESCAPES, free, strict=True) if is_out]
 
     record_property("tried", len(ESCAPES))
     record_property("through", len(out))
