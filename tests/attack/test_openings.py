@@ -105,6 +105,26 @@ def test_a_wall_that_is_not_whole_is_none(wall: Wall, lacking: str, played: Any)
         score(wall)
 
 
+def test_root_that_could_not_end_the_code_does_not_start_it(played: Any) -> None:
+    """A container may take the right to signal other users' processes from its root."""
+    if os.geteuid() != 0:
+        pytest.skip("an ordinary user's code runs as that user")
+    played(
+        "import struct, ctypes\n"
+        "sets = ctypes.create_string_buffer(24)\n"
+        "head = struct.pack('Ii', 0x20080522, 0)\n"
+        "libc.syscall(ctypes.c_long(kernel._CAPGET[kernel.MACHINE]), head, sets)\n"
+        "words = list(struct.unpack('6I', sets))\n"
+        "words[0] &= ~(1 << 5); words[1] &= ~(1 << 5)\n"
+        "libc.syscall(ctypes.c_long(kernel._CAPSET[kernel.MACHINE]), head, "
+        "struct.pack('6I', *words))"
+    )
+
+    for wall in WALLS:
+        with pytest.raises(UserCodeError, match="CAP_KILL"):
+            score(wall)
+
+
 def test_a_start_that_fails_once_takes_no_weaker_wall(
     played: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -235,6 +235,7 @@ def test_numbers_are_those_of_the_kernel_s_own_table(machine: str) -> None:
             assert table[called.get(name, name)] == numbers[place], name
     for name, number in {
         "pivot_root": kernel._PIVOT_ROOT[machine],
+        "capget": kernel._CAPGET[machine],
         "capset": kernel._CAPSET[machine],
         "seccomp": kernel._SECCOMP[machine],
         "mount_setattr": kernel._MOUNT_SETATTR,

@@ -40,6 +40,7 @@ PR_CAPBSET_DROP: Final = 24
 PR_SET_NO_NEW_PRIVS: Final = 38
 
 _PIVOT_ROOT: Final = {"x86_64": 155, "aarch64": 41}
+_CAPGET: Final = {"x86_64": 125, "aarch64": 90}
 _CAPSET: Final = {"x86_64": 126, "aarch64": 91}
 _SECCOMP: Final = {"x86_64": 317, "aarch64": 277}
 _MOUNT_SETATTR: Final = 442
@@ -49,6 +50,7 @@ _LANDLOCK_RESTRICT: Final = 446
 
 _AT_FDCWD: Final = -100
 _AT_RECURSIVE: Final = 0x8000
+CAP_KILL: Final = 5
 _CAPABILITY_VERSION: Final = 0x20080522
 _SECCOMP_FILTER: Final = 1
 _ALL_THREADS: Final = 1
@@ -134,6 +136,15 @@ def drop_capabilities() -> None:
             break
     header = struct.pack("Ii", _CAPABILITY_VERSION, 0)
     _call("capset", _CAPSET[MACHINE], header, bytes(24))
+
+
+def holds(capability: int) -> bool:
+    """Whether this process may use a capability of the first 32."""
+    header = struct.pack("Ii", _CAPABILITY_VERSION, 0)
+    sets = ctypes.create_string_buffer(24)
+    number = ctypes.c_long(_CAPGET[MACHINE])
+    _checked(_libc.syscall(number, ctypes.c_char_p(header), sets), "capget")
+    return bool(struct.unpack_from("I", sets)[0] >> capability & 1)
 
 
 def landlock_version() -> int:

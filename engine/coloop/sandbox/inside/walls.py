@@ -65,6 +65,10 @@ def enter(wall: Wall, libraries: Sequence[str]) -> int:
     if not kernel.IS_KNOWN:
         raise OSError(38, "only Linux on x86-64 and aarch64 has it")
     user = os.geteuid()
+    if user == 0 and not kernel.holds(kernel.CAP_KILL):
+        raise OSError(
+            1, "root lacks CAP_KILL here, so code could not be ended: add it, or start as a user"
+        )
     counts_apart = wall is Wall.NAMESPACES and kernel.counts_in_namespaces()
     most = OWN_THREADS if user == 0 or counts_apart else SHARED_THREADS + threads_of(user)
     if wall is Wall.NAMESPACES:
