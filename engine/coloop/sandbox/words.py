@@ -23,7 +23,7 @@ WORDS: Final[Mapping[Wall, WallWords]] = {
             "it sees a file system with Python's libraries alone, read only, and no network, no "
             "other process and no other user; it makes only the kernel's calls that computing needs"
         ),
-        remains="it can read installed packages, use a core and its memory until its deadline",
+        remains="it can read installed packages, use cores and its memory until its deadline",
     ),
     Wall.CALLS: WallWords(
         holds=(
