@@ -9,13 +9,15 @@ import os
 import select
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.attack.hostile_templates import BY_HAND, generated
+from tests.attack.further_templates import FURTHER
+from tests.attack.hostile_templates import BY_HAND
+from tests.attack.template_grammar import generated
 
 from coloop.data.template import TemplateProgram, TemplateRow
 from coloop.errors import UserCodeError
@@ -104,12 +106,26 @@ def broken(child: Child, sources: Sequence[str], *, seconds: float) -> list[str]
     return found
 
 
-def test_every_third_template_written_by_hand_breaks_no_limit(quick: Child) -> None:
-    assert not broken(quick, BY_HAND[::3], seconds=1.5)
+Record = Callable[[str, object], None]
 
 
-def test_some_templates_of_the_grammar_break_no_limit(quick: Child) -> None:
-    assert not broken(quick, generated(40, seed=1), seconds=1.0)
+def attack(child: Child, sources: Sequence[str], record: Record, *, seconds: float) -> None:
+    found = broken(child, sources, seconds=seconds)
+    record("tried", len(sources))
+    record("through", len(found))
+    assert not found
+
+
+def test_every_fifth_template_written_by_hand_breaks_no_limit(
+    quick: Child, record_property: Record
+) -> None:
+    attack(quick, (*BY_HAND[::5], *FURTHER[::5]), record_property, seconds=1.5)
+
+
+def test_some_templates_of_the_grammar_break_no_limit(
+    quick: Child, record_property: Record
+) -> None:
+    attack(quick, generated(25, seed=1), record_property, seconds=1.0)
 
 
 @pytest.mark.parametrize(
@@ -137,7 +153,7 @@ def test_a_refusal_names_node_row_field_and_limit(field: str, text: str, limit: 
 
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
-def test_a_thousand_hostile_templates_break_no_limit(real: Child) -> None:
-    sources = [*BY_HAND, *generated(1000, seed=2)]
+def test_a_thousand_hostile_templates_break_no_limit(real: Child, record_property: Record) -> None:
+    sources = [*BY_HAND, *FURTHER, *generated(1000, seed=2)]
 
-    assert not broken(real, sources, seconds=MOST_SECONDS)
+    attack(real, sources, record_property, seconds=MOST_SECONDS)

@@ -121,9 +121,14 @@ class BudgetContext(Context):
     budget: Budget
 
 
-def extent(value: Any, most: int | None = None) -> int:
+def extent(value: Any, most: int | None = None, *, is_written: bool = True) -> int:
     """Characters that a value has when it is written, roughly; raises `LimitReached` above `most`,
-    for more than LARGEST_LIST items and for lists deeper than DEEPEST_VALUE."""
+    for more than LARGEST_LIST items and for lists deeper than DEEPEST_VALUE.
+
+    Args:
+        most: characters; None: any, the value is not written now.
+        is_written: with `most`, `TypeError` for what is no text, such as a function in a list.
+    """
     level, characters, items, depth = [value], 0, 0, 0
     while level:
         inner: list[Any] = []
@@ -133,6 +138,8 @@ def extent(value: Any, most: int | None = None) -> int:
                 continue
             held = _held(one)
             if held is None:
+                if is_written and most is not None and type(one) not in PLAIN:
+                    _check_text(one)
                 characters += 24 + (one.bit_length() // 3 if isinstance(one, int) else 0)
                 continue
             items += len(held)
@@ -168,13 +175,16 @@ def written(value: Any) -> str:
     if value is None:
         return ""
     if type(value) not in PLAIN:
-        if isinstance(value, Iterator) or (callable(value) and not isinstance(value, Undefined)):
-            raise TypeError(
-                f"a {type(value).__name__} is no text; `| list` and `| join` take the items of a "
-                "filter, `()` calls a function"
-            )
         extent(value, LARGEST_TEXT)
     return str(value)
+
+
+def _check_text(value: Any) -> None:
+    if isinstance(value, Iterator) or (callable(value) and not isinstance(value, Undefined)):
+        raise TypeError(
+            f"a {type(value).__name__} is no text; `| list` and `| join` take the items of a "
+            "filter, `()` calls a function"
+        )
 
 
 def too_long(found: int, most: int = LARGEST_TEXT) -> LimitReached:

@@ -83,6 +83,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
             {
                 grammar.JOIN: _concatenated,
                 grammar.LOOP: _looped,
+                grammar.SHOWN: _shown,
                 grammar.PASS: _passed,
                 grammar.COMPARE: compared,
                 grammar.MADE: _made,

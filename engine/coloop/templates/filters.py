@@ -196,7 +196,7 @@ def _comparing(name: str) -> Filter:
         budget = context.budget
         _check_attribute(args, kwargs)
         value = budget.listed(value)
-        budget.take(extent(value, LARGEST_COMPARED))
+        budget.take(extent(value, LARGEST_COMPARED, is_written=False))
         return budget.made(plain(context, value, *args, **kwargs))
 
     return comparing
@@ -274,7 +274,7 @@ def _number_test(name: str) -> Filter:
 def compared(context: BudgetContext, value: Any) -> Any:
     """The same value, which may be compared: no list that would take long."""
     if type(value) is not str and type(value) not in PLAIN:
-        extent(value, LARGEST_COMPARED)
+        extent(value, LARGEST_COMPARED, is_written=False)
     context.budget.look()
     return value
 

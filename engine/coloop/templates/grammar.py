@@ -29,7 +29,7 @@ MOST_TOKENS: Final = 20_000
 LONGEST_NUMBER: Final = 1024
 """Most bits of a number in a source."""
 
-JOIN, LOOP, PASS, COMPARE = "~", "~loop", "~pass", "~compare"
+JOIN, LOOP, PASS, COMPARE, SHOWN = "~", "~loop", "~pass", "~compare", "~shown"
 MADE, TAKEN = "~made", "~taken"
 
 ORDERS: Final = frozenset({"eq", "ne", "lt", "lteq", "gt", "gteq"})
@@ -168,6 +168,11 @@ class Guarded(NodeTransformer):
     def visit_CallBlock(self, node: nodes.CallBlock) -> nodes.Node:
         self.generic_visit(node)
         return _repeated(node)
+
+    def visit_FilterBlock(self, node: nodes.FilterBlock) -> nodes.Node:
+        self.generic_visit(node)
+        node.filter = _filter(node.filter, SHOWN)
+        return node
 
     def visit_AssignBlock(self, node: nodes.AssignBlock) -> nodes.Node:
         self.generic_visit(node)

@@ -16,6 +16,8 @@ from coloop.models.adapter_folder import read_adapter
 from coloop.models.pretrained import find_source
 from coloop.spec.model import PretrainedModel, ScratchModel
 
+pytestmark = pytest.mark.attack
+
 
 class Bomb:
     """A pickle that leaves a mark when it is loaded."""

@@ -4,6 +4,8 @@ import pytest
 
 from coloop.spec.remotes import AllowedRemotes, is_public, literal_address, refusal
 
+pytestmark = pytest.mark.attack
+
 NOBODY = AllowedRemotes()
 SOME = AllowedRemotes(hosts=("scores.example.org", "*.models.org", "10.0.0.5:8000", "[::1]:9"))
 

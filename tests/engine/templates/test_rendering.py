@@ -71,6 +71,7 @@ NAMES = names_of(
             "{% filter upper %}a{{ 'b' }}{% endfilter %}{% set x %}c{{ 'd' }}{% endset %}{{ x }}",
             "ABcd",
         ),
+        ("{% filter length %}abc{% endfilter %}{% filter list %}ab{% endfilter %}", "3['a', 'b']"),
         ("{% set x | upper %}c{% endset %}{{ x }}{% with y = 'z' %}{{ y }}{% endwith %}", "Cz"),
         (
             "{{ passage[4:7] }}{{ [1, 2, 3][::-1] }}{{ 'abc'[1] }}{{ passage.split()[-1] }}",
