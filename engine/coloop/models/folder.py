@@ -128,7 +128,10 @@ def _beside(folder: Path, purpose: str) -> Path:
 def _weight_files(folder: Path) -> list[Path]:
     if (folder / _INDEX).exists():
         index = json.loads((folder / _INDEX).read_text(encoding="utf-8"))
-        return [folder / name for name in sorted(set(index["weight_map"].values()))]
+        names = sorted(set(index["weight_map"].values()))
+        if any(Path(name).name != name for name in names):
+            raise CheckpointError(f"{folder / _INDEX} names files that do not stand beside it")
+        return [folder / name for name in names]
     if (folder / _ONE_FILE).exists():
         return [folder / _ONE_FILE]
     raise CheckpointError(f"{folder} holds no weights: neither {_ONE_FILE} nor {_INDEX}")

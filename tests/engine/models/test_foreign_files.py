@@ -10,9 +10,10 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from coloop.errors import ColoopError, ModelUnavailable
+from coloop.errors import CheckpointError, ColoopError, ModelUnavailable
 from coloop.models import build_model, save_hf
 from coloop.models.adapter_folder import read_adapter
+from coloop.models.folder import load_weights
 from coloop.models.pretrained import find_source
 from coloop.spec.model import PretrainedModel, ScratchModel
 
@@ -91,6 +92,15 @@ def test_an_index_that_names_other_files_is_refused(folder: Path, mark: Path, na
         load(folder)
 
     assert not mark.exists()
+
+
+@pytest.mark.parametrize("name", ["../outside.safetensors", "/tmp/outside.safetensors", ".."])
+def test_a_checkpoint_reads_no_file_elsewhere(folder: Path, name: str) -> None:
+    (folder / "model.safetensors").rename(folder.parent / "outside.safetensors")
+    write_index(folder, name)
+
+    with pytest.raises(CheckpointError, match="do not stand beside it"):
+        load_weights(folder)
 
 
 @pytest.mark.parametrize("text", ["[]", "{}", "{", '{"weight_map": 1}', '{"weight_map": {"a": 1}}'])
