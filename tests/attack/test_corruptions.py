@@ -303,6 +303,12 @@ CASES = [
     Case("a bit of the manifest", flipped(MANIFEST, 0.3), "older", "manifest.json"),
     Case("no manifest", gone(MANIFEST), "older", "step-5"),
     Case(
+        "a pipe for a manifest",
+        all_of(gone(MANIFEST), lambda folder: os.mkfifo(folder / MANIFEST)),
+        "older",
+        "step-5",
+    ),
+    Case(
         "the manifest of a step before",
         copied(f"{BEFORE}/manifest.json", MANIFEST),
         "older",
@@ -518,6 +524,14 @@ def content(folder: Path) -> dict[str, tuple[int, int]]:
     }
 
 
+@pytest.mark.parametrize("name", ["events.jsonl", "spec.yaml", "gauges.json"])
+def test_a_pipe_in_the_place_of_a_file_is_named_and_hangs_nobody(name: str, damaged: Path) -> None:
+    (damaged / name).unlink()
+    os.mkfifo(damaged / name)
+
+    assert f"{name}: it is no file" in named_in(damaged)
+
+
 def by_name(case: Case) -> str:
     return case.name.replace(" ", "-")
 
@@ -637,4 +651,4 @@ def test_checkpoints_behind_a_link_are_used_as_they_are(damaged: Path, undisturb
     assert ended.state is RunStateName.FINISHED, ended.error
     assert (damaged / "checkpoints").is_symlink()
     assert weights_of(damaged) == undisturbed
-    assert not (far.parent / LOCK_FILE).read_bytes()
+    assert not (far / LOCK_FILE).read_bytes()

@@ -196,6 +196,22 @@ def test_of_many_that_write_at_once_one_wins(
     assert weights_of(tmp_path / "run") == undisturbed
 
 
+def test_runs_whose_checkpoints_lie_side_by_side_do_not_keep_each_other_out(
+    tmp_path: Path, undisturbed: str
+) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "spec.yaml").write_text(LOOP, encoding="utf-8")
+    for name in ("own", "other"):
+        (tmp_path / "far" / name).mkdir(parents=True)
+    (tmp_path / "run" / "checkpoints").symlink_to(tmp_path / "far" / "own")
+
+    with RunLock(tmp_path / "far" / "other"):
+        assert in_a_thread(tmp_path, goes_on=True) == "finished"
+    with RunLock(tmp_path / "far" / "own"):
+        assert in_a_thread(tmp_path, goes_on=True) == "run.busy"
+    assert weights_of(tmp_path / "run") == undisturbed
+
+
 @pytest.mark.slow
 def test_of_many_drivers_that_go_on_at_once_one_wins(
     drive: Callable[..., Driver], undisturbed: str

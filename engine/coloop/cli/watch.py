@@ -94,7 +94,7 @@ def follow_run(
             if event is None:
                 continue
             take("event", line.decode())
-            state = str(event["state"]) if event["type"] == "run.state" else state
+            state = str(event.get("state")) if event["type"] == "run.state" else state
         if state in FINAL:
             return state
         if not lines:
@@ -142,5 +142,5 @@ def _summary(folder: Path) -> dict[str, Any]:
             summary["started_at"] = summary["started_at"] or event.get("at")
             summary["step"] = max(summary["step"], event.get("step") or 0)
             if event.get("type") == "run.state":
-                summary["state"] = event["state"]
+                summary["state"] = event.get("state", summary["state"])
     return summary

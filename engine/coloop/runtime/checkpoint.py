@@ -314,7 +314,7 @@ def every_checkpoint(folder: Path) -> list[Checkpoint]:
     found = []
     for path in folder.glob("step-*") if folder.exists() else []:
         match = STEP.fullmatch(path.name)
-        if match and (path / MANIFEST).exists():
+        if match and (path / MANIFEST).is_file():
             found.append(Checkpoint(path=path, step=int(match[1]), best=_best_of(path)))
     return sorted(found, key=lambda checkpoint: checkpoint.step)
 

@@ -49,6 +49,10 @@ def check_run(folder: Path) -> Iterator[Finding]:
     is_live = (writer := holder(folder)) is not None
     if writer is not None:
         yield _note(".", f"it is being written, by {writer.words}; what changes may look damaged")
+    odd = [path.name for path in sorted(folder.iterdir()) if _is_odd(path)]
+    if odd:  # nothing is read where reading may never end
+        yield from (_damaged(name, "it is no file and no folder; remove it") for name in odd)
+        return
     spec, problem = _spec_in(folder)
     yield from _only(SPEC_FILE, problem)
     yield from _plan_of(folder, spec)
@@ -64,6 +68,11 @@ def check_run(folder: Path) -> Iterator[Finding]:
     yield from _checkpoints(folder)
     if spec is not None:
         yield from _copies(folder, spec)
+
+
+def _is_odd(path: Path) -> bool:
+    """A pipe, a device or a socket in the place of a file."""
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 def _spec_in(folder: Path) -> tuple[LoopSpec | None, str | None]:

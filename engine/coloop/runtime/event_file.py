@@ -52,7 +52,7 @@ def read_events(path: Path, after: int = 0) -> list[dict[str, Any]]:
 
 def lines_of(path: Path) -> Iterator[tuple[int, dict[str, Any] | None]]:
     """The number of each line that has an end and is not empty, with its event."""
-    if not path.exists():
+    if not path.is_file():
         return
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):

@@ -57,7 +57,7 @@ def choose_folder(request: RunRequest) -> Path:
             raise RunNotFound(f"{request.resume} is no run folder: it has no {SPEC_FILE}")
         return request.resume
     folder = request.runs_dir / (request.run_id or new_run_id(request.spec.name))
-    _check_is_new(folder)
+    _check_is_new(folder, folder.name)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
@@ -73,13 +73,13 @@ def held_folder(request: RunRequest, folder: Path) -> Iterator[None]:
     """
     with RunLock(folder), ExitStack() as stack:
         if request.resume is None:
-            _check_is_new(folder)
+            _check_is_new(folder, folder.name)
         elsewhere = _checkpoints_elsewhere(request, folder)
         if elsewhere is not None:
             elsewhere.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(RunLock(elsewhere.parent))
+            stack.enter_context(RunLock(elsewhere))
             if request.resume is None:
-                _check_is_new(elsewhere)
+                _check_is_new(elsewhere, folder.name)
                 (folder / CHECKPOINTS).symlink_to(elsewhere, target_is_directory=True)
         if request.resume is None:
             (folder / SPEC_FILE).write_text(request.text, encoding="utf-8")
@@ -87,12 +87,12 @@ def held_folder(request: RunRequest, folder: Path) -> Iterator[None]:
         yield
 
 
-def _check_is_new(folder: Path) -> None:
+def _check_is_new(folder: Path, run_id: str) -> None:
     is_there = folder.exists() or folder.is_symlink()
     if is_there and (not folder.is_dir() or {path.name for path in folder.iterdir()} - {LOCK_FILE}):
         raise RunFolderExists(
             f"{folder} exists and is not empty; choose another run id, or go on with "
-            f"`--resume {folder.name}`"
+            f"`--resume {run_id}`"
         )
 
 
