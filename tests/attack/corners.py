@@ -93,6 +93,7 @@ PROCESSES: Final = {
         f"{ASKED}return differs(lambda pid: call(125, 90, struct.pack('Ii', 0x20080522, pid), "
         "ctypes.create_string_buffer(24)))"
     ),
+    "go on although it was stopped": "os.kill(os.getpid(), 18); return True",
     "a session of its own": "return os.setsid() > 0",
     "a group of its own": "os.setpgid(0, 0); return True",
     "an interrupt to every core": "return call(324, 283, 1, 0, 0) == 0",

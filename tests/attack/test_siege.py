@@ -296,8 +296,7 @@ def test_a_worker_holds_no_right(wall: Wall) -> None:
     stands_here(wall)
     with box(HONEST, wall=wall) as child:
         child.score(ONE, 1)
-        info = Path(f"/proc/self/fdinfo/{child._worker}").read_text(encoding="utf-8")
-        number = dict(line.split(":") for line in info.splitlines())["Pid"].strip()
+        number = worker_of(child)
         text = Path(f"/proc/{number}/status").read_text(encoding="utf-8")
         status = dict(line.split(":", 1) for line in text.splitlines())
         holds = len(os.listdir(f"/proc/{number}/fd")) if os.geteuid() == 0 else 5
@@ -311,3 +310,50 @@ def test_a_worker_holds_no_right(wall: Wall) -> None:
     if os.geteuid() == 0:
         assert status["Uid"].split()[0] not in ("0", "65534")
         assert status["Groups"].strip() == ""
+
+
+def worker_of(child: Sandbox) -> str:
+    """The process id, as its watcher's descriptor tells it."""
+    info = Path(f"/proc/self/fdinfo/{child._worker}").read_text(encoding="utf-8")
+    return dict(line.split(":") for line in info.splitlines())["Pid"].strip()
+
+
+def spent(number: str) -> int:
+    """Ticks of the clock that a process worked."""
+    told = Path(f"/proc/{number}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return int(told[11]) + int(told[12])
+
+
+GOES_ON = """
+import ctypes, hashlib, os, signal, threading
+threading.stack_size(65536)
+kill = ctypes.CDLL(None).kill
+signal.signal(signal.SIGCONT, lambda *given: None)
+signal.signal(signal.SIGALRM, lambda *given: kill(os.getpid(), 18))
+signal.setitimer(signal.ITIMER_REAL, 0.01, 0.01)
+def work():
+    while True: hashlib.pbkdf2_hmac("sha256", b"x", b"y", 200000)
+def go_on():
+    while True: kill(os.getpid(), 18)
+for what in [work] * 20 + [go_on] * 5:
+    threading.Thread(target=what, daemon=True).start()
+def reward(prompts, completions):
+    return [1.0]
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("wall", WALLS)
+def test_threads_that_tell_each_other_to_go_on_stand_still(wall: Wall) -> None:
+    """A SIGCONT takes back a SIGSTOP that has not come to every thread yet."""
+    stands_here(wall)
+    moved = []
+    with box(GOES_ON, wall=wall, memory_mib=2048) as child:
+        for _ in range(8):
+            child.score(ONE, 1)
+            time.sleep(0.2)  # until the stop has come to all
+            before = spent(worker_of(child))
+            time.sleep(0.5)
+            moved.append(spent(worker_of(child)) - before)
+
+    assert moved == [0] * 8

@@ -132,6 +132,10 @@ def test_signals_reach_the_process_itself_alone(machine: str) -> None:
         assert says(machine, Reach.READS, name, PROCESS, PROCESS) == ALLOW
         for other in (0, 1, PROCESS + 1, 0xFFFFFFFF):
             assert says(machine, Reach.READS, name, other, PROCESS) == REFUSED
+    go_on = 18
+    assert says(machine, Reach.READS, "kill", PROCESS, go_on) == REFUSED
+    assert says(machine, Reach.READS, "tgkill", PROCESS, PROCESS, go_on) == REFUSED
+    assert says(machine, Reach.READS, "tgkill", PROCESS, go_on, 6) == ALLOW
 
 
 @pytest.mark.parametrize("machine", MACHINES)

@@ -135,6 +135,8 @@ FUTEX_ALONE: Final = (0, 1, 3, 4, 5, 9, 10)
 whether it is there."""
 FUTEX_PRIVATE: Final = 128
 FUTEX_REALTIME: Final = 256
+GO_ON: Final = 18
+"""SIGCONT: sent by a thread in time it would undo the stop between calls."""
 OTHERS_CLOCK: Final = 0x80000000
 """Clocks of negative number are those of any process or thread, by its number."""
 WRITING: Final = 0x3 | 0x40 | 0x200 | 0x400
@@ -161,7 +163,8 @@ class Test:
 
     argument: int
     kind: str
-    """`one of`: it equals one of the values; `none of`, `all of`: of the bits of the value."""
+    """`one of`: it equals one of the values; `not`: it does not equal the value; `none of`,
+    `all of`: of the bits of the value."""
     values: tuple[int, ...]
     is_high: bool = False
 
@@ -195,8 +198,8 @@ def rules_of(process_id: int, reach: Reach) -> list[Rule]:
         Rule((10, 226), (Test(2, "none of", (PROT_EXEC,)),)),  # mprotect
         Rule((9, 222), (Test(2, "none of", (PROT_EXEC,)), plenty)),  # mmap
         Rule((56, 220), (Test(0, "all of", (THREAD_FLAG,)), Test(0, "none of", (REFUSED_CLONES,)))),
-        Rule((234, 131), (itself,)),  # tgkill
-        Rule((62, 129), (itself,)),  # kill
+        Rule((234, 131), (itself, Test(2, "not", (GO_ON,)))),  # tgkill
+        Rule((62, 129), (itself, Test(1, "not", (GO_ON,)))),  # kill
         Rule((302, 261), (Test(0, "one of", (0,)), *nothing)),  # prlimit64, to read
         Rule((72, 25), (Test(1, "one of", DESCRIPTOR_QUESTIONS),)),  # fcntl
         Rule((16, 29), (Test(1, "one of", TERMINAL_QUESTIONS),)),  # ioctl
@@ -269,6 +272,8 @@ def _condition(test: Test) -> list[bytes]:
         case "one of":
             count = len(test.values)
             return [_step(EQUALS, value, count - at, 0) for at, value in enumerate(test.values)]
+        case "not":
+            return [_step(EQUALS, test.values[0], 0, 1)]
         case "all of":
             return [_step(ANY_BIT, test.values[0], 1, 0)]
         case _:
