@@ -38,7 +38,7 @@ LIKELY = (
     *("memory: code written over a library's", "memory: code in shared memory"),
     "memory: memory that is never paged out",
     *("others: whether a process is there, by its clock", "others: an interrupt to every core"),
-    *("others: whether a process is there, by its cores",),
+    "others: whether a process is there, by its cores",
     "others: whether a process is there, by a lock that it holds",
 )
 """What works on every Linux for code without a wall, and harms nobody when it does."""
