@@ -12,8 +12,8 @@ from coloop_server.errors import Conflict, NotAllowed
 from coloop_server.paths import overridden
 
 FIELD = "trust_remote_code"
-NOT_ALLOWED = "code.not_allowed"
-NOT_CONFIRMED = "code.not_confirmed"
+NOT_ALLOWED = "foreign.not_allowed"
+NOT_CONFIRMED = "foreign.not_confirmed"
 HINT = (
     "set it to false, or start the server with --allow-remote-code "
     "(COLOOP_ALLOW_REMOTE_CODE=true) if you trust who made the model"
@@ -36,7 +36,7 @@ def check_remote_code(spec: LoopSpec, *, is_allowed: bool, is_confirmed: bool) -
     if not is_allowed:
         raise NotAllowed(NOT_ALLOWED, f"{told}, which this server does not allow; {HINT}", detail)
     if not is_confirmed:
-        ask = "send `trust_remote_code` to start it all the same"
+        ask = "send `trust` to start it all the same"
         raise Conflict(NOT_CONFIRMED, f"{told}; {ask}", detail)
 
 

@@ -322,6 +322,7 @@ CODES: dict[str, str] = {
     "lineage.rows_meet": "The same rows come twice with different texts where a row counts once.",
     "lineage.scores_meet": "Several scorers score the rows of a buffer whose scores are read.",
     # What comes from outside.
+    "foreign.not_allowed": "Python that a model brings, on a server whose owner does not allow it.",
     "foreign.model_code": "A model brings Python of its own, which would run in the engine.",
     "foreign.service": "A service is named that runs on this machine may not call.",
     # What the compiler and a run say.

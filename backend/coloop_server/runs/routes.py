@@ -131,9 +131,7 @@ def resume_run(
 ) -> Run:
     supervisor.wake_after(session)
     given = body or ResumeRun()
-    row = service.resume(
-        session, settings, run_id, force=given.force, trust=given.trust_remote_code
-    )
+    row = service.resume(session, settings, run_id, force=given.force, trust=given.trust)
     return Run.model_validate(row)
 
 

@@ -32,7 +32,7 @@ class NewRun(Input):
     """The seed of this run in place of the loop's own."""
     force: bool = False
     """Start although the estimate is over the memory budget."""
-    trust_remote_code: bool = False
+    trust: bool = False
     """Run the Python that a model's folder brings, where this server allows it at all."""
     resume: str | None = Field(default=None, max_length=128)
     """A run whose last checkpoint this new run starts from."""
@@ -46,14 +46,14 @@ class ForkRun(Input):
     step: int | None = Field(default=None, ge=0)
     """The checkpoint to start from. Default: the last one."""
     force: bool = False
-    trust_remote_code: bool = False
+    trust: bool = False
     """Run the Python that a model's folder brings, where this server allows it at all."""
 
 
 class ResumeRun(Input):
     force: bool = False
     """Start although the estimate is over the memory budget."""
-    trust_remote_code: bool = False
+    trust: bool = False
     """Run the Python that a model's folder brings, where this server allows it at all."""
 
 

@@ -6,6 +6,9 @@ export const signIn = (token: string) => read(client.POST("/api/session", { body
 
 export const fetchSandbox = () => read(client.GET("/api/sandbox"));
 
+/** Voids this browser's cookie, and copies of it. */
+export const signOut = () => read(client.DELETE("/api/session"));
+
 export const fetchCatalog = () => read(client.GET("/api/catalog"));
 
 export const fetchLoopPresets = () => read(client.GET("/api/presets/loops"));
@@ -104,8 +107,8 @@ export const fetchReport = (id: string) => read(client.GET("/api/runs/{run_id}/r
 export const stopRun = (id: string) =>
   read(client.POST("/api/runs/{run_id}/stop", { ...run(id), body: {} }));
 
-export const resumeRun = (id: string) =>
-  read(client.POST("/api/runs/{run_id}/resume", { ...run(id), body: {} }));
+export const resumeRun = (id: string, trust: boolean) =>
+  read(client.POST("/api/runs/{run_id}/resume", { ...run(id), body: { trust } }));
 
 export const editRun = (id: string, changes: Bodies["EditRun"]["changes"]) =>
   read(client.POST("/api/runs/{run_id}/edit", { ...run(id), body: { changes } }));

@@ -1273,10 +1273,10 @@ export interface components {
              */
             step?: number | null;
             /**
-             * Trust Remote Code
+             * Trust
              * @description Run the Python that a model's folder brings, where this server allows it at all.
              */
-            trust_remote_code?: boolean;
+            trust?: boolean;
             /**
              * Yaml
              * @description The loop of the new run. Default: the loop of the run that it is forked from.
@@ -2077,10 +2077,10 @@ export interface components {
                 [key: string]: components["schemas"]["JsonValue"];
             };
             /**
-             * Trust Remote Code
+             * Trust
              * @description Run the Python that a model's folder brings, where this server allows it at all.
              */
-            trust_remote_code?: boolean;
+            trust?: boolean;
             /**
              * Yaml
              * @description The loop, as text.
@@ -2472,10 +2472,10 @@ export interface components {
              */
             force?: boolean;
             /**
-             * Trust Remote Code
+             * Trust
              * @description Run the Python that a model's folder brings, where this server allows it at all.
              */
-            trust_remote_code?: boolean;
+            trust?: boolean;
         };
         /**
          * RewardInfo

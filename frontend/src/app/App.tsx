@@ -3,6 +3,7 @@ import { lazy, Suspense } from "react";
 import { Toaster } from "sonner";
 import { Redirect, Route, Switch } from "wouter";
 import { ApiError, listenUnauthorised, OfflineError } from "@/api/client";
+import { TrustDialog } from "@/features/runs/TrustDialog";
 import { useDialogs } from "@/session/dialogs";
 import { startTheme, useResolvedTheme } from "@/session/theme";
 import { TooltipProvider } from "@/ui/Tooltip";
@@ -59,6 +60,7 @@ export function App() {
           </Suspense>
         </CrashBoundary>
         <SignInDialog />
+        <TrustDialog />
         <Toaster
           theme={theme}
           position="bottom-center"

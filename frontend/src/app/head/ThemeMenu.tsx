@@ -1,6 +1,10 @@
-import { Monitor, Moon, Sun } from "lucide-react";
+import { LogOut, Monitor, Moon, Sun } from "lucide-react";
+import { toast } from "sonner";
+import { errorMessage } from "@/api/client";
+import { signOut } from "@/api/routes";
+import { useDialogs } from "@/session/dialogs";
 import { type Theme, usePreferences } from "@/session/preferences";
-import { Menu, MenuChoice } from "@/ui/Menu";
+import { Menu, MenuChoice, MenuItem, MenuLabel, MenuSeparator } from "@/ui/Menu";
 
 const THEMES: { value: Theme; label: string }[] = [
   { value: "system", label: "As the system" },
@@ -8,6 +12,7 @@ const THEMES: { value: Theme; label: string }[] = [
   { value: "dark", label: "Dark" },
 ];
 
+/** How the page looks, and the way out. */
 export function ThemeMenu() {
   const theme = usePreferences((state) => state.theme);
   const set = usePreferences((state) => state.set);
@@ -18,19 +23,33 @@ export function ThemeMenu() {
       trigger={
         <button
           type="button"
-          aria-label="Theme"
-          title="Theme"
+          aria-label="Theme and sign-out"
+          title="Theme and sign-out"
           className="inline-flex size-8 items-center justify-center rounded-2 text-muted hover:bg-hover hover:text-text"
         >
           <Icon size={16} />
         </button>
       }
     >
+      <MenuLabel>Theme</MenuLabel>
       {THEMES.map(({ value, label }) => (
         <MenuChoice key={value} isChosen={theme === value} onSelect={() => set({ theme: value })}>
           {label}
         </MenuChoice>
       ))}
+      <MenuSeparator />
+      <MenuItem icon={<LogOut size={14} />} onSelect={() => void leave()}>
+        Sign out
+      </MenuItem>
     </Menu>
   );
+}
+
+async function leave(): Promise<void> {
+  try {
+    await signOut();
+    useDialogs.getState().show("signIn");
+  } catch (error) {
+    toast.error("Signing out did not work.", { description: errorMessage(error) });
+  }
 }

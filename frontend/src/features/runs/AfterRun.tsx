@@ -7,6 +7,7 @@ import { useLive, useLiveRun } from "@/live/hooks";
 import { Button } from "@/ui/Button";
 import { Menu, MenuItem } from "@/ui/Menu";
 import { ReportDialog } from "./ReportDialog";
+import { withTrust } from "./trust";
 
 /** Another seed is drawn from as many. */
 const SEEDS = 9999;
@@ -30,13 +31,14 @@ export function AfterRun({ isBusy, attempt }: AfterRunProps) {
 
   const again = (other?: number) =>
     attempt(async () => {
-      const run = await startRun({
+      const asked = {
         yaml: store.getState().text,
         name,
         ...(loopId ? { loop_id: loopId } : {}),
         ...(other === undefined ? {} : { seed: other }),
-      });
-      navigate(`/runs/${run.id}`);
+      };
+      const run = await withTrust((trust) => startRun({ ...asked, trust }));
+      if (run) navigate(`/runs/${run.id}`);
     });
   return (
     <>

@@ -10,6 +10,7 @@ import { useLive, useLiveRun } from "@/live/hooks";
 import { isFinal } from "@/live/reducer";
 import { Button } from "@/ui/Button";
 import { AfterRun } from "./AfterRun";
+import { withTrust } from "./trust";
 
 /** Stop, resume, and back to the loop. */
 export function RunActions({ onResumed }: { onResumed: () => void }) {
@@ -53,7 +54,9 @@ export function RunActions({ onResumed }: { onResumed: () => void }) {
           disabled={isBusy}
           onClick={() =>
             void attempt(async () => {
-              live.setRun(await resumeRun(live.id));
+              const run = await withTrust((trust) => resumeRun(live.id, trust));
+              if (run === null) return;
+              live.setRun(run);
               onResumed();
             })
           }

@@ -11,6 +11,7 @@ import { useDialogs } from "@/session/dialogs";
 import { usePreferences } from "@/session/preferences";
 import { runReason } from "./runReason";
 import { useStarting } from "./starting";
+import { withTrust } from "./trust";
 
 interface RunControls {
   start: (options?: { force: boolean }) => void;
@@ -43,7 +44,9 @@ export function useRunControls(): RunControls {
           useDialogs.getState().show("confirmRun");
           return;
         }
-        const run = await startRun({ yaml, ...(loopId ? { loop_id: loopId } : {}), force });
+        const asked = { yaml, ...(loopId ? { loop_id: loopId } : {}), force };
+        const run = await withTrust((trust) => startRun({ ...asked, trust }));
+        if (run === null) return;
         useDialogs.getState().show(null);
         await client.invalidateQueries({ queryKey: ["runs"] });
         navigate(`/runs/${run.id}`);

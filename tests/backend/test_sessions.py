@@ -1,0 +1,296 @@
+"""Signing out, guessing, and files of the server that other users cannot read."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+from starlette.websockets import WebSocketDisconnect
+from tests.backend.signed_in import ADDRESS, signed_in
+
+from coloop_server.app import create_app
+from coloop_server.private import read_or_write
+from coloop_server.runs.stream import SIGNED_OUT
+from coloop_server.session import guesses
+from coloop_server.session.secret import own_secret
+from coloop_server.session.tickets import TicketOffice, cookie_name
+from coloop_server.settings import Settings
+
+RunUntil = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def guarded(settings: Settings) -> Iterator[TestClient]:
+    """A browser that is not signed in."""
+    with TestClient(create_app(settings), base_url=ADDRESS, follow_redirects=False) as browser:
+        yield browser
+
+
+# Signing out
+
+
+def test_a_ticket_is_void_when_its_browser_has_signed_out(
+    guarded: TestClient, settings: Settings
+) -> None:
+    guarded.post("/api/session", json={"token": own_secret(settings)})
+    stolen = dict(guarded.cookies)
+    assert guarded.get("/api/loops").status_code == 200
+
+    guarded.delete("/api/session")
+
+    guarded.cookies.update(stolen)
+    assert guarded.get("/api/loops").status_code == 401
+
+
+def test_a_ticket_stays_void_after_a_restart_and_others_stay_good(settings: Settings) -> None:
+    with signed_in(settings):
+        pass
+    file = settings.data_dir / "signed-out"
+    office = TicketOffice("secret of the server", file)
+    left, kept = office.issue(), office.issue()
+
+    office.revoke(left)
+    office.revoke("9999999999.forged.ticket")
+
+    again = TicketOffice("secret of the server", file)
+    assert (again.is_valid(left), again.is_valid(kept)) == (False, True)
+    assert len(file.read_text().splitlines()) == 1
+    assert not TicketOffice("another secret", file).is_valid(kept)
+
+
+def test_a_live_stream_ends_when_its_browser_signs_out(
+    guarded: TestClient,
+    settings: Settings,
+    loop_that: Callable[[str], str],
+    eventually: Callable[..., Any],
+) -> None:
+    guarded.post("/api/session", json={"token": own_secret(settings)})
+    answer = guarded.post("/api/runs", json={"yaml": loop_that("steps=1 hold=60")})
+    run_id = answer.json()["id"]
+    eventually(lambda: guarded.get(f"/api/runs/{run_id}").json()["state"] == "running")
+
+    cookie = "; ".join(f"{name}={value}" for name, value in guarded.cookies.items())
+    address = f"{ADDRESS.replace('http', 'ws')}/api/runs/{run_id}/stream"
+    with guarded.websocket_connect(address, headers={"Cookie": cookie}) as stream:
+        assert stream.receive_json()["kind"] == "hello"
+        guarded.delete("/api/session")
+        with pytest.raises(WebSocketDisconnect) as ended:
+            read_to_the_end(stream)
+
+    assert ended.value.code == SIGNED_OUT
+
+
+def read_to_the_end(stream: Any) -> None:
+    while True:
+        stream.receive_json()
+
+
+# Guessing
+
+
+def test_wrong_tokens_are_slowed_and_the_owner_is_not(
+    guarded: TestClient, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guesses, "WAIT_SECONDS", 1.0)
+    monkeypatch.setattr(guesses, "MAX_WAITING", 2)
+    token = own_secret(settings)
+    bearer = {"Authorization": "Bearer wrong"}
+
+    def guess(number: int) -> int:
+        if number % 2:
+            return guarded.post("/api/session", json={"token": f"guess {number}"}).status_code
+        return guarded.get("/api/loops", headers=bearer).status_code
+
+    assert [guess(number) for number in range(guesses.FREE)] == [401] * guesses.FREE
+    with ThreadPoolExecutor(12) as pool:
+        answers = list(pool.map(guess, range(12)))
+    by_header = guarded.get("/api/loops", headers={"Authorization": f"Bearer {token}"})
+    signed = guarded.post("/api/session", json={"token": token})
+
+    assert set(answers) == {401, 429}
+    assert answers.count(401) <= 4
+    assert (by_header.status_code, signed.status_code) == (200, 204)
+    refused = guarded.get("/api/session", headers=bearer)
+    assert refused.json()["signed_in"] is True  # by the cookie
+
+
+def test_guesses_of_one_address_do_not_slow_another() -> None:
+    found = guesses.Guesses()
+
+    for _ in range(guesses.FREE + 1):
+        is_over = found.is_over("10.0.0.1", now=1.0)
+
+    assert is_over
+    assert not found.is_over("10.0.0.2", now=1.0)
+    assert not found.is_over("10.0.0.1", now=1000.0)
+    for number in range(3 * guesses.MAX_ADDRESSES):
+        is_over = found.is_over(str(number), now=1000.0)
+    assert is_over
+    assert len(found.addresses) <= guesses.MAX_ADDRESSES
+
+
+@pytest.mark.parametrize("token", ["x", "fifteen letters", " short "])
+def test_a_short_token_is_refused_at_the_start(
+    server_environment: dict[str, str], token: str
+) -> None:
+    ended = subprocess.run(
+        [sys.executable, "-m", "coloop_server", "--no-browser", "--port", "0"],
+        env={**server_environment, "COLOOP_TOKEN": token},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert ended.returncode != 0
+    assert "COLOOP_TOKEN" in ended.stderr
+    assert "at least 16" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_an_empty_token_file_lets_nobody_in(settings: Settings) -> None:
+    settings.data_dir.mkdir(parents=True)
+    (settings.data_dir / "token").write_text("")
+
+    with TestClient(create_app(settings), base_url=ADDRESS) as browser:
+        assert browser.post("/api/session", json={"token": ""}).status_code == 401
+        assert browser.get("/api/loops", headers={"Authorization": "Bearer "}).status_code == 401
+
+    assert len(own_secret(settings)) >= 16
+    assert read_or_write(settings.data_dir / "token", "other") == own_secret(settings)
+
+
+# Files
+
+
+def test_no_other_user_reads_what_the_server_writes(
+    start_server: Callable[..., Any],
+    settings: Settings,
+    loop: str,
+    eventually: Callable[..., Any],
+) -> None:
+    before = os.umask(0o000)
+    try:
+        server = start_server()
+    finally:
+        os.umask(before)
+    with server.http as http:
+        run_id = http.post("/api/runs", json={"yaml": loop}).json()["id"]
+        eventually(lambda: http.get(f"/api/runs/{run_id}").json()["state"] == "finished")
+
+    written = [
+        path
+        for top in (settings.data_dir, settings.runs_dir)
+        for path in (top, *top.rglob("*"))
+        if not path.is_symlink()
+    ]
+    names = {path.name for path in written}
+    assert {"coloop.db", "token", f"{run_id}.log", f"{run_id}.yaml", "events.jsonl"} <= names
+    open_ones = [path for path in written if stat.S_IMODE(path.stat().st_mode) & 0o077]
+    assert open_ones == []
+
+
+# Python of a model's folder
+
+
+@pytest.fixture
+def foreign(loop: str) -> str:
+    model = "{type: pretrained, path: some/model, trust_remote_code: true}"
+    return loop.replace("{type: scratch, architecture: tiny-qwen3}", model)
+
+
+def test_a_models_own_python_is_refused_over_http(
+    client: TestClient, settings: Settings, foreign: str, loop: str, run_until: RunUntil
+) -> None:
+    ended = client.post("/api/runs", json={"yaml": loop}).json()["id"]
+    run_until(ended, "finished")
+    model = {"type": "pretrained", "path": "some/model", "trust_remote_code": True}
+    by_field = {"nodes.actor.model": model}
+    later = loop.replace(
+        "schedule: {steps: 3}",
+        "schedule: {phases: [{name: a, steps: 3, set: {nodes.actor.model: "
+        + json.dumps(model)
+        + "}}]}",
+    )
+
+    answers = [
+        client.post("/api/runs", json={"yaml": foreign, "force": True}),
+        client.post("/api/runs", json={"yaml": foreign, "trust": True}),
+        client.post("/api/runs", json={"yaml": loop, "set": by_field}),
+        client.post(f"/api/runs/{ended}/fork", json={"yaml": foreign}),
+        client.post(f"/api/runs/{ended}/fork", json={"set": by_field}),
+    ]
+    checked = client.post("/api/check", json={"yaml": foreign}).json()
+
+    for answer in answers:
+        assert (answer.status_code, answer.json()["code"]) == (403, "foreign.not_allowed")
+        assert answer.json()["detail"]["node"] == "actor"
+        assert answer.json()["detail"]["field"] == "model.trust_remote_code"
+        assert "COLOOP_ALLOW_REMOTE_CODE" in answer.json()["message"]
+    assert client.post("/api/runs", json={"yaml": later}).status_code in (403, 422)
+    found = [
+        one for one in checked["report"]["diagnostics"] if one["code"] == "foreign.not_allowed"
+    ]
+    assert [(one["node"], one["field"]) for one in found] == [("actor", "model.trust_remote_code")]
+
+
+def test_where_it_is_allowed_each_start_asks(settings: Settings, foreign: str) -> None:
+    allowing = settings.model_copy(update={"allow_remote_code": True})
+    with signed_in(allowing) as client:
+        asked = client.post("/api/runs", json={"yaml": foreign, "force": True})
+        yes = {"yaml": foreign, "force": True, "trust": True}
+        started = client.post("/api/runs", json=yes)
+
+    assert (asked.status_code, asked.json()["code"]) == (409, "foreign.not_confirmed")
+    assert started.json().get("code") not in ("foreign.not_allowed", "foreign.not_confirmed")
+
+
+def test_cookies_of_odd_shapes_open_nothing(guarded: TestClient) -> None:
+    name = cookie_name("127.0.0.1:8321")
+    for value in ("", ".", "..", "1.2.3", "9" * 5000 + ".a.b", "٣.a.b", "-1.a.b", "\xff.a.b"):
+        headers = {"Cookie": f"{name}={value}".encode()}
+        assert guarded.get("/api/loops", headers=headers).status_code == 401
+
+
+def test_many_previews_leave_the_server_free(client: TestClient) -> None:
+    slow = "import time\ndef reward(prompts, completions, **columns):\n    time.sleep(3)\n"
+    body = {
+        "code": slow + "    return [1.0]\n",
+        "rows": [{"prompt": "a", "completion": "b"}],
+        "timeout_seconds": 10,
+    }
+
+    def preview(_: int) -> Any:
+        return client.post("/api/rewards/preview", json=body)
+
+    with ThreadPoolExecutor(45) as pool:
+        asked = [pool.submit(preview, number) for number in range(45)]
+        health = client.get("/api/health")
+        loops = client.get("/api/loops")
+        answers = [one.result() for one in asked]
+
+    assert (health.status_code, loops.status_code) == (200, 200)
+    assert health.elapsed.total_seconds() < 1.5
+    assert loops.elapsed.total_seconds() < 1.5
+    refused = [one for one in answers if one.status_code == 429]
+    assert len(refused) >= 30
+    assert all(one.headers["retry-after"] for one in refused)
+    assert {one.json()["code"] for one in refused} == {"reward.too_many"}
+    assert sum(one.status_code == 200 for one in answers) + len(refused) == 45
+
+
+def test_the_token_is_never_left_half_written(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+
+    first = read_or_write(file, "one")
+
+    assert (first, read_or_write(file, "two")) == ("one", "one")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert list(tmp_path.iterdir()) == [file]
