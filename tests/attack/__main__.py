@@ -62,6 +62,7 @@ def run() -> tuple[int, dict[str, Line]]:
             [
                 *(sys.executable, "-m", "pytest", "-q", "-m", "attack", "tests"),
                 f"--junitxml={report}",
+                *("-o", "junit_family=xunit1"),
             ],
             cwd=ROOT,
         ).returncode
