@@ -78,7 +78,10 @@ def test_text_that_is_no_yaml_is_a_finding_too(client: TestClient) -> None:
     assert answer["estimate"] is None
 
 
-def test_what_does_not_run_yet_is_said_before_run_is_pressed(client: TestClient, loop: str) -> None:
+def test_what_does_not_run_yet_is_said_before_run_is_pressed(
+    client: TestClient, loop: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLOOP_ALLOWED_REMOTES", "localhost:1")
     later = loop.replace("engine: torch", "engine: remote, url: 'http://localhost:1/v1'")
 
     checked = client.post("/api/check", json={"yaml": later}).json()
