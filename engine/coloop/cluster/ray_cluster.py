@@ -42,7 +42,7 @@ from coloop.hosts.messages import Poll
 from coloop.hosts.packing import pack, unpack
 from coloop.hosts.settings import HostSettings, compute_with
 from coloop.plan.types import Plan, PoolPlan
-from coloop.ray_settings import AT_EVEN_PRIORITY
+from coloop.ray_settings import AT_EVEN_PRIORITY, AUTHENTICATION
 
 logger = logging.getLogger(__name__)
 REACH_SECONDS = 5.0
@@ -90,11 +90,16 @@ class RayCluster(Pools):
         if ray.is_initialized():
             return
         self._owns_ray = True
+        place = self._address or ray_to_join()
         if self._address is None:
             os.environ.update(AT_EVEN_PRIORITY | os.environ)
+        if place == "local" or (place is None and not joins_another()):
+            # A Ray of our own asks for its token, whatever the environment says: its ports are open
+            # to the network, and who reaches it runs code.
+            os.environ.pop(AUTHENTICATION, None)
         with kept_signals():
             ray.init(
-                address=self._address or ray_to_join(),
+                address=place,
                 log_to_driver=False,
                 logging_level=logging.WARNING,
                 include_dashboard=False if self._address is None else None,
@@ -283,6 +288,11 @@ def _amounts(bundles: list[dict[str, float]]) -> str:
 def _free() -> str:
     free: dict[str, float] = ray.available_resources()  # type: ignore[no-untyped-call]
     return ", ".join(f"{free.get(name, 0.0):g} {name}" for name in ("CPU", "GPU"))
+
+
+def joins_another() -> bool:
+    """Whether Ray, left to itself, joins one that runs already."""
+    return bool(os.environ.get("RAY_ADDRESS") or read_ray_address(None))
 
 
 def ray_to_join() -> str | None:

@@ -1,6 +1,7 @@
 """What every cluster promises: the same roles, in this process or on Ray."""
 
 import logging
+import os
 import signal
 import threading
 import time
@@ -325,3 +326,39 @@ def test_connecting_to_ray_takes_no_signal_from_the_run(
         signal.signal(signal.SIGTERM, before)
 
     assert heard == [signal.SIGTERM]
+
+
+@pytest.mark.parametrize(
+    ("running", "address", "seen"),
+    [
+        pytest.param(None, None, None, id="a Ray of its own"),
+        pytest.param("10.0.0.1:6379", None, "disabled", id="one that runs already"),
+        pytest.param(None, "10.0.0.1:6379", "disabled", id="one that was named"),
+    ],
+)
+def test_a_ray_of_its_own_asks_for_its_token_whatever_the_environment_says(
+    running: str | None,
+    address: str | None,
+    seen: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import ray
+
+    from coloop.cluster import ray_cluster
+
+    found: list[str | None] = []
+    monkeypatch.setattr(ray, "init", lambda **_: found.append(os.environ.get("RAY_AUTH_MODE")))
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "cluster_resources", dict)
+    monkeypatch.setattr(ray_cluster, "read_ray_address", lambda _: running)
+    monkeypatch.setattr(ray_cluster, "ray_to_join", lambda: None)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    cluster = build("ray", tmp_path)
+    cluster._address = address
+
+    with pytest.raises(PlacementTimeout):
+        cluster.start()
+
+    assert found == [seen]
