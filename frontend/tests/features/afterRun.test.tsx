@@ -72,7 +72,8 @@ describe("a run that has ended", () => {
     fireEvent.keyDown(screen.getByRole("button", { name: /Run again/ }), { key: "Enter" });
     fireEvent.click(await screen.findByRole("menuitem", { name }));
     await waitFor(() => expect(routes.startRun).toHaveBeenCalledTimes(1));
-    const { trust, ...asked } = vi.mocked(routes.startRun).mock.lastCall?.[0] as JsonObject;
+    const [body] = vi.mocked(routes.startRun).mock.lastCall ?? [{}];
+    const { trust, ...asked } = body as JsonObject;
     expect(trust).toBe(false);
     return asked;
   }
