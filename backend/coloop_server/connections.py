@@ -1,6 +1,9 @@
 """Connections that nobody reads are cut: what was written to them would lie in memory for ever."""
 
 import asyncio
+import socket
+import struct
+from contextlib import suppress
 from typing import Any
 
 
@@ -18,7 +21,16 @@ def impatient(base: Any, seconds: float) -> Any:
             """What waits for the client has become too much."""
             super().pause_writing()
             loop = asyncio.get_running_loop()
-            self.patience = loop.call_later(seconds, self.transport.abort)
+            self.patience = loop.call_later(seconds, self.cut)
+
+        def cut(self) -> None:
+            """At once, with what waits in the system for a client that never takes it."""
+            now = struct.pack("ii", 1, 0)
+            connection = self.transport.get_extra_info("socket")
+            if connection is not None:
+                with suppress(OSError):
+                    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, now)
+            self.transport.abort()
 
         def resume_writing(self) -> None:
             self.end_patience()
