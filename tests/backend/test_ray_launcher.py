@@ -153,10 +153,11 @@ def test_a_ray_whose_agent_is_still_starting_is_asked_again(settings: Any, tmp_p
     )
     refusing = BusyRay(RuntimeError("status code 500: the entrypoint is too long"))
 
-    taken = launcher.submit(starting, "http://127.0.0.1:1", order_in(tmp_path))  # type: ignore[arg-type]
+    planned = launcher.plan("sums-1", 1)
 
-    assert taken == "sums-1-1"
-    assert starting.asked == ["sums-1-1"] * 3
+    launcher.submit(starting, "http://127.0.0.1:1", order_in(tmp_path), planned)  # type: ignore[arg-type]
+
+    assert starting.asked == [planned["job_id"]] * 3
     with pytest.raises(LaunchFailed, match=r"did not take the job.*too long"):
-        launcher.submit(refusing, "http://127.0.0.1:1", order_in(tmp_path))  # type: ignore[arg-type]
+        launcher.submit(refusing, "http://127.0.0.1:1", order_in(tmp_path), planned)  # type: ignore[arg-type]
     assert len(refusing.asked) == 1

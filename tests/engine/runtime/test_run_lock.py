@@ -31,11 +31,15 @@ lock.take()
 WAIT = "print('ready', flush=True); sys.stdin.read()\n"
 FORK = """
 import os
+up, told = os.pipe()
 if os.fork() == 0:
+    os.write(told, b"x")
     os.close(1)
     sys.stdin.read()
     os._exit(0)
+os.read(up, 1)
 """
+"""A child that lives on; it is asked about once it has begun."""
 
 Start = Callable[[str], "subprocess.Popen[str]"]
 
