@@ -45,6 +45,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             folder, or of a version that this coloop does not read.
     """
     path = folder / MANIFEST
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise CheckpointError(f"{path} cannot be read: it is no file")
     try:
         manifest: Any = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
