@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.attack.small_run import request_of
 
 from coloop.errors import CheckpointError
 from coloop.events import RunStateName, StopRequest
@@ -25,7 +26,6 @@ from coloop.runtime.control import request
 from coloop.runtime.event_file import EVENT_FILE, read_events
 from coloop.runtime.manifest import read_manifest, write_manifest
 from coloop.runtime.recorder import CallbackSink
-from coloop.runtime.run_folder import RunRequest
 from coloop.runtime.start import run
 from coloop.spec.io import parse
 
@@ -449,22 +449,6 @@ QUICK = (
 """Of these the resume is tried each time; of all others with the slow tests."""
 
 
-def request_of(place: Path, *, goes_on: bool, text: str = LOOP, **options: Any) -> RunRequest:
-    spec = parse(text).spec
-    assert spec is not None
-    return RunRequest(
-        spec=spec,
-        text=text,
-        root=place,
-        runs_dir=place,
-        run_id="run",
-        resume=place / "run" if goes_on else None,
-        cluster="local",
-        threads=1,
-        **options,
-    )
-
-
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a run that was stopped after its fifth step."""
@@ -475,7 +459,7 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
         if what == "event" and event["type"] == "checkpoint" and event["step"] == STOPPED_AT:
             request(place / "run", StopRequest())
 
-    ended = run(request_of(place, goes_on=False, sinks=[CallbackSink(stop)]))
+    ended = run(request_of(place, LOOP, goes_on=False, sinks=[CallbackSink(stop)]))
     assert ended.state is RunStateName.STOPPED
     assert [one.step for one in list_checkpoints(place / "run" / "checkpoints")] == [4, 5]
     assert not [*check_run(place / "run")]
@@ -487,7 +471,7 @@ def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The weights of the run that nobody stops."""
     place = tmp_path_factory.mktemp("undisturbed")
-    assert run(request_of(place, goes_on=False)).state is RunStateName.FINISHED
+    assert run(request_of(place, LOOP, goes_on=False)).state is RunStateName.FINISHED
     return weights_of(place / "run")
 
 
@@ -559,9 +543,9 @@ def resumes(case: Case, folder: Path, undisturbed: str) -> None:
     text = (folder / "spec.yaml").read_text(encoding="utf-8")
     if case.name == POINTS_NOWHERE:
         with pytest.raises(CheckpointError, match="which is not there"):
-            run(request_of(folder.parent, goes_on=True, text=text))
+            run(request_of(folder.parent, text, goes_on=True))
         return
-    ended = run(request_of(folder.parent, goes_on=True, text=text))
+    ended = run(request_of(folder.parent, text, goes_on=True))
     alerts = [event for event in read_events(folder / EVENT_FILE) if event["type"] == "alert"]
     codes = [event["code"] for event in alerts]
     if case.then == "refused":
@@ -602,7 +586,7 @@ def test_none_of_the_rest_goes_on_to_other_weights(
 def test_a_checkpoint_that_is_asked_for_and_damaged_is_refused(damaged: Path) -> None:
     flipped(WEIGHTS, 0.5)(damaged)
 
-    ended = run(request_of(damaged.parent, goes_on=True, checkpoint=STOPPED_AT))
+    ended = run(request_of(damaged.parent, LOOP, goes_on=True, checkpoint=STOPPED_AT))
 
     assert ended.state is RunStateName.FAILED
     assert ended.error is not None
@@ -613,7 +597,7 @@ def test_a_checkpoint_that_is_asked_for_and_damaged_is_refused(damaged: Path) ->
 def test_a_run_goes_back_to_the_checkpoint_that_is_asked_for(
     damaged: Path, undisturbed: str
 ) -> None:
-    ended = run(request_of(damaged.parent, goes_on=True, checkpoint=STOPPED_AT - 1))
+    ended = run(request_of(damaged.parent, LOOP, goes_on=True, checkpoint=STOPPED_AT - 1))
 
     assert ended.state is RunStateName.FINISHED, ended.error
     assert weights_of(damaged) == undisturbed
@@ -627,7 +611,7 @@ def test_damaged_frozen_weights_are_not_taken_over_into_the_next_checkpoint(
     flipped(f"{LAST}/start/model.safetensors", 0.7)(damaged)
     good = sha256((older(damaged) / "start" / "model.safetensors").read_bytes()).hexdigest()
 
-    run(request_of(damaged.parent, goes_on=True))
+    run(request_of(damaged.parent, LOOP, goes_on=True))
 
     last = list_checkpoints(damaged / "checkpoints")[-1].path / "start" / "model.safetensors"
     assert sha256(last.read_bytes()).hexdigest() == good
@@ -641,7 +625,7 @@ def test_checkpoints_behind_a_link_are_used_as_they_are(damaged: Path, undisturb
     assert not named_in(damaged)
     flipped(WEIGHTS, 0.5)(damaged)
 
-    ended = run(request_of(damaged.parent, goes_on=True))
+    ended = run(request_of(damaged.parent, LOOP, goes_on=True))
 
     assert ended.state is RunStateName.FINISHED, ended.error
     assert (damaged / "checkpoints").is_symlink()

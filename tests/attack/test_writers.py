@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.attack.small_run import request_of
 from tests.engine.smallest import GRPO
 
 from coloop.errors import RunBusy, RunFolderExists
@@ -27,9 +28,7 @@ from coloop.run_lock import LOCK_FILE, RunLock, holder, is_held
 from coloop.runtime.checkpoint import list_checkpoints
 from coloop.runtime.checkup import check_run
 from coloop.runtime.event_file import read_events
-from coloop.runtime.run_folder import RunRequest
 from coloop.runtime.start import run
-from coloop.spec.io import parse
 
 pytestmark = pytest.mark.attack
 
@@ -104,24 +103,8 @@ def drive(tmp_path: Path) -> Iterator[Callable[..., Driver]]:
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The weights of a run that nobody disturbs."""
     place = tmp_path_factory.mktemp("undisturbed")
-    assert run(request_in(place)).state is RunStateName.FINISHED
+    assert run(request_of(place, LOOP, goes_on=False)).state is RunStateName.FINISHED
     return weights_of(place / "run")
-
-
-def request_in(place: Path, *, goes_on: bool = False) -> RunRequest:
-    """To begin or go on with the run `place/run` in this process."""
-    spec = parse(LOOP).spec
-    assert spec is not None
-    return RunRequest(
-        spec=spec,
-        text=LOOP,
-        root=place,
-        runs_dir=place,
-        run_id="run",
-        resume=place / "run" if goes_on else None,
-        cluster="local",
-        threads=1,
-    )
 
 
 def weights_of(folder: Path) -> str:
@@ -173,7 +156,7 @@ def test_a_run_that_is_driven_is_resumed_by_nobody_else(drive: Callable[..., Dri
 def in_a_thread(place: Path, *, goes_on: bool) -> str:
     """How an attempt at the run in this process ends."""
     try:
-        return run(request_in(place, goes_on=goes_on)).state.value
+        return run(request_of(place, LOOP, goes_on=goes_on)).state.value
     except (RunBusy, RunFolderExists) as error:
         return error.code
 
@@ -301,7 +284,7 @@ def killed_again_and_again(drive: Callable[..., Driver], kills: int, seed: int) 
             break
         if number < kills:
             driver = drive()
-    assert run(request_in(driver.folder.parent, goes_on=True)).state is RunStateName.FINISHED
+    assert run(request_of(driver.folder.parent, LOOP, goes_on=True)).state is RunStateName.FINISHED
     return driver.folder
 
 
