@@ -31,7 +31,7 @@ READERS: dict[str, tuple[str, ...]] = {
     # nodes
     "DatasetNode": ("roles/dataset.py", "sizing/flow.py"),
     "ActorNode": (
-        *("roles/actor.py", "roles/credit.py", "spec/groups.py", "spec/algorithm.py"),
+        *("roles/credit.py", "spec/homes.py", "spec/groups.py", "spec/algorithm.py"),
         "spec/nodes.py",
     ),
     "CriticNode": ("spec/nodes.py", "spec/groups.py", "spec/algorithm.py"),
