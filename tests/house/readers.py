@@ -139,11 +139,14 @@ LATER = {
     ),
     **dict.fromkeys(
         (
-            *("VerifierNode", "VerifierAlgorithms", "Read", "ToolNode", "Pack"),
+            *("ToolNode", "Pack"),
             *("SearchNode", "Select", "Expand", "Progressive", "Budget"),
             *("CompletionsByRate", "CompletionBand", "RelativeProgress"),
         ),
         "refused by the node's kind",
+    ),
+    **dict.fromkeys(
+        ("VerifierNode", "VerifierAlgorithms", "Read"), "refused by the method of the verifier"
     ),
     "RemoteSource": "refused by the type of the reward",
     **dict.fromkeys(

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Final
 
+from coloop.data.votes import winner
+
 Scores = Sequence[float | None]
 
 
@@ -90,7 +92,7 @@ def _chosen(
 
 def majority_at_k(groups: Sequence[Group], k: int, *, right_at: float = 1.0) -> float | None:
     """Share of problems whose most frequent answer among k is right; ties: the first seen."""
-    return _chosen(groups, k, lambda group, n: _voted(group, [1.0] * n), right_at)
+    return _chosen(groups, k, lambda group, n: winner(group.answers, [1.0] * n), right_at)
 
 
 def weighted_majority_at_k(
@@ -99,22 +101,9 @@ def weighted_majority_at_k(
     """The same with each vote weighing as its selector says; None weighs nothing."""
 
     def choose(group: Group, n: int) -> int | None:
-        return _voted(group, [weight or 0.0 for weight in group.selectors[:n]])
+        return winner(group.answers, [weight or 0.0 for weight in group.selectors[:n]])
 
     return _chosen(groups, k, choose, right_at)
-
-
-def _voted(group: Group, weights: Sequence[float]) -> int | None:
-    """Place of the first sample with the answer that has most weight; unreadable ones vote not."""
-    total: dict[str, float] = defaultdict(float)
-    first: dict[str, int] = {}
-    for place, (answer, weight) in enumerate(zip(group.answers, weights, strict=False)):
-        if answer:
-            total[answer] += weight
-            first.setdefault(answer, place)
-    if not total:
-        return None
-    return first[max(total, key=lambda answer: (total[answer], -first[answer]))]
 
 
 def best_of_k(groups: Sequence[Group], k: int, *, right_at: float = 1.0) -> float | None:
@@ -240,7 +229,7 @@ def label_accuracy(groups: Sequence[Group]) -> float | None:
     """Share of problems whose most frequent answer is the gold one."""
     values = []
     for group in groups:
-        place = _voted(group, [1.0] * len(group.answers))
+        place = winner(group.answers, [1.0] * len(group.answers))
         if place is not None and group.gold is not None:
             values.append(float(group.answers[place] == group.gold))
     return mean_of(values)

@@ -16,6 +16,9 @@ from coloop.plan.types import Plan
 from coloop.plan.unrolled import Unrolled
 from coloop.spec.graph import LoopSpec
 
+WHOLE = ("kind", "method")
+"""Fields whose value makes a node one that does not run at all."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
@@ -52,10 +55,10 @@ def outlook_of(
 
 def one_per_cause(spec: LoopSpec, found: list[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Findings without those that follow from others; the same about several nodes is one."""
-    kinds = {one.node for one in found if one.field == "kind"}
+    kinds = {one.node for one in found if one.field in WHOLE}
     alike: dict[str, list[Diagnostic]] = {}
     for one in found:
-        follows = one.node in kinds and one.field != "kind"
+        follows = one.node in kinds and one.field not in WHOLE
         if not follows and not _touches(spec, one, kinds):
             alike.setdefault(one.message, []).append(one)
     return tuple(_together(group) for group in alike.values())

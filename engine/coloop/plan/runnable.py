@@ -27,6 +27,7 @@ from coloop.spec.runnable import (
     RUNNABLE_BACKENDS,
     RUNNABLE_ENGINES,
     RUNNABLE_KINDS,
+    RUNNABLE_METHODS,
     RUNNABLE_MODELS,
     RUNNABLE_REWARD_SOURCES,
     is_runnable_algorithm,
@@ -34,7 +35,7 @@ from coloop.spec.runnable import (
 
 CODE = "run.not_yet_runnable"
 
-KIND_WORDS = {"verifier": "verifiers", "tool": "tools", "search": "search"}
+KIND_WORDS = {"tool": "tools", "search": "search"}
 SOURCE_WORDS = {"remote": "remote rewards"}
 
 
@@ -225,11 +226,14 @@ def _check_nodes(spec: LoopSpec) -> Iterator[Diagnostic]:
         if node.kind not in RUNNABLE_KINDS:
             what = KIND_WORDS.get(node.kind, f"nodes of kind {node.kind}")
             yield _refusal(f"{what} (node `{name}`)", node=name, field="kind")
+        if node.kind == "verifier" and node.method not in RUNNABLE_METHODS:
+            what = f"verifiers of method {node.method} (node `{name}`)"
+            yield _refusal(what, node=name, field="method")
         kind = getattr(source, "type", None)
         if node.kind == "reward" and kind not in RUNNABLE_REWARD_SOURCES:
             what = SOURCE_WORDS.get(str(kind), f"rewards of type {kind}")
             yield _refusal(f"{what} (node `{name}`)", node=name, field="source")
-        if node.kind == "reward" and getattr(node, "per", None):
+        if node.kind in ("reward", "verifier") and getattr(node, "per", None):
             yield _refusal("a score for each row gathered", node=name, field="per")
         for field in ("template", "read"):
             if node.kind == "reward" and getattr(node, field, None) is not None:

@@ -16,6 +16,7 @@ from coloop.roles.protocol import Context, Role
 from coloop.roles.reference import ReferenceRole
 from coloop.roles.reward import RewardRole
 from coloop.roles.template import TemplateRole
+from coloop.roles.verifier import verifier_role
 
 ROLES: dict[str, Callable[[str, Context], Role]] = {
     "actor": ActorRole,
@@ -28,6 +29,7 @@ ROLES: dict[str, Callable[[str, Context], Role]] = {
     "reference": ReferenceRole,
     "reward": RewardRole,
     "template": TemplateRole,
+    "verifier": verifier_role,
 }
 
 

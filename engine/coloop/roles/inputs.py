@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from coloop.roles.protocol import Call, Context, Input
 from coloop.spec.lineage.levels import Levels, align, births, ordered
 from coloop.spec.training import Gather
-from coloop.tables import Delivery, Row, attach, concat_rows, cross_rows, gather_rows, join_rows
+from coloop.tables import (
+    Delivery,
+    Row,
+    Score,
+    attach,
+    concat_rows,
+    cross_rows,
+    gather_rows,
+    join_rows,
+)
 from coloop.tables.join import Meetings
 from coloop.tables.table import Table
 
@@ -34,6 +43,35 @@ def joined_inputs(node: str, context: Context, inputs: Sequence[Input]) -> tuple
             above = None if by is None else context.lineage.births_of(by)
             return gather_rows(join_rows(tables, meetings), above)
     return join_rows(tables, meetings)
+
+
+def scored_rows(
+    node: str, call: Call, ports: Sequence[str]
+) -> tuple[tuple[Row, ...], list[dict[str, Score]]]:
+    """The rows that a scorer scores, and for each the scores that came in, by scorer.
+
+    Args:
+        ports: those that bring rows; without any of them the rows that were scored before.
+    """
+    context, given = call.context, call.inputs.get("scores", ())
+    is_concat = context.spec.nodes[node].join == "concat"
+    if any(call.tables(port) for port in ports):
+        rows = joined_rows(node, context, call, ports)
+    else:
+        level = [one for one in given if is_concat or one.edge.aggregate is None]
+        rows = joined_inputs(node, context, level)
+    deliveries = [deliver(context, rows, one) for one in given]
+    if not is_concat:
+        rows = only_delivered(rows, deliveries)
+    incoming: list[dict[str, Score]] = [
+        {
+            one.edge.source.node: delivery.values[row.id]
+            for one, delivery in zip(given, deliveries, strict=True)
+            if row.id in delivery.values
+        }
+        for row in rows
+    ]
+    return rows, incoming
 
 
 def meetings_of(tables: Sequence[Levels]) -> Meetings:

@@ -15,8 +15,9 @@ from coloop.rewards.scoring import ScoringRow
 from coloop.rewards.user_code import RowFailure, reward_columns, score_rows
 from coloop.roles.early import Begun, families
 from coloop.roles.fits import rows_of
-from coloop.roles.inputs import deliver, joined_inputs, joined_rows, only_delivered
+from coloop.roles.inputs import scored_rows
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.roles.scored import scored_outcome
 from coloop.roles.steps import StepScores, at_ends, listed, step_ends
 from coloop.roles.texts import as_read
 from coloop.sandbox.process import Sandbox
@@ -24,7 +25,7 @@ from coloop.seeds import derive_seed
 from coloop.spec.builtins import Column
 from coloop.spec.nodes import RewardNode
 from coloop.spec.reward import ModelSource, PythonSource, ScoreAs
-from coloop.tables import Row, Score, Table
+from coloop.tables import Row, Score
 
 ROW_PORTS = ("rollouts", "rows", "comparisons")
 
@@ -52,45 +53,10 @@ class RewardRole(Stateless):
         return section
 
     def run(self, call: Call) -> Outcome:
-        rows, incoming = self._rows(call)
+        rows, incoming = scored_rows(self._node, call, ROW_PORTS)
         alerts: list[tuple[str, str]] = []
         scores = self._score(rows, incoming, call, alerts) if rows else []
-        scored = tuple(
-            row.with_columns(self._node, {self._node: score})
-            for row, score in zip(rows, scores, strict=True)
-        )
-        numbers = [score for score in scores if isinstance(score, float | int)]
-        metrics = {"score/mean": sum(numbers) / len(numbers)} if numbers else {}
-        if rows:
-            metrics["score/none"] = sum(score is None for score in scores) / len(rows)
-        table = Table(
-            rows=scored,
-            scores={row.id: score for row, score in zip(rows, scores, strict=True)},
-            scorer=self._node,
-        )
-        return Outcome(outputs={"scores": table}, samples=len(rows), metrics=metrics, alerts=alerts)
-
-    def _rows(self, call: Call) -> tuple[tuple[Row, ...], list[dict[str, Score]]]:
-        """The rows to score, and for each the scores that came in, by scorer."""
-        given = call.inputs.get("scores", ())
-        if any(call.tables(port) for port in ROW_PORTS):
-            rows = joined_rows(self._node, call.context, call, ROW_PORTS)
-        else:
-            is_concat = self._section(call.context).join == "concat"
-            level = [one for one in given if is_concat or one.edge.aggregate is None]
-            rows = joined_inputs(self._node, call.context, level)
-        deliveries = [deliver(call.context, rows, one) for one in given]
-        if self._section(call.context).join != "concat":
-            rows = only_delivered(rows, deliveries)
-        incoming: list[dict[str, Score]] = [
-            {
-                one.edge.source.node: delivery.values[row.id]
-                for one, delivery in zip(given, deliveries, strict=True)
-                if row.id in delivery.values
-            }
-            for row in rows
-        ]
-        return rows, incoming
+        return scored_outcome(self._node, rows, scores, alerts=alerts)
 
     def _score(
         self,
@@ -142,7 +108,7 @@ class RewardRole(Stateless):
 
     def begin(self, call: Call) -> dict[str, tuple[Row, Said]]:
         """What Python says of rows that are there before the others, by their ids."""
-        rows, incoming = self._rows(call)
+        rows, incoming = scored_rows(self._node, call, ROW_PORTS)
         source = self._section(call.context).source
         assert isinstance(source, PythonSource)
         found: dict[str, tuple[Row, Said]] = {}

@@ -1,6 +1,7 @@
 """Where the steps of a text end: the tokens on which step scores land.
 
-A step of a completion is one of its lines that are not blank. A row without tokens keeps the
+A step of a completion is one of its parts that are not blank: lines, or what another separator
+ends. A row without tokens keeps the
 numbers of its steps (0, 1, ...) as positions.
 """
 
@@ -17,7 +18,14 @@ StepScores = list[float | None]
 """One number a step; None says nothing of it."""
 
 
-def step_ends(rows: Sequence[Row], node: str, context: Context) -> dict[str, list[int]]:
+def steps_of(text: str, separator: str = SEPARATOR) -> list[str]:
+    """The steps of a completion."""
+    return [part for part in text.split(separator) if part.strip()]
+
+
+def step_ends(
+    rows: Sequence[Row], node: str, context: Context, separator: str = SEPARATOR
+) -> dict[str, list[int]]:
     """By row id, for rows with tokens: the place in the completion of the token that ends each
     step, or of the last trained token where that comes before."""
     by_writer: dict[str, list[Row]] = {}
@@ -27,7 +35,7 @@ def step_ends(rows: Sequence[Row], node: str, context: Context) -> dict[str, lis
     found: dict[str, list[int]] = {}
     for writer, own in by_writer.items():
         texts = [row.tokens.token_ids for row in own if row.tokens]
-        ends = context.hosts.step_ends(context.groups[writer], node, texts, SEPARATOR)
+        ends = context.hosts.step_ends(context.groups[writer], node, texts, separator)
         found.update(
             (row.id, [min(place, _last_trained(row)) for place in places])
             for row, places in zip(own, ends, strict=True)

@@ -12,7 +12,7 @@ from coloop.spec.nodes import KINDS
 RUNNABLE_KINDS = frozenset(
     {
         *("dataset", "actor", "critic", "reference", "reward", "template", "filter", "pairs"),
-        *("buffer", "evaluate"),
+        *("buffer", "evaluate", "verifier"),
     }
 )
 RUNNABLE_ALGORITHMS = frozenset(
@@ -21,6 +21,8 @@ RUNNABLE_ALGORITHMS = frozenset(
         *("sft", "dpo", "kto", "spin", "value", "bradley_terry", "regression"),
     }
 )
+RUNNABLE_METHODS = frozenset({"rule", "vote"})
+"""Of verifiers."""
 RUNNABLE_REWARD_SOURCES = frozenset({"builtin", "python", "model"})
 RUNNABLE_MODELS = frozenset({"pretrained", "scratch", "copy", "shared", "snapshot"})
 LATER_ADVANTAGES = frozenset({"greedy"})

@@ -1,0 +1,13 @@
+"""Ways of judging, by the name that `method` takes; each is a role of its own."""
+
+from collections.abc import Callable
+from typing import Final
+
+from coloop.roles.protocol import Context, Role
+from coloop.roles.verifiers.rule import RuleVerifier
+from coloop.roles.verifiers.vote import VoteVerifier
+
+METHODS: Final[dict[str, Callable[[str, Context], Role]]] = {
+    "rule": RuleVerifier,
+    "vote": VoteVerifier,
+}
