@@ -163,6 +163,7 @@ def _run(
         sinks=sinks,
         warnings=warnings,
         threads=threads,
+        ends_process=True,
     )
     try:
         with display:

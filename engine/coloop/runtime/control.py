@@ -62,9 +62,15 @@ class Control:
         self._signalled.set()
 
     @contextmanager
-    def signals(self) -> Iterator[None]:
+    def signals(self, *, ends_process: bool = False) -> Iterator[None]:
         """SIGINT and SIGTERM ask to stop; a second SIGINT interrupts at once, as long as there is
-        something to interrupt."""
+        something to interrupt.
+
+        Args:
+            ends_process: the process does nothing else. Once it was asked to stop, no interrupt
+                after the last word keeps it from giving its exit code: an interpreter that ends
+                hears signals as the system does, and would die of one.
+        """
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -78,6 +84,8 @@ class Control:
         try:
             yield
         finally:
+            if ends_process and self._signalled.is_set():
+                before[signal.SIGINT] = signal.SIG_IGN
             for number, handler in before.items():
                 signal.signal(number, handler)
 

@@ -44,6 +44,8 @@ class RunRequest:
     warnings: Sequence[Diagnostic] = ()
     threads: int | None = None
     deadlines: Deadlines = field(default_factory=Deadlines)
+    ends_process: bool = False
+    """The process does nothing else: it ends with the run, and an exit code says how."""
 
 
 def choose_folder(request: RunRequest) -> Path:

@@ -77,7 +77,7 @@ def run(request: RunRequest) -> RunResult:
         try:
             if has_begun and not recorder.seq:
                 recorder.record(AlertEvent(level="warning", code=DAMAGED, message=LOST))
-            with control.signals():
+            with control.signals(ends_process=request.ends_process):
                 return _run(request, plan, folder, recorder, control, told)
         finally:
             recorder.close()
