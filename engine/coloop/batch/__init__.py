@@ -17,6 +17,7 @@ from coloop.batch.passes import Packed, pack, split_units
 from coloop.batch.prompts import Prompts, prompts_of
 from coloop.batch.sequences import (
     TOKEN_FIELDS,
+    Choice,
     Pair,
     Prompt,
     Sequence,
@@ -29,6 +30,7 @@ from coloop.batch.sequences import (
 __all__ = [
     "TOKEN_FIELDS",
     "Batch",
+    "Choice",
     "Packed",
     "Pair",
     "PairBatch",

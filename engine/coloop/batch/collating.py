@@ -60,6 +60,7 @@ def collate(
             for name, values in named.items()
             if _is_given(sequences, name, values)
         },
+        choices=_choices(sequences),
         **by_token,
     )
 
@@ -82,6 +83,14 @@ def collate_pairs(pairs: Many[Pair], *, pad_id: int = 0, pad_to_multiple: int = 
         },
         extra=collate(extra, pad_id=pad_id, pad_to_multiple=pad_to_multiple) if extra else None,
     )
+
+
+def _choices(sequences: Many[Sequence]) -> Tensor | None:
+    """(B, C)"""
+    given = [sequence.choices for sequence in sequences]
+    if not _is_given(sequences, "choices", given):
+        return None
+    return torch.from_numpy(np.stack(given).astype(np.int64))  # type: ignore[arg-type]
 
 
 def _check_sequence(sequence: Sequence) -> None:

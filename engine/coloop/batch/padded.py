@@ -38,6 +38,8 @@ class Batch:
     values: Tensor | None = None
     numbers: Mapping[str, Tensor] = field(default_factory=dict)
     """By name, (B,) or (B, T) float32."""
+    choices: Tensor | None = None
+    """(B, C) long: tokens of which it is asked how likely each comes next."""
 
     @property
     def size(self) -> int:
@@ -62,6 +64,7 @@ class Batch:
         chosen = self._map(lambda tensor: _take(tensor, index, longest))
         return replace(
             chosen,
+            choices=None if self.choices is None else self.choices[index],
             ids=tuple(self.ids[row] for row in rows),
             groups=tuple(self.groups[row] for row in rows),
         )
@@ -71,7 +74,7 @@ class Batch:
         missing = tokens - self.token_ids.shape[1]
         if missing < 0:
             raise ValueError(f"cannot pad T = {self.token_ids.shape[1]} to {tokens}")
-        return self._map(lambda tensor: _widen(tensor, missing))
+        return replace(self._map(lambda tensor: _widen(tensor, missing)), choices=self.choices)
 
     def to(self, device: torch.device | str) -> "Batch":
         """The same batch on another device."""
@@ -200,6 +203,10 @@ def concat(batches: Sequence[Batch]) -> Batch:
         row_weights=torch.cat([batch.row_weights for batch in wide]),
         row_counts=torch.cat([batch.row_counts for batch in wide]),
     )
+    choices = [batch.choices for batch in wide if batch.choices is not None]
+    if choices and len(choices) < len(wide):
+        raise ValueError("some of the batches have choices and some have not")
+    whole = replace(whole, choices=torch.cat(choices) if choices else None)
     return whole.with_numbers({name: torch.cat(ts) for name, ts in there.items() if ts})
 
 

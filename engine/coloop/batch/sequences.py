@@ -40,6 +40,21 @@ class Text:
     target: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class Choice:
+    """Words of which a model is asked how likely each comes next; of a word its first token
+    speaks, so each begins with another one."""
+
+    words: tuple[str, ...]
+    field: str
+    """Where a node says them, for messages."""
+    at: int | None = None
+    """Characters of the completion behind which they would come; None: behind all of it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "words", tuple(self.words))
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sequence:
     """One text that is scored or learned, from the row to the batch; every array has one entry a
@@ -57,6 +72,10 @@ class Sequence:
     """True on the tokens that are trained."""
     text: Text | None = None
     """What is still to be encoded."""
+    choice: Choice | None = None
+    """Words that are still to be encoded as `choices`."""
+    choices: Ids | None = None
+    """(C,) tokens of which it is asked how likely each comes next; the text ends before them."""
     prompt_length: int = 0
     """Tokens before the completion."""
     log_probs_rollout: Numbers | None = None
@@ -87,6 +106,8 @@ class Sequence:
     def __post_init__(self) -> None:
         object.__setattr__(self, "token_ids", ids_of(self.token_ids))
         object.__setattr__(self, "loss_mask", mask_of(self.loss_mask))
+        if self.choices is not None:
+            object.__setattr__(self, "choices", ids_of(self.choices))
         for name in TOKEN_FIELDS:
             value = getattr(self, name)
             if value is not None and not isinstance(value, (float, int)):
@@ -103,7 +124,8 @@ class Sequence:
 
     def owned(self) -> "Sequence":
         """The same in memory of its own, for one that outlives its step."""
-        given = {name: getattr(self, name) for name in ("token_ids", "loss_mask", *TOKEN_FIELDS)}
+        names = ("token_ids", "loss_mask", "choices", *TOKEN_FIELDS)
+        given = {name: getattr(self, name) for name in names}
         arrays: dict[str, Any] = {
             name: owned(value) for name, value in given.items() if isinstance(value, np.ndarray)
         }

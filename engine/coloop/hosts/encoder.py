@@ -4,13 +4,15 @@ encoded again.
 Invariant: token ids never reach weights whose tokenizer means other texts by them.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from dataclasses import replace
 from functools import cache
 
+import numpy as np
 from transformers import PreTrainedTokenizerFast
 
-from coloop.arrays import Ids
-from coloop.batch import Pair, Prompt, Unit
+from coloop.arrays import Ids, ids_of
+from coloop.batch import Choice, Pair, Prompt, Unit
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import DataError
 from coloop.models import (
@@ -84,8 +86,52 @@ class Encoder:
         """`encoded` of one text; of a target to imitate all tokens are trained."""
         if given.text is None:
             self._check_ids(given)
-            return given
-        return given.with_ids(self.prompt(given.text.prompt), self.target(given.text.target))
+            return given if given.choice is None else self._asked(given, given.choice)
+        prompt = self.prompt(given.text.prompt)
+        if given.choice is not None:
+            return self._asked(given.with_ids(prompt, ()), given.choice)
+        return given.with_ids(prompt, self.target(given.text.target))
+
+    def _asked(self, given: TokenSequence, choice: Choice) -> TokenSequence:
+        """The text up to where it is asked what comes next, with the words that may.
+
+        Raises:
+            DataError: two of them begin with the same token.
+        """
+        start = given.prompt_length
+        ids = given.token_ids[start:].tolist()
+        kept, lead = len(ids), ""
+        if choice.at is not None:
+            known, at = self.text(ids), choice.at
+            kept = bisect_right(range(len(ids) + 1), at, key=lambda n: len(self.text(ids[:n]))) - 1
+            lead = known[len(self.text(ids[:kept])) : at]
+        before = self.said(lead) if lead else []
+        words = [self.said(lead + word) for word in choice.words]
+        if not all(word[: len(before)] == before for word in words):
+            before = []  # what comes before a word is of one token with its beginning
+        firsts = [word[len(before)] for word in words]
+        self._check_apart(choice, firsts)
+        end = start + kept
+        return replace(
+            given,
+            token_ids=ids_of([*given.token_ids[:end].tolist(), *before]),
+            loss_mask=np.zeros(end + len(before), np.bool_),
+            choice=None,
+            choices=ids_of(firsts),
+        )
+
+    def _check_apart(self, choice: Choice, firsts: list[int]) -> None:
+        known: dict[int, str] = {}
+        for word, first in zip(choice.words, firsts, strict=True):
+            if first in known:
+                raise DataError(
+                    f"{self._node}: {choice.field}: {known[first]!r} and {word!r} begin with the "
+                    f"same token, {self.text([first])!r}, by which they are told apart; take words "
+                    "that begin differently",
+                    self._node,
+                    choice.field,
+                )
+            known[first] = word
 
     def _check_ids(self, given: TokenSequence) -> None:
         if given.tokenizer in ("", self.mark):

@@ -240,8 +240,9 @@ class PoolHost:
         temperature: float,
         reading: Reading = "log_probs",
     ) -> list[Numbers | TooLong]:
-        """Log-probs or values of each text's completion tokens, or the numbers that a score head
-        says of the text; of one that the model cannot read, how long it is."""
+        """Log-probs or values of each text's completion tokens, the numbers that a score head says
+        of the text, or log-probs of its choices; of one that the model cannot read, how long it
+        is."""
         self._begin()
         self._rest()
         home = self._homes[group]
@@ -251,7 +252,7 @@ class PoolHost:
         fitting = [one for one, bad in zip(sequences, refused, strict=True) if bad is None]
         with sized(home.at_once):
             found = home.score(fitting, reading, temperature=temperature, hooks=self._hooks)
-        if reading != "scores":
+        if reading in ("log_probs", "values"):
             found = [said[one.prompt_length :] for said, one in zip(found, fitting, strict=True)]
         scored = iter(found)
         return [next(scored) if problem is None else problem for problem in refused]

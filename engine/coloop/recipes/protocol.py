@@ -80,6 +80,8 @@ class ModelOutputs:
     """(B, T) float32: of the text before each trained token; 0 outside the loss mask."""
     scores: Tensor | None = None
     """(B, C) float32: of each whole text, a score where C is 1, else the logits of its classes."""
+    choices: Tensor | None = None
+    """(B, C) float32: log-prob of each of a text's choices as the next word."""
     extra: "ModelOutputs | None" = None
     """About the further texts of pairs, where a recipe prepares with them and there are some."""
 
@@ -114,6 +116,8 @@ class Needs:
     """A number for each trained token, by the score head."""
     scores: bool = False
     """A number, or the logits of classes, for each text, by the score head at its last token."""
+    choices: bool = False
+    """How likely each of a text's choices comes next, by the head of words; and nothing else."""
     reads: frozenset[str] = frozenset()
     """Numbers of the rows by their names; others are left behind, so rows that bring them and rows
     that do not may stand in one load."""

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from coloop.batch import Pair, Sequence, Text
+from coloop.batch import Choice, Pair, Sequence, Text
 from coloop.tables import Row, Score
 from coloop.tables.serialize import ROW_KINDS, Kinds
 
@@ -30,5 +30,12 @@ class Kept:
     rows: Mapping[int, Any]
 
 
-KINDS: Kinds = {"Entry": Entry, "Sequence": Sequence, "Pair": Pair, "Text": Text, **ROW_KINDS}
+KINDS: Kinds = {
+    "Entry": Entry,
+    "Sequence": Sequence,
+    "Pair": Pair,
+    "Text": Text,
+    "Choice": Choice,
+    **ROW_KINDS,
+}
 """What is kept may be made of these."""

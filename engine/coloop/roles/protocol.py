@@ -64,8 +64,8 @@ class Hosts(Protocol):
         temperature: float,
         reading: Reading = "log_probs",
     ) -> list[Numbers | TooLong]:
-        """Log-probs or values of the trained tokens of each text that the model can read, or the
-        numbers that its score head says of the text."""
+        """Log-probs or values of the trained tokens of each text that the model can read, the
+        numbers that its score head says of the text, or log-probs of the text's choices."""
         ...
 
     def score_pairs(

@@ -11,9 +11,9 @@ from coloop.spec.nodes import Node, VerifierNode
 Head = Literal["words", "score"]
 """`words`: log-probs of tokens; `score`: values of tokens, scores of whole texts."""
 
-Reading = Literal["log_probs", "values", "scores"]
-"""What is asked of a model about texts: log-probs or values of each token, or a score of each text
-(of several classes their logits)."""
+Reading = Literal["log_probs", "values", "scores", "choices"]
+"""What is asked of a model about texts: log-probs or values of each token, a score of each text (of
+several classes their logits), or log-probs of the words that may come next."""
 
 SCORERS = ("critic", "reward")
 """Kinds whose model gives one number a position."""

@@ -229,6 +229,8 @@ class TokenModel:
         Raises `ValueError` where the model has no head for it.
         """
         self._check_heads(needs)
+        if needs.choices:
+            return ModelOutputs(choices=self._choices(batch, temperature))
         shape = batch.token_ids.shape
         places = batch.loss_mask.flatten().nonzero().flatten()  # (N,) in B x T
         targets = batch.token_ids.flatten()[places] if needs.log_probs else None
@@ -252,6 +254,20 @@ class TokenModel:
             scores=scores,
         )
 
+    def _choices(self, batch: Batch, temperature: float | Tensor) -> Tensor:
+        """(B, C) log-probs of the words of which it is asked whether they come next."""
+        choices = batch.choices
+        if choices is None:
+            raise ValueError("a text without choices was asked which of them comes next")
+        rows = torch.arange(batch.size, device=choices.device).repeat_interleave(choices.shape[1])
+        inputs, _, ends = self._inputs(batch, rows[:0], is_whole=True)
+        assert ends is not None
+        heat, chunk = _heat_of_tokens(temperature, rows), self._chunk_size()
+        with self._precision():
+            said = self.call(inputs, ends[rows], choices.flatten(), heat, "none", chunk)[0]
+        assert said is not None
+        return said.view(choices.shape)
+
     def touched(self) -> Tensor:
         """A number in which every weight takes part, from a text of two tokens."""
         ids = torch.zeros(1, 2, dtype=torch.long, device=self.device)
@@ -264,7 +280,7 @@ class TokenModel:
         name = type(self.model).__name__
         if (needs.values or needs.scores) and score_head(self.model) is None:
             raise ValueError(f"{name} has no score head to read values or scores from")
-        if needs.log_probs and not has_words(self.model):
+        if (needs.log_probs or needs.choices) and not has_words(self.model):
             raise ValueError(f"{name} has no head of words, so it gives no log-probs")
 
     def _precision(self) -> AbstractContextManager[Any]:

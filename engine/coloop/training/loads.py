@@ -184,7 +184,7 @@ def _only(row: Any, reads: frozenset[str], needs: Needs) -> Any:
 def _has_trained_token(row: Any) -> bool:
     if isinstance(row, Pair):
         return bool(row.chosen.loss_mask.any() or row.rejected.loss_mask.any())
-    return bool(row.loss_mask.any())
+    return row.choices is not None or bool(row.loss_mask.any())
 
 
 def _with_coefficient(name: str, settings: Any, controllers: dict[str, KlController]) -> Any:

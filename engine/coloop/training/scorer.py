@@ -29,6 +29,7 @@ NEEDS: Mapping[Reading, Needs] = {
     "log_probs": Needs(),
     "values": Needs(log_probs=False, values=True),
     "scores": Needs(log_probs=False, scores=True),
+    "choices": Needs(log_probs=False, choices=True),
 }
 
 
@@ -98,7 +99,7 @@ def score_sequences(
     ranks: Ranks = ALONE,
 ) -> list[Numbers]:
     """Log-prob or value of each token, aligned to `token_ids`, 0 where the loss mask is false; or
-    the C numbers that a score head says of each text.
+    the C numbers that a score head says of each text, or the log-probs of its C choices.
 
     Raises `StopRequested` where a stop is asked between two micro-batches.
     """
@@ -130,8 +131,9 @@ def score_sequences(
         after_each=advance,
         ranks=ranks,
     )
-    if outputs.scores is not None:
-        return [numbers_of(row) for row in outputs.scores.numpy()]
+    by_text = outputs.scores if outputs.choices is None else outputs.choices
+    if by_text is not None:
+        return [numbers_of(row) for row in by_text.numpy()]
     by_token = outputs.values if outputs.log_probs is None else outputs.log_probs
     assert by_token is not None
     found = by_token.numpy()
@@ -161,8 +163,14 @@ def measure_outputs(
         "log_probs": torch.zeros(shape) if needs.log_probs else None,
         "values": torch.zeros(shape) if needs.values else None,
         "scores": torch.zeros(shape[0], tokens.classes) if needs.scores else None,
+        "choices": torch.zeros(_shape_of_choices(batch)) if needs.choices else None,
     }
-    asked = Needs(log_probs=needs.log_probs, values=needs.values, scores=needs.scores)
+    asked = Needs(
+        log_probs=needs.log_probs,
+        values=needs.values,
+        scores=needs.scores,
+        choices=needs.choices,
+    )
     for rows in passes:
         before_each()
         part = batch.select(rows or [0]).to(tokens.device)
@@ -176,9 +184,23 @@ def measure_outputs(
             after_each(len(rows))
     every = {name: None if one is None else ranks.summed(one) for name, one in found.items()}
     return ModelOutputs(
-        log_probs=every["log_probs"], values=every["values"], scores=every["scores"]
+        log_probs=every["log_probs"],
+        values=every["values"],
+        scores=every["scores"],
+        choices=every["choices"],
     )
 
 
+def _shape_of_choices(batch: Batch) -> torch.Size:
+    if batch.choices is None:
+        raise ValueError("texts without choices were asked which of them comes next")
+    return batch.choices.shape
+
+
 def _bare(sequence: TokenSequence) -> TokenSequence:
-    return TokenSequence(id=sequence.id, token_ids=sequence.token_ids, loss_mask=sequence.loss_mask)
+    return TokenSequence(
+        id=sequence.id,
+        token_ids=sequence.token_ids,
+        loss_mask=sequence.loss_mask,
+        choices=sequence.choices,
+    )
