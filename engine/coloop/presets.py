@@ -96,6 +96,8 @@ class ModelPreset:
     description: str
     aliases: tuple[str, ...]
     architecture: Mapping[str, Any]
+    tokenizer: str
+    """What a model made on the spot reads and writes: `characters` or `bytes`."""
 
 
 def presets_root() -> Path:
@@ -280,6 +282,7 @@ def model(name: str) -> ModelPreset:
         description=raw["description"],
         aliases=tuple(aliases),
         architecture=raw["architecture"] | (aliases[chosen] if chosen else {}),
+        tokenizer=raw.get("tokenizer", "characters"),
     )
 
 

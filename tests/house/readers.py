@@ -71,7 +71,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "OtherMatrices": ("training",),
     # weights, and how they write
     "PretrainedModel": ("models", "hosts/beginnings.py"),
-    "ScratchModel": ("models",),
+    "ScratchModel": ("models", "hosts/beginnings.py"),
     "CopyModel": ("models", "runtime", "hosts/beginnings.py"),
     "SnapshotModel": ("runtime",),
     "SharedModel": ("spec/groups.py",),

@@ -25,6 +25,7 @@ LIGHT = {
     "templates",
     "validate",
     "plan",
+    "rehearsal",
 }
 
 OURS: dict[str, set[str]] = {
@@ -45,6 +46,7 @@ OURS: dict[str, set[str]] = {
         *("spec", "sizing", "plan", "estimate", "diagnostics", "presets", "errors", "templates"),
     },
     "plan": {"spec", "presets", "sizing", "diagnostics", "errors"},
+    "rehearsal": {"spec", "sizing"},
     "algos": set(),
     "arrays": set(),
     "fingerprint": set(),
@@ -104,6 +106,7 @@ OUTSIDE: dict[str, set[str]] = {
     "templates": {"jinja2"},
     "validate": {"jinja2"},
     "plan": {"pydantic"},
+    "rehearsal": set(),
     "marks": set(),
     "collecting": set(),
     "arrays": {"numpy"},

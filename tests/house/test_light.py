@@ -19,6 +19,7 @@ LIGHT = (
     "coloop.estimate",
     "coloop.validate",
     "coloop.plan.compile",
+    "coloop.rehearsal",
     "coloop.cli.app",
     "coloop.data.tasks",
     "coloop.sandbox.process",

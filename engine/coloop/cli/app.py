@@ -132,7 +132,7 @@ def _delegate(name: str, text: str, *, hidden: bool = False) -> None:
 
 
 _delegate("run", "Run a loop headless, with a live progress display.")
-_delegate("rehearse", "Run the same loop, shrunken, for a few steps.", hidden=True)
+_delegate("rehearse", "Run the same loop, shrunken, for a few steps.")
 _delegate("watch", "Follow a run, live or from its start.")
 _delegate("runs", "List runs; `runs check RUN` tells whether one is whole.")
 _delegate("export", "Write what a node of a run has learned as a model folder.")

@@ -16,7 +16,7 @@ from coloop.errors import SettingInvalid
 
 DELEGATED: dict[str, tuple[str, str]] = {
     "run": ("coloop.cli.run", "run_command"),
-    "rehearse": ("coloop.cli.run", "rehearse_command"),
+    "rehearse": ("coloop.cli.rehearse", "rehearse_command"),
     "watch": ("coloop.cli.watch", "watch_command"),
     "export": ("coloop.cli.export", "export_command"),
     "backup": ("coloop.cli.backups", "backup_command"),

@@ -17,7 +17,7 @@ from coloop import presets
 from coloop.errors import ModelUnavailable
 from coloop.models.pretrained import load_pretrained
 from coloop.models.scratch import build_config, build_scratch
-from coloop.models.tokenizer import character_tokenizer
+from coloop.models.tokenizer import TOKENIZERS
 from coloop.spec.model import ComputeDtype, Dtype, Model, PretrainedModel, ScratchModel
 
 DTYPES: dict[ComputeDtype, torch.dtype] = {
@@ -54,9 +54,9 @@ def build_model(
     held = dtype_of(getattr(section, "dtype", None) or dtype, device)
     match section:
         case ScratchModel():
-            tokenizer = character_tokenizer()
-            facts = presets.architecture(section.architecture)
-            config = build_config(facts, tokenizer, section.initial_range)
+            preset = presets.model(section.architecture)
+            tokenizer = TOKENIZERS[preset.tokenizer]()
+            config = build_config(preset.architecture, tokenizer, section.initial_range)
             model = build_scratch(config, seed=seed, dtype=held)
         case PretrainedModel():
             _check_runnable(section)

@@ -1,4 +1,4 @@
-"""Texts to token ids and back: the tokenizer of single characters, and rules for every tokenizer.
+"""Texts to token ids and back: tokenizers of characters and of bytes, rules for every tokenizer.
 
 Knows nothing of rows or nodes. Invariant: what cannot be encoded without loss is an error, never a
 silent replacement; token ids that a policy wrote are decoded, never encoded again.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,15 @@ from transformers import PreTrainedTokenizerFast
 
 from coloop.arrays import Ids
 from coloop.errors import RequestRefused
-from coloop.models.characters import BOS, CHAT_TEMPLATE, EOS, PAD, UNKNOWN, VOCABULARY
+from coloop.models.characters import (
+    BOS,
+    CHAT_TEMPLATE,
+    EOS,
+    MARKS,
+    PAD,
+    UNKNOWN,
+    VOCABULARY,
+)
 
 Prompt = str | Sequence[Mapping[str, Any]]
 """Text, or a chat: a list of messages with `role` and `content`."""
@@ -29,6 +37,27 @@ def character_tokenizer() -> PreTrainedTokenizerFast:
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token=UNKNOWN))
     tokenizer.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), behavior="isolated")
     tokenizer.decoder = decoders.Fuse()
+    return _with_marks(tokenizer)
+
+
+def byte_tokenizer() -> PreTrainedTokenizerFast:
+    """One token for each byte of UTF-8, so there is no text that it cannot hold."""
+    letters = [*MARKS, *sorted(pre_tokenizers.ByteLevel.alphabet())]
+    vocabulary = {text: number for number, text in enumerate(letters)}
+    tokenizer = Tokenizer(models.BPE(vocabulary, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    return _with_marks(tokenizer)
+
+
+TOKENIZERS: Mapping[str, Callable[[], PreTrainedTokenizerFast]] = {
+    "characters": character_tokenizer,
+    "bytes": byte_tokenizer,
+}
+"""By name, the tokenizers of models made on the spot."""
+
+
+def _with_marks(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
     return PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer,
         pad_token=PAD,

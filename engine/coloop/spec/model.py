@@ -59,6 +59,8 @@ class ScratchModel(Section):
     """An architecture of presets/models, e.g. `tiny-qwen3`."""
     initial_range: Number | None = setting(None, gt=0, le=1, level="advanced")
     """Standard deviation of the random weights; null: the architecture's own."""
+    lora: Lora | None = setting(None, level="expert")
+    """Train an adapter on the random weights, as a rehearsal does of a model that has one."""
     dtype: Dtype | None = setting(None, level="advanced")
     """Type of the weights in memory; null: decided by the compiler, as they are used."""
 

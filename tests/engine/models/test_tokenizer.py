@@ -9,6 +9,7 @@ from transformers import AutoTokenizer, PreTrainedTokenizerFast
 from coloop.errors import RequestRefused
 from coloop.models import character_tokenizer, decode, encode_completion, encode_prompt, encode_text
 from coloop.models.characters import ASCII, SYMBOLS, VOCABULARY
+from coloop.models.tokenizer import byte_tokenizer
 
 
 def test_it_has_exactly_the_128_tokens_that_tiny_architectures_have_room_for() -> None:
@@ -35,6 +36,16 @@ def test_no_space_newline_or_lookalike_of_a_mark_is_lost(text: str) -> None:
     tokenizer = character_tokenizer()
 
     assert decode(tokenizer, encode_prompt(tokenizer, text)) == text
+
+
+@pytest.mark.parametrize("text", ["", " a\n\tb ", "日本語 é 🙂", "\x00\u2028"])
+def test_bytes_hold_any_text_and_give_it_back(text: str) -> None:
+    tokenizer = byte_tokenizer()
+
+    ids = encode_text(tokenizer, text)
+
+    assert decode(tokenizer, ids) == text
+    assert len(ids) == len(text.encode("utf-8"))
 
 
 def test_printable_ascii_is_covered() -> None:

@@ -1,0 +1,111 @@
+"""What a rehearsal came to, read from the events of its run.
+
+A rehearsal fails where the run failed, where a teaching port never brought its node a loss, where a
+phase did not end, and where a buffer that a phase waits for did not get full: a loop of which that
+is true with made models is likely to do the same with real ones.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Event = Mapping[str, Any]
+
+
+@dataclass(slots=True, kw_only=True)
+class StageTold:
+    """One stage over all steps."""
+
+    stage: str
+    runs: int = 0
+    rows: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What ran, who learned, and what went wrong."""
+
+    stages: tuple[StageTold, ...]
+    """In the order in which they first ended."""
+    phases: tuple[str, ...]
+    learned: Mapping[str, int]
+    """By teaching port (`actor.rewards`), the updates in which it had a loss."""
+    alerts: tuple[str, ...]
+    failures: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        return not self.failures
+
+
+def tell(events: Iterable[Event]) -> Told:
+    """The whole story of a run that has ended."""
+    seen = list(events)
+    learned = _learned(seen)
+    return Told(
+        stages=tuple(_stages(seen)),
+        phases=tuple(dict.fromkeys(event["phase"] for event in _of("phase", seen))),
+        learned=learned,
+        alerts=tuple(dict.fromkeys(_alerts(seen))),
+        failures=tuple(_failures(seen, learned)),
+    )
+
+
+def _of(kind: str, events: Iterable[Event]) -> Iterator[Event]:
+    return (event for event in events if event["type"] == kind)
+
+
+def _stages(events: Iterable[Event]) -> Iterable[StageTold]:
+    stages: dict[str, StageTold] = {}
+    for event in _of("stage.finished", events):
+        told = stages.setdefault(event["stage"], StageTold(stage=event["stage"]))
+        told.runs += 1
+        told.rows += event["samples"]
+        told.tokens += event["tokens"]
+        told.seconds += event["seconds"]
+    return stages.values()
+
+
+def _learned(events: Iterable[Event]) -> dict[str, int]:
+    """Teaching ports that phases made live, and how often each had a loss."""
+    events = list(events)
+    counts = {port: 0 for event in _of("phase", events) for port in event["learn"]}
+    for event in _of("metrics", events):
+        for name in event["metrics"]:
+            port = f"{event.get('node')}.{name.removeprefix('loss/')}"
+            if name.startswith("loss/") and port in counts and not event["evaluation"]:
+                counts[port] += 1
+    return counts
+
+
+def _alerts(events: Iterable[Event]) -> Iterator[str]:
+    for event in _of("alert", events):
+        if event["level"] != "info" and not event["cleared"]:
+            yield event["message"]
+
+
+def _failures(events: Iterable[Event], learned: Mapping[str, int]) -> Iterator[str]:
+    events = list(events)
+    for event in _of("run.state", events):
+        if event.get("error"):
+            yield _words(event["error"])
+            return
+    started = [event["phase"] for event in _of("phase", events) if event["state"] == "started"]
+    ended = [event["phase"] for event in _of("phase", events) if event["state"] == "finished"]
+    for phase in started[len(ended) :]:
+        yield f"phase `{phase}` did not end"
+    for event in _of("alert", events):
+        if event["code"] == "buffer.not_full":
+            yield event["message"]
+    for port, count in learned.items():
+        if not count:
+            yield f"`{port}` is live and never learned from a row"
+
+
+def _words(error: Mapping[str, Any]) -> str:
+    places = [f"{name} `{error[name]}`" for name in ("node", "stage") if error.get(name)]
+    where = f" ({', '.join(places)})" if places else ""
+    hint = f"; {error['hint']}" if error.get("hint") else ""
+    return f"{error['message']}{where}{hint}"

@@ -1,0 +1,66 @@
+"""Every loop of the language and every preset rehearses on this machine, or is refused by name."""
+
+import pytest
+from tests.engine.rehearsal.loops import EXAMPLES, NAMES, PRESETS, told_of
+
+from coloop import presets
+from coloop.errors import PlanRefused
+
+LOOPS = [loop.name for loop in presets.list_loops()]
+
+NOT_YET = {
+    *("alphaproof", "constitutional", "cooper", "critique-grpo", "dapo", "debate"),
+    *("deepseek-grm", "genprm", "genrm", "gram", "mae", "magrpo", "mars", "marti-chain"),
+    *("marti-debate", "medvlsynther", "nanochat-rl", "omegaprm", "openrlhf-async-agent", "opo"),
+    *("own-scheme", "ppo-four-models", "prime", "remax", "retool", "rm-r1", "search-r1"),
+    *("self-rewarding", "smolsolver", "ssp", "ssrl", "tango", "think-rm", "trl-dpo"),
+    *("trl-grpo-two-rewards", "trl-reward", "ttrl"),
+}
+"""Examples that a run refuses, by the name of what it cannot do."""
+STARVED = {"online-dpo", "prorl", "vapo"}
+"""Examples of which a learner gets no rows from texts of random weights."""
+QUICK = ("grpo-arithmetic", "one-step-off", "reward-model-then-ppo", "spin")
+PLAIN = sorted({*NAMES} - NOT_YET - STARVED)
+
+needs_examples = pytest.mark.skipif(not NAMES, reason="shared/language/examples is not present")
+
+
+def refusal_of(name: str) -> str | None:
+    """Why an example is refused; None where it has run."""
+    try:
+        told_of(EXAMPLES / f"{name}.yaml")
+    except PlanRefused as refused:
+        return str(refused)
+    return None
+
+
+@needs_examples
+@pytest.mark.parametrize("name", QUICK)
+def test_a_loop_of_the_language_rehearses(name: str) -> None:
+    assert not told_of(EXAMPLES / f"{name}.yaml").failures
+
+
+@needs_examples
+def test_a_loop_that_no_run_carries_out_is_refused_by_name() -> None:
+    with pytest.raises(PlanRefused, match="images"):
+        told_of(EXAMPLES / "medvlsynther.yaml")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", PLAIN or [pytest.param("none", marks=needs_examples)])
+def test_every_loop_of_the_language_rehearses(name: str) -> None:
+    assert not told_of(EXAMPLES / f"{name}.yaml").failures
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(NOT_YET & {*NAMES}))
+def test_a_loop_that_is_not_yet_runnable_is_refused_by_name(name: str) -> None:
+    refusal = refusal_of(name)
+
+    assert refusal is None or refusal.startswith("not yet runnable: ")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", LOOPS)
+def test_every_preset_rehearses(name: str) -> None:
+    assert not told_of(PRESETS / f"{name}.yaml").failures
