@@ -325,6 +325,7 @@ CODES: dict[str, str] = {
     "foreign.not_allowed": "Python that a model brings, on a server whose owner does not allow it.",
     "foreign.model_code": "A model brings Python of its own, which would run in the engine.",
     "foreign.service": "A service is named that runs on this machine may not call.",
+    "foreign.secret": "A service wants a secret that is not in the environment here.",
     # What the compiler and a run say.
     "run.not_yet_runnable": "The loop is valid, but a part of it is drawn and checked only; this "
     "version cannot run it.",

@@ -22,6 +22,7 @@ tree ends an operation: a file that cannot be read, a worker that died, user cod
       BackendMissing          a library that the spec asks for is not installed
       DataError               a dataset cannot be read as the spec says
       UserCodeError           a reward, filter, template or environment of the user failed
+      ServiceFailed           a service may not be called, does not answer, or answers nonsense
       StageFailed             something broke in a stage that has no error of its own
         OutOfMemory             a stage wants more memory than there is
       NothingLearned          for many steps in a row no goal of the phase came any nearer
@@ -195,6 +196,18 @@ class UserCodeError(ColoopError):
         self.node = node
         self.row = row
         self.traceback = traceback
+
+
+class ServiceFailed(ColoopError):
+    """A service of a node may not be called, does not answer, or answers nonsense; the message
+    names node, field and address, and holds no secret."""
+
+    code = "service.failed"
+
+    def __init__(self, message: str, node: str | None = None, field: str | None = None) -> None:
+        super().__init__(message, node, field)
+        self.node = node
+        self.field = field
 
 
 class StageFailed(ColoopError):

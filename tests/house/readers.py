@@ -126,8 +126,9 @@ READERS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         ("Weighted", "Band", "Agreement", "Gate", "TurnAllocation"), ("rewards/combine.py",)
     ),
-    "PythonSource": ("roles/reward.py",),
+    "PythonSource": ("roles/outside.py",),
     "ModelSource": ("roles/reward.py",),
+    "RemoteSource": ("roles/outside.py",),
     "ScoreAs": ("rewards/user_code.py",),
 }
 """By section, the modules that a run goes through and that name its fields."""
@@ -148,7 +149,6 @@ LATER = {
     **dict.fromkeys(
         ("VerifierNode", "VerifierAlgorithms", "Read"), "refused by the method of the verifier"
     ),
-    "RemoteSource": "refused by the type of the reward",
     **dict.fromkeys(
         ("ImplicitPrm", "LabelCrossEntropy", "Outcome"),
         "refused by the algorithm's name",

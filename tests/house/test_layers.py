@@ -55,7 +55,8 @@ OURS: dict[str, set[str]] = {
     "tables": {"arrays", "spec", "errors"},
     "data": {"spec", "batch", "tables", "templates", "errors"},
     "sandbox": {"errors"},
-    "rewards": {"spec", "batch", "tables", "data", "sandbox", "errors"},
+    "services": {"spec", "errors", "seeds"},
+    "rewards": {"spec", "batch", "tables", "data", "sandbox", "services", "errors"},
     "models": {"arrays", "spec", "presets", "errors", "marks"},
     "rollout": {"fingerprint", "spec", "batch", "models", "errors"},
     "sync": {"fingerprint", "spec", "batch", "errors"},
@@ -68,7 +69,7 @@ OURS: dict[str, set[str]] = {
     },
     "roles": {
         *("plan", "spec", "batch", "tables", "data", "rewards", "hosts", "recipes", "errors"),
-        *("arrays", "sandbox", "seeds"),
+        *("arrays", "sandbox", "seeds", "services"),
     },
     "cluster": {"plan", "hosts", "collecting", "errors", "ray_settings"},
     "runtime": {
@@ -108,6 +109,7 @@ OUTSIDE: dict[str, set[str]] = {
     "plan": {"pydantic"},
     "rehearsal": set(),
     "marks": set(),
+    "services": {"httpcore2"},
     "collecting": set(),
     "arrays": {"numpy"},
     "tables": {"numpy"},

@@ -23,6 +23,7 @@ LIGHT = (
     "coloop.cli.app",
     "coloop.data.tasks",
     "coloop.sandbox.process",
+    "coloop.services.service",
     "coloop_server.app",
 )
 

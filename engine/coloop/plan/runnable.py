@@ -36,7 +36,6 @@ from coloop.spec.runnable import (
 CODE = "run.not_yet_runnable"
 
 KIND_WORDS = {"tool": "tools", "search": "search"}
-SOURCE_WORDS = {"remote": "remote rewards"}
 
 
 UNREAD_BY_BACKENDS: dict[str, tuple[object, ...]] = {
@@ -231,8 +230,7 @@ def _check_nodes(spec: LoopSpec) -> Iterator[Diagnostic]:
             yield _refusal(what, node=name, field="method")
         kind = getattr(source, "type", None)
         if node.kind == "reward" and kind not in RUNNABLE_REWARD_SOURCES:
-            what = SOURCE_WORDS.get(str(kind), f"rewards of type {kind}")
-            yield _refusal(f"{what} (node `{name}`)", node=name, field="source")
+            yield _refusal(f"rewards of type {kind} (node `{name}`)", node=name, field="source")
         if node.kind in ("reward", "verifier") and getattr(node, "per", None):
             yield _refusal("a score for each row gathered", node=name, field="per")
         for field in ("template", "read"):

@@ -1,42 +1,29 @@
-"""Numbers for rows: built-in rewards, the user's Python, models with a score head. Scores come back
-with the rows they were made for, and stand in those rows under the node's name. A list is one
-number a step; its numbers land on the tokens in which the steps end."""
+"""Numbers for rows: built-in rewards, the user's Python, services, models with a score head. Scores
+come back with the rows they were made for, and stand in those rows under the node's name. A list is
+one number a step; its numbers land on the tokens in which the steps end."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from pathlib import Path
 from typing import Any
 
-from coloop.errors import DataError, UserCodeError
+from coloop.errors import DataError, ServiceFailed, UserCodeError
 from coloop.hosts.messages import TooLong
 from coloop.rewards.builtin import score_builtin
 from coloop.rewards.scoring import ScoringRow
-from coloop.rewards.user_code import RowFailure, reward_columns, score_rows
+from coloop.rewards.user_code import RowFailure
 from coloop.roles.early import Begun, families
 from coloop.roles.fits import rows_of
 from coloop.roles.inputs import scored_rows
+from coloop.roles.outside import Outside, Said, Source
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.scored import scored_outcome
 from coloop.roles.steps import StepScores, at_ends, listed, step_ends
 from coloop.roles.texts import as_read
-from coloop.sandbox.process import Sandbox
-from coloop.seeds import derive_seed
 from coloop.spec.builtins import Column
 from coloop.spec.nodes import RewardNode
-from coloop.spec.reward import ModelSource, PythonSource, ScoreAs
+from coloop.spec.reward import ModelSource, PythonSource, RemoteSource, ScoreAs
 from coloop.tables import Row, Score
 
 ROW_PORTS = ("rollouts", "rows", "comparisons")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """What the user's code says of a row."""
-
-    score: Score | StepScores
-    failure: RowFailure | None = None
-    """Its `row` is the place in the call."""
 
 
 class RewardRole(Stateless):
@@ -44,7 +31,7 @@ class RewardRole(Stateless):
 
     def __init__(self, node: str, context: Context) -> None:
         self._node = node
-        self._sandbox: Sandbox | None = None
+        self._outside = Outside(node)
         self._fits = rows_of(node)
 
     def _section(self, context: Context) -> RewardNode:
@@ -68,8 +55,8 @@ class RewardRole(Stateless):
         source = self._section(call.context).source
         if isinstance(source, ModelSource):
             return self._by_model(rows, call, alerts)
-        if isinstance(source, PythonSource):
-            said, failures = self._by_python(source, rows, incoming, call)
+        if isinstance(source, Source):
+            said, failures = self._from_outside(source, rows, incoming, call)
         else:
             said, failures = self._by_builtin(source, rows, incoming), []
         placed = self._placed(rows, said, failures, call.context)
@@ -104,33 +91,33 @@ class RewardRole(Stateless):
 
     def can_begin(self, context: Context) -> bool:
         """Built-in rewards take no time that is worth it."""
-        return isinstance(self._section(context).source, PythonSource)
+        return isinstance(self._section(context).source, Source)
 
     def begin(self, call: Call) -> dict[str, tuple[Row, Said]]:
-        """What Python says of rows that are there before the others, by their ids."""
+        """What Python or a service says of rows that are there before the others, by their ids."""
         rows, incoming = scored_rows(self._node, call, ROW_PORTS)
         source = self._section(call.context).source
-        assert isinstance(source, PythonSource)
+        assert isinstance(source, Source)
         found: dict[str, tuple[Row, Said]] = {}
-        for places in families(rows):
-            family = [rows[place] for place in places]
-            said = self._ask(source, family, [incoming[place] for place in places], call)
-            found |= {row.id: (row, one) for row, one in zip(family, said, strict=True)}
+        for places in self._shares(source, rows, is_streamed=True):
+            part = [rows[place] for place in places]
+            scores = [incoming[place] for place in places]
+            said = self._ask(source, part, scores, call)
+            found |= {row.id: (row, one) for row, one in zip(part, said, strict=True)}
         return found
 
-    def _by_python(
+    def _from_outside(
         self,
-        source: PythonSource,
+        source: Source,
         rows: Sequence[Row],
         incoming: list[dict[str, Score]],
         call: Call,
     ) -> tuple[list[Score | StepScores], list[RowFailure]]:
-        """One call of the user's code for all rows; with `stream` one for each family, whether its
-        rows were there before the others or not."""
-        is_streamed = call.context.spec.schedule.stream
+        """What Python or a service says of all rows, whether some of them were there before the
+        others or not."""
         begun = Begun(call.begun)
         said: dict[int, Said] = {}
-        for places in families(rows) if is_streamed else [[*range(len(rows))]]:
+        for places in self._shares(source, rows, is_streamed=call.context.spec.schedule.stream):
             part = [rows[place] for place in places]
             known = begun.of(part) if call.begun else None
             if known is None:
@@ -142,40 +129,18 @@ class RewardRole(Stateless):
         ]
         return [said[place].score for place in range(len(rows))], failures
 
+    def _shares(self, source: Source, rows: Sequence[Row], *, is_streamed: bool) -> list[list[int]]:
+        """Places of the rows of each call: Python sees a family at a time where its rows may come
+        before others, since a call may compare its rows; a service says of each row for itself."""
+        if is_streamed and isinstance(source, PythonSource):
+            return families(rows)
+        return [[*range(len(rows))]]
+
     def _ask(
-        self,
-        source: PythonSource,
-        rows: Sequence[Row],
-        incoming: Sequence[dict[str, Score]],
-        call: Call,
+        self, source: Source, rows: Sequence[Row], incoming: Sequence[dict[str, Score]], call: Call
     ) -> list[Said]:
-        """One call of the user's code."""
         plain = [{**_plain(row), **scores} for row, scores in zip(rows, incoming, strict=True)]
-        child = self._child(source, call.context)
-        child.tick = partial(call.tick, 0, len(rows))
-        which = [rows[0].id] if call.context.spec.schedule.stream else []
-        seed = derive_seed(call.context.seed, self._node, call.salt, call.step, *which)
-        try:
-            result = score_rows(
-                child,
-                reward_columns(plain),
-                len(rows),
-                on_error=self._section(call.context).on_error,
-                seed=seed % 2**31,
-            )
-        except UserCodeError as error:
-            if not which or error.row is None:
-                raise
-            message = f"{error} (of {len(rows)} rows of one call; it is {rows[error.row].id})"
-            raise UserCodeError(message, error.node, error.row, error.traceback) from None
-        failures = {failure.row: failure for failure in result.failures}
-        return [
-            Said(
-                score=score if score is None or isinstance(score, list) else float(score),
-                failure=failures.get(place),
-            )
-            for place, score in enumerate(result.scores)
-        ]
+        return self._outside.ask(source, rows, plain, call, self._section(call.context).on_error)
 
     def _placed(
         self,
@@ -217,37 +182,14 @@ class RewardRole(Stateless):
         )
         on_error = section.on_error
         if on_error == "stop":
-            if isinstance(section.source, PythonSource):
-                raise UserCodeError(message, self._node, place)
+            match section.source:
+                case PythonSource():
+                    raise UserCodeError(message, self._node, place)
+                case RemoteSource():
+                    raise ServiceFailed(message, self._node, "source.url")
             raise DataError(message, self._node, "source.column")
         failures.append(RowFailure(row=place, message=message))
         return on_error.score if isinstance(on_error, ScoreAs) else None
-
-    def _child(self, source: PythonSource, context: Context) -> Sandbox:
-        if self._sandbox is None:
-            code = source.code
-            if code is None:
-                assert source.file is not None
-                code = self._read(source.file, context)
-            self._sandbox = Sandbox(
-                code,
-                function="reward",
-                node=self._node,
-                timeout_seconds=source.timeout_seconds,
-                memory_mib=source.memory_mib,
-            )
-        return self._sandbox
-
-    def _read(self, file: str, context: Context) -> str:
-        path = context.root / Path(file)
-        try:
-            return path.read_text(encoding="utf-8")
-        except OSError as error:
-            raise DataError(
-                f"{self._node}: source.file: {path} cannot be read: {error.strerror}",
-                self._node,
-                "source.file",
-            ) from None
 
     def state(self) -> dict[str, Any]:
         return self._fits.state()
@@ -256,10 +198,8 @@ class RewardRole(Stateless):
         self._fits.load_state(state)
 
     def close(self) -> None:
-        """End the process of the user's code."""
-        if self._sandbox is not None:
-            self._sandbox.close()
-            self._sandbox = None
+        """End what was asked outside."""
+        self._outside.close()
 
 
 def _scoring_row(row: Row, scores: dict[str, Score]) -> ScoringRow:

@@ -3,8 +3,11 @@
 COLOOP_ALLOWED_REMOTES lists hosts, separated by commas: `scores.example.org`, `*.example.org`,
 `10.0.0.5:8000`. An address inside a private network, this machine among them, is allowed only where
 it is listed as it stands. Knows nothing of sockets: a name may still lead to a private address, so
-a caller looks at every address that the name resolves to with `is_public`, and connects to the one
-that it looked at.
+a caller looks at every address that the name resolves to with `refusal_of_address`, and connects to
+the one that it looked at.
+
+Secrets are named in a loop and stand in the environment: `secret: judge` is COLOOP_SECRET_JUDGE, so
+that a loop can name nothing else of the environment.
 """
 
 import ipaddress
@@ -21,6 +24,8 @@ NUMBER: Final = re.compile(r"(0[xX][0-9a-fA-F]*|\d+)")
 LOCAL_NAMES: Final = ("localhost", "local", "internal", "localdomain", "home.arpa", "lan")
 """Names, and endings of names, that mean this machine or its own network."""
 
+SECRET_PREFIX: Final = "COLOOP_SECRET_"
+DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 SECRET_WORDS: Final = re.compile(r"(?i)(^|[_-])(key|token|secret|password|passwd|pwd|auth|sig)s?$")
 CARRIERS: Final = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("::/96"))
 
@@ -42,16 +47,29 @@ class AllowedRemotes:
 
     def holds(self, host: str, port: int) -> bool:
         """Whether a host, written as in an address, is listed."""
-        plain = host.lower().rstrip(".")
-        for listed in self.hosts:
-            name, has_port, wanted = listed.rpartition(":")
-            if not has_port or not wanted.isdigit() or name.endswith(":"):
-                name, wanted = listed, str(port)
-            name = name.strip("[]")
+        plain = host.lower().rstrip(".").strip("[]")
+        for name, wanted in map(_parted, self.hosts):
             is_ending = name.startswith("*.") and plain.endswith(name[1:])
-            if (is_ending or plain == name) and wanted == str(port):
+            if (is_ending or plain == name) and wanted in (None, port):
                 return True
         return False
+
+    def names(self, host: str, port: int) -> bool:
+        """Whether a host is listed as it stands with its port, or is a name of the own network that
+        is listed as it stands: what it leads to is meant, private or not."""
+        plain = host.lower().rstrip(".")
+        return any(
+            plain == name and (wanted == port or (wanted is None and _is_local_name(plain)))
+            for name, wanted in map(_parted, self.hosts)
+        )
+
+
+def _parted(listed: str) -> tuple[str, int | None]:
+    """Host and port of an entry; None: any port."""
+    name, has_port, wanted = listed.rpartition(":")
+    if not has_port or not wanted.isdecimal() or name.endswith(":"):
+        return listed.strip("[]"), None
+    return name.strip("[]"), int(wanted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,17 +103,73 @@ def refusal(url: str, allowed: AllowedRemotes) -> Refused | None:
             found=f"its `{secret}` looks like a secret, which every copy of the loop would show",
             hint="take it out of the address",
         )
-    if allowed.holds(host, port or (443 if parts.scheme == "https" else 80)):
+    if allowed.holds(host, port or DEFAULT_PORTS[parts.scheme]):
         return None
     address = literal_address(host)
     if (address is not None and not is_public(address)) or _is_local_name(host):
         return Refused(
             found=f"`{host}` is inside a private network or this machine",
-            hint=f"the owner of the server may list it in {SETTING}",
+            hint=_listing(host, parts.port or DEFAULT_PORTS[parts.scheme]),
         )
     return Refused(
-        found=f"`{host}` is not among the hosts that runs may call",
-        hint=f"the owner of the server lists them in {SETTING}, separated by commas",
+        found=f"`{host}` is not among the hosts that runs may call", hint=_listing(host, parts.port)
+    )
+
+
+def _listing(host: str, port: int | None) -> str:
+    """What to do about a host that is not listed."""
+    shown = f"[{host}]" if ":" in host else host
+    entry = shown if port is None else f"{shown}:{port}"
+    return (
+        f"list it where the run starts: {SETTING}={entry} (hosts separated by commas; of a server "
+        "its owner sets them)"
+    )
+
+
+def refusal_of_address(
+    host: str, port: int, address: Address, allowed: AllowedRemotes
+) -> Refused | None:
+    """Why a run may not connect to an address that a listed host leads to; None where it may.
+
+    Addresses that no service has (link-local ones, where clouds answer for their machines, and
+    those of groups) are reached only where they are listed themselves.
+    """
+    if is_public(address) or allowed.holds(str(address), port):
+        return None
+    is_service = not (
+        address.is_link_local or address.is_multicast or address.is_unspecified
+    ) and not (isinstance(address, ipaddress.IPv4Address) and address.is_reserved)
+    if is_service and _carried(address) is None and allowed.names(host, port):
+        return None
+    shown = f"[{address}]" if address.version == 6 else str(address)
+    return Refused(
+        found=f"`{host}` leads to {address}, which is inside a private network or this machine",
+        hint=f"if that is meant, list it where the run starts: {SETTING}={host},{shown}:{port}",
+    )
+
+
+def secret_variable(name: str) -> str:
+    """The variable of the environment that holds a secret."""
+    return f"{SECRET_PREFIX}{name.upper()}"
+
+
+def secret_value(name: str) -> str | None:
+    """A secret; None where there is none of this name."""
+    return os.environ.get(secret_variable(name), "").strip() or None
+
+
+def refusal_of_secret(url: str) -> Refused | None:
+    """Why no secret goes to an address: anyone on the way could read it. Within this machine nobody
+    is on the way."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    address = literal_address(host)
+    is_here = address.is_loopback if address is not None else host.rstrip(".") == "localhost"
+    if parts.scheme == "https" or is_here:
+        return None
+    return Refused(
+        found="its address begins with `http://`, and a secret would be read on the way",
+        hint="call it by `https://`, or leave `secret` out",
     )
 
 
@@ -133,12 +207,19 @@ def _number(part: str) -> int:
 def is_public(address: Address) -> bool:
     """Whether an address is one of the open network, and does not carry a private one inside."""
     if isinstance(address, ipaddress.IPv6Address):
-        inner = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ()), _last(address)]
+        inner = [_carried(address), address.sixtofour, *(address.teredo or ())]
         if any(one is not None and not is_public(one) for one in inner):
             return False
-        if address.ipv4_mapped is not None or _last(address) is not None:
+        if _carried(address) is not None:
             return True
     return address.is_global and not address.is_multicast
+
+
+def _carried(address: Address) -> ipaddress.IPv4Address | None:
+    """The old address that a new one stands for."""
+    if isinstance(address, ipaddress.IPv4Address) or address.is_loopback:
+        return None
+    return address.ipv4_mapped or _last(address)
 
 
 def _last(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:

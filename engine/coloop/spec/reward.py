@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from coloop.spec.base import Number, Section, Text, Whole, problem, setting
+from coloop.spec.base import Name, Number, Section, Text, Whole, problem, setting
 from coloop.spec.builtins import BuiltinSource
 
 REWARD_SIGNATURE = '''def reward(prompts, completions, **columns):
@@ -57,6 +57,11 @@ class RemoteSource(Section):
     """How often a failed request is sent again."""
     concurrency: Whole = setting(8, ge=1, le=4096, level="advanced")
     """Requests at once."""
+    batch: Whole = setting(32, ge=1, le=4096, level="advanced", unit="rows")
+    """Most rows of one request."""
+    secret: Name | None = setting(None, level="advanced")
+    """Name of a secret that goes along as `Authorization`: `judge` is the variable
+    COLOOP_SECRET_JUDGE where the run starts."""
 
 
 RewardSource = Annotated[

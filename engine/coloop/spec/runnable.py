@@ -23,7 +23,7 @@ RUNNABLE_ALGORITHMS = frozenset(
 )
 RUNNABLE_METHODS = frozenset({"rule", "vote"})
 """Of verifiers."""
-RUNNABLE_REWARD_SOURCES = frozenset({"builtin", "python", "model"})
+RUNNABLE_REWARD_SOURCES = frozenset({"builtin", "python", "model", "remote"})
 RUNNABLE_MODELS = frozenset({"pretrained", "scratch", "copy", "shared", "snapshot"})
 LATER_ADVANTAGES = frozenset({"greedy"})
 LATER_LOSSES = frozenset({"aot", "bco"})

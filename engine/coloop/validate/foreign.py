@@ -1,9 +1,16 @@
 """What a loop lets in from outside: Python that a model brings, services on other machines."""
 
 from collections.abc import Iterator
+from typing import Any
 
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
-from coloop.spec.remotes import AllowedRemotes, refusal
+from coloop.spec.remotes import (
+    AllowedRemotes,
+    refusal,
+    refusal_of_secret,
+    secret_value,
+    secret_variable,
+)
 from coloop.validate.facts import Facts, found
 
 
@@ -33,13 +40,19 @@ def services_are_allowed(facts: Facts) -> Iterator[Diagnostic]:
     for name, node in facts.nodes.items():
         source, rollout = getattr(node, "source", None), facts.rollout(name)
         if getattr(source, "type", None) == "remote":
-            yield from _checked(name, "source.url", getattr(source, "url", ""), allowed)
+            yield from _checked(name, "source", source, allowed)
         if rollout is not None and rollout.engine == "remote" and rollout.url is not None:
-            yield from _checked(name, "rollout.url", rollout.url, allowed)
+            yield from _checked(name, "rollout", rollout, allowed)
 
 
-def _checked(node: str, field: str, url: str, allowed: AllowedRemotes) -> Iterator[Diagnostic]:
+def _checked(
+    node: str, section: str, service: Any, allowed: AllowedRemotes
+) -> Iterator[Diagnostic]:
+    url: str = service.url
+    field, secret = f"{section}.url", getattr(service, "secret", None)
     refused = refusal(url, allowed)
+    if refused is None and secret is not None:
+        refused = refusal_of_secret(url)
     if refused is not None:
         yield found(
             "foreign.service",
@@ -47,6 +60,17 @@ def _checked(node: str, field: str, url: str, allowed: AllowedRemotes) -> Iterat
             hint=refused.hint,
             node=node,
             field=field,
+        )
+    if secret is not None and secret_value(secret) is None:
+        variable = secret_variable(secret)
+        yield found(
+            "foreign.secret",
+            f"the secret `{secret}` that goes to the service of `{node}` is not here",
+            hint=f"set {variable} where the run starts, or put it into a file "
+            f"`{variable.lower()}` in COLOOP_SECRETS_DIR",
+            severity=Severity.WARNING,
+            node=node,
+            field=f"{section}.secret",
         )
 
 

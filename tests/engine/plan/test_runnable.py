@@ -30,12 +30,6 @@ REFUSALS = [
         "an earlier run",
         "model.type",
     ),
-    (
-        "{type: builtin, name: exact_match}",
-        '{type: remote, url: "http://127.0.0.1:1"}',
-        "remote rewards",
-        "source",
-    ),
     ("exact.scores -> actor.rewards", "exact.check -> actor.tools", "handles", "edges.2"),
     (
         "{type: task, task: arithmetic}",

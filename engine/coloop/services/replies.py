@@ -1,0 +1,158 @@
+"""What a service sends back, as a value of JSON or as words for what is wrong with it.
+
+Nothing of a reply is trusted: its length, its depth, its numbers. What it says itself is kept apart
+from our words, for it may hold what was sent to it, a secret among it.
+"""
+
+import json
+from collections.abc import AsyncIterable, Sequence
+from typing import Any, Final, NoReturn
+from urllib.parse import urlsplit
+
+RETRIED: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""Statuses after which the same request may be answered."""
+LONGEST_SHOWN: Final = 120
+"""Characters of a reply that an error repeats."""
+DEEPEST: Final = 20
+"""Lists and objects in each other."""
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+
+class Answered(Exception):
+    """What a service did instead of answering as it should."""
+
+    def __init__(self, found: str, said: str = "") -> None:
+        """
+        Args:
+            found: in our words.
+            said: in its own; it may hold whatever was sent.
+        """
+        super().__init__(found, said)
+        self.found, self.said = found, said
+
+    def told(self, *, is_quiet: bool) -> str:
+        """What was found; nothing of what the service said where it is to be quiet."""
+        return f"{self.found}: {self.said}" if self.said and not is_quiet else self.found
+
+
+class Nonsense(Answered):
+    """A reply that is none, and would be none again."""
+
+    def __init__(self, found: str, hint: str, said: str = "") -> None:
+        super().__init__(found, said)
+        self.hint = hint
+
+
+class Busy(Answered):
+    """A service that may answer the same request later."""
+
+    def __init__(self, found: str, said: str = "", seconds: float = 0.0) -> None:
+        """
+        Args:
+            seconds: how long it asks to be left alone.
+        """
+        super().__init__(found, said)
+        self.seconds = seconds
+
+
+async def read_body(chunks: AsyncIterable[bytes], most: int) -> bytes:
+    """The body of a reply; what is longer than `most` bytes is cut off and refused."""
+    body = bytearray()
+    async for chunk in chunks:
+        body += chunk
+        if len(body) > most:
+            raise Nonsense(
+                f"answered more than {most:,} bytes, which is the limit",
+                "it should answer what was asked for and nothing besides",
+            )
+    return bytes(body)
+
+
+def check_status(status: int, headers: Headers, body: bytes) -> None:
+    """Raise for every status but 200."""
+    if status == 200:
+        return
+    if 300 <= status < 400:
+        raise Nonsense(
+            f"answered status {status}, a redirect, which is not followed",
+            "name the address that answers itself",
+            _host(headers),
+        )
+    found = f"answered status {status}"
+    if status in RETRIED:
+        raise Busy(found, shown(body), _retry_after(headers))
+    hint = "look into the log of the service"
+    if status in (401, 403):
+        hint = "name its key in `secret`, or see whether the key is still good"
+    elif status in (404, 405):
+        hint = "see whether the address is the whole path that answers POST"
+    raise Nonsense(found, hint, shown(body))
+
+
+def parse(body: bytes, headers: Headers) -> Any:
+    """The JSON of a reply: strict, without NaN, of bounded depth."""
+    coding = _header(headers, b"content-encoding")
+    if coding not in ("", "identity"):
+        raise Nonsense(
+            "answered a body in a coding that was not asked for", "let it answer plain JSON", coding
+        )
+    try:
+        value = json.loads(body.decode("utf-8"), parse_constant=_no_number)
+    except (ValueError, RecursionError):
+        what = "answered no JSON" if body else "answered nothing"
+        raise Nonsense(what, "let it answer JSON in UTF-8", shown(body)) from None
+    _check_depth(value)
+    return value
+
+
+def shown(value: Any) -> str:
+    """A short part of what was found, on one line."""
+    if isinstance(value, bytes):
+        if not value:
+            return ""
+        value = value[: 4 * LONGEST_SHOWN].decode("utf-8", "replace")
+    text = repr(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
+
+
+def _no_number(word: str) -> NoReturn:
+    raise Nonsense(
+        f"answered `{word}`, which is no number",
+        "let it answer null where it has none",
+    )
+
+
+def _check_depth(value: Any) -> None:
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [
+            inner
+            for one in level
+            if isinstance(one, list | dict)
+            for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not level:
+            return
+    raise Nonsense(
+        f"answered lists in each other deeper than {DEEPEST}", "let it answer what was asked for"
+    )
+
+
+def _header(headers: Headers, name: bytes) -> str:
+    value = next((value for key, value in headers if key.lower() == name), b"")
+    return value.decode("latin-1").strip().lower()
+
+
+def _host(headers: Headers) -> str:
+    """Where a redirect leads, without what may be secret of it."""
+    try:
+        host = urlsplit(_header(headers, b"location")).hostname
+    except ValueError:
+        host = None
+    return f"`{host[:LONGEST_SHOWN]}`" if host and host.isprintable() else ""
+
+
+def _retry_after(headers: Headers) -> float:
+    text = _header(headers, b"retry-after")
+    return float(text) if text.isdecimal() and len(text) < 6 else 0.0
