@@ -5,6 +5,7 @@ PatternTimeout. Syntax is that of Python's `re` (the `regex` library's default b
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
@@ -20,6 +21,15 @@ class PatternProblem(ValueError):
 
 class PatternTimeout(ValueError):
     """A pattern that did not finish on a text in time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What a group of a pattern says of a text."""
+
+    text: str
+    start: int
+    """Place in the whole text."""
 
 
 class Pattern:
@@ -51,6 +61,15 @@ class Pattern:
         except TimeoutError:
             raise self._late(text) from None
 
+    def parts(self, text: str) -> list[tuple[Part, ...]]:
+        """Of each match the groups that took part, or all of it where there are none."""
+        try:
+            return [
+                _parts(match) for match in self._compiled.finditer(text, timeout=TIMEOUT_SECONDS)
+            ]
+        except TimeoutError:
+            raise self._late(text) from None
+
     def last(self, text: str) -> str | None:
         """What the last match says."""
         found = self.matches(text)
@@ -65,6 +84,15 @@ class Pattern:
             f"the pattern {self.source!r} takes more than {TIMEOUT_SECONDS:g} seconds on a text of "
             f"{len(text)} characters; avoid repeats inside repeats"
         )
+
+
+def _parts(match: Any) -> tuple[Part, ...]:
+    found = [
+        Part(text=str(text), start=match.start(number))
+        for number, text in enumerate(match.groups(), 1)
+        if text is not None
+    ]
+    return tuple(found) or (Part(text=str(match.group(0)), start=match.start()),)
 
 
 def _said(match: Any) -> str:

@@ -152,7 +152,7 @@ class TemplateProgram:
         new: dict[str, Any],
     ) -> Written:
         row, absent = rows[place], start[1] - new.keys()
-        drawn = _Drawn(place, rows, library)
+        drawn = Drawn(place, rows, library)
         each = self.section.each
         if each is None:
             return self._filled(row, place, new, absent, drawn)
@@ -177,7 +177,7 @@ class TemplateProgram:
         place: int,
         new: Mapping[str, Any],
         absent: frozenset[str],
-        drawn: "_Drawn",
+        drawn: "Drawn",
     ) -> Written:
         """The Jinja fields on what is known of the row now."""
         columns = {
@@ -219,7 +219,7 @@ class TemplateProgram:
         return UserCodeError(f"{self.node}, row {place}: {field_name}: {message}", self.node, place)
 
 
-class _Drawn:
+class Drawn:
     """The functions `others` and `past` of one row."""
 
     def __init__(

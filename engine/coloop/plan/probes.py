@@ -10,9 +10,11 @@ reading is of the probe's rows alone. No buffer is read, so a way through one is
 from collections.abc import Iterable
 
 from coloop.plan.closure import Serves
+from coloop.plan.needs import WRITES
 from coloop.plan.stages import Unrolling
 from coloop.plan.types import ProbePlan, Stage
 from coloop.spec.graph import Edge, LoopSpec
+from coloop.spec.homes import rollout_of
 from coloop.spec.nodes import EvaluateNode
 
 Port = tuple[str, str]
@@ -88,5 +90,10 @@ def _first_writers(spec: LoopSpec, stages: tuple[Stage, ...]) -> tuple[str, ...]
     for stage in stages:
         given = {sources[key] for key in stage.edges}
         above[stage.node] = given.union(*(above.get(source, set()) for source in given))
-    writers = [stage.node for stage in stages if stage.verb == "generate"]
+    writers = [
+        stage.node
+        for stage in stages
+        if rollout_of(spec, stage.node) is not None
+        and stage.verb == WRITES.get(spec.nodes[stage.node].kind)
+    ]
     return tuple(node for node in writers if above[node].isdisjoint(writers))

@@ -97,6 +97,7 @@ def check_drawn(spec: LoopSpec) -> list[Diagnostic]:
     """Parts of the loop that no run carries out, on whatever machine."""
     return [
         *_check_nodes(spec),
+        *_check_verifiers(spec),
         *_check_edges(spec),
         *_check_algorithms(spec),
         *_check_models(spec),
@@ -246,6 +247,23 @@ def _check_nodes(spec: LoopSpec) -> Iterator[Diagnostic]:
         for field in ("rounds", "class_weights", "balance"):
             if credit is not None and getattr(credit, field, None) is not None:
                 yield _refusal(f"`credit.{field}`", node=name, field=f"credit.{field}")
+
+
+def _check_verifiers(spec: LoopSpec) -> Iterator[Diagnostic]:
+    """What judges in words cannot be asked."""
+    for name, node in spec.nodes.items():
+        if node.kind != "verifier" or node.method != "generative":
+            continue
+        if node.read.granularity != "sequence" and node.read.step_verdicts is None:
+            what = f"`read.granularity: {node.read.granularity}` of a verifier that writes"
+            hint = "say how it names its steps: `read.step_verdicts`"
+            yield _refusal(what, node=name, field="read.granularity", hint=hint)
+        if node.read.numbers is not None:
+            yield _refusal("`read.numbers`", node=name, field="read.numbers")
+        for port in ("pairs", "labels"):
+            if spec.graph.edges_into(name, port):
+                what = f"the port `{port}` of a verifier that writes"
+                yield _refusal(what, node=name, field=f"algorithm.{port}")
 
 
 def _check_edges(spec: LoopSpec) -> Iterator[Diagnostic]:

@@ -27,7 +27,7 @@ from coloop.spec.algorithm import (
     resolve_rewards_algorithm,
 )
 from coloop.spec.base import as_tuple
-from coloop.spec.nodes import ActorNode
+from coloop.spec.nodes import ActorNode, VerifierNode
 from coloop.tables import Row
 from coloop.tables.row import merge_columns
 from coloop.tables.table import Table
@@ -72,7 +72,8 @@ def _credited(
     detail: dict[str, object],
 ) -> Outcome:
     section = context.spec.nodes[node]
-    assert isinstance(section, ActorNode)
+    assert isinstance(section, ActorNode | VerifierNode)
+    assert section.rollout is not None
     entry = node_algorithms(context.spec, node)[PORT][0]
     assert isinstance(entry, RewardsAlgorithm)
     settings = resolve_rewards_algorithm(entry, max_new_tokens=section.rollout.max_new_tokens)

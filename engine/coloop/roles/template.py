@@ -1,7 +1,7 @@
 """What some wrote becomes what the next reads: joined rows, the template's program over them, and
 for `each` a child for every element."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -11,7 +11,7 @@ from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.sandbox.process import Sandbox
 from coloop.seeds import derive_seed
 from coloop.spec.nodes import TemplateNode
-from coloop.tables import Delivery, Row, Table
+from coloop.tables import Row, Score, Table
 from coloop.tables.row import child_row
 
 
@@ -35,13 +35,21 @@ class TemplateRole(Stateless):
         deliveries = [deliver(call.context, rows, one) for one in given]
         rows = only_delivered(rows, deliveries)
         names = [one.edge.source.node for one in given]
+
+        def scores_of(row: Row) -> dict[str, Score]:
+            return {
+                name: delivery.values[row.id]
+                for name, delivery in zip(names, deliveries, strict=True)
+                if row.id in delivery.values
+            }
+
         library = [
-            self._as_row(row, [], [], call)
+            template_row(self._node, row, {}, call)
             for table in call.tables("library")
             for row in table.rows
         ]
         written = self._compiled(section).apply(
-            [self._as_row(row, names, deliveries, call) for row in rows],
+            [template_row(self._node, row, scores_of(row), call) for row in rows],
             library=library if call.tables("library") else None,
             runner=self._runner(section, len(rows), call),
         )
@@ -66,20 +74,6 @@ class TemplateRole(Stateless):
             for k, element in enumerate(new.elements)
         ]
 
-    def _as_row(
-        self, row: Row, names: Sequence[str], deliveries: Sequence[Delivery], call: Call
-    ) -> TemplateRow:
-        return TemplateRow(
-            columns=row.columns,
-            scoped=row.scoped,
-            scores={
-                name: delivery.values[row.id]
-                for name, delivery in zip(names, deliveries, strict=True)
-                if row.id in delivery.values
-            },
-            seed=derive_seed(call.context.seed, self._node, call.salt, call.step, row.id) % 2**31,
-        )
-
     def _compiled(self, section: TemplateNode) -> TemplateProgram:
         if self._program is None or self._program.section is not section:
             self._program = TemplateProgram.from_section(section, node=self._node)
@@ -98,6 +92,16 @@ class TemplateRole(Stateless):
         if self._sandbox is not None:
             self._sandbox.close()
             self._sandbox = None
+
+
+def template_row(node: str, row: Row, scores: Mapping[str, Score], call: Call) -> TemplateRow:
+    """A row as the texts of a node see it.
+
+    Args:
+        scores: that came in with it, by scorer.
+    """
+    seed = derive_seed(call.context.seed, node, call.salt, call.step, row.id) % 2**31
+    return TemplateRow(columns=row.columns, scoped=row.scoped, scores=scores, seed=seed)
 
 
 def _unparsed(section: TemplateNode, written: Sequence[Written | None]) -> dict[str, float]:

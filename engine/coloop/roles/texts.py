@@ -15,10 +15,14 @@ SIDES = ("chosen", "rejected")
 """Of a pair."""
 
 
-def as_read(row: Row) -> TokenSequence:
-    """What a model reads to say something of the row: its text alone, no numbers of it."""
+def as_read(row: Row, **asked: Any) -> TokenSequence:
+    """What a model reads to say something of the row: its text alone, no numbers of it.
+
+    Args:
+        asked: what else is asked about it.
+    """
     if row.tokens is None:
-        return as_sequence(row)
+        return as_sequence(row, **asked)
     return completion_sequence(
         id=row.id,
         prompt_ids=row.tokens.prompt_ids,
@@ -27,6 +31,7 @@ def as_read(row: Row) -> TokenSequence:
         writer=row.tokens.writer,
         tokenizer=row.tokens.tokenizer,
         version=row.version,
+        **asked,
     )
 
 

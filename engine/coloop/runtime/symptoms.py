@@ -227,8 +227,9 @@ SYMPTOMS: tuple[Symptom, ...] = (
         patience=3,
         shows=_nothing_parsed,
         hint=(
-            "compare `parse` with samples of this run; warm the writer up on the form, or give "
-            "`default` for what is not found"
+            "compare `parse`, or `read` of a judge, with samples of this run; warm the writer up on "
+            "the form, or say what a text is worth in which nothing is found (`default`, "
+            "`on_no_match`)"
         ),
         holds_from_the_start=True,
     ),

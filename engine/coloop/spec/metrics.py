@@ -198,9 +198,15 @@ METRICS: dict[str, Metric] = {
     ),
     "parse/none": Metric(
         title="Rows in which nothing was found",
-        help="Share of a template's rows in which no pattern of `parse` matched.",
+        help="Share of a template's or judge's texts in which no pattern matched.",
         expect="Falls to 0 as the writer learns the form.",
         better="lower",
+    ),
+    "swap/consistent": Metric(
+        title="Swap consistency",
+        help="Share of the pairs judged in both orders that are judged the same way in both.",
+        expect="Near 1; near 0.5 the judge looks at the position.",
+        better="higher",
     ),
     "verifier/accuracy": Metric(
         title="Verifier accuracy",

@@ -21,7 +21,7 @@ RUNNABLE_ALGORITHMS = frozenset(
         *("sft", "dpo", "kto", "spin", "value", "bradley_terry", "regression"),
     }
 )
-RUNNABLE_METHODS = frozenset({"rule", "vote"})
+RUNNABLE_METHODS = frozenset({"generative", "rule", "vote"})
 """Of verifiers."""
 RUNNABLE_REWARD_SOURCES = frozenset({"builtin", "python", "model", "remote"})
 RUNNABLE_MODELS = frozenset({"pretrained", "scratch", "copy", "shared", "snapshot"})

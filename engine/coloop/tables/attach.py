@@ -7,12 +7,13 @@ over which common ancestor they cross to another branch (`via`); nothing here is
 rows happen to be there.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Literal
 
-from coloop.tables.row import ABSENT, Absent, Row, Score
+from coloop.tables.row import ABSENT, Absent, Row, Score, is_joined_of
 from coloop.tables.table import Table
 
 Aggregate = Literal["mean", "min", "max", "sum", "last"]
@@ -24,6 +25,12 @@ AGGREGATES: Mapping[str, Callable[[Sequence[float]], float]] = {
     "sum": sum,
     "last": lambda values: values[-1],
 }
+
+REDUCTIONS: Mapping[str, Callable[[Sequence[float]], float]] = {
+    **{name: AGGREGATES[name] for name in ("min", "last", "mean")},
+    "product": math.prod,
+}
+"""How the numbers of a text's steps become one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,12 +65,12 @@ def attach(
     """
     scores = table.scores or {}
     values: dict[str, Score] = {}
-    lifted: dict[str, float | None] | None = None
+    lifted: dict[str, Score] | None = None
     may_rise = aggregate is not None and rises is not False
     for row in receivers:
         found = _from_self_or_above(row, scores)
         if found is not None:
-            values[row.id] = scores[found]
+            values[row.id] = _as_heard(scores[found], found, row.id, table)
             continue
         if not may_rise:
             continue
@@ -94,7 +101,7 @@ def _ancestors_at(rows: Sequence[Row], node: str) -> set[str]:
 
 def _lift(
     targets: set[str], table: Table, aggregate: Callable[[Sequence[float]], float]
-) -> dict[str, float | None]:
+) -> dict[str, Score]:
     """For each target the aggregate over its nearest scored descendants, level by level."""
     scores = table.scores or {}
     trees: dict[str, dict[tuple[str, ...], Score]] = {}
@@ -104,42 +111,66 @@ def _lift(
         for target in targets.intersection(row.trail):
             way = tuple(step for step, _ in row.trail[target])
             if way and not any(step in scores for step in way[:-1]):
-                trees.setdefault(target, {})[way] = _for_side(row, target, table, scores[row.id])
+                heard = _as_heard(scores[row.id], row.id, target, table)
+                trees.setdefault(target, {})[way] = _for_side(row, target, table, heard)
     return {target: _fold(leaves, aggregate) for target, leaves in trees.items()}
 
 
-def _for_side(row: Row, target: str, table: Table, score: Score) -> Score:
-    """A score of a pair speaks for its chosen row and reaches the rejected one as its opposite."""
-    if len(row.parents) != 2 or target != row.parents[1] or "chosen" not in row.columns:
+def _as_heard(score: Score, scored: str, receiver: str, table: Table) -> Score:
+    """A score where it arrives: numbers at positions stay such only at the text that they index."""
+    if not isinstance(score, dict) or (table.judged or {}).get(scored, scored) == receiver:
         return score
-    number = _number(score)
-    if number is None:
+    if table.reduce is None:
+        raise TypeError("scores at positions cannot leave the text that they index; reduce them")
+    steps = [score[place] for place in sorted(score)]
+    return REDUCTIONS[table.reduce](steps) if steps else None
+
+
+def _for_side(row: Row, target: str, table: Table, score: Score) -> Score:
+    """A score of a pair, or of what was written about it, speaks for its chosen row and reaches the
+    rejected one as its opposite."""
+    if not _is_of_rejected(row, target) or row.id in table.unturned:
+        return score
+    if not isinstance(score, float | int):
         return None
-    return -number if table.score_range is None else sum(table.score_range) - number
+    return -score if table.score_range is None else sum(table.score_range) - score
+
+
+def _is_of_rejected(row: Row, target: str) -> bool:
+    """Whether a row is, or descends from, a pair whose rejected side is the target."""
+    way = row.trail[target]
+    pair, births = way[0][0], len(way) - 1
+    if row.depths.get("chosen") != births:
+        return False  # the row that has the sides as its own is another one
+    return any(is_joined_of(pair, (other, target)) for other in row.trail)
 
 
 def _fold(
     leaves: Mapping[tuple[str, ...], Score], aggregate: Callable[[Sequence[float]], float]
-) -> float | None:
+) -> Score:
     if len(leaves) == 1 and len(next(iter(leaves))) == 1:
-        return _number(next(iter(leaves.values())))
+        return next(iter(leaves.values()))
     branches: dict[str, dict[tuple[str, ...], Score]] = {}
-    values: list[float] = []
+    values: list[Score] = []
     for way, score in leaves.items():
         if len(way) == 1:
-            number = _number(score)
-            if number is not None:
-                values.append(number)
+            values.append(score)
         else:
             branches.setdefault(way[0], {})[way[1:]] = score
-    for branch in branches.values():
-        number = _fold(branch, aggregate)
-        if number is not None:
-            values.append(number)
-    return aggregate(values) if values else None
+    values += [_fold(branch, aggregate) for branch in branches.values()]
+    return _aggregated([value for value in values if value is not None], aggregate)
 
 
-def _number(score: Score) -> float | None:
-    if isinstance(score, dict):
-        raise TypeError("scores at positions cannot leave the text that they index; reduce them")
-    return None if score is None else float(score)
+def _aggregated(
+    values: Sequence[float | dict[int, float]], aggregate: Callable[[Sequence[float]], float]
+) -> Score:
+    """One of several numbers; of numbers at positions, one at each."""
+    at_places = [value for value in values if isinstance(value, dict)]
+    if not at_places:
+        numbers = [float(value) for value in values if not isinstance(value, dict)]
+        return aggregate(numbers) if numbers else None
+    places = sorted({place for value in at_places for place in value})
+    return {
+        place: aggregate([value[place] for value in at_places if place in value])
+        for place in places
+    }

@@ -273,7 +273,7 @@ def joined_row(
     A bare column that two parents have at the same distance from different rows is ambiguous and is
     left out (validation reports a template that asks for it).
     """
-    row_id = _short(f"{JOINED}:({'+'.join(parent.id for parent in parents)})")
+    row_id = _joined_id([parent.id for parent in parents])
     trail: dict[str, tuple[Step, ...]] = {}
     for parent in parents:
         for ancestor, way in parent.trail.items():
@@ -304,6 +304,11 @@ def joined_row(
     )
 
 
+def is_joined_of(row_id: str, parents: Sequence[str]) -> bool:
+    """Whether this is the id of the row joined of these, in this order."""
+    return row_id == _joined_id(parents)
+
+
 def merge_columns(row: Row, others: Sequence[Row]) -> Row:
     """The same row with what other tables know of it: of the row itself, or of its ancestors.
 
@@ -320,6 +325,10 @@ def merge_columns(row: Row, others: Sequence[Row]) -> Row:
                 depths[name] = depth
     tokens = row.tokens or next((o.tokens for o in others if o.id == row.id and o.tokens), None)
     return row._holding(columns, scoped, depths, tokens)
+
+
+def _joined_id(parents: Sequence[str]) -> str:
+    return _short(f"{JOINED}:({'+'.join(parents)})")
 
 
 def _places_below(parents: Sequence[Row], k: int) -> Mapping[str, tuple[tuple[int, ...], ...]]:

@@ -27,6 +27,12 @@ class Table:
     score_range: tuple[float, float] | None = None
     """Least and greatest score, where the scorer names them; a pair's opposite is low + high -
     s."""
+    unturned: frozenset[str] = frozenset()
+    """Rows whose score is the same for both sides of a pair: nothing was found to turn over."""
+    judged: Mapping[str, str] | None = None
+    """By row id, of scores at positions: the row whose text these index; None: its own."""
+    reduce: str | None = None
+    """How numbers at positions become one where they reach another text; None: they cannot."""
     log_probs: Mapping[str, Any] | None = None
     """By row id, for ports of type LogProbs: an array over the completion's tokens, or for a pair
     `{"chosen": ..., "rejected": ...}` with one each; where answers to other prompts are measured
@@ -44,6 +50,8 @@ class Table:
             self,
             rows=tuple(row for row in self.rows if row.id in wanted),
             scores=_pick(self.scores, wanted),
+            unturned=self.unturned & wanted,
+            judged=_pick(self.judged, wanted),
             log_probs=_pick(self.log_probs, wanted),
             values=_pick(self.values, wanted),
         )
@@ -57,17 +65,22 @@ def concat_tables(tables: Sequence[Table]) -> Table:
     scores: dict[str, Score] = {}
     log_probs: dict[str, Any] = {}
     values: dict[str, Numbers] = {}
+    judged: dict[str, str] = {}
     for table in tables:
         for row in table.rows:
             rows.setdefault(row.id, row)
         scores.update(table.scores or {})
         log_probs.update(table.log_probs or {})
         values.update(table.values or {})
+        judged.update(table.judged or {})
     return Table(
         rows=tuple(rows.values()),
         scores=scores if any(t.scores is not None for t in tables) else None,
         scorer=next((t.scorer for t in tables if t.scorer), None),
         score_range=next((t.score_range for t in tables if t.score_range), None),
+        unturned=frozenset().union(*(t.unturned for t in tables)),
+        judged=judged or None,
+        reduce=next((t.reduce for t in tables if t.reduce), None),
         log_probs=log_probs if any(t.log_probs is not None for t in tables) else None,
         values=values if any(t.values is not None for t in tables) else None,
     )

@@ -47,9 +47,9 @@ CASES: dict[str, tuple[list[Any], dict[str, Any]]] = {
             "probe": {"kind": "evaluate", "of": ["critic.returns"], "metrics": ["loss"]},
         },
     ),
-    "verifiers (node `judge`)": (
+    "verifiers of method formal (node `judge`)": (
         ["actor.rollouts -> judge.rollouts", "judge.scores -> actor.rewards"],
-        {"judge": {"kind": "verifier", "method": "rule"}},
+        {"judge": {"kind": "verifier", "method": "formal", "checker": "proof"}},
     ),
     "tools (node `calc`)": (
         ["calc.tool -> actor.tools"],

@@ -70,7 +70,7 @@ def test_a_node_that_does_not_run_is_one_cause_whatever_it_holds() -> None:
 
     [refusal] = outlook_of(build(nodes, edges)).refusals
 
-    assert (refusal.node, refusal.field) == ("judge", "kind")
+    assert (refusal.node, refusal.field) == ("judge", "method")
 
 
 def test_edges_of_a_node_that_does_not_run_are_no_cause_of_their_own() -> None:

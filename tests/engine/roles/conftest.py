@@ -47,6 +47,7 @@ class ScriptedHosts:
     def __init__(self) -> None:
         self.write: Callable[[str, int], str] = lambda prompt, k: f"{prompt}{'abcdefgh'[k]}"
         self.is_finished: Callable[[int], bool] = lambda k: True
+        self.choose: Callable[[TokenSequence], list[float]] = lambda text: [0.0, 0.0]
         self.orders: list[LearnOrder] = []
         self.samplings: list[Sampling] = []
         self.seeds: list[tuple[int, ...]] = []
@@ -96,6 +97,8 @@ class ScriptedHosts:
         temperature: float,
         reading: Reading = "log_probs",
     ) -> list[Numbers]:
+        if reading == "choices":
+            return [numbers_of(self.choose(one)) for one in texts]
         if reading == "scores":
             return [numbers_of([0.1 * len(one.token_ids)]) for one in texts]
         return [np.full(len(one.token_ids) - one.prompt_length, -0.25) for one in texts]

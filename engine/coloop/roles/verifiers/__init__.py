@@ -4,10 +4,12 @@ from collections.abc import Callable
 from typing import Final
 
 from coloop.roles.protocol import Context, Role
+from coloop.roles.verifiers.generative import GenerativeVerifier
 from coloop.roles.verifiers.rule import RuleVerifier
 from coloop.roles.verifiers.vote import VoteVerifier
 
 METHODS: Final[dict[str, Callable[[str, Context], Role]]] = {
+    "generative": GenerativeVerifier,
     "rule": RuleVerifier,
     "vote": VoteVerifier,
 }

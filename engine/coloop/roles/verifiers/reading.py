@@ -1,19 +1,10 @@
 """How the numbers of a judge become scores: steps to one number, bounds, a threshold."""
 
-import math
-from collections.abc import Callable, Iterable, Mapping
-from statistics import fmean
-from typing import Final
+from collections.abc import Iterable
 
 from coloop.spec.reading import Read
 from coloop.tables import Score
-
-REDUCTIONS: Final[Mapping[str, Callable[[list[float]], float]]] = {
-    "min": min,
-    "product": math.prod,
-    "last": lambda steps: steps[-1],
-    "mean": fmean,
-}
+from coloop.tables.attach import REDUCTIONS
 
 
 def reduced(steps: Iterable[float | None], read: Read) -> float | None:

@@ -1,0 +1,169 @@
+"""Whole runs with a judge that writes: it learns beside the policy that it judges, and meets what
+else a loop may have."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from tests.engine.runs.conftest import Ended, Runner, load
+
+from coloop.diagnostics import Change
+from coloop.events import RunStateName
+from coloop.spec.io import patch
+from coloop.validate import validate
+
+CO_TRAINING = """
+coloop: 1
+name: co-training
+nodes:
+  sums: {kind: dataset, source: {type: task, task: arithmetic, size: 32}, rows_per_step: 2}
+  held_out: {kind: dataset, source: {type: task, task: arithmetic, size: 4}, rows_per_step: 2}
+  solver:
+    kind: actor
+    model: {type: scratch, architecture: tiny-qwen3}
+    rollout: {completions_per_prompt: 2, max_new_tokens: 5}
+    algorithm: {rewards: {name: grpo, kl: {coefficient: 0.01}}}
+    training: {optimizer: {name: adamw, lr: 1.0e-3}}
+  judge:
+    kind: verifier
+    method: generative
+    model: {type: scratch, architecture: tiny-qwen3}
+    template: {text: "{{ prompt }}{{ completion }}?"}
+    read: {number: "([0-9])", scale: [0, 9], on_no_match: 0}
+    rollout: {completions_per_prompt: 3, max_new_tokens: 6}
+    algorithm: {rewards: {name: grpo, kl: {coefficient: 0.01}}}
+    training: {optimizer: {name: adamw, lr: 1.0e-3}}
+  judge_start: {kind: reference, model: {type: snapshot, of: judge, refresh: never}}
+  solver_start: {kind: reference, model: {type: snapshot, of: solver, refresh: never}}
+  digit: {kind: reward, source: {type: builtin, name: regex, pattern: "([0-9])", scale: [0, 9]}}
+  near: {kind: reward, source: {type: builtin, name: one_minus}}
+  probe: {kind: evaluate, instead_of: sums, every: 2, greedy: true, metrics: [score]}
+edges:
+  - sums.rows -> solver.prompts
+  - solver.rollouts -> judge.rollouts
+  - judge.rollouts -> digit.rollouts
+  - {from: judge.scores, to: solver.rewards, aggregate: mean}
+  - {from: digit.scores, to: near.scores}
+  - near.scores -> judge.rewards
+  - solver.rollouts -> solver_start.rollouts
+  - solver_start.log_probs -> solver.reference
+  - judge.rollouts -> judge_start.rollouts
+  - judge_start.log_probs -> judge.reference
+  - held_out.rows -> probe.rows
+  - judge.scores -> probe.scores
+schedule: {steps: 4}
+hardware: {preset: cpu}
+run: {checkpoint_every: 2}
+"""
+"""The judge learns to write low digits, the policy what the judge writes high ones about."""
+
+
+def with_values(values: Mapping[str, Any], text: str = CO_TRAINING) -> str:
+    return patch(text, [Change(op="set", path=path, value=v) for path, v in values.items()])
+
+
+def check_whole(ended: Ended) -> Ended:
+    assert ended.state is RunStateName.FINISHED, ended.error
+    return ended
+
+
+def check_learned(ended: Ended, *groups: str) -> None:
+    """Weights of these groups have moved."""
+    for group in groups:
+        first, last = ended.group(group, 2), ended.group(group)
+        assert any(not first[name].equal(last[name]) for name in first), group
+
+
+def test_a_judge_and_what_it_judges_learn_side_by_side(whole: Callable[[str], Ended]) -> None:
+    ended = whole(CO_TRAINING)
+
+    check_learned(ended, "solver", "judge")
+    stages = ended.stages(1)
+    assert stages.index("solver.generate") < stages.index("judge.score")
+    assert stages.index("judge.score") < min(
+        stages.index("solver.credit"), stages.index("judge.credit")
+    )
+    assert stages.index("judge.learn") < stages.index("judge.sync")
+    assert ended.metrics("judge", "rollout/length")[0] > 0
+    assert 0.0 <= ended.metrics("judge", "parse/none")[0] < 1.0
+    assert ended.metrics("judge", "kl")
+    assert ended.of("evaluation") or ended.metrics("probe", "score")
+
+
+def test_a_run_that_stops_goes_on_to_the_same_bits(
+    whole: Callable[[str], Ended], runner: Runner, equal: Callable[..., bool]
+) -> None:
+    def judged_in_step_3(event: Mapping[str, Any]) -> bool:
+        return (
+            event["type"] == "stage.finished"
+            and event["stage"] == "judge.score"
+            and (event["step"] == 3)
+        )
+
+    stopped = runner(CO_TRAINING, stop_at=judged_in_step_3)
+    resumed = check_whole(runner(CO_TRAINING, resume=stopped))
+
+    assert stopped.state is RunStateName.STOPPED
+    assert equal(whole(CO_TRAINING).weights(), resumed.weights())
+    assert whole(CO_TRAINING).readings() == resumed.readings()
+
+
+POOLS = {
+    "hardware.pools": {"a": {"workers": 1}, "b": {"workers": 1}},
+    "nodes.solver_start.pool": "a",
+    "nodes.judge_start.pool": "a",
+}
+SHARED = {"nodes.judge.model": {"type": "shared", "with": "solver"}, "nodes.judge.training": None}
+AHEAD = {
+    "schedule.max_staleness": 1,
+    **POOLS,
+    "nodes.solver.pool": "a",
+    "nodes.solver.rollout.pool": "b",
+    "nodes.judge.pool": "a",
+    "nodes.judge.rollout.pool": "b",
+}
+PLACES: dict[str, dict[str, Any]] = {
+    "a step ahead in another pool": AHEAD,
+    "a pool of its own": {
+        **POOLS,
+        "nodes.judge.pool": "b",
+        "nodes.solver.pool": "a",
+    },
+    "shared weights": SHARED,
+    "one role after the other": {**SHARED, "schedule.order": ["judge", "solver"]},
+    "a copy": {"nodes.judge.model": {"type": "copy", "of": "solver"}},
+}
+
+
+@pytest.mark.parametrize("values", PLACES.values(), ids=PLACES)
+def test_a_judge_learns_wherever_its_weights_are(values: dict[str, Any], runner: Runner) -> None:
+    text = with_values({**values, "nodes.judge_start.model.of": "judge"})
+    found = validate(load(text)).diagnostics
+    assert [one.describe() for one in found if one.severity == "error"] == []
+
+    ended = check_whole(runner(text))
+
+    check_learned(ended, *({"solver", "judge"} & {p["name"] for p in ended.plan()["weights"]}))
+    assert ended.metrics("judge", "reward/mean")
+
+
+def test_a_judge_inside_a_refill_writes_anew_in_each_pass(runner: Runner) -> None:
+    """What is kept is decided by the judge, so that it stands in the region that is refilled."""
+    lucky = {
+        "kind": "filter",
+        "keep": [{"rule": "score", "min": 0.5}],
+        "fill": {"rows": 6, "max_rounds": 3},
+    }
+    text = with_values({"nodes.lucky": lucky})
+    text = text.replace(
+        "  - {from: judge.scores, to: solver.rewards, aggregate: mean}\n",
+        "  - solver.rollouts -> lucky.rollouts\n"
+        "  - {from: judge.scores, to: lucky.scores, aggregate: mean}\n"
+        "  - lucky.scores -> solver.rewards\n",
+    )
+
+    ended = check_whole(runner(text))
+
+    passes = [event for event in ended.of("stage.finished", stage="judge.score", step=1)]
+    assert len(passes) > 1
+    assert ended.metrics("judge", "reward/mean")
