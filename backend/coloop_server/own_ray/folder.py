@@ -10,23 +10,22 @@ import fcntl
 import json
 import os
 import shutil
-import signal
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from coloop.ray_remains import end_writers
 from coloop_server.private import ensure_private_file, ensure_private_folder
 from coloop_server.processes import identity, is_same
 
 TOKEN_PATH = "RAY_AUTH_TOKEN_PATH"
 PROBE_SECONDS = 5.0
 REMOVE_TRIES = 10
-KILL_TRIES = 100
 ENDED = frozenset({"SUCCEEDED", "FAILED", "STOPPED"})
 """What Ray calls a job that is over."""
 
@@ -102,16 +101,9 @@ class RayFolder:
         return {"Authorization": f"Bearer {token}"}
 
     def end_rest(self, head: Head) -> None:
-        """End what a Ray that was killed left in its session: its agents do not notice. They are
-        known by the files of its folder that they hold open; names and environments they change."""
-        for _ in range(KILL_TRIES):  # one that ends may just have started another
-            left = members(head)
-            for pid in left:
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
-            if not left:
-                break
-            time.sleep(0.05)
+        """End what a Ray that was killed left, drivers that lead sessions of their own among it;
+        its agents do not notice."""
+        end_writers(lambda path: path.startswith(f"{head.temp_dir}/"))
         remove_folder(Path(head.temp_dir))
 
     @contextmanager
@@ -124,19 +116,6 @@ class RayFolder:
             yield
         finally:
             os.close(descriptor)
-
-
-def members(head: Head) -> list[int]:
-    """Processes that belong to a Ray: of the session that it led with a file of its folder open,
-    and drivers, which lead sessions of their own and write their output into that folder."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it has just ended, or is somebody else's
-            files = {file.name: os.readlink(file) for file in (entry / "fd").iterdir()}
-            own = {name for name, at in files.items() if at.startswith(f"{head.temp_dir}/")}
-            if own & {"1", "2"} or (own and os.getsid(int(entry.name)) == head.pid):
-                found.append(int(entry.name))
-    return found
 
 
 def list_jobs(address: str, headers: dict[str, str]) -> list[dict[str, Any]] | None:

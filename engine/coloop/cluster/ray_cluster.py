@@ -19,9 +19,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import ray
+from ray._common.utils import get_default_ray_temp_dir
 from ray._private.utils import read_ray_address
 from ray.exceptions import (
     GetTimeoutError,
@@ -42,6 +44,7 @@ from coloop.hosts.messages import Poll
 from coloop.hosts.packing import pack, unpack
 from coloop.hosts.settings import HostSettings, compute_with
 from coloop.plan.types import Plan, PoolPlan
+from coloop.ray_remains import RayWatcher
 from coloop.ray_settings import AT_EVEN_PRIORITY, AUTHENTICATION
 
 logger = logging.getLogger(__name__)
@@ -70,6 +73,8 @@ class RayCluster(Pools):
         self._lives: Counter[str] = Counter()
         """How often a pool was restarted."""
         self._owns_ray = False
+        self._watcher: RayWatcher | None = None
+        """Of a Ray of our own."""
 
     def start(self) -> None:
         # Threads of the driver would wait for cores at which its hosts are at work.
@@ -97,6 +102,8 @@ class RayCluster(Pools):
             # A Ray of our own asks for its token, whatever the environment says: its ports are open
             # to the network, and who reaches it runs code.
             os.environ.pop(AUTHENTICATION, None)
+            root: str = get_default_ray_temp_dir()  # type: ignore[no-untyped-call]
+            self._watcher = RayWatcher(Path(root))
         with kept_signals():
             ray.init(
                 address=place,
@@ -177,6 +184,9 @@ class RayCluster(Pools):
         self._groups.clear()
         if self._owns_ray and ray.is_initialized():
             ray.shutdown()
+        if self._watcher is not None:
+            self._watcher.end()
+            self._watcher = None
 
 
 class RayCrew:
@@ -292,7 +302,8 @@ def _free() -> str:
 
 def joins_another() -> bool:
     """Whether Ray, left to itself, joins one that runs already."""
-    return bool(os.environ.get("RAY_ADDRESS") or read_ray_address(None))
+    named = os.environ.get("RAY_ADDRESS")
+    return named != "local" if named else bool(read_ray_address(None))
 
 
 def ray_to_join() -> str | None:

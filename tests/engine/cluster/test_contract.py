@@ -329,16 +329,19 @@ def test_connecting_to_ray_takes_no_signal_from_the_run(
 
 
 @pytest.mark.parametrize(
-    ("running", "address", "seen"),
+    ("running", "address", "named", "seen"),
     [
-        pytest.param(None, None, None, id="a Ray of its own"),
-        pytest.param("10.0.0.1:6379", None, "disabled", id="one that runs already"),
-        pytest.param(None, "10.0.0.1:6379", "disabled", id="one that was named"),
+        pytest.param(None, None, "", None, id="a Ray of its own"),
+        pytest.param("10.0.0.1:6379", None, "local", None, id="one of its own that was asked for"),
+        pytest.param("10.0.0.1:6379", None, "", "disabled", id="one that runs already"),
+        pytest.param(None, "10.0.0.1:6379", "", "disabled", id="one that was named"),
+        pytest.param(None, None, "10.0.0.1:6379", "disabled", id="one that the environment names"),
     ],
 )
 def test_a_ray_of_its_own_asks_for_its_token_whatever_the_environment_says(
     running: str | None,
     address: str | None,
+    named: str,
     seen: str | None,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -353,7 +356,7 @@ def test_a_ray_of_its_own_asks_for_its_token_whatever_the_environment_says(
     monkeypatch.setattr(ray, "cluster_resources", dict)
     monkeypatch.setattr(ray_cluster, "read_ray_address", lambda _: running)
     monkeypatch.setattr(ray_cluster, "ray_to_join", lambda: None)
-    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_ADDRESS", named)
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     cluster = build("ray", tmp_path)
     cluster._address = address
