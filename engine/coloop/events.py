@@ -96,6 +96,8 @@ class StageStarted(Event):
     """Where it runs; null: in the driver."""
     evaluation: str | None = None
     """The probe for which it runs, outside the step."""
+    round: int | None = None
+    """Where edges with `rounds` repeat it: in which round."""
 
 
 class StageFinished(Event):
@@ -117,6 +119,8 @@ class StageFinished(Event):
     """What it reads was there, its lane was not free yet."""
     evaluation: str | None = None
     """The probe for which it ran, outside the step."""
+    round: int | None = None
+    """Where edges with `rounds` repeat it: in which round."""
 
 
 class MetricsEvent(Event):
@@ -285,6 +289,8 @@ class StageAtWork(_Message):
     """Null: in the driver."""
     step: int
     evaluation: str | None = None
+    round: int | None = None
+    """Where edges with `rounds` repeat it: in which round."""
     progress: Progress | None = None
 
 

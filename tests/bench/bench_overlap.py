@@ -14,6 +14,7 @@ from tests.bench import real_sides
 from tests.bench.results import Goal, Result, Table
 
 from coloop.plan.compile import compile_plan
+from coloop.plan.stages import Step
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.runtime.calls import Calls, Situation
 from coloop.runtime.flights import Flight, Work
@@ -177,7 +178,9 @@ def _step(generate: float, learn: float, staleness: int) -> float:
         step = next(ahead, None)
         if step is None:
             return None
-        return scheduler.flight(stages, (), Situation(step=step, phase="main", context=context))
+        return scheduler.flight(
+            Step(stages=stages), Situation(step=step, phase="main", context=context)
+        )
 
     try:
         scheduler.fly(begin, lambda flight: done.append(time.monotonic()))

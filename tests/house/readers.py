@@ -13,7 +13,10 @@ READERS: dict[str, tuple[str, ...]] = {
     # the loop
     "LoopSpec": ("runtime", "plan/placement.py", "plan/compile.py"),
     "BaseNode": ("spec/homes.py", "spec/lineage/joins.py"),
-    "Edge": ("spec/graph.py", "spec/lineage/descent.py", "plan/regions.py"),
+    "Edge": (
+        *("spec/graph.py", "spec/lineage/descent.py", "spec/lineage/rounds.py"),
+        "plan/regions.py",
+    ),
     "Hardware": ("plan/placement.py", "spec/placement.py", "sizing/machine.py"),
     "Pool": ("plan/placement.py",),
     "Run": ("runtime",),
@@ -135,7 +138,7 @@ READERS: dict[str, tuple[str, ...]] = {
 
 LATER = {
     **dict.fromkeys(
-        ("Turns", "RoundsCredit", "ClassWeights", "Balance", "OffPolicy"),
+        ("Turns", "ClassWeights", "Balance", "OffPolicy"),
         "refused by its section's name",
     ),
     **dict.fromkeys(
@@ -165,8 +168,6 @@ ELSEWHERE = {
     ("Phase", "note"): "people",
     ("PhaseGroup", "note"): "people",
     ("PhaseGroup", "name"): "people, and findings about it",
-    ("Edge", "take"): "rounds, which are refused by name",
-    ("Edge", "branch"): "rounds, which are refused by name",
     ("Rollout", "expected_tokens"): "the estimate",
     ("Hardware", "memory_budget"): "the resolver, and the finding `memory.over_budget`",
     ("RewardNode", "template"): "a reward model, whose template is refused by name",
@@ -186,7 +187,6 @@ REFUSED: dict[tuple[str, str], tuple[str, Any]] = {
     ("Rollout", "images"): ("nodes.actor.rollout.images", True),
     ("Rollout", "mask"): ("nodes.actor.rollout.mask", ["tag"]),
     ("Rollout", "turns"): ("nodes.actor.rollout.turns", {"max": 2}),
-    ("Credit", "rounds"): ("nodes.actor.credit.rounds", {"discount": 0.9}),
     ("Credit", "class_weights"): ("nodes.actor.credit.class_weights", {"by": "exact"}),
     ("Credit", "balance"): ("nodes.actor.credit.balance", {"per": "role", "to": 4}),
     ("RewardNode", "per"): ("nodes.exact.per", "row"),

@@ -18,8 +18,6 @@ from coloop.plan.types import (
     PhasePlan,
     Plan,
     ProbePlan,
-    Refill,
-    Stage,
     StageRows,
     WeightsPlan,
 )
@@ -87,15 +85,15 @@ class Compiler:
         live: Iterable[tuple[str, str]],
         fills: Iterable[str],
         overrides: Mapping[str, Any],
-    ) -> tuple[tuple[Stage, ...], tuple[Refill, ...]]:
-        """Stages of a step with these live ports and buffers, and the slices that are repeated.
+    ) -> Step:
+        """A step with these live ports and buffers.
 
         Raises:
             PlanInconsistent: where no order fits.
         """
         step = self._unrolled.step(live, fills, overrides)
         self._check(step)
-        return step.stages, step.refills
+        return step
 
     def _check(self, step: Step) -> None:
         if self._unrolled.problems:
@@ -103,15 +101,10 @@ class Compiler:
         check_stages(self._spec, step.stages, step.refills)
 
     def rows(
-        self,
-        stages: tuple[Stage, ...],
-        refills: tuple[Refill, ...],
-        live: Iterable[tuple[str, str]],
-        overrides: Mapping[str, Any],
+        self, step: Step, live: Iterable[tuple[str, str]], overrides: Mapping[str, Any]
     ) -> tuple[StageRows, ...]:
         """Rows of the stages of a step with these live ports."""
-        lineage = self._lineages.at(overrides)
-        return rows_of(self._spec, lineage, stages, refills, live, overrides)
+        return rows_of(self._spec, self._lineages.at(overrides), step, live, overrides)
 
     def phase(self, unrolled: UnrolledPhase) -> PhasePlan:
         """One phase.

@@ -44,14 +44,14 @@ def plan_probe(spec: LoopSpec, name: str, unrolling: Unrolling, serves: Serves) 
     wanted = [port for port in (*graded, *taught) if port not in rows and port[0] in below]
     step, beside = unrolling.slice_after(node.instead_of, wanted)
     known = {stage.name for stage in sources}
-    beside = tuple(s for s in beside if s.verb != "read" and s.name not in known)
+    others = tuple(s for s in beside.stages if s.verb != "read" and s.name not in known)
     stages = tuple(s for s in step.stages if s.verb in ("generate", "score", "prepare"))
     return plan.model_copy(
         update={
             "stages": stages,
-            "regions": step.regions,
+            "regions": step.regions + beside.regions,
             "writers": _first_writers(spec, stages),
-            "sources": sources + beside,
+            "sources": sources + others,
         }
     )
 

@@ -8,7 +8,7 @@ that reads another's rows stands after it as a whole; slices that only begin ali
 side, and each sees what it ran itself and that one first pass.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from coloop.plan.types import Refill, Stage
@@ -85,20 +85,21 @@ def slices_of(spec: LoopSpec, givers: Givers, rounds: Iterable[frozenset[str]]) 
 
 
 def edges_of_first_pass(
-    region: Region, edges: Iterable[Edge], is_concat: Callable[[str, str], bool]
+    nodes: Collection[str], edges: Iterable[Edge], is_concat: Callable[[str, str], bool]
 ) -> tuple[str, ...]:
-    """Keys of edges that deliver in the first pass alone: from outside, into a table that is put
-    together (`concat`, `spare`) with rows of the slice. Those rows went through already."""
+    """Keys of edges that deliver in the first pass or round alone: from outside, into a table that
+    is put together (`concat`, `spare`) with rows of the nodes that are repeated. Those rows went
+    through already."""
     put_together = [
         edge
         for edge in edges
-        if edge.target.node in region.nodes
+        if edge.target.node in nodes
         and (edge.target.port == "spare" or is_concat(edge.target.node, edge.target.port))
     ]
-    renewed = {edge.target.node for edge in put_together if edge.source.node in region.nodes}
+    renewed = {edge.target.node for edge in put_together if edge.source.node in nodes}
     return tuple(
         edge.key
         for edge in put_together
-        if edge.source.node not in region.nodes
+        if edge.source.node not in nodes
         and (edge.target.port == "spare" or edge.target.node in renewed)
     )

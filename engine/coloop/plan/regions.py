@@ -6,13 +6,15 @@ where each stage stands in them.
     └─ slice of keep: mark.score ── keep.prepare    a slice, until it has enough
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from coloop.plan.givers import StageKey
-from coloop.plan.refills import REPEATED, Slices
+from coloop.plan.refills import REPEATED, Slices, edges_of_first_pass
 from coloop.plan.types import Rounds, Stage
+from coloop.spec.graph import Edge
 from coloop.spec.lineage import Lineage, RoundsRegion
+from coloop.spec.lineage.rounds import name_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +27,19 @@ class Regions:
     problems: tuple[str, ...]
     """Regions that overlap without one holding the other."""
 
-    def planned(self, stages: Sequence[Stage]) -> tuple[Rounds, ...]:
-        """The regions of rounds over the stages in their order."""
+    def planned(
+        self,
+        stages: Sequence[Stage],
+        edges: Iterable[Edge],
+        is_concat: Callable[[str, str], bool],
+    ) -> tuple[Rounds, ...]:
+        """The regions of rounds over the stages in their order.
+
+        Args:
+            edges: that deliver to stages which may be repeated.
+            is_concat: whether what comes to a port is put one after another.
+        """
+        delivering = list(edges)
         found = []
         for region in self.rounds:
             name = name_of(region)
@@ -37,16 +50,12 @@ class Regions:
                     name=name,
                     edges=tuple(edge.key for edge in region.edges),
                     stages=members,
+                    once=edges_of_first_pass(region.nodes, [*delivering, *region.edges], is_concat),
                     rounds=region.rounds,
                     branch=branch or "one",
                 )
             )
         return tuple(found)
-
-
-def name_of(region: RoundsRegion) -> str:
-    """A region of rounds is named after the first edge that closes it."""
-    return f"rounds of {region.edges[0].key}"
 
 
 def regions_among(keys: Iterable[StageKey], slices: Slices, lineage: Lineage) -> Regions:

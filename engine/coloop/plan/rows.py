@@ -5,11 +5,13 @@ The counts are those of `spec.lineage.counts`, over the edges that deliver in th
 run asks `rows_of` again where learners pause, and compares with what came.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from math import prod
 from typing import Any
 
 from coloop.plan.givers import Givers
 from coloop.plan.needs import CREDITED, GIVES
+from coloop.plan.stages import Step
 from coloop.plan.types import (
     Learner,
     PhasePlan,
@@ -45,8 +47,7 @@ def with_rows(plan: Plan, spec: LoopSpec, lineages: Lineages) -> Plan:
 def rows_of(
     spec: LoopSpec,
     lineage: Lineage,
-    stages: Sequence[Stage],
-    refills: Sequence[Refill],
+    step: Step,
     live: Ports,
     overrides: Mapping[str, Any],
 ) -> tuple[StageRows, ...]:
@@ -56,7 +57,7 @@ def rows_of(
         live: teaching ports (node, port) that learn in this step.
         overrides: paths and values that the phase sets.
     """
-    counting = _Counting(spec, lineage, stages, refills, overrides)
+    counting = _Counting(spec, lineage, step, overrides)
     return tuple(counting.of_stages(frozenset(live)))
 
 
@@ -67,22 +68,22 @@ class _Counting:
         self,
         spec: LoopSpec,
         lineage: Lineage,
-        stages: Sequence[Stage],
-        refills: Sequence[Refill],
+        step: Step,
         overrides: Mapping[str, Any],
         **probe: Any,
     ) -> None:
         self._spec = spec
         self._lineage = lineage
-        self._stages = stages
-        self._refills = refills
+        self._stages = step.stages
+        self._refills = step.refills
+        self._regions = step.regions
         self._givers = Givers(lineage)
         self._edges = {edge.key: edge for edge in spec.edges}
-        names = {stage.name for stage in stages}
+        names = {stage.name for stage in step.stages}
         stand_ins = probe.get("stand_ins", {})
         self._delivering = {
             key
-            for stage in stages
+            for stage in step.stages
             for key in stage.edges
             if not names.isdisjoint(self._givers_of(self._edges[key]))
             or self._edges[key].source.node in stand_ins
@@ -156,7 +157,8 @@ class _Counting:
         return self._spec.graph.upstream({*members, *delivering, *stand_ins})
 
     def _passes_of(self, stage: Stage) -> int:
-        return _runs(refill for refill in self._refills if stage.name in refill.stages)
+        refills = _runs(refill for refill in self._refills if stage.name in refill.stages)
+        return refills * prod(one.rounds for one in self._regions if stage.name in one.stages)
 
     def _passes_over(self) -> Callable[[Edge], int]:
         """How often at most what an edge brings is repeated before its reader sees it: slices run
@@ -189,7 +191,7 @@ def as_rows(count: Count) -> Rows:
 
 def _with_rows(phase: PhasePlan, spec: LoopSpec, lineage: Lineage) -> PhasePlan:
     live = _ports(phase.learn)
-    counting = _Counting(spec, lineage, phase.stages, phase.refills, phase.overrides)
+    counting = _Counting(spec, lineage, Step.of(phase), phase.overrides)
     updates = [
         _update(stage, live, spec, counting) for stage in phase.stages if stage.verb == "learn"
     ]
@@ -246,13 +248,15 @@ def _with_loads(probe: ProbePlan, spec: LoopSpec, lineage: Lineage) -> ProbePlan
         if each is None
         else {f"nodes.{node}.rollout.completions_per_prompt": each for node in probe.writers}
     )
-    sources = _Counting(spec, lineage, probe.sources, (), {}, is_probe=True)
+    loading = Step(stages=probe.sources, regions=probe.regions)
+    sources = _Counting(spec, lineage, loading, {}, is_probe=True)
     stand_ins = {}
     if probe.instead_of is not None:
         edges = spec.graph.edges_into(probe.node, "rows")
         stand_ins[probe.instead_of] = add_up([sources.counts.of_edge(edge) for edge in edges])
     stages = (*probe.sources, *(stage for stage in probe.stages if stage not in probe.sources))
-    slice_ = _Counting(spec, lineage, stages, (), overrides, is_probe=True, stand_ins=stand_ins)
+    step = Step(stages=stages, regions=probe.regions)
+    slice_ = _Counting(spec, lineage, step, overrides, is_probe=True, stand_ins=stand_ins)
     rows = [*slice_.of_stages(frozenset())]
     return probe.model_copy(update={"greedy": is_greedy, "samples": samples, "rows": tuple(rows)})
 

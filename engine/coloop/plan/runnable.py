@@ -244,7 +244,7 @@ def _check_nodes(spec: LoopSpec) -> Iterator[Diagnostic]:
             if rollout is not None and getattr(rollout, field, None):
                 yield _refusal(f"`rollout.{field}`", node=name, field=f"rollout.{field}")
         credit = getattr(node, "credit", None)
-        for field in ("rounds", "class_weights", "balance"):
+        for field in ("class_weights", "balance"):
             if credit is not None and getattr(credit, field, None) is not None:
                 yield _refusal(f"`credit.{field}`", node=name, field=f"credit.{field}")
 
@@ -268,8 +268,6 @@ def _check_verifiers(spec: LoopSpec) -> Iterator[Diagnostic]:
 
 def _check_edges(spec: LoopSpec) -> Iterator[Diagnostic]:
     for index, edge in enumerate(spec.edges):
-        if edge.rounds is not None:
-            yield _refusal(f"`rounds` (edge {edge.label})", field=f"edges.{index}.rounds")
         if spec.graph.is_handle(edge):
             yield _refusal(f"handles (edge {edge.label})", field=f"edges.{index}")
 

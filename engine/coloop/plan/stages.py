@@ -15,7 +15,7 @@ from coloop.plan.needs import USES_WEIGHTS, WRITES
 from coloop.plan.order import in_order
 from coloop.plan.refills import REPEATED, Slices, edges_of_first_pass, slices_of
 from coloop.plan.regions import Regions, regions_among
-from coloop.plan.types import Refill, Rounds, Stage
+from coloop.plan.types import PhasePlan, Refill, Rounds, Stage
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.lineage import Lineage
 
@@ -34,6 +34,11 @@ class Step:
     """The slices that filters repeat."""
     regions: tuple[Rounds, ...] = ()
     """The parts that run for several rounds."""
+
+    @classmethod
+    def of(cls, phase: PhasePlan) -> "Step":
+        """A step of a phase in which no learner pauses."""
+        return cls(stages=phase.stages, refills=phase.refills, regions=phase.regions)
 
 
 class Unrolling:
@@ -70,15 +75,16 @@ class Unrolling:
         """What the goals need."""
         closure = self._closure()
         found = closure.of(goals)
-        edges = [
-            e for key, entry in found.items() if key[1] in REPEATED for e in entry.edges.values()
-        ]
+        edges = _repeated_edges(found)
         rounds = (region.nodes for region in self._lineage.regions)
         slices = slices_of(self._spec, self._givers_among(found), rounds)
         stages, regions = self._ordered(found, slices)
         refills = [
             slices.refill(
-                self._spec, region, stages, edges_of_first_pass(region, edges, closure.is_concat)
+                self._spec,
+                region,
+                stages,
+                edges_of_first_pass(region.nodes, edges, closure.is_concat),
             )
             for region in slices.regions
         ]
@@ -88,35 +94,41 @@ class Unrolling:
             refills=tuple(
                 sorted((r for r in refills if r.first_pass), key=lambda r: places[r.first_pass[0]])
             ),
-            regions=regions.planned(stages),
+            regions=regions.planned(stages, edges, closure.is_concat),
         )
 
     def stages(self, goals: Goals) -> tuple[Stage, ...]:
         """Stages in the order in which they run, each once."""
         return self._ordered(self._closure().of(goals), NO_SLICES)[0]
 
-    def slice_after(
-        self, node: str, ports: Iterable[tuple[str, str]]
-    ) -> tuple[Step, tuple[Stage, ...]]:
+    def slice_after(self, node: str, ports: Iterable[tuple[str, str]]) -> tuple[Step, Step]:
         """The stages between a node and these output ports, that node's own left out; and what they
         need besides: stages that nothing of the node reaches. Where rows of the slice are put
         together with others, the others stay away."""
         below = self.below(node)
-        found = self._closure(halt=node, below=below).of(Goals(wanted=frozenset(ports)))
+        closure = self._closure(halt=node, below=below)
+        found = closure.of(Goals(wanted=frozenset(ports)))
         kept = {key: entry for key, entry in found.items() if key[0] in below and key[0] != node}
         beside = {key: entry for key, entry in found.items() if key[0] not in below}
-        stages, regions = self._ordered(kept, NO_SLICES)
-        step = Step(stages=stages, regions=regions.planned(stages))
-        return step, self._ordered(beside, NO_SLICES)[0]
+        return self._without_slices(kept, closure), self._without_slices(beside, closure)
+
+    def _without_slices(self, found: Mapping[StageKey, Found], closure: Closure) -> Step:
+        """A step in which nothing refills."""
+        stages, regions = self._ordered(found, NO_SLICES)
+        planned = regions.planned(stages, _repeated_edges(found), closure.is_concat)
+        return Step(stages=stages, regions=planned)
 
     def below(self, node: str) -> frozenset[str]:
-        """The node and all that its rows reach in this step; what a buffer gives are other rows."""
+        """The node and all that its rows reach in this step, in whatever round; what a buffer gives
+        are other rows."""
         reached, waiting = {node}, [node]
 
         def reach(target: str) -> None:
-            if target not in reached:
-                reached.add(target)
-                waiting.append(target)
+            region = self._lineage.region_of(target)
+            for one in (target, *sorted(region.nodes if region is not None else ())):
+                if one not in reached:
+                    reached.add(one)
+                    waiting.append(one)
 
         while waiting:
             name = waiting.pop()
@@ -242,3 +254,8 @@ class Unrolling:
             )
             for node, entry in repeated.items()
         }
+
+
+def _repeated_edges(found: Mapping[StageKey, Found]) -> list[Edge]:
+    """What delivers to the stages that may be repeated."""
+    return [e for key, one in found.items() if key[1] in REPEATED for e in one.edges.values()]

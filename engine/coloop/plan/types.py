@@ -61,7 +61,7 @@ class StageRows(_Planned):
     edges: dict[str, Rows] = {}
     """What each edge brings to it, by the edge's key."""
     passes: int = 1
-    """How often at most a refill repeats it; the rows are those of one pass."""
+    """How often at most refills and rounds repeat it; the rows are those of one pass."""
 
 
 class Learner(_Planned):
@@ -119,6 +119,8 @@ class Rounds(_Planned):
     """Keys of the edges that close it: they deliver from the second round on."""
     stages: tuple[str, ...]
     """Names, in order."""
+    once: tuple[str, ...] = ()
+    """Keys of edges that deliver in the first round alone."""
     rounds: int
     branch: Literal["one", "all", "lines"]
     """How conversations go on."""
@@ -177,7 +179,7 @@ class ProbePlan(_Planned):
     sources: tuple[Stage, ...] = ()
     """What loads the probe's own rows."""
     regions: tuple[Rounds, ...] = ()
-    """Of the slice's stages that run for several rounds."""
+    """Of its stages that run for several rounds."""
     of_stages: tuple[Stage, ...] = ()
     """With `of`: scorers that must see the probe's rows."""
     greedy: bool = False

@@ -10,7 +10,8 @@ Legend: ``B`` rows that stay, ``T`` completion tokens.
 it and nothing more. KL in the reward is part of that sum where a group has a baseline (one number a
 row, as in verl and in TRL's RLOO); else, and where the preset penalizes after the baseline (as
 OpenRLHF), it is taken from the reward of each token.
-Does not know how groups are formed: callers pass group keys, after all filters.
+Does not know how groups are formed: callers pass group keys, after all filters; nor rounds: scores
+come with what later rounds add to them (`coloop.recipes.rounds`).
 """
 
 import math
@@ -139,7 +140,7 @@ def _of_taught(rows: CreditInput, values: tuple[T | None, ...]) -> tuple[T | Non
 
 
 def _check_input(rows: CreditInput, credit: Credit) -> None:
-    for name in ("rounds", "class_weights", "balance"):
+    for name in ("class_weights", "balance"):
         if getattr(credit, name) is not None:
             raise ValueError(f"credit.{name} is not applied by the recipes")
     given: dict[str, Sequence[object] | None] = {

@@ -16,7 +16,8 @@ from coloop.arrays import Numbers, mask_of
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import DataError
 from coloop.recipes import recipe_of
-from coloop.recipes.protocol import CreditInput, CreditOutput, EdgeScores
+from coloop.recipes.protocol import CreditInput, CreditOutput, EdgeScores, Score
+from coloop.recipes.rounds import returns_over_rounds
 from coloop.roles.inputs import deliver
 from coloop.roles.protocol import Call, Context, Input, Outcome
 from coloop.roles.texts import drawn_sequences, is_masked
@@ -40,14 +41,19 @@ def credit_rewards(node: str, context: Context, call: Call) -> Outcome:
     inputs = call.inputs.get(PORT, ())
     rows = _own_rows(node, call, inputs)
     deliveries = [deliver(context, rows, given) for given in inputs]
-    kept = [row for row in rows if any(_is_number(d.of(row)) for d in deliveries)]
+    scores = [
+        _over_rounds(node, context, rows, [_or_none(delivery.of(row)) for row in rows])
+        for delivery in deliveries
+    ]
+    scored = [any(one is not None for one in of_row) for of_row in zip(*scores, strict=True)]
+    kept = list(compress(rows, scored))
     edges = [
         EdgeScores(
             name=given.edge.id or given.edge.source.node,
             weight=given.edge.weight,
-            scores=[_or_none(delivery.of(row)) for row in kept],
+            scores=list(compress(said, scored)),
         )
-        for given, delivery in zip(inputs, deliveries, strict=True)
+        for given, said in zip(inputs, scores, strict=True)
     ]
     detail = {
         "rows": len(rows),
@@ -129,6 +135,35 @@ def _credited(
             "returns": _returns(kept, output),
         },
     )
+
+
+def _over_rounds(
+    node: str, context: Context, rows: Sequence[Row], scores: list[Score]
+) -> list[Score]:
+    """Scores with what later rounds add to them, where the learner's credit says so."""
+    section = context.spec.nodes[node]
+    credit = getattr(section, "credit", None)
+    if credit is None or credit.rounds is None:
+        return scores
+    places = {row.id: place for place, row in enumerate(rows)}
+    below: list[list[int]] = [[] for _ in rows]
+    for place, row in enumerate(rows):
+        for above in (places[name] for name in row.trail if name in places):
+            if rows[above].round == row.round - 1:
+                below[above].append(place)
+    return returns_over_rounds(
+        scores,
+        rounds=[row.round for row in rows],
+        below=below,
+        last_tokens=[_last_token(row) for row in rows],
+        discount=credit.rounds.discount,
+    )
+
+
+def _last_token(row: Row) -> int:
+    """Position of the last trained token of a completion."""
+    trained = np.flatnonzero(row.tokens.loss_mask if row.tokens is not None else [])
+    return int(trained[-1]) if trained.size else 0
 
 
 def _those_in(
@@ -220,7 +255,7 @@ def _key_of(node: str, context: Context, name: str) -> Callable[[Row], Hashable]
     births = context.lineage.births_of(name)
 
     def ancestor(row: Row) -> str:
-        found = row.ancestor_born_at(*births)
+        found = row.passed.get(name) or row.ancestor_born_at(*births)
         if found is None:
             raise DataError(
                 f"{node}: rows are grouped by `{name}`, but row {row.id} descends from no row of "
@@ -256,10 +291,6 @@ def _difference(row: Row, reference: Numbers) -> Numbers:
     assert row.tokens is not None
     assert row.tokens.log_probs.shape == reference.shape
     return np.subtract(row.tokens.log_probs, reference, dtype=np.float64)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, float | int | dict)
 
 
 def _or_none(value: object) -> float | dict[int, float] | None:

@@ -8,7 +8,7 @@ from functools import cache, partial
 
 from coloop.data.filtering import Decision, FilterRow, decide, resampled, spare_wanted
 from coloop.roles.credit import group_keys
-from coloop.roles.inputs import deliver, only_delivered
+from coloop.roles.inputs import deliver, only_delivered, round_by_round
 from coloop.roles.protocol import Call, Context, Input, Outcome, Stateless
 from coloop.sandbox.process import Sandbox
 from coloop.seeds import derive_seed
@@ -19,7 +19,7 @@ from coloop.spec.shaping import (
     NonzeroVariance,
     PythonRule,
 )
-from coloop.tables import Row, Table, join_rows
+from coloop.tables import Row, Table, concat_rows, join_rows
 
 PORTS = ("rows", "rollouts", "pairs", "scores")
 GROUP_RULES = (AccuracyBand, GroupMean, NonzeroVariance)
@@ -77,13 +77,17 @@ class FilterRole(Stateless):
     def _rows(self, given: Mapping[str, Input], context: Context) -> tuple[Row, ...]:
         """What is filtered: the rows that come in, with what their scorer knows of them; where only
         scores come in, the scored rows. Scores that rise bring no rows."""
-        tables = [one.table for port, one in given.items() if port != "scores"]
+        inputs = [one for port, one in given.items() if port != "scores"]
         scores = given.get("scores")
         if scores is not None:
             rises = context.lineage.attachment(scores.edge).rises
-            if not (tables and rises):
-                tables.append(scores.table)
-        return join_rows(tables)
+            if not (inputs and rises):
+                inputs.append(scores)
+        met = [
+            Table(rows=join_rows([one.table for one in part]))
+            for part in round_by_round(context, inputs)
+        ]
+        return concat_rows(met)
 
     def _alerts(
         self, rows: Sequence[Row], decision: Decision, context: Context

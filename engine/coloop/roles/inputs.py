@@ -1,10 +1,12 @@
 """The rows that a node works on, and the scores that reach them; every role asks here and nowhere
 else."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product
 
 from coloop.roles.protocol import Call, Context, Input
-from coloop.spec.lineage.levels import Levels, align, births, ordered
+from coloop.spec.lineage.levels import Level, Levels, align, birth, births, ordered
 from coloop.spec.training import Gather
 from coloop.tables import (
     Delivery,
@@ -16,7 +18,7 @@ from coloop.tables import (
     gather_rows,
     join_rows,
 )
-from coloop.tables.join import Meetings
+from coloop.tables.join import Births, Meetings
 from coloop.tables.table import Table
 
 
@@ -33,16 +35,47 @@ def joined_inputs(node: str, context: Context, inputs: Sequence[Input]) -> tuple
     join = context.spec.nodes[node].join
     if join == "concat":
         return concat_rows([one.table for one in inputs])
-    inputs = sorted(inputs, key=lambda one: (one.edge.source, one.edge.key))
-    tables = [one.table for one in inputs]
+    inputs = sorted(
+        inputs, key=lambda one: (one.edge.rounds is None, one.edge.source, one.edge.key)
+    )
     meetings = meetings_of([context.lineage.edge_levels(one.edge) for one in inputs])
-    match join:
-        case "cross":
-            return cross_rows(tables, meetings)
-        case Gather(gather=by):
-            above = None if by is None else context.lineage.births_of(by)
-            return gather_rows(join_rows(tables, meetings), above)
-    return join_rows(tables, meetings)
+    join_tables = cross_rows if join == "cross" else join_rows
+    rows = concat_rows(
+        [
+            Table(rows=join_tables([one.table for one in met], meetings))
+            for met in round_by_round(context, inputs)
+        ]
+    )
+    if isinstance(join, Gather):
+        by = join.gather
+        above = None if by is None else context.lineage.births_of(by)
+        return gather_rows(rows, above, by)
+    return rows
+
+
+def round_by_round(context: Context, inputs: Sequence[Input]) -> Iterator[list[Input]]:
+    """The same inputs, where some of them bring rows of all rounds of one region once for each
+    round: rows of different rounds do not meet."""
+    regions = [context.lineage.rounds_along(one.edge) for one in inputs]
+    knots: list[set[int]] = []
+    for place, region in enumerate(regions):
+        alike = [knot for knot in knots if any(region & regions[other] for other in knot)]
+        knots = [knot for knot in knots if knot not in alike]
+        knots.append({place}.union(*alike))
+    several = [sorted(knot) for knot in knots if len(knot) > 1]
+    if not several:
+        yield [*inputs]
+        return
+    rounds = [
+        sorted({row.round for place in knot for row in inputs[place].table.rows})
+        for knot in several
+    ]
+    for numbers in product(*rounds):
+        met = [*inputs]
+        for knot, number in zip(several, numbers, strict=True):
+            for place in knot:
+                met[place] = replace(inputs[place], table=inputs[place].table.of_round(number))
+        yield met
 
 
 def scored_rows(
@@ -77,9 +110,13 @@ def scored_rows(
 def meetings_of(tables: Sequence[Levels]) -> Meetings:
     """Which levels of these tables meet."""
     return Meetings(
-        levels=tuple(tuple(map(births, ordered(levels))) for levels in tables),
-        combinations=tuple(tuple(map(births, met)) for met in align(tables)[0]) if tables else (),
+        levels=tuple(tuple(map(_births, ordered(levels))) for levels in tables),
+        combinations=tuple(tuple(map(_births, met)) for met in align(tables)[0]) if tables else (),
     )
+
+
+def _births(level: Level) -> Births:
+    return Births(birth(level), frozenset(map(birth, level.parents)), births(level))
 
 
 def deliver(context: Context, rows: Sequence[Row], given: Input) -> Delivery:
@@ -91,6 +128,7 @@ def deliver(context: Context, rows: Sequence[Row], given: Input) -> Delivery:
         aggregate=given.edge.aggregate,
         via=attachment.via,
         rises=attachment.rises,
+        in_rounds=bool(context.lineage.rounds_along(given.edge)),
     )
 
 

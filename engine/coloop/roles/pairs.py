@@ -3,9 +3,9 @@
 from typing import Any
 
 from coloop.data.pairing import PairRow, pair_directly, pair_rows, relabel, side_text
-from coloop.roles.inputs import deliver, joined_rows, meetings_of
+from coloop.roles.inputs import deliver, joined_rows, meetings_of, round_by_round
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
-from coloop.roles.texts import prompt_of
+from coloop.roles.texts import SIDES, prompt_of
 from coloop.spec.lineage import Levels
 from coloop.spec.nodes import PairsNode
 from coloop.spec.shaping import SideColumns
@@ -41,17 +41,26 @@ class PairsRole(Stateless):
 
     def _direct(self, call: Call) -> tuple[list[Row], dict[str, int]]:
         names = self._section(call.context).columns
-        chosen, rejected = (
-            tuple(row for row in concat_rows(call.tables(side)) if not row.is_greedy)
-            for side in ("chosen", "rejected")
-        )
-        levels = [self._levels(side, call.context) for side in ("chosen", "rejected")]
-        sides = matched_rows(chosen, rejected, meetings_of(levels))
+        sides = self._matched(call)
         kept, equal = pair_directly(
             [(chosen.columns, rejected.columns) for chosen, rejected in sides],
             names,
         )
         return [self._pair(names, *sides[place]) for place in kept], {"equal_texts": equal}
+
+    def _matched(self, call: Call) -> list[tuple[Row, Row]]:
+        """What stands against each other; rows of different rounds do not meet."""
+        inputs = [one for side in SIDES for one in call.inputs.get(side, ())]
+        meetings = meetings_of([self._levels(side, call.context) for side in SIDES])
+        found: dict[tuple[str, str], tuple[Row, Row]] = {}
+        for met in round_by_round(call.context, inputs):
+            chosen, rejected = (
+                concat_rows([one.table for one in met if one.edge.target.port == side])
+                for side in SIDES
+            )
+            for pair in matched_rows(_sampled(chosen), _sampled(rejected), meetings):
+                found.setdefault((pair[0].id, pair[1].id), pair)
+        return [*found.values()]
 
     def _levels(self, side: str, context: Context) -> Levels:
         edges = context.spec.graph.edges_into(self._node, side)
@@ -151,3 +160,7 @@ class PairsRole(Stateless):
             columns["probability"] = probability
         pair = joined_row([chosen, rejected], columns=columns)
         return pair.with_columns(self._node, columns)
+
+
+def _sampled(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    return tuple(row for row in rows if not row.is_greedy)

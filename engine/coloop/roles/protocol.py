@@ -151,7 +151,11 @@ class Call:
     turn: int = 1
     """How often the stage has run in this step, this time counted; rows that it writes anew get
     places after the old ones."""
+    past: Sequence[Mapping[str, Row]] = ()
+    """By id the rows that went on into the next round, for each round that is over."""
     greedy: bool = False
+    is_line: bool = False
+    """One completion for each prompt, whatever the node says."""
     samples: int | None = None
     """Probes: completions per prompt instead of the node's own number."""
     temperature: float | None = None

@@ -4,6 +4,7 @@ for `each` a child for every element."""
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from coloop.data.template import TemplateProgram, TemplateRow, Written
 from coloop.roles.inputs import deliver, joined_rows, only_delivered
@@ -12,7 +13,7 @@ from coloop.sandbox.process import Sandbox
 from coloop.seeds import derive_seed
 from coloop.spec.nodes import TemplateNode
 from coloop.tables import Row, Score, Table
-from coloop.tables.row import child_row
+from coloop.tables.row import child_row, joined_row
 
 
 class TemplateRole(Stateless):
@@ -101,7 +102,24 @@ def template_row(node: str, row: Row, scores: Mapping[str, Score], call: Call) -
         scores: that came in with it, by scorer.
     """
     seed = derive_seed(call.context.seed, node, call.salt, call.step, row.id) % 2**31
-    return TemplateRow(columns=row.columns, scoped=row.scoped, scores=scores, seed=seed)
+    return TemplateRow(
+        columns=row.columns,
+        scoped=row.scoped,
+        scores=scores,
+        earlier=_earlier(row, call.past),
+        seed=seed,
+    )
+
+
+def _earlier(row: Row, past: Sequence[Mapping[str, Row]]) -> list[Mapping[str, Any]]:
+    """What the row's conversation was at the end of each earlier round, the oldest first."""
+    found: list[Mapping[str, Any]] = []
+    for went_on in past:
+        above = [went_on[name] for name in row.trail if name in went_on]
+        if above:
+            one = above[0] if len(above) == 1 else joined_row(above)
+            found.append({**one.scoped, **one.columns})
+    return found
 
 
 def _unparsed(section: TemplateNode, written: Sequence[Written | None]) -> dict[str, float]:

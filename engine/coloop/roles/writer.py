@@ -14,6 +14,7 @@ from coloop.roles.fits import prompts_of
 from coloop.roles.protocol import Call, Context, Outcome
 from coloop.seeds import derive_seed
 from coloop.spec.base import as_tuple
+from coloop.spec.graph import LoopSpec
 from coloop.spec.homes import rollout_of
 from coloop.spec.rollout import OnSync, Rollout
 from coloop.tables import Row, Table, Tokens
@@ -102,12 +103,14 @@ class Writer:
     def _count(self, call: Call) -> int:
         """Completions for a prompt."""
         own = self._rollout(call.context).completions_per_prompt
-        return 1 if call.greedy else (call.samples or own)
+        return 1 if call.greedy or call.is_line else (call.samples or own)
 
     def _first_k(self, ask: Ask, call: Call, greedy_extra: bool) -> int:
-        """Place of a prompt's first completion among all children of the row."""
-        earlier = (call.turn - 1) * ask.prompts + ask.number
-        return earlier * (self._count(call) + greedy_extra)
+        """Place of a prompt's first completion among all children of the row. In each turn siblings
+        of all writers begin at the same place, however many each writes, so that they meet."""
+        each = self._count(call) + greedy_extra
+        widest = max(_places_of_a_prompt(call.context.spec), call.samples or 0) * ask.prompts
+        return (call.turn - 1) * widest + ask.number * each
 
     def _add_greedy(self, asks: Sequence[Ask], families: dict[int, list[Row]], call: Call) -> None:
         """One more child each, of the likeliest tokens; it counts in no group."""
@@ -198,3 +201,9 @@ class Writer:
     def load_state(self, state: Mapping[str, Any]) -> None:
         """What `state` gave."""
         self._fits.load_state(state)
+
+
+def _places_of_a_prompt(spec: LoopSpec) -> int:
+    """The most completions that any writer writes for one prompt in one turn."""
+    found = (rollout_of(spec, node) for node in spec.nodes)
+    return max(one.completions_per_prompt + one.greedy_extra for one in found if one is not None)

@@ -3,14 +3,15 @@
 tables: (node, port) ──edges──> Call ──role──> Outcome ──> tables
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
 from coloop.batch import Unit
 from coloop.plan.types import Stage
 from coloop.roles.protocol import Call, Context, Input, Outcome, Role, Tick
 from coloop.spec.graph import Edge
-from coloop.tables import Table
+from coloop.spec.lineage.rounds import Take
+from coloop.tables import Row, Table
 
 Tables = dict[tuple[str, str], Table]
 
@@ -28,9 +29,13 @@ class Situation:
     salt: str = ""
     turn: int = 1
     """How often the stage has run in this step, this time counted."""
+    round: int | None = None
+    """Of a region that goes round; None outside of such."""
     without: frozenset[str] = frozenset()
-    """Keys of edges that deliver nothing in this pass of a refill."""
+    """Keys of edges that deliver nothing in this pass of a refill, or in this round."""
     is_probe: bool = False
+    is_line: bool = False
+    """Writers go on in straight lines."""
     greedy: frozenset[str] = frozenset()
     """Writers that a probe sets to greedy."""
     samples: Mapping[str, int] = field(default_factory=dict)
@@ -38,11 +43,28 @@ class Situation:
     temperatures: Mapping[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Taken:
+    """Of a table of all rounds what other edges than `take: all` take."""
+
+    last: Table
+    ends: Table
+
+
 @dataclass(slots=True)
 class Unrolled:
     """What the stages gave."""
 
     tables: Tables = field(default_factory=dict)
+    """By (node, port); of all passes and rounds."""
+    taken: dict[tuple[str, str], Taken] = field(default_factory=dict)
+    """Of the tables that have gone round."""
+    brought: dict[str, Table] = field(default_factory=dict)
+    """By the edge's key, what comes into this round: from outside, and from the round before."""
+    past: list[Mapping[str, Row]] = field(default_factory=list)
+    """Rows that went on into the next round by id, for each round that is over."""
+    is_round: bool = False
+    """These are the tables of one round."""
     items: dict[tuple[str, str], tuple[Unit, ...]] = field(default_factory=dict)
     """What credit stages prepared for the update, by (node, port)."""
     delivered: set[str] = field(default_factory=set)
@@ -51,9 +73,49 @@ class Unrolled:
     def take(self, stage: Stage, outcome: Outcome) -> None:
         """Keep what a stage gave."""
         for port, table in outcome.outputs.items():
-            self.tables[stage.node, port] = table
+            given = table.handed_on_by(stage.node) if self.is_round else table
+            self.tables[stage.node, port] = given
         for port, items in outcome.items.items():
             self.items[stage.node, port] = items
+
+    def along(self, edge: Edge, take: Take | None) -> Table | None:
+        """What an edge brings."""
+        source = (edge.source.node, edge.source.port)
+        if edge.key in self.brought:
+            return self.brought[edge.key]
+        taken = self.taken.get(source)
+        if taken is None or take not in ("last", "ends"):
+            return self.tables.get(source)
+        return taken.last if take == "last" else taken.ends
+
+    def leave_out(self, edge: Edge, ids: Collection[str]) -> None:
+        """Rows that nobody gets any more from where an edge comes from."""
+
+        def rest(table: Table) -> Table:
+            return table.restricted_to(row.id for row in table.rows if row.id not in ids)
+
+        source = (edge.source.node, edge.source.port)
+        if edge.key in self.brought:
+            self.brought[edge.key] = rest(self.brought[edge.key])
+        if source in self.tables:
+            self.tables[source] = rest(self.tables[source])
+        if source in self.taken:
+            taken = self.taken[source]
+            self.taken[source] = Taken(last=rest(taken.last), ends=rest(taken.ends))
+
+    def copy(self) -> "Unrolled":
+        """The same tables for a pass, which adds its own."""
+        return self.without(())
+
+    def without(self, nodes: Collection[str]) -> "Unrolled":
+        """The same but for what these nodes gave."""
+        return Unrolled(
+            tables={key: table for key, table in self.tables.items() if key[0] not in nodes},
+            taken={key: taken for key, taken in self.taken.items() if key[0] not in nodes},
+            brought=dict(self.brought),
+            past=[*self.past],
+            is_round=self.is_round,
+        )
 
 
 class Calls:
@@ -82,10 +144,22 @@ class Calls:
     def edge(self, key: str) -> Edge:
         return self._edges[key]
 
-    def only_source(self, stage: Stage, situation: Situation) -> tuple[str, str] | None:
+    def only_source(
+        self, stage: Stage, situation: Situation, unrolled: Unrolled
+    ) -> tuple[str, str] | None:
         """The (node, port) from which everything comes that a stage reads; None of several."""
-        sources = [self._edges[key].source for key in stage.edges if key not in situation.without]
-        return (sources[0].node, sources[0].port) if len(sources) == 1 else None
+        keys = self._delivering(stage, situation, unrolled)
+        source = self._edges[keys[0]].source if len(keys) == 1 else None
+        return None if source is None else (source.node, source.port)
+
+    def _delivering(self, stage: Stage, situation: Situation, unrolled: Unrolled) -> list[str]:
+        """Keys of the edges that deliver to a stage, those that close a round after the others."""
+        closing = [
+            key
+            for key in unrolled.brought
+            if self._edges[key].rounds and self._edges[key].target.node == stage.node
+        ]
+        return [key for key in (*stage.edges, *closing) if key not in situation.without]
 
     def role(self, stage: Stage) -> tuple[str, Role]:
         """Who does a stage, and the name of what it remembers."""
@@ -97,11 +171,9 @@ class Calls:
         """What a stage is asked where these tables are there."""
         current = situation.context.spec.edges  # with the weights of this moment, never reordered
         inputs: dict[tuple[str, str], list[Input]] = {}
-        for key in stage.edges:
-            if key in situation.without:
-                continue
+        for key in self._delivering(stage, situation, unrolled):
             edge = self._edges[key]
-            table = unrolled.tables.get((edge.source.node, edge.source.port))
+            table = unrolled.along(edge, situation.context.lineage.take(edge))
             if table is not None:
                 if key not in unrolled.delivered:
                     unrolled.delivered.add(key)
@@ -121,7 +193,9 @@ class Calls:
             items={key: items for key, items in unrolled.items.items() if key[0] in nodes},
             salt=situation.salt,
             turn=situation.turn,
+            past=tuple(unrolled.past),
             greedy=stage.node in situation.greedy,
+            is_line=situation.is_line,
             samples=situation.samples.get(stage.node),
             temperature=situation.temperatures.get(stage.node),
             is_probe=situation.is_probe,

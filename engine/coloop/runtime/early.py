@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from coloop.roles.protocol import EarlyRole, PartRole
 from coloop.runtime.calls import Calls, Unrolled
 from coloop.runtime.flights import Early, Flight, Work
-from coloop.runtime.regions import Task
+from coloop.runtime.units import Task
 from coloop.runtime.window import Window
 from coloop.tables import Table
 from coloop.tables.table import concat_tables
@@ -81,12 +81,12 @@ class EarlyStages:
             if early.parts and is_free and self._window.lets(stage, before):
                 early.work = work or self._work_of(early.task, flight)
                 table, early.parts = concat_tables(early.parts), []
-                source = self._calls.only_source(stage, early.task.situation)
+                source = self._calls.only_source(stage, early.task.situation, early.task.tables)
                 assert source is not None
-                given = {**early.task.tables.tables, source: table}
-                yield Part(
-                    work=early.work, tables=Unrolled(tables=given, delivered=set(stage.edges))
-                )
+                given = early.task.tables.copy()
+                given.tables[source] = table
+                given.delivered = set(stage.edges)
+                yield Part(work=early.work, tables=given)
 
     def _ahead(self, flight: Flight, before: Sequence[Flight]) -> Iterator[Part]:
         """Writers that may write a share of their rows before the weights come that the others wait
@@ -119,7 +119,7 @@ class EarlyStages:
             for task in flight.region.readers(writer.task):
                 role = self._calls.role(task.stage)[1]
                 if (
-                    self._calls.only_source(task.stage, task.situation) == source
+                    self._calls.only_source(task.stage, task.situation, task.tables) == source
                     and isinstance(role, EarlyRole)
                     and role.can_begin(task.situation.context)
                 ):

@@ -14,7 +14,8 @@ from coloop.hosts.messages import Poll
 from coloop.plan.types import Stage
 from coloop.roles.protocol import Outcome, Role
 from coloop.runtime.calls import Situation
-from coloop.runtime.regions import StepRegion, Task
+from coloop.runtime.regions import StepRegion
+from coloop.runtime.units import Place, Task
 from coloop.tables import Table
 
 
@@ -35,7 +36,7 @@ class Record:
     stage: Stage
     situation: Situation
     outcome: Outcome
-    place: int
+    place: Place
 
 
 @dataclass(slots=True, kw_only=True)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from coloop.plan.compile import Compiler
-from coloop.plan.types import PhasePlan, Refill, Stage, StageRows
+from coloop.plan.stages import Step
+from coloop.plan.types import PhasePlan, StageRows
 from coloop.runtime.timeline import Moment
 from coloop.spec.schedule import LearnRule
 
@@ -15,8 +16,7 @@ from coloop.spec.schedule import LearnRule
 class Due:
     """The stages of one step."""
 
-    stages: tuple[Stage, ...]
-    refills: tuple[Refill, ...]
+    step: Step
     live: frozenset[tuple[str, str]]
     rows: tuple[StageRows, ...]
 
@@ -44,13 +44,11 @@ class PhaseStages:
         key = (phase.index, live)
         if key not in self._known:
             if len(live) == len(ports):
-                self._known[key] = Due(
-                    stages=phase.stages, refills=phase.refills, live=live, rows=phase.rows
-                )
+                self._known[key] = Due(step=Step.of(phase), live=live, rows=phase.rows)
             else:
-                stages, refills = self._compiler.unroll(live, phase.fill, phase.overrides)
-                rows = self._compiler.rows(stages, refills, live, phase.overrides)
-                self._known[key] = Due(stages=stages, refills=refills, live=live, rows=rows)
+                step = self._compiler.unroll(live, phase.fill, phase.overrides)
+                rows = self._compiler.rows(step, live, phase.overrides)
+                self._known[key] = Due(step=step, live=live, rows=rows)
         return self._known[key]
 
     def step_begins(self, moment: Moment) -> None:

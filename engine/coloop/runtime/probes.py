@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from coloop.plan.types import PhasePlan, Plan, ProbePlan
+from coloop.plan.stages import Step
+from coloop.plan.types import PhasePlan, Plan, ProbePlan, Stage
 from coloop.roles.evaluate import EvaluateRole
 from coloop.roles.protocol import Call, Context, Input
 from coloop.runtime.calls import Situation, Unrolled
@@ -93,14 +94,14 @@ class Probes:
         context = situation.context
         section = _section(probe.node, context)
         situation = replace(situation, salt=f"probe:{probe.node}", is_probe=True)
-        start = scheduler.run(probe.sources, situation)
+        start = scheduler.run(_step(probe, probe.sources), situation)
         if probe.instead_of is not None:
             _stand_in(probe, start, context, grades)
         metrics: dict[str, float] = {}
         last = start
         if section.greedy and probe.stages:
             once = replace(situation, greedy=frozenset(probe.writers))
-            unrolled = scheduler.run(probe.stages, once, unrolled=_copy(start))
+            unrolled = scheduler.run(_step(probe, probe.stages), once, start.copy())
             call = self._call(probe, unrolled, situation, grades)
             metrics |= self._roles[probe.node].measure(call, of_k=False)
             last = unrolled
@@ -113,14 +114,14 @@ class Probes:
                 if section.temperature is None
                 else dict.fromkeys(probe.writers, section.temperature),
             )
-            unrolled = scheduler.run(probe.stages, several, unrolled=_copy(start))
+            unrolled = scheduler.run(_step(probe, probe.stages), several, start.copy())
             call = self._call(probe, unrolled, situation, grades)
             metrics |= self._roles[probe.node].measure(call, of_k=True if section.greedy else None)
             last = unrolled
         if probe.of:
             if probe.instead_of is None:
                 _stand_in_as_taught(probe, last, context)
-            unrolled = scheduler.run(probe.of_stages, situation, unrolled=_copy(last))
+            unrolled = scheduler.run(Step(stages=probe.of_stages), situation, last.copy())
             metrics |= self._roles[probe.node].measure_ports(
                 self._port_inputs(probe, unrolled, context, grades), situation.step, context
             )
@@ -143,7 +144,7 @@ class Probes:
                 continue
             if graph.is_dead(edge):
                 continue
-            given = _input(edge, unrolled)
+            given = _input(edge, unrolled, situation.context)
             if given is not None:
                 grades(edge.key, len(given.table.rows))
                 inputs[edge.target.port] = (*inputs.get(edge.target.port, ()), given)
@@ -174,12 +175,13 @@ class Probes:
                     for edge in graph.edges_into(probe.node)
                     if edge.target.port in ("rows", "pairs")
                 ]
-            given = [_input(edge, unrolled) for edge in edges]
+            given = [_input(edge, unrolled, context) for edge in edges]
             found[learner, port] = tuple(one for one in given if one is not None)
             if probe.instead_of is None:
                 for one in found[learner, port]:
                     grades(one.edge.key, len(one.table.rows))
-            reference = [_input(edge, unrolled) for edge in graph.edges_into(learner, "reference")]
+            serving = graph.edges_into(learner, "reference")
+            reference = [_input(edge, unrolled, context) for edge in serving]
             found[learner, "reference"] = tuple(one for one in reference if one is not None)
         return found
 
@@ -229,10 +231,13 @@ def _renamed(row: Row, node: str) -> Row:
     return root_row(node, row.id.partition(":")[2], row.columns)
 
 
-def _input(edge: Edge, unrolled: Unrolled) -> Input | None:
-    table = unrolled.tables.get((edge.source.node, edge.source.port))
+def _input(edge: Edge, unrolled: Unrolled, context: Context) -> Input | None:
+    table = unrolled.along(edge, context.lineage.take(edge))
     return None if table is None else Input(edge=edge, table=table)
 
 
-def _copy(unrolled: Unrolled) -> Unrolled:
-    return Unrolled(tables=dict(unrolled.tables))
+def _step(probe: ProbePlan, stages: tuple[Stage, ...]) -> Step:
+    """Stages of a probe, with those of its regions that they hold."""
+    names = {stage.name for stage in stages}
+    regions = tuple(one for one in probe.regions if not names.isdisjoint(one.stages))
+    return Step(stages=stages, regions=regions)

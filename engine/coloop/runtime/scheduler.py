@@ -20,13 +20,14 @@ from functools import partial
 from typing import Any, Protocol
 
 from coloop.errors import StopRequested
-from coloop.plan.types import Refill, Stage
+from coloop.plan.stages import Step
 from coloop.roles.protocol import Call, Outcome, PartRole, Role
 from coloop.runtime.calls import Calls, Situation, Unrolled
 from coloop.runtime.early import EarlyStages, Part
 from coloop.runtime.flights import Flight, Record, Waited, Work
 from coloop.runtime.lanes import Lanes
-from coloop.runtime.regions import StepRegion, Task
+from coloop.runtime.regions import StepRegion
+from coloop.runtime.units import Place, Task
 from coloop.runtime.window import Window
 
 TICK_SECONDS = 0.1
@@ -87,16 +88,14 @@ class Scheduler:
 
     def flight(
         self,
-        stages: Sequence[Stage],
-        refills: Sequence[Refill],
+        step: Step,
         situation: Situation,
         unrolled: Unrolled | None = None,
         about: Any = None,
     ) -> Flight:
-        """A step of these stages on these tables, fresh ones where none are given."""
+        """A step on these tables, fresh ones where none are given."""
         region = StepRegion(
-            stages,
-            refills,
+            step,
             situation,
             unrolled if unrolled is not None else Unrolled(),
             calls=self._calls,
@@ -104,15 +103,9 @@ class Scheduler:
         )
         return Flight(situation=situation, region=region, about=about)
 
-    def run(
-        self,
-        stages: Sequence[Stage],
-        situation: Situation,
-        refills: Sequence[Refill] = (),
-        unrolled: Unrolled | None = None,
-    ) -> Unrolled:
-        """Run the stages of one list, and give what they gave."""
-        flight = self.flight(stages, refills, situation, unrolled)
+    def run(self, step: Step, situation: Situation, unrolled: Unrolled | None = None) -> Unrolled:
+        """Run the stages of one step, and give what they gave."""
+        flight = self.flight(step, situation, unrolled)
         waiting = [flight]
         self.fly(lambda: waiting.pop() if waiting else None, lambda done: None)
         return flight.region.unrolled
@@ -327,6 +320,6 @@ def _is_done(flight: Flight) -> bool:
     return flight.region.is_done and not flight.has_failed
 
 
-def _plan_order(one: tuple[Work, object]) -> tuple[int, int]:
+def _plan_order(one: tuple[Work, object]) -> tuple[int, Place]:
     work = one[0]
     return work.flight.situation.step, work.task.place

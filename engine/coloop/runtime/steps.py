@@ -150,7 +150,7 @@ class Steps:
             step=moment.step, phase=moment.phase.name, context=context, live=due.live
         )
         state = StepState(moment=moment, arrivals=self._arrivals.of_step(due.rows))
-        return scheduler.flight(due.stages, due.refills, situation, about=state)
+        return scheduler.flight(due.step, situation, about=state)
 
     def finish(self, scheduler: Scheduler, flight: Flight) -> None:
         """All stages of a step are done."""

@@ -126,6 +126,7 @@ class Teller:
                 step=situation.step,
                 pool=stage.pool,
                 evaluation=self._probe,
+                round=situation.round,
             )
         )
 
@@ -149,6 +150,7 @@ class Teller:
                 starved_seconds=round(waited.starved, 6),
                 blocked_seconds=round(waited.blocked, 6),
                 evaluation=self._probe,
+                round=situation.round,
             )
         )
 
@@ -298,6 +300,7 @@ class Teller:
                     pool=stage.pool,
                     step=work.flight.step,
                     evaluation=self._probe,
+                    round=work.task.situation.round,
                     progress=progress,
                 )
             )

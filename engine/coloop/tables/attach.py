@@ -51,52 +51,76 @@ def attach(
     aggregate: Aggregate | None = None,
     via: str | None = None,
     rises: bool | None = None,
+    in_rounds: bool = False,
 ) -> Delivery:
     """Values of a score table for the receiving rows.
 
     Args:
         aggregate: how scores of several descendants become one; needed where scores rise or cross.
         via: the node whose rows are the nearest common ancestors, where the receivers stand on
-        another
-            branch: up to there, then down.
+            another branch: up to there, then down.
         rises: False where the receivers are the scored rows or stand below them, so that nothing
-        rises
-            even though the edge has an `aggregate`.
+            rises even though the edge has an `aggregate`.
+        in_rounds: the scored rows are of several rounds of a region: what comes from above or from
+            another branch counts for its own round.
     """
     scores = table.scores or {}
     values: dict[str, Score] = {}
-    lifted: dict[str, Score] | None = None
-    may_rise = aggregate is not None and rises is not False
+    rounds = {row.id: row.round for row in table.rows} if in_rounds else None
+    rising: list[Row] = []
     for row in receivers:
-        found = _from_self_or_above(row, scores)
+        found = _from_self_or_above(row, scores, rounds)
         if found is not None:
             values[row.id] = _as_heard(scores[found], found, row.id, table)
-            continue
-        if not may_rise:
-            continue
-        if lifted is None:
-            targets = {r.id for r in receivers} if via is None else _ancestors_at(table.rows, via)
-            lifted = _lift(targets, table, AGGREGATES[str(aggregate)])
-        if via is None:
-            values[row.id] = lifted.get(row.id)
         else:
-            bridge = row.ancestor_born_at(via)
-            if bridge is not None and bridge in lifted:
-                values[row.id] = lifted[bridge]
+            rising.append(row)
+    if aggregate is None or rises is False or not rising:
+        return Delivery(values=values)
+    targets = {row.id: _target(row, via) for row in rising}
+    if via is not None and in_rounds:
+        targets |= _targets_of_later_rounds(rising, table)
+    wanted = {name for name in targets.values() if name is not None}
+    lifted = _lift(wanted, table, AGGREGATES[aggregate])
+    for row in rising:
+        target = targets[row.id]
+        if via is None or target in lifted:
+            values[row.id] = lifted.get(str(target))
     return Delivery(values=values)
 
 
-def _from_self_or_above(row: Row, scores: Mapping[str, Score]) -> str | None:
-    """Id of the nearest scored row among the row itself and its ancestors."""
+def _from_self_or_above(
+    row: Row, scores: Mapping[str, Score], rounds: Mapping[str, int] | None
+) -> str | None:
+    """Id of the nearest scored row among the row itself and its ancestors.
+
+    Args:
+        rounds: of the scored rows, where only ancestors of the row's own round count.
+    """
     if row.id in scores:
         return row.id
     hits = [ancestor for ancestor in row.trail if ancestor in scores]
+    if rounds is not None:
+        hits = [ancestor for ancestor in hits if rounds.get(ancestor) == row.round]
     return min(hits, key=lambda ancestor: len(row.trail[ancestor])) if hits else None
 
 
-def _ancestors_at(rows: Sequence[Row], node: str) -> set[str]:
-    found = (row.ancestor_born_at(node) for row in rows)
-    return {row_id for row_id in found if row_id is not None}
+def _target(row: Row, via: str | None) -> str | None:
+    """Id of the row to which scores rise so that they reach a receiver."""
+    return row.id if via is None else row.ancestor_born_at(via)
+
+
+def _targets_of_later_rounds(receivers: Sequence[Row], table: Table) -> dict[str, str | None]:
+    """For receivers of later rounds the nearest ancestor that they share with scored rows of their
+    round: there conversations part further down than in the first."""
+    shared: dict[int, set[str]] = {}
+    for row in table.rows:
+        shared.setdefault(row.round, set()).update(row.trail)
+    found: dict[str, str | None] = {}
+    for row in receivers:
+        if row.round > 1:
+            above = shared.get(row.round, set()).intersection(row.trail) - {row.id}
+            found[row.id] = min(above, key=lambda name: (len(row.trail[name]), name), default=None)
+    return found
 
 
 def _lift(

@@ -22,12 +22,20 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+from typing import NamedTuple
 
 from coloop.tables.row import JOINED, Row, born_at, joined_row, merge_columns
 from coloop.tables.table import Table, concat_tables
 
-Births = frozenset[str]
-"""Nodes in which the rows of a level and their ancestors are born."""
+
+class Births(NamedTuple):
+    """Nodes in which the rows of a level come to be; `join` where siblings were joined."""
+
+    own: str
+    parents: frozenset[str]
+    all: frozenset[str]
+    """Of the rows and of all their ancestors."""
+
 
 Met = tuple[Row, ...]
 """Rows that belong together, one of each table."""
@@ -108,7 +116,9 @@ def are_siblings(row: Row, other: Row) -> bool:
     return births[0] != births[1] or births[0] == JOINED
 
 
-def gather_rows(rows: Sequence[Row], births: Collection[str] | None) -> tuple[Row, ...]:
+def gather_rows(
+    rows: Sequence[Row], births: Collection[str] | None, by: str | None = None
+) -> tuple[Row, ...]:
     """`join: {gather: node}`: the descendants of one row of that node (default: the parent) in one
     row.
 
@@ -116,11 +126,13 @@ def gather_rows(rows: Sequence[Row], births: Collection[str] | None) -> tuple[Ro
 
     Args:
         births: nodes in which the rows that the named node hands on are born, and the node itself.
+        by: the named node; rows that it has handed on in a later round descend from more nodes.
     """
     groups: dict[str, list[Row]] = {}
     for row in rows:
         if births is not None:
-            above = row.ancestor_born_at(*births, least=1)
+            handed_on = None if by is None else row.handed_on(by)
+            above = handed_on or row.ancestor_born_at(*births, least=1)
         else:
             above = row.parents[0] if row.parents else None
         if above is None:
@@ -242,15 +254,21 @@ def _all_met(
 
 
 def _by_level(rows: Sequence[Row], levels: Sequence[Births]) -> Mapping[Births, tuple[Row, ...]]:
-    """Each row at the level that is likest to how it came to be."""
+    """Each row at the level that is likest to how it came to be; one of a later round descends from
+    more nodes than its level says."""
     found: dict[Births, list[Row]] = {}
     nearest: dict[Births, Births] = {}
     for row in rows:
-        births = _births(row)
+        births = Births(born_at(row.id), frozenset(map(born_at, row.parents)), _births(row))
         if births not in nearest:
-            nearest[births] = min(levels, key=lambda level: (len(level ^ births), sorted(level)))
+            nearest[births] = min(levels, key=lambda level: _unlikeness(level, births))
         found.setdefault(nearest[births], []).append(row)
     return {level: tuple(held) for level, held in found.items()}
+
+
+def _unlikeness(level: Births, births: Births) -> tuple[bool, bool, int, list[str]]:
+    is_other = level.own != births.own
+    return is_other, level.parents != births.parents, len(level.all ^ births.all), sorted(level.all)
 
 
 def _met(tables: Sequence[Sequence[Row]], *, is_crossed: bool) -> Iterator[Met]:
@@ -353,7 +371,7 @@ def _are_apart(row: Row, other: Row) -> bool:
     return born_at(row.id) != born_at(other.id) or _births(row) != _births(other)
 
 
-def _births(row: Row) -> Births:
+def _births(row: Row) -> frozenset[str]:
     return frozenset(born_at(ancestor) for ancestor in row.trail)
 
 

@@ -12,6 +12,8 @@ Invariants:
 - `columns` are the bare names (the nearest value wins), `scoped` the exact ones (`node.column`).
 - `depths[c]` says how many births ago a bare column was written; it decides what "nearest" means
   when several parents meet.
+- `passed[n]` is the row that node n of a region of rounds handed on last on the way down to this
+  one; rows that no such region has seen have none. It decides which round an exact name means.
 """
 
 import hashlib
@@ -127,6 +129,7 @@ class Row:
     columns: Mapping[str, Any] = field(default_factory=dict)
     scoped: Mapping[str, Any] = field(default_factory=dict)
     depths: Mapping[str, int] = field(default_factory=dict)
+    passed: Mapping[str, str] = field(default_factory=dict)
     tokens: Tokens | None = None
 
     @property
@@ -154,6 +157,11 @@ class Row:
                 best = (len(way), ancestor)
         return best[1] if best else None
 
+    def handed_on(self, node: str) -> str | None:
+        """Id of the row above that a node of a region of rounds handed on last."""
+        name = self.passed.get(node)
+        return None if name == self.id else name
+
     def ways_from(self, ancestor: str) -> tuple[tuple[int, ...], ...]:
         """The places k on the way down from an ancestor: one way, or several below a join."""
         known = self.places.get(ancestor)
@@ -178,6 +186,20 @@ class Row:
         """The same row with these; every row of a step comes here several times."""
         found = object.__new__(Row)
         vars(found).update(vars(self), columns=columns, scoped=scoped, depths=depths, tokens=tokens)
+        return found
+
+    def in_round(self, number: int) -> "Row":
+        """The same row as it goes into a round."""
+        if self.round == number:
+            return self
+        found = object.__new__(Row)
+        vars(found).update(vars(self), round=number)
+        return found
+
+    def handed_on_by(self, node: str) -> "Row":
+        """The same row, as a node of a region of rounds gives it."""
+        found = object.__new__(Row)
+        vars(found).update(vars(self), passed={**self.passed, node: self.id})
         return found
 
     def owned(self) -> "Row":
@@ -261,6 +283,7 @@ def child_row(
         columns={**parent.columns, **columns},
         scoped=scoped,
         depths=depths,
+        passed=parent.passed,
         tokens=tokens,
     )
 
@@ -284,9 +307,7 @@ def joined_row(
                 trail[ancestor] = (*known[:-1], *(s for s in way if s not in known), (row_id, k))
     trail[row_id] = ()
     bare, depths = _nearest_columns(parents)
-    scoped: dict[str, Any] = {}
-    for parent in parents:
-        scoped.update(parent.scoped)
+    scoped, passed = exact_names(parents)
     if columns:
         bare.update(columns)
         depths.update(dict.fromkeys(columns, 0))
@@ -301,6 +322,7 @@ def joined_row(
         columns=bare,
         scoped=scoped,
         depths=depths,
+        passed=passed,
     )
 
 
@@ -314,17 +336,44 @@ def merge_columns(row: Row, others: Sequence[Row]) -> Row:
 
     Columns of the very same row count as its own; columns of an ancestor never hide the row's own.
     """
-    columns, scoped, depths = dict(row.columns), dict(row.scoped), dict(row.depths)
+    columns, depths = dict(row.columns), dict(row.depths)
+    scoped, passed = exact_names([row, *others])
     for other in others:
         distance = 0 if other.id == row.id else max(1, len(row.trail.get(other.id, ())))
-        scoped.update(other.scoped)
         for name, value in other.columns.items():
             depth = other.depths.get(name, 0) + distance
             if name not in columns or depth < depths.get(name, 0):
                 columns[name] = value
                 depths[name] = depth
     tokens = row.tokens or next((o.tokens for o in others if o.id == row.id and o.tokens), None)
-    return row._holding(columns, scoped, depths, tokens)
+    found = row._holding(columns, scoped, depths, tokens)
+    return replace(found, passed=passed) if passed != row.passed else found
+
+
+def exact_names(rows: Sequence[Row]) -> tuple[dict[str, Any], Mapping[str, str]]:
+    """Exact names of all rows, and which rows of rounds they are of: where a node has written in
+    several rounds, what it wrote in the latest."""
+    scoped: dict[str, Any] = {}
+    latest: dict[str, Row] = {}
+    for row in rows:
+        earlier = {
+            node
+            for node, name in row.passed.items()
+            if node in latest and _is_earlier(name, row, latest[node].passed[node], latest[node])
+        }
+        latest.update((node, row) for node in row.passed if node not in earlier)
+        if earlier:
+            given = row.scoped.items()
+            scoped.update((n, value) for n, value in given if n.partition(".")[0] not in earlier)
+        else:
+            scoped.update(row.scoped)
+    return scoped, {node: row.passed[node] for node, row in latest.items()}
+
+
+def _is_earlier(name: str, row: Row, other_name: str, other: Row) -> bool:
+    """Whether a node handed `name` on, above `row`, in a round before the one in which it handed
+    the other one on."""
+    return name != other_name and name in other.trail and other_name not in row.trail
 
 
 def _joined_id(parents: Sequence[str]) -> str:

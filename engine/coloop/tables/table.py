@@ -56,6 +56,20 @@ class Table:
             values=_pick(self.values, wanted),
         )
 
+    def in_round(self, number: int) -> "Table":
+        """The same table as it goes into a round."""
+        if all(row.round == number for row in self.rows):
+            return self
+        return replace(self, rows=tuple(row.in_round(number) for row in self.rows))
+
+    def handed_on_by(self, node: str) -> "Table":
+        """The same table, as a node of a region of rounds gives it."""
+        return replace(self, rows=tuple(row.handed_on_by(node) for row in self.rows))
+
+    def of_round(self, number: int) -> "Table":
+        """The rows of one round."""
+        return self.restricted_to(row.id for row in self.rows if row.round == number)
+
 
 def concat_tables(tables: Sequence[Table]) -> Table:
     """The tables' rows one after another; a row that comes twice counts once."""

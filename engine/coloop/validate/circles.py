@@ -79,8 +79,7 @@ def take_stands_on_ways_out(facts: Facts) -> Iterator[Diagnostic]:
     for edge in facts.walk.edges:
         if edge.take is None:
             continue
-        region = facts.lineage.region_of(edge.source.node)
-        if region is None or edge.target.node in region.nodes:
+        if facts.lineage.take(edge) is None:
             yield found(
                 "structure.misplaced_option",
                 f"`take` does nothing on `{edge.label}`: the edge does not leave a region of "

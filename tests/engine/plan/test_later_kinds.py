@@ -88,17 +88,9 @@ CASES: dict[str, tuple[list[Any], dict[str, Any]]] = {
             }
         },
     ),
-    "`rounds` (edge actor.rollouts -> again.rows)": (
-        [
-            {"from": "actor.rollouts", "to": "again.rows", "rounds": 2},
-            "again.rows -> actor.prompts",
-        ],
-        {"again": {"kind": "template", "text": "{{ completion }}"}},
-    ),
     "`model.quantization`": ([], {"actor": {"model": {"quantization": "nf4"}}}),
     "`rollout.mask`": ([], {"actor": {"rollout": {"mask": ["tool"]}}}),
     "`rollout.images`": ([], {"actor": {"rollout": {"images": True}}}),
-    "`credit.rounds`": ([], {"actor": {"credit": {"rounds": {"discount": 0.9}}}}),
     "`credit.balance`": ([], {"actor": {"credit": {"balance": {"per": "role", "to": 4}}}}),
     "`credit.class_weights`": ([], {"actor": {"credit": {"class_weights": {"by": "exact"}}}}),
 }

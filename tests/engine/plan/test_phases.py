@@ -121,7 +121,7 @@ def rhythm(spec: LoopSpec) -> list[list[str]]:
         if moment is None:
             timeline.leave()
         else:
-            found.append([stage.name for stage in stages.due(moment).stages])
+            found.append([stage.name for stage in stages.due(moment).step.stages])
             stages.step_begins(moment)
     return found
 

@@ -592,8 +592,8 @@ def test_broken_input_is_refused_by_name(broken: CreditInput, message: str) -> N
 
 
 def test_credit_that_is_not_applied_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"credit\.rounds"):
-        run(rows(("a", 1.0, [1.0])), settings("grpo"), rounds={"discount": 0.9})
+    with pytest.raises(ValueError, match=r"credit\.balance"):
+        run(rows(("a", 1.0, [1.0])), settings("grpo"), balance={"per": "role", "to": 4})
 
 
 def test_estimators_see_groups_by_any_hashable_key() -> None:

@@ -21,7 +21,7 @@ from coloop.hosts.messages import (
     Sampling,
 )
 from coloop.plan.compile import compile_plan
-from coloop.plan.stages import Unrolling
+from coloop.plan.stages import Step, Unrolling
 from coloop.roles import build_group_roles, build_roles
 from coloop.roles.protocol import Context, Outcome
 from coloop.runtime.calls import Calls, Situation, Unrolled
@@ -203,7 +203,7 @@ class Bench:
         situation = Situation(
             step=number, phase=planned.name, context=self.context, live=live, **options
         )
-        return self.scheduler.run(planned.stages, situation, planned.refills)
+        return self.scheduler.run(Step.of(planned), situation)
 
     def give(self, port: str, number: int = 1, **options: Any) -> Table:
         """What one output port gives, with all that it needs."""
@@ -217,7 +217,7 @@ class Bench:
         )
         stages = unrolling.sources_of([(node, name)])
         situation = Situation(step=number, phase="test", context=self.context, **options)
-        return self.scheduler.run(stages, situation).tables[node, name]
+        return self.scheduler.run(Step(stages=stages), situation).tables[node, name]
 
     def probe(self, name: str, number: int = 0) -> dict[str, float]:
         """One reading of an evaluation with rows of its own."""

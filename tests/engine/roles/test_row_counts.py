@@ -12,6 +12,7 @@ from ruamel.yaml import YAML
 
 from coloop.errors import DataError
 from coloop.plan.runnable import check_drawn
+from coloop.plan.stages import Step
 from coloop.plan.types import PhasePlan
 from coloop.roles.protocol import Outcome
 from coloop.runtime.calls import Situation
@@ -45,7 +46,7 @@ class Counted:
         loop.stand(spec=apply_overrides(loop.spec, phase.overrides))
         live = frozenset(tuple(port.split(".")) for port in phase.learn)
         situation = Situation(step=1, phase=phase.name, context=loop.context, live=live)
-        loop.scheduler.run(phase.stages, situation, phase.refills)
+        loop.scheduler.run(Step.of(phase), situation)
 
     def _finished(self, work: Work, outcome: Outcome) -> None:
         counts = [len(table.rows) for table in outcome.outputs.values()]

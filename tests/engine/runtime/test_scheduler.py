@@ -16,6 +16,7 @@ import pytest
 
 from coloop.errors import StopRequested
 from coloop.plan.compile import compile_plan
+from coloop.plan.stages import Step
 from coloop.plan.types import Stage
 from coloop.roles.protocol import Call, Context, Outcome
 from coloop.runtime.calls import Calls, Situation
@@ -182,7 +183,7 @@ class Loop:
             if step is None:
                 return None
             situation = Situation(step=step, phase="main", context=self.context)
-            return self.scheduler.flight(self.stages, (), situation)
+            return self.scheduler.flight(Step(stages=self.stages), situation)
 
         self.scheduler.fly(begin, lambda flight: self.finished.append(flight.step))
 

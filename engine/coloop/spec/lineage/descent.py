@@ -32,6 +32,7 @@ from coloop.spec.lineage.levels import (
     relate,
 )
 from coloop.spec.lineage.outputs import given_levels
+from coloop.spec.lineage.rounds import RoundsFlow, Take
 from coloop.spec.lineage.walk import RoundsRegion, Walk
 
 
@@ -161,6 +162,14 @@ class Descent:
         """The rounds region that holds a node."""
         return next((region for region in self.regions if node in region.nodes), None)
 
+    def take(self, edge: Edge) -> Take | None:
+        """Which rows an edge out of a region of rounds takes; None where it does not leave one."""
+        return self._rounds.take(edge)
+
+    def rounds_along(self, edge: Edge) -> frozenset[str]:
+        """Names of the regions of which an edge brings rows of several rounds."""
+        return self._rounds.along(edge)
+
     def writes(self, node: str) -> bool:
         """Whether a node writes text: an actor, or a generative verifier with `rollout`."""
         section = self.spec.nodes[node]
@@ -200,6 +209,10 @@ class Descent:
         if edge.aggregate is None and (edge.target.port == "scores" or not grading):
             return self.edge_levels(edge)
         return frozenset(level for e in grading for level in self.edge_levels(e))
+
+    @cached_property
+    def _rounds(self) -> RoundsFlow:
+        return RoundsFlow(self.walk)
 
     @cached_property
     def _writers(self) -> dict[Level, frozenset[str]]:

@@ -253,4 +253,9 @@ def ordered(levels: Iterable[Level]) -> tuple[Level, ...]:
 @lru_cache(maxsize=4096)
 def births(level: Level) -> frozenset[str]:
     """The nodes in which rows of the level and their ancestors are born, as their ids say."""
-    return frozenset(JOINED if one.joined else one.node for one in ancestors(level))
+    return frozenset(map(birth, ancestors(level)))
+
+
+def birth(level: Level) -> str:
+    """The node in which rows of the level are born, as their ids say."""
+    return JOINED if level.joined else level.node

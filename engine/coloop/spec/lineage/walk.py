@@ -87,7 +87,7 @@ class Walk:
     @cached_property
     def forward_edges(self) -> tuple[Edge, ...]:
         """Edges along which rows move within one round of a step."""
-        return tuple(edge for edge in self.edges if self._moves_rows(edge) and not edge.rounds)
+        return tuple(edge for edge in self.edges if self.moves_rows(edge) and not edge.rounds)
 
     @cached_property
     def callers(self) -> Mapping[str, tuple[str, ...]]:
@@ -151,7 +151,7 @@ class Walk:
         """The regions that run for several rounds; regions that overlap are one."""
         found: list[tuple[set[str], list[Edge]]] = []
         for edge in self.edges:
-            if not edge.rounds or not self._moves_rows(edge):
+            if not edge.rounds or not self.moves_rows(edge):
                 continue
             nodes = _reach([edge.target.node], self._next_in_any_round)
             nodes &= _reach([edge.source.node], self._previous_in_any_round)
@@ -189,7 +189,15 @@ class Walk:
 
     @cached_property
     def _edges_in_any_round(self) -> tuple[Edge, ...]:
-        return tuple(edge for edge in self.edges if self._moves_rows(edge))
+        return tuple(edge for edge in self.edges if self.moves_rows(edge))
+
+    def moves_rows(self, edge: Edge) -> bool:
+        """Whether rows move on along an edge within a step."""
+        kind = self.kinds[edge.target.node]
+        port = PORTS[kind].inputs[edge.target.port]
+        if PORTS[self.kinds[edge.source.node]].outputs[edge.source.port].type in HANDLES:
+            return False
+        return port.phase != "learn" and (kind != "buffer" or edge.target.port == "seed")
 
     def _makes_sense(self, edge: Edge) -> bool:
         source, target = self.kinds.get(edge.source.node), self.kinds.get(edge.target.node)
@@ -198,13 +206,6 @@ class Walk:
         return (
             edge.source.port in PORTS[source].outputs and edge.target.port in PORTS[target].inputs
         )
-
-    def _moves_rows(self, edge: Edge) -> bool:
-        kind = self.kinds[edge.target.node]
-        port = PORTS[kind].inputs[edge.target.port]
-        if PORTS[self.kinds[edge.source.node]].outputs[edge.source.port].type in HANDLES:
-            return False
-        return port.phase != "learn" and (kind != "buffer" or edge.target.port == "seed")
 
     def _callers_of(self, policy: str) -> Iterator[str]:
         tools = [e.target.node for e in self.out_of(policy, "policy")]
