@@ -68,6 +68,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "Kl": ("recipes",),
     "Correction": ("recipes",),
     "Credit": ("recipes", "roles/credit.py"),
+    "RoundsCredit": ("roles/credit.py",),
     "Lora": ("training/adapters.py",),
     "Training": ("training", "spec/dtypes.py", "sizing/settings.py", "sizing/updates.py"),
     "Optimizer": ("training",),

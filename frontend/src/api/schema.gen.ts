@@ -2902,6 +2902,12 @@ export interface components {
             pool: string | null;
             /** @default null */
             progress: components["schemas"]["Progress"] | null;
+            /**
+             * Round
+             * @description Where edges with `rounds` repeat it: in which round.
+             * @default null
+             */
+            round: number | null;
             /** Stage */
             stage: string;
             /** Step */
@@ -2980,6 +2986,11 @@ export interface components {
              * @description Where it ran; null: in the driver.
              */
             pool?: string | null;
+            /**
+             * Round
+             * @description Where edges with `rounds` repeat it: in which round.
+             */
+            round?: number | null;
             /**
              * Run
              * @default
@@ -3120,6 +3131,11 @@ export interface components {
              * @description Where it runs; null: in the driver.
              */
             pool?: string | null;
+            /**
+             * Round
+             * @description Where edges with `rounds` repeat it: in which round.
+             */
+            round?: number | null;
             /**
              * Run
              * @default
