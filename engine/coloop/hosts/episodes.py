@@ -32,6 +32,8 @@ class Episode:
     """The same, one array for all completions of the prompt."""
     seed: int
     sampling: Sampling
+    script: tuple[int, ...] = ()
+    """Tokens that it says first, whatever would be drawn."""
     ticket: int | None = None
     """Of the request that the engine ended last; what it computed for it is kept."""
     _ids: list[int] = field(default_factory=list)
@@ -64,7 +66,7 @@ class Episode:
                 is.
         """
         if sibling is not None:
-            return sibling.with_seed(self.seed)
+            return sibling.with_seed(self.seed, self.script)
         sampling, goes_on = self.sampling, self.ticket is not None
         return GenerationRequest(
             id=self.id,
@@ -80,6 +82,7 @@ class Episode:
             continues=self.ticket,
             keep=bool(sampling.pauses),
             on_load=sampling.on_sync,
+            script=self.script[self._drawn :],
         )
 
     def wrote(self, drawn: Generation) -> None:

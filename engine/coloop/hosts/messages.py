@@ -24,6 +24,8 @@ class PromptRequest:
     id: str
     prompt: Prompt
     seeds: tuple[int, ...]
+    scripts: tuple[str | None, ...] = ()
+    """Of each completion, what it says whatever would be drawn; none: all are drawn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

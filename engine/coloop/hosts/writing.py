@@ -153,15 +153,21 @@ class Writing:
             return
         self._asked[place] = _Asked(len(request.seeds))
         shared, first = ids_of(prompt), None
-        for k, seed in enumerate(request.seeds):
+        scripts = [self._script(text) for text in request.scripts] or [()] * len(request.seeds)
+        for k, (seed, script) in enumerate(zip(request.seeds, scripts, strict=True)):
             episode = Episode(
                 id=request.id,
                 prompt_ids=prompt,
                 shared_ids=shared,
                 seed=seed,
+                script=script,
                 sampling=sampling,
             )
             first = self._send((place, k, ()), episode, first)
+
+    def _script(self, text: str | None) -> tuple[int, ...]:
+        """Tokens of what a completion is to say, its end included."""
+        return () if text is None else tuple(self._encoder.target(text))
 
     def _send(
         self, name: Name, episode: Episode, sibling: GenerationRequest | None = None

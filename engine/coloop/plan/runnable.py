@@ -118,6 +118,9 @@ def check_machine(spec: LoopSpec, plan: Plan) -> list[Diagnostic]:
                     found.append(_refusal(what, node=node, field="rollout.engine"))
                 else:
                     reader = f"the `{home.engine}` engine"
+                    if home.engine != "torch" and getattr(rollout, "script", None):
+                        what = f"`rollout.script` with {reader}"
+                        found.append(_refusal(what, node=node, field="rollout.script"))
                     found += _unread(node, "rollout", rollout, UNREAD_BY_ENGINES, reader)
                     found += _spread(home, node, rollout)
         if weights.update is None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from coloop.rehearsal.lines import scripted
 from coloop.rehearsal.machine import on_a_desk
 from coloop.rehearsal.models import tiny_models
 from coloop.rehearsal.rows import made_rows
@@ -37,6 +38,7 @@ def rehearsed(spec: LoopSpec, *, steps: int = STEPS, root: Path | None = None) -
     document = to_dict(spec)
     notes = [*tiny_models(spec, document, root), *made_rows(spec, document, root)]
     few_rows(spec, document, steps)
+    scripted(spec, document)
     short_schedule(document, steps)
     notes += on_a_desk(document)
     return Rehearsal(spec=require(from_dict(document)), notes=tuple(notes))

@@ -1,7 +1,9 @@
 """When what happens in a rehearsal: every phase once, a few steps each."""
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
+ENDS = ("next_phase", "stop")
 FILLING = 4
 """A phase that ends when a buffer is full takes at most so many times the steps of another."""
 
@@ -16,6 +18,8 @@ def short_schedule(document: dict[str, Any], steps: int) -> None:
         _cut(item, steps)
     for rule in schedule.get("learn", {}).values():
         _hurry(rule, steps)
+    if "triggers" in schedule:
+        schedule["triggers"] = [*_without_ends(schedule["triggers"])]
     for anneal in schedule.get("anneal", ()):
         for field in ("steps", "cycle"):
             if field in anneal:
@@ -32,6 +36,14 @@ def _cut(item: dict[str, Any], steps: int) -> None:
     else:
         most = steps * FILLING if "until" in item else steps
         item["max_steps"] = min(item.get("max_steps", most), most)
+
+
+def _without_ends(triggers: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Triggers that end no phase and no run: a rehearsal goes through all of them."""
+    for trigger in triggers:
+        does = {key: value for key, value in trigger["do"].items() if key not in ENDS}
+        if does:
+            yield trigger | {"do": does}
 
 
 def _hurry(rule: dict[str, Any], steps: int) -> None:

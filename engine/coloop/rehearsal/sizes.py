@@ -99,8 +99,6 @@ def _say_defaults(spec: LoopSpec, name: str, node: dict[str, Any]) -> None:
         targets = {edge.target.port for edge in spec.graph.edges_out_of(name, "rows")}
         if not targets or targets - WHOLE_TABLES:
             node.setdefault("rows_per_step", ROWS)
-            if node["source"]["type"] == "task":
-                node["source"].setdefault("size", TASK_ROWS)
 
 
 def _shrink(value: Any, path: str) -> None:

@@ -12,6 +12,7 @@ from coloop.batch import Prompt
 from coloop.hosts.messages import HandOn, PromptRequest, Reply, Sampling, TooLong
 from coloop.roles.fits import prompts_of
 from coloop.roles.protocol import Call, Context, Outcome
+from coloop.roles.scripts import scripts_of
 from coloop.seeds import derive_seed
 from coloop.spec.base import as_tuple
 from coloop.spec.graph import LoopSpec
@@ -143,8 +144,9 @@ class Writer:
                     derive_seed(context.seed, self._node, call.salt, call.step, ask.row.id, k)
                     for k in range(ask.number * count, (ask.number + 1) * count)
                 ),
+                scripts=scripts_of(rollout.script, ask.row, count, place * count + call.step),
             )
-            for ask in asks
+            for place, ask in enumerate(asks)
         ]
         sampling = Sampling(
             max_new_tokens=rollout.max_new_tokens,

@@ -69,12 +69,15 @@ class GenerationRequest:
     computed again. It changes speed, never what is written."""
     keep: bool = False
     """Keep the text when it has ended, for requests that continue it, until it is released."""
+    script: tuple[int, ...] = ()
+    """Tokens that are written first, whatever would be drawn; their log-probs are those of the
+    weights all the same. For rehearsals; only the torch engine does it."""
     on_load: OnLoad = "finish"
 
-    def with_seed(self, seed: int) -> GenerationRequest:
-        """The same with draws of its own."""
+    def with_seed(self, seed: int, script: tuple[int, ...] = ()) -> GenerationRequest:
+        """The same with draws and a script of its own."""
         found = object.__new__(GenerationRequest)
-        vars(found).update(vars(self), seed=seed)
+        vars(found).update(vars(self), seed=seed, script=script)
         return found
 
 

@@ -64,8 +64,20 @@ class Draw:
     """After the cut; None where nothing is cut, (B,)."""
 
 
-def draw(logits: Tensor, uniform: Tensor, settings: Settings) -> Draw:
-    """One token a row. logits (B, V), uniform (B,) in [0, 1). The logits are overwritten."""
+NO_SCRIPT = -1
+"""In the place of a scripted token: the row draws its own."""
+
+
+def draw(
+    logits: Tensor, uniform: Tensor, settings: Settings, scripted: Tensor | None = None
+) -> Draw:
+    """One token a row. The logits are overwritten.
+
+    Args:
+        logits: (B, V).
+        uniform: (B,) in [0, 1).
+        scripted: (B,) tokens that stand for what is drawn, `NO_SCRIPT` where none does.
+    """
     if logits.ndim != 2 or uniform.shape != logits.shape[:1]:
         raise ValueError(
             f"logits (B, V) and uniform (B,) expected, found {logits.shape}, {uniform.shape}"
@@ -76,7 +88,7 @@ def draw(logits: Tensor, uniform: Tensor, settings: Settings) -> Draw:
         logits.mul_(settings.inverse_temperature[:, None])
     log_p = torch.log_softmax(logits, dim=-1)  # (B, V)
     if settings.all_greedy and best is not None:
-        return Draw(best, _pick(log_p, best), None)
+        return _said(Draw(best, _pick(log_p, best), None), log_p, scripted)
     if settings.cuts:
         tokens, sampled = _draw_cut(log_p, uniform, settings)
     else:
@@ -85,7 +97,19 @@ def draw(logits: Tensor, uniform: Tensor, settings: Settings) -> Draw:
         tokens = torch.where(settings.greedy, best, tokens)
         if sampled is not None:  # a greedy row is not drawn from a cut distribution
             sampled = torch.where(settings.greedy, _pick(log_p, tokens), sampled)
-    return Draw(tokens, _pick(log_p, tokens), sampled)
+    return _said(Draw(tokens, _pick(log_p, tokens), sampled), log_p, scripted)
+
+
+def _said(drawn: Draw, log_p: Tensor, scripted: Tensor | None) -> Draw:
+    """What is drawn where no script says otherwise."""
+    if scripted is None:
+        return drawn
+    is_scripted = scripted != NO_SCRIPT
+    tokens = torch.where(is_scripted, scripted, drawn.tokens)
+    log_probs, sampled = _pick(log_p, tokens), drawn.sampled_log_probs
+    if sampled is not None:
+        sampled = torch.where(is_scripted, log_probs, sampled)
+    return Draw(tokens, log_probs, sampled)
 
 
 def _pick(values: Tensor, index: Tensor) -> Tensor:

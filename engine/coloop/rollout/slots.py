@@ -17,7 +17,7 @@ from torch import Tensor
 
 from coloop.rollout.counter import uniforms
 from coloop.rollout.protocol import GenerationRequest, Reason
-from coloop.rollout.sampling import KEEP_ALL, Settings, draw
+from coloop.rollout.sampling import KEEP_ALL, NO_SCRIPT, Settings, draw
 from coloop.rollout.stops import StopTexts
 from coloop.rollout.texts import Ended, Text, Written
 from coloop.rollout.wants import SLACK, Wants, takes_likeliest
@@ -71,6 +71,7 @@ class Slots:
         self._numbers = self._zeros(torch.float32, 3 if wants.cuts else 2, wants.width)
         self._uniform, self._log_probs = self._numbers[:, 0], self._numbers[:, 1]
         self._sampled = self._numbers[:, 2] if wants.cuts else None
+        self._scripts = self._zeros(torch.int64, wants.width) if wants.scripts else None
         self._settings = Settings(
             inverse_temperature=self._zeros(torch.float32) if wants.tempers else None,
             greedy=self._zeros(torch.bool) if wants.is_greedy else None,
@@ -82,7 +83,7 @@ class Slots:
         given = (s.inverse_temperature, s.greedy, s.top_p, s.top_k)
         self._state = [
             *(counters, self._tokens, self._numbers),
-            *(values for values in given if values is not None),
+            *(values for values in (*given, self._scripts) if values is not None),
         ]
 
     def _zeros(self, dtype: torch.dtype, *size: int) -> Tensor:
@@ -96,6 +97,8 @@ class Slots:
         other._counters[rows, : self._counters.shape[1]] = self._counters[rows]
         other._tokens[rows, :width] = self._tokens[rows]
         other._numbers[rows, : self._numbers.shape[1], :width] = self._numbers[rows]
+        if other._scripts is not None and self._scripts is not None:
+            other._scripts[rows, :width] = self._scripts[rows]
         if other._sampled is not None and self._sampled is None:
             other._sampled[rows, :width] = self._log_probs[rows]  # nothing was cut so far
         return other
@@ -130,6 +133,8 @@ class Slots:
         for slot, text in enumerate(texts, start=first):
             if text.before is not None:
                 self._put_back(slot, text.before)
+            if self._scripts is not None:
+                self._take_script(self._scripts[slot], text.request.script)
         self.texts.extend(texts)
         self.running = last
 
@@ -155,6 +160,12 @@ class Slots:
         put(settings.top_p, lambda one: one.top_p if one.top_p < 1 else KEEP_ALL)
         put(settings.top_k, lambda one: min(one.top_k or everything, everything))
 
+    def _take_script(self, places: Tensor, script: Sequence[int]) -> None:
+        """Tokens that a row is to write, by their places in what it writes."""
+        places.fill_(NO_SCRIPT)
+        said = script[: len(places)]
+        places[: len(said)] = torch.tensor(said, dtype=places.dtype, device=self._device)
+
     def _put_back(self, slot: int, before: Written) -> None:
         """What earlier weights wrote of a row."""
         count = len(before.token_ids)
@@ -174,7 +185,9 @@ class Slots:
         drawn, end = self._drawn[first:last], self._end[first:last]
         column = drawn[:, None]
         uniform = self._uniform[first:last].gather(1, column).squeeze(1)
-        result = draw(logits, uniform, self._settings.part(first, last))
+        scripts = self._scripts
+        scripted = None if scripts is None else scripts[first:last].gather(1, column).squeeze(1)
+        result = draw(logits, uniform, self._settings.part(first, last), scripted)
         tokens = result.tokens
         self.last[first:last] = tokens
         self._tokens[first:last].scatter_(1, column, tokens[:, None])

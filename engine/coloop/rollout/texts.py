@@ -18,8 +18,8 @@ from coloop.rollout.protocol import GenerationRequest, Reason
 
 
 def are_siblings(one: GenerationRequest, other: GenerationRequest) -> bool:
-    """Whether two requests differ in their names and seeds alone; those of one prompt share its
-    list."""
+    """Whether two requests differ in their names, seeds and scripts alone; those of one prompt
+    share its list."""
     return (
         one.prompt_ids is other.prompt_ids
         and one.max_new_tokens == other.max_new_tokens

@@ -28,6 +28,7 @@ class Wants:
     top_p: bool = False
     top_k: bool = False
     stops: bool = False
+    scripts: bool = False
 
     def include(self, request: GenerationRequest) -> None:
         new = request.max_new_tokens + SLACK
@@ -45,6 +46,8 @@ class Wants:
             self.top_k = True
         if request.stop:
             self.stops = True
+        if request.script:
+            self.scripts = True
 
     @property
     def cuts(self) -> bool:

@@ -132,6 +132,7 @@ def test_the_machine_is_a_cpu_with_the_same_pools(small) -> None:
         "engine": "torch",
         "completions_per_prompt": 4,
         "max_new_tokens": 96,
+        "script": ["$answer", "$target", "$chosen", "$rejected"],
         "pool": "write",
     }
     assert small["run"] == {"seed": 7, "best": "probe.score"}
