@@ -1,8 +1,8 @@
 """Renders templates from standard input, one JSON line each, and tells what each took.
 
-Reads `{"source": ...}`, writes `{"seconds", "mebibytes", "outcome", "text"}`: computing time of
-checking the names and of rendering, and the most memory over what the process had before. Its
-address space is limited, so that a bomb ends here and not in the machine.
+Reads `{"source": ..., "is_chat": ...}`, writes `{"seconds", "mebibytes", "outcome", "text"}`:
+computing time of checking the names and of rendering, and the most memory over what the process had
+before. Its address space is limited, so that a bomb ends here and not in the machine.
 """
 
 import json
@@ -13,6 +13,7 @@ import warnings
 from pathlib import Path
 
 from coloop.templates import budget
+from coloop.templates.chat import render_chat
 from coloop.templates.names import names_of
 from coloop.templates.rendering import RenderProblem, render_text
 from coloop.validate.text_names import names_in_text
@@ -47,6 +48,9 @@ NAMES = names_of(
 )
 
 
+MESSAGES = [{"role": "user", "content": NAMES[name]} for name in ("long", "nest", "rows", "same")]
+
+
 def read_status(name: str) -> int:
     """Bytes that a line of the process's status names."""
     line = next(line for line in STATUS.read_text().splitlines() if line.startswith(f"{name}:"))
@@ -61,7 +65,16 @@ def forget_peak() -> None:
         return
 
 
-def answer(source: str, before: int) -> dict[str, object]:
+def render(source: str, *, is_chat: bool) -> str:
+    """As a text of a loop, or as the chat template of a model."""
+    if is_chat:
+        values = {**NAMES, "add_generation_prompt": True, "tools": NAMES["rows"]}
+        return render_chat(source, MESSAGES, values)[0]
+    names_in_text(source)
+    return render_text(source, NAMES)
+
+
+def answer(source: str, before: int, *, is_chat: bool) -> dict[str, object]:
     """What a template took.
 
     Args:
@@ -71,8 +84,7 @@ def answer(source: str, before: int) -> dict[str, object]:
     began = time.thread_time()
     text = ""
     try:
-        names_in_text(source)
-        text = render_text(source, NAMES)
+        text = render(source, is_chat=is_chat)
         outcome = "rendered"
     except RenderProblem as problem:
         outcome = f"refused: {problem}"
@@ -91,12 +103,14 @@ def answer(source: str, before: int) -> dict[str, object]:
 def main() -> None:
     warnings.simplefilter("ignore")  # Python sees at once that some make no sense
     budget.SECONDS = float(sys.argv[1])  # type: ignore[misc]
-    render_text("{{ prompt }}", NAMES)
+    for is_chat in (False, True):
+        render("{{ prompt }}", is_chat=is_chat)
     before = read_status("VmRSS")
     limit = read_status("VmSize") + ROOM
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     for line in sys.stdin:
-        told = json.dumps(answer(json.loads(line)["source"], before))
+        asked = json.loads(line)
+        told = json.dumps(answer(asked["source"], before, is_chat=asked["is_chat"]))
         sys.stdout.write(told + "\n")
         sys.stdout.flush()
 

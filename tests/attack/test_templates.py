@@ -45,11 +45,11 @@ class Child:
     """The limit of computing that it renders under."""
     process: "subprocess.Popen[str] | None" = None
 
-    def ask(self, source: str) -> dict[str, Any]:
+    def ask(self, source: str, *, is_chat: bool = False) -> dict[str, Any]:
         process = self.process or self.start()
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(json.dumps({"source": source}) + "\n")
+        process.stdin.write(json.dumps({"source": source, "is_chat": is_chat}) + "\n")
         process.stdin.flush()
         ready, _, _ = select.select([process.stdout], [], [], LAST_RESORT_SECONDS)
         line = process.stdout.readline() if ready else ""
@@ -93,11 +93,13 @@ def real() -> Iterator[Child]:
     child.end()
 
 
-def broken(child: Child, sources: Sequence[str], *, seconds: float) -> list[str]:
+def broken(
+    child: Child, sources: Sequence[str], *, seconds: float, is_chat: bool = False
+) -> list[str]:
     """What breaks a limit, in words."""
     found = []
     for source in sources:
-        told = child.ask(source)
+        told = child.ask(source, is_chat=is_chat)
         is_slow, is_large = told["seconds"] > seconds, told["mebibytes"] > MOST_MEBIBYTES
         is_raised = not told["outcome"].startswith(("rendered", "refused"))
         is_out = any(word in told["text"] for word in SECRET_WORDS)
@@ -109,8 +111,15 @@ def broken(child: Child, sources: Sequence[str], *, seconds: float) -> list[str]
 Record = Callable[[str, object], None]
 
 
-def attack(child: Child, sources: Sequence[str], record: Record, *, seconds: float) -> None:
-    found = broken(child, sources, seconds=seconds)
+def attack(
+    child: Child,
+    sources: Sequence[str],
+    record: Record,
+    *,
+    seconds: float,
+    is_chat: bool = False,
+) -> None:
+    found = broken(child, sources, seconds=seconds, is_chat=is_chat)
     record("tried", len(sources))
     record("through", len(found))
     assert not found
@@ -126,6 +135,24 @@ def test_some_templates_of_the_grammar_break_no_limit(
     quick: Child, record_property: Record
 ) -> None:
     attack(quick, generated(25, seed=1), record_property, seconds=1.0)
+
+
+def in_a_chat(sources: Sequence[str]) -> list[str]:
+    """The same as chat templates, some between the tags and with the functions that only these
+    have."""
+    ways = (
+        "{0}",
+        "{{% generation %}}{0}{{% endgeneration %}}",
+        "{{% for m in messages %}}{0}{{% if loop.last %}}{{% break %}}{{% endif %}}{{% endfor %}}",
+        "{{% macro f(x) %}}{0}{{% endmacro %}}{{{{ [f(1), messages] | tojson(indent=4) }}}}",
+    )
+    return [ways[place % len(ways)].format(source) for place, source in enumerate(sources)]
+
+
+def test_some_chat_templates_break_no_limit(quick: Child, record_property: Record) -> None:
+    sources = in_a_chat((*BY_HAND[1::20], *FURTHER[1::20], *generated(6, seed=3)))
+
+    attack(quick, sources, record_property, seconds=1.5, is_chat=True)
 
 
 @pytest.mark.parametrize(
@@ -157,3 +184,11 @@ def test_a_thousand_hostile_templates_break_no_limit(real: Child, record_propert
     sources = [*BY_HAND, *FURTHER, *generated(1000, seed=2)]
 
     attack(real, sources, record_property, seconds=MOST_SECONDS)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3000)
+def test_nor_do_they_as_chat_templates_of_a_model(real: Child, record_property: Record) -> None:
+    sources = in_a_chat((*BY_HAND, *FURTHER, *generated(1000, seed=4)))
+
+    attack(real, sources, record_property, seconds=MOST_SECONDS, is_chat=True)

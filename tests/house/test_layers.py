@@ -59,7 +59,7 @@ OURS: dict[str, set[str]] = {
     "sandbox": {"errors"},
     "services": {"spec", "errors", "seeds"},
     "rewards": {"spec", "batch", "tables", "data", "sandbox", "services", "errors"},
-    "models": {"arrays", "spec", "presets", "errors", "marks"},
+    "models": {"arrays", "spec", "presets", "templates", "errors", "marks"},
     "rollout": {"fingerprint", "spec", "batch", "models", "errors"},
     "sync": {"fingerprint", "spec", "batch", "errors"},
     "recipes": {"arrays", "spec", "batch", "algos", "errors"},

@@ -14,7 +14,7 @@ from transformers import PreTrainedTokenizerFast
 from coloop.arrays import Ids, ids_of
 from coloop.batch import Choice, Pair, Prompt, Unit
 from coloop.batch import Sequence as TokenSequence
-from coloop.errors import DataError
+from coloop.errors import DataError, RequestRefused
 from coloop.models import (
     decode,
     encode_completion,
@@ -40,7 +40,10 @@ class Encoder:
 
     def prompt(self, prompt: Prompt) -> list[int]:
         """Token ids of a text, or of a chat by the tokenizer's template."""
-        return encode_prompt(self._tokenizer, prompt)
+        try:
+            return encode_prompt(self._tokenizer, prompt)
+        except RequestRefused as refused:
+            raise RequestRefused(f"{self._node}: {refused}") from None
 
     def target(self, text: str) -> list[int]:
         """Token ids of a text to imitate, closed by the end-of-text token."""

@@ -26,6 +26,7 @@ from coloop.models.characters import (
     UNKNOWN,
     VOCABULARY,
 )
+from coloop.templates.chat import render_chat
 
 Prompt = str | Sequence[Mapping[str, Any]]
 """Text, or a chat: a list of messages with `role` and `content`."""
@@ -179,8 +180,15 @@ def _render(tokenizer: PreTrainedTokenizerFast, messages: Sequence[Mapping[str, 
             raise RequestRefused(
                 f"message {place} of the chat has no role and content, it has {sorted(message)}"
             )
-    text = tokenizer.apply_chat_template(
-        [dict(message) for message in messages], tokenize=False, add_generation_prompt=True
-    )
-    assert isinstance(text, str)
-    return text
+    if type(tokenizer).apply_chat_template is not PreTrainedTokenizerFast.apply_chat_template:
+        # Code of its own, to which somebody said yes, writes its chats.
+        own = tokenizer.apply_chat_template(
+            [dict(message) for message in messages], tokenize=False, add_generation_prompt=True
+        )
+        return str(own)
+    values = {**tokenizer.special_tokens_map, "add_generation_prompt": True}
+    try:
+        return render_chat(tokenizer.get_chat_template(), messages, values)[0]
+    except ValueError as problem:
+        whose = tokenizer.name_or_path or "a model made from scratch"
+        raise RequestRefused(f"the chat template of {whose}: {problem}") from None

@@ -119,6 +119,10 @@ class BudgetContext(Context):
     """The context of a rendering, with what it may still use."""
 
     budget: Budget
+    parts: list[str]
+    """What is written so far, at the top of the template."""
+    spans: list[tuple[int, int]]
+    """Of a chat template that marks them: from where to where the assistant's texts reach."""
 
 
 def extent(value: Any, most: int | None = None, *, is_written: bool = True) -> int:
@@ -170,10 +174,13 @@ def _held(value: Any) -> list[Any] | None:
 
 def written(value: Any) -> str:
     """A value as text; None is empty. What would be too long is refused before it is written."""
+    return "" if value is None else spelled(value)
+
+
+def spelled(value: Any) -> str:
+    """`written`, but None is `None`, as Jinja itself says."""
     if type(value) is str:
         return value
-    if value is None:
-        return ""
     if type(value) not in PLAIN:
         extent(value, LARGEST_TEXT)
     return str(value)

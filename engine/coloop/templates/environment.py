@@ -71,10 +71,13 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
     context_class = BudgetContext
     intercepted_binops = frozenset(["*", "**", "%", "+"])
 
-    def __init__(self) -> None:
-        super().__init__(
-            undefined=Absent, keep_trailing_newline=True, autoescape=False, finalize=_shown
-        )
+    def __init__(self, **options: Any) -> None:
+        """
+        Args:
+            options: of Jinja's environment, instead of those that texts of a loop have.
+        """
+        own = {"undefined": Absent, "keep_trailing_newline": True, "finalize": _shown}
+        super().__init__(autoescape=False, **{**own, **options})
         self.globals.clear()
         self.globals.update(range=_bounded_range, namespace=Notes, dict=dict)
         self.filters.clear()

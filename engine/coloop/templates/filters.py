@@ -123,7 +123,7 @@ def _passing(name: str) -> Filter:
     def passing(context: BudgetContext, value: Any, *args: Any, **kwargs: Any) -> Any:
         context.budget.look()
         if name == "round":
-            _check_numbers(LARGEST_PRECISION, args, kwargs)
+            check_numbers(LARGEST_PRECISION, args, kwargs)
         elif name == "int":
             _check_base(value, args, kwargs)
         elif name == "attr":
@@ -184,7 +184,7 @@ def _measure_writing(
     elif name == "trim":
         measure_search(written(value), written(values[0]))
     elif name == "tojson":
-        _check_numbers(LARGEST_INDENT, args, kwargs)
+        check_numbers(LARGEST_INDENT, args, kwargs)
     return None
 
 
@@ -215,7 +215,7 @@ def _stepping(name: str) -> Filter:
 
 @pass_context
 def _join(context: BudgetContext, value: Any, d: Any = "", attribute: Any = None) -> str:
-    items = _items(context, value, attribute)
+    items = listed_items(context, value, attribute)
     return context.budget.text(joined(items, written(d)))
 
 
@@ -223,12 +223,13 @@ def _join(context: BudgetContext, value: Any, d: Any = "", attribute: Any = None
 def _sum(context: BudgetContext, iterable: Any, attribute: Any = None, start: Any = 0) -> Any:
     environment: Any = context.environment
     found = start
-    for item in _items(context, iterable, attribute):
+    for item in listed_items(context, iterable, attribute):
         found = environment.call_binop(context, "+", found, item)
     return found
 
 
-def _items(context: BudgetContext, values: Any, attribute: Any) -> Iterable[Any]:
+def listed_items(context: BudgetContext, values: Any, attribute: Any) -> Iterable[Any]:
+    """What a filter goes through: the items, or an attribute of each."""
     _check_attribute((attribute,), {})
     items = context.budget.listed(values)
     if attribute is None:
@@ -279,7 +280,8 @@ def compared(context: BudgetContext, value: Any) -> Any:
     return value
 
 
-def _check_numbers(most: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+def check_numbers(most: int, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """Numbers, and texts by their length, that say how much is written."""
     for one in (*args, *kwargs.values()):
         if (isinstance(one, int) and abs(one) > most) or (isinstance(one, str) and len(one) > most):
             raise LimitReached(f"{str(one)[:40]!r} is larger than {most}")

@@ -42,7 +42,9 @@ KNOWN: Final[tuple[type[nodes.Node], ...]] = (
     *(nodes.Getitem, nodes.Getattr, nodes.Slice, nodes.Concat, nodes.Compare, nodes.Operand),
     *(nodes.Mul, nodes.Div, nodes.FloorDiv, nodes.Add, nodes.Mod, nodes.Sub, nodes.Pow),
     *(nodes.Not, nodes.Neg, nodes.Pos, nodes.And, nodes.Or),
+    *(nodes.Break, nodes.Continue),
 )
+"""The last two stand in chat templates alone; texts of a loop have no tags for them."""
 TAGS: Final = (nodes.For, nodes.If, nodes.Macro, nodes.CallBlock, nodes.FilterBlock, nodes.With)
 REPEATED: Final = (nodes.For, nodes.Macro, nodes.CallBlock)
 """Nodes whose body is written again and again."""

@@ -4,7 +4,7 @@ Each refuses by `LimitReached` what would write or look through too much.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from coloop.templates.budget import (
@@ -141,12 +141,12 @@ def measure_indent(text: str, width: object) -> None:
         _check_length(len(text) + len(text.splitlines()) * deep)
 
 
-def joined(values: Iterable[Any], separator: str) -> str:
+def joined(values: Iterable[Any], separator: str, write: Callable[[Any], str] = written) -> str:
     """The values written one after another; stops as soon as they are too long."""
     parts: list[str] = []
     size = -len(separator)
     for value in values:
-        part = value if type(value) is str else written(value)
+        part = value if type(value) is str else write(value)
         size += len(part) + len(separator)
         if size > LARGEST_TEXT:
             raise too_long(size)
