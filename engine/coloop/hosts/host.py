@@ -252,7 +252,7 @@ class PoolHost:
         fitting = [one for one, bad in zip(sequences, refused, strict=True) if bad is None]
         with sized(home.at_once):
             found = home.score(fitting, reading, temperature=temperature, hooks=self._hooks)
-        if reading in ("log_probs", "values"):
+        if reading in ("log_probs", "values", "steps"):
             found = [said[one.prompt_length :] for said, one in zip(found, fitting, strict=True)]
         scored = iter(found)
         return [next(scored) if problem is None else problem for problem in refused]

@@ -10,6 +10,7 @@ from coloop.hosts.weights import HeldWeights
 from coloop.recipes import recipe_of
 from coloop.spec.algorithm import node_algorithms, resolve_algorithm
 from coloop.spec.graph import LoopSpec
+from coloop.spec.heads import scored_at
 from coloop.training import TeachingLoad
 
 
@@ -60,7 +61,7 @@ class Lessons:
                 TeachingLoad(
                     role=load.node,
                     port=load.port,
-                    recipe=recipe_of(settings),
+                    recipe=recipe_of(settings, scored_at(self._spec.nodes[load.node])),
                     settings=settings,
                     rows=rows,  # type: ignore[arg-type]
                     weight=float(entry.weight),

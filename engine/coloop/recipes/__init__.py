@@ -3,8 +3,10 @@
 A parity preset (`trl-grpo`) is a setting of its family (`grpo`).
 """
 
+from dataclasses import replace
 from typing import Any
 
+from coloop.recipes.labels import LabelRecipe
 from coloop.recipes.protocol import (
     CreditInput,
     CreditOutput,
@@ -18,6 +20,7 @@ from coloop.recipes.protocol import (
 )
 from coloop.recipes.table import RECIPES
 from coloop.spec.algorithm import family_of
+from coloop.spec.heads import Reading
 
 __all__ = [
     "RECIPES",
@@ -34,12 +37,18 @@ __all__ = [
 ]
 
 
-def recipe_of(settings: Any) -> Recipe:
-    """The recipe of resolved settings; raises where the algorithm or a setting cannot run."""
+def recipe_of(settings: Any, reading: Reading = "scores") -> Recipe:
+    """The recipe of resolved settings; raises where the algorithm or a setting cannot run.
+
+    Args:
+        reading: of who learns labels, which of its model's numbers are to say them.
+    """
     family = family_of(settings.name)
     if family not in RECIPES:
         raise ValueError(f"algorithm {settings.name!r} has no recipe; known: {', '.join(RECIPES)}")
     recipe = RECIPES[family]
+    if isinstance(recipe, LabelRecipe):
+        recipe = replace(recipe, reading=reading)
     reason = recipe.refusal(settings)
     if reason is not None:
         raise ValueError(f"algorithm {settings.name!r}: {reason}")

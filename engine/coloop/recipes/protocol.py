@@ -82,6 +82,8 @@ class ModelOutputs:
     """(B, C) float32: of each whole text, a score where C is 1, else the logits of its classes."""
     choices: Tensor | None = None
     """(B, C) float32: log-prob of each of a text's choices as the next word."""
+    steps: Tensor | None = None
+    """(B, T) float32: of the text up to each trained token, that token included; 0 elsewhere."""
     extra: "ModelOutputs | None" = None
     """About the further texts of pairs, where a recipe prepares with them and there are some."""
 
@@ -118,6 +120,8 @@ class Needs:
     """A number, or the logits of classes, for each text, by the score head at its last token."""
     choices: bool = False
     """How likely each of a text's choices comes next, by the head of words; and nothing else."""
+    steps: bool = False
+    """A number for each trained token, by the score head at that token itself."""
     reads: frozenset[str] = frozenset()
     """Numbers of the rows by their names; others are left behind, so rows that bring them and rows
     that do not may stand in one load."""

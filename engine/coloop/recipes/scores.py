@@ -1,4 +1,4 @@
-"""Learning to score texts: from pairs that chosen is the better one, from labels the number itself.
+"""Learning to score texts from pairs: that chosen is the better one.
 
 Legend: ``P`` pairs, ``B`` sequences. A score is the model's one number for a whole text; of pairs
 the first P scores are of the chosen sides.
@@ -6,15 +6,12 @@ the first P scores are of the chosen sides.
 
 from dataclasses import dataclass
 
-from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from coloop.batch import Batch, PairBatch
+from coloop.recipes.labels import one_score
 from coloop.recipes.protocol import LossOutput, ModelOutputs, Needs
-from coloop.spec.algorithm import BradleyTerry, Regression
-
-LABEL = "label"
-"""The number that a row of port `labels` is to get."""
+from coloop.spec.algorithm import BradleyTerry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,47 +61,3 @@ class BradleyTerryRecipe:
                 "score/rejected": (rejected.detach().sum(), size),
             },
         )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RegressionRecipe:
-    """The squared error of the score to the row's label."""
-
-    name: str = "regression"
-    port: str = "labels"
-
-    def refusal(self, settings: Regression) -> str | None:
-        del settings
-        return None
-
-    def needs(self, settings: Regression) -> Needs:
-        del settings
-        return Needs(log_probs=False, scores=True, reads=frozenset({LABEL}))
-
-    def count(self, batch: Batch | PairBatch, settings: Regression) -> float:
-        del settings
-        return float(batch.row_counts.double().sum())
-
-    def loss(
-        self, batch: Batch | PairBatch, outputs: ModelOutputs, settings: Regression
-    ) -> LossOutput:
-        del settings
-        assert isinstance(batch, Batch)
-        scores, labels = one_score(outputs), batch.given(LABEL)
-        if labels is None:
-            raise ValueError("rows of port 'labels' need labels")
-        errors = (scores - labels).square()
-        return LossOutput(
-            total=(batch.row_weights * batch.row_counts * errors).sum(),
-            metrics={"score/mean": (scores.detach().sum(), float(batch.size))},
-            explained={"explained_variance": (labels, scores.detach())},
-        )
-
-
-def one_score(outputs: ModelOutputs) -> Tensor:
-    """The score of each text, (B,); raises where the model has logits of several classes."""
-    scores = outputs.scores
-    assert scores is not None
-    if scores.shape[1] != 1:
-        raise ValueError(f"one score a text is wanted, the model has {scores.shape[1]} classes")
-    return scores.squeeze(1)

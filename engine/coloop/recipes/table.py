@@ -46,14 +46,20 @@ port `returns` of a critic (`value.py`)
                            2005.12729
 ports `pairs` and `labels` of a scorer (`scores.py`)
     bradley_terry          −log σ(s_chosen − s_rejected − margin), mean over pairs. arXiv 2009.01325
-    regression             (s − label)², mean over rows
+    regression             (s − label)², mean over what is labelled: texts, steps or tokens
+    outcome                −y log σ(s) − (1 − y) log σ(−s), mean over the same; y is rounded unless
+                           the labels are soft
+    implicit_prm           the same of s = β Σ_t (log π − log prior) over a text's trained tokens,
+                           which is then read token by token. arXiv 2412.01981, 2502.01456
 """
 
 from coloop.recipes.imitation import ImitationRecipe
+from coloop.recipes.implicit import ImplicitPrmRecipe
+from coloop.recipes.labels import LabelRecipe
 from coloop.recipes.policy import PolicyRecipe
 from coloop.recipes.preference import PreferenceRecipe
 from coloop.recipes.protocol import Recipe
-from coloop.recipes.scores import BradleyTerryRecipe, RegressionRecipe
+from coloop.recipes.scores import BradleyTerryRecipe
 from coloop.recipes.value import ValueRecipe
 
 POLICY = (
@@ -78,6 +84,8 @@ RECIPES: dict[str, Recipe] = {
     **{name: PreferenceRecipe(name=name) for name in PREFERENCE},
     "value": ValueRecipe(),
     "bradley_terry": BradleyTerryRecipe(),
-    "regression": RegressionRecipe(),
+    "regression": LabelRecipe(name="regression"),
+    "outcome": LabelRecipe(name="outcome"),
+    "implicit_prm": ImplicitPrmRecipe(),
 }
 """By family name of the loop language."""

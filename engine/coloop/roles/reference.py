@@ -1,17 +1,15 @@
 """Log-probs by frozen or following weights, for rollouts and for pairs; inputs are taken one after
 another.
-
-Rollouts are scored at the temperature that they were drawn at, as their writer's own log-probs are.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from coloop.arrays import Numbers
 from coloop.hosts.messages import TooLong
 from coloop.roles.fits import rows_of
+from coloop.roles.log_probs import log_probs_of
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
-from coloop.roles.texts import as_pair, as_read, as_stranger, strangers
+from coloop.roles.texts import as_pair, as_stranger, strangers
 from coloop.spec.algorithm import asks_of_others
 from coloop.tables import OTHER, Row, Table, concat_rows
 
@@ -30,7 +28,7 @@ class ReferenceRole(Stateless):
         every = (*rollouts, *pairs)
         if not every:
             return Outcome(outputs={"log_probs": Table(log_probs={})})
-        scored: dict[str, Any] = self._scored(rollouts, call.context) if rollouts else {}
+        scored: dict[str, Any] = log_probs_of(self._node, rollouts, call.context)
         if pairs:
             sides = hosts.score_pairs(group, self._node, [as_pair(row) for row in pairs])
             scored.update(zip((row.id for row in pairs), sides, strict=True))
@@ -60,20 +58,6 @@ class ReferenceRole(Stateless):
         for row, said in zip(asked, hosts.score_pairs(group, self._node, crossed), strict=True):
             if not isinstance(said, TooLong):
                 scored[row.id] = {**scored[row.id], **{f"{OTHER}{k}": v for k, v in said.items()}}
-
-    def _scored(self, rollouts: Sequence[Row], context: Context) -> dict[str, Numbers | TooLong]:
-        """Log-probs by row id, one call for each temperature that is there."""
-        by_heat: dict[float, list[Row]] = {}
-        for row in rollouts:
-            heat = (row.tokens.temperature if row.tokens else 1.0) or 1.0
-            by_heat.setdefault(heat, []).append(row)
-        hosts, group = context.hosts, context.groups[self._node]
-        found: dict[str, Numbers | TooLong] = {}
-        for temperature, rows in by_heat.items():
-            texts = [as_read(row) for row in rows]
-            scored = hosts.score(group, self._node, texts, temperature)
-            found.update(zip((row.id for row in rows), scored, strict=True))
-        return {row.id: found[row.id] for row in rollouts}
 
     def state(self) -> dict[str, Any]:
         return self._fits.state()

@@ -10,7 +10,7 @@ from typing import Any
 
 from coloop.batch import Pair, Unit
 from coloop.errors import DataError
-from coloop.recipes.scores import LABEL
+from coloop.roles.labels import labelled
 from coloop.roles.protocol import Context, Input
 from coloop.roles.texts import SIDES, as_pair, as_sequence, as_stranger, is_masked, strangers
 from coloop.spec.algorithm import (
@@ -31,7 +31,8 @@ DEMONSTRATIONS = "demonstrations"
 RETURNS = "returns"
 MARGIN = "margin"
 """Column with the margin of a pair where nobody names another."""
-REFERENCE = "reference"
+COMPARED = ("reference", "prior")
+"""Ports with the log-probs that an algorithm compares its own with."""
 
 
 def teaching_items(
@@ -44,10 +45,10 @@ def teaching_items(
     entries = node_algorithms(context.spec, node)[port]
     margin = next((entry.margin for entry in entries if isinstance(entry, BradleyTerry)), None)
     sure = _loss_of_sure_pairs(entries) if port == PAIRS else None
-    wants_reference = any(REFERENCE in reads(entry) for entry in entries)
+    compared = [name for name in COMPARED if any(name in reads(entry) for entry in entries)]
     reference: dict[str, Any] = {}
     others: dict[str, Row] = {}
-    for given in inputs.get((node, REFERENCE), ()):
+    for given in (one for name in compared for one in inputs.get((node, name), ())):
         reference.update(given.table.log_probs or {})
         if any(measures_others(entry) for entry in entries):
             others |= strangers([row for row in given.table.rows if _is_pair(given.table, row)])
@@ -63,18 +64,19 @@ def teaching_items(
             if port == DEMONSTRATIONS and is_masked(row, context.spec):
                 truncated += 1
                 continue
-            if wants_reference and row.id not in reference:
+            if compared and row.id not in reference:
                 without += 1
                 continue
             if port == RETURNS:
                 items.append(_valued(row, given))
                 continue
             if port == LABELS:
-                label = _label(row, given, node)
-                if label is None:
+                known = {"log_probs_reference": reference.get(row.id)} if compared else {}
+                text = labelled(row, given, node, entries, **known)
+                if text is None:
                     edges[given.edge.key]["none"] += 1
-                    continue
-                items.append(_labelled(row, given, label))
+                else:
+                    items.append(text)
                 continue
             if port == PAIRS:
                 if sure is not None:
@@ -142,32 +144,6 @@ def _check_sure(row: Row, node: str, loss: str) -> None:
             node,
             "algorithm.pairs.loss",
         )
-
-
-def _labelled(row: Row, given: Input, label: float) -> Unit:
-    """A text with the number that it is to get."""
-    return as_sequence(
-        row,
-        weight=given.edge.weight,
-        count=_drawn(row),
-        group=row.group or "",
-        numbers={LABEL: label},
-    )
-
-
-def _label(row: Row, given: Input, node: str) -> float | None:
-    """The number of a row; None where its scorer has none for it. Raises `DataError` where it has
-    numbers of steps or tokens."""
-    score = (given.table.scores or {}).get(row.id)
-    if isinstance(score, Mapping):
-        scorer = given.edge.source.node
-        raise DataError(
-            f"row {row.id} has a score by the step from `{scorer}`, and `{node}.labels` learns one "
-            f"number a text; let a reward between the two make one of them, or `{scorer}` give one",
-            node,
-            "algorithm.labels",
-        )
-    return None if score is None else float(score)
 
 
 def _is_pair(table: Table, row: Row) -> bool:

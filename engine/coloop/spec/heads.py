@@ -11,19 +11,30 @@ from coloop.spec.nodes import Node, VerifierNode
 Head = Literal["words", "score"]
 """`words`: log-probs of tokens; `score`: values of tokens, scores of whole texts."""
 
-Reading = Literal["log_probs", "values", "scores", "choices"]
-"""What is asked of a model about texts: log-probs or values of each token, a score of each text (of
-several classes their logits), or log-probs of the words that may come next."""
+Reading = Literal["log_probs", "values", "scores", "steps", "choices"]
+"""What is asked of a model about texts: log-probs of each token, values of the text before each, a
+score of each text (of several classes their logits), a score of the text up to each token, or
+log-probs of the words that may come next."""
 
 SCORERS = ("critic", "reward")
 """Kinds whose model gives one number a position."""
 
 
 def head_of(node: Node) -> Head:
-    """The head through which a node with a model reads it."""
+    """The head through which a node with a model reads it; a classifier with label words compares
+    what its model says of these."""
     if isinstance(node, VerifierNode):
-        return "score" if node.method == "discriminative" else "words"
+        is_scored = node.method == "discriminative" and node.read.labels is None
+        return "score" if is_scored else "words"
     return "score" if node.kind in SCORERS else "words"
+
+
+def scored_at(node: Node) -> Reading:
+    """What of a scorer's model is its score, and learns labels."""
+    if node.kind == "critic":
+        return "values"
+    is_by_step = isinstance(node, VerifierNode) and node.read.granularity != "sequence"
+    return "steps" if is_by_step else "scores"
 
 
 def head_of_group(spec: LoopSpec, members: Iterable[str]) -> Head:

@@ -19,9 +19,10 @@ RUNNABLE_ALGORITHMS = frozenset(
     {
         *("grpo", "dr_grpo", "rloo", "reinforce_pp_baseline", "reinforce", "ppo", "vapo"),
         *("sft", "dpo", "kto", "spin", "value", "bradley_terry", "regression"),
+        *("outcome", "implicit_prm"),
     }
 )
-RUNNABLE_METHODS = frozenset({"generative", "rule", "vote"})
+RUNNABLE_METHODS = frozenset({"discriminative", "generative", "implicit_prm", "rule", "vote"})
 """Of verifiers."""
 RUNNABLE_REWARD_SOURCES = frozenset({"builtin", "python", "model", "remote"})
 RUNNABLE_MODELS = frozenset({"pretrained", "scratch", "copy", "shared", "snapshot"})

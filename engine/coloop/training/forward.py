@@ -7,6 +7,7 @@ Legend: ``B`` sequences, ``T`` token positions, ``N`` trained tokens, ``H`` widt
     token_ids (B, T) -> decoder -> hidden (B, T-1, H) -> the N states that predict trained tokens
         -> head of words, in chunks (N, V) -> log-probs (N,) -> back to (B, T)
         -> score head (N, 1) -> values (N,) -> back to (B, T)
+    hidden -> the N states of trained tokens -> score head -> steps (N,) -> back to (B, T)
                     -> the B states of the last tokens -> score head -> scores (B, C)
 
 Padding stands on the right, so a causal decoder needs no attention mask. Where blocks can, texts
@@ -235,7 +236,10 @@ class TokenModel:
         places = batch.loss_mask.flatten().nonzero().flatten()  # (N,) in B x T
         targets = batch.token_ids.flatten()[places] if needs.log_probs else None
         heat = _heat_of_tokens(temperature, places // shape[1])
-        inputs, before, ends = self._inputs(batch, places, is_whole=needs.scores)
+        is_whole = needs.scores or needs.steps
+        inputs, before, ends = self._inputs(
+            batch, places, is_whole=is_whole, back=0 if needs.steps else 1
+        )
         with self._precision():
             log_probs, spread, values, scores = self.call(
                 inputs,
@@ -244,13 +248,14 @@ class TokenModel:
                 heat,
                 _entropy_mode(needs),
                 self._chunk_size(),
-                needs.values,
+                needs.values or needs.steps,
                 ends if needs.scores else None,
             )
         return ModelOutputs(
             log_probs=None if log_probs is None else _put(log_probs, places, shape),
             entropy=None if spread is None else _put(spread, places, shape),
-            values=None if values is None else _put(values, places, shape),
+            values=_put(values, places, shape) if values is not None and needs.values else None,
+            steps=_put(values, places, shape) if values is not None and needs.steps else None,
             scores=scores,
         )
 
@@ -278,8 +283,10 @@ class TokenModel:
 
     def _check_heads(self, needs: Needs) -> None:
         name = type(self.model).__name__
-        if (needs.values or needs.scores) and score_head(self.model) is None:
+        if (needs.values or needs.scores or needs.steps) and score_head(self.model) is None:
             raise ValueError(f"{name} has no score head to read values or scores from")
+        if needs.steps and (needs.values or needs.log_probs):
+            raise ValueError("scores of steps are read at other places than values and log-probs")
         if (needs.log_probs or needs.choices) and not has_words(self.model):
             raise ValueError(f"{name} has no head of words, so it gives no log-probs")
 
@@ -289,36 +296,37 @@ class TokenModel:
         return torch.autocast(self.device.type, dtype=self.options.autocast)
 
     def _inputs(
-        self, batch: Batch, places: Tensor, *, is_whole: bool
+        self, batch: Batch, places: Tensor, *, is_whole: bool, back: int = 1
     ) -> tuple[dict[str, Any], Tensor, Tensor | None]:
         """What the model reads, and where in it stand each trained token's predecessor and the last
         token of each text.
 
         Args:
             is_whole: last tokens are read as well.
+            back: tokens before each trained one; 0: where that itself stands.
         """
         width = batch.token_ids.shape[1]
         last = batch.attention_mask.sum(1) - 1
         slabs = shared(batch, is_whole=is_whole) if self._reads_shared(width) else None
         if slabs is not None:
             last_places = slabs.places.gather(1, last[:, None]).squeeze(1)
-            return slabs.inputs(), slabs.places.flatten()[places - 1], last_places
+            return slabs.inputs(), slabs.places.flatten()[places - back], last_places
         if self.options.packing == "rows":
-            return self._packed_rows(batch, places)
+            return self._packed_rows(batch, places, back)
         if self.options.packing == "varlen":
             lengths = batch.lengths()
             starts = torch.tensor([0, *lengths], device=places.device).cumsum(0)
             row = packing.inputs_of(batch.token_ids[batch.attention_mask], lengths)
-            return row, starts[places // width] + places % width - 1, starts[1:] - 1
+            return row, starts[places // width] + places % width - back, starts[1:] - 1
         # The last position predicts nothing that is known, so it is computed for scores alone.
         read = width if is_whole else width - 1
-        before = places // width * read + places % width - 1
+        before = places // width * read + places % width - back
         rows = torch.arange(batch.size, device=places.device)
         ends = rows * read + last if is_whole else None
         return {"input_ids": batch.token_ids[:, :read]}, before, ends
 
     def _packed_rows(
-        self, batch: Batch, places: Tensor
+        self, batch: Batch, places: Tensor, back: int
     ) -> tuple[dict[str, Any], Tensor, Tensor | None]:
         lengths = batch.lengths()
         packed = pack(batch, row_tokens=self.options.packed_row_tokens or max(lengths))
@@ -328,7 +336,7 @@ class TokenModel:
         last = torch.tensor(lengths, device=device)[:, None] - 1
         return (
             {name: tensor.to(device) for name, tensor in inputs.items()},
-            found.flatten()[places] - 1,
+            found.flatten()[places] - back,
             found.gather(1, last).squeeze(1),
         )
 

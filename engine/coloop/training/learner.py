@@ -358,7 +358,10 @@ class Learner(ScoresTexts):
         shortest = min(range(load.size), key=lambda row: load.lengths[row])
         part = load.batch.select([shortest]).to(self._tokens.device)
         outputs = self._tokens.outputs(part.sequences, load.needs)
-        said = [outputs.log_probs, outputs.values, outputs.scores, outputs.choices]
+        said = [
+            *(outputs.log_probs, outputs.values, outputs.scores),
+            *(outputs.steps, outputs.choices),
+        ]
         nothing = [
             torch.where(torch.ones_like(one, dtype=torch.bool), 0.0, one).sum()
             for one in said

@@ -30,6 +30,7 @@ NEEDS: Mapping[Reading, Needs] = {
     "values": Needs(log_probs=False, values=True),
     "scores": Needs(log_probs=False, scores=True),
     "choices": Needs(log_probs=False, choices=True),
+    "steps": Needs(log_probs=False, steps=True),
 }
 
 
@@ -134,8 +135,9 @@ def score_sequences(
     by_text = outputs.scores if outputs.choices is None else outputs.choices
     if by_text is not None:
         return [numbers_of(row) for row in by_text.numpy()]
-    by_token = outputs.values if outputs.log_probs is None else outputs.log_probs
-    assert by_token is not None
+    by_token = next(
+        one for one in (outputs.log_probs, outputs.values, outputs.steps) if one is not None
+    )
     found = by_token.numpy()
     return [numbers_of(found[row, :length].copy()) for row, length in enumerate(lengths)]
 
@@ -164,13 +166,9 @@ def measure_outputs(
         "values": torch.zeros(shape) if needs.values else None,
         "scores": torch.zeros(shape[0], tokens.classes) if needs.scores else None,
         "choices": torch.zeros(_shape_of_choices(batch)) if needs.choices else None,
+        "steps": torch.zeros(shape) if needs.steps else None,
     }
-    asked = Needs(
-        log_probs=needs.log_probs,
-        values=needs.values,
-        scores=needs.scores,
-        choices=needs.choices,
-    )
+    asked = Needs(**{name: one is not None for name, one in found.items()})
     for rows in passes:
         before_each()
         part = batch.select(rows or [0]).to(tokens.device)
@@ -183,12 +181,7 @@ def measure_outputs(
                     whole[rows, : said.shape[1]] = said
             after_each(len(rows))
     every = {name: None if one is None else ranks.summed(one) for name, one in found.items()}
-    return ModelOutputs(
-        log_probs=every["log_probs"],
-        values=every["values"],
-        scores=every["scores"],
-        choices=every["choices"],
-    )
+    return ModelOutputs(**every)
 
 
 def _shape_of_choices(batch: Batch) -> torch.Size:

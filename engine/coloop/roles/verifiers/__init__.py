@@ -5,11 +5,13 @@ from typing import Final
 
 from coloop.roles.protocol import Context, Role
 from coloop.roles.verifiers.generative import GenerativeVerifier
+from coloop.roles.verifiers.implicit import ImplicitVerifier
 from coloop.roles.verifiers.rule import RuleVerifier
 from coloop.roles.verifiers.vote import VoteVerifier
 
 METHODS: Final[dict[str, Callable[[str, Context], Role]]] = {
     "generative": GenerativeVerifier,
+    "implicit_prm": ImplicitVerifier,
     "rule": RuleVerifier,
     "vote": VoteVerifier,
 }

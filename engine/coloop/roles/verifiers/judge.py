@@ -1,6 +1,6 @@
 """What judges that write nothing have in common: the rows that they judge, and what they give."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from coloop.roles.inputs import scored_rows
 from coloop.roles.protocol import Call, Context, Outcome
@@ -38,6 +38,8 @@ def judgement(
     rows: Sequence[Row],
     scores: Sequence[Score],
     step_scores: Sequence[Score] | None = None,
+    *,
+    metrics: Mapping[str, float] | None = None,
     alerts: Sequence[tuple[str, str]] = (),
 ) -> Outcome:
     """Scores of rows, read as the node's `read` says."""
@@ -48,5 +50,6 @@ def judgement(
         [finished(score, read) for score in scores],
         step_scores=None if step_scores is None else [finished(one, read) for one in step_scores],
         score_range=read.range,
+        metrics=metrics,
         alerts=alerts,
     )

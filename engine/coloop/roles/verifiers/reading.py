@@ -13,6 +13,14 @@ def reduced(steps: Iterable[float | None], read: Read) -> float | None:
     return REDUCTIONS[read.reduce or "mean"](said) if said else None
 
 
+def activated(number: float, read: Read) -> float:
+    """A head's number as `activation` lets it through."""
+    if read.activation == "none":
+        return number
+    small = math.exp(-abs(number))
+    return 1 / (1 + small) if number >= 0 else small / (1 + small)
+
+
 def finished(score: Score, read: Read) -> Score:
     """A score, or one at each position, within `clamp`, and 0 or 1 where there is a threshold."""
     if score is None:
