@@ -64,7 +64,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "Sft": ("recipes",),
     "ValueLoss": ("recipes", "roles/credit.py"),
     "BradleyTerry": ("recipes", "roles/teaching.py"),
-    "Regression": ("recipes",),
+    **dict.fromkeys(("Regression", "Outcome", "ImplicitPrm"), ("recipes",)),
     "Kl": ("recipes",),
     "Correction": ("recipes",),
     "Credit": ("recipes", "roles/credit.py"),
@@ -154,7 +154,7 @@ LATER = {
         ("VerifierNode", "VerifierAlgorithms", "Read"), "refused by the method of the verifier"
     ),
     **dict.fromkeys(
-        ("ImplicitPrm", "LabelCrossEntropy", "Outcome"),
+        ("LabelCrossEntropy",),
         "refused by the algorithm's name",
     ),
     "RunModel": "refused by the model's type",

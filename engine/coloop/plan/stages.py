@@ -209,11 +209,22 @@ class Unrolling:
                 before[key].add((key[0], "learn"))
             if key[1] in USES_WEIGHTS:
                 for group in self._groups_used(*key):
-                    if (group, "learn") in found:
+                    if (group, "learn") not in found:
+                        continue
+                    if self._learns_first(key, found[group, "learn"]):
+                        before[key].add((group, "learn"))
+                    else:
                         before[group, "learn"].add(key)
             if key[1] == "write":
                 before[key].update(k for k in found if k[1] != "write")
         return before
+
+    def _learns_first(self, key: StageKey, learn: Found) -> bool:
+        """Whether a node scores by what it has learned in this step (`when: before_score`)."""
+        node, verb = key
+        rule = self._spec.schedule.learn.get(node)
+        is_first = rule is not None and rule.when == "before_score"
+        return is_first and verb == "score" and node in learn.members
 
     def _groups_used(self, node: str, verb: str) -> set[str]:
         """Weights with which a stage writes or scores, those of nodes that it calls included."""

@@ -11,19 +11,23 @@ from coloop.batch import Unit
 from coloop.errors import DataError
 from coloop.recipes.labels import LABEL
 from coloop.roles.log_probs import heat_of
-from coloop.roles.protocol import Input
+from coloop.roles.protocol import Context, Input
 from coloop.roles.texts import as_sequence, drawn_sequence
-from coloop.spec.algorithm import Algorithm, ImplicitPrm, LabelCrossEntropy, Outcome
+from coloop.spec.algorithm import Algorithm, ImplicitPrm, Outcome
+from coloop.spec.heads import learns_steps, scored_at
 from coloop.tables import Row
 
-OF_WHOLE_TEXTS = (ImplicitPrm, LabelCrossEntropy)
-"""Algorithms whose label is of a whole text."""
 OF_CHANCES = (Outcome, ImplicitPrm)
 """Algorithms whose label is how likely the text is right."""
 
 
 def labelled(
-    row: Row, given: Input, node: str, entries: Sequence[Algorithm], **learned: Any
+    row: Row,
+    given: Input,
+    node: str,
+    context: Context,
+    entries: Sequence[Algorithm],
+    **learned: Any,
 ) -> Unit | None:
     """A text with what is to be said of it; None where its scorer says nothing.
 
@@ -39,8 +43,13 @@ def labelled(
         return None
     for number in label.values() if isinstance(label, Mapping) else (label,):
         _check(number, row, given, node, entries)
+    section = context.spec.nodes[node]
     if isinstance(label, Mapping):
-        return _stepwise(row, label, given, node, entries, learned)
+        if scored_at(section) == "scores":
+            raise _other_kind(row, given, node, wants_steps=False)
+        return _stepwise(row, label, given, node, learned)
+    if learns_steps(section):
+        raise _other_kind(row, given, node, wants_steps=True)
     return as_sequence(
         row,
         numbers={LABEL: float(label)},
@@ -55,20 +64,10 @@ def _stepwise(
     label: Mapping[int, float],
     given: Input,
     node: str,
-    entries: Sequence[Algorithm],
     learned: dict[str, Any],
 ) -> Unit | None:
     """A text of which only the tokens are learned at which a label stands."""
     scorer = given.edge.source.node
-    whole = next((one for one in entries if isinstance(one, OF_WHOLE_TEXTS)), None)
-    if whole is not None:
-        raise DataError(
-            f"row {row.id} has a score by the step from `{scorer}`, and `{whole.name}` of "
-            f"`{node}.labels` learns one number a text; let a reward between the two make one of "
-            f"them, or let `{scorer}` give one",
-            node,
-            "algorithm.labels",
-        )
     if row.tokens is None:
         raise DataError(
             f"row {row.id} has labels of steps from `{scorer}`, and no tokens at which they could "
@@ -88,6 +87,25 @@ def _stepwise(
         version=row.version,
         **_standing(row, given),
         **learned,
+    )
+
+
+def _other_kind(row: Row, given: Input, node: str, *, wants_steps: bool) -> DataError:
+    """Labels of steps for who learns whole texts, or the other way round."""
+    scorer = given.edge.source.node
+    if wants_steps:
+        return DataError(
+            f"row {row.id} has one label from `{scorer}`, and `{node}.labels` learns one a step "
+            f"(`read.granularity: step`); let `{scorer}` label steps (its `step_scores`), or set "
+            "`read.granularity: sequence`",
+            node,
+            "read.granularity",
+        )
+    return DataError(
+        f"row {row.id} has a score by the step from `{scorer}`, and `{node}.labels` learns one "
+        f"number a text; let a reward between the two make one of them, or `{scorer}` give one",
+        node,
+        "algorithm.labels",
     )
 
 

@@ -72,7 +72,7 @@ def teaching_items(
                 continue
             if port == LABELS:
                 known = {"log_probs_reference": reference.get(row.id)} if compared else {}
-                text = labelled(row, given, node, entries, **known)
+                text = labelled(row, given, node, context, entries, **known)
                 if text is None:
                     edges[given.edge.key]["none"] += 1
                 else:

@@ -33,8 +33,15 @@ def scored_at(node: Node) -> Reading:
     """What of a scorer's model is its score, and learns labels."""
     if node.kind == "critic":
         return "values"
-    is_by_step = isinstance(node, VerifierNode) and node.read.granularity != "sequence"
-    return "steps" if is_by_step else "scores"
+    if not isinstance(node, VerifierNode) or head_of(node) == "words":
+        return "scores"
+    return "scores" if node.read.granularity == "sequence" else "steps"
+
+
+def learns_steps(node: Node) -> bool:
+    """Whether a scorer's labels are of steps, each at the token in which it ends."""
+    is_verifier = isinstance(node, VerifierNode)
+    return scored_at(node) == "steps" and is_verifier and node.read.granularity == "step"
 
 
 def head_of_group(spec: LoopSpec, members: Iterable[str]) -> Head:

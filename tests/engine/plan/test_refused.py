@@ -54,9 +54,11 @@ def test_a_loop_that_runs_has_a_plan_and_nothing_against_it() -> None:
 def test_a_node_that_does_not_run_is_one_cause_whatever_it_holds() -> None:
     judge = {
         "kind": "verifier",
-        "method": "discriminative",
+        "method": "generative",
         "model": SCRATCH,
-        "algorithm": {"name": "outcome"},
+        "template": {"text": "{{ completion }}"},
+        "rollout": {"turns": {"max": 2}},
+        "algorithm": {"name": "label_ce"},
     }
     edges = [
         "problems.rows -> actor.prompts",

@@ -17,7 +17,6 @@ from coloop.spec.algorithm import (
     REWARDS_NAMES,
     BradleyTerry,
     PreferenceAlgorithm,
-    Regression,
     RewardsAlgorithm,
     Sft,
     ValueLoss,
@@ -520,24 +519,6 @@ def test_a_scorer_learns_the_order_of_pairs(fields: dict[str, Any], expected: fl
     assert float(output.metrics["accuracy"][0]) == 1.0  # of two
 
 
-def test_a_scorer_learns_numbers() -> None:
-    rows = collate(
-        [
-            Sequence(id=str(k), token_ids=[0, 1], loss_mask=[False, True], numbers={"label": label})
-            for k, label in enumerate((1.0, -1.0, 0.5))
-        ]
-    )
-    settings = Regression(name="regression")
-    outputs = ModelOutputs(scores=torch.tensor([[0.5], [0.0], [0.5]]))
-    recipe = recipe_of(settings)
-
-    loss = float(recipe.loss(rows, outputs, settings).total) / recipe.count(rows, settings)
-
-    assert loss == near((0.25 + 1.0 + 0.0) / 3)
-    with pytest.raises(ValueError, match="2 classes"):
-        recipe.loss(rows, ModelOutputs(scores=torch.zeros(3, 2)), settings)
-
-
 def test_tokens_are_chosen_by_the_covariance_of_the_whole_batch() -> None:
     """Advantages 1 and -.5, log-probs of `OLD`: centred products by hand."""
     batch = replace(golden_batch(), log_probs_old=None)
@@ -587,7 +568,7 @@ def test_clip_cov_drops_some_tokens_of_the_band_and_draws_them_from_its_generato
 
 
 def test_every_recipe_is_of_the_language_and_what_a_plan_lets_run_has_one() -> None:
-    others = ("sft", "value", "bradley_terry", "regression")
+    others = ("sft", "value", "bradley_terry", "regression", "outcome", "implicit_prm")
     families = {family_of(name) for name in (*REWARDS_NAMES, *PREFERENCE_NAMES, *others)}
 
     assert set(RECIPES) <= families

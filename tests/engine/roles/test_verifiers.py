@@ -1,14 +1,17 @@
-"""Judges that write nothing: the task's rule, whole and by step; votes."""
+"""Judges that write nothing: the task's rule, votes, implicit rewards, classifiers."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from coloop.arrays import numbers_of
 from coloop.errors import DataError
 
 Bench = Callable[..., Any]
 
+MODEL = {"type": "scratch", "architecture": "tiny-qwen3"}
 LETTERS = {"task": "last_letter", "prompt": "ab cd:", "answer": "bd", "steps": ["b", "bd"]}
 
 
@@ -107,3 +110,153 @@ def test_a_threshold_and_bounds_are_of_what_is_given(
     read = {"granularity": "step", "reduce": "mean", "threshold": 0.75}
 
     assert scores(judged(bench, rows, rule(**read)).give("judge.scores")) == [0.0, 1.0]
+
+
+def implicit(**read: Any) -> dict[str, Any]:
+    read = {"granularity": "token", "beta": 0.5, **read}
+    return {"kind": "verifier", "method": "implicit_prm", "model": MODEL, "read": read}
+
+
+PRIOR_EDGES = [
+    "sums.rows -> actor.prompts",
+    "actor.rollouts -> prior.rollouts",
+    "actor.rollouts -> judge.rollouts",
+    "prior.log_probs -> judge.prior",
+]
+
+
+def beside_a_prior(bench: Bench, rows_of: Any, actor: Any, judge: Any, ratios: Any) -> Any:
+    """A loop in which the judge's log-probs lead those of its prior by `ratios`, token by token."""
+    nodes = {
+        "sums": rows_of({"prompt": "p"}),
+        "actor": actor(),
+        "prior": {"kind": "reference", "model": MODEL},
+        "judge": judge,
+    }
+    loop = bench(nodes, PRIOR_EDGES)
+    loop.hosts.write = lambda prompt, k: ("ab\nc", "xy")[k]
+
+    def score(group: str, node: str, texts: Any, temperature: float, reading: str = "") -> Any:
+        sizes = [len(one.token_ids) - one.prompt_length for one in texts]
+        return [
+            numbers_of([-1.0 + (r if node == "judge" else 0) for r in ratios[:n]]) for n in sizes
+        ]
+
+    loop.hosts.score = score
+    return loop
+
+
+def test_an_implicit_reward_is_the_log_ratio_of_each_token_but_the_last(
+    bench: Bench, rows_of: Any, actor: Any, scores: Any
+) -> None:
+    loop = beside_a_prior(bench, rows_of, actor, implicit(), [0.5, -1.0, 0.25, 2.0])
+
+    # beta 0.5; the texts are of four and of two tokens
+    assert scores(loop.give("judge.step_scores")) == [{0: 0.25, 1: -0.5, 2: 0.125}, {0: 0.25}]
+    # all tokens: 0.5 * (0.5 - 1 + 0.25 + 2), 0.5 * (0.5 - 1)
+    assert scores(loop.give("judge.scores")) == [0.875, -0.25]
+
+
+def test_implicit_rewards_of_steps_end_before_the_outcomes_token(
+    bench: Bench, rows_of: Any, actor: Any, scores: Any
+) -> None:
+    judge = implicit(granularity="step", reduce="min")
+    loop = beside_a_prior(bench, rows_of, actor, judge, [0.5, -1.0, 0.25, 2.0])
+
+    # "ab\n" ends with its third token; "c" is the outcome's alone, and so says nothing
+    assert scores(loop.give("judge.step_scores")) == [{2: -0.125}, {0: 0.25}]
+    assert scores(loop.give("judge.scores")) == [-0.125, 0.25]
+
+
+def test_rewards_are_brought_to_scale_by_the_greatest_reward_to_go_of_the_batch(
+    bench: Bench, rows_of: Any, actor: Any, scores: Any
+) -> None:
+    judge = implicit(normalise="max_cumulative", beta=1.0)
+    loop = beside_a_prior(bench, rows_of, actor, judge, [0.5, -1.0, 0.25, 2.0])
+
+    # to go: 0.25, -0.75, -0.25 and 0.5
+    expected = [{0: 0.5 / 0.75, 1: -1 / 0.75, 2: 0.25 / 0.75}, {0: 0.5 / 0.75}]
+    assert scores(loop.give("judge.step_scores")) == [pytest.approx(one) for one in expected]
+
+
+def test_a_running_scale_is_the_mean_over_batches_and_outlives_a_run(
+    bench: Bench, rows_of: Any, actor: Any, scores: Any, through_files: Any
+) -> None:
+    judge = implicit(normalise="running", beta=1.0)
+    first = beside_a_prior(bench, rows_of, actor, judge, [1.0, 0.0, 0.0, 0.0])
+    first.give("judge.scores")
+    second = beside_a_prior(bench, rows_of, actor, judge, [3.0, 0.0, 0.0, 0.0])
+    second.roles["judge"].load_state(through_files(first.roles["judge"].state()))
+
+    # greatest rewards to go of 1 and of 3: their mean is 2
+    assert scores(second.give("judge.step_scores"))[1] == {0: 1.5}
+
+
+def test_a_probe_leaves_the_running_scale_as_it_is(bench: Bench, rows_of: Any, actor: Any) -> None:
+    loop = beside_a_prior(bench, rows_of, actor, implicit(normalise="running"), [1.0] * 4)
+    before = loop.roles["judge"].state()
+
+    loop.give("judge.scores", is_probe=True)
+
+    assert loop.roles["judge"].state() == before
+
+
+def classifier(**read: Any) -> dict[str, Any]:
+    return {"kind": "verifier", "method": "discriminative", "model": MODEL, "read": read}
+
+
+def by_classifier(bench: Bench, rows_of: Any, actor: Any, judge: Any, said: Any) -> Any:
+    """A loop whose classifier says `said(place)` at each token of a completion that it is asked
+    of."""
+    nodes = {"sums": rows_of({"prompt": "p"}), "actor": actor(), "judge": judge}
+    loop = bench(nodes, ["sums.rows -> actor.prompts", "actor.rollouts -> judge.rollouts"])
+    loop.hosts.write = lambda prompt, k: ("ab\nc", "xy")[k]
+    loop.asked = []
+
+    def score(group: str, node: str, texts: Any, temperature: float, reading: str = "") -> Any:
+        loop.asked.append((reading, [one.loss_mask[one.prompt_length :].tolist() for one in texts]))
+        sizes = [len(one.token_ids) - one.prompt_length for one in texts]
+        whole = reading == "scores"
+        return [numbers_of([said(n)] if whole else [said(i) for i in range(n)]) for n in sizes]
+
+    loop.hosts.score = score
+    return loop
+
+
+def test_a_classifier_says_one_number_of_a_text(
+    bench: Bench, rows_of: Any, actor: Any, scores: Any
+) -> None:
+    judge = classifier(activation="sigmoid")
+    loop = by_classifier(bench, rows_of, actor, judge, lambda n: math.log(3) if n == 4 else 0.0)
+
+    assert scores(loop.give("judge.scores")) == pytest.approx([0.75, 0.5])
+
+
+def test_a_classifier_is_read_where_steps_end(
+    bench: Bench, rows_of: Any, actor: Any, scores: Any
+) -> None:
+    judge = classifier(granularity="step", reduce="product")
+    loop = by_classifier(bench, rows_of, actor, judge, lambda place: place + 1.0)
+
+    assert scores(loop.give("judge.step_scores")) == [{2: 3.0, 3: 4.0}, {1: 2.0}]
+    assert scores(loop.give("judge.scores")) == [12.0, 2.0]
+    assert loop.asked[0] == ("steps", [[False, False, True, True], [False, True]])
+
+
+def test_a_score_that_is_no_number_ends_the_run_with_its_row(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    loop = by_classifier(bench, rows_of, actor, classifier(), lambda n: math.nan)
+
+    with pytest.raises(DataError, match=r"judge: the score of row .* is nan"):
+        loop.give("judge.scores")
+
+
+def test_a_classifier_of_classes_is_no_judge_of_one_number(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    loop = by_classifier(bench, rows_of, actor, classifier(), lambda n: 0.0)
+    loop.hosts.score = lambda group, node, texts, *_: [numbers_of([0.0, 1.0]) for _ in texts]
+
+    with pytest.raises(DataError, match="classifier of 2 classes"):
+        loop.give("judge.scores")

@@ -22,6 +22,8 @@ from coloop.models import with_head
 from coloop.recipes import recipe_of
 from coloop.spec.algorithm import (
     BradleyTerry,
+    ImplicitPrm,
+    Outcome,
     PreferenceAlgorithm,
     Regression,
     RewardsAlgorithm,
@@ -30,7 +32,7 @@ from coloop.spec.algorithm import (
     resolve_pairs_algorithm,
     resolve_rewards_algorithm,
 )
-from coloop.spec.heads import Head
+from coloop.spec.heads import Head, Reading
 from coloop.spec.training import Training
 from coloop.training import TeachingLoad
 
@@ -104,6 +106,8 @@ OTHERS: dict[str, Any] = {
     "value": ValueLoss,
     "bradley_terry": BradleyTerry,
     "regression": Regression,
+    "outcome": Outcome,
+    "implicit_prm": ImplicitPrm,
 }
 """Algorithms that are complete as they are written."""
 
@@ -176,11 +180,12 @@ def random_load(
     rows: Any = None,
     weight: float = 1.0,
     temperature: float = 1.0,
+    reading: Reading = "scores",
     **fields: Any,
 ) -> TeachingLoad:
     """A load of random rows for an algorithm by name."""
     settings = settings_of(algorithm, **fields)
-    recipe = recipe_of(settings)
+    recipe = recipe_of(settings, reading)
     if rows is None:
         rows = random_pairs(size, seed) if recipe.port == "pairs" else random_rows(size, seed)
     return TeachingLoad(

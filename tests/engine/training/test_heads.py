@@ -29,6 +29,7 @@ TOKENS = 11
 TERMS = 10_000
 """More roundings than these updates have, there and back."""
 BOTH = Needs(log_probs=False, values=True, scores=True)
+STEPS = Needs(log_probs=False, steps=True)
 
 NEEDS_DEEPSPEED = [
     pytest.mark.deepspeed,
@@ -47,6 +48,13 @@ def batch() -> Batch:
     return collate(random_load("grpo", size=9, seed=3).rows)
 
 
+PACKINGS = [
+    ForwardOptions(),
+    ForwardOptions(packing="rows", packed_row_tokens=16),
+    ForwardOptions(packing="varlen"),
+]
+
+
 def slowly(model: PreTrainedModel, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
     """Each row alone in float64: the value before each trained token, the score at the last."""
     exact: Any = copy.deepcopy(model).double()
@@ -62,15 +70,22 @@ def slowly(model: PreTrainedModel, batch: Batch) -> tuple[torch.Tensor, torch.Te
     return values, torch.stack(scores)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ForwardOptions(),
-        ForwardOptions(packing="rows", packed_row_tokens=16),
-        ForwardOptions(packing="varlen"),
-    ],
-    ids=["padded", "packed", "end to end"],
-)
+@pytest.mark.parametrize("options", PACKINGS, ids=["padded", "packed", "end to end"])
+def test_a_step_is_read_at_its_own_token(options: ForwardOptions, batch: Batch) -> None:
+    model: Any = tiny_model(head="score")
+    exact: Any = copy.deepcopy(model).double()
+    expected = torch.zeros(batch.token_ids.shape, dtype=torch.float64)
+    for row, length in enumerate(batch.lengths()):
+        said = exact.score(exact.base_model(input_ids=batch.token_ids[row : row + 1, :length])[0])
+        expected[row, :length] = torch.where(batch.loss_mask[row, :length], said[0, :, 0], 0.0)
+
+    found = TokenModel(model, options).outputs(batch, STEPS)
+
+    assert_near(found.steps, expected, terms=forward_terms(model, TOKENS), scale=4.0)
+    assert found.values is None
+
+
+@pytest.mark.parametrize("options", PACKINGS, ids=["padded", "packed", "end to end"])
 @pytest.mark.parametrize("kind", CONFIGS)
 def test_values_and_scores_and_their_gradients_equal_those_of_rows_alone(
     kind: str, options: ForwardOptions, batch: Batch
@@ -132,7 +147,8 @@ def loads_of(update: int) -> list[TeachingLoad]:
         return [random_load("value", size=11)]
     if update == 1:
         return [random_load("bradley_terry", size=7), random_load("regression", size=3, role="b")]
-    return [random_load("value", size=1, seed=2)]
+    steps = random_load("outcome", size=1, seed=3, role="b", reading="steps")
+    return [random_load("value", size=1, seed=2), steps]
 
 
 def three_updates(ranks: Ranks, name: str) -> dict[str, Any]:
@@ -151,6 +167,7 @@ def three_updates(ranks: Ranks, name: str) -> dict[str, Any]:
     found: dict[str, Any] = {
         "values": backend.score(rows.rows, "values"),
         "scores": backend.score(rows.rows, "scores"),
+        "steps": backend.score(rows.rows, "steps"),
         "prepared": [row.values for row in backend.prepare([rows], training, seed=0)[0].rows],
         "seen": backend.evaluate(loads_of(0), training).metrics,
     }
@@ -183,7 +200,7 @@ def test_every_backend_learns_values_and_scores_as_float64_does(
     )
 
     for found in ranks:
-        for what in ("values", "scores", "prepared"):
+        for what in ("values", "scores", "steps", "prepared"):
             for ours, theirs in zip(found[what], expected()[what], strict=True):
                 assert_near(ours, theirs, terms=TERMS)
         assert dict(found["seen"]["actor"]) == near(expected()["seen"]["actor"], terms=TERMS)

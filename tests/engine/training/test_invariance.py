@@ -43,8 +43,13 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "apo": ("dpo", {"loss": "apo"}),
     "value without clip": ("value", {"clip": None}),
     "bradley_terry with all": ("bradley_terry", {"margin": "lead", "center": 0.1}),
+    "regression of values": ("regression", {"reading": "values"}),
+    "outcome of steps": ("outcome", {"reading": "steps"}),
+    "implicit_prm steeper": ("implicit_prm", {"beta": 0.7}),
     "bradley_terry smoothed": ("bradley_terry", {"label_smoothing": 0.1}),
 }
+
+BY_TOKEN = ("log_probs", "entropy", "values", "steps")
 
 
 def needs_of(load: TeachingLoad) -> Needs:
@@ -209,13 +214,13 @@ def test_tokens_outside_the_mask_have_exactly_no_gradient(
         return  # of whole texts
     with torch.no_grad():
         said = TokenModel(build_wide_model(head=head_of(load))).outputs(batch.sequences, needs)
-    given = {name: getattr(said, name) for name in ("log_probs", "entropy", "values")}
+    given = {name: getattr(said, name) for name in BY_TOKEN}
     leaves = {name: one.clone().requires_grad_() for name, one in given.items() if one is not None}
 
     load.recipe.loss(batch, ModelOutputs(**leaves), load.settings).total.backward()
 
     mask = batch.sequences.loss_mask
-    read = leaves["values" if needs.values else "log_probs"]
+    read = next(leaves[name] for name in ("log_probs", "values", "steps") if name in leaves)
     assert read.grad is not None
     assert (read.grad[mask] != 0).any()
     for leaf in leaves.values():

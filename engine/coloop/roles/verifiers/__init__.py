@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Final
 
 from coloop.roles.protocol import Context, Role
+from coloop.roles.verifiers.discriminative import DiscriminativeVerifier
 from coloop.roles.verifiers.generative import GenerativeVerifier
 from coloop.roles.verifiers.implicit import ImplicitVerifier
 from coloop.roles.verifiers.rule import RuleVerifier
@@ -11,6 +12,7 @@ from coloop.roles.verifiers.vote import VoteVerifier
 
 METHODS: Final[dict[str, Callable[[str, Context], Role]]] = {
     "generative": GenerativeVerifier,
+    "discriminative": DiscriminativeVerifier,
     "implicit_prm": ImplicitVerifier,
     "rule": RuleVerifier,
     "vote": VoteVerifier,
