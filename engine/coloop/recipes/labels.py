@@ -36,7 +36,13 @@ class LabelRecipe:
 
     def needs(self, settings: Regression | Outcome) -> Needs:
         del settings
-        return Needs(log_probs=False, reads=frozenset({LABEL}), **{self.reading: True})
+        return Needs(
+            log_probs=False,
+            values=self.reading == "values",
+            scores=self.reading == "scores",
+            steps=self.reading == "steps",
+            reads=frozenset({LABEL}),
+        )
 
     def count(self, batch: Batch | PairBatch, settings: Regression | Outcome) -> float:
         del settings

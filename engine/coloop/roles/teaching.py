@@ -71,8 +71,8 @@ def teaching_items(
                 items.append(_valued(row, given))
                 continue
             if port == LABELS:
-                known = {"log_probs_reference": reference.get(row.id)} if compared else {}
-                text = labelled(row, given, node, context, entries, **known)
+                beside = {"log_probs_reference": reference.get(row.id)} if compared else {}
+                text = labelled(row, given, node, context, entries, **beside)
                 if text is None:
                     edges[given.edge.key]["none"] += 1
                 else:

@@ -40,8 +40,9 @@ def scored_at(node: Node) -> Reading:
 
 def learns_steps(node: Node) -> bool:
     """Whether a scorer's labels are of steps, each at the token in which it ends."""
-    is_verifier = isinstance(node, VerifierNode)
-    return scored_at(node) == "steps" and is_verifier and node.read.granularity == "step"
+    if not isinstance(node, VerifierNode) or scored_at(node) != "steps":
+        return False
+    return node.read.granularity == "step"
 
 
 def head_of_group(spec: LoopSpec, members: Iterable[str]) -> Head:

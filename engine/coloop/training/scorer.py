@@ -168,7 +168,13 @@ def measure_outputs(
         "choices": torch.zeros(_shape_of_choices(batch)) if needs.choices else None,
         "steps": torch.zeros(shape) if needs.steps else None,
     }
-    asked = Needs(**{name: one is not None for name, one in found.items()})
+    asked = Needs(
+        log_probs=needs.log_probs,
+        values=needs.values,
+        scores=needs.scores,
+        choices=needs.choices,
+        steps=needs.steps,
+    )
     for rows in passes:
         before_each()
         part = batch.select(rows or [0]).to(tokens.device)
@@ -181,7 +187,13 @@ def measure_outputs(
                     whole[rows, : said.shape[1]] = said
             after_each(len(rows))
     every = {name: None if one is None else ranks.summed(one) for name, one in found.items()}
-    return ModelOutputs(**every)
+    return ModelOutputs(
+        log_probs=every["log_probs"],
+        values=every["values"],
+        scores=every["scores"],
+        choices=every["choices"],
+        steps=every["steps"],
+    )
 
 
 def _shape_of_choices(batch: Batch) -> torch.Size:

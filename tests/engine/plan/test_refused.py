@@ -54,11 +54,8 @@ def test_a_loop_that_runs_has_a_plan_and_nothing_against_it() -> None:
 def test_a_node_that_does_not_run_is_one_cause_whatever_it_holds() -> None:
     judge = {
         "kind": "verifier",
-        "method": "generative",
-        "model": SCRATCH,
-        "template": {"text": "{{ completion }}"},
-        "rollout": {"turns": {"max": 2}},
-        "algorithm": {"name": "label_ce"},
+        "method": "formal",
+        "checker": "proof",
     }
     edges = [
         "problems.rows -> actor.prompts",
@@ -66,7 +63,6 @@ def test_a_node_that_does_not_run_is_one_cause_whatever_it_holds() -> None:
         "exact.scores -> actor.rewards",
         "actor.rollouts -> judge.rollouts",
         "judge.scores -> actor.rewards",
-        "exact.scores -> judge.labels",
     ]
     nodes = {"actor": actor(), "exact": EXACT, "judge": judge}
 

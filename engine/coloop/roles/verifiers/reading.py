@@ -1,5 +1,6 @@
 """How the numbers of a judge become scores: steps to one number, bounds, a threshold."""
 
+import math
 from collections.abc import Iterable
 
 from coloop.spec.reading import Read
@@ -10,7 +11,7 @@ from coloop.tables.attach import REDUCTIONS
 def reduced(steps: Iterable[float | None], read: Read) -> float | None:
     """One number of those of steps, in their order; None where no step has one."""
     said = [step for step in steps if step is not None]
-    return REDUCTIONS[read.reduce or "mean"](said) if said else None
+    return float(REDUCTIONS[read.reduce or "mean"](said)) if said else None
 
 
 def activated(number: float, read: Read) -> float:
