@@ -34,7 +34,7 @@ READERS: dict[str, tuple[str, ...]] = {
     # nodes
     "DatasetNode": ("roles/dataset.py", "sizing/flow.py"),
     "ActorNode": (
-        *("roles/credit.py", "spec/homes.py", "spec/groups.py", "spec/algorithm.py"),
+        *("roles/lesson.py", "spec/homes.py", "spec/groups.py", "spec/algorithm.py"),
         "spec/nodes.py",
     ),
     "CriticNode": ("spec/nodes.py", "spec/groups.py", "spec/algorithm.py"),
@@ -62,13 +62,16 @@ READERS: dict[str, tuple[str, ...]] = {
     "RewardsAlgorithm": ("recipes",),
     "PreferenceAlgorithm": ("recipes",),
     "Sft": ("recipes",),
-    "ValueLoss": ("recipes", "roles/credit.py"),
+    "ValueLoss": ("recipes", "roles/lesson.py"),
     "BradleyTerry": ("recipes", "roles/teaching.py"),
     **dict.fromkeys(("Regression", "Outcome", "ImplicitPrm"), ("recipes",)),
     "Kl": ("recipes",),
     "Correction": ("recipes",),
-    "Credit": ("recipes", "roles/credit.py"),
-    "RoundsCredit": ("roles/credit.py",),
+    "OffPolicy": ("recipes", "roles/credit_rows.py"),
+    "Credit": ("recipes", "roles/credit.py", "roles/lesson.py", "roles/credit_rows.py"),
+    "RoundsCredit": ("roles/credit_rows.py",),
+    "ClassWeights": ("roles/credit.py",),
+    "Balance": ("roles/credit_items.py",),
     "Lora": ("training/adapters.py",),
     "Training": ("training", "spec/dtypes.py", "sizing/settings.py", "sizing/updates.py"),
     "Optimizer": ("training",),
@@ -139,7 +142,7 @@ READERS: dict[str, tuple[str, ...]] = {
 
 LATER = {
     **dict.fromkeys(
-        ("Turns", "ClassWeights", "Balance", "OffPolicy"),
+        ("Turns",),
         "refused by its section's name",
     ),
     **dict.fromkeys(
@@ -188,10 +191,7 @@ REFUSED: dict[tuple[str, str], tuple[str, Any]] = {
     ("Rollout", "images"): ("nodes.actor.rollout.images", True),
     ("Rollout", "mask"): ("nodes.actor.rollout.mask", ["tag"]),
     ("Rollout", "turns"): ("nodes.actor.rollout.turns", {"max": 2}),
-    ("Credit", "class_weights"): ("nodes.actor.credit.class_weights", {"by": "exact"}),
-    ("Credit", "balance"): ("nodes.actor.credit.balance", {"per": "role", "to": 4}),
     ("RewardNode", "per"): ("nodes.exact.per", "row"),
-    ("RewardsAlgorithm", "off_policy"): ("nodes.actor.algorithm.off_policy", {"shaping": 0.1}),
 }
 """Fields that nothing on this path reads: a value that makes a difference is refused by name."""
 

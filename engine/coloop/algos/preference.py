@@ -1,7 +1,7 @@
 """Losses of preference pairs, one number a pair, undivided.
 
 Legend: ``P`` pairs. a = log π(chosen) − log π_ref(chosen) and b the same of the rejected side, sums
-or means over the side's trained tokens; z = a − b.
+or means over the side's trained tokens; z = a − b. A loss without a reference reads log π alone.
 Losses of z alone take soft labels: p f(z) + (1 − p) f(−z), p the probability that chosen is better.
 """
 
@@ -104,10 +104,23 @@ def nca(chosen: Tensor, rejected: Tensor, *, beta: float = 0.1) -> Tensor:
     return attract - logsigmoid(-beta * chosen) / 2 - logsigmoid(-beta * rejected) / 2
 
 
-def bco(chosen: Tensor, rejected: Tensor, *, beta: float = 0.1, shift: float = 0.0) -> Tensor:
-    """−log σ(βa − δ) − log σ(−(βb − δ)), δ the running mean reward. BCO (arXiv 2404.04656)."""
+def bco(
+    chosen: Tensor, rejected: Tensor, *, beta: float = 0.1, shift: Tensor | float = 0.0
+) -> Tensor:
+    """−log σ(βa − δ) − log σ(−(βb − δ)), δ the mean of all βa and βb. BCO (arXiv 2404.04656).
+
+    Args:
+        shift: δ, (P,) or one number.
+    """
     _check(chosen, rejected)
     return -logsigmoid(beta * chosen - shift) - logsigmoid(shift - beta * rejected)
+
+
+def mean_reward(chosen: Tensor, rejected: Tensor, counts: Tensor, *, beta: float = 0.1) -> Tensor:
+    """δ of `bco`: the mean of βa and βb over pairs, each as often as it was drawn. (P,) -> ()."""
+    _check(chosen, rejected)
+    check_rows(chosen, counts=counts)
+    return beta * (counts * (chosen + rejected)).sum() / (2 * counts.sum().clamp(min=1))
 
 
 def sppo(chosen: Tensor, rejected: Tensor, *, beta: float = 0.1) -> Tensor:
@@ -122,12 +135,55 @@ def aot(
 ) -> Tensor:
     """The logistic loss of sorted a against sorted b, over the whole batch at once.
 
-    AOT, unpaired (arXiv 2406.05882). It couples rows, so the batch must not be split.
+    AOT, unpaired (arXiv 2406.05882). It couples rows, so the batch must not be split; `aot_apart`
+    is the same of each pair alone.
     """
     _check(chosen, rejected)
     return sigmoid(
         chosen.sort().values, rejected.sort().values, beta=beta, label_smoothing=label_smoothing
     )
+
+
+def sorted_opposites(chosen: Tensor, rejected: Tensor, counts: Tensor) -> tuple[Tensor, Tensor]:
+    """What `aot` compares each side with: of a chosen side the b of its rank, of a rejected one the
+    a of its rank; among equals the order of the pairs decides. (P,) each.
+
+    Args:
+        counts: how often each pair was drawn, whole numbers from 1 on. A pair that was drawn
+            several times has several ranks, and the mean of what stands there.
+    """
+    _check(chosen, rejected)
+    check_rows(chosen, counts=counts)
+    draws = counts.round().long().clamp(min=1)
+    of = torch.arange(chosen.numel(), device=chosen.device).repeat_interleave(draws)  # (copies,)
+    up, low = (side[of].sort(stable=True) for side in (chosen, rejected))
+    against_chosen = torch.zeros_like(chosen).index_add(0, of[up.indices], low.values)
+    against_rejected = torch.zeros_like(rejected).index_add(0, of[low.indices], up.values)
+    return against_chosen / draws, against_rejected / draws
+
+
+def aot_apart(
+    chosen: Tensor,
+    rejected: Tensor,
+    against_chosen: Tensor,
+    against_rejected: Tensor,
+    *,
+    beta: float = 0.1,
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """`aot` of each pair alone: f(a − b of its rank) and f(a of its rank − b), where f is logistic.
+
+    Each comparison of the batch stands at two pairs, once for either side's gradient; the value is
+    that of one. So the sum over pairs is that of `aot`, in value and gradient, where the opposites
+    are by the same weights.
+    """
+    _check(chosen, rejected)
+    check_rows(chosen, against_chosen=against_chosen, against_rejected=against_rejected)
+    smooth = label_smoothing
+    both = sigmoid(chosen, against_chosen.detach(), beta=beta, label_smoothing=smooth) + sigmoid(
+        against_rejected.detach(), rejected, beta=beta, label_smoothing=smooth
+    )
+    return both - both.detach() / 2
 
 
 def apo(chosen: Tensor, rejected: Tensor, *, beta: float = 0.1) -> Tensor:
@@ -156,3 +212,42 @@ def discopop(
     z = beta * (chosen - rejected)
     modulation = torch.sigmoid(z / temperature)
     return -logsigmoid(z) * (1 - modulation) + torch.exp(-z) * modulation
+
+
+def simpo(
+    chosen: Tensor,
+    rejected: Tensor,
+    *,
+    beta: float = 2.0,
+    gamma: float = 0.5,
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """−(1−s) log σ(βz − γ) − s log σ(γ − βz), z of mean log-probs without a reference. SimPO
+    (arXiv 2405.14734)."""
+    _check(chosen, rejected)
+    lead, smooth = beta * (chosen - rejected) - gamma, label_smoothing
+    if smooth == 0.0:
+        return -logsigmoid(lead)
+    return -(1 - smooth) * logsigmoid(lead) - smooth * logsigmoid(-lead)
+
+
+LARGEST_LOG_PROB = -1e-6
+"""Log-probs are kept at or below this before odds are taken, which are infinite at 0."""
+
+
+def log_odds(log_probs: Tensor) -> Tensor:
+    """log(p / (1 − p)) of p = e^x. (P,) -> (P,)."""
+    known = wide(log_probs).clamp(max=LARGEST_LOG_PROB)
+    return known - torch.log(-torch.expm1(known))
+
+
+def orpo(chosen: Tensor, rejected: Tensor, imitation: Tensor, *, beta: float = 0.1) -> Tensor:
+    """−log π of the chosen side − β log σ(log odds(chosen) − log odds(rejected)). ORPO
+    (arXiv 2403.07691); log-probs are means over tokens, without a reference.
+
+    Args:
+        imitation: mean negative log-prob of the chosen side's tokens, (P,).
+    """
+    _check(chosen, rejected)
+    check_rows(chosen, imitation=imitation)
+    return imitation - beta * logsigmoid(log_odds(chosen) - log_odds(rejected))

@@ -8,10 +8,14 @@ from coloop.batch import Pair, Unit
 from coloop.hosts.messages import Load, TooLong
 from coloop.hosts.weights import HeldWeights
 from coloop.recipes import recipe_of
+from coloop.recipes.several import rows_of_algorithm
 from coloop.spec.algorithm import node_algorithms, resolve_algorithm
 from coloop.spec.graph import LoopSpec
 from coloop.spec.heads import scored_at
 from coloop.training import TeachingLoad
+
+REWARDS = "rewards"
+"""The port of whose rows each algorithm has advantages of its own."""
 
 
 class Lessons:
@@ -53,19 +57,23 @@ class Lessons:
             for row, problem in zip(every, refused, strict=True)
             if problem is None
         ]
-        heats = [1.0 if isinstance(row, Pair) else row.temperature for row in rows]
         loads = []
-        for entry in node_algorithms(self._spec, load.node)[load.port]:
+        entries = node_algorithms(self._spec, load.node)[load.port]
+        for number, entry in enumerate(entries):
             settings = resolve_algorithm(entry, max_new_tokens=longest)
+            own = rows
+            if load.port == REWARDS and len(entries) > 1:
+                own = [*rows_of_algorithm(rows, number)]  # type: ignore[arg-type]
             loads.append(
                 TeachingLoad(
                     role=load.node,
                     port=load.port,
                     recipe=recipe_of(settings, scored_at(self._spec.nodes[load.node])),
                     settings=settings,
-                    rows=rows,  # type: ignore[arg-type]
+                    rows=own,  # type: ignore[arg-type]
                     weight=float(entry.weight),
-                    temperature=heats,
+                    temperature=[1.0 if isinstance(row, Pair) else row.temperature for row in own],
+                    number=number,
                 )
             )
         return loads

@@ -22,8 +22,6 @@ from coloop.spec.groups import weights_groups
 from coloop.spec.heads import head_of
 from coloop.spec.nodes import model_of
 from coloop.spec.runnable import (
-    LATER_ADVANTAGES,
-    LATER_LOSSES,
     RUNNABLE_BACKENDS,
     RUNNABLE_ENGINES,
     RUNNABLE_KINDS,
@@ -246,10 +244,6 @@ def _check_nodes(spec: LoopSpec) -> Iterator[Diagnostic]:
         for field in ("turns", "images", "mask"):
             if rollout is not None and getattr(rollout, field, None):
                 yield _refusal(f"`rollout.{field}`", node=name, field=f"rollout.{field}")
-        credit = getattr(node, "credit", None)
-        for field in ("class_weights", "balance"):
-            if credit is not None and getattr(credit, field, None) is not None:
-                yield _refusal(f"`credit.{field}`", node=name, field=f"credit.{field}")
 
 
 def _check_verifiers(spec: LoopSpec) -> Iterator[Diagnostic]:
@@ -278,10 +272,6 @@ def _check_edges(spec: LoopSpec) -> Iterator[Diagnostic]:
 def _check_algorithms(spec: LoopSpec) -> Iterator[Diagnostic]:
     for node in spec.nodes:
         for port, entries in node_algorithms(spec, node).items():
-            if port == "rewards" and len(entries) > 1:
-                yield _refusal(
-                    "several algorithms at `rewards`", node=node, field="algorithm.rewards"
-                )
             for entry in entries:
                 name = str(entry.name)
                 field = f"algorithm.{port}"
@@ -289,20 +279,10 @@ def _check_algorithms(spec: LoopSpec) -> Iterator[Diagnostic]:
                     yield _refusal(f"algorithm `{name}`", node=node, field=f"{field}.name")
                     continue
                 full = resolve_algorithm(entry)
-                if getattr(full, "advantage", None) in LATER_ADVANTAGES:
-                    what = f"the advantage `{full.advantage}`"
-                    yield _refusal(what, node=node, field=f"{field}.advantage")
-                if getattr(full, "loss", None) in LATER_LOSSES:
-                    yield _refusal(f"the loss `{full.loss}`", node=node, field=f"{field}.loss")
                 if isinstance(full, ResolvedPreference):
                     yield from _check_smoothing(full, node)
-                kl = getattr(full, "kl", None)
-                if kl is not None and kl.target is not None and kl.into == "reward":
-                    what = "`kl.target` with `into: reward`; `into: loss` adapts to a target"
-                    yield _refusal(what, node=node, field=f"{field}.kl.target")
-                for unread in ("off_policy", "mask"):
-                    if getattr(entry, unread, None):
-                        yield _refusal(f"`{unread}`", node=node, field=f"{field}.{unread}")
+                if getattr(entry, "mask", None):
+                    yield _refusal("`mask`", node=node, field=f"{field}.mask")
 
 
 def _check_smoothing(pairs: ResolvedPreference, node: str) -> Iterator[Diagnostic]:

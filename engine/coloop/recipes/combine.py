@@ -19,12 +19,23 @@ from coloop.spec.algorithm import ResolvedRewards
 from coloop.spec.training import Credit
 
 
-def rows_that_stay(edges: Sequence[EdgeScores], size: int, missing: str) -> list[int]:
-    """Rows that some edge (with `skip_row`: every edge) says something about."""
+def rows_that_stay(
+    edges: Sequence[EdgeScores],
+    size: int,
+    missing: str,
+    of_others: Sequence[bool] | None = None,
+) -> list[int]:
+    """Rows that some edge (with `skip_row`: every edge) says something about; of a row that others
+    wrote one edge alone ever speaks."""
     if not edges:
         return []
-    speaks = all if missing == "skip_row" else any
-    return [row for row in range(size) if speaks(edge.scores[row] is not None for edge in edges)]
+
+    def stays(row: int) -> bool:
+        is_own = of_others is None or not of_others[row]
+        speaks = all if missing == "skip_row" and is_own else any
+        return speaks(edge.scores[row] is not None for edge in edges)
+
+    return [row for row in range(size) if stays(row)]
 
 
 def sum_of_edges(edges: Sequence[EdgeScores], rows: StayingRows, missing: str) -> Events:

@@ -25,7 +25,7 @@ from torch import Tensor
 from coloop.algos import advantages as estimate
 from coloop.algos.kl import kl_divergence
 from coloop.algos.masks import masked_mean, masked_sum
-from coloop.arrays import Numbers
+from coloop.arrays import Mask, Numbers
 from coloop.recipes.combine import (
     clip_events,
     normalise_rows,
@@ -47,17 +47,17 @@ GROUP_OF_ONE = "credit.group_of_one"
 
 def credit_rows(rows: CreditInput, settings: ResolvedRewards, credit: Credit) -> CreditOutput:
     """Advantages of all rows of one role and step; None for rows that leave the update."""
-    _check_input(rows, credit)
+    _check_input(rows)
     size = len(rows.groups)
     edges = [edge for edge in rows.edges if edge.weight != 0.0]
-    staying = gather_rows(rows, rows_that_stay(edges, size, credit.missing))
+    staying = gather_rows(rows, rows_that_stay(edges, size, credit.missing, rows.of_others))
     totals = sum_of_edges(edges, staying, credit.missing)
-    kl = _kl_of_tokens(rows, staying, settings)
-    kl_left = kl
+    kl, coefficient = _kl_of_tokens(rows, staying, settings), _coefficient(rows, settings)
+    kl_left = penalty = None if kl is None else coefficient * kl
     if credit.combine == "sum_then_normalize":
         events = clip_events(totals, settings, is_before=True)
-        if kl is not None and settings.needs_group and not settings.penalizes_after_baseline:
-            events, kl_left = _less_kl_of_rows(events, staying, kl), None
+        if penalty is not None and settings.needs_group and not settings.penalizes_after_baseline:
+            events, kl_left = _less_kl_of_rows(events, staying, penalty), None
         events = normalise_rows(events, staying, settings)
         events = clip_events(events, settings, is_before=False)
     else:
@@ -66,15 +66,37 @@ def credit_rows(rows: CreditInput, settings: ResolvedRewards, credit: Credit) ->
     if found is None:
         found = _advantages_of_tokens(events, kl_left, rows, staying, settings)
     rewards = totals.row_totals(staying.size).float()
+    mean_kl = None if kl is None else float(masked_mean(kl, staying.mask))
+    metrics = _metrics(edges, rows, staying, rewards, found.at_taught)
+    if mean_kl is not None:
+        metrics["kl/penalty"] = coefficient * mean_kl
     return CreditOutput(
         advantages=_of_taught(rows, staying.spread(found.advantages, size)),
         returns=(
             None if found.returns is None else _of_taught(rows, staying.spread(found.returns, size))
         ),
         rewards=staying.spread(rewards.tolist(), size),
-        metrics=_metrics(edges, rows, staying, rewards, found.at_taught, kl),
+        metrics=metrics,
+        kl=mean_kl,
         alerts=_alerts(staying, settings),
     )
+
+
+def reward_of_rows(
+    edges: Sequence[EdgeScores],
+    loss_masks: Sequence[Mask],
+    settings: ResolvedRewards,
+    credit: Credit,
+) -> list[float | None]:
+    """The combined reward of each row, clipped as the settings say; None where too little is said
+    of it."""
+    rows = CreditInput(edges=edges, groups=range(len(loss_masks)), loss_masks=loss_masks)
+    _check_input(rows)
+    live = [edge for edge in edges if edge.weight != 0.0]
+    staying = gather_rows(rows, rows_that_stay(live, len(loss_masks), credit.missing))
+    events = clip_events(sum_of_edges(live, staying, credit.missing), settings, is_before=True)
+    totals = events.row_totals(staying.size).tolist()
+    return list(staying.spread(totals, len(loss_masks)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,10 +161,7 @@ def _of_taught(rows: CreditInput, values: tuple[T | None, ...]) -> tuple[T | Non
     return tuple(value if own else None for value, own in zip(values, rows.taught, strict=True))
 
 
-def _check_input(rows: CreditInput, credit: Credit) -> None:
-    for name in ("class_weights", "balance"):
-        if getattr(credit, name) is not None:
-            raise ValueError(f"credit.{name} is not applied by the recipes")
+def _check_input(rows: CreditInput) -> None:
     given: dict[str, Sequence[object] | None] = {
         "loss_masks": rows.loss_masks,
         "counts": rows.counts,
@@ -150,6 +169,7 @@ def _check_input(rows: CreditInput, credit: Credit) -> None:
         "values": rows.values,
         "taught": rows.taught,
         "greedy_scores": rows.greedy_scores,
+        "of_others": rows.of_others,
         **{f"scores of {edge.name}": edge.scores for edge in rows.edges},
     }
     for name, value in given.items():
@@ -165,17 +185,21 @@ def _check_input(rows: CreditInput, credit: Credit) -> None:
 def _kl_of_tokens(
     rows: CreditInput, staying: StayingRows, settings: ResolvedRewards
 ) -> Tensor | None:
-    """Coefficient times KL at each trained token, where it belongs into the reward. (B, T)."""
+    """KL at each trained token, where it belongs into the reward. (B, T)."""
     if settings.kl is None or settings.kl.into != "reward":
         return None
     if rows.log_prob_differences is None:
         raise ValueError("KL in the reward needs log-probs of a reference")
-    given = rows.kl_coefficient
-    coefficient = settings.kl.coefficient if given is None else given
     differences = staying.padded(rows.log_prob_differences)
     zeros = torch.zeros_like(differences)
     kl = kl_divergence(differences, zeros, estimator=settings.kl.estimator)
-    return torch.where(staying.mask, coefficient * kl, 0.0)
+    return torch.where(staying.mask, kl, 0.0)
+
+
+def _coefficient(rows: CreditInput, settings: ResolvedRewards) -> float:
+    if rows.kl_coefficient is not None:
+        return rows.kl_coefficient
+    return 0.0 if settings.kl is None else settings.kl.coefficient
 
 
 def _less_kl_of_rows(events: Events, staying: StayingRows, kl: Tensor) -> Events:
@@ -241,7 +265,6 @@ def _metrics(
     staying: StayingRows,
     rewards: Tensor,
     at_taught: Tensor,
-    kl: Tensor | None,
 ) -> dict[str, float]:
     """
     Args:
@@ -267,8 +290,6 @@ def _metrics(
         totals = [_total(edge.scores[row]) for row in staying.index]
         there = [total for total in totals if total is not None]
         metrics[f"reward/{edge.name}"] = sum(there) / len(there) if there else 0.0
-    if kl is not None:
-        metrics["kl/penalty"] = float(masked_mean(kl, staying.mask))
     return metrics
 
 

@@ -15,12 +15,13 @@ from torch import Generator, Tensor
 
 from coloop.algos import losses
 from coloop.algos.aggregation import divisor, token_weights
-from coloop.algos.correction import correction_weights
+from coloop.algos.correction import correction_weights, off_policy_weights
 from coloop.algos.kl import kl_divergence
 from coloop.algos.masks import masked_sum
 from coloop.batch import Batch, PairBatch
 from coloop.recipes.credit import credit_rows
 from coloop.recipes.protocol import CreditInput, CreditOutput, LossOutput, ModelOutputs, Needs
+from coloop.recipes.several import OF_OTHERS, own_tokens
 from coloop.spec.algorithm import ResolvedRewards
 from coloop.spec.training import Credit
 
@@ -45,8 +46,6 @@ class PolicyRecipe:
     def refusal(self, settings: ResolvedRewards) -> str | None:
         if settings.loss not in ROW_LOSSES and settings.loss not in CHOSEN_TOKENS:
             return f"loss {settings.loss!r} cannot run"
-        if settings.off_policy is not None:
-            return "rows that others wrote (off_policy) cannot be learned yet"
         if settings.aggregation == "constant" and settings.divisor is None:
             return "aggregation 'constant' needs a divisor"
         return None
@@ -55,6 +54,8 @@ class PolicyRecipe:
         reads = {"advantages", "log_probs_old", "log_probs_rollout"}
         if settings.kl is not None:
             reads.add("log_probs_reference")
+        if settings.off_policy is not None:
+            reads.add(OF_OTHERS)
         chosen = {CHOSEN_TOKENS[settings.loss]} if settings.loss in CHOSEN_TOKENS else set()
         return Needs(
             reads=frozenset(reads | chosen),
@@ -73,7 +74,7 @@ class PolicyRecipe:
     ) -> Mapping[str, Tensor]:
         assert isinstance(batch, Batch)
         assert outputs.log_probs is not None
-        old, mask = outputs.log_probs, batch.loss_mask
+        old, mask = outputs.log_probs, own_tokens(batch)
         found = {"log_probs_old": old}
         name = CHOSEN_TOKENS.get(settings.loss)
         if name is None:
@@ -103,13 +104,14 @@ class PolicyRecipe:
     ) -> LossOutput:
         assert isinstance(batch, Batch)
         assert outputs.log_probs is not None
-        mask, log_probs = batch.loss_mask, outputs.log_probs
+        mask, log_probs = own_tokens(batch), outputs.log_probs
         old = _old_log_probs(batch, log_probs)
         chosen = _chosen(batch, settings)
         tokens = policy_loss(log_probs, old, _advantages(batch), mask, settings, chosen)
         tokens = tokens * _correction(batch, log_probs, old, settings)
+        tokens = tokens + _loss_of_others(batch, log_probs, mask, settings)
         weights = token_weights(
-            mask,
+            batch.loss_mask,
             settings.aggregation,
             row_weights=batch.row_weights,
             row_counts=batch.row_counts,
@@ -120,7 +122,7 @@ class PolicyRecipe:
             kl = kl_divergence(log_probs, _reference(batch), estimator=settings.kl.estimator)
             if settings.kl.by_ratio:
                 kl = kl * _ratio(log_probs, old, mask, settings)
-            total = total + settings.kl.coefficient * (weights * kl).sum()
+            total = total + settings.kl.coefficient * masked_sum(weights * kl, mask)
         if settings.entropy:
             assert outputs.entropy is not None
             total = total - settings.entropy * (weights * outputs.entropy).sum()
@@ -138,7 +140,7 @@ class PolicyRecipe:
     ) -> dict[str, tuple[Tensor | float, Tensor | float]]:
         """Means over trained tokens, each token once."""
         assert outputs.log_probs is not None
-        mask, log_probs = batch.loss_mask, outputs.log_probs.detach()
+        mask, log_probs = own_tokens(batch), outputs.log_probs.detach()
         count = mask.sum()
         metrics: dict[str, tuple[Tensor | float, Tensor | float]] = {}
         is_clipped = _CLIP_TESTS.get(settings.loss)
@@ -228,6 +230,16 @@ def policy_loss(
     raise ValueError(f"loss {settings.loss!r} cannot run")
 
 
+def _loss_of_others(
+    batch: Batch, log_probs: Tensor, own: Tensor, settings: ResolvedRewards
+) -> Tensor:
+    """−A π / (π + c) of rows that others wrote: no ratio, no clip (arXiv 2504.14945). (B, T)."""
+    if settings.off_policy is None:
+        return torch.zeros_like(log_probs)
+    weights = off_policy_weights(log_probs, shaping=settings.off_policy.shaping)
+    return torch.where(batch.loss_mask & ~own, -_advantages(batch) * weights, 0.0)
+
+
 def _chosen(batch: Batch, settings: ResolvedRewards) -> Tensor | None:
     name = CHOSEN_TOKENS.get(settings.loss)
     if name is None:
@@ -265,7 +277,7 @@ def _correction(batch: Batch, log_probs: Tensor, old: Tensor, settings: Resolved
     return correction_weights(
         log_probs.detach() if settings.loss == "policy_gradient" else old,
         batch.log_probs_rollout,
-        batch.loss_mask,
+        own_tokens(batch),
         method=settings.correction.method,
         lowest=settings.correction.min,
         highest=settings.correction.max,

@@ -51,6 +51,8 @@ class CreditInput:
     """How far the returns that a critic learns look ahead; None: as the advantages."""
     greedy_scores: Sequence[float] | None = None
     """Score of the greedy completion of each row's prompt."""
+    of_others: Sequence[bool] | None = None
+    """True for rows that others wrote, of which one edge alone speaks; None: there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +66,8 @@ class CreditOutput:
     rewards: tuple[float | None, ...]
     """The combined reward, before any baseline and KL."""
     metrics: Mapping[str, float]
+    kl: float | None = None
+    """Mean KL of a trained token, before its coefficient; None where it is not in the reward."""
     alerts: tuple[tuple[str, str], ...] = ()
     """(code, message) of what a person should look at."""
 

@@ -19,6 +19,7 @@ port `rewards`: settings of one recipe (`policy.py`)
                            so no token loses its gradient. arXiv 2506.13585
     rloo                   A = r − mean of the group's other rows; clipped ρ, in `trl-rloo` of the
                            whole text. arXiv 2402.14740
+    remax                  A = G_t − r(greedy text of the prompt); −A log π. arXiv 2310.10505
     opo                    A = r − Σ_j L_j r_j / Σ_j L_j over the group; −A log π. arXiv 2505.23585
     reinforce              −G_t log π, no ratio, no clip; with `advantage: group_mean` the loss of
                            MAGRPO (arXiv 2508.04652)
@@ -39,6 +40,10 @@ port `pairs` of a policy: settings of one recipe (`preference.py`)
     kto                    mean of 1 − σ(β(a − z0)) of chosen, 1 − σ(β(z0 − b)) of rejected; z0 is
                            the mean log ratio of answers to others' prompts, at least 0, measured
                            once an order. arXiv 2402.01306
+    orpo                   −mean_t log π(chosen) − β log σ(log odds(chosen) − log odds(rejected)),
+                           odds of mean log-probs; no reference. arXiv 2403.07691
+    simpo                  −log σ(β (mean_t log π(chosen) − mean_t log π(rejected)) − γ); no
+                           reference. arXiv 2405.14734
     spin                   dpo where rejected is the text of the previous self, which is the
                            reference as well: it starts at ln 2. arXiv 2401.01335
 port `returns` of a critic (`value.py`)
@@ -69,6 +74,7 @@ POLICY = (
     "gspo",
     "cispo",
     "rloo",
+    "remax",
     "opo",
     "reinforce",
     "reinforce_pp",
@@ -76,7 +82,7 @@ POLICY = (
     "ppo",
     "vapo",
 )
-PREFERENCE = ("dpo", "ipo", "kto", "spin")
+PREFERENCE = ("dpo", "ipo", "kto", "orpo", "simpo", "spin")
 
 RECIPES: dict[str, Recipe] = {
     **{name: PolicyRecipe(name=name) for name in POLICY},

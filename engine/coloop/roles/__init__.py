@@ -6,6 +6,7 @@ from collections.abc import Callable
 from coloop.plan.types import Plan
 from coloop.roles.actor import ActorRole
 from coloop.roles.buffer import BufferRole
+from coloop.roles.credit import CreditRole
 from coloop.roles.critic import CriticRole
 from coloop.roles.dataset import DatasetRole
 from coloop.roles.evaluate import EvaluateRole
@@ -33,9 +34,17 @@ ROLES: dict[str, Callable[[str, Context], Role]] = {
 }
 
 
+CREDIT = "credit:"
+"""Before the name of a node: its credit, which remembers apart from what the node writes with, as
+both may be at work at once."""
+
+
 def build_roles(context: Context) -> dict[str, Role]:
-    """A role for every node."""
-    return {name: ROLES[node.kind](name, context) for name, node in context.spec.nodes.items()}
+    """A role for every node, and one for the credit of each that may learn from rewards."""
+    nodes = context.spec.nodes
+    roles = {name: ROLES[node.kind](name, context) for name, node in nodes.items()}
+    credited = [name for name, node in nodes.items() if hasattr(node, "credit")]
+    return {**roles, **{f"{CREDIT}{name}": CreditRole(name, context) for name in credited}}
 
 
 def build_group_roles(context: Context, plan: Plan) -> dict[str, Role]:

@@ -1,13 +1,10 @@
-"""Any policy that writes. `generate` writes to its prompts; `credit` turns the scores at `rewards`
-into what its algorithm learns from, and trains nothing.
-"""
+"""Any policy that writes to its prompts."""
 
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from coloop.hosts.messages import Reply
-from coloop.roles.credit import credit_rewards
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.texts import prompt_of
 from coloop.roles.writer import Ask, Writer
@@ -25,12 +22,7 @@ class ActorRole(Stateless):
         self._writer = Writer(node)
 
     def run(self, call: Call) -> Outcome:
-        match call.verb:
-            case "generate":
-                return self._writer.run(self._asks(concat_rows(call.tables("prompts"))), call)
-            case "credit":
-                return credit_rewards(self._node, call.context, call)
-        raise AssertionError(call.verb)
+        return self._writer.run(self._asks(concat_rows(call.tables("prompts"))), call)
 
     def begin(self, call: Call) -> list[Reply]:
         """Write for the first prompts; `run` writes for the others."""

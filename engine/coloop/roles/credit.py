@@ -1,229 +1,157 @@
-"""Credit: the scores at `rewards` become what the learner's algorithm learns from.
+"""Credit: the scores at `rewards` become what the learner's algorithms learn from.
 
-Edges meet on the learner's own rows. What an edge delivers to a row has three values: a number,
-`None`, or nothing at all; here both of the latter count as `None`, and a row with nothing but
-`None` is out. A row that its limit cut counts in its group's baseline; whether it is taught, its
-writer's `rollout.truncated` says. Nothing is trained and no weights are touched.
+    rows and scores ──> a lesson for each algorithm ──> class weights ──> balance ──> items
+
+Nothing is trained and no weights are touched. A row that its limit cut counts in its group's
+baseline; whether it is taught, its writer's `rollout.truncated` says. What lasts beyond a step: the
+KL coefficients that adapt, and how often each class has come.
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from itertools import compress
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
-import numpy as np
-
-from coloop.arrays import Numbers, mask_of
-from coloop.batch import Sequence as TokenSequence
-from coloop.errors import DataError
-from coloop.recipes import recipe_of
-from coloop.recipes.protocol import CreditInput, CreditOutput, EdgeScores, Score
-from coloop.recipes.rounds import returns_over_rounds
-from coloop.roles.inputs import deliver
-from coloop.roles.protocol import Call, Context, Input, Outcome
-from coloop.roles.texts import drawn_sequences, is_masked
-from coloop.spec.algorithm import (
-    RewardsAlgorithm,
-    ValueLoss,
-    node_algorithms,
-    resolve_rewards_algorithm,
-)
-from coloop.spec.base import as_tuple
-from coloop.spec.nodes import ActorNode, VerifierNode
+from coloop.recipes.class_weights import Frequencies, class_weights, moved_frequencies
+from coloop.recipes.kl_control import KlController
+from coloop.roles.credit_items import balanced, items_of
+from coloop.roles.credit_rows import ScoredRows, credit_of, own_rows, score_rows
+from coloop.roles.lesson import Lesson, lesson_of
+from coloop.roles.protocol import Call, Context, Outcome
+from coloop.spec.algorithm import ResolvedRewards, node_algorithms, resolve_algorithm
+from coloop.spec.homes import rollout_of
+from coloop.spec.training import ClassWeights
 from coloop.tables import Row
-from coloop.tables.row import merge_columns
 from coloop.tables.table import Table
 
 PORT = "rewards"
 
 
-def credit_rewards(node: str, context: Context, call: Call) -> Outcome:
-    """Items of port `rewards`, one for each row that learns."""
-    inputs = call.inputs.get(PORT, ())
-    rows = _own_rows(node, call, inputs)
-    deliveries = [deliver(context, rows, given) for given in inputs]
-    scores = [
-        _over_rounds(node, context, rows, [_or_none(delivery.of(row)) for row in rows])
-        for delivery in deliveries
-    ]
-    scored = [any(one is not None for one in of_row) for of_row in zip(*scores, strict=True)]
-    kept = list(compress(rows, scored))
-    edges = [
-        EdgeScores(
-            name=given.edge.id or given.edge.source.node,
-            weight=given.edge.weight,
-            scores=list(compress(said, scored)),
+class CreditRole:
+    """The credit of a node that learns from rewards."""
+
+    def __init__(self, node: str, context: Context) -> None:
+        del context
+        self._node = node
+        self._kl: Mapping[int, KlController] = {}
+        """By the place of its algorithm."""
+        self._frequencies: Frequencies = {}
+
+    def run(self, call: Call) -> Outcome:
+        rows, inputs = own_rows(self._node, call), call.inputs.get(PORT, ())
+        own = score_rows(self._node, call.context, rows, inputs)
+        lessons = [
+            self._lesson(number, settings, call, own)
+            for number, settings in enumerate(self._algorithms(call.context))
+        ]
+        detail: dict[str, Any] = {"rows": len(rows), **_told(lessons)}
+        if not any(lesson.rows for lesson in lessons):
+            message = f"{self._node}: no row of this step has a score; nothing is learned"
+            return Outcome(items={PORT: ()}, detail=detail, alerts=[("learn.no_rows", message)])
+        credit = credit_of(self._node, call.context)
+        lessons, shares = self._by_class(lessons, credit.class_weights)
+        counts = balanced(self._node, call, credit.balance, lessons)
+        items = items_of(lessons, counts)
+        metrics: dict[str, float] = {**shares}
+        for lesson in reversed(lessons):  # of what several know, the first algorithm's stands
+            metrics |= lesson.output.metrics
+        return Outcome(
+            items={PORT: items},
+            metrics=metrics,
+            detail={**detail, "learned": len(items)},
+            alerts=[alert for lesson in lessons for alert in lesson.output.alerts],
+            outputs={
+                "credited": Table(rows=_credited_rows(self._node, lessons[0])),
+                "returns": _returns(lessons),
+            },
         )
-        for given, said in zip(inputs, scores, strict=True)
-    ]
-    detail = {
-        "rows": len(rows),
-        "kept": len(kept),
-        "edges": {
-            given.edge.key: _delivered(delivery.values, rows)
-            for given, delivery in zip(inputs, deliveries, strict=True)
-        },
-    }
-    if not kept:
-        alert = ("learn.no_rows", f"{node}: no row of this step has a score; nothing is learned")
-        return Outcome(items={PORT: ()}, detail=detail, alerts=[alert])
-    return _credited(node, context, call, kept, edges, detail)
+
+    def _algorithms(self, context: Context) -> list[ResolvedRewards]:
+        rollout = rollout_of(context.spec, self._node)
+        longest = rollout.max_new_tokens if rollout is not None else None
+        return [
+            resolve_algorithm(entry, max_new_tokens=longest)
+            for entry in node_algorithms(context.spec, self._node)[PORT]
+        ]
+
+    def _lesson(
+        self, number: int, settings: ResolvedRewards, call: Call, own: ScoredRows
+    ) -> Lesson:
+        """What one algorithm learns, and where its KL in the reward adapts, that it is told."""
+        kl = settings.kl
+        if kl is None or kl.into != "reward" or kl.target is None:
+            return lesson_of(self._node, settings, call, own)
+        controller = replace(self._kl.get(number) or KlController.of(kl))
+        settings = controller.applied(settings)
+        lesson = lesson_of(self._node, settings, call, own)
+        coefficient = controller.coefficient
+        if lesson.output.kl is not None:
+            controller.observe(lesson.output.kl, kl, samples=len(lesson.rows))
+        self._kl = {**self._kl, number: controller}
+        metrics = {**lesson.output.metrics, "kl/coefficient": coefficient}
+        return replace(lesson, output=replace(lesson.output, metrics=metrics))
+
+    def _by_class(
+        self, lessons: list[Lesson], section: ClassWeights | None
+    ) -> tuple[list[Lesson], dict[str, float]]:
+        """The lessons with the advantages of each row times the weight of its class; and the share
+        of each class so far."""
+        if section is None:
+            return lessons, {}
+        rows = {row.id: row for lesson in lessons for row in lesson.taught}
+        classes = {name: _class_of(row, section.by) for name, row in rows.items()}
+        self._frequencies = moved_frequencies(
+            self._frequencies, [*classes.values()], ema=section.ema
+        )
+        weights = class_weights(self._frequencies, shape=section.shape)
+        weight_of = {name: 1.0 if one is None else weights[one] for name, one in classes.items()}
+        shares = {f"class/{one:g}": share for one, share in self._frequencies.items()}
+        return [lesson.weighted(weight_of) for lesson in lessons], shares
+
+    def remember(self) -> Any:
+        return self._kl, self._frequencies
+
+    def recall(self, memory: Any) -> None:
+        self._kl, self._frequencies = memory
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "kl": {str(number): one.state() for number, one in self._kl.items()},
+            "frequencies": [[one, share] for one, share in self._frequencies.items()],
+        }
+
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self._kl = {
+            int(number): KlController.from_state(one) for number, one in state["kl"].items()
+        }
+        self._frequencies = {float(one): float(share) for one, share in state["frequencies"]}
 
 
-def _credited(
-    node: str,
-    context: Context,
-    call: Call,
-    kept: list[Row],
-    edges: list[EdgeScores],
-    detail: dict[str, object],
-) -> Outcome:
-    section = context.spec.nodes[node]
-    assert isinstance(section, ActorNode | VerifierNode)
-    assert section.rollout is not None
-    entry = node_algorithms(context.spec, node)[PORT][0]
-    assert isinstance(entry, RewardsAlgorithm)
-    settings = resolve_rewards_algorithm(entry, max_new_tokens=section.rollout.max_new_tokens)
-    reference = _by_row(call.tables("reference"))
-    values = {
-        key: one for table in call.tables("values") for key, one in (table.values or {}).items()
-    }
-    everyone = len(kept)
-    if settings.needs_reference:
-        kept, edges = _those_in(reference, kept, edges)
-    compared = len(kept)
-    if settings.needs_values:
-        kept, edges = _those_in(values, kept, edges)
-    group_of = group_keys(node, context, as_tuple(section.credit.group_by))
-    groups = [group_of(row) for row in kept]
-    masks = [row.tokens.loss_mask if row.tokens else mask_of([]) for row in kept]
-    differences = None
-    if settings.kl is not None and settings.kl.into == "reward":
-        differences = [_difference(row, reference[row.id]) for row in kept]
-    taught = [not is_masked(row, context.spec) for row in kept]
-    output: CreditOutput = recipe_of(settings).credit(  # type: ignore[attr-defined]
-        CreditInput(
-            edges=edges,
-            groups=groups,
-            loss_masks=masks,
-            taught=taught,
-            counts=[_drawn(row) for row in kept],
-            log_prob_differences=differences,
-            values=[values[row.id] for row in kept] if settings.needs_values else None,
-            critic_lambda=_critic_lambda(node, context),
-        ),
-        settings,
-        section.credit,
-    )
-    items = _items(kept, groups, output, reference)
-    sizes = Counter(groups).values()
-    detail |= {
-        "learned": len(items),
+def _class_of(row: Row, scorer: str) -> float | None:
+    """What the scorer says of the row; None where it says nothing."""
+    value = row.column(scorer)
+    return float(value) if isinstance(value, float | int) else None
+
+
+def _told(lessons: Sequence[Lesson]) -> dict[str, Any]:
+    """For the step's line in the log, of the algorithm that learns from most rows."""
+    widest = max(lessons, key=lambda lesson: len(lesson.rows))
+    sizes = Counter(widest.groups).values()
+    return {
+        **widest.left_out,
+        "edges": dict(widest.scored.delivered),
         "groups": len(sizes),
         "group_size": max(sizes, default=0),
-        "without_reference": everyone - compared,
-        "without_values": compared - len(kept),
-        "truncated": taught.count(False),
-        "versions": sorted({row.version for row in kept}),
+        "truncated": list(widest.is_taught).count(False),
+        "versions": sorted({row.version for row in widest.rows}),
     }
-    return Outcome(
-        items={PORT: items},
-        metrics=output.metrics,
-        detail=detail,
-        alerts=list(output.alerts),
-        outputs={
-            "credited": Table(rows=_credited_rows(node, kept, output)),
-            "returns": _returns(kept, output),
-        },
-    )
 
 
-def _over_rounds(
-    node: str, context: Context, rows: Sequence[Row], scores: list[Score]
-) -> list[Score]:
-    """Scores with what later rounds add to them, where the learner's credit says so."""
-    section = context.spec.nodes[node]
-    credit = getattr(section, "credit", None)
-    if credit is None or credit.rounds is None:
-        return scores
-    places = {row.id: place for place, row in enumerate(rows)}
-    below: list[list[int]] = [[] for _ in rows]
-    for place, row in enumerate(rows):
-        for above in (places[name] for name in row.trail if name in places):
-            if rows[above].round == row.round - 1:
-                below[above].append(place)
-    return returns_over_rounds(
-        scores,
-        rounds=[row.round for row in rows],
-        below=below,
-        last_tokens=[_last_token(row) for row in rows],
-        discount=credit.rounds.discount,
-    )
-
-
-def _last_token(row: Row) -> int:
-    """Position of the last trained token of a completion."""
-    trained = np.flatnonzero(row.tokens.loss_mask if row.tokens is not None else [])
-    return int(trained[-1]) if trained.size else 0
-
-
-def _those_in(
-    known: Mapping[str, Numbers], rows: list[Row], edges: list[EdgeScores]
-) -> tuple[list[Row], list[EdgeScores]]:
-    """The rows of which a reference or critic has spoken, and their scores."""
-    has = [row.id in known for row in rows]
-    return list(compress(rows, has)), [
-        EdgeScores(name=edge.name, weight=edge.weight, scores=list(compress(edge.scores, has)))
-        for edge in edges
-    ]
-
-
-def _critic_lambda(node: str, context: Context) -> float | None:
-    """The lambda of the returns that the node's critics learn; None: the node's own."""
-    spec = context.spec
-    for edge in spec.graph.edges_out_of(node, "returns"):
-        for entry in node_algorithms(spec, edge.target.node).get("returns", ()):
-            assert isinstance(entry, ValueLoss)
-            return entry.gae_lambda
-    return None
-
-
-def _returns(rows: Sequence[Row], output: CreditOutput) -> Table:
-    """What critics learn: the returns of the rows that are taught."""
-    found = zip(rows, output.returns or [None] * len(rows), strict=True)
-    given = [(row, returns) for row, returns in found if returns is not None]
-    return Table(
-        rows=tuple(row for row, _ in given), values={row.id: returns for row, returns in given}
-    )
-
-
-def _items(
-    rows: Sequence[Row],
-    groups: Sequence[Hashable],
-    output: CreditOutput,
-    reference: Mapping[str, Numbers],
-) -> tuple[TokenSequence, ...]:
-    """What the learner gets; rows without an advantage teach nothing."""
-    teaching = [place for place, one in enumerate(output.advantages) if one is not None]
-    taught = [rows[place] for place in teaching]
-    return drawn_sequences(
-        taught,
-        [row.tokens for row in taught if row.tokens is not None],
-        group=[str(groups[place]) for place in teaching],
-        count=[_drawn(row) for row in taught],
-        advantages=[output.advantages[place] for place in teaching],
-        log_probs_reference=[reference.get(row.id) for row in taught],
-    )
-
-
-def _drawn(row: Row) -> float:
-    """How often a filter that draws again has drawn the row."""
-    return float(row.columns.get("drawn", 1.0))
-
-
-def _credited_rows(node: str, rows: Sequence[Row], output: CreditOutput) -> tuple[Row, ...]:
+def _credited_rows(node: str, lesson: Lesson) -> tuple[Row, ...]:
     """The rows with what came out of it, for people to look at."""
     found = []
-    for row, reward, advantage in zip(rows, output.rewards, output.advantages, strict=True):
+    output = lesson.output
+    for row, reward, advantage in zip(lesson.rows, output.rewards, output.advantages, strict=True):
         columns: dict[str, float | None] = {"reward": reward}
         if isinstance(advantage, float | int):
             columns["advantage"] = float(advantage)
@@ -231,72 +159,12 @@ def _credited_rows(node: str, rows: Sequence[Row], output: CreditOutput) -> tupl
     return tuple(found)
 
 
-def group_keys(
-    node: str, context: Context, group_by: Sequence[str] | None
-) -> Callable[[Row], Hashable]:
-    """Says of a row of `node` what it shares with its group: the row at the writer's input port, or
-    what `group_by` names."""
-    if not group_by:
-        return lambda row: row.group
-    keys = [_key_of(node, context, name) for name in group_by]
-    return lambda row: tuple(key(row) for key in keys)
-
-
-def _key_of(node: str, context: Context, name: str) -> Callable[[Row], Hashable]:
-    match name:
-        case "prompt":
-            return lambda row: max(row.trail, key=lambda ancestor: len(row.trail[ancestor]))
-        case "role":
-            return lambda row: row.writer
-        case "round":
-            return lambda row: row.round
-    if name not in context.spec.nodes:
-        return lambda row: row.columns.get(name)
-    births = context.lineage.births_of(name)
-
-    def ancestor(row: Row) -> str:
-        found = row.passed.get(name) or row.ancestor_born_at(*births)
-        if found is None:
-            raise DataError(
-                f"{node}: rows are grouped by `{name}`, but row {row.id} descends from no row of "
-                f"`{name}`; name a node from which all of them come, or `prompt`",
-                node,
-            )
-        return found
-
-    return ancestor
-
-
-def _own_rows(node: str, call: Call, inputs: Sequence[Input]) -> tuple[Row, ...]:
-    """What the learner wrote in this step, and its own rows that a buffer brings; with what the
-    nodes on the way (a filter that draws again) know of them."""
-    rows: dict[str, Row] = {row.id: row for row in (call.own.rows if call.own else ())}
-    for given in inputs:
-        for row in given.table.rows:
-            if row.id in rows:
-                rows[row.id] = merge_columns(rows[row.id], [row])
-            elif row.writer == node:
-                rows[row.id] = row
-    return tuple(row for row in rows.values() if row.tokens is not None and not row.is_greedy)
-
-
-def _by_row(tables: Sequence[Table]) -> Mapping[str, Numbers]:
-    return {
-        row_id: values for table in tables for row_id, values in (table.log_probs or {}).items()
-    }
-
-
-def _difference(row: Row, reference: Numbers) -> Numbers:
-    """In double precision, as the difference of two single ones may need it."""
-    assert row.tokens is not None
-    assert row.tokens.log_probs.shape == reference.shape
-    return np.subtract(row.tokens.log_probs, reference, dtype=np.float64)
-
-
-def _or_none(value: object) -> float | dict[int, float] | None:
-    return value if isinstance(value, float | int | dict) else None
-
-
-def _delivered(values: Mapping[str, object], rows: Sequence[Row]) -> dict[str, int]:
-    given = [values[row.id] for row in rows if row.id in values]
-    return {"delivered": len(given), "none": sum(value is None for value in given)}
+def _returns(lessons: Sequence[Lesson]) -> Table:
+    """What critics learn: the returns of the rows that are taught, by the first algorithm that
+    reads values."""
+    lesson = next((one for one in lessons if one.output.returns is not None), lessons[0])
+    found = zip(lesson.rows, lesson.output.returns or [None] * len(lesson.rows), strict=True)
+    given = [(row, returns) for row, returns in found if returns is not None]
+    return Table(
+        rows=tuple(row for row, _ in given), values={row.id: returns for row, returns in given}
+    )

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache, partial
 
 from coloop.data.filtering import Decision, FilterRow, decide, resampled, spare_wanted
-from coloop.roles.credit import group_keys
+from coloop.roles.grouping import group_keys
 from coloop.roles.inputs import deliver, only_delivered, round_by_round
 from coloop.roles.protocol import Call, Context, Input, Outcome, Stateless
 from coloop.sandbox.process import Sandbox

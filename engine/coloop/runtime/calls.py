@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from coloop.batch import Unit
 from coloop.plan.types import Stage
+from coloop.roles import CREDIT
 from coloop.roles.protocol import Call, Context, Input, Outcome, Role, Tick
 from coloop.spec.graph import Edge
 from coloop.spec.lineage.rounds import Take
@@ -131,7 +132,7 @@ class Calls:
         """
         Args:
             edges: by key, as the spec has them.
-            roles: by node.
+            roles: by node, and those of credit.
             group_roles: by weights group, for learning and sync.
             delivered: told what an edge brings to its reader, once for all stages that read it.
         """
@@ -165,7 +166,8 @@ class Calls:
         """Who does a stage, and the name of what it remembers."""
         if stage.verb in ("learn", "sync"):
             return f"weights:{stage.node}", self._group_roles[stage.node]
-        return stage.node, self._roles[stage.node]
+        name = f"{CREDIT}{stage.node}" if stage.verb == "credit" else stage.node
+        return name, self._roles[name]
 
     def of(self, stage: Stage, situation: Situation, unrolled: Unrolled, tick: Tick) -> Call:
         """What a stage is asked where these tables are there."""

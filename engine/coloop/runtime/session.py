@@ -397,7 +397,8 @@ class Session:
         parts.phase_stages.load_state(state["phase_stages"])
         parts.actions.load_state(state["actions"])
         for node, role in parts.roles.items():
-            role.load_state(state["roles"][node])
+            if node in state["roles"]:  # else the loop has it since the checkpoint
+                role.load_state(state["roles"][node])
         self._arrivals.load_state(state["arrivals"])
         self._readings.load_state(state)
         self._keeper.note_resumed(self.timeline.step)

@@ -114,7 +114,7 @@ _NULL_COUNTS = frozenset(
 )
 """Fields in which `null` says "none"; in the others it says "the preset's"."""
 _NO_REFERENCE = frozenset({"orpo", "simpo"})
-SMOOTHED_LOSSES = frozenset({"sigmoid", "robust", "exo"})
+SMOOTHED_LOSSES = frozenset({"sigmoid", "robust", "exo", "aot", "simpo"})
 """Losses of pairs that read `label_smoothing`."""
 SOFT_LOSSES = frozenset({"sigmoid", "hinge", "ipo"})
 """Losses of the margin alone, which are defined for pairs with a probability between 0 and 1."""

@@ -17,18 +17,16 @@ RUNNABLE_KINDS = frozenset(
 )
 RUNNABLE_ALGORITHMS = frozenset(
     {
-        *("grpo", "dr_grpo", "rloo", "reinforce_pp_baseline", "reinforce", "ppo", "vapo"),
-        *("sft", "dpo", "kto", "spin", "value", "bradley_terry", "regression"),
-        *("outcome", "implicit_prm"),
+        *("grpo", "dr_grpo", "dapo", "gspo", "cispo", "rloo", "opo", "remax", "reinforce"),
+        *("reinforce_pp", "reinforce_pp_baseline", "ppo", "vapo", "sft"),
+        *("dpo", "ipo", "kto", "orpo", "simpo", "spin"),
+        *("value", "bradley_terry", "regression", "outcome", "implicit_prm"),
     }
 )
 RUNNABLE_METHODS = frozenset({"discriminative", "generative", "implicit_prm", "rule", "vote"})
 """Of verifiers."""
 RUNNABLE_REWARD_SOURCES = frozenset({"builtin", "python", "model", "remote"})
 RUNNABLE_MODELS = frozenset({"pretrained", "scratch", "copy", "shared", "snapshot"})
-LATER_ADVANTAGES = frozenset({"greedy"})
-LATER_LOSSES = frozenset({"aot", "bco"})
-"""Losses that compare the rows of a whole batch, which micro-batches would change."""
 RUNNABLE_ENGINES = frozenset({"torch", "vllm"})
 RUNNABLE_BACKENDS = frozenset({"single", "fsdp2", "deepspeed"})
 

@@ -25,6 +25,7 @@ from coloop.algos.masks import masked_sum
 from coloop.batch import Batch
 from coloop.errors import CheckpointError, StopRequested
 from coloop.recipes.kl_control import KlController
+from coloop.recipes.several import own_tokens
 from coloop.seeds import derive_seed
 from coloop.spec.training import Training
 from coloop.training.adapters import Adapted, AdaptedStates
@@ -487,10 +488,11 @@ class _Run:
 
 
 def _measure_mismatch(meter: Meter, role: str, batch: Batch, log_probs: Tensor) -> None:
-    """How far the engine's log-probs are from the trainer's, by the same weights or older ones."""
+    """How far the engine's log-probs are from the trainer's, by the same weights or older ones, of
+    texts that these weights wrote."""
     if batch.log_probs_rollout is None:
         return
-    mask, trainer = batch.loss_mask, log_probs.detach()
+    mask, trainer = own_tokens(batch), log_probs.detach()
     kl = kl_divergence(batch.log_probs_rollout, trainer, estimator="k3")
     meter.add(role, "mismatch_kl", masked_sum(kl, mask), mask.sum())
     difference = torch.where(mask, (trainer - batch.log_probs_rollout).abs(), 0.0)

@@ -131,13 +131,12 @@ def prepare_load(
     left_out = len(load.rows) - len(teaching)
     if not teaching:
         return None, left_out
-    name = f"{load.role}.{load.port}.{load.settings.name}"
-    settings = _with_coefficient(name, load.settings, controllers)
+    settings = _with_coefficient(load.name, load.settings, controllers)
     needs = load.recipe.needs(settings)
     reads = needs.reads | needs.prepares
     batch = _collate(teaching, reads, needs)
     ready = PreparedLoad(
-        name=name,
+        name=load.name,
         role=load.role,
         port=load.port,
         recipe=load.recipe,

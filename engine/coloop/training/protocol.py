@@ -65,6 +65,14 @@ class TeachingLoad:
     temperature: float | Sequence[float] = 1.0
     """That the rows were sampled at, one for all or one for each; logits are divided by it, as by
     the sampler. 0 counts as 1."""
+    number: int = 0
+    """Of the algorithm among those of its port."""
+
+    @property
+    def name(self) -> str:
+        """Role, port and algorithm; what lasts from update to update belongs to it."""
+        own = f"{self.role}.{self.port}.{self.settings.name}"
+        return f"{own}.{self.number}" if self.number else own
 
 
 def _keep_going() -> bool:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from tests.engine.numerics import near
+from tests.engine.numerics import assert_near, near
 
 from coloop.algos import preference
 from coloop.spec.algorithm import SOFT_LOSSES
@@ -115,6 +115,80 @@ def test_aot_compares_sorted_sides() -> None:
 
     # sorted: (1, 0) and (3, 2), both with z = 1
     assert found.tolist() == near([-math.log(sigma(1.0))] * 2)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_aot_apart_is_aot_in_value_and_gradient(smoothing: float) -> None:
+    """Slow reference: the sorted batch at once."""
+    drawn = torch.Generator().manual_seed(0)
+    chosen, rejected = torch.randn(2, 9, generator=drawn, dtype=torch.float64)
+    sides = [side.clone().requires_grad_() for side in (chosen, rejected)] * 2
+    whole = preference.aot(*sides[:2], beta=0.7, label_smoothing=smoothing).sum()
+    expected = torch.autograd.grad(whole, sides[:2])
+
+    others = preference.sorted_opposites(chosen, rejected, torch.ones(9))
+    apart = preference.aot_apart(*sides[2:], *others, beta=0.7, label_smoothing=smoothing).sum()
+    found = torch.autograd.grad(apart, sides[2:])
+
+    assert apart.item() == near(whole.item())
+    for ours, theirs in zip(found, expected, strict=True):
+        assert_near(ours, theirs, terms=9, dtype=torch.float64)
+
+
+def test_opposites_have_the_rank_of_their_side() -> None:
+    chosen, rejected = torch.tensor([3.0, 1.0, 2.0]), torch.tensor([0.0, 6.0, 4.0])
+
+    of_chosen, of_rejected = preference.sorted_opposites(chosen, rejected, torch.ones(3))
+    twice, _ = preference.sorted_opposites(chosen, rejected, torch.tensor([1.0, 2.0, 1.0]))
+
+    # sorted: 1, 2, 3 against 0, 4, 6
+    assert of_chosen.tolist() == [6.0, 0.0, 4.0]
+    assert of_rejected.tolist() == [1.0, 3.0, 2.0]
+    # drawn twice: 1, 1, 2, 3 against 0, 4, 6, 6; the pair has two ranks
+    assert twice.tolist() == [6.0, 2.0, 6.0]
+
+
+def test_bco_measures_against_the_mean_reward_of_both_sides() -> None:
+    chosen, rejected = torch.tensor([1.0, 3.0]), torch.tensor([-1.0, 0.0])
+
+    shift = preference.mean_reward(chosen, rejected, torch.tensor([1.0, 3.0]), beta=0.5)
+
+    # .5 · (1 · (1 − 1) + 3 · (3 + 0)) over 8 sides
+    assert shift.item() == near(0.5625)
+    loss = preference.bco(chosen, rejected, beta=0.5, shift=shift.repeat(2))
+    assert loss[0].item() == near(-math.log(sigma(0.5 - 0.5625)) - math.log(sigma(0.5625 + 0.5)))
+
+
+def test_simpo_wants_a_lead() -> None:
+    loss = preference.simpo(torch.tensor([A]), torch.tensor([B]), beta=2.0, gamma=0.5)
+    smooth = preference.simpo(
+        torch.tensor([A]), torch.tensor([B]), beta=2.0, gamma=0.5, label_smoothing=0.1
+    )
+
+    # 2 · 1.2 − .5
+    assert loss.item() == near(-math.log(sigma(1.9)))
+    assert smooth.item() == near(-0.9 * math.log(sigma(1.9)) - 0.1 * math.log(sigma(-1.9)))
+
+
+def test_orpo_is_imitation_and_the_ratio_of_odds() -> None:
+    chosen, rejected = torch.tensor([math.log(0.5)]), torch.tensor([math.log(0.2)])
+
+    loss = preference.orpo(chosen, rejected, -chosen, beta=0.1)
+
+    # odds 1 and 1/4: −log σ(log 4) = −log .8
+    assert loss.item() == near(math.log(2) - 0.1 * math.log(0.8))
+
+
+def test_odds_of_what_is_certain_are_finite() -> None:
+    certain = torch.tensor([0.0, -1e-9, -40.0]).requires_grad_()
+
+    odds = preference.log_odds(certain)
+    odds.sum().backward()
+
+    assert torch.isfinite(odds).all()
+    assert certain.grad is not None
+    assert torch.isfinite(certain.grad).all()
+    assert odds[2].item() == near(-40.0)
 
 
 def test_side_log_ratios_sum_or_average_over_the_mask() -> None:

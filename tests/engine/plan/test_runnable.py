@@ -8,15 +8,6 @@ from coloop.plan.runnable import check_runs
 from coloop.spec.io import parse, patch
 
 REFUSALS = [
-    ("{name: grpo}", "{name: gspo}", "algorithm `gspo`", "algorithm.rewards.name"),
-    ("{name: grpo}", "{name: grpo, advantage: greedy}", "`greedy`", "algorithm.rewards.advantage"),
-    ("{name: grpo}", "{name: grpo, off_policy: {shaping: 0.1}}", "off_policy", None),
-    (
-        "{name: grpo}",
-        "{name: grpo, kl: {coefficient: 0.1, into: reward, target: 0.05}}",
-        "`kl.target` with `into: reward`",
-        "algorithm.rewards.kl.target",
-    ),
     (
         "algorithm: {name: grpo}",
         "algorithm: {rewards: {name: grpo}, demonstrations: {name: sft, mask: [tag]}}",

@@ -591,11 +591,6 @@ def test_broken_input_is_refused_by_name(broken: CreditInput, message: str) -> N
         run(broken, settings("grpo"))
 
 
-def test_credit_that_is_not_applied_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"credit\.balance"):
-        run(rows(("a", 1.0, [1.0])), settings("grpo"), balance={"per": "role", "to": 4})
-
-
 def test_estimators_see_groups_by_any_hashable_key() -> None:
     keyed = CreditInput(
         edges=[EdgeScores(name="a", weight=1.0, scores=[1.0, 0.0, 3.0])],

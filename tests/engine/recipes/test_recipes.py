@@ -16,6 +16,7 @@ from coloop.spec.algorithm import (
     PREFERENCE_NAMES,
     REWARDS_NAMES,
     BradleyTerry,
+    Outcome,
     PreferenceAlgorithm,
     RewardsAlgorithm,
     Sft,
@@ -335,6 +336,66 @@ def test_preferences_on_literal_log_ratios() -> None:
     assert pair_loss(pairs("dpo", sft=0.2)) == near(mixed, digits=6)
 
 
+def test_preferences_without_a_reference_on_literal_log_probs() -> None:
+    """Sums: −2.5 of two tokens, −1.75 of one; means −1.25 and −1.75."""
+    log_odds = [math.log(math.exp(x) / (1 - math.exp(x))) for x in (-1.25, -1.75)]
+
+    assert pair_loss(pairs("simpo")) == near(-math.log(sigma(2.0 * 0.5 - 0.5)))
+    expected = 1.25 - 0.1 * math.log(sigma(log_odds[0] - log_odds[1]))
+    assert pair_loss(pairs("orpo")) == near(expected)
+    assert pair_loss(pairs("orpo", loss="sigmoid")) == near(-math.log(sigma(0.1 * 0.5)))
+    assert not recipe_of(pairs("orpo")).needs(pairs("orpo")).reads
+    shown = recipe_of(pairs("simpo")).loss(pair_batch(), pair_policy(), pairs("simpo")).metrics
+    assert float(shown["log_prob/chosen"][0]) == near(-1.25)
+
+
+@pytest.mark.parametrize(
+    ("loss", "expected"),
+    [
+        # rewards .1 · −.5 and .1 · .25, their mean −.0125
+        ("bco", -math.log(1 / (1 + math.exp(0.0375))) * 2),
+        # alone in its batch a pair is sorted against itself: dpo
+        ("aot", math.log(1 + math.exp(0.075))),
+    ],
+)
+def test_losses_across_pairs_read_what_was_prepared(loss: str, expected: float) -> None:
+    settings = pairs("dpo", loss=loss)
+    recipe: Any = recipe_of(settings)
+
+    found = recipe.prepare(pair_batch(), pair_policy(), settings, torch.Generator())
+
+    assert set(found) == recipe.needs(settings).prepares
+    batch = pair_batch().with_numbers(found)
+    assert float(recipe.loss(batch, pair_policy(), settings).total) == near(expected)
+    with pytest.raises(ValueError, match="prepare"):
+        recipe.loss(pair_batch(), pair_policy(), settings)
+
+
+def test_rows_of_others_have_no_ratio_no_clip_and_no_reference() -> None:
+    """The second row is another's: −A π / (π + c), and KL of the first row alone."""
+    kl = {"coefficient": 0.5, "estimator": "k1"}
+    fields = {"off_policy": {"shaping": 0.1}, "aggregation": "sequence_sum", "kl": kl}
+    settings = rewards("grpo", **fields)
+    batch = replace(golden_batch(), numbers={"of_others": torch.tensor([0.0, 1.0])})
+    recipe = recipe_of(settings)
+
+    output = recipe.loss(batch, policy(), settings)
+
+    own = -(1.2 + math.exp(-0.5) + 1.0) + 0.5 * (0.4 - 0.5)  # e^.4 is clipped
+    probabilities = [math.exp(x) for x in NEW[1]]
+    others = 0.5 * sum(p / (p + 0.1) for p in probabilities)
+    assert float(output.total) == near(own + others, terms=64)
+    assert float(output.metrics["entropy"][1]) == 3.0  # own tokens
+    assert float(output.maxima["ratio/max"]) == near(math.exp(0.4))
+
+
+def test_a_batch_of_own_rows_alone_is_learned_as_ever() -> None:
+    settings = rewards("grpo", off_policy={"shaping": 0.1})
+    batch = replace(golden_batch(), numbers={"of_others": torch.zeros(2)})
+
+    assert loss_of(batch, settings) == near(-0.082452, digits=6)
+
+
 def sigma(x: float) -> float:
     return 1 / (1 + math.exp(-x))
 
@@ -580,11 +641,10 @@ def test_every_recipe_is_of_the_language_and_what_a_plan_lets_run_has_one() -> N
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (lambda: rewards("grpo", off_policy={}), "off_policy"),
-        (lambda: pairs("dpo", loss="aot"), "across pairs"),
         (lambda: pairs("dpo", loss="hinge", label_smoothing=0.1), "label_smoothing"),
-        (lambda: pairs("orpo"), "no recipe"),
-        (lambda: rewards("remax"), "no recipe"),
+        (lambda: pairs("orpo", label_smoothing=0.1), "label_smoothing"),
+        (lambda: pairs("dpo", gamma=0.5), "gamma"),
+        (lambda: Outcome(name="outcome"), "no recipe"),
     ],
 )
 def test_what_cannot_run_is_refused_with_its_reason(settings: Any, message: str) -> None:

@@ -20,7 +20,9 @@ from transformers import (
 from coloop.batch import Pair, Sequence, completion_sequence
 from coloop.models import with_head
 from coloop.recipes import recipe_of
+from coloop.recipes.several import OF_OTHERS
 from coloop.spec.algorithm import (
+    PREFERENCE_NAMES,
     BradleyTerry,
     ImplicitPrm,
     Outcome,
@@ -115,7 +117,7 @@ OTHERS: dict[str, Any] = {
 def settings_of(algorithm: str, **fields: Any) -> Any:
     if algorithm in OTHERS:
         return OTHERS[algorithm].model_validate({"name": algorithm, **fields})
-    if algorithm in ("dpo", "ipo", "kto", "spin"):
+    if algorithm in PREFERENCE_NAMES:
         return resolve_pairs_algorithm(
             PreferenceAlgorithm.model_validate({"name": algorithm, **fields})
         )
@@ -144,7 +146,7 @@ def random_rows(size: int, seed: int, *, with_reference: bool = True) -> list[Se
                 ),
                 advantages=draw.gauss(0, 1),
                 returns=[scorers.gauss(0, 1) for _ in range(length)],
-                numbers={"label": scorers.gauss(0, 1)},
+                numbers={"label": scorers.gauss(0, 1), OF_OTHERS: float(row % 3 == 1)},
                 weight=draw.choice([1.0, 0.5]),
                 count=draw.choice([1.0, 1.0, 2.0]),
                 group=f"group{row // 4}",

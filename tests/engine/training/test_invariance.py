@@ -4,7 +4,7 @@ packing or the order of rows. Tokens outside the loss mask take part in nothing.
 import random
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -14,6 +14,7 @@ from transformers import PreTrainedModel
 from coloop.batch import TOKEN_FIELDS, Batch, Pair, PairBatch, collate, collate_pairs
 from coloop.batch import Sequence as TokenSequence
 from coloop.recipes import RECIPES, ModelOutputs, Needs
+from coloop.spec.algorithm_fields import PreferenceLoss
 from coloop.spec.heads import Head
 from coloop.training import SingleBackend, TeachingLoad
 from coloop.training.forward import ForwardOptions, TokenModel
@@ -39,8 +40,15 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "kl_cov": ("grpo", {"loss": "kl_cov", "covariance_share": 0.1}),
     "dpo with sft": ("dpo", {"sft": 0.3, "label_smoothing": 0.1}),
     "ipo by sums": ("ipo", {"reduce": "sum"}),
-    "hinge": ("dpo", {"loss": "hinge"}),
-    "apo": ("dpo", {"loss": "apo"}),
+    **{
+        name: ("dpo", {"loss": name})
+        for name in get_args(PreferenceLoss)
+        if name not in ("sigmoid", "ipo")
+    },
+    "aot smoothed": ("dpo", {"loss": "aot", "label_smoothing": 0.1}),
+    "simpo smoothed": ("simpo", {"label_smoothing": 0.1, "sft": 0.2}),
+    "grpo with rows of others": ("grpo", {"off_policy": {"shaping": 0.1}, "kl": KL}),
+    "gspo with rows of others": ("gspo", {"off_policy": {"shaping": 0.1}}),
     "value without clip": ("value", {"clip": None}),
     "bradley_terry with all": ("bradley_terry", {"margin": "lead", "center": 0.1}),
     "regression of values": ("regression", {"reading": "values"}),

@@ -17,7 +17,6 @@ from coloop.data.patterns import PatternTimeout
 from coloop.data.verdicts import numbers_in, words_in
 from coloop.errors import DataError
 from coloop.hosts.messages import TooLong
-from coloop.roles.credit import credit_rewards
 from coloop.roles.fits import rows_of
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.scored import scored_outcome
@@ -65,8 +64,6 @@ class GenerativeVerifier(Stateless):
         self._fits = rows_of(node)
 
     def run(self, call: Call) -> Outcome:
-        if call.verb == "credit":
-            return credit_rewards(self._node, call.context, call)
         rows, incoming = judged_rows(self._node, call)
         asks = self._questions.about(rows, incoming, call)
         if section_of(self._node, call.context).rollout is None:

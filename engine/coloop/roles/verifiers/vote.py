@@ -9,7 +9,7 @@ from collections.abc import Hashable, Sequence
 from coloop.data.patterns import PatternTimeout, pattern
 from coloop.data.votes import winner
 from coloop.errors import DataError
-from coloop.roles.credit import group_keys
+from coloop.roles.grouping import group_keys
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.verifiers.judge import Incoming, judged_rows, judgement, section_of
 from coloop.spec.base import as_tuple

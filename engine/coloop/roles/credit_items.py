@@ -1,0 +1,122 @@
+"""From lessons to what a learner is given: one sequence a row, with the advantages of each
+algorithm, as often as it stands in the update.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from coloop.arrays import Numbers
+from coloop.batch import Sequence as TokenSequence
+from coloop.recipes.balance import balanced_counts
+from coloop.recipes.several import ADVANTAGES, OF_OTHERS, advantages_of
+from coloop.roles.grouping import group_keys
+from coloop.roles.lesson import Lesson, drawn
+from coloop.roles.protocol import Call
+from coloop.roles.texts import drawn_sequence, drawn_sequences
+from coloop.seeds import derive_seed
+from coloop.spec.training import Balance
+from coloop.tables import Row
+
+Counts = Mapping[str, float]
+"""By row id, how often it stands in the update; a row that is missing stands as often as it was
+drawn."""
+
+
+def balanced(node: str, call: Call, section: Balance | None, lessons: Sequence[Lesson]) -> Counts:
+    """As many rows for each group as the section says; a row that is not to be taught counts
+    nothing there. Rows teach as much as the first algorithm that has an advantage for them says."""
+    if section is None:
+        return {}
+    key_of = group_keys(node, call.context, (section.per,))
+    sizes: dict[str, float] = {}
+    groups: dict[Any, list[Row]] = {}
+    for row, advantage in _advantages(lessons):
+        if row.id not in sizes:
+            sizes[row.id] = float(np.abs(advantage).mean())
+            groups.setdefault(key_of(row), []).append(row)
+    found: dict[str, float] = {}
+    for key, rows in groups.items():
+        counts = balanced_counts(
+            [round(drawn(row)) for row in rows],
+            [sizes[row.id] for row in rows],
+            to=section.to,
+            by=section.by,
+            seed=derive_seed(call.context.seed, node, "balance", call.step, key),
+        )
+        found |= {row.id: float(count) for row, count in zip(rows, counts, strict=True)}
+    return found
+
+
+def items_of(lessons: Sequence[Lesson], counts: Counts) -> tuple[TokenSequence, ...]:
+    """What the learner gets; rows without an advantage teach nothing."""
+    if len(lessons) == 1 and lessons[0].settings.off_policy is None:
+        return _items_of_one(lessons[0], counts)
+    rows = {row.id: row for row, _ in _advantages(lessons)}
+    places = [{row.id: place for place, row in enumerate(one.rows)} for one in lessons]
+    counted = ((row, counts.get(row.id, drawn(row))) for row in rows.values())
+    return tuple(_item(row, lessons, places, count) for row, count in counted if count)
+
+
+def _items_of_one(lesson: Lesson, counts: Counts) -> tuple[TokenSequence, ...]:
+    """All at once, where a row has nothing but its advantages."""
+    given = zip(lesson.rows, lesson.groups, lesson.output.advantages, strict=True)
+    taught = [
+        (row, group, one, count)
+        for row, group, one in given
+        if one is not None and (count := counts.get(row.id, drawn(row)))
+    ]
+    return drawn_sequences(
+        [row for row, *_ in taught],
+        [row.tokens for row, *_ in taught if row.tokens is not None],
+        group=[str(group) for _, group, *_ in taught],
+        count=[count for *_, count in taught],
+        advantages=[one for _, _, one, _ in taught],
+        log_probs_reference=[lesson.reference.get(row.id) for row, *_ in taught],
+    )
+
+
+def _item(
+    row: Row, lessons: Sequence[Lesson], places: Sequence[Mapping[str, int]], count: float
+) -> TokenSequence:
+    """One row, with the advantages of every algorithm that it teaches."""
+    assert row.tokens is not None
+    found: dict[str, float | Numbers] = {}
+    group, is_of_others = "", False
+    reference: Numbers | None = None
+    for number, lesson in enumerate(lessons):
+        place = places[number].get(row.id)
+        advantage = None if place is None else lesson.output.advantages[place]
+        if place is None or advantage is None:
+            continue
+        found[advantages_of(number)] = advantage
+        group = group or str(lesson.groups[place])
+        is_of_others = row.id in lesson.scored.of_others
+        reference = lesson.reference.get(row.id)
+    if any(lesson.settings.off_policy is not None for lesson in lessons):
+        found[OF_OTHERS] = float(is_of_others)
+    if is_of_others:
+        reference = np.zeros(len(row.tokens.token_ids), dtype=np.float32)
+    own = found.pop(ADVANTAGES, None)
+    return drawn_sequence(
+        row.id,
+        row.tokens,
+        version=row.version,
+        temperature=row.tokens.temperature,
+        group=group,
+        count=count,
+        advantages=own,
+        log_probs_reference=reference,
+        numbers=found,
+    )
+
+
+def _advantages(lessons: Sequence[Lesson]) -> list[tuple[Row, float | Numbers]]:
+    """Rows that teach, algorithm by algorithm."""
+    return [
+        (row, advantage)
+        for lesson in lessons
+        for row, advantage in zip(lesson.rows, lesson.output.advantages, strict=True)
+        if advantage is not None
+    ]
