@@ -227,8 +227,8 @@ SYMPTOMS: tuple[Symptom, ...] = (
         patience=3,
         shows=_nothing_parsed,
         hint=(
-            "compare `parse`, or `read` of a judge, with samples of this run; warm the writer up on "
-            "the form, or say what a text is worth in which nothing is found (`default`, "
+            "compare `parse`, or `read` of a judge, with samples of this run; warm the writer up "
+            "on the form, or say what a text is worth in which nothing is found (`default`, "
             "`on_no_match`)"
         ),
         holds_from_the_start=True,

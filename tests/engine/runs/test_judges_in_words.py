@@ -164,6 +164,6 @@ def test_a_judge_inside_a_refill_writes_anew_in_each_pass(runner: Runner) -> Non
 
     ended = check_whole(runner(text))
 
-    passes = [event for event in ended.of("stage.finished", stage="judge.score", step=1)]
+    passes = ended.of("stage.finished", stage="judge.score", step=1)
     assert len(passes) > 1
     assert ended.metrics("judge", "reward/mean")
