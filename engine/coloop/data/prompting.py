@@ -5,16 +5,20 @@ Same rows and seeds, same prompts.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
+
+from jinja2 import meta
 
 from coloop.data.template import Drawn, TemplateRow
 from coloop.errors import UserCodeError
 from coloop.spec.reading import PromptTemplate
+from coloop.templates.environment import environment
 from coloop.templates.names import names_of
 from coloop.templates.rendering import RenderProblem, compiled, render_text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class PromptProgram:
     """The template of a node, ready to work."""
 
@@ -31,6 +35,12 @@ class PromptProgram:
             except RenderProblem as problem:
                 raise UserCodeError(f"{node}: {field_name}: {problem}", node) from None
         return program
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Names that its texts read."""
+        trees = [environment().parse(source) for _, _, source in self._texts()]
+        return frozenset().union(*map(meta.find_undeclared_variables, trees))
 
     def prompt(
         self,

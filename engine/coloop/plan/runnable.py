@@ -257,10 +257,15 @@ def _check_verifiers(spec: LoopSpec) -> Iterator[Diagnostic]:
             yield _refusal(what, node=name, field="read.granularity", hint=hint)
         if node.read.numbers is not None:
             yield _refusal("`read.numbers`", node=name, field="read.numbers")
-        for port in ("pairs", "labels"):
-            if spec.graph.edges_into(name, port):
-                what = f"the port `{port}` of a verifier that writes"
-                yield _refusal(what, node=name, field=f"algorithm.{port}")
+        if spec.graph.edges_into(name, "labels"):
+            what = "the port `labels` of a verifier that writes"
+            yield _refusal(what, node=name, field="algorithm.labels")
+        for edge in spec.graph.edges_into(name, "reference"):
+            others = spec.graph.edges_out_of(edge.source.node, "log_probs")
+            if len(others) > 1 and spec.graph.edges_into(edge.source.node, "pairs"):
+                what = "a reference of pairs that a verifier shares with another learner"
+                hint = "give each a reference of its own: a judge reads pairs behind its prompts"
+                yield _refusal(what, node=edge.source.node, hint=hint)
 
 
 def _check_edges(spec: LoopSpec) -> Iterator[Diagnostic]:

@@ -107,7 +107,7 @@ class EvaluateRole(Stateless):
         several = len(section.of) > 1
         for name in section.of:
             node, _, port = name.partition(".")
-            items, _ = teaching_items(node, port, context, inputs)
+            items, _ = teaching_items(node, port, context, inputs, step)
             if not items:
                 continue
             reply = context.hosts.evaluate(

@@ -140,7 +140,9 @@ class GroupRole:
             if (node, port) in call.items:
                 items = call.items[node, port]
             else:
-                items, detail = teaching_items(node, port, call.context, call.member_inputs)
+                items, detail = teaching_items(
+                    node, port, call.context, call.member_inputs, call.step
+                )
                 details.append(detail)
             rule = call.context.spec.schedule.learn.get(node)
             loads.append(Load(node=node, port=port, items=self._ripe(node, port, items, rule)))

@@ -10,6 +10,7 @@ from coloop.roles.fits import rows_of
 from coloop.roles.log_probs import log_probs_of
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.texts import as_pair, as_stranger, strangers
+from coloop.roles.verifiers.taught import judges_in_words, pairs_taught
 from coloop.spec.algorithm import asks_of_others
 from coloop.tables import OTHER, Row, Table, concat_rows
 
@@ -24,7 +25,7 @@ class ReferenceRole(Stateless):
     def run(self, call: Call) -> Outcome:
         hosts, group = call.context.hosts, call.context.groups[self._node]
         rollouts = concat_rows(call.tables("rollouts"))
-        pairs = concat_rows(call.tables("pairs"))
+        pairs = self._as_taught(concat_rows(call.tables("pairs")), call)
         every = (*rollouts, *pairs)
         if not every:
             return Outcome(outputs={"log_probs": Table(log_probs={})})
@@ -46,6 +47,13 @@ class ReferenceRole(Stateless):
             metrics=metrics,
             alerts=alerts,
         )
+
+    def _as_taught(self, pairs: Sequence[Row], call: Call) -> Sequence[Row]:
+        """The texts that are learned from: a judge in words reads pairs behind its own prompts."""
+        spec = call.context.spec
+        learners = [edge.target.node for edge in spec.graph.edges_out_of(self._node, "log_probs")]
+        judge = next((node for node in learners if judges_in_words(spec, node)), None)
+        return pairs if judge is None else pairs_taught(judge, pairs, call.context, call.step)
 
     def _add_others(self, pairs: Sequence[Row], scored: dict[str, Any], context: Context) -> None:
         """To what is said of each pair, what is said of another's sides under its prompt."""

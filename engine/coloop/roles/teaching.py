@@ -13,6 +13,7 @@ from coloop.errors import DataError
 from coloop.roles.labels import labelled
 from coloop.roles.protocol import Context, Input
 from coloop.roles.texts import SIDES, as_pair, as_sequence, as_stranger, is_masked, strangers
+from coloop.roles.verifiers.taught import judges_in_words, pairs_taught
 from coloop.spec.algorithm import (
     SOFT_LOSSES,
     Algorithm,
@@ -40,6 +41,7 @@ def teaching_items(
     port: str,
     context: Context,
     inputs: Mapping[tuple[str, str], Sequence[Input]],
+    step: int,
 ) -> tuple[tuple[Unit, ...], dict[str, Any]]:
     """Items of one port, and what became of its rows."""
     entries = node_algorithms(context.spec, node)[port]
@@ -57,7 +59,7 @@ def teaching_items(
     edges = {}
     for given in inputs.get((node, port), ()):
         edges[given.edge.key] = {"delivered": len(given.table.rows), "none": 0}
-        for row in given.table.rows:
+        for row in _as_taught(node, port, given.table.rows, context, step):
             if row.is_greedy and row.tokens is not None:
                 greedy += 1
                 continue
@@ -95,6 +97,15 @@ def teaching_items(
         "truncated": truncated,
     }
     return tuple(items), detail
+
+
+def _as_taught(
+    node: str, port: str, rows: Sequence[Row], context: Context, step: int
+) -> Sequence[Row]:
+    """The rows as the learner reads them: a judge in words reads pairs behind its own prompts."""
+    if port == PAIRS and judges_in_words(context.spec, node):
+        return pairs_taught(node, rows, context, step)
+    return rows
 
 
 def _demonstrated(row: Row, given: Input) -> Unit:

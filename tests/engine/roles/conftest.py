@@ -46,6 +46,7 @@ class ScriptedHosts:
 
     def __init__(self) -> None:
         self.write: Callable[[str, int], str] = lambda prompt, k: f"{prompt}{'abcdefgh'[k]}"
+        self.writer = ""
         self.is_finished: Callable[[int], bool] = lambda k: True
         self.choose: Callable[[TokenSequence], list[float]] = lambda text: [0.0, 0.0]
         self.orders: list[LearnOrder] = []
@@ -85,6 +86,7 @@ class ScriptedHosts:
             loss_mask=[True] * len(text),
             log_probs=[-0.5] * len(text),
             temperature=sampling.temperature or 1.0,
+            writer=self.writer,
             text=text,
             finished=self.is_finished(k),
         )

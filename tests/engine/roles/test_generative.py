@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from coloop.errors import DataError
 from coloop.hosts.messages import Sampling
 from coloop.tables import Table
 
@@ -454,3 +455,103 @@ def test_a_probe_sets_how_a_judge_writes_where_nobody_writes_before_it(
     assert loop.probe("probe") == {"score": 1.0}
     assert [one.temperature for one in loop.hosts.samplings] == [0.0]
     assert isinstance(loop.hosts.samplings[0], Sampling)
+
+
+DPO = {"pairs": {"name": "dpo"}}
+
+
+def taught(bench: Bench, rows: Any, own: dict[str, Any]) -> Any:
+    nodes = {
+        "pairs": rows,
+        "judge": {**own, "algorithm": DPO},
+        "start": {"kind": "reference", "model": {"type": "snapshot", "of": "judge"}},
+    }
+    edges = [
+        "pairs.pairs -> judge.pairs",
+        "pairs.pairs -> start.pairs",
+        "start.log_probs -> judge.reference",
+    ]
+    return bench(nodes, edges)
+
+
+def texts(pair: Any) -> tuple[Any, str, str]:
+    assert pair.chosen.text.prompt == pair.rejected.text.prompt
+    return pair.chosen.text.prompt, pair.chosen.text.target, pair.rejected.text.target
+
+
+def test_a_judge_that_shows_both_sides_is_taught_its_label_of_the_better_one(
+    bench: Bench, rows_of: Any
+) -> None:
+    read = {**BETTER, "labels": ["A", "B"], "order": "both"}
+    loop = taught(bench, rows_of(PAIR), judge(COMPARE, read=read))
+
+    loop.step()
+
+    assert [texts(pair) for pair in loop.items("pairs")] == [
+        ("p A: good B: bad?", "A", "B"),
+        ("p A: bad B: good?", "B", "A"),
+    ]
+
+
+def test_a_judge_is_taught_which_critique_it_shall_rather_write(bench: Bench, rows_of: Any) -> None:
+    row = {"prompt": "p", "completion": "c", "chosen": "it is right", "rejected": "bla"}
+    loop = taught(bench, rows_of(row), judge())
+
+    loop.step()
+
+    assert [texts(pair) for pair in loop.items("pairs")] == [("pc?", "it is right", "bla")]
+
+
+def test_the_reference_of_a_judge_measures_what_it_is_taught(bench: Bench, rows_of: Any) -> None:
+    read = {**BETTER, "labels": ["A", "B"], "order": "random"}
+    loop = taught(bench, rows_of(PAIR), judge(COMPARE, read=read))
+    measured: list[Any] = []
+    score_pairs = loop.hosts.score_pairs
+
+    def listen(group: str, node: str, pairs: Any) -> Any:
+        measured.extend(pairs)
+        return score_pairs(group, node, pairs)
+
+    loop.hosts.score_pairs = listen
+    loop.step()
+
+    assert [texts(pair) for pair in measured] == [texts(pair) for pair in loop.items("pairs")]
+
+
+def test_labelled_pairs_want_a_label_for_each_side(bench: Bench, rows_of: Any) -> None:
+    loop = taught(bench, rows_of(PAIR), judge(COMPARE, read=BETTER))
+
+    with pytest.raises(DataError, match=r"`read\.labels` names none"):
+        loop.step()
+
+
+def test_pairs_of_verdicts_are_learned_as_they_were_drawn(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    nodes = {
+        "sums": rows_of({"prompt": "p"}),
+        "actor": actor(rollout={"completions_per_prompt": 1}),
+        "judge": judge(algorithm=DPO),
+        "brief": {"kind": "reward", "source": {"type": "builtin", "name": "length", "max": 9}},
+        "best": {"kind": "pairs", "method": "best_worst"},
+        "start": {"kind": "reference", "model": {"type": "snapshot", "of": "judge"}},
+    }
+    edges = [
+        "sums.rows -> actor.prompts",
+        "actor.rollouts -> judge.rollouts",
+        "judge.rollouts -> brief.rollouts",
+        "judge.rollouts -> best.rollouts",
+        "brief.scores -> best.scores",
+        "best.pairs -> judge.pairs",
+        "best.pairs -> start.pairs",
+        "start.log_probs -> judge.reference",
+    ]
+    loop = bench(nodes, edges)
+    loop.hosts.writer = "judge"
+    loop.hosts.write = lambda prompt, k: ("no", "no, wait")[k] if "?" in prompt else "a"
+
+    loop.step()
+
+    [pair] = loop.items("pairs")
+    whole = ["".join(map(chr, one.token_ids)) for one in (pair.chosen, pair.rejected)]
+    assert whole == ["pa?no", "pa?no, wait"]

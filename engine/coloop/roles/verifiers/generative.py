@@ -65,7 +65,8 @@ class GenerativeVerifier(Stateless):
 
     def run(self, call: Call) -> Outcome:
         rows, incoming = judged_rows(self._node, call)
-        asks = self._questions.about(rows, incoming, call)
+        compares = bool(call.inputs.get("comparisons"))
+        asks = self._questions.about(rows, incoming, call, compares=compares)
         if section_of(self._node, call.context).rollout is None:
             return self._by_labels(rows, asks, call)
         return self._by_words(rows, asks, call)

@@ -20,16 +20,18 @@ class Questions:
         self._node = node
         self._prompting = Prompting(node)
 
-    def about(self, rows: Sequence[Row], incoming: Sequence[Incoming], call: Call) -> list[Ask]:
+    def about(
+        self, rows: Sequence[Row], incoming: Sequence[Incoming], call: Call, *, compares: bool
+    ) -> list[Ask]:
         """Questions about these rows, in their order.
 
         Args:
             incoming: the scores that came in with each.
+            compares: rows with two sides are shown as pairs.
         """
         section = section_of(self._node, call.context)
         assert section.template is not None
         prompts = self._prompting.over(section.template, rows, incoming, call)
-        compares = bool(call.inputs.get("comparisons"))
         found: list[Ask] = []
         for place, row in enumerate(rows):
             shows = self._shows(row, call) if compares and is_pair(row) else [({}, {})]

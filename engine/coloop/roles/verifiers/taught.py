@@ -1,0 +1,105 @@
+"""What a judge in words is taught: the rows as it would be asked about them.
+
+    pairs of verdicts       two texts that a judge wrote: as they were drawn
+    labelled pairs          sides that a judge would be shown as `a` and `b`: its label for the
+                            better one, against the other label, behind its prompt
+    pairs of texts          what it shall rather write behind its prompt, and what not
+
+The reference of a judge measures the very same texts, so it asks here as well.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from coloop.data.prompting import PromptProgram
+from coloop.errors import DataError
+from coloop.roles.protocol import Call, Context
+from coloop.roles.verifiers.judge import section_of
+from coloop.roles.verifiers.questions import Questions
+from coloop.roles.verifiers.turning import SIDES, SWAPPED
+from coloop.roles.writer import Ask
+from coloop.spec.graph import LoopSpec
+from coloop.spec.nodes import VerifierNode
+from coloop.tables import Row, Tokens
+
+SHOWN: Final = frozenset({"a", "b"})
+LABELS: Final = 2
+"""Of a pair: one that says that `a` is the better side, one that `b` is."""
+
+
+def judges_in_words(spec: LoopSpec, node: str) -> bool:
+    """Whether a node is such a judge."""
+    section = spec.nodes[node]
+    return isinstance(section, VerifierNode) and section.method == "generative"
+
+
+def pairs_taught(node: str, rows: Sequence[Row], context: Context, step: int) -> list[Row]:
+    """Pairs whose sides are texts that the judge shall write, or shall not, behind its prompts."""
+    own = [row for row in rows if not _is_of_verdicts(row, context.spec)]
+    shows_sides = bool(_program(node, context).names & SHOWN)
+    asked: dict[str, list[Row]] = {}
+    for ask in asks_about(node, own, context, step, compares=shows_sides):
+        taught = _labelled(node, ask, context) if shows_sides else _written(ask)
+        asked.setdefault(ask.row.id, []).append(taught)
+    return [one for row in rows for one in asked.get(row.id, [row])]
+
+
+def asks_about(
+    node: str, rows: Sequence[Row], context: Context, step: int, *, compares: bool
+) -> list[Ask]:
+    """The judge's questions about rows that it learns from.
+
+    Args:
+        compares: their sides are shown.
+    """
+    call = Call(stage=f"{node}.learn", verb="learn", step=step, phase="", context=context)
+    return Questions(node).about(rows, [{} for _ in rows], call, compares=compares)
+
+
+def pair_labels(node: str, context: Context) -> tuple[str, str]:
+    """The words for `a` and for `b`."""
+    labels = section_of(node, context).read.labels or ()
+    if len(labels) != LABELS:
+        raise DataError(
+            f"{node}: pairs are learned by the label of the better side, and `read.labels` names "
+            f"{len(labels) or 'none'}; name two, the first one for `a`: `labels: [A, B]`",
+            node,
+            "read.labels",
+        )
+    return labels[0], labels[1]
+
+
+def _program(node: str, context: Context) -> PromptProgram:
+    template = section_of(node, context).template
+    assert template is not None
+    return PromptProgram.from_template(template, node=node)
+
+
+def _is_of_verdicts(row: Row, spec: LoopSpec) -> bool:
+    """Whether judges wrote both sides."""
+    texts = [row.columns.get(f"{side}_tokens") for side in SIDES]
+    return all(
+        isinstance(text, Tokens)
+        and text.writer in spec.nodes
+        and spec.nodes[text.writer].kind == "verifier"
+        for text in texts
+    )
+
+
+def _labelled(node: str, ask: Ask, context: Context) -> Row:
+    """The label of the better side against the other one."""
+    labels = pair_labels(node, context)
+    right, wrong = reversed(labels) if ask.columns[SWAPPED] else labels
+    row = _changed(ask, {"chosen": right, "rejected": wrong})
+    return row if ask.number == 0 else replace(row, id=f"{row.id}/{ask.number}")
+
+
+def _written(ask: Ask) -> Row:
+    return _changed(ask, {})
+
+
+def _changed(ask: Ask, columns: dict[str, Any]) -> Row:
+    """The pair with sides that are texts behind the judge's prompt."""
+    gone = {f"{side}_{what}": None for side in SIDES for what in ("tokens", "prompt")}
+    return replace(ask.row, columns={**ask.row.columns, **gone, "prompt": ask.prompt, **columns})
