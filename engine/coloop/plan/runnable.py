@@ -233,7 +233,8 @@ def _check_nodes(spec: LoopSpec) -> Iterator[Diagnostic]:
         kind = getattr(source, "type", None)
         if node.kind == "reward" and kind not in RUNNABLE_REWARD_SOURCES:
             yield _refusal(f"rewards of type {kind} (node `{name}`)", node=name, field="source")
-        if node.kind in ("reward", "verifier") and getattr(node, "per", None):
+        in_words = node.kind == "verifier" and node.method == "generative"
+        if getattr(node, "per", None) and not in_words:
             yield _refusal("a score for each row gathered", node=name, field="per")
         for field in ("template", "read"):
             if node.kind == "reward" and getattr(node, field, None) is not None:
@@ -255,8 +256,14 @@ def _check_verifiers(spec: LoopSpec) -> Iterator[Diagnostic]:
             what = f"`read.granularity: {node.read.granularity}` of a verifier that writes"
             hint = "say how it names its steps: `read.step_verdicts`"
             yield _refusal(what, node=name, field="read.granularity", hint=hint)
-        if node.read.numbers is not None:
-            yield _refusal("`read.numbers`", node=name, field="read.numbers")
+        if node.read.numbers is not None and node.per is None:
+            what = "`read.numbers` without `per: row`"
+            hint = "gather the rows that are judged together: `join: {gather: ...}`, `per: row`"
+            yield _refusal(what, node=name, field="read.numbers", hint=hint)
+        if node.per is not None and node.read.numbers is None:
+            what = "one verdict as a score for each row gathered"
+            hint = "say how a text names each of them and its number: `read.numbers`"
+            yield _refusal(what, node=name, field="per", hint=hint)
         if spec.graph.edges_into(name, "labels"):
             what = "the port `labels` of a verifier that writes"
             yield _refusal(what, node=name, field="algorithm.labels")

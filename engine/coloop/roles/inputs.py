@@ -32,6 +32,15 @@ def joined_rows(node: str, context: Context, call: Call, ports: Sequence[str]) -
 def joined_inputs(node: str, context: Context, inputs: Sequence[Input]) -> tuple[Row, ...]:
     """What these edges brought joined as the node says; the order of the edges changes nothing but
     that of a `concat`."""
+    join, rows = context.spec.nodes[node].join, single_rows(node, context, inputs)
+    if not isinstance(join, Gather):
+        return rows
+    above = None if join.gather is None else context.lineage.births_of(join.gather)
+    return gather_rows(rows, above, join.gather)
+
+
+def single_rows(node: str, context: Context, inputs: Sequence[Input]) -> tuple[Row, ...]:
+    """The same before any of them are gathered."""
     join = context.spec.nodes[node].join
     if join == "concat":
         return concat_rows([one.table for one in inputs])
@@ -40,17 +49,12 @@ def joined_inputs(node: str, context: Context, inputs: Sequence[Input]) -> tuple
     )
     meetings = meetings_of([context.lineage.edge_levels(one.edge) for one in inputs])
     join_tables = cross_rows if join == "cross" else join_rows
-    rows = concat_rows(
+    return concat_rows(
         [
             Table(rows=join_tables([one.table for one in met], meetings))
             for met in round_by_round(context, inputs)
         ]
     )
-    if isinstance(join, Gather):
-        by = join.gather
-        above = None if by is None else context.lineage.births_of(by)
-        return gather_rows(rows, above, by)
-    return rows
 
 
 def round_by_round(context: Context, inputs: Sequence[Input]) -> Iterator[list[Input]]:

@@ -555,3 +555,36 @@ def test_pairs_of_verdicts_are_learned_as_they_were_drawn(
     [pair] = loop.items("pairs")
     whole = ["".join(map(chr, one.token_ids)) for one in (pair.chosen, pair.rejected)]
     assert whole == ["pa?no", "pa?no, wait"]
+
+
+def test_a_judge_of_several_texts_together_gives_a_score_to_each_with_each_vote(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    asks = "{% for text in completion %}{{ loop.index }}: {{ text }} {% endfor %}?"
+    own = judge(
+        asks,
+        join={"gather": "sums"},
+        per="row",
+        read={"numbers": r"(\d+) is (\d+)"},
+    )
+    nodes = {
+        "sums": rows_of({"prompt": "p"}),
+        "actor": actor(algorithm={"name": "grpo"}),
+        "judge": own,
+    }
+    edges = [
+        "sums.rows -> actor.prompts",
+        "actor.rollouts -> judge.rollouts",
+        {"from": "judge.scores", "to": "actor.rewards", "aggregate": "sum"},
+    ]
+    loop = bench(nodes, edges)
+    votes = ("1 is 7 2 is 3", "2 is 4")
+    loop.hosts.write = lambda prompt, k: votes[k] if "?" in prompt else "ab"[k]
+
+    loop.step()
+
+    judged = loop.outcomes["judge.score"].outputs
+    assert prompts(judged["rollouts"]) == ["1: a 2: b ?"] * 2
+    credited = loop.outcomes["actor.credit"].outputs["credited"]
+    assert [row.column("reward") for row in credited.rows] == [7.0, 7.0]  # 7, and 3 + 4
+    assert loop.outcomes["judge.score"].metrics["parse/none"] == 0.0

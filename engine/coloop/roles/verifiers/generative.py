@@ -9,22 +9,20 @@ is judged.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from coloop.data.patterns import PatternTimeout
-from coloop.data.verdicts import numbers_in, words_in
-from coloop.errors import DataError
 from coloop.hosts.messages import TooLong
 from coloop.roles.fits import rows_of
+from coloop.roles.inputs import single_rows
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.scored import scored_outcome
 from coloop.roles.steps import at_ends, listed, step_ends, steps_of
 from coloop.roles.verifiers import choosing
-from coloop.roles.verifiers.judge import judged_rows, section_of, wants_steps
+from coloop.roles.verifiers.judge import ROW_PORTS, judged_rows, section_of, wants_steps
 from coloop.roles.verifiers.questions import Questions
-from coloop.roles.verifiers.reading import finished, reduced
+from coloop.roles.verifiers.reading import finished
 from coloop.roles.verifiers.turning import (
     ORDERS,
     SWAPPED,
@@ -33,24 +31,14 @@ from coloop.roles.verifiers.turning import (
     read_range,
     score_range,
 )
+from coloop.roles.verifiers.verdicts import Verdict, read_verdicts, score_of, weighs_labels
 from coloop.roles.writer import Ask, Writer
-from coloop.tables import Row, Score
+from coloop.tables import Row, Score, Table
+from coloop.tables.join import gathered_members
+from coloop.tables.row import child_row
 
 UNREAD = "parse/none"
 CONSISTENT = "swap/consistent"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """What a text says: a number of the whole, and numbers of steps from 0."""
-
-    whole: float | None = None
-    steps: Mapping[int, float] = field(default_factory=dict)
-
-    @property
-    def is_read(self) -> bool:
-        """Whether anything was found in it."""
-        return self.whole is not None or bool(self.steps)
 
 
 class GenerativeVerifier(Stateless):
@@ -75,104 +63,37 @@ class GenerativeVerifier(Stateless):
 
     def _by_words(self, rows: Sequence[Row], asks: Sequence[Ask], call: Call) -> Outcome:
         written, context = self._writer.run(asks, call), call.context
+        section = section_of(self._node, context)
         verdicts = written.outputs["rollouts"].rows
         judged = {row.id: row for row in rows}
-        steps = {name: self._steps(row, context) for name, row in judged.items()}
-        said = self._read(verdicts, steps, context)
-        known = {
-            row.id: self._score(row, one, context) for row, one in zip(verdicts, said, strict=True)
-        }
-        places = self._placed(verdicts, said, judged, context)
-        read = section_of(self._node, context).read
+        steps = {row.id: self._steps(row, context) for row in rows}
+        said = read_verdicts(
+            self._node, verdicts, [steps[row.parents[0]] for row in verdicts], context
+        )
+        scores = [score_of(row, one, section) for row, one in zip(verdicts, said, strict=True)]
+        places = self._placed(verdicts, said, rows, context)
         outcome = scored_outcome(
             self._node,
             verdicts,
-            list(known.values()),
+            scores,
             step_scores=places,
-            score_range=score_range(read, by_label=read.score == "probability"),
+            score_range=score_range(section.read, by_label=weighs_labels(section)),
         )
-        unread = frozenset(
-            row.id for row, one in zip(verdicts, said, strict=True) if not one.is_read
-        )
-        tables = {name: replace(one, unturned=unread) for name, one in outcome.outputs.items()}
+        unread = [row.id for row, one in zip(verdicts, said, strict=True) if not one.is_read]
+        tables = dict(outcome.outputs)
+        tables["rollouts"] = Table(rows=tables["scores"].rows)
+        tables["scores"] = replace(tables["scores"], unturned=frozenset(unread))
         if places is not None:
             parents = {row.id: row.parents[0] for row in verdicts}
-            steps_table = replace(tables["step_scores"], judged=parents, reduce=read.reduce)
-            tables["step_scores"] = steps_table
-        tables["rollouts"] = replace(written.outputs["rollouts"], rows=tables["scores"].rows)
+            tables["step_scores"] = replace(
+                tables["step_scores"], judged=parents, reduce=section.read.reduce
+            )
+        if section.per == "row":
+            tables["scores"] = self._of_things(verdicts, said, judged, call)
         found = {UNREAD: len(unread) / len(verdicts)} if verdicts else {}
-        found |= self._consistent(verdicts, known, context)
+        found |= self._share(_by_pair(verdicts, scores), context)
         metrics = {**written.metrics, **outcome.metrics, **found}
         return replace(written, outputs=tables, metrics=metrics)
-
-    def _read(
-        self, verdicts: Sequence[Row], steps: Mapping[str, int | None], context: Context
-    ) -> list[Verdict]:
-        """What the texts say.
-
-        Args:
-            steps: of each text that was judged, by its row's id.
-        """
-        counts = [steps[row.parents[0]] for row in verdicts]
-        if section_of(self._node, context).read.score == "probability":
-            return self._weighed(verdicts, counts, context)
-        return [
-            self._numbers(str(row.columns["completion"]), count, context)
-            for row, count in zip(verdicts, counts, strict=True)
-        ]
-
-    def _numbers(self, text: str, steps: int | None, context: Context) -> Verdict:
-        read = section_of(self._node, context).read
-        try:
-            said = numbers_in(text, read, steps)
-        except PatternTimeout as late:
-            raise self._late(late) from None
-        return Verdict(whole=said.whole, steps=said.steps)
-
-    def _weighed(
-        self, verdicts: Sequence[Row], counts: Sequence[int | None], context: Context
-    ) -> list[Verdict]:
-        """Chances of the first label in place of the words that were written."""
-        read = section_of(self._node, context).read
-        asked: list[tuple[int, int | None, int]] = []  # verdict, step or None, place in its text
-        for number, (row, steps) in enumerate(zip(verdicts, counts, strict=True)):
-            try:
-                words = words_in(str(row.columns["completion"]), read, steps)
-            except PatternTimeout as late:
-                raise self._late(late) from None
-            if words.whole is not None:
-                asked.append((number, None, words.whole.start))
-            asked += [(number, step, part.start) for step, part in sorted(words.steps.items())]
-        places = [(verdicts[number], start) for number, _, start in asked]
-        chances = choosing.at_places(self._node, places, context)
-        wholes: dict[int, float] = {}
-        by_step: dict[int, dict[int, float]] = {}
-        for (number, step, _), chance in zip(asked, chances, strict=True):
-            if isinstance(chance, TooLong):
-                continue
-            if step is None:
-                wholes[number] = chance
-            else:
-                by_step.setdefault(number, {})[step] = chance
-        return [
-            Verdict(whole=wholes.get(number), steps=by_step.get(number, {}))
-            for number in range(len(verdicts))
-        ]
-
-    def _score(self, row: Row, said: Verdict, context: Context) -> float | None:
-        """The score of a verdict; that of one about a pair turned back to `chosen`."""
-        read = section_of(self._node, context).read
-        number = said.whole
-        if read.verdict is None and read.number is None and number is None:
-            number = reduced(said.steps.values(), read)
-        if number is None:
-            return read.on_no_match
-        if row.columns.get(SWAPPED):
-            bounds = read_range(read, by_label=read.score == "probability")
-            number = opposite(number, bounds)
-        score = finished(number, read)
-        assert isinstance(score, float)
-        return score
 
     def _steps(self, row: Row, context: Context) -> int | None:
         """Steps of a text that is judged; None where the row has no text."""
@@ -185,7 +106,7 @@ class GenerativeVerifier(Stateless):
         self,
         verdicts: Sequence[Row],
         said: Sequence[Verdict],
-        judged: Mapping[str, Row],
+        judged: Sequence[Row],
         context: Context,
     ) -> list[Score] | None:
         """Numbers of steps at the tokens in which the steps of the judged texts end; None where
@@ -193,7 +114,7 @@ class GenerativeVerifier(Stateless):
         if not wants_steps(self._node, context):
             return None
         read = section_of(self._node, context).read
-        ends = step_ends([*judged.values()], self._node, context, read.step_separator)
+        ends = step_ends(judged, self._node, context, read.step_separator)
         placed: list[Score] = []
         for row, one in zip(verdicts, said, strict=True):
             own = ends.get(row.parents[0])
@@ -203,23 +124,33 @@ class GenerativeVerifier(Stateless):
             placed.append(finished(score, read))
         return placed
 
-    def _consistent(
-        self, verdicts: Sequence[Row], scores: Mapping[str, float | None], context: Context
-    ) -> dict[str, float]:
-        """How often pairs shown in both orders are judged the same way."""
-        by_pair: dict[str, list[tuple[bool, float]]] = {}
-        for row in verdicts:
-            score = scores[row.id]
-            if score is not None and SWAPPED in row.columns:
-                by_pair.setdefault(row.parents[0], []).append((row.columns[SWAPPED], score))
-        return self._share(by_pair, context)
+    def _of_things(
+        self,
+        verdicts: Sequence[Row],
+        said: Sequence[Verdict],
+        judged: Mapping[str, Row],
+        call: Call,
+    ) -> Table:
+        """A score for each row that was judged with others, of each verdict about them."""
+        read = section_of(self._node, call.context).read
+        inputs = [one for port in ROW_PORTS for one in call.inputs.get(port, ())]
+        singles = {row.id: row for row in single_rows(self._node, call.context, inputs)}
+        rows: list[Row] = []
+        scores: list[Score] = []
+        for verdict, one in zip(verdicts, said, strict=True):
+            columns = {"completion": verdict.columns["completion"]}
+            for place, name in enumerate(gathered_members(judged[verdict.parents[0]])):
+                rows.append(child_row(self._node, singles[name], verdict.k, columns))
+                number = one.things.get(place)
+                scores.append(read.on_no_match if number is None else finished(number, read))
+        return scored_outcome(self._node, rows, scores).outputs["scores"]
 
     def _share(
         self, by_pair: Mapping[str, Sequence[tuple[bool, float]]], context: Context
     ) -> dict[str, float]:
+        """How often pairs shown in both orders are judged the same way."""
         section = section_of(self._node, context)
-        by_label = section.rollout is None or section.read.score == "probability"
-        bounds = score_range(section.read, by_label=by_label)
+        bounds = score_range(section.read, by_label=weighs_labels(section))
         found = consistency(by_pair, 0.0 if bounds is None else sum(bounds) / 2)
         return {} if found is None else {CONSISTENT: found}
 
@@ -238,7 +169,7 @@ class GenerativeVerifier(Stateless):
                 turned = opposite(chance, bounds) if swapped else chance
                 said[ask.row.id].append((swapped, turned))
         means = [fmean(n for _, n in said[row.id]) if said[row.id] else None for row in rows]
-        outcome = scored_outcome(
+        return scored_outcome(
             self._node,
             [self._with_orders(row, said[row.id]) for row in rows],
             [finished(mean, read) for mean in means],
@@ -246,7 +177,6 @@ class GenerativeVerifier(Stateless):
             metrics={**metrics, **self._share(said, call.context)},
             alerts=alerts,
         )
-        return outcome
 
     def _with_orders(self, row: Row, said: Sequence[tuple[bool, float]]) -> Row:
         """A pair that was judged in both orders, with what was said in each."""
@@ -254,12 +184,20 @@ class GenerativeVerifier(Stateless):
             return row
         return row.with_columns(self._node, {ORDERS: [number for _, number in sorted(said)]})
 
-    def _late(self, late: PatternTimeout) -> DataError:
-        return DataError(f"{self._node}: read: {late}", self._node, "read")
-
     def state(self) -> dict[str, Any]:
         return {"writer": self._writer.state(), "rows": self._fits.state()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self._writer.load_state(state["writer"])
         self._fits.load_state(state["rows"])
+
+
+def _by_pair(
+    verdicts: Sequence[Row], scores: Sequence[float | None]
+) -> dict[str, list[tuple[bool, float]]]:
+    """By pair, whether its sides were swapped and the score, of each verdict that has one."""
+    found: dict[str, list[tuple[bool, float]]] = {}
+    for row, score in zip(verdicts, scores, strict=True):
+        if score is not None and SWAPPED in row.columns:
+            found.setdefault(row.parents[0], []).append((row.columns[SWAPPED], score))
+    return found

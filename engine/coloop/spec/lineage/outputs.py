@@ -75,8 +75,9 @@ def _scored(node: RewardNode | VerifierNode, join: Join) -> Levels:
 def _judged(descent: Descent, name: str, node: VerifierNode, join: Join) -> Given:
     scored = _scored(node, join)
     if descent.writes(name):
-        scored = _children(name, join.levels) | _called(descent, name)
-        yield "rollouts", scored
+        called = _called(descent, name)
+        yield "rollouts", _children(name, join.levels) | called
+        scored = _children(name, scored) | called
     yield from (("scores", scored), ("step_scores", scored))
 
 
