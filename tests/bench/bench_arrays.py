@@ -21,7 +21,7 @@ from tests.engine.roles.conftest import Bench, ScriptedHosts
 
 from coloop.batch import Sequence as TokenSequence
 from coloop.estimate import estimate
-from coloop.hosts.messages import HandOn, LearnOrder, LearnReply, PromptRequest, Sampling
+from coloop.hosts.messages import Answer, HandOn, LearnOrder, LearnReply, PromptRequest, Sampling
 from coloop.hosts.packing import Packed, pack, unpack
 from coloop.presets import load_loop_text
 from coloop.spec.io import from_dict, parse
@@ -72,6 +72,7 @@ class FarHosts(ScriptedHosts):
         requests: Sequence[PromptRequest],
         sampling: Sampling,
         hand_on: HandOn | None = None,
+        answer: Answer | None = None,
     ) -> Any:
         _, _, asked, _ = self._asked(group, node, requests, sampling)
         with self._away():

@@ -45,6 +45,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "PairsNode": ("roles/pairs.py",),
     "BufferNode": ("roles/buffer.py",),
     "EvaluateNode": ("roles/evaluate.py", "runtime", "plan/probes.py"),
+    "ToolNode": ("roles/tool.py", "tools/calls.py"),
     "Gather": ("spec/lineage/joins.py",),
     "Fill": ("plan/refills.py", "roles/filter.py", "spec/lineage/counts.py", "spec/refills.py"),
     "PerGroup": ("data/filtering.py",),
@@ -84,7 +85,8 @@ READERS: dict[str, tuple[str, ...]] = {
     "SharedModel": ("spec/groups.py",),
     "RefreshEvery": ("runtime",),
     "RefreshAt": ("runtime",),
-    "Rollout": ("roles", "sizing/engines.py", "plan/unrolled.py"),
+    "Rollout": ("roles", "sizing/engines.py", "plan/unrolled.py", "spec/homes.py"),
+    "Turns": ("roles/conversation.py", "roles/talks.py"),
     # where rows come from
     "FileSource": ("data/sources.py", "spec/data.py"),
     "HubSource": ("data/sources.py",),
@@ -142,12 +144,8 @@ READERS: dict[str, tuple[str, ...]] = {
 
 LATER = {
     **dict.fromkeys(
-        ("Turns",),
-        "refused by its section's name",
-    ),
-    **dict.fromkeys(
         (
-            *("ToolNode", "Pack"),
+            "Pack",
             *("SearchNode", "Select", "Expand", "Progressive", "Budget"),
             *("CompletionsByRate", "CompletionBand", "RelativeProgress"),
         ),
@@ -176,6 +174,8 @@ ELSEWHERE = {
     ("Hardware", "memory_budget"): "the resolver, and the finding `memory.over_budget`",
     ("RewardNode", "template"): "a reward model, whose template is refused by name",
     ("RewardNode", "read"): "a reward model, whose reading is refused by name",
+    ("ToolNode", "template"): "a policy as a tool, which is refused by its type",
+    ("ToolNode", "pack"): "a policy as a tool, which is refused by its type",
     ("Rollout", "url"): "the engine `remote`, which is refused by name",
 }
 """Fields that no run reads, with who reads them instead."""
@@ -189,8 +189,6 @@ REFUSED: dict[tuple[str, str], tuple[str, Any]] = {
     ("Rollout", "gpu_memory_utilization"): ("nodes.actor.rollout.gpu_memory_utilization", 0.5),
     ("Rollout", "tensor_parallel"): ("nodes.actor.rollout.tensor_parallel", 2),
     ("Rollout", "images"): ("nodes.actor.rollout.images", True),
-    ("Rollout", "mask"): ("nodes.actor.rollout.mask", ["tag"]),
-    ("Rollout", "turns"): ("nodes.actor.rollout.turns", {"max": 2}),
     ("RewardNode", "per"): ("nodes.exact.per", "row"),
 }
 """Fields that nothing on this path reads: a value that makes a difference is refused by name."""

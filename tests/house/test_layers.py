@@ -59,6 +59,7 @@ OURS: dict[str, set[str]] = {
     "sandbox": {"errors"},
     "services": {"spec", "errors", "seeds"},
     "rewards": {"spec", "batch", "tables", "data", "sandbox", "services", "errors"},
+    "tools": {"spec", "data", "sandbox", "templates", "errors"},
     "models": {"arrays", "spec", "presets", "templates", "errors", "marks"},
     "rollout": {"fingerprint", "spec", "batch", "models", "errors"},
     "sync": {"fingerprint", "spec", "batch", "errors"},
@@ -71,7 +72,7 @@ OURS: dict[str, set[str]] = {
     },
     "roles": {
         *("plan", "spec", "batch", "tables", "data", "rewards", "hosts", "recipes", "errors"),
-        *("arrays", "sandbox", "seeds", "services"),
+        *("arrays", "sandbox", "seeds", "services", "tools"),
     },
     "cluster": {"plan", "hosts", "collecting", "errors", "ray_remains", "ray_settings"},
     "runtime": {

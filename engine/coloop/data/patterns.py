@@ -4,7 +4,7 @@ A pattern that backtracks without end on some completion would hold a whole run;
 PatternTimeout. Syntax is that of Python's `re` (the `regex` library's default behaviour).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -30,6 +30,17 @@ class Part:
     text: str
     start: int
     """Place in the whole text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """Where a pattern fits a text."""
+
+    text: str
+    end: int
+    """Place after it."""
+    groups: Mapping[str, str]
+    """What its named groups say."""
 
 
 class Pattern:
@@ -74,6 +85,18 @@ class Pattern:
         """What the last match says."""
         found = self.matches(text)
         return found[-1] if found else None
+
+    def last_match(self, text: str) -> "Match | None":
+        """The last match, with its named groups; those that took no part are empty."""
+        try:
+            matches = list(self._compiled.finditer(text, timeout=TIMEOUT_SECONDS))
+        except TimeoutError:
+            raise self._late(text) from None
+        if not matches:
+            return None
+        found = matches[-1]
+        groups = {name: value or "" for name, value in found.groupdict().items()}
+        return Match(text=found.group(0), end=found.end(), groups=groups)
 
     def _found(self, text: str) -> Iterator[str]:
         for match in self._compiled.finditer(text, timeout=TIMEOUT_SECONDS):

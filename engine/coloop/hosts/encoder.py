@@ -4,7 +4,9 @@ encoded again.
 Invariant: token ids never reach weights whose tokenizer means other texts by them.
 """
 
+import re
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -56,6 +58,25 @@ class Encoder:
     def text(self, token_ids: Ids | list[int]) -> str:
         """The text of a completion, without special tokens."""
         return decode(self._tokenizer, token_ids)
+
+    def tagged(self, token_ids: list[int], tags: Sequence[str]) -> list[slice]:
+        """Tokens with the content of these tags; of one that is not closed, all that follows."""
+        if not tags:
+            return []
+
+        @cache
+        def characters_in(count: int) -> int:
+            return len(self.text(token_ids[:count]))
+
+        names = "|".join(map(re.escape, tags))
+        text, counts = self.text(token_ids), range(1, len(token_ids) + 1)
+        found = []
+        for match in re.finditer(rf"<({names})>(.*?)(?:</\1>|\Z)", text, re.DOTALL):
+            start, stop = match.span(2)
+            if start < stop:
+                first = bisect_left(counts, start + 1, key=characters_in)
+                found.append(slice(first, bisect_left(counts, stop, key=characters_in) + 1))
+        return found
 
     def step_ends(self, token_ids: Ids, separator: str) -> list[int]:
         """Index of the token in which each step of a completion ends.

@@ -173,7 +173,13 @@ class EngineHome:
     def _new(self, node: str, requests: Sequence[PromptRequest], sampling: Sampling) -> Writing:
         assert self._vocabulary is not None
         self.stop_writing()
-        writing = Writing(self._awake(), self._vocabulary.encoder(node), node, sampling)
+        writing = Writing(
+            self._awake(),
+            self._vocabulary.encoder(node),
+            node,
+            sampling,
+            is_exact=self.device == "cpu" and sampling.on_sync == "finish",
+        )
         writing.take(requests)
         self._wanted = writing.unfinished
         return writing

@@ -9,16 +9,22 @@ Draws belong to positions of the text, so what is drawn does not depend on how l
 on what else is written meanwhile. A completion that never pauses is one request.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from typing import Final
 
 import numpy as np
 
 from coloop.arrays import Ids, Mask, fresh, mask_of
 from coloop.hosts.encoder import Encoder
-from coloop.hosts.messages import Sampling
+from coloop.hosts.messages import Sampling, TurnEnd
 from coloop.rollout import Generation, GenerationRequest
+from coloop.rollout.protocol import Reason
 from coloop.tables import Tokens
+
+ENDS: Final[Mapping[Reason, TurnEnd]] = {"stop": "call", "eos": "end", "length": "length"}
+"""With what a turn ends, by what ended a request."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -42,17 +48,28 @@ class Episode:
     _log_probs: list[float] = field(default_factory=list)
     _drawn: int = 0
     _turn: int = 0
-    """Where the last request began, in the completion."""
+    """Where the turn began, in the completion."""
     _versions: list[tuple[int, int]] = field(default_factory=list)
     """(token, version): from this token on this version drew."""
     _finished: bool = False
-    _stopped: bool = False
-    """A stop text ended the last request."""
+    _reason: Reason = "aborted"
+    """What ended the last request."""
+
+    @property
+    def turn(self) -> int:
+        """How often it was spoken to."""
+        return len(self._heard)
 
     @property
     def left(self) -> int:
         """Tokens that it may still draw."""
         return self.sampling.max_new_tokens - self._drawn
+
+    @property
+    def left_in_turn(self) -> int:
+        """Tokens that it may still draw before it is spoken to."""
+        most = self.sampling.turn_tokens
+        return self.left if most is None else min(self.left, most - len(self._ids) + self._turn)
 
     def length_with(self, heard: int) -> int:
         """Tokens of the whole text, where so many are heard and all that is left is drawn."""
@@ -72,7 +89,7 @@ class Episode:
             id=self.id,
             prompt_ids=[*self.prompt_ids, *self._ids] if goes_on else self.prompt_ids,
             seed=self.seed,
-            max_new_tokens=self.left,
+            max_new_tokens=self.left_in_turn,
             temperature=sampling.temperature,
             top_p=sampling.top_p,
             top_k=sampling.top_k,
@@ -80,35 +97,55 @@ class Episode:
             greedy=sampling.temperature == 0,
             seed_from=len(self.prompt_ids) if goes_on else None,
             continues=self.ticket,
-            keep=bool(sampling.pauses),
+            keep=sampling.has_turns,
             on_load=sampling.on_sync,
             script=self.script[self._drawn :],
         )
 
     def wrote(self, drawn: Generation) -> None:
         """The engine has ended the request."""
-        self._turn = len(self._ids)
+        first = len(self._ids)
         self._ids += drawn.token_ids
         self._log_probs += drawn.log_probs
         self._drawn += len(drawn.token_ids)
         for token, version in ((0, drawn.version), *drawn.switches):
             if not self._versions or self._versions[-1][1] != version:
-                self._versions.append((self._turn + token, version))
+                self._versions.append((first + token, version))
         self.ticket = drawn.ticket
-        self._finished, self._stopped = drawn.finished, drawn.reason == "stop"
+        self._finished, self._reason = drawn.finished, drawn.reason
 
-    def paused_at(self, encoder: Encoder) -> str | None:
-        """What was drawn since it was heard last, where somebody is to speak now."""
-        if not self.sampling.pauses or not self._stopped:
+    def paused_at(self, encoder: Encoder) -> tuple[str, TurnEnd] | None:
+        """What was drawn in this turn and with what it ends, where somebody is to speak now."""
+        sampling = self.sampling
+        if not sampling.has_turns or (self._reason == "length" and not self.left):
             return None
         said = encoder.text(self._ids[self._turn :])
-        return None if any(stop in said for stop in self.sampling.stop) else said
+        end = ENDS.get(self._reason)
+        if end == "call" and any(stop in said for stop in sampling.stop):
+            end = "stop"
+        return (
+            (said, end)
+            if end is not None and (end == "call" or end in sampling.turn_ends)
+            else None
+        )
 
     def heard(self, token_ids: list[int]) -> None:
-        """Somebody else has spoken."""
+        """Somebody else has spoken: a turn is over."""
         self._heard.append(slice(len(self._ids), len(self._ids) + len(token_ids)))
         self._ids += token_ids
         self._log_probs += [0.0] * len(token_ids)
+        self._turn = len(self._ids)
+
+    @property
+    def token_ids(self) -> Sequence[int]:
+        """Of the completion as it is now."""
+        return self._ids
+
+    def measured(self, log_probs: Sequence[float]) -> None:
+        """How likely its tokens are, read once more; L."""
+        self._log_probs = list(log_probs)
+        for heard in self._heard:
+            self._log_probs[heard] = [0.0] * (heard.stop - heard.start)
 
     def branched(self, seed: int) -> "Episode":
         """A text that begins with all of this one and goes on with draws of its own."""
@@ -127,15 +164,16 @@ class Episode:
 
     def tokens(self, encoder: Encoder, node: str) -> Tokens:
         """The completion as it is now."""
-        is_own = _all_own(len(self._ids))
-        if self._heard:
-            is_own = is_own.copy()
-            for heard in self._heard:
-                is_own[heard] = False
+        is_trained = _all_own(len(self._ids))
+        untrained = [*self._heard, *encoder.tagged(self._ids, self.sampling.mask)]
+        if untrained:
+            is_trained = is_trained.copy()
+            for part in untrained:
+                is_trained[part] = False
         return Tokens.of_all(
             prompt_ids=self.shared_ids,
             token_ids=fresh(self._ids, np.int32),
-            loss_mask=mask_of(is_own),
+            loss_mask=mask_of(is_trained),
             log_probs=fresh(self._log_probs, np.float32),
             temperature=self.sampling.temperature or 1.0,
             writer=node,
@@ -144,6 +182,7 @@ class Episode:
             finished=self._finished,
             version=self._versions[0][1],
             switches=tuple(self._versions[1:]),
+            heard=sum(part.stop - part.start for part in self._heard),
         )
 
 

@@ -4,7 +4,7 @@ written."""
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
-from coloop.hosts.messages import Answer, Branches, Pause, Said
+from coloop.hosts.messages import Answer, Branches, Pause, Said, Word
 
 LANES = 8
 """Tools that work at once, at most."""
@@ -17,7 +17,7 @@ class Listeners:
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
         self._lanes: ThreadPoolExecutor | None = None
-        self._waiting: dict[Future[str | Branches | None], Pause] = {}
+        self._waiting: dict[Future[Word], Pause] = {}
 
     def hear(self, pauses: Sequence[Pause]) -> None:
         """These texts wait from now on."""
@@ -51,6 +51,6 @@ class Listeners:
             self._lanes.shutdown(wait=True, cancel_futures=True)
 
 
-def _said(pause: Pause, answer: str | Branches | None) -> Said:
+def _said(pause: Pause, answer: Word) -> Said:
     text, seeds = (answer.text, answer.seeds) if isinstance(answer, Branches) else (answer, ())
     return Said(place=pause.place, k=pause.k, branch=pause.branch, text=text, seeds=seeds)

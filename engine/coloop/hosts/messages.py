@@ -9,7 +9,8 @@ another machine. What travels by the thousand has no slots: pickle takes twice a
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from enum import Enum
+from typing import Any, Literal
 
 from coloop.batch import Prompt, Unit
 from coloop.batch.columns import Columns, columns_of, items_of
@@ -28,6 +29,11 @@ class PromptRequest:
     """Of each completion, what it says whatever would be drawn; none: all are drawn."""
 
 
+TurnEnd = Literal["call", "end", "stop", "length"]
+"""What a turn ends with: a text in `pauses`, the policy's own end, a text in `stop`, or the most
+tokens that it may have."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
     """How completions are drawn."""
@@ -39,8 +45,21 @@ class Sampling:
     stop: tuple[str, ...] = ()
     pauses: tuple[str, ...] = ()
     """Texts at which a completion waits for what somebody says to it; they are kept."""
+    turn_ends: frozenset[TurnEnd] = frozenset()
+    """By what else it comes to wait, instead of ending there."""
+    turn_tokens: int | None = None
+    """Most tokens between two things that are said to it."""
+    heard_tokens: int | None = None
+    """Most tokens of what is said to it; the rest is cut."""
+    mask: tuple[str, ...] = ()
+    """Tags whose content is not trained."""
     on_sync: OnSync = "finish"
     """What becomes of unfinished texts when new weights come."""
+
+    @property
+    def has_turns(self) -> bool:
+        """Whether somebody speaks to texts while they are written."""
+        return bool(self.pauses or self.turn_ends)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,8 +187,21 @@ class Pause:
     """Of its seed."""
     text: str
     """What was drawn since it was spoken to last."""
+    end: TurnEnd = "call"
+    """With what that ends."""
+    turn: int = 0
+    """How often it was spoken to; 0 as well where a text is written anew from its beginning."""
     branch: tuple[int, ...] = ()
     """Its number among the branches of the text that it was, at each place where that branched."""
+
+
+class Silence(Enum):
+    """What is meant by saying nothing to a text that pauses, where that is not its end."""
+
+    GO_ON = "go on"
+    """It was to pause for nothing: its turn goes on."""
+    CUT = "cut"
+    """It is cut where it stands."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,7 +210,7 @@ class Said:
 
     place: int
     k: int
-    text: str | None
+    text: str | Silence | None
     """None: nothing; it has ended."""
     branch: tuple[int, ...] = ()
     seeds: tuple[int, ...] = ()
@@ -211,5 +243,7 @@ class Branches:
     """Said to all of them before."""
 
 
-Answer = Callable[[Pause], str | Branches | None]
-"""What is said to a text that pauses; None: nothing, it has ended. Called from several threads."""
+Word = str | Branches | Silence | None
+"""What is said to a text that pauses; None: nothing, it has ended."""
+Answer = Callable[[Pause], Word]
+"""Finds what is said to a text. Called from several threads."""

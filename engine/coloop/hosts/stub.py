@@ -19,7 +19,6 @@ from coloop.hosts.deliveries import Deliveries
 from coloop.hosts.listeners import Listeners
 from coloop.hosts.messages import (
     Answer,
-    Branches,
     Finished,
     HandOn,
     LearnOrder,
@@ -31,6 +30,7 @@ from coloop.hosts.messages import (
     Said,
     Sampling,
     TooLong,
+    Word,
 )
 from coloop.hosts.replacing import Irreplaceable, Replacements
 from coloop.hosts.shared_folder import check_shared
@@ -212,7 +212,7 @@ class ClusterHosts:
             return
         finishes = sampling.on_sync == "finish"
 
-        def said(pause: Pause) -> str | Branches | None:
+        def said(pause: Pause) -> Word:
             assert answer is not None, "nobody answers texts that pause"
             return answer(replace(pause, place=left[pause.place]))
 

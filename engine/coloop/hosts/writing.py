@@ -8,7 +8,15 @@ from dataclasses import dataclass, field
 from coloop.arrays import ids_of
 from coloop.hosts.encoder import Encoder
 from coloop.hosts.episodes import Episode
-from coloop.hosts.messages import Pause, PromptRequest, Reply, Said, Sampling, too_long
+from coloop.hosts.messages import (
+    Pause,
+    PromptRequest,
+    Reply,
+    Said,
+    Sampling,
+    Silence,
+    too_long,
+)
 from coloop.rollout import (
     Batch,
     GenerationRequest,
@@ -52,8 +60,21 @@ class Writing:
     """Requests of one node, each a prompt with the seeds of its completions."""
 
     def __init__(
-        self, engine: RolloutEngine, encoder: Encoder, node: str, sampling: Sampling
+        self,
+        engine: RolloutEngine,
+        encoder: Encoder,
+        node: str,
+        sampling: Sampling,
+        *,
+        is_exact: bool = False,
     ) -> None:
+        """
+        Args:
+            is_exact: log-probs of texts that paused are those of the text read alone. Who is
+                written beside whom depends on how long others spoke, and so does their rounding.
+        """
+        self._engine = engine
+        self._is_exact = is_exact and sampling.has_turns
         self._batch = Batch(engine)
         self._limit = engine.max_length
         self._encoder = encoder
@@ -91,16 +112,19 @@ class Writing:
         for one in said:
             name = one.place, one.k, one.branch
             episode = self._pausing.pop(name)
-            heard = self._encoder.said(one.text) if one.text else []
-            problem = too_long(episode.length_with(len(heard)), self._limit)
             if one.text is None:
                 self._ends(name, episode)
-            elif problem is not None or not episode.left:
+                continue
+            heard = self._encoder.said(one.text) if isinstance(one.text, str) and one.text else []
+            heard = heard[: self._sampling.heard_tokens]
+            has_room = too_long(episode.length_with(len(heard)), self._limit) is None
+            if one.text is Silence.CUT or not has_room or not episode.left:
                 episode.cut()
                 self._ends(name, episode)
-            else:
+                continue
+            if isinstance(one.text, str):
                 episode.heard(heard)
-                self._go_on(name, episode, one.seeds)
+            self._go_on(name, episode, one.seeds)
 
     def _go_on(self, name: Name, episode: Episode, seeds: Sequence[int]) -> None:
         """A text is written on, or what it branches into: what was computed of it is kept until the
@@ -128,13 +152,15 @@ class Writing:
             name, episode = self._drawing.pop(number)
             self._let_go(episode.ticket)
             episode.wrote(drawn)
-            text = episode.paused_at(self._encoder)
-            if text is None:
+            paused = episode.paused_at(self._encoder)
+            if paused is None:
                 self._ends(name, episode)
             else:
                 self._pausing[name] = episode
-                place, k, branch = name
-                pauses.append(Pause(place=place, k=k, branch=branch, text=text))
+                (place, k, branch), (text, end) = name, paused
+                pauses.append(
+                    Pause(place=place, k=k, branch=branch, text=text, end=end, turn=episode.turn)
+                )
         found, self._ready = self._ready, []
         return sorted(found, key=lambda one: one[0]), pauses
 
@@ -180,6 +206,10 @@ class Writing:
     def _ends(self, name: Name, episode: Episode) -> None:
         """A text is finished; so is its request, if it was the last."""
         self._let_go(episode.ticket)
+        if self._is_exact:
+            ids = [*episode.prompt_ids, *episode.token_ids]
+            [log_probs] = self._engine.score([ids], self._sampling.temperature or 1.0)
+            episode.measured(log_probs[len(episode.prompt_ids) :])
         place, asked = name[0], self._asked[name[0]]
         asked.texts[name] = episode.tokens(self._encoder, self._node)
         if len(asked.texts) == asked.wanted:

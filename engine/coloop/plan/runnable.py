@@ -20,7 +20,7 @@ from coloop.spec.algorithm import (
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import weights_groups
 from coloop.spec.heads import head_of
-from coloop.spec.nodes import model_of
+from coloop.spec.nodes import ToolNode, model_of
 from coloop.spec.runnable import (
     RUNNABLE_BACKENDS,
     RUNNABLE_ENGINES,
@@ -33,7 +33,7 @@ from coloop.spec.runnable import (
 
 CODE = "run.not_yet_runnable"
 
-KIND_WORDS = {"tool": "tools", "search": "search"}
+KIND_WORDS = {"search": "search"}
 
 
 UNREAD_BY_BACKENDS: dict[str, tuple[object, ...]] = {
@@ -241,10 +241,11 @@ def _check_nodes(spec: LoopSpec) -> Iterator[Diagnostic]:
                 yield _refusal(f"`{field}` of a reward model", node=name, field=field)
         if kind == "model" and spec.graph.edges_into(name, "comparisons"):
             yield _refusal("pairs that a reward model compares", node=name)
+        if isinstance(node, ToolNode):
+            yield from _check_tool(spec, name, node)
         rollout = getattr(node, "rollout", None)
-        for field in ("turns", "images", "mask"):
-            if rollout is not None and getattr(rollout, field, None):
-                yield _refusal(f"`rollout.{field}`", node=name, field=f"rollout.{field}")
+        if rollout is not None and rollout.images:
+            yield _refusal("`rollout.images`", node=name, field="rollout.images")
 
 
 def _check_verifiers(spec: LoopSpec) -> Iterator[Diagnostic]:
@@ -275,9 +276,34 @@ def _check_verifiers(spec: LoopSpec) -> Iterator[Diagnostic]:
                 yield _refusal(what, node=edge.source.node, hint=hint)
 
 
+def _check_tool(spec: LoopSpec, name: str, node: ToolNode) -> Iterator[Diagnostic]:
+    """Tools that ask somebody else, or look through rows that the loop makes."""
+    if node.type == "model":
+        yield _refusal(f"a policy as a tool (node `{name}`)", node=name, field="type")
+    for edge in spec.graph.edges_out_of(name, "tool") if node.type == "environment" else ():
+        caller = edge.target.node
+        worlds = [
+            one.source.node
+            for one in spec.graph.edges_into(caller, "tools")
+            if getattr(spec.nodes[one.source.node], "type", None) == "environment"
+        ]
+        if spec.kind_of(caller) == "verifier":
+            what = f"an environment whose policy is a verifier (node `{caller}`)"
+            yield _refusal(what, node=name, field="type")
+        if len(worlds) > 1 and worlds[0] == name:
+            yield _refusal(f"several environments of one writer (node `{caller}`)", node=name)
+    for edge in spec.graph.edges_into(name, "documents"):
+        if spec.kind_of(edge.source.node) != "dataset":
+            what = f"documents that `{edge.source.node}` makes while the loop runs"
+            hint = (
+                "connect a dataset to `documents`: its rows are indexed once, when the run begins"
+            )
+            yield _refusal(what, node=name, field="documents", hint=hint)
+
+
 def _check_edges(spec: LoopSpec) -> Iterator[Diagnostic]:
     for index, edge in enumerate(spec.edges):
-        if spec.graph.is_handle(edge):
+        if spec.graph.is_handle(edge) and (edge.source.port, edge.target.port) != ("tool", "tools"):
             yield _refusal(f"handles (edge {edge.label})", field=f"edges.{index}")
 
 

@@ -17,6 +17,7 @@ from coloop.roles.protocol import Context, Role
 from coloop.roles.reference import ReferenceRole
 from coloop.roles.reward import RewardRole
 from coloop.roles.template import TemplateRole
+from coloop.roles.tool import ToolRole
 from coloop.roles.verifier import verifier_role
 
 ROLES: dict[str, Callable[[str, Context], Role]] = {
@@ -30,6 +31,7 @@ ROLES: dict[str, Callable[[str, Context], Role]] = {
     "reference": ReferenceRole,
     "reward": RewardRole,
     "template": TemplateRole,
+    "tool": ToolRole,
     "verifier": verifier_role,
 }
 

@@ -14,6 +14,7 @@ from coloop.arrays import Ids, Numbers
 from coloop.batch import Pair, Unit
 from coloop.batch import Sequence as TokenSequence
 from coloop.hosts.messages import (
+    Answer,
     HandOn,
     LearnOrder,
     LearnReply,
@@ -47,12 +48,14 @@ class Hosts(Protocol):
         requests: Sequence[PromptRequest],
         sampling: Sampling,
         hand_on: HandOn | None = None,
+        answer: Answer | None = None,
     ) -> list[Reply]:
         """Completions for each request; a prompt that leaves no room for what may be written has
         none.
 
         Args:
             hand_on: told of what is complete while others are still written.
+            answer: finds what is said to texts that pause.
         """
         ...
 
@@ -171,6 +174,8 @@ class Call:
     others are still written."""
     share: float = 1.0
     """Of the rows, from 0 to 1, those that it is to begin with: the first of them."""
+    callees: Mapping[str, "Role"] = field(default_factory=dict)
+    """Nodes that it may call while it works, those that these call included."""
     begun: tuple[Any, ...] = ()
     """What the role gave when it began with some of these rows, as they came."""
 

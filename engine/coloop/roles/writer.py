@@ -4,19 +4,22 @@ children of the rows that they were written about. Whatever kind of node writes,
 It does not know why a text is wanted, nor what anybody reads in it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from coloop.batch import Prompt
-from coloop.hosts.messages import HandOn, PromptRequest, Reply, Sampling, TooLong
+from coloop.hosts.messages import PromptRequest, Reply, Sampling, TooLong
+from coloop.roles.conversation import SILENT, Told, tool_measures, turn_measures
 from coloop.roles.fits import prompts_of
 from coloop.roles.protocol import Call, Context, Outcome
 from coloop.roles.scripts import scripts_of
+from coloop.roles.talks import Talks
 from coloop.seeds import derive_seed
 from coloop.spec.base import as_tuple
 from coloop.spec.graph import LoopSpec
-from coloop.spec.homes import rollout_of
+from coloop.spec.homes import rollout_of, turns_of
 from coloop.spec.rollout import OnSync, Rollout
 from coloop.tables import Row, Table, Tokens
 from coloop.tables.row import child_row
@@ -37,6 +40,20 @@ class Ask:
     """Of each child, beside those of every rollout."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A text, and what came of the tools that were called in it."""
+
+    tokens: Tokens
+    told: Told = SILENT
+
+
+Texts = list[Written] | TooLong
+"""What was written to a prompt, or why nothing could be."""
+Take = Callable[[Sequence[tuple[int, Texts]]], None]
+"""Told of texts while others are still written, by the places of their prompts."""
+
+
 class Writer:
     """See the module."""
 
@@ -52,24 +69,26 @@ class Writer:
         greedy_extra = self._rollout(call.context).greedy_extra and not call.is_probe
         columns = {"greedy": False} if greedy_extra else {}
         families: dict[int, list[Row]] = {}
+        told: list[Told] = []
 
-        def make(replies: Iterable[tuple[int, Reply]]) -> list[Row]:
-            """Children for replies that have none yet, by the places of their prompts."""
+        def make(replies: Iterable[tuple[int, Texts]]) -> list[Row]:
+            """Children for texts that have none yet, by the places of their prompts."""
             made: list[Row] = []
-            for place, reply in replies:
-                if not isinstance(reply, TooLong) and place not in families:
+            for place, texts in replies:
+                if not isinstance(texts, TooLong) and place not in families:
                     first = self._first_k(asks[place], call, greedy_extra)
                     families[place] = [
                         self._child(asks[place], k, written, columns)
-                        for k, written in enumerate(reply, first)
+                        for k, written in enumerate(texts, first)
                     ]
+                    told.extend(written.told for written in texts)
                     made += families[place]
             return made
 
-        early: list[Reply] = [reply for part in call.begun for reply in part]
+        early: list[Texts] = [texts for part in call.begun for texts in part]
 
-        def hand_on(replies: Sequence[tuple[int, Reply]], before: int = len(early)) -> None:
-            made = make((before + place, reply) for place, reply in replies)
+        def hand_on(replies: Sequence[tuple[int, Texts]], before: int = len(early)) -> None:
+            made = make((before + place, texts) for place, texts in replies)
             if made and call.hand_on is not None:
                 call.hand_on(Table(rows=tuple(made)))
 
@@ -78,7 +97,7 @@ class Writer:
         replies = [*early, *self.write(rest, call, hand_on if call.hand_on else None)]
         make(enumerate(replies))
         if greedy_extra:
-            self._add_greedy(asks, families, call)
+            told += self._add_greedy(asks, families, call)
         refused = [reply for reply in replies if isinstance(reply, TooLong)]
         metrics, alerts = self._fits.count(refused, len(asks), is_probe=call.is_probe)
         children = tuple(child for place in sorted(families) for child in families[place])
@@ -87,11 +106,12 @@ class Writer:
             outputs={"rollouts": Table(rows=children)},
             samples=len(children),
             tokens=sum(len(text.token_ids) for text in texts),
-            metrics={**metrics, **self._measured(texts, call.context)},
+            metrics={**metrics, **self._measured(texts, told, call.context)},
+            member_metrics=tool_measures(told),
             alerts=alerts,
         )
 
-    def write(self, asks: Sequence[Ask], call: Call, hand_on: HandOn | None = None) -> list[Reply]:
+    def write(self, asks: Sequence[Ask], call: Call, hand_on: Take | None = None) -> list[Texts]:
         """What the step asks for, for these prompts."""
         heat = 0.0 if call.greedy else call.temperature
         return self._draw(asks, call, self._count(call), heat, hand_on) if asks else []
@@ -113,19 +133,24 @@ class Writer:
         widest = max(_places_of_a_prompt(call.context.spec), call.samples or 0) * ask.prompts
         return (call.turn - 1) * widest + ask.number * each
 
-    def _add_greedy(self, asks: Sequence[Ask], families: dict[int, list[Row]], call: Call) -> None:
+    def _add_greedy(
+        self, asks: Sequence[Ask], families: dict[int, list[Row]], call: Call
+    ) -> list[Told]:
         """One more child each, of the likeliest tokens; it counts in no group."""
         places = sorted(families)
+        told: list[Told] = []
         if not places:
-            return
-        for place, reply in zip(
+            return told
+        for place, texts in zip(
             places, self._draw([asks[place] for place in places], call, 1, 0.0), strict=True
         ):
-            assert not isinstance(reply, TooLong)
+            assert not isinstance(texts, TooLong)
             k = self._first_k(asks[place], call, True) + self._count(call)
-            for written in reply:
+            for written in texts:
                 child = self._child(asks[place], k, written, {"greedy": True})
                 families[place].append(replace(child, group=None))
+                told.append(written.told)
+        return told
 
     def _draw(
         self,
@@ -133,8 +158,8 @@ class Writer:
         call: Call,
         count: int,
         temperature: float | None,
-        hand_on: HandOn | None = None,
-    ) -> list[Reply]:
+        hand_on: Take | None = None,
+    ) -> list[Texts]:
         rollout, context = self._rollout(call.context), call.context
         requests = [
             PromptRequest(
@@ -155,38 +180,59 @@ class Writer:
             top_k=rollout.top_k,
             stop=as_tuple(rollout.stop),
             on_sync=self._on_sync(context),
+            mask=rollout.mask,
         )
-        group = context.groups[self._node]
-        return context.hosts.generate(group, self._node, requests, sampling, hand_on)
+        talks = Talks(self._node, call, asks, [ask.number * count for ask in asks])
+
+        def take(replies: Sequence[tuple[int, Reply]]) -> None:
+            assert hand_on is not None
+            hand_on([(place, _written(place, reply, talks)) for place, reply in replies])
+
+        with closing(talks):
+            replies = context.hosts.generate(
+                context.groups[self._node],
+                self._node,
+                requests,
+                talks.sampling(sampling),
+                take if hand_on is not None else None,
+                talks.answer if talks.are_there else None,
+            )
+            return [_written(place, reply, talks) for place, reply in enumerate(replies)]
 
     def _on_sync(self, context: Context) -> OnSync:
         """What becomes of unfinished texts; in a synchronous loop no weights come meanwhile."""
         is_ahead = context.spec.schedule.max_staleness > 0
         return self._rollout(context).on_sync if is_ahead else "finish"
 
-    def _child(self, ask: Ask, k: int, written: Tokens, extra: Mapping[str, object]) -> Row:
+    def _child(self, ask: Ask, k: int, written: Written, extra: Mapping[str, object]) -> Row:
+        tokens, told = written.tokens, written.told
         columns = {
-            "completion": written.text,
-            "length": len(written.token_ids),
-            "finished": written.finished,
+            "completion": tokens.text,
+            "length": len(tokens.token_ids) - tokens.heard,
+            "finished": tokens.finished,
+            **told.columns,
             **ask.columns,
             **extra,
         }
-        return child_row(
+        child = child_row(
             self._node,
             ask.row,
             k,
             columns,
-            tokens=written,
-            version=written.version,
+            tokens=tokens,
+            version=tokens.version,
             prompt=ask.prompt,
         )
+        return child.with_exact(told.earned) if told.earned else child
 
-    def _measured(self, texts: Sequence[Tokens], context: Context) -> dict[str, float]:
+    def _measured(
+        self, texts: Sequence[Tokens], told: Sequence[Told], context: Context
+    ) -> dict[str, float]:
         """Of the texts that were written; of none nothing."""
         if not texts:
             return {}
-        tokens = sum(len(text.token_ids) for text in texts)
+        heard = sum(text.heard for text in texts)
+        tokens = sum(len(text.token_ids) for text in texts) - heard
         found = {
             "rollout/tokens": float(tokens),
             "rollout/length": tokens / len(texts),
@@ -194,6 +240,8 @@ class Writer:
         }
         if self._on_sync(context) == "resume":
             found["rollout/mixed"] = sum(bool(text.switches) for text in texts) / len(texts)
+        if turns_of(context.spec, self._node) is not None:
+            found |= {"turns/tokens": heard / len(texts), **turn_measures(told)}
         return found
 
     def state(self) -> dict[str, Any]:
@@ -209,3 +257,10 @@ def _places_of_a_prompt(spec: LoopSpec) -> int:
     """The most completions that any writer writes for one prompt in one turn."""
     found = (rollout_of(spec, node) for node in spec.nodes)
     return max(one.completions_per_prompt + one.greedy_extra for one in found if one is not None)
+
+
+def _written(place: int, reply: Reply, talks: Talks) -> Texts:
+    """What was written to a prompt, with what came of it."""
+    if isinstance(reply, TooLong):
+        return reply
+    return [Written(tokens=text, told=talks.told(place, k)) for k, text in enumerate(reply)]

@@ -201,6 +201,7 @@ class Calls:
             samples=situation.samples.get(stage.node),
             temperature=situation.temperatures.get(stage.node),
             is_probe=situation.is_probe,
+            callees={name: self._roles[name] for name in stage.calls},
             context=situation.context,
             tick=tick,
         )

@@ -15,8 +15,10 @@ from coloop.sizing.facts import Note
 from coloop.sizing.rows import CHARACTERS_PER_TOKEN, Lengths, lengths_of
 from coloop.spec.data import InlineSource
 from coloop.spec.graph import Edge, LoopSpec
+from coloop.spec.homes import turns_of
 from coloop.spec.nodes import BufferNode, DatasetNode, FilterNode, PairsNode, TemplateNode
 from coloop.spec.ports import PORTS
+from coloop.spec.rollout import Turns
 from coloop.spec.training import Gather
 
 CHARACTER_VOCABULARY = 1024
@@ -24,6 +26,10 @@ CHARACTER_VOCABULARY = 1024
 DEFAULT_ROWS = 64
 MEAN_OF_MAXIMUM = 0.5
 """Mean length of what is written over the most that may be written."""
+ANSWER_TOKENS = 256.0
+"""Most tokens of an answer of a tool, where the loop does not say it."""
+SUM_TOKENS = 16.0
+"""The same of a calculator's."""
 BRANCH_LIMIT = 64.0
 LONGEST_CHAIN = 50
 """Nodes one after another that are followed call by call."""
@@ -240,9 +246,8 @@ class Flow:
     def _writer(self, node: str, rollout: Any, prompts: TableSize) -> TableSize:
         each = rollout.completions_per_prompt + (1 if rollout.greedy_extra else 0)
         longest = float(rollout.max_new_tokens)
-        observed = 0.0
-        if rollout.turns is not None:
-            observed = (rollout.turns.observation_tokens or 256) * (rollout.turns.max - 1)
+        turns = turns_of(self._spec, node)
+        observed = 0.0 if turns is None else turns.answers * self._answer(node, turns)
         mean = _mean_written(rollout)
         if rollout.expected_tokens is None and self._is_characters:  # at least an answer
             mean = max(mean, min(longest, 1.5 * prompts.written + 1))
@@ -254,6 +259,15 @@ class Flow:
             written_max=longest + observed,
             alike=float(each),
         )
+
+    def _answer(self, node: str, turns: Turns) -> float:
+        """Most tokens of an answer of a node's tools."""
+        if turns.observation_tokens is not None:
+            return float(turns.observation_tokens)
+        tools = [e.source.node for e in self._spec.graph.edges_into(node, "tools")]
+        sections = [self._spec.nodes.get(tool) for tool in tools]
+        are_sums = all(getattr(one, "type", None) == "calculator" for one in sections)
+        return SUM_TOKENS if are_sums else ANSWER_TOKENS
 
     def _template(self, section: TemplateNode, rows: TableSize) -> TableSize:
         texts = [section.text or "", *(m.content for m in section.messages or ())]

@@ -2,7 +2,7 @@
 
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import WeightsGroup, owner_of
-from coloop.spec.rollout import Rollout
+from coloop.spec.rollout import Rollout, Turns
 
 DEFAULT_POOL = "main"
 
@@ -41,3 +41,12 @@ def rollout_of(spec: LoopSpec, node: str) -> Rollout | None:
     """How a node writes; nothing of one that does not."""
     rollout: Rollout | None = getattr(spec.nodes[node], "rollout", None)
     return rollout
+
+
+def turns_of(spec: LoopSpec, node: str) -> Turns | None:
+    """How a writer takes turns with tools; nothing of one to which nobody speaks."""
+    rollout = rollout_of(spec, node)
+    if rollout is None:
+        return None
+    has_tools = bool(spec.graph.edges_into(node, "tools"))
+    return rollout.turns or (Turns() if has_tools else None)

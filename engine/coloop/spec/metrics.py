@@ -171,6 +171,46 @@ METRICS: dict[str, Metric] = {
         help="Share of completions that several versions of the weights wrote (`on_sync: resume`).",
         expect="Falls with shorter completions; the oldest version counts as the age of a row.",
     ),
+    "turns/mean": Metric(
+        title="Turns",
+        help="Mean turns of a text that may call tools; the one in which it ends counts.",
+        expect="Above 1 where tools help; at `turns.max` texts run out of turns.",
+    ),
+    "turns/tokens": Metric(
+        title="Tokens of tools",
+        help="Mean tokens of a text that tools said: read by the policy, not trained.",
+        expect="Moves with the calls; near `observation_tokens` answers are cut.",
+        unit="tokens",
+    ),
+    "turns/invalid": Metric(
+        title="Invalid turns",
+        help="Mean turns of a text in which nothing was called and that did not end it.",
+        expect="Falls to 0 as the policy learns the form of calls.",
+        better="lower",
+    ),
+    "turns/cut": Metric(
+        title="Texts out of turns",
+        help="Share of texts that were cut after their last turn: an environment that did not end.",
+        expect="Near 0; more means that `turns.max` is too low, or that nothing ends.",
+        better="lower",
+    ),
+    "tool/calls": Metric(
+        title="Calls of a tool",
+        help="Mean calls of this tool in a text.",
+        expect="Rises where the tool helps; 0 means that nobody calls it in the form of `call`.",
+    ),
+    "tool/errors": Metric(
+        title="Failed calls of a tool",
+        help="Share of its calls that it answered with an error.",
+        expect="Falls; near 1 the policy calls it wrongly, or the tool does not work.",
+        better="lower",
+    ),
+    "tool/seconds": Metric(
+        title="Time in a tool",
+        help="Seconds that it worked in the step, all texts together.",
+        expect="Small beside the time of writing; several texts are served at once.",
+        unit="seconds",
+    ),
     "prompts/too_long": Metric(
         title="Prompts too long",
         help="Prompts of the step that leave no room in the model's positions; they are dropped.",

@@ -317,7 +317,9 @@ class ToolNode(BaseNode):
     type: Literal["python", "calculator", "search", "environment", "model"] = setting()
     """Run code, compute, look up documents, act in an environment, or ask a policy."""
     call: Text | None = setting(None, widget="regex")
-    """Regular expression of a call; its named groups are the arguments. Null: the type's own."""
+    """Regular expression of a call; its named groups are the arguments, and `.` matches line ends
+    as well. Null: the type's own, `<search>...</search>`, `<code>...</code>`,
+    `<calculate>...</calculate>`, `<ask>...</ask>`; an environment reads all of a turn."""
     result: Text | None = setting(None, widget="text", reference="template")
     """What is written back, in Jinja; the answer is `value`. Null: the answer as it is."""
     timeout_seconds: Number = setting(10.0, gt=0, le=3600, level="advanced", unit="seconds")

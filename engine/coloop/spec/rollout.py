@@ -13,16 +13,23 @@ OnSync = Literal["finish", "resume", "drop"]
 class Turns(Section):
     """Calls of tools inside one trajectory."""
 
-    max: Whole = setting(1, ge=1, hot=True)
+    max: Whole = setting(8, ge=1, hot=True)
     """Most turns; each ends with a call of a tool or with the end of the text."""
     tokens: Whole | None = setting(None, ge=1, level="advanced", unit="tokens")
     """Most tokens that the policy writes in one turn; null: what is left of `max_new_tokens`."""
     observation_tokens: Whole | None = setting(None, ge=1, level="advanced", unit="tokens")
     """Most tokens of one answer of a tool; the rest is cut. Null: no limit but the context."""
     invalid_action: Text | None = setting(None, level="advanced")
-    """What the policy reads when it called nothing and did not end; null: the trajectory ends."""
+    """What the policy reads when it called nothing and did not end, by a text in `stop` where there
+    are some; it counts as a turn. Null: the trajectory ends."""
     last: Literal["without_tools", "cut"] = setting("without_tools", level="advanced")
-    """After the last turn: let it write once more without tools, or cut."""
+    """After the last turn: let it write once more without tools, or cut. Nothing is written after
+    the last answer of an environment."""
+
+    @property
+    def answers(self) -> int:
+        """Most answers of tools that a text holds."""
+        return self.max if self.last == "without_tools" else self.max - 1
 
 
 class Rollout(Section):
@@ -53,7 +60,7 @@ class Rollout(Section):
     images: Flag = setting(False, level="advanced")
     """Hand the column `images` to a vision model."""
     turns: Turns | None = setting(None, level="advanced")
-    """Calls of tools; null: one turn."""
+    """Calls of tools; null: as the fields in it are without a value, where tools are connected."""
     on_sync: OnSync = setting("finish", level="expert")
     """What becomes of unfinished rows when new weights arrive: the old ones finish them, the new
     ones go on with them, or the new ones write them anew."""

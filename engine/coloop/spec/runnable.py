@@ -12,7 +12,7 @@ from coloop.spec.nodes import KINDS
 RUNNABLE_KINDS = frozenset(
     {
         *("dataset", "actor", "critic", "reference", "reward", "template", "filter", "pairs"),
-        *("buffer", "evaluate", "verifier"),
+        *("buffer", "tool", "evaluate", "verifier"),
     }
 )
 RUNNABLE_ALGORITHMS = frozenset(

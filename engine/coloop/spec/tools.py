@@ -1,8 +1,9 @@
-"""What a tool may hold: how a model tool packs the answers of the tools it wraps."""
+"""How tools are called, and what one may hold."""
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Final, Literal
 
 from coloop.spec.base import Section, Whole, setting
 
@@ -13,6 +14,22 @@ ENVIRONMENT_SIGNATURE = (
     "    def step(self, text):\n"
     "        return {'observation': '', 'reward': 0.0, 'score': 0.0, 'done': True}\n"
 )
+
+ARGUMENTS: Final[Mapping[str, str]] = {
+    "search": "query",
+    "python": "code",
+    "calculator": "expression",
+}
+"""By type of tool, the argument that a call of it has."""
+
+OWN_CALLS: Final[Mapping[str, str]] = {
+    "search": "<search>(?P<query>.*?)</search>",
+    "python": "<code>(?P<code>.*?)</code>",
+    "calculator": "<calculate>(?P<expression>.*?)</calculate>",
+    "model": "<ask>(?P<question>.*?)</ask>",
+}
+"""By type of tool, what a call looks like where the loop does not say it; a model tool that wraps
+others is called like these. An environment is called by all that is written in a turn."""
 
 
 class Pack(Section):

@@ -83,6 +83,8 @@ class Tokens:
     """Of the weights that drew the first token."""
     switches: tuple[tuple[int, int], ...] = ()
     """(token, version): from this token on newer weights drew; in order."""
+    heard: int = 0
+    """Tokens of it that others have said."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prompt_ids", ids_of(self.prompt_ids))
@@ -175,6 +177,10 @@ class Row:
             {**self.depths, **dict.fromkeys(columns, 0)},
             self.tokens,
         )
+
+    def with_exact(self, columns: Mapping[str, Any]) -> "Row":
+        """The same row with more columns, by exact names alone."""
+        return replace(self, scoped={**self.scoped, **columns})
 
     def _holding(
         self,

@@ -8,11 +8,12 @@ from typing import Any, Final
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.sizing.architecture import Architecture, UnknownArchitecture
 from coloop.sizing.facts import architecture_of, origin_of
+from coloop.spec.homes import turns_of
 from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.metrics import samples_of
 from coloop.spec.model import PretrainedModel, ScratchModel
 from coloop.spec.nodes import ActorNode, BufferNode, EvaluateNode, FilterNode, VerifierNode
-from coloop.spec.rollout import Rollout
+from coloop.spec.rollout import Turns
 from coloop.validate.facts import Facts, found
 from coloop.validate.sources import is_inside
 
@@ -40,7 +41,7 @@ def texts_fit_the_model(facts: Facts) -> Iterator[Diagnostic]:
             new = phase.overrides.get(path, rollout.max_new_tokens)
             if not isinstance(new, int):
                 continue
-            needed = new + _observed_tokens(rollout)
+            needed = new + _observed_tokens(turns_of(facts.spec, name))
             if needed < arch.max_positions:
                 continue
             room = arch.max_positions // 2
@@ -251,11 +252,10 @@ def _known(kind: str, name: str, root: Path | None) -> Architecture | None:
         return None
 
 
-def _observed_tokens(rollout: Rollout) -> int:
-    turns = rollout.turns
+def _observed_tokens(turns: Turns | None) -> int:
     if turns is None or turns.observation_tokens is None:
         return 0
-    return turns.observation_tokens * (turns.max - 1)
+    return turns.observation_tokens * turns.answers
 
 
 def _writers_completions(facts: Facts, name: str) -> int | None:

@@ -1,20 +1,14 @@
 """The tables in which names are looked up: what the rows that a node reads can give."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
 
 from coloop.spec.lineage.names import Names
 from coloop.spec.lineage.written import TASK_COLUMN, returned_keys
 from coloop.spec.nodes import Node, RewardNode, TemplateNode, ToolNode, VerifierNode
+from coloop.spec.tools import OWN_CALLS
 from coloop.validate.facts import Facts
 from coloop.validate.text_names import regex_groups
-
-TOOL_ARGUMENTS: Final[Mapping[str, str]] = {
-    "search": "query",
-    "python": "code",
-    "calculator": "expression",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,11 +74,11 @@ def call_arguments(facts: Facts, name: str) -> set[str]:
         if tool in seen or not isinstance(node, ToolNode):
             continue
         seen.add(tool)
-        if node.call is not None:
-            found_names |= regex_groups(node.call)
-        elif node.type in TOOL_ARGUMENTS:
-            found_names.add(TOOL_ARGUMENTS[node.type])
-        waiting += [edge.source.node for edge in facts.walk.into(tool, "tools")]
+        wrapped = [edge.source.node for edge in facts.walk.into(tool, "tools")]
+        call = node.call or (None if wrapped else OWN_CALLS.get(node.type))
+        if call is not None:
+            found_names |= regex_groups(call)
+        waiting += wrapped
     return found_names
 
 

@@ -17,6 +17,7 @@ from coloop.spec.nodes import (
     VerifierNode,
 )
 from coloop.spec.reading import PromptTemplate
+from coloop.spec.tools import ARGUMENTS
 from coloop.validate.facts import Facts, found
 from coloop.validate.text_names import (
     class_problem,
@@ -156,11 +157,10 @@ def patterns_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
 
 def calls_have_their_arguments(facts: Facts) -> Iterator[Diagnostic]:
     """The pattern of a tool's call names the argument that the tool takes."""
-    wanted = {"search": "query", "python": "code", "calculator": "expression"}
     for name, node in facts.nodes.items():
-        if not isinstance(node, ToolNode) or node.call is None or node.type not in wanted:
+        if not isinstance(node, ToolNode) or node.call is None or node.type not in ARGUMENTS:
             continue
-        argument = wanted[node.type]
+        argument = ARGUMENTS[node.type]
         if regex_problem(node.call)[0] is None and f"(?P<{argument}>" not in node.call:
             yield found(
                 "text.pattern_groups",

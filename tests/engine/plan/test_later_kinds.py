@@ -51,9 +51,20 @@ CASES: dict[str, tuple[list[Any], dict[str, Any]]] = {
         ["actor.rollouts -> judge.rollouts", "judge.scores -> actor.rewards"],
         {"judge": {"kind": "verifier", "method": "formal", "checker": "proof"}},
     ),
-    "tools (node `calc`)": (
-        ["calc.tool -> actor.tools"],
-        {"calc": {"kind": "tool", "type": "calculator"}},
+    "documents that `kept` makes while the loop runs": (
+        [
+            "problems.rows -> kept.rows",
+            "kept.rows -> find.documents",
+            "find.tool -> actor.tools",
+        ],
+        {
+            "kept": {"kind": "filter", "keep": []},
+            "find": {"kind": "tool", "type": "search", "column": "prompt"},
+        },
+    ),
+    "several environments of one writer (node `actor`)": (
+        ["one.tool -> actor.tools", "two.tool -> actor.tools"],
+        {name: {"kind": "tool", "type": "environment", "name": "proof"} for name in ("one", "two")},
     ),
     "search (node `tree`)": (
         ["problems.rows -> tree.rows", "actor.policy -> tree.policy"],
@@ -89,7 +100,6 @@ CASES: dict[str, tuple[list[Any], dict[str, Any]]] = {
         },
     ),
     "`model.quantization`": ([], {"actor": {"model": {"quantization": "nf4"}}}),
-    "`rollout.mask`": ([], {"actor": {"rollout": {"mask": ["tool"]}}}),
     "`rollout.images`": ([], {"actor": {"rollout": {"images": True}}}),
     "`credit.balance`": ([], {"actor": {"credit": {"balance": {"per": "role", "to": 4}}}}),
     "`credit.class_weights`": ([], {"actor": {"credit": {"class_weights": {"by": "exact"}}}}),

@@ -75,13 +75,14 @@ def test_edges_of_a_node_that_does_not_run_are_no_cause_of_their_own() -> None:
     nodes = {
         "actor": actor(),
         "exact": EXACT,
-        "sums": {"kind": "tool", "type": "calculator"},
+        "tree": {"kind": "search", "method": "monte_carlo", "budget": {"tokens": 10}},
     }
     edges = [
         "problems.rows -> actor.prompts",
         "actor.rollouts -> exact.rollouts",
         "exact.scores -> actor.rewards",
-        "sums.tool -> actor.tools",
+        "problems.rows -> tree.rows",
+        "actor.policy -> tree.policy",
     ]
 
     assert [one.field for one in outlook_of(build(nodes, edges)).refusals] == ["kind"]

@@ -14,7 +14,6 @@ REFUSALS = [
         "`mask`",
         "algorithm.demonstrations.mask",
     ),
-    ("max_new_tokens: 4}", "max_new_tokens: 4, turns: {max: 2}}", "turns", "rollout.turns"),
     (
         "{type: scratch, architecture: tiny-qwen3}",
         "{type: run, run: x, node: actor}",

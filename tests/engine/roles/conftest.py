@@ -13,6 +13,7 @@ from coloop.arrays import Ids, Numbers, numbers_of
 from coloop.batch import Pair
 from coloop.batch import Sequence as TokenSequence
 from coloop.hosts.messages import (
+    Answer,
     HandOn,
     LearnOrder,
     LearnReply,
@@ -60,6 +61,7 @@ class ScriptedHosts:
         requests: Sequence[PromptRequest],
         sampling: Sampling,
         hand_on: HandOn | None = None,
+        answer: Answer | None = None,
     ) -> list[Reply]:
         self.samplings.append(sampling)
         self.seeds += [request.seeds for request in requests]

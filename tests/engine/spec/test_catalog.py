@@ -74,7 +74,7 @@ def test_a_starting_node_reads_and_fits_its_schema(kind: str) -> None:
 def test_later_kinds_are_said_not_to_run() -> None:
     resting = {kind for kind, entry in CATALOG["kinds"].items() if not entry["runnable"]}
 
-    assert resting == {"verifier", "tool", "search"}
+    assert resting == {"search"}
 
 
 def test_algorithms_stand_at_their_ports_with_formula_and_defaults() -> None:

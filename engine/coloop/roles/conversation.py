@@ -1,0 +1,222 @@
+"""One text between a policy and its tools: turn by turn, what is said to it.
+
+    a turn ends ── with a call ──► tool ──► its answer, worded ──► the next turn
+                ── with nothing called, and no end ──► `invalid_action`, or the end
+                ── with the end
+
+After the last turn the policy writes once more without tools, or is cut. Each text has its own
+conversation, which follows from the text, the row and seeds alone.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from coloop.hosts.messages import Pause, Silence, Word
+from coloop.roles.tool import ToolRole
+from coloop.spec.rollout import Rollout, Turns
+from coloop.tools.calls import ToolCall, call_in, worded
+from coloop.tools.protocol import Answered, Caller, Session, Tick, ToolFailure
+
+
+@dataclass(slots=True)
+class Work:
+    """What a tool did in a text."""
+
+    calls: int = 0
+    errors: int = 0
+    """Calls that it gave no answer to."""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What came of a conversation."""
+
+    turns: int = 1
+    calls: tuple[Mapping[str, str], ...] = ()
+    outputs: tuple[str, ...] = ()
+    """What the policy read, one a call."""
+    earned: Mapping[str, float] = field(default_factory=dict)
+    """Columns of environments, by their exact names."""
+    work: Mapping[str, Work] = field(default_factory=dict)
+    """By tool."""
+    invalid: int = 0
+    """Turns in which nothing was called."""
+    was_cut: bool = False
+    """The turns were over before the text was."""
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Standard columns of the row."""
+        return {
+            "turns": self.turns,
+            "tool_calls": [dict(call) for call in self.calls],
+            "tool_outputs": list(self.outputs),
+        }
+
+
+SILENT: Final = Told()
+"""Of a text to which nobody speaks."""
+
+
+class Conversation:
+    """See the module. Asked by one thread at a time."""
+
+    def __init__(
+        self,
+        tools: Mapping[str, ToolRole],
+        turns: Turns,
+        rollout: Rollout,
+        callers: Mapping[str, Caller],
+        tick: Tick,
+    ) -> None:
+        """
+        Args:
+            callers: the text as each tool sees it.
+        """
+        self._tools = tools
+        self._turns = turns
+        self._has_stops = bool(rollout.stop)
+        self._callers = callers
+        self._tick = tick
+        self._sessions: dict[str, Session] = {}
+        self._calls: list[Mapping[str, str]] = []
+        self._outputs: list[str] = []
+        self._work = {name: Work() for name in tools}
+        self._taken = 0
+        self._invalid = 0
+        self._is_over = False
+        """The text ended with the last turn."""
+        self._was_cut = False
+
+    def answer(self, pause: Pause) -> Word:
+        """What is said where the text pauses."""
+        if self._taken >= self._turns.max:
+            return Silence.GO_ON if pause.end == "call" else None
+        call, failure = self._find(pause.text)
+        if call is not None:
+            return self._answered(call)
+        if failure is not None:
+            return self._next(failure)
+        return self._uncalled(pause)
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a turn of the text is over."""
+        return self._taken > 0
+
+    def told(self) -> Told:
+        """What came of it; the text is finished."""
+        earned = {
+            f"{tool}.{name}": value
+            for tool, session in self._sessions.items()
+            for name, value in session.earned().items()
+        }
+        return Told(
+            turns=self._taken + (not self._is_over),
+            calls=tuple(self._calls),
+            outputs=tuple(self._outputs),
+            earned=earned,
+            work=self._work,
+            invalid=self._invalid,
+            was_cut=self._was_cut,
+        )
+
+    def close(self) -> None:
+        """Ends what tools have started for it."""
+        for session in self._sessions.values():
+            session.close()
+
+    def _find(self, text: str) -> tuple[ToolCall | None, str | None]:
+        """The call with which a turn ends: the one that ends last. Else what the policy is told of
+        a turn in which none can be looked for."""
+        found: list[ToolCall] = []
+        for name, role in self._tools.items():
+            try:
+                call = call_in(text, name, role.section)
+            except ToolFailure as failure:
+                self._work[name].errors += 1
+                return None, f"error: {failure}"
+            if call is not None:
+                found.append(call)
+        return max(found, key=lambda call: call.end, default=None), None
+
+    def _answered(self, call: ToolCall) -> Word:
+        role, work = self._tools[call.tool], self._work[call.tool]
+        began = time.monotonic()
+        try:
+            answered = self._session(call.tool).answer(call.arguments, self._tick)
+            output = worded(answered.value, call, role.section)
+        except ToolFailure as failure:
+            work.errors += 1
+            answered = Answered(value=None)
+            output = _failed(failure, call, role)
+        work.calls += 1
+        work.seconds += time.monotonic() - began
+        self._calls.append({"tool": call.tool, **call.arguments})
+        self._outputs.append(output)
+        if answered.is_last:
+            self._taken += 1
+            self._is_over = True
+            return None
+        return self._next(output, is_world=role.section.type == "environment")
+
+    def _uncalled(self, pause: Pause) -> Word:
+        """Of a turn in which nothing was called."""
+        if pause.end == "call":
+            return Silence.GO_ON
+        has_ended = pause.end == "stop" or (pause.end == "end" and not self._has_stops)
+        if has_ended or self._turns.invalid_action is None:
+            return None
+        self._invalid += 1
+        return self._next(self._turns.invalid_action)
+
+    def _next(self, text: str, *, is_world: bool = False) -> Word:
+        """A turn is over; what is said before the next, or that there is none."""
+        self._taken += 1
+        is_cut = is_world or self._turns.last == "cut"
+        if self._taken >= self._turns.max and is_cut:
+            self._is_over = self._was_cut = True
+            return Silence.CUT
+        return text
+
+    def _session(self, tool: str) -> Session:
+        if tool not in self._sessions:
+            self._sessions[tool] = self._tools[tool].tool.open(self._callers[tool])
+        return self._sessions[tool]
+
+
+def _failed(failure: ToolFailure, call: ToolCall, role: ToolRole) -> str:
+    """What the policy reads of a call without an answer."""
+    reason = f"error: {failure}"
+    try:
+        return worded(reason, call, role.section)
+    except ToolFailure:
+        return reason
+
+
+def turn_measures(told: Sequence[Told]) -> dict[str, float]:
+    """Metrics of a writer's texts, where somebody spoke to them."""
+    count = len(told)
+    return {
+        "turns/mean": sum(one.turns for one in told) / count,
+        "turns/invalid": sum(one.invalid for one in told) / count,
+        "turns/cut": sum(one.was_cut for one in told) / count,
+    }
+
+
+def tool_measures(told: Sequence[Told]) -> dict[str, dict[str, float]]:
+    """Metrics of tools over these texts."""
+    found: dict[str, dict[str, float]] = {}
+    for tool in dict.fromkeys(name for one in told for name in one.work):
+        work = [one.work[tool] for one in told if tool in one.work]
+        calls = sum(one.calls for one in work)
+        found[tool] = {
+            "tool/calls": calls / len(told),
+            "tool/seconds": sum(one.seconds for one in work),
+        }
+        if calls:
+            found[tool]["tool/errors"] = sum(one.errors for one in work) / calls
+    return found

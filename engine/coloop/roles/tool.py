@@ -1,0 +1,78 @@
+"""A tool: no stage of its own, called by policies while they write. The role holds what the tool
+has for the whole run: an index, processes of environments."""
+
+from pathlib import Path
+from typing import Any
+
+from coloop.data.sources import open_source
+from coloop.errors import DataError
+from coloop.roles.protocol import Call, Context, Outcome, Stateless
+from coloop.spec.nodes import DatasetNode, ToolNode
+from coloop.tools.calculator import Calculator
+from coloop.tools.environment import EnvironmentTool, UserWorld
+from coloop.tools.proof import ProofWorld
+from coloop.tools.protocol import Tool
+from coloop.tools.python import PythonTool
+from coloop.tools.search import Index, Search, texts_of
+
+
+class ToolRole(Stateless):
+    """See the module."""
+
+    def __init__(self, node: str, context: Context) -> None:
+        self._node = node
+        section = context.spec.nodes[node]
+        assert isinstance(section, ToolNode)
+        self.section = section
+        self.tool = self._built(context)
+
+    def run(self, call: Call) -> Outcome:
+        raise AssertionError(call.verb)
+
+    def _built(self, context: Context) -> Tool:
+        section = self.section
+        match section.type:
+            case "calculator":
+                return Calculator()
+            case "search":
+                return Search(self._index(context), section.top_k)
+            case "python":
+                return PythonTool(self._node, section.timeout_seconds)
+            case "environment":
+                return self._environment(context)
+        raise AssertionError(section.type)
+
+    def _index(self, context: Context) -> Index:
+        """Of all rows of the dataset at `documents`."""
+        [edge] = context.spec.graph.edges_into(self._node, "documents")
+        giver = edge.source.node
+        dataset = context.spec.nodes[giver]
+        assert isinstance(dataset, DatasetNode)
+        source = open_source(dataset, node_id=giver, root=context.root)
+        rows = [source.row(place) for place in range(len(source))]
+        return Index(texts_of(rows, self.section.column or "text", self._node, giver))
+
+    def _environment(self, context: Context) -> EnvironmentTool:
+        section = self.section
+        if section.name is not None:
+            return EnvironmentTool(ProofWorld())
+        code = section.code if section.code is not None else self._read(context)
+        world = UserWorld(self._node, code, section.timeout_seconds)
+        world.check()
+        return EnvironmentTool(world)
+
+    def _read(self, context: Context) -> str:
+        assert self.section.file is not None
+        path = context.root / Path(self.section.file)
+        try:
+            return path.read_text(encoding="utf-8")
+        except OSError as error:
+            reason = f"{self._node}: file: {path} cannot be read: {error.strerror}"
+            raise DataError(reason, self._node, "file") from None
+
+    def close(self) -> None:
+        """End the processes of the tool."""
+        self.tool.close()
+
+    def state(self) -> dict[str, Any]:
+        return {}

@@ -1,0 +1,176 @@
+"""Turns between a policy and its tools: how many, what counts as one, and what ends a text."""
+
+from typing import Any
+
+import pytest
+
+from coloop.hosts.messages import Pause, Silence
+from coloop.roles.conversation import Conversation, Told, tool_measures, turn_measures
+from coloop.spec.nodes import ToolNode
+from coloop.spec.rollout import Rollout, Turns
+from coloop.tools.protocol import Answered, Caller, Forgetful, ToolFailure
+
+
+class Echo(Forgetful):
+    """Says what it is told, fails at `bad`, and ends the text at `end`."""
+
+    def open(self, caller: Caller) -> "Echo":
+        del caller
+        return self
+
+    def answer(self, arguments: Any, tick: Any) -> Answered:
+        del tick
+        [said] = arguments.values()
+        if said == "bad":
+            raise ToolFailure("it is bad")
+        return Answered(value=said, is_last=said == "end")
+
+    def earned(self) -> dict[str, float]:
+        return {"reward": 1.5}
+
+
+class Role:
+    """A tool node at work."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.section = ToolNode.model_validate({"kind": "tool", **fields})
+        self.tool = Echo()
+
+
+CODE = {"type": "python", "call": "<(?P<code>[^>]*)>", "result": "[{{ value }}]"}
+WORLD = {"type": "environment", "name": "proof"}
+
+
+def conversation(tools: dict[str, Any] | None = None, stop: Any = (), **turns: Any) -> Conversation:
+    roles: Any = {name: Role(**fields) for name, fields in (tools or {"box": CODE}).items()}
+    caller = Caller(columns={}, seed=0, shared_seed=0)
+    return Conversation(
+        roles,
+        Turns(**turns),
+        Rollout(stop=stop),
+        dict.fromkeys(roles, caller),
+        lambda: None,
+    )
+
+
+def pause(text: str, end: Any = "call") -> Pause:
+    return Pause(place=0, k=0, text=text, end=end)
+
+
+def test_a_call_is_answered_and_counted() -> None:
+    talk = conversation()
+
+    assert talk.answer(pause("I ask <one>")) == "[one]"
+    assert talk.answer(pause("and <two>")) == "[two]"
+
+    told = talk.told()
+    assert told.turns == 3
+    assert told.columns["tool_calls"] == [
+        {"tool": "box", "code": "one"},
+        {"tool": "box", "code": "two"},
+    ]
+    assert told.columns["tool_outputs"] == ["[one]", "[two]"]
+    assert told.work["box"].calls == 2
+
+
+def test_a_turn_goes_on_where_it_paused_for_no_call() -> None:
+    talk = conversation()
+
+    assert talk.answer(pause("nothing here >")) is Silence.GO_ON
+    assert talk.told().turns == 1
+
+
+def test_a_failure_is_what_the_policy_reads() -> None:
+    talk = conversation()
+
+    assert talk.answer(pause("<bad>")) == "[error: it is bad]"
+    assert talk.told().work["box"].errors == 1
+
+
+def test_a_failure_is_read_plainly_where_the_template_cannot_hold_it() -> None:
+    talk = conversation({"box": {**CODE, "result": "{{ value / 2 }}"}})
+
+    assert talk.answer(pause("<1>")).startswith("error: the answer cannot be written")
+
+
+def test_after_the_last_turn_it_writes_once_more_without_tools() -> None:
+    talk = conversation(max=2)
+
+    assert [talk.answer(pause(f"<{n}>")) for n in range(2)] == ["[0]", "[1]"]
+    assert talk.answer(pause("<3>")) is Silence.GO_ON
+    assert talk.answer(pause("", "end")) is None
+
+    told = talk.told()
+    assert (told.turns, len(told.calls), told.was_cut) == (3, 2, False)
+
+
+def test_or_is_cut_there() -> None:
+    talk = conversation(max=2, last="cut")
+
+    assert talk.answer(pause("<0>")) == "[0]"
+    assert talk.answer(pause("<1>")) is Silence.CUT
+
+    told = talk.told()
+    assert (told.turns, told.was_cut) == (2, True)
+    assert told.columns["tool_outputs"] == ["[0]", "[1]"]
+
+
+@pytest.mark.parametrize(
+    ("end", "stop", "said"),
+    [
+        ("end", ("</answer>",), "act"),
+        ("length", ("</answer>",), "act"),
+        ("length", (), "act"),
+        ("end", (), None),
+        ("stop", ("</answer>",), None),
+        ("call", (), Silence.GO_ON),
+    ],
+)
+def test_a_turn_without_a_call_or_an_end_is_invalid(end: str, stop: Any, said: Any) -> None:
+    talk = conversation(invalid_action="act", stop=stop)
+
+    assert talk.answer(pause("nothing", end)) == said
+    assert talk.told().invalid == (said == "act")
+
+
+def test_without_a_word_for_it_an_invalid_turn_is_the_end() -> None:
+    assert conversation(stop="</answer>").answer(pause("nothing", "length")) is None
+
+
+def test_an_environment_hears_every_turn_and_ends_the_text() -> None:
+    talk = conversation({"desk": WORLD})
+
+    assert talk.answer(pause("one", "end")) == "one"
+    assert talk.answer(pause("two", "length")) == "two"
+    assert talk.answer(pause("end", "end")) is None
+
+    told = talk.told()
+    assert told.turns == 3
+    assert told.earned == {"desk.reward": 1.5}
+
+
+def test_an_environment_that_never_ends_is_cut_whatever_comes_after_the_last_turn() -> None:
+    talk = conversation({"desk": WORLD}, max=2)
+
+    assert talk.answer(pause("one", "end")) == "one"
+    assert talk.answer(pause("two", "end")) is Silence.CUT
+    assert talk.told().was_cut
+
+
+def test_of_two_calls_the_one_that_ends_last_is_answered() -> None:
+    other = {"type": "calculator", "call": "{(?P<expression>[^}]*)}"}
+    talk = conversation({"box": CODE, "sum": other})
+
+    assert talk.answer(pause("<one> {two}")) == "two"
+    assert talk.answer(pause("{two} <one>")) == "[one]"
+
+
+def test_metrics_are_means_over_texts() -> None:
+    talk = conversation()
+    talk.answer(pause("<one>"))
+    talk.answer(pause("<bad>"))
+    told = [talk.told(), Told()]
+
+    assert turn_measures(told) == {"turns/mean": 2.0, "turns/invalid": 0.0, "turns/cut": 0.0}
+    measures = tool_measures(told)["box"]
+    assert (measures["tool/calls"], measures["tool/errors"]) == (1.0, 0.5)
