@@ -94,7 +94,10 @@ def _read(reader: Any) -> Asked | None:
     while text := reader.readline().decode().strip():
         name, _, value = text.partition(":")
         headers[name.lower()] = value.strip()
-    body = reader.read(int(headers.get("content-length", 0)))
+    size = int(headers.get("content-length", 0))
+    body = reader.read(size)
+    if len(body) < size:
+        return None  # the client has gone
     return Asked(line=line, headers=headers, body=json.loads(body))
 
 

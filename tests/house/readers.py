@@ -85,7 +85,10 @@ READERS: dict[str, tuple[str, ...]] = {
     "SharedModel": ("spec/groups.py",),
     "RefreshEvery": ("runtime",),
     "RefreshAt": ("runtime",),
-    "Rollout": ("roles", "sizing/engines.py", "plan/unrolled.py", "spec/homes.py"),
+    "Rollout": (
+        *("roles", "sizing/engines.py", "plan/unrolled.py", "spec/homes.py"),
+        "hosts/beginnings.py",
+    ),
     "Turns": ("roles/conversation.py", "roles/talks.py"),
     # where rows come from
     "FileSource": ("data/sources.py", "spec/data.py"),
@@ -176,7 +179,6 @@ ELSEWHERE = {
     ("RewardNode", "read"): "a reward model, whose reading is refused by name",
     ("ToolNode", "template"): "a policy as a tool, which is refused by its type",
     ("ToolNode", "pack"): "a policy as a tool, which is refused by its type",
-    ("Rollout", "url"): "the engine `remote`, which is refused by name",
 }
 """Fields that no run reads, with who reads them instead."""
 

@@ -61,14 +61,15 @@ OURS: dict[str, set[str]] = {
     "rewards": {"spec", "batch", "tables", "data", "sandbox", "services", "errors"},
     "tools": {"spec", "data", "sandbox", "templates", "errors"},
     "models": {"arrays", "spec", "presets", "templates", "errors", "marks"},
-    "rollout": {"fingerprint", "spec", "batch", "models", "errors"},
+    "rollout": {"fingerprint", "spec", "batch", "models", "services", "errors"},
     "sync": {"fingerprint", "spec", "batch", "errors"},
     "recipes": {"arrays", "spec", "batch", "algos", "errors"},
     "training": {"arrays", "spec", "batch", "models", "algos", "recipes", "errors", "seeds"},
     "seeds": set(),
     "hosts": {
         *("plan", "spec", "batch", "tables", "models", "rollout", "training", "sync", "recipes"),
-        *("algos", "arrays", "errors", "fingerprint", "marks", "run_log", "seeds", "sizing"),
+        *("algos", "arrays", "errors", "fingerprint", "marks", "run_log", "seeds", "services"),
+        "sizing",
     },
     "roles": {
         *("plan", "spec", "batch", "tables", "data", "rewards", "hosts", "recipes", "errors"),

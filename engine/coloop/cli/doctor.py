@@ -49,8 +49,8 @@ LIBRARIES = (
 """Module (its distribution has the same name) and the extra that brings it."""
 OPTIONAL = ("vllm", "deepspeed", "lora")
 """Extras without which coloop runs."""
-ENGINES: dict[Engine, str | None] = {"torch": "torch", "vllm": "vllm", "remote": None}
-"""Rollout engines and the library that each wants; None: coloop has no such engine yet."""
+ENGINES: dict[Engine, str] = {"torch": "torch", "vllm": "vllm", "remote": "httpcore2"}
+"""Rollout engines and the library that each wants."""
 BACKENDS: dict[Backend, str | None] = {
     "single": "torch",
     "fsdp2": "torch",

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from transformers import PreTrainedModel
 
@@ -22,23 +23,32 @@ from coloop.models import (
     DTYPES,
     LoadedModel,
     build_model,
+    build_outline,
     copy_model,
     outline_of,
     with_head,
 )
 from coloop.plan.types import EnginePlan, WeightsPlan
 from coloop.seeds import derive_seed
+from coloop.services.endpoint import Endpoint
 from coloop.spec.adapters import source_of, standing_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of
 from coloop.spec.heads import head_of_group
+from coloop.spec.homes import rollout_of
 from coloop.spec.nodes import model_of
+from coloop.spec.rollout import Rollout
 from coloop.training import ALONE, BACKENDS, Adapter, Ranks
 from coloop.training.adapters import Spread, beside
 from coloop.training.frozen_adapters import FrozenAdapter
 from coloop.training.precision import place_weights
 
 Home = TrainerHome | ScorerHome
+
+WRITING_SECONDS: Final = 600.0
+"""Longest time for one text of a remote engine."""
+RETRIES: Final = 3
+"""How often a request to a remote engine is sent again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +68,11 @@ class Beginnings:
     def homes(self, pool: str) -> dict[str, Home]:
         """The homes of the weights that a pool holds."""
         found: dict[str, Home] = {}
-        held = [group for group, plan in self.plans.items() if plan.pool == pool]
+        held = [
+            group
+            for group, plan in self.plans.items()
+            if plan.pool == pool and not plan.is_elsewhere
+        ]
         bases: dict[str, LoadedModel] = {}
         spreads: dict[str, Spread] = {group: {} for group in held}
         for group in sorted(held, key=lambda group: len(self._sources(group))):
@@ -111,8 +125,15 @@ class Beginnings:
         head = head_of_group(self.spec, self.plans[group].members)
         return with_head(model, head, seed=derive_seed(self.seed, group, "head"))
 
+    def outline(self, group: str) -> LoadedModel:
+        """What a group is whose weights a service has: its tokenizer and its sizes."""
+        section = model_of(self.spec.nodes[group])
+        assert section is not None
+        return build_outline(section, root=self.root)
+
     def engine(self, group: str, plan: EnginePlan) -> EngineHome:
         """The home of a group's engine in this process; it has no weights yet."""
+        rollout = rollout_of(self.spec, plan.writers[0])
         return EngineHome(
             name=group,
             kind=plan.engine,
@@ -120,7 +141,23 @@ class Beginnings:
             device=self.device,
             max_num_seqs=plan.max_num_seqs,
             memory_share=plan.gpu_memory_utilization,
+            endpoint=None if rollout is None else self._endpoint(plan, rollout),
             sleep=plan.sleep,
+        )
+
+    def _endpoint(self, plan: EnginePlan, rollout: Rollout) -> Endpoint | None:
+        """The service that writes for a node; None where an engine here does."""
+        if plan.engine != "remote" or rollout.url is None:
+            return None
+        return Endpoint(
+            node=plan.writers[0],
+            field="rollout.url",
+            url=f"{rollout.url.rstrip('/')}/completions",
+            secret=rollout.secret,
+            timeout_seconds=WRITING_SECONDS,
+            retries=RETRIES,
+            concurrency=plan.max_num_seqs,
+            seed=derive_seed(self.seed, plan.writers[0]),
         )
 
     def _home(self, loaded: LoadedModel, plan: WeightsPlan, spread: Spread) -> Home:

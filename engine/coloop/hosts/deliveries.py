@@ -94,8 +94,9 @@ class Deliveries:
         return self._sync(call, group, [one.pool for one in self._weights[group].engines])
 
     def make_current(self, call: Call, group: str, pool: str) -> None:
-        """Before an engine writes: weights that were loaded or followed others reach it first."""
-        if (group, pool) in self._behind:
+        """Before an engine writes: weights that were loaded or followed others reach it first. What
+        a service has is none of ours."""
+        if (group, pool) in self._behind and not self._weights[group].is_elsewhere:
             self._sync(call, group, [pool])
 
     def undisturbed(self, pool: str) -> AbstractContextManager[Any]:

@@ -8,15 +8,18 @@ where.
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from coloop.errors import WeightsNotUpdated
+from coloop.hosts.encoder import Encoder
 from coloop.hosts.messages import AtOnce, Pause, PromptRequest, Reply, Said, Sampling
 from coloop.hosts.weights import Vocabulary
 from coloop.hosts.writing import Writing, for_a_moment
 from coloop.models import LoadedModel
 from coloop.rollout import Progress, RolloutEngine, ShouldStop, build_engine
+from coloop.services.endpoint import Endpoint
 from coloop.sizing.settings import Sleep
 from coloop.spec.rollout import Engine
 from coloop.sync import Evidence, Parcel, WeightChannel, evidence_of_engine
@@ -37,6 +40,8 @@ class EngineHome:
     max_num_seqs: int | None = None
     memory_share: float | None = None
     """vLLM on a GPU: the share of it that it may hold."""
+    endpoint: Endpoint | None = None
+    """Of the service that writes, for an engine that has its weights elsewhere."""
     sleep: Sleep | None = None
     """What the engine gives back while others work here; None: nothing."""
     _is_asleep: bool = False
@@ -58,6 +63,11 @@ class EngineHome:
             raise WeightsNotUpdated(f"the rollout engine of {self.name} has no weights yet")
         return self._built
 
+    def encoder(self, node: str) -> Encoder:
+        """The tokenizer of what it writes with."""
+        assert self._vocabulary is not None
+        return self._vocabulary.encoder(node)
+
     def build(self, loaded: LoadedModel, version: int) -> None:
         """Make the engine with these weights, which it copies."""
         self._vocabulary = Vocabulary(loaded.tokenizer)
@@ -72,8 +82,10 @@ class EngineHome:
             **self._own_options(),
         )
 
-    def _own_options(self) -> dict[str, float]:
+    def _own_options(self) -> dict[str, Any]:
         """What only an engine of this kind knows."""
+        if self.endpoint is not None:
+            return {"endpoint": self.endpoint}
         if self.kind != "vllm" or self.device == "cpu" or self.memory_share is None:
             return {}
         return {"memory_share": self.memory_share}

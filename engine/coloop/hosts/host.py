@@ -172,7 +172,9 @@ class PoolHost:
             for engine in weights.engines:
                 if engine.pool == self._settings.pool:
                     self._engines[group] = beginnings.engine(group, engine)
-                    if group not in self._homes:
+                    if weights.is_elsewhere:
+                        self._engines[group].build(beginnings.outline(group), 0)
+                    elif group not in self._homes:
                         self._engines[group].build(beginnings.model(group, self._homes), 0)
 
     def generate(
@@ -272,7 +274,8 @@ class PoolHost:
         """For each completion the index of the token in which each of its steps ends; a rank says
         it of its part of them."""
         self._begin()
-        encoder = self._homes[group].weights.encoder(node)
+        home = self._homes.get(group)
+        encoder = self._engines[group].encoder(node) if home is None else home.weights.encoder(node)
         own = own_part([len(ids) for ids in token_ids], self._ranks)
         return [encoder.step_ends(ids, separator) for ids in token_ids[own]]
 

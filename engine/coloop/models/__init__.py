@@ -11,7 +11,15 @@ from coloop.models.adapter_folder import (
     save_adapter,
     weights_in,
 )
-from coloop.models.build import DTYPES, LoadedModel, build_model, copy_model, dtype_of, positions_of
+from coloop.models.build import (
+    DTYPES,
+    LoadedModel,
+    build_model,
+    build_outline,
+    copy_model,
+    dtype_of,
+    positions_of,
+)
 from coloop.models.folder import link_folder, load_weights, read_weights, save_hf
 from coloop.models.heads import SCORE, has_words, score_head, with_head
 from coloop.models.outline import filled, outline_of
@@ -32,6 +40,7 @@ __all__ = [
     "LoadedModel",
     "Prompt",
     "build_model",
+    "build_outline",
     "character_tokenizer",
     "copy_model",
     "decode",

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from transformers import PreTrainedModel, PreTrainedTokenizerFast
+from transformers import AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerFast
 
 from coloop import presets
 from coloop.errors import ModelUnavailable
-from coloop.models.pretrained import load_pretrained
+from coloop.models.pretrained import load_outline, load_pretrained
 from coloop.models.scratch import build_config, build_scratch
 from coloop.models.tokenizer import TOKENIZERS
 from coloop.spec.model import ComputeDtype, Dtype, Model, PretrainedModel, ScratchModel
@@ -72,6 +72,27 @@ def build_model(
                 f"a model of type {section.type!r} has no weights of its own to build"
             )
     torch.nn.Module.to(model, device)
+    return LoadedModel(model=model, tokenizer=tokenizer)
+
+
+def build_outline(section: Model, *, root: Path) -> LoadedModel:
+    """The tokenizer and the sizes of a section's model, without weights, which may be missing."""
+    match section:
+        case ScratchModel():
+            preset = presets.model(section.architecture)
+            tokenizer = TOKENIZERS[preset.tokenizer]()
+            config = build_config(preset.architecture, tokenizer, section.initial_range)
+        case PretrainedModel():
+            config, tokenizer = load_outline(
+                section.path,
+                root,
+                revision=section.revision,
+                trust_remote_code=section.trust_remote_code,
+            )
+        case _:
+            raise ModelUnavailable(f"a model of type {section.type!r} has no files of its own")
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
     return LoadedModel(model=model, tokenizer=tokenizer)
 
 

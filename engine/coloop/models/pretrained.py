@@ -18,6 +18,7 @@ from transformers import (
     AutoModelForCausalLM,
     AutoModelForSequenceClassification,
     AutoTokenizer,
+    PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
 )
@@ -62,13 +63,32 @@ def load_pretrained(
             _merge(model, source)
     except (OSError, ValueError, ImportError, SafetensorError) as error:
         raise ModelUnavailable(_reason(path, source, error)) from error
+    return model, _fast(tokenizer, path)
+
+
+def load_outline(
+    path: str, root: Path, *, revision: str | None = None, trust_remote_code: bool = False
+) -> tuple[PretrainedConfig, PreTrainedTokenizerFast]:
+    """What a model's folder says of its sizes, and its tokenizer; no weights are looked for."""
+    source = find_source(path, root, has_weights=False)
+    options: dict[str, Any] = {"revision": revision, "trust_remote_code": trust_remote_code}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source, **options)
+        config = AutoConfig.from_pretrained(source, **options)
+    except (OSError, ValueError, ImportError) as error:
+        raise ModelUnavailable(_reason(path, source, error)) from error
+    return config, _fast(tokenizer, path)
+
+
+def _fast(tokenizer: Any, path: str) -> PreTrainedTokenizerFast:
+    """The tokenizer, if it is one that we can use, with a token to pad by."""
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         raise ModelUnavailable(
             f"the tokenizer of {path!r} has no tokenizer.json (a fast tokenizer)"
         )
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
-    return model, tokenizer
+    return tokenizer
 
 
 @torch.no_grad()
@@ -80,13 +100,18 @@ def _merge(model: PreTrainedModel, folder: Path) -> None:
             named[name].copy_(weight)
 
 
-def find_source(path: str, root: Path) -> Path | str:
-    """The folder that a path names, or the hub id that it is; nothing is loaded."""
+def find_source(path: str, root: Path, *, has_weights: bool = True) -> Path | str:
+    """The folder that a path names, or the hub id that it is; nothing is loaded.
+
+    Args:
+        has_weights: they must be there.
+    """
     folder = Path(os.path.expanduser(path))
     folder = folder if folder.is_absolute() else root / folder
     if folder.is_dir():
-        check_folder(folder)
-        _check_lengths(folder)
+        if has_weights:
+            check_folder(folder)
+            _check_lengths(folder)
         return folder
     if folder.exists():
         raise ModelUnavailable(f"model.path {path!r} is a file; the folder around it is expected")

@@ -60,6 +60,9 @@ UNREAD_BY_ENGINES: dict[str, tuple[object, ...]] = {
 rows at once want it."""
 
 
+WITH_FILES = ("pretrained", "scratch")
+"""Types of models that bring a tokenizer of their own."""
+
 LATER = "the loop can be drawn, checked and estimated; this part of the engine comes later"
 
 
@@ -120,7 +123,10 @@ def check_machine(spec: LoopSpec, plan: Plan) -> list[Diagnostic]:
                         what = f"`rollout.script` with {reader}"
                         found.append(_refusal(what, node=node, field="rollout.script"))
                     found += _unread(node, "rollout", rollout, UNREAD_BY_ENGINES, reader)
-                    found += _spread(home, node, rollout)
+                    if home.engine == "remote":
+                        found += _elsewhere(spec, weights, node)
+                    else:
+                        found += _spread(home, node, rollout)
         if weights.update is None:
             continue
         backend = weights.update.backend
@@ -160,6 +166,36 @@ def _check_ranks(weights: WeightsPlan, several: Mapping[str, int]) -> Iterator[D
         change = Change(op="set", path=path, value="fsdp2")
         fixes = (Fix(title="Train with fsdp2", changes=(change,)),)
         yield _refusal(what, node=weights.name, field="training.backend", hint=hint, fixes=fixes)
+
+
+def _elsewhere(spec: LoopSpec, weights: WeightsPlan, node: str) -> Iterator[Diagnostic]:
+    """What wants weights of a policy for which a service writes."""
+    remote, field = "`rollout.engine: remote`", "rollout.engine"
+    if weights.trains:
+        what = f"{remote} of `{node}`, which learns: new weights do not reach a service"
+        hint = "take `torch` or `vllm`; a remote engine writes for policies that stay as they are"
+        yield _refusal(what, node=node, field=field, hint=hint)
+    model = model_of(spec.nodes[weights.name])
+    if model is None or model.type not in WITH_FILES or getattr(model, "lora", None) is not None:
+        what = f"{remote} of `{node}`, whose `model` is not named as the service has it"
+        hint = "give it `model: {type: pretrained, path: ...}`; only its tokenizer is read"
+        yield _refusal(what, node=node, field="model", hint=hint)
+    others = [name for name in weights.members if name != node] + [
+        name
+        for name, other in spec.nodes.items()
+        if getattr(model_of(other), "of", None) in weights.members and name not in weights.members
+    ]
+    if others:
+        names = ", ".join(f"`{name}`" for name in others)
+        what = f"{remote} of `{node}`, whose weights {names} wants here"
+        yield _refusal(what, node=node, field=field, hint="give it a model of its own")
+    section = spec.nodes[node]
+    if getattr(getattr(section, "read", None), "score", None) == "probability":
+        what = f"{remote} of `{node}`, which reads probabilities of labels"
+        yield _refusal(what, node=node, field="read.score", hint="read its text (`score: text`)")
+    if getattr(getattr(section, "rollout", None), "turns", None) is not None:
+        what = f"`rollout.turns` with {remote}, which writes a text in one request"
+        yield _refusal(what, node=node, field="rollout.turns", hint="take `torch` or `vllm`")
 
 
 def _spread(home: EnginePlan, node: str, rollout: object) -> Iterator[Diagnostic]:

@@ -233,6 +233,11 @@ class WeightsPlan(_Planned):
     """Homes of rollout engines, one a pool in which members write."""
 
     @property
+    def is_elsewhere(self) -> bool:
+        """Whether a service has them, and nothing of them is here."""
+        return bool(self.engines) and all(one.engine == "remote" for one in self.engines)
+
+    @property
     def follows_adapter(self) -> bool:
         """Whether it is a snapshot on the frozen weights of its source: the adapter is all that it
         is given."""

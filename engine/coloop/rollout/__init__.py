@@ -17,11 +17,16 @@ from coloop.rollout.protocol import (
     Reason,
     RolloutEngine,
 )
+from coloop.rollout.remote_engine import RemoteEngine
 from coloop.rollout.torch_engine import TorchEngine
 from coloop.rollout.vllm_engine import VllmEngine
 from coloop.spec.rollout import Engine
 
-ENGINES: dict[str, Callable[..., RolloutEngine]] = {"torch": TorchEngine, "vllm": VllmEngine}
+ENGINES: dict[str, Callable[..., RolloutEngine]] = {
+    "torch": TorchEngine,
+    "vllm": VllmEngine,
+    "remote": RemoteEngine,
+}
 
 
 def build_engine(name: Engine, *arguments: Any, **options: Any) -> RolloutEngine:
@@ -41,6 +46,7 @@ __all__ = [
     "OnLoad",
     "Progress",
     "Reason",
+    "RemoteEngine",
     "RolloutEngine",
     "ShouldStop",
     "TorchEngine",

@@ -78,4 +78,8 @@ class Rollout(Section):
     url: Text | None = setting(
         None, level="advanced", when={"engine": ("remote",)}, needed={"engine": ("remote",)}
     )
-    """Address of a remote engine (OpenAI-like completions with log-probs)."""
+    """Address of a remote engine, to which `/completions` is added (OpenAI-like completions with
+    token ids and log-probs, as vLLM has them)."""
+    secret: Name | None = setting(None, level="advanced", when={"engine": ("remote",)})
+    """Name of a secret that goes to a remote engine as `Authorization`: `judge` is the variable
+    COLOOP_SECRET_JUDGE where the run starts."""

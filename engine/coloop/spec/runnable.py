@@ -27,7 +27,7 @@ RUNNABLE_METHODS = frozenset({"discriminative", "generative", "implicit_prm", "r
 """Of verifiers."""
 RUNNABLE_REWARD_SOURCES = frozenset({"builtin", "python", "model", "remote"})
 RUNNABLE_MODELS = frozenset({"pretrained", "scratch", "copy", "shared", "snapshot"})
-RUNNABLE_ENGINES = frozenset({"torch", "vllm"})
+RUNNABLE_ENGINES = frozenset({"torch", "vllm", "remote"})
 RUNNABLE_BACKENDS = frozenset({"single", "fsdp2", "deepspeed"})
 
 assert frozenset(KINDS) >= RUNNABLE_KINDS

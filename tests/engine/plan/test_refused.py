@@ -89,8 +89,8 @@ def test_edges_of_a_node_that_does_not_run_are_no_cause_of_their_own() -> None:
 
 
 def test_the_same_of_several_nodes_is_told_once() -> None:
-    remote = {"engine": "remote", "url": "http://localhost:1/v1"}
-    nodes = {"one": actor(**remote), "two": actor(**remote), "exact": EXACT}
+    shared = {"gpu_memory_utilization": 0.5}
+    nodes = {"one": actor(**shared), "two": actor(**shared), "exact": EXACT}
     edges = [
         "problems.rows -> one.prompts",
         "problems.rows -> two.prompts",
@@ -101,9 +101,9 @@ def test_the_same_of_several_nodes_is_told_once() -> None:
     outlook = outlook_of(build(nodes, edges))
 
     [refusal] = outlook.refusals
-    assert refusal.message.endswith("`torch`, `vllm` run here (`one`, `two`)")
+    assert refusal.message.endswith("which does not read it (`one`, `two`)")
     assert outlook.plan is not None
     assert outlook.sentence == (
-        "valid, but `run` refuses it: rollout engine `remote`; `torch`, `vllm` run here (`one`,"
-        " `two`)"
+        "valid, but `run` refuses it: `rollout.gpu_memory_utilization: 0.5` with the `torch`"
+        " engine, which does not read it (`one`, `two`)"
     )

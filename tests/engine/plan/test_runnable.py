@@ -70,7 +70,7 @@ def test_each_thing_for_later_compiles_and_is_refused_by_name(
         (
             "max_new_tokens: 4}",
             'max_new_tokens: 4, engine: remote, url: "http://localhost:1/v1"}',
-            "rollout engine `remote`",
+            "`rollout.engine: remote` of `actor`, which learns",
         ),
         ("training: {", "training: {backend: megatron, ", "training backend `megatron`"),
     ],

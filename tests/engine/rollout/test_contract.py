@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
@@ -9,11 +10,21 @@ from typing import Any
 import pytest
 import torch
 from tests.engine.numerics import forward_terms, near
+from tests.engine.openai_service import completions_of
+from tests.engine.web_service import serving
 from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from coloop.errors import RequestRefused, StopRequested, WeightsNotUpdated
-from coloop.rollout import ENGINES, Generation, GenerationRequest, RolloutEngine, generate
+from coloop.rollout import (
+    ENGINES,
+    Generation,
+    GenerationRequest,
+    RemoteEngine,
+    RolloutEngine,
+    generate,
+)
+from coloop.services.endpoint import Endpoint
 
 Models = Callable[[str], PreTrainedModel]
 Ask = Callable[..., GenerationRequest]
@@ -25,7 +36,29 @@ CASES = [
     pytest.param(("torch", "gpt2"), id="torch-foreign"),
 ]
 """Each engine that is here, and that of our own with an architecture that it holds as transformers
-do."""
+do. Behind the remote one a service writes, which is our own engine once more."""
+WITHOUT_WEIGHTS = frozenset(
+    """
+    test_log_probs_are_those_before_a_cut_and_sampled_ones_those_after
+    test_a_text_written_in_parts_is_the_text_written_at_once
+    test_what_was_said_in_between_is_read_and_what_is_kept_changes_nothing
+    test_branches_of_one_text_differ_by_their_seed_alone
+    test_a_stop_text_may_begin_before_the_text_was_continued
+    test_what_is_not_kept_cannot_be_continued
+    test_calls_in_any_order_write_what_each_request_writes_alone
+    test_an_aborted_request_is_given_back_as_it_is_and_others_go_on
+    test_scoring_leaves_what_is_written_alone
+    test_finish_writes_to_the_end_with_the_weights_it_began_with
+    test_drop_gives_back_what_there_is
+    test_resume_goes_on_with_the_new_weights_and_knows_which_wrote_what
+    test_a_kept_text_is_read_anew_with_new_weights
+    test_a_load_that_breaks_off_forgets_what_was_unfinished
+    test_weights_that_do_not_fit_are_told_by_name
+    test_asleep_and_awake_it_writes_the_same
+    """.split()  # noqa: SIM905
+)
+"""What an engine cannot do whose weights are elsewhere; `test_remote_engine.py` has how it refuses
+each."""
 LOGITS = 10.0
 """Greatest logit of the models."""
 SLOTS = 6
@@ -50,14 +83,36 @@ def model(case: tuple[str, str], models: Models) -> PreTrainedModel:
 def built(
     case: tuple[str, str], model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
 ) -> Iterator[RolloutEngine]:
-    built = ENGINES[case[0]](model, tokenizer, max_num_seqs=SLOTS)
-    yield built
-    built.close()
+    with ExitStack() as stack:
+        options = {}
+        if case[0] == "remote":
+            options["endpoint"] = stack.enter_context(writing_service(model, tokenizer))
+        built = ENGINES[case[0]](model, tokenizer, max_num_seqs=SLOTS, **options)
+        stack.callback(built.close)
+        yield built
+
+
+@contextmanager
+def writing_service(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
+) -> Iterator[Endpoint]:
+    """A service with this model, that runs may call."""
+    behind = ENGINES["torch"](model, tokenizer, max_num_seqs=SLOTS)
+    with serving(completions_of(behind, tokenizer)) as web, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLOOP_ALLOWED_REMOTES", web.host)
+        url = f"http://{web.host}/v1/completions"
+        yield Endpoint(node="judge", field="rollout.url", url=url)
+    behind.close()
 
 
 @pytest.fixture
-def engine(built: RolloutEngine, weights: dict[str, Tensor]) -> Iterator[RolloutEngine]:
+def engine(
+    request: pytest.FixtureRequest, built: RolloutEngine, weights: dict[str, Tensor]
+) -> Iterator[RolloutEngine]:
     """The engine with the model's weights as version 0, and nothing to do."""
+    name = request.node.name.partition("[")[0]
+    if isinstance(built, RemoteEngine) and name in WITHOUT_WEIGHTS:
+        pytest.skip("an engine whose weights are elsewhere refuses it")
     if built.version != 0:
         built.load_weights(weights.items(), 0)
     yield built
