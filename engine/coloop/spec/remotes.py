@@ -6,14 +6,16 @@ it is listed as it stands. Knows nothing of sockets: a name may still lead to a 
 a caller looks at every address that the name resolves to with `refusal_of_address`, and connects to
 the one that it looked at.
 
-Secrets are named in a loop and stand in the environment: `secret: judge` is COLOOP_SECRET_JUDGE, so
-that a loop can name nothing else of the environment.
+Secrets are named in a loop and stand in the environment, or in files: `secret: judge` is
+COLOOP_SECRET_JUDGE, so that a loop can name nothing else of either.
 """
 
 import ipaddress
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Self
 from urllib.parse import urlsplit
 
@@ -25,6 +27,8 @@ LOCAL_NAMES: Final = ("localhost", "local", "internal", "localdomain", "home.arp
 """Names, and endings of names, that mean this machine or its own network."""
 
 SECRET_PREFIX: Final = "COLOOP_SECRET_"
+SECRETS_SETTING: Final = "COLOOP_SECRETS_DIR"
+"""A folder with secrets as files: `coloop_secret_judge` is COLOOP_SECRET_JUDGE."""
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 SECRET_WORDS: Final = re.compile(r"(?i)(^|[_-])(key|token|secret|password|passwd|pwd|auth|sig)s?$")
 CARRIERS: Final = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("::/96"))
@@ -154,8 +158,13 @@ def secret_variable(name: str) -> str:
 
 
 def secret_value(name: str) -> str | None:
-    """A secret; None where there is none of this name."""
-    return os.environ.get(secret_variable(name), "").strip() or None
+    """A secret, from the environment or from its file; None where there is none of this name."""
+    variable, folder = secret_variable(name), os.environ.get(SECRETS_SETTING, "").strip()
+    value = os.environ.get(variable, "").strip()
+    if not value and folder:
+        with suppress(OSError, ValueError):
+            value = (Path(folder) / variable.lower()).read_text(encoding="utf-8").strip()
+    return value or None
 
 
 def refusal_of_secret(url: str) -> Refused | None:

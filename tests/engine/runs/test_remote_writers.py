@@ -52,6 +52,35 @@ run: {seed: 5}
 """
 
 
+JUDGED = """
+coloop: 1
+name: judged
+nodes:
+  sums: {kind: dataset, source: {type: task, task: arithmetic, size: 32}, rows_per_step: 2}
+  solver:
+    kind: actor
+    model: {type: scratch, architecture: tiny-qwen3}
+    rollout: {completions_per_prompt: 3, max_new_tokens: 5}
+    algorithm: {name: grpo}
+    training: {optimizer: {name: adamw, lr: 1.0e-3}}
+  hinter:
+    kind: verifier
+    method: generative
+    model: {type: scratch, architecture: tiny-qwen3}
+    template: {text: "{{ prompt }}{{ completion }}?"}
+    read: {number: "([0-9])", scale: [0, 9], on_no_match: 0}
+    rollout: {engine: torch, completions_per_prompt: 2, max_new_tokens: 4}
+edges:
+  - sums.rows -> solver.prompts
+  - solver.rollouts -> hinter.rollouts
+  - {from: hinter.scores, to: solver.rewards, aggregate: mean}
+schedule: {steps: 3}
+hardware: {preset: cpu}
+run: {seed: 5}
+"""
+"""A judge in words in the hinter's place: `remote` changes the node of that name."""
+
+
 @pytest.fixture(scope="module")
 def hinter() -> Behaviour:
     """The service with the weights that the hinter would have here."""
@@ -105,6 +134,23 @@ def test_another_model_there_teaches_something_else(
     web = served(completions_of(TorchEngine(other.model, other.tokenizer), other.tokenizer))
 
     assert not equal(runner(remote(web)).group("actor"), whole(HINTED).group("actor"))
+
+
+def test_a_judge_in_words_may_be_elsewhere(
+    runner: Run, whole: Run, served: Any, hinter: Behaviour, equal: Any
+) -> None:
+    ended = runner(remote(served(hinter), JUDGED, completions_per_prompt=2))
+
+    assert ended.state is RunStateName.FINISHED, ended.error
+    assert equal(ended.group("solver"), whole(JUDGED).group("solver"))
+
+
+def test_a_judge_that_reads_probabilities_wants_weights_here() -> None:
+    change = Change(op="set", path="nodes.hinter.read.score", value="probability")
+    parsed = parse(patch(remote(None, JUDGED), [change]))
+    assert parsed.spec is not None, [one.describe() for one in parsed.diagnostics]
+
+    assert "read.score" in [one.field for one in check_runs(parsed.spec)]
 
 
 def test_it_writes_a_step_ahead_in_a_pool_of_its_own(

@@ -252,6 +252,18 @@ def test_a_secret_goes_along_by_its_name(served: Served, called: Called, secret:
     assert web.asked[0].headers["authorization"] == f"Bearer {secret}"
 
 
+def test_a_secret_may_be_a_file(
+    served: Served, called: Called, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "coloop_secret_judge").write_text("of-a-file\n", encoding="utf-8")
+    monkeypatch.setenv("COLOOP_SECRETS_DIR", str(tmp_path))
+    web = served(lambda asked: [1.0])
+
+    called(web.url, secret="judge").ask("q", as_it_is).result(20)
+
+    assert web.asked[0].headers["authorization"] == "Bearer of-a-file"
+
+
 def test_a_secret_with_a_scheme_goes_as_it_is(
     served: Served, called: Called, monkeypatch: pytest.MonkeyPatch
 ) -> None:
