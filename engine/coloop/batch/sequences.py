@@ -38,6 +38,8 @@ class Text:
 
     prompt: Prompt
     target: str
+    mask: tuple[str, ...] = ()
+    """Tags whose content is not trained."""
 
 
 @dataclass(frozen=True, kw_only=True)

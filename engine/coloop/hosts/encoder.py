@@ -107,14 +107,19 @@ class Encoder:
         return self.sequence(unit)
 
     def sequence(self, given: TokenSequence) -> TokenSequence:
-        """`encoded` of one text; of a target to imitate all tokens are trained."""
+        """`encoded` of one text; of a target to imitate all tokens are trained but those in tags
+        that are masked."""
         if given.text is None:
             self._check_ids(given)
             return given if given.choice is None else self._asked(given, given.choice)
         prompt = self.prompt(given.text.prompt)
         if given.choice is not None:
             return self._asked(given.with_ids(prompt, ()), given.choice)
-        return given.with_ids(prompt, self.target(given.text.target))
+        target = self.target(given.text.target)
+        is_trained = np.ones(len(target), dtype=np.bool_)
+        for part in self.tagged(target, given.text.mask):
+            is_trained[part] = False
+        return given.with_ids(prompt, target, is_trained)
 
     def _asked(self, given: TokenSequence, choice: Choice) -> TokenSequence:
         """The text up to where it is asked what comes next, with the words that may.

@@ -21,6 +21,7 @@ from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import weights_groups
 from coloop.spec.heads import head_of
 from coloop.spec.nodes import ToolNode, model_of
+from coloop.spec.ports import PORTS, PortType
 from coloop.spec.runnable import (
     RUNNABLE_BACKENDS,
     RUNNABLE_ENGINES,
@@ -355,8 +356,19 @@ def _check_algorithms(spec: LoopSpec) -> Iterator[Diagnostic]:
                 full = resolve_algorithm(entry)
                 if isinstance(full, ResolvedPreference):
                     yield from _check_smoothing(full, node)
-                if getattr(entry, "mask", None):
-                    yield _refusal("`mask`", node=node, field=f"{field}.mask")
+                if getattr(entry, "mask", None) and _are_drawn(spec, node, port):
+                    what = f"`{field}.mask` of rollouts"
+                    hint = "say it where they are written: `rollout.mask`"
+                    yield _refusal(what, node=node, field=f"{field}.mask", hint=hint)
+
+
+def _are_drawn(spec: LoopSpec, node: str, port: str) -> bool:
+    """Whether what teaches at a port are texts as token ids, with the mask of their writer."""
+    sources = (edge.source for edge in spec.graph.edges_into(node, port))
+    return any(
+        PORTS[spec.nodes[one.node].kind].outputs[one.port].type is PortType.ROLLOUTS
+        for one in sources
+    )
 
 
 def _check_smoothing(pairs: ResolvedPreference, node: str) -> Iterator[Diagnostic]:

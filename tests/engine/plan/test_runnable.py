@@ -9,12 +9,6 @@ from coloop.spec.io import parse, patch
 
 REFUSALS = [
     (
-        "algorithm: {name: grpo}",
-        "algorithm: {rewards: {name: grpo}, demonstrations: {name: sft, mask: [tag]}}",
-        "`mask`",
-        "algorithm.demonstrations.mask",
-    ),
-    (
         "{type: scratch, architecture: tiny-qwen3}",
         "{type: run, run: x, node: actor}",
         "an earlier run",

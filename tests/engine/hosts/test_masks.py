@@ -1,0 +1,54 @@
+"""Tags whose content is not trained: in texts to imitate, and in what a policy wrote."""
+
+from pathlib import Path
+
+import pytest
+from tests.engine.hosts.test_host import EDGES, NODES, settings_of
+
+from coloop.batch import Sequence, Text
+from coloop.hosts.encoder import Encoder
+from coloop.hosts.host import PoolHost
+
+
+@pytest.fixture
+def encoder(tmp_path: Path) -> Encoder:
+    host = PoolHost(settings_of(NODES, EDGES, tmp_path))
+    host.build()
+    return host._homes["actor"].weights.encoder("actor")
+
+
+def masked(encoder: Encoder, text: str, *tags: str) -> str:
+    """What of a text of characters stands in the tags."""
+    ids = encoder.said(text)
+    assert len(ids) == len(text)
+    return "|".join(text[part] for part in encoder.tagged(ids, tags))
+
+
+@pytest.mark.parametrize(
+    ("text", "tags", "content"),
+    [
+        ("a<out>bc</out>d", ("out",), "bc"),
+        ("<out>1</out><out>2</out>", ("out",), "1|2"),
+        ("<out></out>x", ("out",), ""),
+        ("a<out>not closed", ("out",), "not closed"),
+        ("<in>1</in><out>2</out>", ("out", "in"), "1|2"),
+        ("<in>1</in>", ("out",), ""),
+        ("<in>1</in>", (), ""),
+        ("<out>1</in></out>", ("out", "in"), "1</in>"),
+    ],
+)
+def test_the_content_of_tags_is_found(
+    encoder: Encoder, text: str, tags: tuple[str, ...], content: str
+) -> None:
+    assert masked(encoder, text, *tags) == content
+
+
+def test_a_text_to_imitate_is_trained_but_for_its_masked_tags(encoder: Encoder) -> None:
+    text = Text(prompt="1+1=", target="<out>2</out>2", mask=("out",))
+
+    found = encoder.sequence(Sequence(id="row", text=text))
+
+    own = found.loss_mask[len(encoder.prompt("1+1=")) :]
+    untrained = [place for place, is_trained in enumerate(own) if not is_trained]
+    assert untrained == [5]
+    assert len(own) == len("<out>2</out>2") + 1
