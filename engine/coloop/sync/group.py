@@ -9,17 +9,22 @@ All are at work at the same time: whoever carries the parcel asks for `deliver` 
 `receive` at once, and says `give_up` where one of them cannot come. Nobody gives a bucket before
 all are there to take it, and who breaks off says so first; so nobody waits for an end that is gone.
 The next transfer then meets anew. Either end has one bucket in its own memory at a time.
+
+Whoever reaches the port of the store can write there, so what is told of a bucket is signed with a
+secret that travels in the parcel, and nothing else is read of it.
 """
 
 from __future__ import annotations
 
+import hmac
 import json
 import pickle
+import secrets
 import socket
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Protocol
 
@@ -38,6 +43,8 @@ WAIT_SECONDS = 300.0
 """Longest wait for another end."""
 LEAST_PAUSE, MOST_PAUSE = 0.0002, 0.02
 """Seconds between two looks."""
+SEAL_CHARACTERS = 64
+"""Of SHA-256 in hexadecimal."""
 END = "end"
 BROKEN = "broken"
 """Key under which an end says why nothing more comes."""
@@ -46,12 +53,29 @@ BROKEN = "broken"
 class Meeting:
     """What the ends at a place tell one another, key by key."""
 
-    def __init__(self, store: TCPStore, receivers: int) -> None:
+    def __init__(self, store: TCPStore, receivers: int, secret: str) -> None:
         self.store = store
         self.receivers = receivers
+        self._secret = secret.encode()
+
+    def tell(self, key: str, text: str) -> None:
+        """Who sends says something once, for all receivers."""
+        self.store.set(key, self._seal(key, text) + text)
+
+    def hear(self, key: str) -> str:
+        """What who sends has told under a key; raises `WeightsNotUpdated` as `wait` does, and where
+        somebody else told it."""
+        said = self.wait(key)
+        text = said[SEAL_CHARACTERS:]
+        if not hmac.compare_digest(said[:SEAL_CHARACTERS].encode(), self._seal(key, text).encode()):
+            raise WeightsNotUpdated("somebody else wrote where ends of this run meet")
+        return text
+
+    def _seal(self, key: str, text: str) -> str:
+        return hmac.new(self._secret, f"{key} {text}".encode(), "sha256").hexdigest()
 
     def wait(self, key: str) -> str:
-        """What is told under a key; raises `WeightsNotUpdated` where an end has broken off or does
+        """What stands under a key; raises `WeightsNotUpdated` where an end has broken off or does
         not come."""
         began, pause = time.monotonic(), LEAST_PAUSE
         while not self.store.check([key]):
@@ -95,6 +119,8 @@ class Place:
     host: str
     port: int
     receivers: int
+    secret: str = field(repr=False)
+    """Only these ends know it."""
 
 
 class Transport(Protocol):
@@ -170,7 +196,7 @@ class SharedMemory:
         self._meeting.wait_for_all(key)
 
     def take(self, key: str, handle: str, size: int) -> Tensor:
-        # Made by a process of the same run.
+        # Told under seal by a process of the same run.
         rebuild, arguments = pickle.loads(bytes.fromhex(handle))
         own: Tensor = rebuild(*arguments).clone()
         assert own.numel() == size
@@ -283,7 +309,7 @@ class GroupChannel:
         """Tells all ends from outside that one of them will not come; anywhere."""
         place: Place = parcel.place
         with suppress(RuntimeError):  # who sends is gone as well
-            Meeting(_reached(place), place.receivers).break_off(reason)
+            Meeting(_reached(place), place.receivers, place.secret).break_off(reason)
 
     def close(self) -> None:
         """Leaves everybody."""
@@ -291,22 +317,22 @@ class GroupChannel:
             self._leave(ends)
 
     def _deliver(self, end: _End, weights: Weights, dtype: torch.dtype | None) -> None:
-        transport, store = end.transport(self._kind, self._device), end.meeting.store
+        transport, meeting = end.transport(self._kind, self._device), end.meeting
         end.turn += 1
         bucket = 0
         for bucket, part in enumerate(in_buckets(weights, self._bucket_bytes, dtype), start=1):
             key = f"{end.turn}/{bucket}"
             flat, rows = _packed(part, dtype, self._device)
             told = {"size": flat.numel(), "weights": rows, "handle": transport.handle(flat)}
-            store.set(key, json.dumps(told))
+            meeting.tell(key, json.dumps(told))
             transport.give(key, flat)
-        store.set(f"{end.turn}/{bucket + 1}", END)
+        meeting.tell(f"{end.turn}/{bucket + 1}", END)
 
     def _received(self, end: _End) -> Iterator[tuple[str, Tensor]]:
         transport = end.transport(self._kind, self._device)
         end.turn += 1
         bucket = 1
-        while (said := end.meeting.wait(key := f"{end.turn}/{bucket}")) != END:
+        while (said := end.meeting.hear(key := f"{end.turn}/{bucket}")) != END:
             told = json.loads(said)
             flat = transport.take(key, told["handle"], told["size"])
             for name, kind, shape, start in told["weights"]:
@@ -318,7 +344,7 @@ class GroupChannel:
         if end is None or end.place != place:
             self._leave(place.ends)
             try:
-                meeting = Meeting(_reached(place), place.receivers)
+                meeting = Meeting(_reached(place), place.receivers, place.secret)
             except RuntimeError as error:
                 raise WeightsNotUpdated(
                     f"who sends weights is not to be reached at {place.host}:{place.port}: {error}"
@@ -336,8 +362,9 @@ def _opened(ends: str, round: int, receivers: int) -> _End:
     """A place on a free port of this machine."""
     timeout = timedelta(seconds=WAIT_SECONDS)
     store = TCPStore("127.0.0.1", 0, is_master=True, timeout=timeout, wait_for_workers=False)
-    place = Place(ends, round, _own_address(), store.port, receivers)
-    return _End(place, Meeting(store, receivers), is_sender=True)
+    secret = secrets.token_hex(16)
+    place = Place(ends, round, _own_address(), store.port, receivers, secret)
+    return _End(place, Meeting(store, receivers, secret), is_sender=True)
 
 
 def _reached(place: Place) -> TCPStore:
