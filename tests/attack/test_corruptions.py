@@ -511,6 +511,26 @@ def test_a_pipe_in_the_place_of_a_file_is_named_and_hangs_nobody(name: str, dama
     assert f"{name}: it is no file" in named_in(damaged)
 
 
+@pytest.mark.parametrize(
+    "name", ["events.jsonl", "engine.log", "gauges.json.new", "samples", "samples/step-6.jsonl"]
+)
+def test_nothing_is_written_through_a_link(name: str, damaged: Path, tmp_path: Path) -> None:
+    link, outside = damaged / name, tmp_path / "outside"
+    if link.exists():
+        link.rename(outside)
+    else:
+        outside.write_text("somebody's\n")
+    link.symlink_to(outside)
+    before = content(outside) if outside.is_dir() else outside.read_bytes()
+    text = (damaged / "spec.yaml").read_text(encoding="utf-8")
+
+    with pytest.raises(CheckpointError, match="is a link"):
+        run(request_of(damaged.parent, text, goes_on=True))
+
+    assert (content(outside) if outside.is_dir() else outside.read_bytes()) == before
+    assert f"{name}: it is a link to {outside}" in named_in(damaged)
+
+
 def by_name(case: Case) -> str:
     return case.name.replace(" ", "-")
 

@@ -24,7 +24,7 @@ from coloop.runtime.manifest import MANIFEST
 from coloop.runtime.origin import ORIGIN_FILE
 from coloop.runtime.pick_up import last_written
 from coloop.runtime.report import REPORT_FILE
-from coloop.runtime.run_folder import CHECKPOINTS, SPEC_FILE
+from coloop.runtime.run_folder import CHECKPOINTS, SPEC_FILE, links_in
 from coloop.runtime.storage import Storage, is_address
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import content_hash, parse
@@ -53,6 +53,9 @@ def check_run(folder: Path) -> Iterator[Finding]:
     if odd:  # nothing is read where reading may never end
         yield from (_damaged(name, "it is no file and no folder; remove it") for name in odd)
         return
+    for link in links_in(folder):
+        message = f"it is a link to {link.readlink()}; a run writes into its own folder alone"
+        yield _damaged(str(link.relative_to(folder)), message)
     spec, problem = _spec_in(folder)
     yield from _only(SPEC_FILE, problem)
     yield from _plan_of(folder, spec)

@@ -72,10 +72,16 @@ def held_folder(request: RunRequest, folder: Path) -> Iterator[None]:
     Raises:
         RunBusy: somebody else writes there.
         RunFolderExists: somebody else has begun a run there.
+        CheckpointError: what is there leads elsewhere.
     """
     with RunLock(folder), ExitStack() as stack:
         if request.resume is None:
             _check_is_new(folder, folder.name)
+        elif link := next(links_in(folder), None):
+            raise CheckpointError(
+                f"{link} is a link, and a run writes into its own folder alone: put what it points "
+                f"to ({link.readlink()}) in its place, or remove it"
+            )
         elsewhere = _checkpoints_elsewhere(request, folder)
         if elsewhere is not None:
             elsewhere.mkdir(parents=True, exist_ok=True)
@@ -87,6 +93,16 @@ def held_folder(request: RunRequest, folder: Path) -> Iterator[None]:
             (folder / SPEC_FILE).write_text(request.text, encoding="utf-8")
         _complete(folder, request)
         yield
+
+
+def links_in(folder: Path) -> Iterator[Path]:
+    """Links in a run folder, through which a run would write elsewhere; that of the checkpoints,
+    which may lie on another disk, is none of them, nor what lies behind it."""
+    own = [path for path in folder.iterdir() if path.name != CHECKPOINTS]
+    below = (
+        path for one in own if one.is_dir() and not one.is_symlink() for path in one.rglob("*")
+    )
+    return (path for path in (*own, *below) if path.is_symlink())
 
 
 def _check_is_new(folder: Path, run_id: str) -> None:
