@@ -5,6 +5,7 @@ Shared by the checkers of the tasks and by the rewards that compare texts, so th
 """
 
 import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 THOUSANDS: Final = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
@@ -38,6 +39,19 @@ def last_match(pattern: re.Pattern[str], text: str) -> str | None:
         return None
     groups = [group for group in matches[-1].groups() if group is not None]
     return groups[0] if groups else matches[-1].group(0)
+
+
+def in_tags(text: str, tag: str) -> Iterator[str]:
+    """What stands between two tags, each time; of tags in each other the inner one."""
+    opening, closing = f"<{tag}>", f"</{tag}>"
+    start = text.find(opening)
+    while start >= 0:
+        end = text.find(closing, start)
+        if end < 0:
+            return
+        inside = text[start + len(opening) : end]
+        yield inside.rpartition(opening)[2]
+        start = text.find(opening, end)
 
 
 def as_text(value: Any) -> str | None:

@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, Final
 
+from coloop.data.answers import in_tags
 from coloop.data.patterns import pattern
 from coloop.spec.shaping import ParseJson, ParseRegex, ParseTag
 
@@ -25,7 +26,7 @@ def parsed(text: str, rule: str | ParseRegex | ParseJson | ParseTag) -> list[Any
         case ParseRegex():
             return list(pattern(rule.regex).matches(text))
         case ParseTag():
-            return list(_tagged(text, rule.tag))
+            return list(in_tags(text, rule.tag))
         case ParseJson():
             steps = [step for step in rule.json_path.split(".") if step]
             found = (_at(value, steps) for value in json_values(text))
@@ -38,18 +39,6 @@ def column_of(text: str, rule: str | ParseRegex | ParseJson | ParseTag) -> Any:
     if not found:
         return None
     return found if not isinstance(rule, str) and rule.all else found[-1]
-
-
-def _tagged(text: str, tag: str) -> Iterator[str]:
-    opening, closing = f"<{tag}>", f"</{tag}>"
-    start = text.find(opening)
-    while start >= 0:
-        end = text.find(closing, start)
-        if end < 0:
-            return
-        inside = text[start + len(opening) : end]
-        yield inside.rpartition(opening)[2]
-        start = text.find(opening, end)
 
 
 def json_values(text: str) -> Iterator[Any]:

@@ -18,7 +18,7 @@ TAGS: Final = re.compile(
 )
 TAG_NAMES: Final = ("<think>", "</think>", "<answer>", "</answer>")
 QUESTION: Final = re.compile(r"<question>((?:(?!</?question>).)+)</question>", re.DOTALL)
-STEP: Final = re.compile(r"^step (\d+): (?:right|wrong)$")
+STEP: Final = re.compile(r"^step (\d{1,9}): (?:right|wrong)$")
 VERDICT: Final = re.compile(r"^final: (?:correct|incorrect)$")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
-from coloop.data.answers import last_line
+from coloop.data.answers import in_tags, last_line
 from coloop.data.expressions import NotArithmetic, read_expression
 from coloop.data.tasks.base import (
     Part,
@@ -83,7 +83,6 @@ def _built(numbers: Sequence[int], operations: Sequence[str]) -> tuple[str, int]
 
 
 QUESTION: Final = re.compile(r"([\d ]+) make (\d+):")
-ANSWER_TAG: Final = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
 
 
 def check_countdown(columns: Mapping[str, Any], completion: str) -> float | None:
@@ -92,7 +91,7 @@ def check_countdown(columns: Mapping[str, Any], completion: str) -> float | None
     if question is None:
         return None
     numbers, goal = question
-    tagged = ANSWER_TAG.findall(completion)
+    tagged = list(in_tags(completion, "answer"))
     left, equals, right = last_line(tagged[-1] if tagged else completion).partition("=")
     if equals and right.strip() != str(goal):
         return 0.0

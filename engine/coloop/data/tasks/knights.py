@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from coloop.data.answers import last_line
+from coloop.data.answers import in_tags, last_line
 from coloop.data.tasks.base import (
     Part,
     Problem,
@@ -140,15 +140,12 @@ def _renamed(statement: Statement, new_of: Sequence[int]) -> Statement:
     raise AssertionError(statement)
 
 
-ANSWER_TAG: Final = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
-
-
 def check_knights(columns: Mapping[str, Any], completion: str) -> float | None:
     """1 where the last line, or the <answer>, names everybody's kind in order."""
     gold = columns.get("answer")
     if not isinstance(gold, str):
         return None
-    tagged = ANSWER_TAG.findall(completion)
+    tagged = list(in_tags(completion, "answer"))
     said = re.findall(r"[a-z]+", (tagged[-1] if tagged else last_line(completion)).lower())
     return float(said == gold.split())
 
