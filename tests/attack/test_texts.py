@@ -1,5 +1,5 @@
 """Texts that a model may write, long and of odd shapes: every built-in reward and every task's
-checker scores them soon, and none raises."""
+checker scores them soon, and none raises. Patterns of a loop that would become large are none."""
 
 import time
 from collections.abc import Callable
@@ -9,11 +9,13 @@ import pytest
 from pydantic import TypeAdapter
 
 from coloop.data.parsing import column_of
+from coloop.data.patterns import PatternProblem, pattern
 from coloop.data.tasks import TASKS, check_row, task_rows
 from coloop.rewards.builtin import score_builtin
 from coloop.rewards.scoring import ScoringRow
 from coloop.spec.builtins import BuiltinSource
 from coloop.spec.shaping import ParseJson, ParseTag
+from coloop.validate.text_names import regex_problem
 
 pytestmark = pytest.mark.attack
 
@@ -103,3 +105,41 @@ def test_no_text_holds_what_is_read_of_it(
 ) -> None:
     assert slow(lambda text: column_of(text, rule)) == []
     record_property("tried", len(TEXTS))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "(?:ab){9999999}",
+        "(?:(?:a{999}){999}){999}",
+        "((((((((((a{5}){5}){5}){5}){5}){5}){5}){5}){5}){5})",
+        "(?:a|b){99999999,}",
+        "(?:a{1000}b){1000,2000}",
+        "(?x)(?:a{1000}) {1000} {1000}",
+        "(?x)(?:a{1000})#[\n{9999}",
+        "(?#[)(?:a{1000}){1000}(?#])",
+        "(?:[)]a{1000}){1000}{9}",
+        "(" * 3000 + ")" * 3000,
+        "a{" + "9" * 5000 + "}",
+    ],
+    ids=lambda one: one[:30],
+)
+def test_a_pattern_that_would_become_large_is_refused(source: str) -> None:
+    with pytest.raises(PatternProblem):
+        pattern(source)
+    assert regex_problem(source)[0] is not None
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
+        r"(?:\d{1,3}\.){3}\d{1,3}",
+        r".{100}.{100}.{100}",
+        r"(?:\S+\s+){0,10000}",
+        r"(?:step \d{1,4}: (right|wrong)\n){5,50}",
+    ],
+)
+def test_a_pattern_that_counts_is_read(source: str) -> None:
+    pattern(source)
+    assert regex_problem(source)[0] is None

@@ -11,8 +11,11 @@ from typing import Any, Final
 
 import regex  # type: ignore[import-untyped]
 
+from coloop.spec.regexes import why_too_large
+
 TIMEOUT_SECONDS: Final = 2.0
 """Longest time for one pattern on one text."""
+LONGEST_SHOWN: Final = 200
 
 
 class PatternProblem(ValueError):
@@ -49,9 +52,12 @@ class Pattern:
     def __init__(self, source: str) -> None:
         self.source = source
         try:
+            if (too_large := why_too_large(source)) is not None:
+                raise ValueError(too_large)
             self._compiled = regex.compile(source)
-        except regex.error as error:
-            raise PatternProblem(f"{source!r} is no regular expression: {error}") from None
+        except (regex.error, ValueError, RecursionError, OverflowError) as error:
+            shown = source if len(source) <= LONGEST_SHOWN else f"{source[:LONGEST_SHOWN]}..."
+            raise PatternProblem(f"{shown!r} is no regular expression: {error}") from None
 
     @property
     def groups(self) -> int:

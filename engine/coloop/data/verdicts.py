@@ -19,6 +19,8 @@ from coloop.spec.reading import Read
 
 PARTS_OF_TWO: Final = 2
 """Groups of a pattern that says of which step or thing it speaks, and what it says of it."""
+MOST_DIGITS: Final = 9
+"""Of the number of a thing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +102,11 @@ def _numbered(text: str, source: str | None) -> list[tuple[int, Part]]:
     if source is None:
         return []
     found = [parts for parts in pattern(source).parts(text) if len(parts) == PARTS_OF_TWO]
-    return [(int(index.text) - 1, part) for index, part in found if index.text.isdecimal()]
+    return [
+        (int(index.text) - 1, part)
+        for index, part in found
+        if index.text.isdecimal() and len(index.text) <= MOST_DIGITS
+    ]
 
 
 def _number(text: str, read: Read) -> float | None:

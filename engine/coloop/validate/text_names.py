@@ -11,6 +11,7 @@ from typing import Final
 
 from jinja2 import TemplateSyntaxError, meta, nodes
 
+from coloop.spec.regexes import why_too_large
 from coloop.templates.environment import environment
 
 TEXT_FUNCTIONS: Final = frozenset({"others", "past"})
@@ -173,6 +174,8 @@ def _binds(statement: ast.stmt, name: str) -> bool:
 @lru_cache(maxsize=1024)
 def regex_problem(pattern: str) -> tuple[str | None, int]:
     """Why a regular expression cannot be read, and how many groups it has."""
+    if (too_large := why_too_large(pattern)) is not None:
+        return too_large, 0
     try:
         return None, re.compile(pattern).groups
     except (re.error, OverflowError, RecursionError) as error:
