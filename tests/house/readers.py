@@ -81,6 +81,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "PretrainedModel": ("models", "hosts/beginnings.py"),
     "ScratchModel": ("models", "hosts/beginnings.py"),
     "CopyModel": ("models", "runtime", "hosts/beginnings.py"),
+    "RunModel": ("runtime/earlier_runs.py",),
     "SnapshotModel": ("runtime",),
     "SharedModel": ("spec/groups.py",),
     "RefreshEvery": ("runtime",),
@@ -161,7 +162,6 @@ LATER = {
         ("LabelCrossEntropy",),
         "refused by the algorithm's name",
     ),
-    "RunModel": "refused by the model's type",
 }
 """Sections that are drawn, planned and estimated only."""
 

@@ -30,8 +30,8 @@ def test_paths_exist(readme: Path) -> None:
     missing = []
     for link, code in PATH.findall(text):
         name = (link or code).partition("#")[0]
-        base = readme.parent if link else ROOT
-        if name and "*" not in name and not (base / name).exists():
+        bases = [readme.parent] if link else [ROOT, readme.parent]
+        if name and "*" not in name and not any((base / name).exists() for base in bases):
             missing.append(name)
 
     assert not missing

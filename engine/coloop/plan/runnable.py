@@ -27,7 +27,6 @@ from coloop.spec.runnable import (
     RUNNABLE_ENGINES,
     RUNNABLE_KINDS,
     RUNNABLE_METHODS,
-    RUNNABLE_MODELS,
     RUNNABLE_REWARD_SOURCES,
     is_runnable_algorithm,
 )
@@ -389,8 +388,6 @@ def _check_models(spec: LoopSpec) -> Iterator[Diagnostic]:
         model = model_of(node)
         if model is None:
             continue
-        if model.type not in RUNNABLE_MODELS:
-            yield _refusal("weights of an earlier run", node=name, field="model.type")
         if getattr(model, "quantization", None) is not None:
             yield _refusal("`model.quantization`", node=name, field="model.quantization")
 

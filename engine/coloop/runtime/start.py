@@ -24,6 +24,7 @@ from coloop.run_log import LOG_FILE, log_into
 from coloop.runtime.assembly import build_session
 from coloop.runtime.checkpoint import list_checkpoints
 from coloop.runtime.control import Control
+from coloop.runtime.earlier_runs import earlier_weights, note_folders, with_folders
 from coloop.runtime.endings import AT_ONCE, error_of, last_word, say_last
 from coloop.runtime.event_file import DAMAGED, LOST, damaged_words
 from coloop.runtime.kept_plan import DECIDED_ANEW, PLAN_FILE, begun_in, keep_plan
@@ -63,7 +64,10 @@ def run(request: RunRequest) -> RunResult:
         PlanRefused: nothing was started, the loop does not run yet.
         RunFolderExists, RunNotFound: nothing was started.
         RunBusy: another process writes into the folder; nothing was written.
+        ModelUnavailable: nothing was started, an earlier run has not the weights that are wanted.
     """
+    earlier = earlier_weights(request)
+    request = replace(request, spec=with_folders(request.spec, earlier))
     conditions = replace(conditions_here(), threads=request.threads, begun=begun_in(request.resume))
     plan = compile_plan(request.spec, root=request.root, conditions=conditions)
     refusals = check_runs(request.spec, plan)
@@ -71,6 +75,7 @@ def run(request: RunRequest) -> RunResult:
         raise PlanRefused(refusals[0].message, refusals)
     folder = choose_folder(request)
     with held_folder(request, folder):
+        note_folders(folder, earlier)
         has_begun = (folder / PLAN_FILE).exists()
         plan, told = keep_plan(folder, plan)
         recorder, control = Recorder(folder, folder.name, request.sinks), Control(folder)

@@ -26,7 +26,7 @@ RUNNABLE_ALGORITHMS = frozenset(
 RUNNABLE_METHODS = frozenset({"discriminative", "generative", "implicit_prm", "rule", "vote"})
 """Of verifiers."""
 RUNNABLE_REWARD_SOURCES = frozenset({"builtin", "python", "model", "remote"})
-RUNNABLE_MODELS = frozenset({"pretrained", "scratch", "copy", "shared", "snapshot"})
+RUNNABLE_MODELS = frozenset({"pretrained", "scratch", "run", "copy", "shared", "snapshot"})
 RUNNABLE_ENGINES = frozenset({"torch", "vllm", "remote"})
 RUNNABLE_BACKENDS = frozenset({"single", "fsdp2", "deepspeed"})
 

@@ -8,12 +8,6 @@ from coloop.plan.runnable import check_runs
 from coloop.spec.io import parse, patch
 
 REFUSALS = [
-    (
-        "{type: scratch, architecture: tiny-qwen3}",
-        "{type: run, run: x, node: actor}",
-        "an earlier run",
-        "model.type",
-    ),
     ("exact.scores -> actor.rewards", "exact.check -> actor.tools", "handles", "edges.2"),
     (
         "{type: task, task: arithmetic}",
