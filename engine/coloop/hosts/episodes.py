@@ -114,20 +114,19 @@ class Episode:
         self.ticket = drawn.ticket
         self._finished, self._reason = drawn.finished, drawn.reason
 
-    def paused_at(self, encoder: Encoder) -> tuple[str, TurnEnd] | None:
-        """What was drawn in this turn and with what it ends, where somebody is to speak now."""
+    def turn_text(self, encoder: Encoder) -> str:
+        """What was drawn in this turn."""
+        return encoder.text(self._ids[self._turn :])
+
+    def paused_at(self, encoder: Encoder) -> TurnEnd | None:
+        """With what the turn ends, where somebody is to speak now."""
         sampling = self.sampling
         if not sampling.has_turns or (self._reason == "length" and not self.left):
             return None
-        said = encoder.text(self._ids[self._turn :])
         end = ENDS.get(self._reason)
-        if end == "call" and any(stop in said for stop in sampling.stop):
+        if end == "call" and any(stop in self.turn_text(encoder) for stop in sampling.stop):
             end = "stop"
-        return (
-            (said, end)
-            if end is not None and (end == "call" or end in sampling.turn_ends)
-            else None
-        )
+        return end if end == "call" or end in sampling.turn_ends else None
 
     def heard(self, token_ids: list[int]) -> None:
         """Somebody else has spoken: a turn is over."""

@@ -15,6 +15,7 @@ from coloop.hosts.messages import (
     Said,
     Sampling,
     Silence,
+    TurnEnd,
     too_long,
 )
 from coloop.rollout import (
@@ -89,6 +90,8 @@ class Writing:
         """Texts that wait until somebody has spoken."""
         self._shared: Counter[int] = Counter()
         """By ticket, how many more texts go on behind a kept one."""
+        self._pauses: list[Pause] = []
+        """Those that were not told yet."""
         self._ready: list[tuple[int, Reply]] = []
         """Replies that are whole and were not given yet."""
 
@@ -124,7 +127,13 @@ class Writing:
                 continue
             if isinstance(one.text, str):
                 episode.heard(heard)
-            self._go_on(name, episode, one.seeds)
+            if episode.left_in_turn:
+                self._go_on(name, episode, one.seeds)
+            elif "length" in self._sampling.turn_ends:
+                self._pauses.append(self._paused(name, episode, "length"))
+            else:
+                episode.cut()
+                self._ends(name, episode)
 
     def _go_on(self, name: Name, episode: Episode, seeds: Sequence[int]) -> None:
         """A text is written on, or what it branches into: what was computed of it is kept until the
@@ -147,26 +156,30 @@ class Writing:
     ) -> tuple[list[tuple[int, Reply]], list[Pause]]:
         """Writes until nothing is left to be drawn, or it is enough for now; the replies that
         became whole meanwhile, by the places of their requests, and the texts that pause."""
-        pauses: list[Pause] = []
         for number, drawn in self._batch.write(progress, should_stop, is_enough):
             name, episode = self._drawing.pop(number)
             self._let_go(episode.ticket)
             episode.wrote(drawn)
-            paused = episode.paused_at(self._encoder)
-            if paused is None:
+            end = episode.paused_at(self._encoder)
+            if end is None:
                 self._ends(name, episode)
             else:
-                self._pausing[name] = episode
-                (place, k, branch), (text, end) = name, paused
-                pauses.append(
-                    Pause(place=place, k=k, branch=branch, text=text, end=end, turn=episode.turn)
-                )
+                self._pauses.append(self._paused(name, episode, end))
         found, self._ready = self._ready, []
+        pauses, self._pauses = self._pauses, []
         return sorted(found, key=lambda one: one[0]), pauses
+
+    def _paused(self, name: Name, episode: Episode, end: TurnEnd) -> Pause:
+        """A text that waits from now on."""
+        self._pausing[name] = episode
+        place, k, branch = name
+        text = episode.turn_text(self._encoder)
+        return Pause(place=place, k=k, branch=branch, text=text, end=end, turn=episode.turn)
 
     def give_up(self) -> None:
         """Forgets what is unfinished."""
         self._pausing.clear()
+        self._pauses.clear()
         self._shared.clear()
         self._batch.give_up()
 

@@ -32,8 +32,7 @@ class ToolCall:
 
 def pattern_of(section: ToolNode) -> str | None:
     """What a call looks like; None where all that is written in a turn is one."""
-    written = section.call or OWN_CALLS.get(section.type)
-    return None if written is None else f"(?s:{written})"
+    return section.call or OWN_CALLS.get(section.type)
 
 
 def pauses_of(section: ToolNode) -> frozenset[str]:
@@ -52,7 +51,7 @@ def call_in(text: str, tool: str, section: ToolNode) -> ToolCall | None:
     if written is None:
         return ToolCall(tool=tool, text=text, end=len(text), arguments={"text": text})
     try:
-        match = pattern(written).last_match(text)
+        match = pattern(f"(?s:{written})").last_match(text)
     except (PatternProblem, PatternTimeout) as problem:
         raise ToolFailure(str(problem)) from None
     if match is None:

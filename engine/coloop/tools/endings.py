@@ -47,7 +47,7 @@ def _ends(parts: Sequence[Any]) -> frozenset[str] | None:
 
 def _ends_of_one(kind: Any, given: Any) -> frozenset[str] | None:
     if kind is codes.SUBPATTERN:
-        return None if given[1] or given[2] else _ends(list(given[3]))
+        return None if given[1] & re.IGNORECASE else _ends(list(given[3]))
     if kind is codes.BRANCH:
         return _union([_ends(list(branch)) for branch in given[1]])
     if kind is codes.IN:

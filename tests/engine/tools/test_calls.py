@@ -50,6 +50,18 @@ def test_a_call_may_stand_over_several_lines_and_the_last_one_counts() -> None:
     assert call_in("<code>a", "sandbox", tool()) is None
 
 
+@pytest.mark.parametrize(
+    ("fields", "pauses"),
+    [
+        ({"type": "python"}, {"</code>"}),
+        ({"type": "calculator", "call": "<<(?P<expression>[^=]+)="}, {"="}),
+        ({"type": "search", "call": "find (?P<query>.*)"}, set()),
+    ],
+)
+def test_a_policy_pauses_where_a_call_ends(fields: dict[str, str], pauses: set[str]) -> None:
+    assert pauses_of(tool(**fields)) == pauses
+
+
 def test_an_environment_is_called_by_all_that_is_written() -> None:
     desk = tool(type="environment", name="proof")
 
