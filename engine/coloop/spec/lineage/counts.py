@@ -1,7 +1,7 @@
 """How many rows a step brings to each table, as far as the spec is certain of it.
 
 A count is exact where every row is bound to come, an upper bound where something may cut rows, and
-unknown where rows go round, trees grow, or code decides. Checks, plan and run ask here, each with
+unknown where trees grow or code decides; of what goes round the first round is sure. Checks, plan and run ask here, each with
 the edges that deliver in the phase at hand. The prediction of `estimate` guesses where this module
 is silent; whoever calls something an error must not guess.
 """
@@ -107,22 +107,25 @@ class RowCounts:
         self._passes = passes
         self._stand_ins = stand_ins or {}
         self._is_probe = is_probe
-        self._tables: dict[tuple[str, str], Counts] = {}
-        self._born: Counts = {}
-        self._looping = {node for region in lineage.regions for node in region.nodes}
+        self._looping = {
+            node for region in lineage.regions if region.rounds > 1 for node in region.nodes
+        }
+        outside, first_round = _Seen(), _Seen()
         for name in self._walk.order:
             if nodes is not None and name not in nodes:
                 continue
+            is_looping = name in self._looping
+            self._seen = first_round if is_looping else outside
             given = self._given(name, lineage.spec.nodes[name])
-            for level, count in given.items():
-                self._born.setdefault(level, count)
-            for port in PORTS[self._walk.kinds[name]].outputs:
-                levels = _in_one_order(lineage.levels(name, port))
-                self._tables[name, port] = {level: given.get(level, UNKNOWN) for level in levels}
+            first_round.keep(lineage, name, given)
+            if is_looping:
+                given = {level: _of_all_rounds(count) for level, count in given.items()}
+            outside.keep(lineage, name, given)
+        self._seen = outside
 
     def of(self, node: str, port: str) -> Count:
         """Rows that an output gives."""
-        return add_up(self._tables.get((node, port), {}).values())
+        return add_up(self._seen.tables.get((node, port), {}).values())
 
     def of_edge(self, edge: Edge) -> Count:
         """Rows that flow along an edge; returns are of the rows that credit speaks about."""
@@ -154,8 +157,6 @@ class RowCounts:
         """Counts of every level that a node gives, new or handed on."""
         if name in self._stand_ins:
             return dict.fromkeys(self._levels(name), self._stand_ins[name])
-        if name in self._looping:
-            return {}
         rows = self._joined(name)
         match node:
             case DatasetNode():
@@ -254,12 +255,19 @@ class RowCounts:
         each = self._group_size(name)
         if isinstance(fill.groups, int) and fill.surplus == "drop" and each is not None:
             ladder = f"{fill.groups} groups x {each} completions"
-            extra = fill.groups if count.greedy else 0
+            extra = fill.groups if count.greedy or self._adds_greedy(name, count) else 0
             exact = node.per_group is None
             return Count(rows=fill.groups * each, is_exact=exact, greedy=extra, ladder=ladder)
         if fill.rows is not None and fill.surplus == "drop":
             return Count(rows=fill.rows)
         return _times(_at_most(count), fill.max_rounds)
+
+    def _adds_greedy(self, name: str, count: Count) -> bool:
+        """Whether greedy texts may stand among rows of which nobody knows how many there are."""
+        lineage = self._lineage
+        writers = {w for level in lineage.input_levels(name) for w in lineage.writers(level)}
+        rollouts = [rollout for writer in writers if (rollout := self._rollout(writer))]
+        return count.rows is None and any(one.greedy_extra for one in rollouts)
 
     def _group_size(self, name: str) -> int | None:
         """Rows that the one writer before a node writes for each prompt."""
@@ -318,7 +326,7 @@ class RowCounts:
             if found is None:
                 return UNKNOWN
             shared = found
-        above = self._born.get(shared, UNKNOWN)
+        above = self._seen.born.get(shared, UNKNOWN)
         ways = [_way(shared, one) for one in levels]
         each = self._each(ways, is_crossed=is_crossed)
         if above.rows is None or each is None:
@@ -362,7 +370,7 @@ class RowCounts:
 
     def _fan_out(self, high: Level, low: Level) -> int | None:
         """Rows of a level for one row of the level above it."""
-        above, below = (self._born.get(level, UNKNOWN).rows for level in (high, low))
+        above, below = (self._seen.born.get(level, UNKNOWN).rows for level in (high, low))
         return below // above if below is not None and above and below % above == 0 else None
 
     def _gathered(self, by: str | None, levels: Iterable[Level], rows: Counts) -> Counts:
@@ -378,7 +386,7 @@ class RowCounts:
             if len(above) != 1 or len(nearest) != len(level.parents):
                 found[level] = UNKNOWN
                 continue
-            count = replace(self._born.get(above.pop(), UNKNOWN), greedy=0)
+            count = replace(self._seen.born.get(above.pop(), UNKNOWN), greedy=0)
             is_sure = any(rows[one].is_exact and rows[one].least for one in members)
             found[level] = count if is_sure else _at_most(count)
         return found
@@ -396,8 +404,25 @@ class RowCounts:
         return all(self.of_edge(edge).is_exact for edge in edges)
 
     def _at(self, edge: Edge, level: Level) -> Count:
-        source = self._tables.get((edge.source.node, edge.source.port), {})
+        source = self._seen.tables.get((edge.source.node, edge.source.port), {})
         return _repeated(source.get(level, UNKNOWN), self._passes(edge))
+
+
+class _Seen:
+    """Counts as some nodes see them: those of a region of rounds count its first round, all others
+    all rounds."""
+
+    def __init__(self) -> None:
+        self.tables: dict[tuple[str, str], Counts] = {}
+        self.born: Counts = {}
+
+    def keep(self, lineage: Lineage, name: str, given: Counts) -> None:
+        """Rows that a node gives, new or handed on."""
+        for level, count in given.items():
+            self.born.setdefault(level, count)
+        for port in PORTS[lineage.walk.kinds[name]].outputs:
+            levels = _in_one_order(lineage.levels(name, port))
+            self.tables[name, port] = {level: given.get(level, UNKNOWN) for level in levels}
 
 
 def _way(above: Level, below: Level) -> tuple[Level, ...] | None:
@@ -465,6 +490,11 @@ def _repeated(count: Count, passes: int) -> Count:
     if passes == 1:
         return count
     return replace(_times(count, passes), is_exact=False)
+
+
+def _of_all_rounds(count: Count) -> Count:
+    """Rows of all rounds: those of the first are sure, and nobody knows the others."""
+    return Count(rows=None, least=count.least)
 
 
 def _largest(counts: Iterable[Count]) -> Count:
