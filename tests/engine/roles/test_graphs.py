@@ -14,8 +14,8 @@ from coloop.validate import validate
 
 Bench = Callable[..., Any]
 
-QUICK = range(8)
-MANY = range(8, 160)
+QUICK = range(6)
+MANY = range(6, 160)
 SEEDS = [*QUICK, *(pytest.param(seed, marks=pytest.mark.slow) for seed in MANY)]
 
 

@@ -335,27 +335,38 @@ class RowCounts:
             is_level = not is_crossed and len({way and len(way) for way in ways}) == 1
             bound = max(known, default=0) if is_level else prod(known)
             return Count(rows=bound if len(known) == len(most) else None)
+        with_greedy = self._each(ways, is_crossed=is_crossed, is_whole=True) or each
         is_exact = above.is_exact and all(count.is_exact for count in counts.values())
         names = " and ".join(f"`{one}`" for one in levels)
         return Count(
             rows=above.rows * each,
             is_exact=is_exact,
             least=above.least * each if is_exact else 0,
+            greedy=above.rows * (with_greedy - each),
             ladder=f"{above.rows} x {each} joined of {names}",
         )
 
-    def _each(self, ways: Sequence[tuple[Level, ...] | None], *, is_crossed: bool) -> int | None:
+    def _each(
+        self,
+        ways: Sequence[tuple[Level, ...] | None],
+        *,
+        is_crossed: bool,
+        is_whole: bool = False,
+    ) -> int | None:
         """Rows that meet under one row from which these ways lead down.
 
         Every step of a way has so many places; the join makes places equal, and each set of equal
         ones is worth the least of their numbers.
+
+        Args:
+            is_whole: greedy extras count as well; a row in which one of them has met others is one.
         """
         steps: dict[tuple[int, int], int] = {}
         for number, way in enumerate(ways):
             if way is None:
                 return None
             for depth, (high, low) in enumerate(pairwise(way)):
-                fan = self._fan_out(high, low)
+                fan = self._fan_out(high, low, is_whole=is_whole)
                 if fan is None:
                     return None
                 steps[number, depth] = fan
@@ -368,9 +379,10 @@ class RowCounts:
             min(steps[step] for step in one) for one in {frozenset(e) for e in equal.values()}
         )
 
-    def _fan_out(self, high: Level, low: Level) -> int | None:
+    def _fan_out(self, high: Level, low: Level, *, is_whole: bool) -> int | None:
         """Rows of a level for one row of the level above it."""
-        above, below = (self._seen.born.get(level, UNKNOWN).rows for level in (high, low))
+        counts = [self._seen.born.get(level, UNKNOWN) for level in (high, low)]
+        above, below = (count.whole if is_whole else count.rows for count in counts)
         return below // above if below is not None and above and below % above == 0 else None
 
     def _gathered(self, by: str | None, levels: Iterable[Level], rows: Counts) -> Counts:
