@@ -211,6 +211,9 @@ CODES: dict[str, str] = {
     "structure.handle_cycle": "Nodes call one another without end.",
     "structure.rounds_without_circle": "An edge has `rounds` but closes no circle.",
     "structure.rounds_differ": "Edges of one region of rounds disagree.",
+    "structure.rounds_without_entry": "Nothing enters a region of rounds.",
+    "structure.rounds_never_close": "What closes a region of rounds never brings rows to it.",
+    "structure.rounds_explode": "A tree over rounds grows beyond every measure.",
     "structure.fill_start": "A refill begins at a node from which its rows do not come.",
     "structure.fill_region": "What a refill runs again learns, or has a refill of its own.",
     # Names in fields.

@@ -1,8 +1,8 @@
-"""What goes round: illegal circles, handles that call themselves, regions of rounds, refills."""
+"""What goes round: illegal circles, handles that call themselves, refills."""
 
 from collections.abc import Iterator, Mapping
 
-from coloop.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.diagnostics import Change, Diagnostic, Fix
 from coloop.spec.graph import Edge
 from coloop.spec.nodes import FilterNode
 from coloop.spec.ports import HANDLES, PORTS
@@ -44,50 +44,6 @@ def handles_do_not_call_themselves(facts: Facts) -> Iterator[Diagnostic]:
             field=facts.place(circle[-1]),
             fixes=(removal(facts, circle[-1]),),
         )
-
-
-def rounds_close_a_circle(facts: Facts) -> Iterator[Diagnostic]:
-    """An edge with `rounds` leads back; edges of one region run equally often."""
-    for region in facts.lineage.regions:
-        if not region.nodes:
-            for edge in region.edges:
-                yield found(
-                    "structure.rounds_without_circle",
-                    f"`{edge.label}` has `rounds`, but nothing leads from `{edge.target.node}` "
-                    "back "
-                    f"to `{edge.source.node}`",
-                    hint="an edge with `rounds` closes a circle; take `rounds` away",
-                    field=facts.place(edge),
-                )
-            continue
-        counts = {edge.rounds for edge in region.edges}
-        branches = {edge.branch or "one" for edge in region.edges}
-        for option, values in (("rounds", counts), ("branch", branches)):
-            if len(values) > 1:
-                shown = ", ".join(str(value) for value in sorted(values, key=str))
-                labels = ", ".join(f"`{edge.label}`" for edge in region.edges)
-                yield found(
-                    "structure.rounds_differ",
-                    f"edges of one region differ in `{option}` ({shown}): {labels}",
-                    hint="the region runs as a whole; give all its edges the same value",
-                    field=facts.place(region.edges[-1]),
-                )
-
-
-def take_stands_on_ways_out(facts: Facts) -> Iterator[Diagnostic]:
-    """`take` chooses among the rows of rounds, so it stands on an edge out of a region."""
-    for edge in facts.walk.edges:
-        if edge.take is None:
-            continue
-        if facts.lineage.take(edge) is None:
-            yield found(
-                "structure.misplaced_option",
-                f"`take` does nothing on `{edge.label}`: the edge does not leave a region of "
-                "rounds",
-                severity=Severity.WARNING,
-                hint="leave `take` out",
-                field=f"{facts.place(edge)}.take",
-            )
 
 
 def refills_are_sound(facts: Facts) -> Iterator[Diagnostic]:
@@ -214,7 +170,5 @@ def _circles(edges: list[Edge]) -> Iterator[list[Edge]]:
 RULES = (
     graph_has_no_circle,
     handles_do_not_call_themselves,
-    rounds_close_a_circle,
-    take_stands_on_ways_out,
     refills_are_sound,
 )

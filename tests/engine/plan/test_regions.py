@@ -183,3 +183,45 @@ def test_returns_that_a_critic_learns_need_the_credit_of_an_actor_that_rests(loo
     assert set(stages["actor.credit"].after) == {"exact.score", "critic.score"}
     assert "actor.credit" in stages["critic.learn"].after
     assert {"actor.learn", "actor.sync"}.isdisjoint(stages)
+
+
+def test_what_enters_a_table_that_is_put_together_enters_it_once(loop: Loop) -> None:
+    """Prompts of the dataset are answered in round 1, what came of them in the others."""
+    edges = [
+        "problems.rows -> actor.prompts",
+        "actor.rollouts -> note.rows",
+        {"from": "note.rows", "to": "actor.prompts", "rounds": 3},
+        "actor.rollouts -> exact.rollouts",
+        "exact.scores -> actor.rewards",
+    ]
+
+    [region] = phase_of(loop(edges, note=ASK, actor=WRITER)).regions
+
+    assert region.once == ("problems.rows->actor.prompts",)
+
+
+def test_a_probe_goes_round_with_all_nodes_of_a_region(loop: Loop) -> None:
+    side = {"kind": "template", "text": "{{ completion }}"}
+    edges = [
+        *TALK,
+        "actor.rollouts -> side.rows",
+        {"from": "side.rows", "to": "ask.rows", "rounds": 3, "branch": "all"},
+        "exact.scores -> actor.rewards",
+        "held_out.rows -> probe.rows",
+        "exact.scores -> probe.scores",
+    ]
+    spec = loop(
+        edges,
+        ask=ASK,
+        note=ASK,
+        side=side,
+        actor=WRITER,
+        held_out={"kind": "dataset", "source": {"type": "inline", "rows": [{"prompt": "p"}]}},
+        probe={"kind": "evaluate", "instead_of": "problems", "metrics": ["score"]},
+    )
+
+    [probe] = compile_plan(spec).probes
+
+    [region] = probe.regions
+    assert set(region.stages) == {"ask.prepare", "actor.generate", "note.prepare", "side.prepare"}
+    assert set(region.stages) < {stage.name for stage in probe.stages}

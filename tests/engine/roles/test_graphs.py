@@ -1,5 +1,5 @@
-"""Loops drawn from a grammar (`tests/engine/graphs.py`), over writers of a script: what they bring is
-what their plan counts, and the order in which stages end changes nothing."""
+"""Loops drawn from a grammar (`tests/engine/graphs.py`), over writers of a script: what they
+bring is what their plan counts, and the order in which stages end changes nothing."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,5 +1,5 @@
-"""Loops drawn from a grammar (`tests/engine/graphs.py`), run on tiny models: they end, whatever learns
-has had rows or has said that it has none, and a stopped run goes on to equal bits."""
+"""Loops drawn from a grammar (`tests/engine/graphs.py`), run on tiny models: they end, whatever
+learns has had rows or has said that it has none, and a stopped run goes on to equal bits."""
 
 import json
 from collections.abc import Callable

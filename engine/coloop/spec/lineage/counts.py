@@ -1,9 +1,9 @@
 """How many rows a step brings to each table, as far as the spec is certain of it.
 
 A count is exact where every row is bound to come, an upper bound where something may cut rows, and
-unknown where trees grow or code decides; of what goes round the first round is sure. Checks, plan and run ask here, each with
-the edges that deliver in the phase at hand. The prediction of `estimate` guesses where this module
-is silent; whoever calls something an error must not guess.
+unknown where trees grow or code decides; of what goes round the first round is sure. Checks, plan
+and run ask here, each with the edges that deliver in the phase at hand. The prediction of
+`estimate` guesses where this module is silent; whoever calls something an error must not guess.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

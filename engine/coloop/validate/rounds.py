@@ -1,0 +1,190 @@
+"""Regions of rounds: that they close, that something enters them, that every node of them has rows
+in some round, and that their trees stay small.
+
+    round 1: problems -> ask -> actor      round 2: problems, actor -> ask -> actor
+
+Which nodes have rows is followed round by round over the graph alone, as if no filter cut and no
+text failed.
+"""
+
+from collections.abc import Collection, Iterator
+
+from coloop.diagnostics import Diagnostic, Severity
+from coloop.spec.graph import Edge
+from coloop.spec.lineage import RoundsRegion
+from coloop.spec.lineage.inputs import ALWAYS_CONCAT
+from coloop.spec.lineage.rounds import name_of
+from coloop.validate.facts import Facts, found
+
+LARGEST_TREE = 1_000_000
+"""Ends of one conversation; more than that no machine of the presets writes in a step."""
+ROUNDS_FOLLOWED = 64
+
+
+def rounds_close_a_circle(facts: Facts) -> Iterator[Diagnostic]:
+    """An edge with `rounds` leads back; edges of one region run equally often."""
+    for region in facts.lineage.regions:
+        if not region.nodes:
+            for edge in region.edges:
+                yield found(
+                    "structure.rounds_without_circle",
+                    f"`{edge.label}` has `rounds`, but nothing leads from `{edge.target.node}` "
+                    "back "
+                    f"to `{edge.source.node}`",
+                    hint="an edge with `rounds` closes a circle; take `rounds` away",
+                    field=facts.place(edge),
+                )
+            continue
+        counts = {edge.rounds for edge in region.edges}
+        branches = {edge.branch or "one" for edge in region.edges}
+        for option, values in (("rounds", counts), ("branch", branches)):
+            if len(values) > 1:
+                shown = ", ".join(str(value) for value in sorted(values, key=str))
+                labels = ", ".join(f"`{edge.label}`" for edge in region.edges)
+                yield found(
+                    "structure.rounds_differ",
+                    f"edges of one region differ in `{option}` ({shown}): {labels}",
+                    hint="the region runs as a whole; give all its edges the same value",
+                    field=facts.place(region.edges[-1]),
+                )
+
+
+def take_stands_on_ways_out(facts: Facts) -> Iterator[Diagnostic]:
+    """`take` chooses among the rows of rounds, so it stands on an edge out of a region."""
+    for edge in facts.walk.edges:
+        if edge.take is None:
+            continue
+        if facts.lineage.take(edge) is None:
+            yield found(
+                "structure.misplaced_option",
+                f"`take` does nothing on `{edge.label}`: the edge does not leave a region of "
+                "rounds",
+                severity=Severity.WARNING,
+                hint="leave `take` out",
+                field=f"{facts.place(edge)}.take",
+            )
+
+
+def every_node_has_rows(facts: Facts) -> Iterator[Diagnostic]:
+    """Something enters a region, what closes it meets what is there, and no node of it waits for
+    rows that no round brings."""
+    for region in facts.lineage.regions:
+        if not region.nodes or region.nodes & facts.walk.stuck:
+            continue
+        rounds = _followed(facts, region)
+        edge = region.edges[0]
+        if not rounds[0]:
+            yield found(
+                "structure.rounds_without_entry",
+                f"nothing enters the {name_of(region)}: the rows of all its nodes come from its "
+                "own rounds",
+                hint="connect rows from outside, e.g. of a dataset, to a node of it",
+                field=facts.place(edge),
+            )
+        elif len(rounds) > 1 and not rounds[1]:
+            yield found(
+                "structure.rounds_never_close",
+                f"the {name_of(region)} end after the first: nothing that closes them meets rows "
+                "that are there in round 2",
+                hint="where several edges close a node's rows, each must bring some",
+                field=facts.place(edge),
+            )
+        else:
+            for name in sorted(region.nodes - frozenset().union(*rounds)):
+                yield found(
+                    "structure.rounds_never_close",
+                    f"`{name}` has rows in no round of the {name_of(region)}",
+                    hint="look at what its rows are joined with, round by round",
+                    node=name,
+                )
+
+
+def trees_stay_small(facts: Facts) -> Iterator[Diagnostic]:
+    """With `branch: all` every sample goes on; where nothing cuts them there are as many ends as
+    completions to the power of the rounds."""
+    for region in facts.lineage.regions:
+        cuts = any(_cuts(facts, name) for name in region.nodes)
+        if region.edges[0].branch != "all" or cuts:
+            continue
+        each = _completions(facts, region)
+        if each**region.rounds > LARGEST_TREE:
+            yield found(
+                "structure.rounds_explode",
+                f"{each} completions over {region.rounds} rounds with `branch: all` are "
+                f"{each}^{region.rounds} ends of each conversation",
+                hint="take fewer rounds, `branch: lines`, or a filter that cuts within them",
+                field=facts.place(region.edges[0]),
+            )
+
+
+def _followed(facts: Facts, region: RoundsRegion) -> list[frozenset[str]]:
+    """By round, the nodes of a region that have rows in it."""
+    order = [name for name in facts.walk.order if name in region.nodes]
+    rounds: list[frozenset[str]] = []
+    for number in range(1, min(region.rounds, ROUNDS_FOLLOWED) + 1):
+        before = rounds[-1] if rounds else frozenset()
+        here: set[str] = set()
+        for name in order:
+            if _has_rows(facts, region, name, here, before, is_first=number == 1):
+                here.add(name)
+        rounds.append(frozenset(here))
+        if not here:
+            break
+    return rounds
+
+
+def _has_rows(
+    facts: Facts,
+    region: RoundsRegion,
+    name: str,
+    here: Collection[str],
+    before: Collection[str],
+    *,
+    is_first: bool,
+) -> bool:
+    def brings(edge: Edge) -> bool:
+        if edge.source.node not in region.nodes:
+            return True
+        return edge.source.node in (before if edge.rounds else here)
+
+    edges = [edge for edge in facts.walk.row_edges(name) if not (is_first and edge.rounds)]
+    is_concat = _is_concat(facts, name)
+    if is_concat and not is_first:
+        renewed = [edge for edge in edges if edge.source.node in region.nodes]
+        edges = renewed or edges
+    if not edges:
+        edges = [e for e in facts.walk.score_edges(name) if not (is_first and e.rounds)]
+        return bool(edges) and all(map(brings, edges))
+    return any(map(brings, edges)) if is_concat else all(map(brings, edges))
+
+
+def _is_concat(facts: Facts, name: str) -> bool:
+    section = facts.nodes[name]
+    return section.kind in ALWAYS_CONCAT or getattr(section, "join", None) == "concat"
+
+
+def _cuts(facts: Facts, name: str) -> bool:
+    section = facts.nodes[name]
+    return section.kind == "filter" or getattr(section, "code", None) is not None
+
+
+def _completions(facts: Facts, region: RoundsRegion) -> int:
+    """The most completions of one round: of writers one after another the product."""
+    most: dict[str, int] = {}
+    for name in facts.walk.order:
+        if name not in region.nodes:
+            continue
+        edges = facts.walk.row_edges(name)
+        above = [most.get(e.source.node, 1) for e in edges if not e.rounds]
+        rollout = getattr(facts.nodes[name], "rollout", None)
+        own = rollout.completions_per_prompt if facts.lineage.writes(name) and rollout else 1
+        most[name] = max(above, default=1) * own
+    return max(most.values(), default=1)
+
+
+RULES = (
+    rounds_close_a_circle,
+    take_stands_on_ways_out,
+    every_node_has_rows,
+    trees_stay_small,
+)
