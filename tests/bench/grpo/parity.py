@@ -10,7 +10,7 @@ all weights together have gone.
 
 import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,16 @@ from coloop.training.single import SingleBackend
 UPDATES = 3
 NEW_TOKENS = 4
 
+THEIRS: dict[str, dict[str, Any]] = {
+    "trl-grpo": {},
+    "trl-dr_grpo": {"loss_type": "dr_grpo", "scale_rewards": "none"},
+    "trl-gspo": {"loss_type": "grpo", "importance_sampling_level": "sequence"},
+    "trl-cispo": {"loss_type": "cispo", "epsilon_high": 5.0},
+    "trl-sapo": {"loss_type": "sapo"},
+}
+"""What each of our presets is in TRL's words; `trl-grpo` is what TRL does where nobody says
+anything."""
+
 Step = list[dict[str, Any]]
 """Prompts of an update: `prompt_ids`, `answer`, and `SAMPLES` `completions` with their `scores`."""
 
@@ -56,7 +66,13 @@ class Compared:
 
 
 def compare(
-    algorithm: str, start: Path, place: Path, *, reward: str = "answer", rate: float = 5e-4
+    algorithm: str,
+    start: Path,
+    place: Path,
+    *,
+    reward: str = "answer",
+    rate: float = 5e-4,
+    iterations: int = 1,
 ) -> list[Compared]:
     """Updates of both, on rows that the start wrote.
 
@@ -66,6 +82,7 @@ def compare(
         place: empty folder for what TRL finds.
         reward: of the bench's two, by its name.
         rate: learning rate.
+        iterations: optimizer steps of an update, on the same rows.
     """
     steps = _written(start, reward)
     rows = place / "rows.jsonl"
@@ -81,7 +98,9 @@ def compare(
         reward=reward,
         precision="float32",
         learning_rate=rate,
-        steps=UPDATES,
+        steps=UPDATES * iterations,
+        theirs=THEIRS[algorithm],
+        iterations=iterations,
     )
     asked = [str(OTHER_VENV), "-m", "tests.bench.grpo.trl_updates", work.to_json()]
     done = subprocess.run(
@@ -97,8 +116,9 @@ def compare(
     theirs = json.loads((place / "advantages.json").read_text(encoding="utf-8"))
     before = _weights(AutoModelForCausalLM.from_pretrained(start, dtype=torch.float32))
     found = []
-    for number, (own, advantages) in enumerate(_own_updates(start, steps, algorithm, rate)):
-        other = load_file(place / f"{number + 1}.safetensors")
+    updates = _own_updates(start, steps, algorithm, rate, iterations)
+    for number, (own, advantages) in enumerate(updates):
+        other = load_file(place / f"{(number + 1) * iterations}.safetensors")
         found.append(_compared(before, own, other, rate, advantages, theirs[number]))
     return found
 
@@ -153,11 +173,14 @@ def _written(folder: Path, reward: str) -> list[Step]:
     return steps
 
 
-def _own_updates(folder: Path, steps: list[Step], algorithm: str, rate: float):
+def _own_updates(
+    folder: Path, steps: list[Step], algorithm: str, rate: float, iterations: int
+) -> Iterator[tuple[dict[str, Tensor], Sequence[float]]]:
     """Weights and advantages of each update by credit, recipe and backend of a run, which are told
     no more than a loop tells them."""
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32)
-    training = Training.model_validate({"optimizer": {"name": "adamw", "lr": rate}})
+    optimizer = {"name": "adamw", "lr": rate}
+    training = Training.model_validate({"optimizer": optimizer, "epochs": iterations})
     section = RewardsAlgorithm.model_validate({"name": algorithm})
     settings = resolve_rewards_algorithm(section, max_new_tokens=NEW_TOKENS)
     recipe: Any = recipe_of(settings)

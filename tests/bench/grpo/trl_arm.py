@@ -28,6 +28,10 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
 
+BENCH = {"beta": 0.0, "epsilon": EPSILON, "loss_type": "bnpo", "scale_rewards": "group"}
+"""The algorithm of the timed workloads."""
+
+
 class Waits(TrainerCallback):
     """Takes each step only when it is asked for."""
 
@@ -57,11 +61,8 @@ def build(work: Work, output: str, meter: Meter) -> GRPOTrainer:
         weight_decay=0.0,
         max_grad_norm=CLIP_NORM,
         optim="adamw_torch_fused",
-        beta=0.0,
-        epsilon=EPSILON,
-        num_iterations=1,
-        loss_type="bnpo",
-        scale_rewards="group",
+        num_iterations=work.iterations,
+        **(BENCH if work.theirs is None else work.theirs),
         max_steps=work.steps,
         use_cpu=not torch.cuda.is_available(),
         bf16=work.precision == "bfloat16",

@@ -91,6 +91,10 @@ class Work:
     steps: int = 10_000
     """Most steps; an arm ends earlier where it is told to."""
     learning_rate: float = LEARNING_RATE
+    theirs: dict[str, Any] | None = None
+    """The algorithm in TRL's words; what is not said is TRL's default. None: the bench's."""
+    iterations: int = 1
+    """Optimizer steps on the same texts."""
     gpu: str | None = None
     """Name of the GPU, as `hardware.gpu` has it; None: on the processor."""
     keep: str | None = None

@@ -85,16 +85,17 @@ def test_presets_give_the_advantages_of_their_frameworks(name: str) -> None:
     assert list(output.advantages) == near([first, *[others] * 3, *[equal] * 4], digits=6)
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("openrlhf-reinforce_baseline", (2.108878, -0.811107, -0.081111)),
-        ("openrlhf-reinforce", (1.717911, -1.093216, 0.312348)),
-        ("openrlhf-rloo", (1.0, -0.333333, 0.0)),
-    ],
-)
-def test_openrlhf_presets_without_their_kl(name: str, expected: tuple[float, float, float]) -> None:
-    first, others, equal = expected
+OPENRLHF = {
+    "openrlhf-reinforce_baseline": (2.108878, -0.811107, -0.081111),
+    "openrlhf-reinforce": (1.717911, -1.093216, 0.312348),
+    "openrlhf-rloo": (1.0, -0.333333, 0.0),
+    "openrlhf-grpo": (1.5, -0.5, 0.0),  # a deviation of exactly 1/2, plus 1e-9
+}
+
+
+@pytest.mark.parametrize("name", OPENRLHF)
+def test_openrlhf_presets_without_their_kl(name: str) -> None:
+    first, others, equal = OPENRLHF[name]
 
     output = run(
         rows(("exact", 1.0, SCORES), groups=TWO_GROUPS, lengths=LENGTHS), settings(name, kl=None)
@@ -439,7 +440,7 @@ def test_lambda_follows_the_length_of_each_row() -> None:
     """VAPO: 1 - 1 / (alpha * length)."""
     given = rows(("a", 1.0, [1.0, 1.0]), lengths=[2, 4], values=[[0.1, 0.2], [0.1, 0.2, 0.3, 0.4]])
 
-    adaptive = run(given, settings("ppo", whiten=False, length_alpha=0.5))
+    adaptive = run(given, settings("vapo", length_alpha=0.5))
 
     for place, gae_lambda in enumerate((0.0, 0.5)):
         fixed = run(given, settings("ppo", whiten=False, gae_lambda=gae_lambda))

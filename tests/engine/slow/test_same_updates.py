@@ -1,9 +1,9 @@
-"""On the same rows our GRPO takes TRL's updates."""
+"""On the same rows our presets of TRL take TRL's updates."""
 
 from pathlib import Path
 
 import pytest
-from tests.bench.grpo.parity import UPDATES, compare
+from tests.bench.grpo.parity import THEIRS, UPDATES, compare
 from tests.bench.grpo.turns import OTHER_VENV
 from tests.bench.grpo.work import SIZES
 
@@ -29,11 +29,16 @@ def start(tmp_path: Path) -> Path:
     return tmp_path / "start"
 
 
-def test_updates_end_at_the_weights_of_trl(start: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("iterations", [1, 2])
+@pytest.mark.parametrize("algorithm", THEIRS)
+def test_updates_end_at_the_weights_of_trl(
+    algorithm: str, iterations: int, start: Path, tmp_path: Path
+) -> None:
+    """Twice on the same rows the ratio moves, is clipped, and is of the old policy."""
     place = tmp_path / "found"
     place.mkdir()
 
-    compared = compare("trl-grpo", start, place, reward="digits")
+    compared = compare(algorithm, start, place, reward="digits", iterations=iterations)
 
     assert len(compared) == UPDATES
     for one in compared:

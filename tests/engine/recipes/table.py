@@ -1,0 +1,100 @@
+"""What proves each algorithm of the language, gathered from the tests themselves; the table in the
+README of the recipes shows it, and `test_table` holds both.
+
+A name counts as tested by literal numbers where a test of `algos` or `recipes`, or a table of
+numbers that such a test goes through, names it.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+from tests.engine.algorithm_loops import LOOPS
+from tests.engine.recipes.test_credit import GOLDEN as ADVANTAGES
+from tests.engine.recipes.test_credit import OPENRLHF
+from tests.engine.recipes.test_recipes import GOLDEN as LOSSES
+from tests.engine.slow.test_algorithms import LEARNS
+from tests.engine.training.test_invariance import VARIANTS
+
+from coloop.spec.algorithm import PORTS_OF, family_of
+
+TESTS = Path(__file__).resolve().parents[1]
+LITERAL = ("recipes/test_recipes.py", "recipes/test_credit.py", "roles/test_lessons.py")
+OWN_PORTS = ("rewards", "pairs", "demonstrations")
+"""Of policies: these ports' algorithms are proved one by one."""
+
+FAMILIES: dict[str, str] = {
+    family_of(name): ports[0]
+    for section, ports in PORTS_OF.items()
+    for name in get_args(section.model_fields["name"].annotation)
+}
+"""Every algorithm of the language, and its first teaching port."""
+SCORERS = frozenset({"bradley_terry", "label_ce"})
+"""Algorithms of `pairs` that are no policy's."""
+
+WITHOUT_GOLDEN = frozenset(
+    {"remax", "reinforce", "sft", "dpo", "ipo", "kto", "orpo", "simpo", "spin"}
+)
+"""Of which no framework's own function was run; formulas and literal numbers hold them alone."""
+BY_OTHERS = {"dapo": "loss", "ppo": "gae, loss", "vapo": "gae"}
+"""Golden numbers that stand under the name of what an algorithm is made of."""
+
+HEAD = "| algorithm | port | literal numbers | golden numbers | invariance | 3 steps | learns |"
+
+
+def literal_names() -> frozenset[str]:
+    """Names in tests and tables of literal numbers."""
+    return frozenset(name for file in LITERAL for name in _texts_in(TESTS / file))
+
+
+def golden(name: str) -> str:
+    """Which golden numbers of frameworks an algorithm reproduces."""
+    if name in BY_OTHERS:
+        return BY_OTHERS[name]
+    kinds = {
+        "advantage": {family_of(one) for one in (*ADVANTAGES, *OPENRLHF)},
+        "loss": {family_of(algorithm) for algorithm, _, _ in LOSSES.values()},
+        "value": {"value"},
+    }
+    return ", ".join(kind for kind, names in kinds.items() if name in names)
+
+
+def invariant() -> frozenset[str]:
+    """Names whose loss and gradient are held against micro-batches, padding, packing and order."""
+    return frozenset(algorithm for algorithm, _ in VARIANTS.values())
+
+
+def is_policys(name: str) -> bool:
+    return FAMILIES[name] in OWN_PORTS and name not in SCORERS
+
+
+def rows() -> Iterator[list[str]]:
+    """The table, a row an algorithm."""
+    literal, held = literal_names(), invariant()
+    for name, port in FAMILIES.items():
+        yield [
+            f"`{name}`",
+            port,
+            _mark(name in literal),
+            golden(name) or ("none there" if name in WITHOUT_GOLDEN else "–"),
+            _mark(name in held),
+            _mark(name in LOOPS),
+            _mark(name in LEARNS),
+        ]
+
+
+def written() -> str:
+    """As the README has it."""
+    lines = [HEAD, "|---" * HEAD.count(" | ") + "|---|"]
+    return "\n".join([*lines, *("| " + " | ".join(row) + " |" for row in rows())])
+
+
+def _mark(is_there: bool) -> str:
+    return "yes" if is_there else "–"
+
+
+def _texts_in(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
