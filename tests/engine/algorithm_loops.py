@@ -84,7 +84,8 @@ class _Loop:
         shuffled: bool,
     ) -> None:
         self._shuffled = shuffled
-        self._training = {"optimizer": {"name": "adamw", "lr": lr}, "mini_batch": mini_batch}
+        optimizer = {"name": "adamw", "lr": lr, "schedule": "cosine", "warmup": 0.1}
+        self._training = {"optimizer": optimizer, "mini_batch": mini_batch}
         self.problems = {"kind": "dataset", "source": _sums("train"), "rows_per_step": rows}
         self.actor: dict[str, Any] = {
             "kind": "actor",

@@ -62,7 +62,7 @@ READERS: dict[str, tuple[str, ...]] = {
     ),
     "RewardsAlgorithm": ("recipes",),
     "PreferenceAlgorithm": ("recipes",),
-    "Sft": ("recipes", "roles/teaching.py"),
+    "Sft": ("recipes", "hosts/lessons.py"),
     "ValueLoss": ("recipes", "roles/lesson.py"),
     "BradleyTerry": ("recipes", "roles/teaching.py"),
     **dict.fromkeys(("Regression", "Outcome", "ImplicitPrm"), ("recipes",)),

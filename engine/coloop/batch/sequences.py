@@ -38,8 +38,6 @@ class Text:
 
     prompt: Prompt
     target: str
-    mask: tuple[str, ...] = ()
-    """Tags whose content is not trained."""
 
 
 @dataclass(frozen=True, kw_only=True)

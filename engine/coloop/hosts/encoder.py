@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 from transformers import PreTrainedTokenizerFast
 
-from coloop.arrays import Ids, ids_of
+from coloop.arrays import Ids, ids_of, mask_of
 from coloop.batch import Choice, Pair, Prompt, Unit
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import DataError, RequestRefused
@@ -78,6 +78,14 @@ class Encoder:
                 found.append(slice(first, bisect_left(counts, stop, key=characters_in) + 1))
         return found
 
+    def without_tagged(self, given: TokenSequence, tags: Sequence[str]) -> TokenSequence:
+        """A sequence of which the content of these tags in its completion is not trained."""
+        completion = given.token_ids[given.prompt_length :].tolist()
+        mask = given.loss_mask.copy()
+        for part in self.tagged(completion, tags):
+            mask[given.prompt_length :][part] = False
+        return replace(given, loss_mask=mask_of(mask))
+
     def step_ends(self, token_ids: Ids, separator: str) -> list[int]:
         """Index of the token in which each step of a completion ends.
 
@@ -107,19 +115,14 @@ class Encoder:
         return self.sequence(unit)
 
     def sequence(self, given: TokenSequence) -> TokenSequence:
-        """`encoded` of one text; of a target to imitate all tokens are trained but those in tags
-        that are masked."""
+        """`encoded` of one text; of a target to imitate all tokens are trained."""
         if given.text is None:
             self._check_ids(given)
             return given if given.choice is None else self._asked(given, given.choice)
         prompt = self.prompt(given.text.prompt)
         if given.choice is not None:
             return self._asked(given.with_ids(prompt, ()), given.choice)
-        target = self.target(given.text.target)
-        is_trained = np.ones(len(target), dtype=np.bool_)
-        for part in self.tagged(target, given.text.mask):
-            is_trained[part] = False
-        return given.with_ids(prompt, target, is_trained)
+        return given.with_ids(prompt, self.target(given.text.target))
 
     def _asked(self, given: TokenSequence, choice: Choice) -> TokenSequence:
         """The text up to where it is asked what comes next, with the words that may.

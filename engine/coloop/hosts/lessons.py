@@ -9,7 +9,7 @@ from coloop.hosts.messages import Load, TooLong
 from coloop.hosts.weights import HeldWeights
 from coloop.recipes import recipe_of
 from coloop.recipes.several import rows_of_algorithm
-from coloop.spec.algorithm import node_algorithms, resolve_algorithm
+from coloop.spec.algorithm import Sft, node_algorithms, resolve_algorithm
 from coloop.spec.graph import LoopSpec
 from coloop.spec.heads import scored_at
 from coloop.training import TeachingLoad
@@ -64,6 +64,8 @@ class Lessons:
             own = rows
             if load.port == REWARDS and len(entries) > 1:
                 own = [*rows_of_algorithm(rows, number)]  # type: ignore[arg-type]
+            if isinstance(entry, Sft) and entry.mask:
+                own = [encoder.without_tagged(row, entry.mask) for row in own]  # type: ignore[arg-type]
             loads.append(
                 TeachingLoad(
                     role=load.node,

@@ -21,7 +21,6 @@ from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import weights_groups
 from coloop.spec.heads import head_of
 from coloop.spec.nodes import ToolNode, model_of
-from coloop.spec.ports import PORTS, PortType
 from coloop.spec.runnable import (
     RUNNABLE_BACKENDS,
     RUNNABLE_ENGINES,
@@ -354,24 +353,11 @@ def _check_algorithms(spec: LoopSpec) -> Iterator[Diagnostic]:
                     continue
                 full = resolve_algorithm(entry)
                 if isinstance(full, ResolvedPreference):
-                    yield from _check_smoothing(full, node)
-                if getattr(entry, "mask", None) and _are_drawn(spec, node, port):
-                    what = f"`{field}.mask` of rollouts"
-                    hint = "say it where they are written: `rollout.mask`"
-                    yield _refusal(what, node=node, field=f"{field}.mask", hint=hint)
+                    yield from _check_preference(full, node)
 
 
-def _are_drawn(spec: LoopSpec, node: str, port: str) -> bool:
-    """Whether what teaches at a port are texts as token ids, with the mask of their writer."""
-    sources = (edge.source for edge in spec.graph.edges_into(node, port))
-    return any(
-        PORTS[spec.nodes[one.node].kind].outputs[one.port].type is PortType.ROLLOUTS
-        for one in sources
-    )
-
-
-def _check_smoothing(pairs: ResolvedPreference, node: str) -> Iterator[Diagnostic]:
-    """Labels taken to be wrong by a loss that does not know of it."""
+def _check_preference(pairs: ResolvedPreference, node: str) -> Iterator[Diagnostic]:
+    """Labels taken to be wrong, or a lead that is wanted, by a loss that does not know of it."""
     if pairs.label_smoothing > 0 and pairs.loss not in SMOOTHED_LOSSES:
         names = ", ".join(f"`{loss}`" for loss in sorted(SMOOTHED_LOSSES))
         yield _refusal(
@@ -380,6 +366,13 @@ def _check_smoothing(pairs: ResolvedPreference, node: str) -> Iterator[Diagnosti
             node=node,
             field="algorithm.pairs.label_smoothing",
             hint=f"leave it out, or take one of the losses {names}",
+        )
+    if pairs.gamma > 0 and pairs.loss != "simpo":
+        yield _refusal(
+            f"`gamma: {pairs.gamma}` with the loss `{pairs.loss}`, which does not read it",
+            node=node,
+            field="algorithm.pairs.gamma",
+            hint="set it to 0, or take `name: simpo` with the loss of its preset",
         )
 
 

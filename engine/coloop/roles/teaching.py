@@ -19,7 +19,6 @@ from coloop.spec.algorithm import (
     Algorithm,
     BradleyTerry,
     ResolvedPreference,
-    Sft,
     measures_others,
     node_algorithms,
     reads,
@@ -48,7 +47,6 @@ def teaching_items(
     entries = node_algorithms(context.spec, node)[port]
     margin = next((entry.margin for entry in entries if isinstance(entry, BradleyTerry)), None)
     sure = _loss_of_sure_pairs(entries) if port == PAIRS else None
-    mask = tuple(tag for entry in entries if isinstance(entry, Sft) for tag in entry.mask)
     compared = [name for name in COMPARED if any(name in reads(entry) for entry in entries)]
     reference: dict[str, Any] = {}
     others: dict[str, Row] = {}
@@ -89,7 +87,7 @@ def teaching_items(
                 pair = _pair(row, given.edge.weight, known, margin or MARGIN)
                 items.append(_with_others(pair, row, others.get(row.id), known))
             else:
-                items.append(_demonstrated(row, given, mask))
+                items.append(_demonstrated(row, given))
     detail = {
         "port": f"{node}.{port}",
         "learned": len(items),
@@ -110,15 +108,9 @@ def _as_taught(
     return rows
 
 
-def _demonstrated(row: Row, given: Input, mask: tuple[str, ...]) -> Unit:
+def _demonstrated(row: Row, given: Input) -> Unit:
     """A text to imitate, whatever a reference has said of the row elsewhere: nobody reads it."""
-    return as_sequence(
-        row,
-        mask=mask,
-        weight=given.edge.weight,
-        count=_drawn(row),
-        group=row.group or "",
-    )
+    return as_sequence(row, weight=given.edge.weight, count=_drawn(row), group=row.group or "")
 
 
 def _valued(row: Row, given: Input) -> Unit:

@@ -35,16 +35,15 @@ def as_read(row: Row, **asked: Any) -> TokenSequence:
     )
 
 
-def as_sequence(row: Row, *, mask: tuple[str, ...] = (), **learned: Any) -> TokenSequence:
+def as_sequence(row: Row, **learned: Any) -> TokenSequence:
     """A rollout keeps its tokens; any other row imitates its target column after its prompt.
 
     Args:
-        mask: tags of a target whose content is not trained.
         learned: what else the sequence has; numbers by the token are of the completion.
     """
     if row.tokens is not None:
         return drawn_sequence(row.id, row.tokens, version=row.version, **learned)
-    text = Text(prompt=prompt_of(row), target=_text(row, "target"), mask=mask)
+    text = Text(prompt=prompt_of(row), target=_text(row, "target"))
     return TokenSequence(id=row.id, text=text, **learned)
 
 

@@ -27,7 +27,6 @@ from tests.bench.grpo.work import (
 from transformers import AutoModelForCausalLM, AutoTokenizer, TrainerCallback
 from trl import GRPOConfig, GRPOTrainer
 
-
 BENCH = {"beta": 0.0, "epsilon": EPSILON, "loss_type": "bnpo", "scale_rewards": "group"}
 """The algorithm of the timed workloads."""
 

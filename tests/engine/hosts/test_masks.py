@@ -1,11 +1,10 @@
-"""Tags whose content is not trained: in texts to imitate, and in what a policy wrote."""
+"""Where the content of tags stands among the tokens of a text."""
 
 from pathlib import Path
 
 import pytest
 from tests.engine.hosts.test_host import EDGES, NODES, settings_of
 
-from coloop.batch import Sequence, Text
 from coloop.hosts.encoder import Encoder
 from coloop.hosts.host import PoolHost
 
@@ -41,14 +40,3 @@ def test_the_content_of_tags_is_found(
     encoder: Encoder, text: str, tags: tuple[str, ...], content: str
 ) -> None:
     assert masked(encoder, text, *tags) == content
-
-
-def test_a_text_to_imitate_is_trained_but_for_its_masked_tags(encoder: Encoder) -> None:
-    text = Text(prompt="1+1=", target="<out>2</out>2", mask=("out",))
-
-    found = encoder.sequence(Sequence(id="row", text=text))
-
-    own = found.loss_mask[len(encoder.prompt("1+1=")) :]
-    untrained = [place for place, is_trained in enumerate(own) if not is_trained]
-    assert untrained == [5]
-    assert len(own) == len("<out>2</out>2") + 1

@@ -51,17 +51,6 @@ CASES: dict[str, tuple[list[Any], dict[str, Any]]] = {
         ["actor.rollouts -> judge.rollouts", "judge.scores -> actor.rewards"],
         {"judge": {"kind": "verifier", "method": "formal", "checker": "proof"}},
     ),
-    "`algorithm.demonstrations.mask` of rollouts": (
-        ["actor.rollouts -> actor.demonstrations"],
-        {
-            "actor": {
-                "algorithm": {
-                    "rewards": {"name": "grpo"},
-                    "demonstrations": {"name": "sft", "mask": ["out"]},
-                }
-            }
-        },
-    ),
     "documents that `kept` makes while the loop runs": (
         [
             "problems.rows -> kept.rows",

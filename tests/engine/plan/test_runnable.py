@@ -8,6 +8,12 @@ from coloop.plan.runnable import check_runs
 from coloop.spec.io import parse, patch
 
 REFUSALS = [
+    (
+        "algorithm: {name: grpo}",
+        "algorithm: {rewards: {name: grpo}, pairs: {name: dpo, gamma: 0.5}}",
+        "`gamma: 0.5` with the loss `sigmoid`",
+        "algorithm.pairs.gamma",
+    ),
     ("exact.scores -> actor.rewards", "exact.check -> actor.tools", "handles", "edges.2"),
     (
         "{type: task, task: arithmetic}",
