@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from coloop.plan.runnable import check_drawn
+from coloop.spec.algorithm import REWARDS_NAMES
 from coloop.spec.graph import LoopSpec
 
 Loop = Callable[..., LoopSpec]
@@ -101,8 +102,6 @@ CASES: dict[str, tuple[list[Any], dict[str, Any]]] = {
     ),
     "`model.quantization`": ([], {"actor": {"model": {"quantization": "nf4"}}}),
     "`rollout.images`": ([], {"actor": {"rollout": {"images": True}}}),
-    "`credit.balance`": ([], {"actor": {"credit": {"balance": {"per": "role", "to": 4}}}}),
-    "`credit.class_weights`": ([], {"actor": {"credit": {"class_weights": {"by": "exact"}}}}),
 }
 PRETRAINED = {"type": "pretrained", "path": "somewhere"}
 
@@ -140,16 +139,6 @@ def test_what_comes_later_is_refused_by_name(what: str, loop: Loop) -> None:
     assert all(one.code == "run.not_yet_runnable" for one in found)
 
 
-@pytest.mark.parametrize("name", ["gspo", "dapo", "opo", "remax", "cispo"])
-def test_algorithms_that_come_later_are_refused_with_their_field(name: str, loop: Loop) -> None:
-    found = check_drawn(loop(GRPO, actor={"algorithm": {"name": name}}))
-
-    assert f"not yet runnable: algorithm `{name}`" in [one.message for one in found]
-    assert found[0].node == "actor"
-
-
-@pytest.mark.parametrize(
-    "name", ["grpo", "dr_grpo", "rloo", "reinforce_pp_baseline", "reinforce", "trl-grpo"]
-)
-def test_algorithms_of_this_version_compile(name: str, loop: Loop) -> None:
+@pytest.mark.parametrize("name", REWARDS_NAMES)
+def test_every_algorithm_of_rewards_runs(name: str, loop: Loop) -> None:
     assert check_drawn(loop(GRPO, actor={"algorithm": {"name": name}})) == []
