@@ -1,8 +1,8 @@
 """What the writers of a rehearsal say, so that whoever reads them finds something.
 
 Random weights write nothing that a pattern matches, no right answer, no call of a tool; a loop
-would starve behind its first filter. So completions take turns: some say what is right, some what a
-reader looks for, one in each round what is drawn. All are read, scored and learned like any other
+would starve behind its first filter. So some completions say what is right, some what a reader
+looks for, some what is drawn. All are read, scored and learned like any other
 text, with the log-probs of the weights. Lines are `string.Template`s over the row of their prompt.
 """
 
@@ -25,11 +25,14 @@ from coloop.spec.nodes import (
 )
 from coloop.spec.reading import Read
 from coloop.spec.shaping import ParseJson, ParseRegex, ParseTag
+from coloop.spec.tools import OWN_CALLS
 
 RIGHT = ("$answer", "$target", "$chosen", "$rejected")
 """What is right, by the row itself; a row without the column has no such line."""
 MOST = 10
 """Lines of a writer."""
+LONGEST_MARK = 4
+"""Letters of a mark, such as `=`, in the code of an environment."""
 SPARE = 16
 """Tokens behind the longest line, for its end and for what its columns say."""
 STEPS = 3
@@ -69,7 +72,9 @@ def lines_of(spec: LoopSpec, name: str) -> tuple[str, ...]:
         found += _verdicts(node.read)
     read = list(_readers(spec, name))
     pieces = [piece for reader in read for piece in _of_reader(reader)]
-    calls = [call for reader in _tools(spec, name) for call in _of_tool(reader)]
+    tools = list(_tools(spec, name))
+    calls = [call for tool in tools for call in _of_tool(tool)]
+    found += [line for tool in tools for line in _of_environment(tool)]
     if calls:
         found += _behind(calls, [*pieces, *RIGHT])
     found += [*RIGHT, *pieces] if not isinstance(node, VerifierNode) else pieces
@@ -274,7 +279,7 @@ ARGUMENTS: Mapping[str, tuple[str, ...]] = {
 
 def _of_tool(tool: ToolNode) -> Iterator[str]:
     """Calls of a tool, each in the words that the loop gives it."""
-    pattern = tool.call
+    pattern = tool.call or OWN_CALLS.get(tool.type)
     if pattern is None:
         return
     for argument in ARGUMENTS.get(tool.type, ("one",)):
@@ -282,6 +287,18 @@ def _of_tool(tool: ToolNode) -> Iterator[str]:
         text = text_for(f"(?s:{pattern})", dict.fromkeys(range(1, count + 1), argument))
         if text is not None:
             yield _plain(text)
+
+
+def _of_environment(tool: ToolNode) -> Iterator[str]:
+    """What is right behind each mark that the code of an environment looks for."""
+    try:
+        tree = ast.parse(tool.code or "")
+    except (SyntaxError, ValueError):
+        return
+    for part in ast.walk(tree):
+        mark = part.value if isinstance(part, ast.Constant) else None
+        if isinstance(mark, str) and 0 < len(mark) <= LONGEST_MARK and not mark.isidentifier():
+            yield f"{_plain(mark)}$answer"
 
 
 def _plain(text: str) -> str:

@@ -92,6 +92,9 @@ def _failures(events: Iterable[Event], learned: Mapping[str, int]) -> Iterator[s
         if event.get("error"):
             yield _words(event["error"])
             return
+    if any(event["state"] == "stopped" for event in _of("run.state", events)):
+        yield "the rehearsal was stopped"
+        return
     started = [event["phase"] for event in _of("phase", events) if event["state"] == "started"]
     ended = [event["phase"] for event in _of("phase", events) if event["state"] == "finished"]
     for phase in started[len(ended) :]:

@@ -6,17 +6,14 @@ from string import Template
 from coloop.tables import Row
 
 
-def scripts_of(lines: Sequence[str], row: Row, count: int, turn: int) -> tuple[str | None, ...]:
+def scripts_of(lines: Sequence[str], row: Row, seeds: Sequence[int]) -> tuple[str | None, ...]:
     """Of each completion about a row what it says; none without lines.
 
-    Completions take turns: one line each, and what is drawn after the last. A line that names what
-    the row does not have is drawn as well.
-
-    Args:
-        turn: of the first completion.
+    The seed of a completion decides: one of the lines, or what is drawn. A line that names what the
+    row does not have is drawn as well.
     """
     said = [*lines, None] if lines else []
-    return tuple(_filled(said[(turn + k) % len(said)], row) for k in range(count) if said)
+    return tuple(_filled(said[seed % len(said)], row) for seed in seeds if said)
 
 
 def _filled(line: str | None, row: Row) -> str | None:

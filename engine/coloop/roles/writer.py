@@ -161,18 +161,7 @@ class Writer:
         hand_on: Take | None = None,
     ) -> list[Texts]:
         rollout, context = self._rollout(call.context), call.context
-        requests = [
-            PromptRequest(
-                id=ask.row.id,
-                prompt=ask.prompt,
-                seeds=tuple(
-                    derive_seed(context.seed, self._node, call.salt, call.step, ask.row.id, k)
-                    for k in range(ask.number * count, (ask.number + 1) * count)
-                ),
-                scripts=scripts_of(rollout.script, ask.row, count, place * count + call.step),
-            )
-            for place, ask in enumerate(asks)
-        ]
+        requests = [self._request(ask, call, count, rollout) for ask in asks]
         sampling = Sampling(
             max_new_tokens=rollout.max_new_tokens,
             temperature=rollout.temperature if temperature is None else temperature,
@@ -198,6 +187,15 @@ class Writer:
                 talks.answer if talks.are_there else None,
             )
             return [_written(place, reply, talks) for place, reply in enumerate(replies)]
+
+    def _request(self, ask: Ask, call: Call, count: int, rollout: Rollout) -> PromptRequest:
+        """A prompt with the seeds of its completions, and what these are told to say."""
+        seeds = tuple(
+            derive_seed(call.context.seed, self._node, call.salt, call.step, ask.row.id, k)
+            for k in range(ask.number * count, (ask.number + 1) * count)
+        )
+        scripts = scripts_of(rollout.script, ask.row, seeds)
+        return PromptRequest(id=ask.row.id, prompt=ask.prompt, seeds=seeds, scripts=scripts)
 
     def _on_sync(self, context: Context) -> OnSync:
         """What becomes of unfinished texts; in a synchronous loop no weights come meanwhile."""

@@ -65,8 +65,8 @@ class Rollout(Section):
     """What becomes of unfinished rows when new weights arrive: the old ones finish them, the new
     ones go on with them, or the new ones write them anew."""
     script: tuple[Text, ...] = setting((), level="expert", hidden=True)
-    """What completions say in turn in place of what would be drawn, `$column` being one of their
-    prompt's row; after the last turn one is drawn. Rehearsals have it."""
+    """What completions say in place of what would be drawn, `$column` being one of their prompt's
+    row; the seed decides which, or that it is drawn. Rehearsals have it."""
     pool: Name | None = setting(None, level="advanced", widget="select", choices="pools")
     """Pool of the generate stage; null: the node's pool."""
     max_num_seqs: Whole | None = setting(None, ge=1, level="expert")

@@ -81,6 +81,19 @@ def test_a_tool_is_called_before_anything_is_said(call: str, text: str) -> None:
     assert found[0] == f"{text}<search>two</search>$answer"
 
 
+def test_marks_of_an_environment_stand_before_what_is_right() -> None:
+    code = (
+        "class Environment:\n"
+        "    def reset(self, row):\n"
+        "        return row['prompt']\n"
+        "    def step(self, text):\n"
+        "        return {'done': '=' in text}\n"
+    )
+    desk = {"kind": "tool", "type": "environment", "code": code}
+
+    assert lines(desk, "reader.tool -> actor.tools")[0] == "=$answer"
+
+
 def test_a_judge_says_each_of_its_verdicts() -> None:
     read = {
         "step_verdicts": r"step (\d+): (right|wrong)",
