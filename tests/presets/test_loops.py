@@ -18,17 +18,33 @@ from coloop.validate import validate
 LOOPS = presets.presets_root() / "loops"
 NAMES = [loop.name for loop in presets.list_loops()]
 
-NEEDS_GPUS = {"grpo-qwen2.5-7b-8xH100"}
+NEEDS_GPUS = {
+    "dapo-qwen2.5-7b-16xH100",
+    "grpo-qwen2.5-7b-8xH100",
+    "reinforce-pp-llama-3.1-8b-8xH100",
+    "remax-llama-2-7b-8xA100-80",
+    "reward-model-llama-3.1-8b-8xH100",
+    "vapo-qwen2.5-7b-16xH100",
+}
 
 FEW_ROWS = {"nodes.held_out.rows_per_step": 8}
 TWO_PHASES = {"schedule.phases.0.steps": 3, "schedule.phases.1.steps": 2}
+FEW_PROBLEMS = FEW_ROWS | TWO_PHASES | {"nodes.problems.rows_per_step": 8}
 SHORT: Mapping[str, Mapping[str, Any]] = {
+    "dapo": FEW_PROBLEMS
+    | {
+        "nodes.informative.fill": {"groups": 2, "max_rounds": 2},
+        "schedule.phases.0.set": {"nodes.actor.training.optimizer.lr": 1.0e-3},
+    },
     "dpo-from-file": FEW_ROWS | TWO_PHASES | {"schedule.phases.1.epochs": None},
     "grpo-arithmetic": FEW_ROWS | TWO_PHASES,
     "grpo-from-file": TWO_PHASES | {"nodes.questions.rows_per_step": 8},
     "grpo-two-pools": FEW_ROWS | TWO_PHASES,
     "grpo-two-rewards": FEW_ROWS | TWO_PHASES,
     "ppo-four-models": FEW_ROWS | TWO_PHASES | {"schedule.phases.2.steps": 2},
+    "reinforce-pp": FEW_PROBLEMS,
+    "remax": FEW_PROBLEMS,
+    "reward-model": FEW_ROWS | TWO_PHASES,
     "rloo-countdown": FEW_ROWS | TWO_PHASES,
     "sft-arithmetic": FEW_ROWS | {"schedule.steps": 5},
     "spin": FEW_ROWS
@@ -40,6 +56,7 @@ SHORT: Mapping[str, Mapping[str, Any]] = {
         "schedule.phases.1.repeat": 2,
     },
     "two-halves": FEW_ROWS | TWO_PHASES,
+    "vapo": FEW_PROBLEMS | {"schedule.phases.2.steps": 2},
 }
 """What cuts each runnable preset to a handful of steps; None takes a field away."""
 

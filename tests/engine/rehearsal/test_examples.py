@@ -10,7 +10,7 @@ LOOPS = [loop.name for loop in presets.list_loops()]
 
 NOT_YET = {
     *("alphaproof", "cooper", "genprm", "gram", "mars", "medvlsynther", "omegaprm"),
-    *("ppo-four-models", "smolsolver", "trl-dpo", "trl-grpo-two-rewards", "trl-reward"),
+    "smolsolver",
 }
 """Examples that a run refuses, by the name of what it cannot do."""
 QUICK = ("grpo-arithmetic", "one-step-off", "online-dpo", "reward-model-then-ppo", "spin", "vapo")

@@ -1,0 +1,77 @@
+"""Presets of single algorithms rise by what should teach them, and by nothing else."""
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.engine.slow.test_learning import SHUFFLE
+
+if TYPE_CHECKING:
+    from tests.engine.slow.conftest import Train
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
+
+SEEDS = (1, 2, 3)
+LEAST_RISE = 0.2
+PAIR_ACCURACY, ACCURACY = "fit.pair_accuracy", "probe.accuracy"
+
+SWAPPED = """\
+import random
+
+
+def write(chosen, rejected, **columns):
+    sides = [chosen, rejected]
+    random.shuffle(sides)
+    return {"chosen": sides[0], "rejected": sides[1]}
+"""
+SWAP: tuple[Mapping[str, Any], ...] = (
+    {"op": "set", "path": "nodes.luck", "value": {"kind": "template", "code": SWAPPED}},
+    {
+        "op": "set",
+        "path": "nodes.pairs",
+        "value": {
+            "kind": "pairs",
+            "method": "direct",
+            "columns": {"chosen": "chosen", "rejected": "rejected"},
+        },
+    },
+    {"op": "remove_edge", "path": "edges", "value": "preferences.pairs -> rm.pairs"},
+    {"op": "add_edge", "path": "edges", "value": "preferences.rows -> luck.rows"},
+    {"op": "add_edge", "path": "edges", "value": "luck.rows -> pairs.chosen"},
+    {"op": "add_edge", "path": "edges", "value": "luck.rows -> pairs.rejected"},
+    {"op": "add_edge", "path": "edges", "value": "pairs.pairs -> rm.pairs"},
+)
+"""Between the pairs and the reward model, a coin that says which side was preferred."""
+
+CASES = {
+    "dapo": ("rl", ACCURACY, None),
+    "reinforce-pp": ("rl", ACCURACY, SHUFFLE),
+    "remax": ("rl", ACCURACY, SHUFFLE),
+    "reward-model": ("pairs", PAIR_ACCURACY, SWAP),
+    "vapo": ("rl", ACCURACY, None),
+}
+"""By preset: the phase whose rise is shown, its reading, and what takes its teaching away. DAPO
+filters by its score as well, VAPO imitates its own right answers: a shuffled reward is not all that
+taught them."""
+
+
+def rise(train: "Train", name: str, seed: int, changes: Sequence[Mapping[str, Any]] = ()) -> float:
+    """How far a reading is above that before its phase; pairs begin at a coin's one half."""
+    phase, metric, _ = CASES[name]
+    run = train(name, [{"op": "set", "path": "run.seed", "value": seed}, *changes])
+    start = 0.5 if metric == PAIR_ACCURACY else run.before(phase, metric)
+    return run.last(metric) - start
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_preset_rises_over_three_seeds(train: "Train", name: str) -> None:
+    assert fmean(rise(train, name, seed) for seed in SEEDS) >= LEAST_RISE
+
+
+@pytest.mark.parametrize("name", [name for name, (*_, control) in CASES.items() if control])
+def test_a_preset_does_not_rise_by_what_chance_says(train: "Train", name: str) -> None:
+    control = CASES[name][2]
+    assert control is not None
+
+    assert rise(train, name, 1, control) < LEAST_RISE / 2
