@@ -15,6 +15,8 @@ from typing import Final
 from coloop.data.votes import winner
 
 Scores = Sequence[float | None]
+Steps = Mapping[int, float]
+"""Numbers by step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +35,12 @@ class Group:
     """Tokens of each sample."""
     gold: str | None = None
     """The right answer, where it is known as a text."""
+    leads: Sequence[float] = ()
+    """Of judged pairs: how far each score speaks for `chosen`, less than 0 for `rejected`."""
+    orders: Sequence[tuple[float, float]] = ()
+    """Of pairs judged in both orders: how far it does so in the one and in the other."""
+    steps: Sequence[tuple[Steps, Steps]] = ()
+    """Of texts judged by the step: what is said of their steps, and the truth."""
 
 
 def mean_of(values: Sequence[float]) -> float | None:
@@ -117,7 +125,11 @@ def best_of_k(groups: Sequence[Group], k: int, *, right_at: float = 1.0) -> floa
 
 
 def pair_accuracy(groups: Sequence[Group]) -> float | None:
-    """Of two samples of a problem with different labels, how often the scores agree; ties: half."""
+    """How often the better side scores higher: of pairs that were judged, else of two samples of a
+    problem with different labels; ties: half."""
+    leads = [lead for group in groups for lead in group.leads]
+    if leads:
+        return preferred(leads, middle=0.0)
     values = []
     for group in groups:
         both = [
@@ -141,6 +153,32 @@ def _agree(difference: float, truth: float) -> float:
 def preferred(values: Scores, *, middle: float = 0.5) -> float | None:
     """Share of pairs whose score speaks for `chosen`; in the middle: half."""
     return mean_of([_agree(value - middle, 1.0) for value in _graded(values)])
+
+
+def swap_consistency(groups: Sequence[Group]) -> float | None:
+    """Share of the pairs judged in both orders that are judged the same way in both; a tie is a way
+    of its own."""
+    return mean_of(
+        [float(_side(one) == _side(other)) for group in groups for one, other in group.orders]
+    )
+
+
+def _side(lead: float) -> int:
+    return (lead > 0) - (lead < 0)
+
+
+def step_f1(groups: Sequence[Group], *, right_at: float = 1.0) -> float | None:
+    """F1 of finding wrong steps: 2 found / (2 found + falsely found + missed). A step of which
+    nothing is said is not found wrong."""
+    found = falsely = missed = 0
+    for said, truth in (steps for group in groups for steps in group.steps):
+        for step, label in truth.items():
+            is_wrong, is_called_wrong = label < right_at, said.get(step, right_at) < right_at
+            found += is_wrong and is_called_wrong
+            falsely += is_called_wrong and not is_wrong
+            missed += is_wrong and not is_called_wrong
+    whole = 2 * found + falsely + missed
+    return 2 * found / whole if whole else None
 
 
 def calibration(groups: Sequence[Group], *, bins: int = 10) -> float | None:
@@ -244,10 +282,16 @@ WITH_RIGHT_AT: Final[Mapping[str, Callable[..., float | None]]] = {
     "weighted_majority": weighted_majority_at_k,
 }
 
+BY_RIGHT_AT: Final[Mapping[str, Callable[..., float | None]]] = {
+    "accuracy": accuracy,
+    "step_f1": step_f1,
+}
+
 OF_GROUPS: Final[Mapping[str, Callable[[Sequence[Group]], float | None]]] = {
     "score": score,
     "tokens": tokens,
     "pair_accuracy": pair_accuracy,
+    "swap_consistency": swap_consistency,
     "calibration": calibration,
     "rank_correlation": rank_correlation,
     "majority_ratio": majority_ratio,
@@ -298,8 +342,8 @@ def _measured(name: str, groups: Sequence[Group], right_at: float) -> dict[str, 
         }
     if metric.k is not None:
         value = WITH_RIGHT_AT[metric.name](groups, metric.k, right_at=right_at)
-    elif name == "accuracy":
-        value = accuracy(groups, right_at=right_at)
+    elif name in BY_RIGHT_AT:
+        value = BY_RIGHT_AT[name](groups, right_at=right_at)
     else:
         compute = OF_GROUPS.get(name)
         value = compute(groups) if compute is not None else None

@@ -9,9 +9,10 @@ from coloop.hosts.messages import LearnOrder, Load
 from coloop.roles.inputs import deliver, joined_rows, only_delivered
 from coloop.roles.protocol import Call, Context, Input, Outcome, Stateless
 from coloop.roles.teaching import teaching_items
+from coloop.roles.verifiers.comparing import leads_of, orders_of
 from coloop.seeds import derive_seed
 from coloop.spec.nodes import EvaluateNode
-from coloop.tables import Row, concat_rows
+from coloop.tables import Row, Table, concat_rows
 
 GRADERS = ("scores", "selectors", "labels")
 """Ports whose rows are graded where no rollouts come in, the first that brings some."""
@@ -50,12 +51,14 @@ class EvaluateRole(Stateless):
         given = call.inputs.get("scores", ())
         if not given:
             rows = concat_rows(call.tables("rollouts"))
-            return self._measured(names, rows, {}, call) if rows else {}
+            return self._measured(names, rows, {}, call, None) if rows else {}
         found: dict[str, float] = {}
         for one in given:
             rows = self._graded_rows(call, one)
             scores = deliver(call.context, rows, one)
-            values = self._measured(names, only_delivered(rows, [scores]), scores.values, call)
+            values = self._measured(
+                names, only_delivered(rows, [scores]), scores.values, call, one.table
+            )
             prefix = f"{one.edge.source.node}." if len(given) > 1 else ""
             found |= {f"{prefix}{name}": value for name, value in values.items()}
         return found
@@ -74,7 +77,12 @@ class EvaluateRole(Stateless):
         return scored.table.rows
 
     def _measured(
-        self, names: Sequence[str], rows: Sequence[Row], scores: Mapping[str, Any], call: Call
+        self,
+        names: Sequence[str],
+        rows: Sequence[Row],
+        scores: Mapping[str, Any],
+        call: Call,
+        said: Table | None,
     ) -> dict[str, float]:
         selectors = self._others(call, "selectors", rows)
         labels = self._others(call, "labels", rows)
@@ -89,6 +97,13 @@ class EvaluateRole(Stateless):
                 labels=[_number(labels.get(row.id)) for row in members],
                 lengths=[length for row in members if (length := _tokens_of(row)) is not None],
                 gold=_text(members[0].columns.get("answer")),
+                leads=[] if said is None else leads_of(members, scores, said),
+                orders=[] if said is None else orders_of(members, scores, said),
+                steps=[
+                    (scores[row.id], labels[row.id])
+                    for row in members
+                    if isinstance(scores.get(row.id), dict) and isinstance(labels.get(row.id), dict)
+                ],
             )
             for members in problems.values()
         ]

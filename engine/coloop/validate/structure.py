@@ -159,6 +159,8 @@ def _silent_verifier(
         return None, None
     if node.method == "vote":
         return "a vote has no steps", "take `scores`"
+    if node.method == "generative" and node.rollout is None:
+        return "without `rollout` it reads one label, and no steps", "set `rollout`"
     if node.read.step_verdicts is None and node.read.granularity == "sequence":
         return "`read` says nothing of steps", "set `read.step_verdicts` or `read.granularity`"
     return None, None

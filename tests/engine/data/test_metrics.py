@@ -22,6 +22,8 @@ from coloop.data.metrics import (
     rank_correlation,
     read_metric,
     score,
+    step_f1,
+    swap_consistency,
     tokens,
     weighted_majority_at_k,
 )
@@ -199,3 +201,23 @@ def test_class_recall_gives_both_classes_too() -> None:
         "class_recall.right": 1.0,
         "class_recall.wrong": 1.0,
     }
+
+
+def test_pairs_that_were_judged_speak_for_their_better_side() -> None:
+    assert pair_accuracy([Group(leads=[0.4, -0.1]), Group(leads=[0.0])]) == 0.5
+
+
+def test_a_judge_is_consistent_where_both_orders_say_the_same() -> None:
+    # the same side; the other side; a tie and a side; twice a tie
+    orders = [(0.4, 0.1), (0.4, -0.1), (0.0, 0.2), (0.0, 0.0)]
+
+    assert swap_consistency([Group(orders=orders)]) == 0.5
+    assert swap_consistency([Group()]) is None
+
+
+def test_step_f1_is_of_finding_wrong_steps() -> None:
+    said = {0: 1.0, 1: -1.0, 2: -1.0}
+    truth = {0: 1.0, 1: 0.0, 2: 1.0, 3: 0.0}  # one found, one falsely, one of which nothing is said
+
+    assert step_f1([Group(steps=[(said, truth)])], right_at=0.001) == 0.5  # 2 / (2 + 1 + 1)
+    assert step_f1([Group(steps=[({}, {0: 1.0})])]) is None

@@ -274,3 +274,82 @@ def test_a_reference_scores_the_probes_rows_too(
         edges.append("held_out.pairs -> start.pairs")
 
     assert bench(nodes, edges).probe("fit") == {"loss": 2.0}
+
+
+def test_a_probe_tells_whether_a_judge_prefers_the_better_side_whatever_the_order(
+    bench: Bench, rows_of: Any
+) -> None:
+    """It likes `good` in both orders of the first pair, and whatever is shown first of the second;
+    `chosen` is the better side of each."""
+    pairs = ({"prompt": "p", "chosen": "good", "rejected": "bad"},)
+    pairs += ({"prompt": "q", "chosen": "x", "rejected": "y"},)
+    judge = {
+        "kind": "verifier",
+        "method": "generative",
+        "model": {"type": "scratch", "architecture": "tiny-qwen3"},
+        "template": {"text": "{{ a }}|{{ b }}"},
+        "read": {"verdict": "(A|B)", "values": {"A": 1, "B": 0}, "order": "both"},
+        "rollout": {"completions_per_prompt": 1},
+    }
+    probe = {
+        "kind": "evaluate",
+        "instead_of": "pairs",
+        "metrics": ["pair_accuracy", "swap_consistency"],
+    }
+    nodes = {"pairs": rows_of(*pairs), "held_out": rows_of(*pairs), "judge": judge, "probe": probe}
+    edges = [
+        "pairs.pairs -> judge.comparisons",
+        "held_out.rows -> probe.rows",
+        "judge.scores -> probe.scores",
+    ]
+    loop = bench(nodes, edges)
+    loop.hosts.write = lambda prompt, k: "B" if prompt == "bad|good" else "A"
+
+    # right in both orders of the first pair, and in one of two of the second
+    assert loop.probe("probe") == {"pair_accuracy": 0.75, "swap_consistency": 0.5}
+
+
+def test_a_probe_compares_step_scores_with_the_truth(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    letters = {"task": "last_letter", "prompt": "ab cd:", "answer": "bd", "steps": ["b", "bd"]}
+    judge = {
+        "kind": "verifier",
+        "method": "generative",
+        "model": {"type": "scratch", "architecture": "tiny-qwen3"},
+        "template": {"text": "{{ completion }}?"},
+        "read": {
+            "step_verdicts": r"(\d): (right|wrong)",
+            "values": {"right": 1, "wrong": -1},
+            "step_scale": "per_step_count",
+        },
+        "rollout": {"completions_per_prompt": 1},
+    }
+    nodes = {
+        "sums": rows_of(letters),
+        "held_out": rows_of(letters),
+        "actor": actor(),
+        "judge": judge,
+        "gold": {"kind": "verifier", "method": "rule", "read": {"granularity": "step"}},
+        "probe": {
+            "kind": "evaluate",
+            "instead_of": "sums",
+            "right_at": 0.001,
+            "metrics": ["step_f1"],
+        },
+    }
+    edges = [
+        "sums.rows -> actor.prompts",
+        "actor.rollouts -> judge.rollouts",
+        "actor.rollouts -> gold.rollouts",
+        "held_out.rows -> probe.rows",
+        {"from": "judge.step_scores", "to": "probe.scores", "aggregate": "mean"},
+        "gold.step_scores -> probe.labels",
+    ]
+    loop = bench(nodes, edges)
+    answers = ("b\nbd", "x\nbx")
+    verdicts = {"b\nbd?": "1: right 2: wrong", "x\nbx?": "1: wrong 2: right"}
+    loop.hosts.write = lambda prompt, k: verdicts.get(prompt) or answers[k]
+
+    # of two wrong steps one is found; one right step is called wrong
+    assert loop.probe("probe") == {"step_f1": 0.5}

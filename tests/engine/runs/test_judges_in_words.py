@@ -167,3 +167,53 @@ def test_a_judge_inside_a_refill_writes_anew_in_each_pass(runner: Runner) -> Non
     passes = ended.of("stage.finished", stage="judge.score", step=1)
     assert len(passes) > 1
     assert ended.metrics("judge", "reward/mean")
+
+
+def test_a_judge_that_never_says_a_verdict_is_told_and_ends_the_run(runner: Runner) -> None:
+    text = with_values(
+        {
+            "nodes.judge.read": {"verdict": "(never)", "values": {"never": 1}},
+            "nodes.sums.rows_per_step": 1,
+            "schedule": {
+                "phases": [{"name": "rl", "steps": 25, "learn": ["solver.rewards"]}],
+            },
+        }
+    )
+
+    ended = runner(text)
+
+    assert ended.state is RunStateName.FAILED
+    assert ended.error is not None
+    assert "nothing came of solver.learn in 20 steps in a row" in ended.error.message
+    told = ended.of("alert", code="learning.nothing_parsed")
+    assert [(event["node"], event["level"], event["metric"]) for event in told] == [
+        ("judge", "error", "parse/none")
+    ]
+    assert "`read`" in told[0]["hint"]
+
+
+def test_a_judge_may_read_chances_of_labels_and_write_nothing(runner: Runner) -> None:
+    lesson = {
+        "kind": "template",
+        "text": "{{ sums.prompt }}{{ solver.completion }}?",
+        "target": "{{ answer[0] }}",
+    }
+    text = with_values(
+        {
+            "nodes.lesson": lesson,
+            "nodes.judge.read": {"score": "probability", "labels": ["1", "0"]},
+            "nodes.judge.rollout": None,
+            "nodes.judge.algorithm": {"demonstrations": {"name": "sft"}},
+        }
+    )
+    gone = ("judge_start", "digit", "near")
+    lines = [line for line in text.splitlines() if not any(name in line for name in gone)]
+    edges = ["  - solver.rollouts -> lesson.rows", "  - lesson.rows -> judge.demonstrations"]
+    at = lines.index("edges:") + 1
+    text = "\n".join([*lines[:at], *edges, *lines[at:]]) + "\n"
+
+    ended = check_whole(runner(text))
+
+    check_learned(ended, "solver", "judge")
+    assert all(0.0 < mean < 1.0 for mean in ended.metrics("judge", "score/mean"))
+    assert len(set(ended.metrics("judge", "score/mean"))) > 1

@@ -13,6 +13,7 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
+from coloop.data.metrics import Group, swap_consistency
 from coloop.hosts.messages import TooLong
 from coloop.roles.fits import rows_of
 from coloop.roles.inputs import single_rows
@@ -20,13 +21,13 @@ from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.scored import scored_outcome
 from coloop.roles.steps import at_ends, listed, step_ends, steps_of
 from coloop.roles.verifiers import choosing
+from coloop.roles.verifiers.comparing import orders_of
 from coloop.roles.verifiers.judge import ROW_PORTS, judged_rows, section_of, wants_steps
 from coloop.roles.verifiers.questions import Questions
 from coloop.roles.verifiers.reading import finished
 from coloop.roles.verifiers.turning import (
     ORDERS,
     SWAPPED,
-    consistency,
     opposite,
     read_range,
     score_range,
@@ -91,7 +92,7 @@ class GenerativeVerifier(Stateless):
         if section.per == "row":
             tables["scores"] = self._of_things(verdicts, said, judged, call)
         found = {UNREAD: len(unread) / len(verdicts)} if verdicts else {}
-        found |= self._share(_by_pair(verdicts, scores), context)
+        found |= _consistent(outcome.outputs["scores"])
         metrics = {**written.metrics, **outcome.metrics, **found}
         return replace(written, outputs=tables, metrics=metrics)
 
@@ -145,15 +146,6 @@ class GenerativeVerifier(Stateless):
                 scores.append(read.on_no_match if number is None else finished(number, read))
         return scored_outcome(self._node, rows, scores).outputs["scores"]
 
-    def _share(
-        self, by_pair: Mapping[str, Sequence[tuple[bool, float]]], context: Context
-    ) -> dict[str, float]:
-        """How often pairs shown in both orders are judged the same way."""
-        section = section_of(self._node, context)
-        bounds = score_range(section.read, by_label=weighs_labels(section))
-        found = consistency(by_pair, 0.0 if bounds is None else sum(bounds) / 2)
-        return {} if found is None else {CONSISTENT: found}
-
     # --- labels that are weighed
 
     def _by_labels(self, rows: Sequence[Row], asks: Sequence[Ask], call: Call) -> Outcome:
@@ -169,14 +161,15 @@ class GenerativeVerifier(Stateless):
                 turned = opposite(chance, bounds) if swapped else chance
                 said[ask.row.id].append((swapped, turned))
         means = [fmean(n for _, n in said[row.id]) if said[row.id] else None for row in rows]
-        return scored_outcome(
+        outcome = scored_outcome(
             self._node,
             [self._with_orders(row, said[row.id]) for row in rows],
             [finished(mean, read) for mean in means],
             score_range=score_range(read, by_label=True),
-            metrics={**metrics, **self._share(said, call.context)},
             alerts=alerts,
         )
+        found = _consistent(outcome.outputs["scores"])
+        return replace(outcome, metrics={**outcome.metrics, **metrics, **found})
 
     def _with_orders(self, row: Row, said: Sequence[tuple[bool, float]]) -> Row:
         """A pair that was judged in both orders, with what was said in each."""
@@ -192,12 +185,8 @@ class GenerativeVerifier(Stateless):
         self._fits.load_state(state["rows"])
 
 
-def _by_pair(
-    verdicts: Sequence[Row], scores: Sequence[float | None]
-) -> dict[str, list[tuple[bool, float]]]:
-    """By pair, whether its sides were swapped and the score, of each verdict that has one."""
-    found: dict[str, list[tuple[bool, float]]] = {}
-    for row, score in zip(verdicts, scores, strict=True):
-        if score is not None and SWAPPED in row.columns:
-            found.setdefault(row.parents[0], []).append((row.columns[SWAPPED], score))
-    return found
+def _consistent(table: Table) -> dict[str, float]:
+    """How often pairs shown in both orders are judged the same way."""
+    orders = orders_of(table.rows, table.scores or {}, table)
+    found = swap_consistency([Group(orders=orders)])
+    return {} if found is None else {CONSISTENT: found}

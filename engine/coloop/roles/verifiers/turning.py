@@ -4,8 +4,6 @@ A score of a pair says how much better `a` is; where `rejected` was shown as `a`
 the score of `chosen`.
 """
 
-from collections.abc import Mapping, Sequence
-from statistics import fmean
 from typing import Any, Final
 
 from coloop.seeds import derive_seed
@@ -70,19 +68,3 @@ def score_range(read: Read, *, by_label: bool) -> Range | None:
 def opposite(number: float, bounds: Range | None) -> float:
     """What a number says of the other side."""
     return -number if bounds is None else sum(bounds) - number
-
-
-def consistency(scores: Mapping[str, Sequence[tuple[bool, float]]], middle: float) -> float | None:
-    """Share of the pairs judged in both orders that are judged the same way in both; in the middle
-    is a way of its own.
-
-    Args:
-        scores: by pair, whether its sides were swapped and its score, turned back.
-    """
-    same = []
-    for said in scores.values():
-        both = [[score for swapped, score in said if swapped is order] for order in (False, True)]
-        if all(both):
-            given, other = (fmean(part) - middle for part in both)
-            same.append(float((given > 0) - (given < 0) == (other > 0) - (other < 0)))
-    return fmean(same) if same else None
