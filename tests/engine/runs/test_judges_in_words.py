@@ -217,3 +217,81 @@ def test_a_judge_may_read_chances_of_labels_and_write_nothing(runner: Runner) ->
     check_learned(ended, "solver", "judge")
     assert all(0.0 < mean < 1.0 for mean in ended.metrics("judge", "score/mean"))
     assert len(set(ended.metrics("judge", "score/mean"))) > 1
+
+
+def test_a_judge_whose_edge_is_dead_in_a_phase_rests_there(runner: Runner) -> None:
+    """Tango's rhythm: the judge teaches in one phase, and in the other only itself."""
+    text = with_values(
+        {
+            "edges.verdict.weight": 0.7,
+            "schedule": {
+                "phases": [
+                    {"name": "solve", "steps": 2, "learn": ["solver.rewards"]},
+                    {
+                        "name": "alone",
+                        "steps": 2,
+                        "learn": ["solver.rewards"],
+                        "set": {"edges.verdict.weight": 0.0},
+                    },
+                    {"name": "verify", "steps": 2, "learn": ["judge.rewards"]},
+                ]
+            },
+        },
+        CO_TRAINING.replace(
+            "  - {from: judge.scores, to: solver.rewards, aggregate: mean}\n",
+            "  - {from: judge.scores, to: solver.rewards, aggregate: mean, id: verdict}\n"
+            "  - solver.rollouts -> brief.rollouts\n"
+            "  - brief.scores -> solver.rewards\n",
+        ).replace(
+            "  near: {kind",
+            "  brief: {kind: reward, source: {type: builtin, name: length, max: 5}}\n  near: {kind",
+        ),
+    )
+
+    ended = check_whole(runner(text))
+
+    assert "judge.score" in ended.stages(1)
+    assert "judge.learn" not in ended.stages(1)
+    assert "judge.score" not in ended.stages(3)
+    assert {"judge.score", "judge.learn"} <= {*ended.stages(5)}
+    assert "solver.learn" not in ended.stages(5)
+
+
+def test_two_judges_of_the_same_texts_write_texts_of_their_own(runner: Runner) -> None:
+    """On one set of weights, with one template: what differs is who asks."""
+    other = {
+        "kind": "verifier",
+        "method": "generative",
+        "model": {"type": "shared", "with": "judge"},
+        "template": {"text": "{{ prompt }}{{ completion }}?"},
+        "read": {"number": "([0-9])", "scale": [0, 9], "on_no_match": 0},
+        "rollout": {"completions_per_prompt": 3, "max_new_tokens": 6},
+    }
+    text = with_values({"nodes.other": other}).replace(
+        "  - judge.scores -> probe.scores\n",
+        "  - judge.scores -> probe.scores\n"
+        "  - solver.rollouts -> other.rollouts\n"
+        "  - {from: other.scores, to: solver.rewards, aggregate: mean}\n",
+    )
+
+    ended = check_whole(runner(text))
+
+    lengths = [ended.metrics(node, "rollout/length") for node in ("judge", "other")]
+    assert lengths[0] != lengths[1]
+    check_learned(ended, "solver", "judge")
+
+
+def test_a_judge_may_call_a_tool_while_it_writes(runner: Runner) -> None:
+    """It calls with every third letter or so of a random model; what it hears is not trained."""
+    calls = "(?P<expression>.)(?:0|1|2|3|a|e|o|u|x|z)"
+    calculator = {"kind": "tool", "type": "calculator", "call": calls, "result": "[{{ value }}]"}
+    rollout = {"completions_per_prompt": 3, "max_new_tokens": 6, "turns": {"max": 2}}
+    text = with_values({"nodes.calc": calculator, "nodes.judge.rollout": rollout}).replace(
+        "  - judge.scores -> probe.scores\n",
+        "  - judge.scores -> probe.scores\n  - calc.tool -> judge.tools\n",
+    )
+
+    ended = check_whole(runner(text))
+
+    assert max(ended.metrics("judge", "turns/tokens")) > 0
+    check_learned(ended, "judge")
