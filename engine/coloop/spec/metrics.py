@@ -80,6 +80,16 @@ METRICS: dict[str, Metric] = {
         help="Divergence from the reference, where one is connected.",
         expect="Rises slowly from 0; beyond 0.1 a token the policy is far away.",
     ),
+    "kl/penalty": Metric(
+        title="KL penalty",
+        help="Mean of what KL in the reward takes from a token.",
+        expect="Small beside the mean reward divided by the length; else the policy stands still.",
+    ),
+    "kl/coefficient": Metric(
+        title="KL coefficient",
+        help="Strength of the pull towards the reference where it follows a target.",
+        expect="Settles; a rise or fall without end means that the target cannot be met.",
+    ),
     "entropy": Metric(
         title="Entropy",
         help="Mean entropy of the policy over trained tokens.",
@@ -136,6 +146,39 @@ METRICS: dict[str, Metric] = {
         help="Mean lead of chosen over rejected, scaled by beta.",
         expect="Rises from 0.",
         better="higher",
+    ),
+    "log_ratio/chosen": Metric(
+        title="Chosen against the reference",
+        help="Mean log ratio of policy and reference over chosen sides.",
+        expect="From 0; it may fall, but slower than that of rejected sides.",
+    ),
+    "log_ratio/rejected": Metric(
+        title="Rejected against the reference",
+        help="Mean log ratio of policy and reference over rejected sides.",
+        expect="From 0 downwards.",
+        better="lower",
+    ),
+    "log_prob/chosen": Metric(
+        title="Chosen log-prob",
+        help="Mean log-prob of chosen sides, of losses without a reference.",
+        expect="Rises or stays; a fall means that both sides are unlearned.",
+        better="higher",
+    ),
+    "log_prob/rejected": Metric(
+        title="Rejected log-prob",
+        help="Mean log-prob of rejected sides, of losses without a reference.",
+        expect="Falls below that of chosen sides.",
+        better="lower",
+    ),
+    "divergence": Metric(
+        title="Divergence of KTO",
+        help="Mean log ratio of answers to other prompts, at least 0, before the update.",
+        expect="From 0, slowly; far above the log ratios of both sides it stops the learning.",
+    ),
+    "shift": Metric(
+        title="Shift of BCO",
+        help="Mean reward of all sides, before the update.",
+        expect="Near 0, between the rewards of chosen and rejected sides.",
     ),
     "explained_variance": Metric(
         title="Explained variance",
