@@ -46,6 +46,11 @@ READERS: dict[str, tuple[str, ...]] = {
     "BufferNode": ("roles/buffer.py",),
     "EvaluateNode": ("roles/evaluate.py", "runtime", "plan/probes.py"),
     "ToolNode": ("roles/tool.py", "tools/calls.py"),
+    "SearchNode": ("roles/search.py", "roles/searching"),
+    **dict.fromkeys(
+        (*("Select", "Budget", "CompletionsByRate", "CompletionBand", "RelativeProgress"),),
+        ("roles/searching",),
+    ),
     "Gather": ("spec/lineage/joins.py",),
     "Fill": ("plan/refills.py", "roles/filter.py", "spec/lineage/counts.py", "spec/refills.py"),
     "PerGroup": ("data/filtering.py",),
@@ -148,16 +153,13 @@ READERS: dict[str, tuple[str, ...]] = {
 
 LATER = {
     **dict.fromkeys(
-        (
-            "Pack",
-            *("SearchNode", "Select", "Expand", "Progressive", "Budget"),
-            *("CompletionsByRate", "CompletionBand", "RelativeProgress"),
-        ),
+        ("Pack",),
         "refused by the node's kind",
     ),
     **dict.fromkeys(
         ("VerifierNode", "VerifierAlgorithms", "Read"), "refused by the method of the verifier"
     ),
+    **dict.fromkeys(("Expand", "Progressive"), "refused by the method of the search"),
     **dict.fromkeys(
         ("LabelCrossEntropy",),
         "refused by the algorithm's name",
@@ -177,6 +179,10 @@ ELSEWHERE = {
     ("Hardware", "memory_budget"): "the resolver, and the finding `memory.over_budget`",
     ("RewardNode", "template"): "a reward model, whose template is refused by name",
     ("RewardNode", "read"): "a reward model, whose reading is refused by name",
+    **{
+        ("SearchNode", field): "trees, which are refused by the method of the search"
+        for field in ("expand", "step_reward", "and_return", "give")
+    },
     ("ToolNode", "template"): "a policy as a tool, which is refused by its type",
     ("ToolNode", "pack"): "a policy as a tool, which is refused by its type",
 }

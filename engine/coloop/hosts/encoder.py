@@ -117,7 +117,7 @@ class Encoder:
     def sequence(self, given: TokenSequence) -> TokenSequence:
         """`encoded` of one text; of a target to imitate all tokens are trained."""
         if given.text is None:
-            self._check_ids(given)
+            self.check_ids(given.id, given.writer, given.tokenizer)
             return given if given.choice is None else self._asked(given, given.choice)
         prompt = self.prompt(given.text.prompt)
         if given.choice is not None:
@@ -165,13 +165,14 @@ class Encoder:
                 )
             known[first] = word
 
-    def _check_ids(self, given: TokenSequence) -> None:
-        if given.tokenizer in ("", self.mark):
+    def check_ids(self, row: str, writer: str | None, tokenizer: str) -> None:
+        """Raises `DataError` where token ids of a row are those of another tokenizer."""
+        if tokenizer in ("", self.mark):
             return
         raise DataError(
-            f"row {given.id} was written by {given.writer} with another tokenizer than "
+            f"row {row} was written by {writer} with another tokenizer than "
             f"{self._node} has, so its token ids mean other texts here; let a template between "
-            f'the two write the text (`target: "{{{{ {given.writer}.completion }}}}"`), or give '
+            f'the two write the text (`target: "{{{{ {writer}.completion }}}}"`), or give '
             "both models the same tokenizer",
             self._node,
         )

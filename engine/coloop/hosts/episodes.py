@@ -12,13 +12,13 @@ on what else is written meanwhile. A completion that never pauses is one request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final, Self
 
 import numpy as np
 
 from coloop.arrays import Ids, Mask, fresh, mask_of
 from coloop.hosts.encoder import Encoder
-from coloop.hosts.messages import Sampling, TurnEnd
+from coloop.hosts.messages import Begun, Sampling, TurnEnd
 from coloop.rollout import Generation, GenerationRequest
 from coloop.rollout.protocol import Reason
 from coloop.tables import Tokens
@@ -42,6 +42,8 @@ class Episode:
     """Tokens that it says first, whatever would be drawn."""
     ticket: int | None = None
     """Of the request that the engine ended last; what it computed for it is kept."""
+    begun: int = 0
+    """Tokens of it that were there before it was asked for."""
     _ids: list[int] = field(default_factory=list)
     _heard: list[slice] = field(default_factory=list)
     """Parts of it that others have said."""
@@ -54,6 +56,25 @@ class Episode:
     _finished: bool = False
     _reason: Reason = "aborted"
     """What ended the last request."""
+
+    @classmethod
+    def behind(cls, begun: Begun, prompt_ids: list[int], **fields: Any) -> Self:
+        """A completion that goes on with a text that is there, or has no tokens yet.
+
+        Args:
+            prompt_ids: those of the text as a list, one for all completions of the prompt.
+        """
+        ids = begun.token_ids.tolist()
+        return cls(
+            prompt_ids=prompt_ids,
+            shared_ids=begun.prompt_ids,
+            begun=len(ids),
+            _ids=ids,
+            _log_probs=[0.0] * len(ids),
+            _drawn=len(ids),
+            _turn=len(ids),
+            **fields,
+        )
 
     @property
     def turn(self) -> int:
@@ -83,11 +104,12 @@ class Episode:
                 is.
         """
         if sibling is not None:
-            return sibling.with_seed(self.seed, self.script)
+            return sibling.with_seed(self.seed, self.script[self._drawn :])
         sampling, goes_on = self.sampling, self.ticket is not None
+        is_begun = goes_on or self.begun > 0
         return GenerationRequest(
             id=self.id,
-            prompt_ids=[*self.prompt_ids, *self._ids] if goes_on else self.prompt_ids,
+            prompt_ids=[*self.prompt_ids, *self._ids] if is_begun else self.prompt_ids,
             seed=self.seed,
             max_new_tokens=self.left_in_turn,
             temperature=sampling.temperature,
@@ -95,7 +117,7 @@ class Episode:
             top_k=sampling.top_k,
             stop=(*sampling.stop, *sampling.pauses),
             greedy=sampling.temperature == 0,
-            seed_from=len(self.prompt_ids) if goes_on else None,
+            seed_from=len(self.prompt_ids) + self.begun if goes_on else None,
             continues=self.ticket,
             keep=sampling.has_turns,
             on_load=sampling.on_sync,
@@ -143,8 +165,8 @@ class Episode:
     def measured(self, log_probs: Sequence[float]) -> None:
         """How likely its tokens are, read once more; L."""
         self._log_probs = list(log_probs)
-        for heard in self._heard:
-            self._log_probs[heard] = [0.0] * (heard.stop - heard.start)
+        for foreign in (slice(0, self.begun), *self._heard):
+            self._log_probs[foreign] = [0.0] * (foreign.stop - foreign.start)
 
     def branched(self, seed: int) -> "Episode":
         """A text that begins with all of this one and goes on with draws of its own."""
@@ -164,8 +186,12 @@ class Episode:
     def tokens(self, encoder: Encoder, node: str) -> Tokens:
         """The completion as it is now."""
         is_trained = _all_own(len(self._ids))
-        untrained = [*self._heard, *encoder.tagged(self._ids, self.sampling.mask)]
-        if untrained:
+        untrained = [
+            slice(self.begun),
+            *self._heard,
+            *encoder.tagged(self._ids, self.sampling.mask),
+        ]
+        if self.begun or len(untrained) > 1:
             is_trained = is_trained.copy()
             for part in untrained:
                 is_trained[part] = False

@@ -10,12 +10,35 @@ another machine. What travels by the thousand has no slots: pickle takes twice a
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
+from coloop.arrays import Ids
 from coloop.batch import Prompt, Unit
 from coloop.batch.columns import Columns, columns_of, items_of
 from coloop.spec.rollout import OnSync
 from coloop.tables import Tokens
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Begun:
+    """A text that is written on, whoever wrote what there is of it."""
+
+    prompt_ids: Ids
+    token_ids: Ids
+    """Of its completion so far."""
+    writer: str
+    tokenizer: str
+    """Mark of the tokenizer that its ids are of; empty: nobody said."""
+
+    @classmethod
+    def of(cls, tokens: Tokens, length: int) -> Self:
+        """The first so many tokens of a text."""
+        return cls(
+            prompt_ids=tokens.prompt_ids,
+            token_ids=tokens.token_ids[:length],
+            writer=tokens.writer,
+            tokenizer=tokens.tokenizer,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +50,9 @@ class PromptRequest:
     seeds: tuple[int, ...]
     scripts: tuple[str | None, ...] = ()
     """Of each completion, what it says whatever would be drawn; none: all are drawn."""
+    begun: Begun | None = None
+    """The text that all completions go on with, instead of beginning behind the prompt. It counts
+    towards the tokens that a completion may have, and is not trained."""
 
 
 TurnEnd = Literal["call", "end", "stop", "length"]

@@ -9,6 +9,7 @@ from coloop.arrays import ids_of
 from coloop.hosts.encoder import Encoder
 from coloop.hosts.episodes import Episode
 from coloop.hosts.messages import (
+    Begun,
     Pause,
     PromptRequest,
     Reply,
@@ -184,25 +185,33 @@ class Writing:
         self._batch.give_up()
 
     def _take(self, request: PromptRequest) -> None:
-        prompt, sampling, place = self._encoder.prompt(request.prompt), self._sampling, self._taken
+        sampling, place = self._sampling, self._taken
+        prompt = self._prompt(request)
         self._taken += 1
         problem = too_long(len(prompt) + sampling.max_new_tokens, self._limit)
         if problem is not None or not request.seeds:
             self._ready.append((place, [] if problem is None else problem))
             return
         self._asked[place] = _Asked(len(request.seeds))
-        shared, first = ids_of(prompt), None
+        first = None
+        begun = request.begun or Begun(
+            prompt_ids=ids_of(prompt), token_ids=ids_of(()), writer="", tokenizer=""
+        )
         scripts = [self._script(text) for text in request.scripts] or [()] * len(request.seeds)
         for k, (seed, script) in enumerate(zip(request.seeds, scripts, strict=True)):
-            episode = Episode(
-                id=request.id,
-                prompt_ids=prompt,
-                shared_ids=shared,
-                seed=seed,
-                script=script,
-                sampling=sampling,
+            episode = Episode.behind(
+                begun, prompt, id=request.id, seed=seed, script=script, sampling=sampling
             )
             first = self._send((place, k, ()), episode, first)
+
+    def _prompt(self, request: PromptRequest) -> list[int]:
+        """What completions stand behind."""
+        begun = request.begun
+        if begun is None:
+            return self._encoder.prompt(request.prompt)
+        self._encoder.check_ids(request.id, begun.writer, begun.tokenizer)
+        ids: list[int] = begun.prompt_ids.tolist()
+        return ids
 
     def _script(self, text: str | None) -> tuple[int, ...]:
         """Tokens of what a completion is to say, its end included."""

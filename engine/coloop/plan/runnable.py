@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.plan.compile import compile_plan
+from coloop.plan.searches import SEARCH_HANDLES, objections
 from coloop.plan.types import EnginePlan, Plan, WeightsPlan
 from coloop.sizing.facts import resolve_architecture
 from coloop.sizing.settings import SPLIT_FAMILIES
@@ -31,9 +32,6 @@ from coloop.spec.runnable import (
 )
 
 CODE = "run.not_yet_runnable"
-
-KIND_WORDS = {"search": "search"}
-
 
 UNREAD_BY_BACKENDS: dict[str, tuple[object, ...]] = {
     "offload": ("none",),
@@ -98,6 +96,10 @@ def check_drawn(spec: LoopSpec) -> list[Diagnostic]:
     return [
         *_check_nodes(spec),
         *_check_verifiers(spec),
+        *(
+            _refusal(what, node=node, field=field, hint=hint)
+            for what, node, field, hint in objections(spec)
+        ),
         *_check_edges(spec),
         *_check_algorithms(spec),
         *_check_models(spec),
@@ -260,8 +262,7 @@ def _check_nodes(spec: LoopSpec) -> Iterator[Diagnostic]:
         if getattr(source, "task", None) == "images":
             yield _refusal("tasks with images", node=name, field="source.task")
         if node.kind not in RUNNABLE_KINDS:
-            what = KIND_WORDS.get(node.kind, f"nodes of kind {node.kind}")
-            yield _refusal(f"{what} (node `{name}`)", node=name, field="kind")
+            yield _refusal(f"nodes of kind {node.kind} (node `{name}`)", node=name, field="kind")
         if node.kind == "verifier" and node.method not in RUNNABLE_METHODS:
             what = f"verifiers of method {node.method} (node `{name}`)"
             yield _refusal(what, node=name, field="method")
@@ -338,7 +339,10 @@ def _check_tool(spec: LoopSpec, name: str, node: ToolNode) -> Iterator[Diagnosti
 
 def _check_edges(spec: LoopSpec) -> Iterator[Diagnostic]:
     for index, edge in enumerate(spec.edges):
-        if spec.graph.is_handle(edge) and (edge.source.port, edge.target.port) != ("tool", "tools"):
+        way = edge.source.port, edge.target.port
+        to_search = spec.kind_of(edge.target.node) == "search"
+        runs = way == ("tool", "tools") or (to_search and way in SEARCH_HANDLES)
+        if spec.graph.is_handle(edge) and not runs:
             yield _refusal(f"handles (edge {edge.label})", field=f"edges.{index}")
 
 

@@ -16,6 +16,7 @@ from coloop.roles.pairs import PairsRole
 from coloop.roles.protocol import Context, Role
 from coloop.roles.reference import ReferenceRole
 from coloop.roles.reward import RewardRole
+from coloop.roles.search import SearchRole
 from coloop.roles.template import TemplateRole
 from coloop.roles.tool import ToolRole
 from coloop.roles.verifier import verifier_role
@@ -30,6 +31,7 @@ ROLES: dict[str, Callable[[str, Context], Role]] = {
     "pairs": PairsRole,
     "reference": ReferenceRole,
     "reward": RewardRole,
+    "search": SearchRole,
     "template": TemplateRole,
     "tool": ToolRole,
     "verifier": verifier_role,

@@ -19,23 +19,23 @@ class ActorRole(Stateless):
 
     def __init__(self, node: str, context: Context) -> None:
         self._node = node
-        self._writer = Writer(node)
+        self.writer = Writer(node)
 
     def run(self, call: Call) -> Outcome:
-        return self._writer.run(self._asks(concat_rows(call.tables("prompts")), call), call)
+        return self.writer.run(self._asks(concat_rows(call.tables("prompts")), call), call)
 
     def begin(self, call: Call) -> list[Texts]:
         """Write for the first prompts; `run` writes for the others."""
         rows = concat_rows(call.tables("prompts"))
         first = rows[: math.floor(call.share * len(rows) + ROUNDING)]
-        return self._writer.write(self._asks(first, call), call)
+        return self.writer.write(self._asks(first, call), call)
 
     def _asks(self, rows: Sequence[Row], call: Call) -> list[Ask]:
         opened = with_openings(rows, self._node, call)
         return [Ask(row=row, prompt=prompt_of(row, self._node)) for row in opened]
 
     def state(self) -> dict[str, Any]:
-        return self._writer.state()
+        return self.writer.state()
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        self._writer.load_state(state)
+        self.writer.load_state(state)

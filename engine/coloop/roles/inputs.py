@@ -90,6 +90,8 @@ def scored_rows(
     Args:
         ports: those that bring rows; without any of them the rows that were scored before.
     """
+    if call.asked is not None:
+        return call.asked, [{} for _ in call.asked]
     context, given = call.context, call.inputs.get("scores", ())
     is_concat = context.spec.nodes[node].join == "concat"
     if any(call.tables(port) for port in ports):

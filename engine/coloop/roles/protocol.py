@@ -176,6 +176,8 @@ class Call:
     """Of the rows, from 0 to 1, those that it is to begin with: the first of them."""
     callees: Mapping[str, "Role"] = field(default_factory=dict)
     """Nodes that it may call while it works, those that these call included."""
+    asked: tuple[Row, ...] | None = None
+    """Of a scorer that another node calls: the rows that take the place of its row ports."""
     begun: tuple[Any, ...] = ()
     """What the role gave when it began with some of these rows, as they came."""
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from coloop.batch import Prompt
-from coloop.hosts.messages import PromptRequest, Reply, Sampling, TooLong
+from coloop.hosts.messages import Begun, PromptRequest, Reply, Sampling, TooLong
 from coloop.roles.conversation import SILENT, Told, tool_measures, turn_measures
 from coloop.roles.fits import prompts_of
 from coloop.roles.protocol import Call, Context, Outcome
@@ -38,6 +38,10 @@ class Ask:
     """Prompts about the row."""
     columns: Mapping[str, Any] = field(default_factory=dict)
     """Of each child, beside those of every rollout."""
+    begun: Begun | None = None
+    """A text that is written on; None: completions begin behind the prompt."""
+    seeds: tuple[int, ...] = ()
+    """Of its texts, of who asks for as many as it wants; none: those of the step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,6 +120,10 @@ class Writer:
         heat = 0.0 if call.greedy else call.temperature
         return self._draw(asks, call, self._count(call), heat, hand_on) if asks else []
 
+    def write_on(self, asks: Sequence[Ask], call: Call) -> list[Texts]:
+        """A text for each of the seeds that come with these prompts, as its rollout says."""
+        return self._draw(asks, call, 0, None) if asks else []
+
     def _rollout(self, context: Context) -> Rollout:
         rollout = rollout_of(context.spec, self._node)
         assert rollout is not None
@@ -190,12 +198,17 @@ class Writer:
 
     def _request(self, ask: Ask, call: Call, count: int, rollout: Rollout) -> PromptRequest:
         """A prompt with the seeds of its completions, and what these are told to say."""
-        seeds = tuple(
+        seeds = ask.seeds or tuple(
             derive_seed(call.context.seed, self._node, call.salt, call.step, ask.row.id, k)
             for k in range(ask.number * count, (ask.number + 1) * count)
         )
-        scripts = scripts_of(rollout.script, ask.row, seeds)
-        return PromptRequest(id=ask.row.id, prompt=ask.prompt, seeds=seeds, scripts=scripts)
+        return PromptRequest(
+            id=ask.row.id,
+            prompt=ask.prompt,
+            seeds=seeds,
+            scripts=scripts_of(rollout.script, ask.row, seeds),
+            begun=ask.begun,
+        )
 
     def _on_sync(self, context: Context) -> OnSync:
         """What becomes of unfinished texts; in a synchronous loop no weights come meanwhile."""

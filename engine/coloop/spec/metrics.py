@@ -279,6 +279,41 @@ METRICS: dict[str, Metric] = {
         expect="Near 0; at 1 it finds nothing to score.",
         better="lower",
     ),
+    "search/rollouts": Metric(
+        title="Completions",
+        help="Completions that a search drew in the step.",
+        expect="Completions of a step times the steps looked at; binary search needs far fewer.",
+        unit="rows",
+    ),
+    "search/nodes": Metric(
+        title="Nodes",
+        help="Beginnings of texts from which a search drew completions.",
+        expect="Rises with the length of texts; for binary search with its logarithm.",
+    ),
+    "search/tokens": Metric(
+        title="Tokens of the search",
+        help="Tokens that a search drew in the step.",
+        expect="Below `budget.tokens`.",
+        unit="tokens",
+    ),
+    "search/labels": Metric(
+        title="Labels",
+        help="Steps that a search gave a label.",
+        expect="Above 0; at 0 nobody learns from it.",
+        better="higher",
+    ),
+    "search/label": Metric(
+        title="Mean label",
+        help="Mean of the labels of steps.",
+        expect="Between 0 and 1: at one of them all steps are labelled alike.",
+    ),
+    "search/cut": Metric(
+        title="Searches cut",
+        help="Rows whose search ended because its budget was spent; what was known is given.",
+        expect="Near 0. More means a larger `budget`, or fewer `completions`.",
+        better="lower",
+        unit="rows",
+    ),
     "parse/none": Metric(
         title="Rows in which nothing was found",
         help="Share of a template's or judge's texts in which no pattern matched.",

@@ -12,7 +12,7 @@ from coloop.spec.nodes import KINDS
 RUNNABLE_KINDS = frozenset(
     {
         *("dataset", "actor", "critic", "reference", "reward", "template", "filter", "pairs"),
-        *("buffer", "tool", "evaluate", "verifier"),
+        *("buffer", "tool", "evaluate", "verifier", "search"),
     }
 )
 RUNNABLE_ALGORITHMS = frozenset(
@@ -25,6 +25,8 @@ RUNNABLE_ALGORITHMS = frozenset(
 )
 RUNNABLE_METHODS = frozenset({"discriminative", "generative", "implicit_prm", "rule", "vote"})
 """Of verifiers."""
+RUNNABLE_SEARCHES = frozenset({"monte_carlo", "binary_search"})
+"""Methods of a search."""
 RUNNABLE_REWARD_SOURCES = frozenset({"builtin", "python", "model", "remote"})
 RUNNABLE_MODELS = frozenset({"pretrained", "scratch", "run", "copy", "shared", "snapshot"})
 RUNNABLE_ENGINES = frozenset({"torch", "vllm", "remote"})

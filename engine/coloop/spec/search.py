@@ -71,13 +71,13 @@ class Budget(Section):
     """Hard limits of a search; at least one."""
 
     searches_per_row: Whole | None = setting(None, ge=1, hot=True)
-    """Rollouts or simulations for one row."""
+    """Completions for one row; a binary search counts its searches."""
     tokens: Whole | None = setting(None, ge=1, hot=True, unit="tokens")
     """Tokens written in one step of the run."""
     nodes: Whole | None = setting(None, ge=1, hot=True)
     """Nodes of one tree."""
     seconds: Number | None = setting(None, gt=0, hot=True, unit="seconds")
-    """Time for one step of the run."""
+    """Time for one step of the run. What is found then depends on the machine; an alert says so."""
 
     @model_validator(mode="after")
     def _has_limit(self) -> Self:

@@ -94,6 +94,11 @@ class Descent:
             return None
         return join_inputs(self, node, edges)
 
+    def labels_texts(self, node: str) -> bool:
+        """Whether a search hands on the rows that it is given: it labels the texts that they
+        have."""
+        return self.levels(node, "rollouts") == self.input_levels(node)
+
     def rows_of(self, node: str) -> Levels:
         """Levels of the rows that a node hands on: what its bare id means in `group_by` and
         `gather`."""
