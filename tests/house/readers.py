@@ -183,6 +183,7 @@ ELSEWHERE = {
         ("SearchNode", field): "trees, which are refused by the method of the search"
         for field in ("expand", "step_reward", "and_return", "give")
     },
+    ("CompletionsByRate", "by"): "the section: it has one value",
     ("ToolNode", "template"): "a policy as a tool, which is refused by its type",
     ("ToolNode", "pack"): "a policy as a tool, which is refused by its type",
 }
