@@ -67,9 +67,9 @@ CASES: dict[str, tuple[list[Any], dict[str, Any]]] = {
         ["one.tool -> actor.tools", "two.tool -> actor.tools"],
         {name: {"kind": "tool", "type": "environment", "name": "proof"} for name in ("one", "two")},
     ),
-    "search (node `tree`)": (
+    "searches of method puct (node `tree`)": (
         ["problems.rows -> tree.rows", "actor.policy -> tree.policy"],
-        {"tree": {"kind": "search", "method": "monte_carlo", "budget": {"tokens": 10}}},
+        {"tree": {"kind": "search", "method": "puct", "budget": {"tokens": 10}}},
     ),
     "`read` of a reward model": (
         ["actor.rollouts -> taste.rollouts", "taste.scores -> actor.rewards"],

@@ -75,7 +75,7 @@ def test_edges_of_a_node_that_does_not_run_are_no_cause_of_their_own() -> None:
     nodes = {
         "actor": actor(),
         "exact": EXACT,
-        "tree": {"kind": "search", "method": "monte_carlo", "budget": {"tokens": 10}},
+        "tree": {"kind": "search", "method": "puct", "budget": {"tokens": 10}},
     }
     edges = [
         "problems.rows -> actor.prompts",
@@ -85,7 +85,7 @@ def test_edges_of_a_node_that_does_not_run_are_no_cause_of_their_own() -> None:
         "actor.policy -> tree.policy",
     ]
 
-    assert [one.field for one in outlook_of(build(nodes, edges)).refusals] == ["kind"]
+    assert [one.field for one in outlook_of(build(nodes, edges)).refusals] == ["method"]
 
 
 def test_the_same_of_several_nodes_is_told_once() -> None:
