@@ -39,7 +39,8 @@ READERS: dict[str, tuple[str, ...]] = {
     ),
     "CriticNode": ("spec/nodes.py", "spec/groups.py", "spec/algorithm.py"),
     "ReferenceNode": ("spec/nodes.py",),
-    "RewardNode": ("roles/reward.py", "spec/nodes.py", "spec/groups.py", "spec/algorithm.py"),
+    "LabelCrossEntropy": ("recipes", "roles/choices.py", "spec/heads.py"),
+    "RewardNode": ("roles", "spec/nodes.py", "spec/groups.py", "spec/algorithm.py"),
     "TemplateNode": ("roles/template.py", "data/template.py"),
     "FilterNode": ("roles/filter.py", "spec/refills.py"),
     "PairsNode": ("roles/pairs.py",),
@@ -60,7 +61,10 @@ READERS: dict[str, tuple[str, ...]] = {
     "BufferBalance": ("roles/buffer.py",),
     "BufferClear": ("roles/buffer.py",),
     "Message": ("data/template.py",),
-    "PromptTemplate": ("data/template.py",),
+    "PromptTemplate": ("data/prompting.py",),
+    "VerifierNode": ("roles", "spec/algorithm.py", "spec/groups.py"),
+    "VerifierAlgorithms": ("spec/algorithm.py", "roles"),
+    "Read": ("roles/verifiers", "data/verdicts.py"),
     # what is learned, and how
     **dict.fromkeys(
         ("ActorAlgorithms", "CriticAlgorithms", "RewardAlgorithms"), ("plan/needs.py",)
@@ -156,14 +160,7 @@ LATER = {
         ("Pack",),
         "refused by the node's kind",
     ),
-    **dict.fromkeys(
-        ("VerifierNode", "VerifierAlgorithms", "Read"), "refused by the method of the verifier"
-    ),
     **dict.fromkeys(("Expand", "Progressive"), "refused by the method of the search"),
-    **dict.fromkeys(
-        ("LabelCrossEntropy",),
-        "refused by the algorithm's name",
-    ),
 }
 """Sections that are drawn, planned and estimated only."""
 
@@ -177,8 +174,6 @@ ELSEWHERE = {
     ("PhaseGroup", "name"): "people, and findings about it",
     ("Rollout", "expected_tokens"): "the estimate",
     ("Hardware", "memory_budget"): "the resolver, and the finding `memory.over_budget`",
-    ("RewardNode", "template"): "a reward model, whose template is refused by name",
-    ("RewardNode", "read"): "a reward model, whose reading is refused by name",
     **{
         ("SearchNode", field): "trees, which are refused by the method of the search"
         for field in ("expand", "step_reward", "and_return", "give")
@@ -198,7 +193,6 @@ REFUSED: dict[tuple[str, str], tuple[str, Any]] = {
     ("Rollout", "gpu_memory_utilization"): ("nodes.actor.rollout.gpu_memory_utilization", 0.5),
     ("Rollout", "tensor_parallel"): ("nodes.actor.rollout.tensor_parallel", 2),
     ("Rollout", "images"): ("nodes.actor.rollout.images", True),
-    ("RewardNode", "per"): ("nodes.exact.per", "row"),
 }
 """Fields that nothing on this path reads: a value that makes a difference is refused by name."""
 

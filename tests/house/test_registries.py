@@ -8,6 +8,8 @@ import pytest
 
 from coloop.data.tasks import TASKS
 from coloop.rewards.builtin import BUILTINS as REWARD_FUNCTIONS
+from coloop.rewards.checkers import CHECKERS as CHECKER_FILES
+from coloop.rewards.checkers import source_of
 from coloop.spec.algorithm import PREFERENCE_NAMES, PRESETS, REWARDS_NAMES, family_of
 from coloop.spec.algorithm_fields import PORTS_OF
 from coloop.spec.builtins import BUILTINS, SCORE_TO_SCORE
@@ -23,6 +25,7 @@ from coloop.spec.runnable import (
 )
 from coloop.spec.tasks import TASK_COLUMNS, TaskSource
 from coloop.spec.training import Backend
+from coloop.validate.placement import CHECKERS
 
 TASK_CLASSES: dict[str, Any] = {
     get_args(section.model_fields["task"].annotation)[0]: section
@@ -57,6 +60,11 @@ def test_every_algorithm_that_runs_has_a_recipe_and_every_recipe_a_name() -> Non
 def test_every_built_in_reward_has_a_function() -> None:
     assert set(REWARD_FUNCTIONS) == set(BUILTINS)
     assert set(BUILTINS) >= SCORE_TO_SCORE
+
+
+def test_every_checker_has_a_file_and_a_name() -> None:
+    assert set(CHECKER_FILES) == set(CHECKERS)
+    assert all("def reward(" in source_of(name) for name in CHECKER_FILES)
 
 
 def test_every_task_makes_rows_and_says_its_columns() -> None:

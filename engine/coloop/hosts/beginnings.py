@@ -34,7 +34,7 @@ from coloop.services.endpoint import Endpoint
 from coloop.spec.adapters import source_of, standing_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of
-from coloop.spec.heads import head_of_group
+from coloop.spec.heads import classes_of, head_of_group
 from coloop.spec.homes import rollout_of
 from coloop.spec.nodes import model_of
 from coloop.spec.rollout import Rollout
@@ -122,8 +122,10 @@ class Beginnings:
 
     def _headed(self, model: PreTrainedModel, group: str) -> PreTrainedModel:
         """The model with the head that the nodes of a group read; one that it lacks is new."""
-        head = head_of_group(self.spec, self.plans[group].members)
-        return with_head(model, head, seed=derive_seed(self.seed, group, "head"))
+        members = self.plans[group].members
+        head = head_of_group(self.spec, members)
+        seed, classes = derive_seed(self.seed, group, "head"), classes_of(self.spec, members)
+        return with_head(model, head, seed=seed, classes=classes)
 
     def outline(self, group: str) -> LoadedModel:
         """What a group is whose weights a service has: its tokenizer and its sizes."""

@@ -16,9 +16,6 @@ from coloop.plan.types import Plan
 from coloop.plan.unrolled import Unrolled
 from coloop.spec.graph import LoopSpec
 
-WHOLE = ("kind", "method")
-"""Fields whose value makes a node one that does not run at all."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
@@ -55,10 +52,10 @@ def outlook_of(
 
 def one_per_cause(spec: LoopSpec, found: list[Diagnostic]) -> tuple[Diagnostic, ...]:
     """Findings without those that follow from others; the same about several nodes is one."""
-    kinds = {one.node for one in found if one.field in WHOLE}
+    kinds = {one.node for one in found if one.field == "kind"}
     alike: dict[str, list[Diagnostic]] = {}
     for one in found:
-        follows = one.node in kinds and one.field not in WHOLE
+        follows = one.node in kinds and one.field != "kind"
         if not follows and not _touches(spec, one, kinds):
             alike.setdefault(one.message, []).append(one)
     return tuple(_together(group) for group in alike.values())

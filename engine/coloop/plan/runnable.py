@@ -6,8 +6,10 @@ crash.
 
 from collections.abc import Iterator, Mapping
 
-from coloop.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.diagnostics import Change, Diagnostic, Fix
 from coloop.plan.compile import compile_plan
+from coloop.plan.judging import check_judges
+from coloop.plan.refusal import LATER, refusal
 from coloop.plan.searches import SEARCH_HANDLES, objections
 from coloop.plan.types import EnginePlan, Plan, WeightsPlan
 from coloop.sizing.facts import resolve_architecture
@@ -26,12 +28,9 @@ from coloop.spec.runnable import (
     RUNNABLE_BACKENDS,
     RUNNABLE_ENGINES,
     RUNNABLE_KINDS,
-    RUNNABLE_METHODS,
     RUNNABLE_REWARD_SOURCES,
     is_runnable_algorithm,
 )
-
-CODE = "run.not_yet_runnable"
 
 UNREAD_BY_BACKENDS: dict[str, tuple[object, ...]] = {
     "offload": ("none",),
@@ -60,27 +59,6 @@ rows at once want it."""
 WITH_FILES = ("pretrained", "scratch")
 """Types of models that bring a tokenizer of their own."""
 
-LATER = "the loop can be drawn, checked and estimated; this part of the engine comes later"
-
-
-def _refusal(
-    what: str,
-    *,
-    node: str | None = None,
-    field: str | None = None,
-    hint: str = LATER,
-    fixes: tuple[Fix, ...] = (),
-) -> Diagnostic:
-    return Diagnostic(
-        code=CODE,
-        severity=Severity.ERROR,
-        message=f"not yet runnable: {what}",
-        hint=hint,
-        node=node,
-        field=field,
-        fixes=fixes,
-    )
-
 
 def check_runs(spec: LoopSpec, plan: Plan | None = None) -> list[Diagnostic]:
     """What a run refuses.
@@ -97,9 +75,10 @@ def check_drawn(spec: LoopSpec) -> list[Diagnostic]:
         *_check_nodes(spec),
         *_check_verifiers(spec),
         *(
-            _refusal(what, node=node, field=field, hint=hint)
+            refusal(what, node=node, field=field, hint=hint)
             for what, node, field, hint in objections(spec)
         ),
+        *check_judges(spec),
         *_check_edges(spec),
         *_check_algorithms(spec),
         *_check_models(spec),
@@ -117,12 +96,12 @@ def check_machine(spec: LoopSpec, plan: Plan) -> list[Diagnostic]:
                 if home.engine not in RUNNABLE_ENGINES:
                     names = ", ".join(f"`{name}`" for name in sorted(RUNNABLE_ENGINES))
                     what = f"rollout engine `{home.engine}`; {names} run here"
-                    found.append(_refusal(what, node=node, field="rollout.engine"))
+                    found.append(refusal(what, node=node, field="rollout.engine"))
                 else:
                     reader = f"the `{home.engine}` engine"
                     if home.engine != "torch" and getattr(rollout, "script", None):
                         what = f"`rollout.script` with {reader}"
-                        found.append(_refusal(what, node=node, field="rollout.script"))
+                        found.append(refusal(what, node=node, field="rollout.script"))
                     found += _unread(node, "rollout", rollout, UNREAD_BY_ENGINES, reader)
                     if home.engine == "remote":
                         found += _elsewhere(spec, weights, node)
@@ -134,7 +113,7 @@ def check_machine(spec: LoopSpec, plan: Plan) -> list[Diagnostic]:
         if backend not in RUNNABLE_BACKENDS:
             names = ", ".join(f"`{name}`" for name in sorted(RUNNABLE_BACKENDS))
             what = f"training backend `{backend}`; {names} run here"
-            found.append(_refusal(what, node=weights.name, field="training.backend"))
+            found.append(refusal(what, node=weights.name, field="training.backend"))
         else:
             training = getattr(spec.nodes[weights.name], "training", None)
             unread = dict(UNREAD_BY_BACKENDS)
@@ -166,7 +145,7 @@ def _check_ranks(weights: WeightsPlan, several: Mapping[str, int]) -> Iterator[D
         path = f"nodes.{weights.name}.training.backend"
         change = Change(op="set", path=path, value="fsdp2")
         fixes = (Fix(title="Train with fsdp2", changes=(change,)),)
-        yield _refusal(what, node=weights.name, field="training.backend", hint=hint, fixes=fixes)
+        yield refusal(what, node=weights.name, field="training.backend", hint=hint, fixes=fixes)
 
 
 def _elsewhere(spec: LoopSpec, weights: WeightsPlan, node: str) -> Iterator[Diagnostic]:
@@ -175,12 +154,12 @@ def _elsewhere(spec: LoopSpec, weights: WeightsPlan, node: str) -> Iterator[Diag
     if weights.trains:
         what = f"{remote} of `{node}`, which learns: new weights do not reach a service"
         hint = "take `torch` or `vllm`; a remote engine writes for policies that stay as they are"
-        yield _refusal(what, node=node, field=field, hint=hint)
+        yield refusal(what, node=node, field=field, hint=hint)
     model = model_of(spec.nodes[weights.name])
     if model is None or model.type not in WITH_FILES or getattr(model, "lora", None) is not None:
         what = f"{remote} of `{node}`, whose `model` is not named as the service has it"
         hint = "give it `model: {type: pretrained, path: ...}`; only its tokenizer is read"
-        yield _refusal(what, node=node, field="model", hint=hint)
+        yield refusal(what, node=node, field="model", hint=hint)
     others = [name for name in weights.members if name != node] + [
         name
         for name, other in spec.nodes.items()
@@ -189,14 +168,14 @@ def _elsewhere(spec: LoopSpec, weights: WeightsPlan, node: str) -> Iterator[Diag
     if others:
         names = ", ".join(f"`{name}`" for name in others)
         what = f"{remote} of `{node}`, whose weights {names} wants here"
-        yield _refusal(what, node=node, field=field, hint="give it a model of its own")
+        yield refusal(what, node=node, field=field, hint="give it a model of its own")
     section = spec.nodes[node]
     if getattr(getattr(section, "read", None), "score", None) == "probability":
         what = f"{remote} of `{node}`, which reads probabilities of labels"
-        yield _refusal(what, node=node, field="read.score", hint="read its text (`score: text`)")
+        yield refusal(what, node=node, field="read.score", hint="read its text (`score: text`)")
     if getattr(getattr(section, "rollout", None), "turns", None) is not None:
         what = f"`rollout.turns` with {remote}, which writes a text in one request"
-        yield _refusal(what, node=node, field="rollout.turns", hint="take `torch` or `vllm`")
+        yield refusal(what, node=node, field="rollout.turns", hint="take `torch` or `vllm`")
 
 
 def _spread(home: EnginePlan, node: str, rollout: object) -> Iterator[Diagnostic]:
@@ -207,7 +186,7 @@ def _spread(home: EnginePlan, node: str, rollout: object) -> Iterator[Diagnostic
             f"process of the pool `{home.pool}` writes with an engine of its own, on one GPU"
         )
         hint = "take GPUs with more memory, a smaller model, or fewer others in its pool"
-        yield _refusal(what, node=node, field="rollout.tensor_parallel", hint=hint)
+        yield refusal(what, node=node, field="rollout.tensor_parallel", hint=hint)
 
 
 def _check_tensor(spec: LoopSpec, name: str, degree: int) -> Iterator[Diagnostic]:
@@ -221,10 +200,10 @@ def _check_tensor(spec: LoopSpec, name: str, degree: int) -> Iterator[Diagnostic
     if arch is not None and arch.model_type not in SPLIT_FAMILIES:
         names = ", ".join(f"`{family}`" for family in SPLIT_FAMILIES)
         what = f"`{field}: {degree}` with a model of type `{arch.model_type}`; of {names} it runs"
-        yield _refusal(what, node=name, field=field, hint=hint, fixes=fixes)
+        yield refusal(what, node=name, field=field, hint=hint, fixes=fixes)
     if getattr(model_of(spec.nodes[name]), "lora", None) is not None:
         what = f"`{field}: {degree}` with an adapter (`model.lora`), whose layers are not shared"
-        yield _refusal(what, node=name, field=field, hint=hint, fixes=fixes)
+        yield refusal(what, node=name, field=field, hint=hint, fixes=fixes)
 
 
 def _unread(
@@ -232,7 +211,7 @@ def _unread(
 ) -> list[Diagnostic]:
     """Fields that ask for what the reader of their section does not do."""
     return [
-        _refusal(
+        refusal(
             f"`{section}.{field}: {value}` with {reader}, which does not read it",
             node=node,
             field=f"{section}.{field}",
@@ -245,7 +224,7 @@ def _unread(
 def _beyond(node: str, training: object) -> list[Diagnostic]:
     """Values that ask for more than backends do."""
     return [
-        _refusal(
+        refusal(
             f"`training.{field}: {value}`",
             node=node,
             field=f"training.{field}",
@@ -260,28 +239,17 @@ def _check_nodes(spec: LoopSpec) -> Iterator[Diagnostic]:
     for name, node in spec.nodes.items():
         source = getattr(node, "source", None)
         if getattr(source, "task", None) == "images":
-            yield _refusal("tasks with images", node=name, field="source.task")
+            yield refusal("tasks with images", node=name, field="source.task")
         if node.kind not in RUNNABLE_KINDS:
-            yield _refusal(f"nodes of kind {node.kind} (node `{name}`)", node=name, field="kind")
-        if node.kind == "verifier" and node.method not in RUNNABLE_METHODS:
-            what = f"verifiers of method {node.method} (node `{name}`)"
-            yield _refusal(what, node=name, field="method")
+            yield refusal(f"nodes of kind {node.kind} (node `{name}`)", node=name, field="kind")
         kind = getattr(source, "type", None)
         if node.kind == "reward" and kind not in RUNNABLE_REWARD_SOURCES:
-            yield _refusal(f"rewards of type {kind} (node `{name}`)", node=name, field="source")
-        in_words = node.kind == "verifier" and node.method == "generative"
-        if getattr(node, "per", None) and not in_words:
-            yield _refusal("a score for each row gathered", node=name, field="per")
-        for field in ("template", "read"):
-            if node.kind == "reward" and getattr(node, field, None) is not None:
-                yield _refusal(f"`{field}` of a reward model", node=name, field=field)
-        if kind == "model" and spec.graph.edges_into(name, "comparisons"):
-            yield _refusal("pairs that a reward model compares", node=name)
+            yield refusal(f"rewards of type {kind} (node `{name}`)", node=name, field="source")
         if isinstance(node, ToolNode):
             yield from _check_tool(spec, name, node)
         rollout = getattr(node, "rollout", None)
         if rollout is not None and rollout.images:
-            yield _refusal("`rollout.images`", node=name, field="rollout.images")
+            yield refusal("`rollout.images`", node=name, field="rollout.images")
 
 
 def _check_verifiers(spec: LoopSpec) -> Iterator[Diagnostic]:
@@ -292,30 +260,30 @@ def _check_verifiers(spec: LoopSpec) -> Iterator[Diagnostic]:
         if node.read.granularity != "sequence" and node.read.step_verdicts is None:
             what = f"`read.granularity: {node.read.granularity}` of a verifier that writes"
             hint = "say how it names its steps: `read.step_verdicts`"
-            yield _refusal(what, node=name, field="read.granularity", hint=hint)
+            yield refusal(what, node=name, field="read.granularity", hint=hint)
         if node.read.numbers is not None and node.per is None:
             what = "`read.numbers` without `per: row`"
             hint = "gather the rows that are judged together: `join: {gather: ...}`, `per: row`"
-            yield _refusal(what, node=name, field="read.numbers", hint=hint)
+            yield refusal(what, node=name, field="read.numbers", hint=hint)
         if node.per is not None and node.read.numbers is None:
             what = "one verdict as a score for each row gathered"
             hint = "say how a text names each of them and its number: `read.numbers`"
-            yield _refusal(what, node=name, field="per", hint=hint)
-        if spec.graph.edges_into(name, "labels"):
+            yield refusal(what, node=name, field="per", hint=hint)
+        if node.rollout is not None and spec.graph.edges_into(name, "labels"):
             what = "the port `labels` of a verifier that writes"
-            yield _refusal(what, node=name, field="algorithm.labels")
+            yield refusal(what, node=name, field="algorithm.labels")
         for edge in spec.graph.edges_into(name, "reference"):
             others = spec.graph.edges_out_of(edge.source.node, "log_probs")
             if len(others) > 1 and spec.graph.edges_into(edge.source.node, "pairs"):
                 what = "a reference of pairs that a verifier shares with another learner"
                 hint = "give each a reference of its own: a judge reads pairs behind its prompts"
-                yield _refusal(what, node=edge.source.node, hint=hint)
+                yield refusal(what, node=edge.source.node, hint=hint)
 
 
 def _check_tool(spec: LoopSpec, name: str, node: ToolNode) -> Iterator[Diagnostic]:
     """Tools that ask somebody else, or look through rows that the loop makes."""
     if node.type == "model":
-        yield _refusal(f"a policy as a tool (node `{name}`)", node=name, field="type")
+        yield refusal(f"a policy as a tool (node `{name}`)", node=name, field="type")
     for edge in spec.graph.edges_out_of(name, "tool") if node.type == "environment" else ():
         caller = edge.target.node
         worlds = [
@@ -325,16 +293,16 @@ def _check_tool(spec: LoopSpec, name: str, node: ToolNode) -> Iterator[Diagnosti
         ]
         if spec.kind_of(caller) == "verifier":
             what = f"an environment whose policy is a verifier (node `{caller}`)"
-            yield _refusal(what, node=name, field="type")
+            yield refusal(what, node=name, field="type")
         if len(worlds) > 1 and worlds[0] == name:
-            yield _refusal(f"several environments of one writer (node `{caller}`)", node=name)
+            yield refusal(f"several environments of one writer (node `{caller}`)", node=name)
     for edge in spec.graph.edges_into(name, "documents"):
         if spec.kind_of(edge.source.node) != "dataset":
             what = f"documents that `{edge.source.node}` makes while the loop runs"
             hint = (
                 "connect a dataset to `documents`: its rows are indexed once, when the run begins"
             )
-            yield _refusal(what, node=name, field="documents", hint=hint)
+            yield refusal(what, node=name, field="documents", hint=hint)
 
 
 def _check_edges(spec: LoopSpec) -> Iterator[Diagnostic]:
@@ -343,7 +311,7 @@ def _check_edges(spec: LoopSpec) -> Iterator[Diagnostic]:
         to_search = spec.kind_of(edge.target.node) == "search"
         runs = way == ("tool", "tools") or (to_search and way in SEARCH_HANDLES)
         if spec.graph.is_handle(edge) and not runs:
-            yield _refusal(f"handles (edge {edge.label})", field=f"edges.{index}")
+            yield refusal(f"handles (edge {edge.label})", field=f"edges.{index}")
 
 
 def _check_algorithms(spec: LoopSpec) -> Iterator[Diagnostic]:
@@ -353,7 +321,7 @@ def _check_algorithms(spec: LoopSpec) -> Iterator[Diagnostic]:
                 name = str(entry.name)
                 field = f"algorithm.{port}"
                 if not is_runnable_algorithm(name):
-                    yield _refusal(f"algorithm `{name}`", node=node, field=f"{field}.name")
+                    yield refusal(f"algorithm `{name}`", node=node, field=f"{field}.name")
                     continue
                 full = resolve_algorithm(entry)
                 if isinstance(full, ResolvedPreference):
@@ -364,7 +332,7 @@ def _check_preference(pairs: ResolvedPreference, node: str) -> Iterator[Diagnost
     """Labels taken to be wrong, or a lead that is wanted, by a loss that does not know of it."""
     if pairs.label_smoothing > 0 and pairs.loss not in SMOOTHED_LOSSES:
         names = ", ".join(f"`{loss}`" for loss in sorted(SMOOTHED_LOSSES))
-        yield _refusal(
+        yield refusal(
             f"`label_smoothing: {pairs.label_smoothing}` with the loss `{pairs.loss}`, which does "
             "not read it",
             node=node,
@@ -372,7 +340,7 @@ def _check_preference(pairs: ResolvedPreference, node: str) -> Iterator[Diagnost
             hint=f"leave it out, or take one of the losses {names}",
         )
     if pairs.gamma > 0 and pairs.loss != "simpo":
-        yield _refusal(
+        yield refusal(
             f"`gamma: {pairs.gamma}` with the loss `{pairs.loss}`, which does not read it",
             node=node,
             field="algorithm.pairs.gamma",
@@ -386,7 +354,7 @@ def _check_models(spec: LoopSpec) -> Iterator[Diagnostic]:
         if model is None:
             continue
         if getattr(model, "quantization", None) is not None:
-            yield _refusal("`model.quantization`", node=name, field="model.quantization")
+            yield refusal("`model.quantization`", node=name, field="model.quantization")
 
 
 def _check_critics(spec: LoopSpec) -> Iterator[Diagnostic]:
@@ -394,7 +362,7 @@ def _check_critics(spec: LoopSpec) -> Iterator[Diagnostic]:
         scoring = [node for node in group.members if head_of(spec.nodes[node]) == "score"]
         if scoring and len(group.members) > 1:
             what = "a critic or reward model that shares weights; `copy` gives it its own"
-            yield _refusal(what, node=scoring[0], field="model")
+            yield refusal(what, node=scoring[0], field="model")
     for name in spec.nodes:
         lambdas = {
             getattr(entry, "gae_lambda", None)
@@ -403,9 +371,9 @@ def _check_critics(spec: LoopSpec) -> Iterator[Diagnostic]:
         }
         if len(lambdas) > 1:
             what = "critics of one actor that look ahead differently (`gae_lambda`)"
-            yield _refusal(what, node=name)
+            yield refusal(what, node=name)
     for name, node in spec.nodes.items():
         for port in getattr(node, "of", ()) if node.kind == "evaluate" else ():
             if spec.kind_of(port.partition(".")[0]) == "critic":
                 what = f"the loss of a critic in an evaluation (`of: [{port}]`)"
-                yield _refusal(what, node=name, field="of")
+                yield refusal(what, node=name, field="of")

@@ -6,6 +6,7 @@ A parity preset (`trl-grpo`) is a setting of its family (`grpo`).
 from dataclasses import replace
 from typing import Any
 
+from coloop.recipes.choices import ChoiceRecipe
 from coloop.recipes.labels import LabelRecipe
 from coloop.recipes.protocol import (
     CreditInput,
@@ -47,7 +48,7 @@ def recipe_of(settings: Any, reading: Reading = "scores") -> Recipe:
     if family not in RECIPES:
         raise ValueError(f"algorithm {settings.name!r} has no recipe; known: {', '.join(RECIPES)}")
     recipe = RECIPES[family]
-    if isinstance(recipe, LabelRecipe):
+    if isinstance(recipe, LabelRecipe | ChoiceRecipe):
         recipe = replace(recipe, reading=reading)
     reason = recipe.refusal(settings)
     if reason is not None:

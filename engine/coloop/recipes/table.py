@@ -56,8 +56,11 @@ ports `pairs` and `labels` of a scorer (`scores.py`)
                            the labels are soft
     implicit_prm           the same of s = β Σ_t (log π − log prior) over a text's trained tokens,
                            which is then read token by token. arXiv 2412.01981, 2502.01456
+    label_ce               −Σ_c q_c log p_c over a few labels alone, said in words behind a prompt
+                           or by a head with a class for each, mean over texts. arXiv 2506.14175
 """
 
+from coloop.recipes.choices import ChoiceRecipe
 from coloop.recipes.imitation import ImitationRecipe
 from coloop.recipes.implicit import ImplicitPrmRecipe
 from coloop.recipes.labels import LabelRecipe
@@ -93,5 +96,6 @@ RECIPES: dict[str, Recipe] = {
     "regression": LabelRecipe(name="regression"),
     "outcome": LabelRecipe(name="outcome"),
     "implicit_prm": ImplicitPrmRecipe(),
+    "label_ce": ChoiceRecipe(),
 }
 """By family name of the loop language."""

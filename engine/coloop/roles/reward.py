@@ -10,6 +10,7 @@ from coloop.hosts.messages import TooLong
 from coloop.rewards.builtin import score_builtin
 from coloop.rewards.scoring import ScoringRow
 from coloop.rewards.user_code import RowFailure
+from coloop.roles.apart import taken_apart
 from coloop.roles.early import Begun, families
 from coloop.roles.fits import rows_of
 from coloop.roles.inputs import scored_rows
@@ -17,7 +18,8 @@ from coloop.roles.outside import Outside, Said, Source
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.scored import scored_outcome
 from coloop.roles.steps import StepScores, at_ends, listed, step_ends
-from coloop.roles.texts import as_read
+from coloop.roles.verifiers.classifier import Classifier, bounds_of
+from coloop.roles.verifiers.reading import finished
 from coloop.spec.builtins import Column
 from coloop.spec.nodes import RewardNode
 from coloop.spec.reward import ModelSource, PythonSource, RemoteSource, ScoreAs
@@ -33,6 +35,7 @@ class RewardRole(Stateless):
         self._node = node
         self._outside = Outside(node)
         self._fits = rows_of(node)
+        self._classifier = Classifier(node)
 
     def _section(self, context: Context) -> RewardNode:
         section = context.spec.nodes[self._node]
@@ -42,8 +45,16 @@ class RewardRole(Stateless):
     def run(self, call: Call) -> Outcome:
         rows, incoming = scored_rows(self._node, call, ROW_PORTS)
         alerts: list[tuple[str, str]] = []
-        scores = self._score(rows, incoming, call, alerts) if rows else []
-        return scored_outcome(self._node, rows, scores, alerts=alerts)
+        scored, scores = (
+            self._score(rows, incoming, call, alerts) if rows else (rows, list[Score]())
+        )
+        return scored_outcome(
+            self._node,
+            scored,
+            scores,
+            score_range=bounds_of(self._section(call.context).read),
+            alerts=alerts,
+        )
 
     def _score(
         self,
@@ -51,31 +62,40 @@ class RewardRole(Stateless):
         incoming: list[dict[str, Score]],
         call: Call,
         alerts: list[tuple[str, str]],
-    ) -> list[Score]:
-        source = self._section(call.context).source
+    ) -> tuple[Sequence[Row], list[Score]]:
+        """The rows that get a score, and these."""
+        section = self._section(call.context)
+        source = section.source
         if isinstance(source, ModelSource):
-            return self._by_model(rows, call, alerts)
+            return rows, self._by_model(rows, incoming, call, alerts)
         if isinstance(source, Source):
             said, failures = self._from_outside(source, rows, incoming, call)
         else:
             said, failures = self._by_builtin(source, rows, incoming), []
-        placed = self._placed(rows, said, failures, call.context)
+        if section.per is None:
+            scored, scores = rows, self._placed(rows, said, failures, call.context)
+        else:
+            scored, scores = taken_apart(self._node, call, ROW_PORTS, rows, said)
         if failures:
             first = min(failures, key=lambda failure: failure.row)
             message = f"{len(failures)} of {len(rows)} rows failed; the first: {first.message}"
             alerts.append(("reward.rows_failed", message))
-        return placed
+        return scored, scores
 
     def _by_model(
-        self, rows: Sequence[Row], call: Call, alerts: list[tuple[str, str]]
+        self,
+        rows: Sequence[Row],
+        incoming: Sequence[Mapping[str, Score]],
+        call: Call,
+        alerts: list[tuple[str, str]],
     ) -> list[Score]:
         """What the node's model says of each text; None of one that it cannot read."""
-        group = call.context.groups[self._node]
-        texts = [as_read(row) for row in rows]
-        said = call.context.hosts.score(group, self._node, texts, 1.0, "scores")
+        read = self._section(call.context).read
+        said = self._classifier.scores(rows, incoming, call, read)
         refused = [one for one in said if isinstance(one, TooLong)]
         alerts += self._fits.count(refused, len(rows), is_probe=call.is_probe)[1]
-        return [None if isinstance(one, TooLong) else float(one[0]) for one in said]
+        numbers = [None if isinstance(one, TooLong) else one for one in said]
+        return [number if read is None else finished(number, read) for number in numbers]
 
     def _by_builtin(
         self, source: Any, rows: Sequence[Row], incoming: list[dict[str, Score]]

@@ -10,6 +10,8 @@ from typing import Any
 
 from coloop.batch import Pair, Unit
 from coloop.errors import DataError
+from coloop.roles.choices import chooses, chosen_labels, chosen_sides
+from coloop.roles.graded import graded_as_taught, is_graded
 from coloop.roles.labels import labelled
 from coloop.roles.protocol import Context, Input
 from coloop.roles.texts import SIDES, as_pair, as_sequence, as_stranger, is_masked, strangers
@@ -59,6 +61,11 @@ def teaching_items(
     edges = {}
     for given in inputs.get((node, port), ()):
         edges[given.edge.key] = {"delivered": len(given.table.rows), "none": 0}
+        if chooses(entries):
+            found = _chosen(node, port, given, entries, context, step)
+            items += [one for one in found if one is not None]
+            edges[given.edge.key]["none"] = found.count(None)
+            continue
         for row in _as_taught(node, port, given.table.rows, context, step):
             if row.is_greedy and row.tokens is not None:
                 greedy += 1
@@ -102,10 +109,36 @@ def teaching_items(
 def _as_taught(
     node: str, port: str, rows: Sequence[Row], context: Context, step: int
 ) -> Sequence[Row]:
-    """The rows as the learner reads them: a judge in words reads pairs behind its own prompts."""
+    """The rows as the learner reads them: a scorer as its template shows them, a judge in words
+    behind its own prompts."""
+    if port in (PAIRS, LABELS) and is_graded(context.spec, node):
+        return graded_as_taught(node, port, rows, context, step)
     if port == PAIRS and judges_in_words(context.spec, node):
         return pairs_taught(node, rows, context, step)
     return rows
+
+
+def _chosen(
+    node: str,
+    port: str,
+    given: Input,
+    entries: Sequence[Algorithm],
+    context: Context,
+    step: int,
+) -> list[Unit | None]:
+    """What is learned of the rows or pairs of an edge by choosing among labels."""
+    entry = chooses(entries)
+    assert entry is not None
+    rows = given.table.rows
+    if is_graded(context.spec, node):
+        rows = tuple(graded_as_taught(node, port, rows, context, step))
+    shown = replace(given, table=replace(given.table, rows=rows))
+    if port == PAIRS:
+        found: list[Unit | None] = [*chosen_sides(node, shown, context, step)]
+    else:
+        found = chosen_labels(node, shown, entry, context, step)
+    weight = given.edge.weight
+    return [None if one is None else replace(one, weight=weight) for one in found]
 
 
 def _demonstrated(row: Row, given: Input) -> Unit:

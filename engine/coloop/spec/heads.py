@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
+from coloop.spec.algorithm import LabelCrossEntropy, node_algorithms
 from coloop.spec.graph import LoopSpec
 from coloop.spec.nodes import Node, VerifierNode
+from coloop.spec.reading import Read
 
 Head = Literal["words", "score"]
 """`words`: log-probs of tokens; `score`: values of tokens, scores of whole texts."""
@@ -29,13 +31,30 @@ def head_of(node: Node) -> Head:
     return "score" if node.kind in SCORERS else "words"
 
 
+def label_words(spec: LoopSpec, node: str) -> tuple[str, ...] | None:
+    """The labels between which a node chooses: those that it reads, else those that it learns."""
+    read = getattr(spec.nodes[node], "read", None)
+    if isinstance(read, Read) and read.labels is not None:
+        return read.labels
+    learned = (entry for entries in node_algorithms(spec, node).values() for entry in entries)
+    named = (one.labels for one in learned if isinstance(one, LabelCrossEntropy))
+    return next((labels for labels in named if labels is not None), None)
+
+
+def classes_of(spec: LoopSpec, members: Iterable[str]) -> int:
+    """Numbers that the score head of a model says which these nodes share."""
+    heads = [node for node in members if head_of(spec.nodes[node]) == "score"]
+    return max((len(label_words(spec, node) or ("",)) for node in heads), default=1)
+
+
 def scored_at(node: Node) -> Reading:
     """What of a scorer's model is its score, and learns labels."""
     if node.kind == "critic":
         return "values"
-    if not isinstance(node, VerifierNode) or head_of(node) == "words":
-        return "scores"
-    return "scores" if node.read.granularity == "sequence" else "steps"
+    if head_of(node) == "words":
+        return "choices"
+    is_by_step = isinstance(node, VerifierNode) and node.read.granularity != "sequence"
+    return "steps" if is_by_step else "scores"
 
 
 def learns_steps(node: Node) -> bool:

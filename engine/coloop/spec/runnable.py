@@ -20,11 +20,9 @@ RUNNABLE_ALGORITHMS = frozenset(
         *("grpo", "dr_grpo", "dapo", "gspo", "cispo", "rloo", "opo", "remax", "reinforce"),
         *("reinforce_pp", "reinforce_pp_baseline", "ppo", "vapo", "sft"),
         *("dpo", "ipo", "kto", "orpo", "simpo", "spin"),
-        *("value", "bradley_terry", "regression", "outcome", "implicit_prm"),
+        *("value", "bradley_terry", "regression", "outcome", "implicit_prm", "label_ce"),
     }
 )
-RUNNABLE_METHODS = frozenset({"discriminative", "generative", "implicit_prm", "rule", "vote"})
-"""Of verifiers."""
 RUNNABLE_SEARCHES = frozenset({"monte_carlo", "binary_search"})
 """Methods of a search."""
 RUNNABLE_REWARD_SOURCES = frozenset({"builtin", "python", "model", "remote"})

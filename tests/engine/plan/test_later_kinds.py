@@ -48,10 +48,6 @@ CASES: dict[str, tuple[list[Any], dict[str, Any]]] = {
             "probe": {"kind": "evaluate", "of": ["critic.returns"], "metrics": ["loss"]},
         },
     ),
-    "verifiers of method formal (node `judge`)": (
-        ["actor.rollouts -> judge.rollouts", "judge.scores -> actor.rewards"],
-        {"judge": {"kind": "verifier", "method": "formal", "checker": "proof"}},
-    ),
     "documents that `kept` makes while the loop runs": (
         [
             "problems.rows -> kept.rows",
@@ -71,25 +67,75 @@ CASES: dict[str, tuple[list[Any], dict[str, Any]]] = {
         ["problems.rows -> tree.rows", "actor.policy -> tree.policy"],
         {"tree": {"kind": "search", "method": "puct", "budget": {"tokens": 10}}},
     ),
-    "`read` of a reward model": (
+    "`read.beta`, which a reward model does not read (node `taste`)": (
         ["actor.rollouts -> taste.rollouts", "taste.scores -> actor.rewards"],
         {
             "taste": {
                 "kind": "reward",
                 "source": {"type": "model"},
                 "model": MODEL,
-                "read": {"clamp": [-1.0, 1.0]},
+                "read": {"beta": 0.5},
             }
         },
     ),
-    "pairs that a reward model compares": (
+    "pairs that a verifier of method rule compares (node `taste`)": (
         ["actor.rollouts -> two.rollouts", "two.pairs -> taste.comparisons"],
         {
             "two": {"kind": "pairs", "method": "all"},
-            "taste": {"kind": "reward", "source": {"type": "model"}, "model": MODEL},
+            "taste": {"kind": "verifier", "method": "rule"},
         },
     ),
-    "a score for each row gathered": (
+    "a rule that grades tokens (node `judge`)": (
+        ["actor.rollouts -> judge.rollouts", "judge.scores -> actor.rewards"],
+        {"judge": {"kind": "verifier", "method": "rule", "read": {"granularity": "token"}}},
+    ),
+    "a template of an implicit PRM, whose scores stand at the tokens that were written "
+    "(node `judge`)": (
+        ["actor.rollouts -> judge.rollouts", "judge.scores -> actor.rewards"],
+        {
+            "judge": {
+                "kind": "verifier",
+                "method": "implicit_prm",
+                "model": MODEL,
+                "template": {"text": "{{ completion }}"},
+            }
+        },
+    ),
+    "steps read in a text that a template makes, where nobody knows their tokens (node `judge`)": (
+        ["actor.rollouts -> judge.rollouts", "judge.scores -> actor.rewards"],
+        {
+            "judge": {
+                "kind": "verifier",
+                "method": "discriminative",
+                "model": MODEL,
+                "read": {"granularity": "step"},
+                "template": {"text": "{{ completion }}"},
+            }
+        },
+    ),
+    "`read.labels` without a template, behind which they would be said (node `judge`)": (
+        ["actor.rollouts -> judge.rollouts", "judge.scores -> actor.rewards"],
+        {
+            "judge": {
+                "kind": "verifier",
+                "method": "discriminative",
+                "model": MODEL,
+                "read": {"labels": ["yes", "no"]},
+            }
+        },
+    ),
+    "`label_ce` at `labels` with no labels (node `judge`)": (
+        ["actor.rollouts -> judge.rollouts", "exact.scores -> judge.labels"],
+        {
+            "judge": {
+                "kind": "reward",
+                "source": {"type": "model"},
+                "model": MODEL,
+                "algorithm": {"labels": {"name": "label_ce"}},
+            }
+        },
+    ),
+    "a score for each row gathered by who reads one text at a time (node `each`)": (
         ["actor.rollouts -> each.rows", "each.scores -> actor.rewards"],
         {
             "each": {

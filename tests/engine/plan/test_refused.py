@@ -51,26 +51,6 @@ def test_a_loop_that_runs_has_a_plan_and_nothing_against_it() -> None:
     assert outlook.sentence is None
 
 
-def test_a_node_that_does_not_run_is_one_cause_whatever_it_holds() -> None:
-    judge = {
-        "kind": "verifier",
-        "method": "formal",
-        "checker": "proof",
-    }
-    edges = [
-        "problems.rows -> actor.prompts",
-        "actor.rollouts -> exact.rollouts",
-        "exact.scores -> actor.rewards",
-        "actor.rollouts -> judge.rollouts",
-        "judge.scores -> actor.rewards",
-    ]
-    nodes = {"actor": actor(), "exact": EXACT, "judge": judge}
-
-    [refusal] = outlook_of(build(nodes, edges)).refusals
-
-    assert (refusal.node, refusal.field) == ("judge", "method")
-
-
 def test_edges_of_a_node_that_does_not_run_are_no_cause_of_their_own() -> None:
     nodes = {
         "actor": actor(),

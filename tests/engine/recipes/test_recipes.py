@@ -629,7 +629,7 @@ def test_clip_cov_drops_some_tokens_of_the_band_and_draws_them_from_its_generato
 
 
 def test_every_recipe_is_of_the_language_and_what_a_plan_lets_run_has_one() -> None:
-    others = ("sft", "value", "bradley_terry", "regression", "outcome", "implicit_prm")
+    others = ("sft", "value", "bradley_terry", "regression", "outcome", "implicit_prm", "label_ce")
     families = {family_of(name) for name in (*REWARDS_NAMES, *PREFERENCE_NAMES, *others)}
 
     assert set(RECIPES) <= families

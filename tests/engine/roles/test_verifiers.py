@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from coloop.arrays import numbers_of
+from coloop.data.tasks import task_rows
+from coloop.data.tasks.proof import check_proof
 from coloop.errors import DataError
 
 Bench = Callable[..., Any]
@@ -258,5 +260,154 @@ def test_a_classifier_of_classes_is_no_judge_of_one_number(
     loop = by_classifier(bench, rows_of, actor, classifier(), lambda n: 0.0)
     loop.hosts.score = lambda group, node, texts, *_: [numbers_of([0.0, 1.0]) for _ in texts]
 
-    with pytest.raises(DataError, match="classifier of 2 classes"):
+    with pytest.raises(DataError, match="its model says 2 numbers of a text"):
         loop.give("judge.scores")
+
+
+def formal(bench: Bench, rows_of: Any, *rows: tuple[str, str | None]) -> Any:
+    columns = [{"prompt": prompt, "completion": text} for prompt, text in rows]
+    judge = {"kind": "verifier", "method": "formal", "checker": "proof"}
+    return bench({"sums": rows_of(*columns), "judge": judge}, ["sums.rows -> judge.rows"])
+
+
+def test_a_formal_checker_grades_what_it_can_read(bench: Bench, rows_of: Any, scores: Any) -> None:
+    theorem = "a, a>b, ab>c |- c"
+    loop = formal(
+        bench,
+        rows_of,
+        (theorem, "b c"),
+        (theorem, "c"),
+        (theorem, "b"),
+        ("1+1=", "b c"),
+        (f"not {theorem}", "none"),
+        ("not a, b>c |- c", "none"),
+        (theorem, None),
+    )
+
+    assert scores(loop.give("judge.scores")) == [1.0, 0.0, 0.0, None, 0.0, 1.0, None]
+
+
+def test_a_formal_checker_agrees_with_that_of_the_task(
+    bench: Bench, rows_of: Any, scores: Any
+) -> None:
+    made = task_rows("proof", size=12, depth=(1, 4))
+    atoms = ("", "b", "a b c", "none")
+    tried = [(row["prompt"], text) for row in made for text in (row["answer"], *atoms)]
+
+    found = scores(formal(bench, rows_of, *tried).give("judge.scores"))
+
+    assert found == [check_proof({"prompt": prompt}, text) for prompt, text in tried]
+    assert found[::5] == [1.0] * len(made)
+
+
+def reward_model(**fields: Any) -> dict[str, Any]:
+    return {"kind": "reward", "source": {"type": "model"}, "model": MODEL, **fields}
+
+
+class Reader:
+    """Stands for a classifier: what it is given to read, and a number by the text's length."""
+
+    def __init__(self, loop: Any) -> None:
+        self.texts: list[Any] = []
+        loop.hosts.score = self.score
+
+    def score(self, group: str, node: str, texts: Any, *_: Any) -> Any:
+        self.texts += [one.text for one in texts]
+        return [numbers_of([float(len(one.text.prompt))]) for one in texts]
+
+
+def test_a_reward_model_reads_what_its_template_makes(
+    bench: Bench, rows_of: Any, scores: Any
+) -> None:
+    template = {"text": "{{ prompt }}|{{ completion }}"}
+    model = reward_model(template=template, read={"clamp": [0, 4]})
+    rows = rows_of({"prompt": "p", "completion": "c"}, {"prompt": "pp", "completion": "ccc"})
+    loop = bench({"sums": rows, "rm": model}, ["sums.rows -> rm.rows"])
+    reader = Reader(loop)
+
+    assert scores(loop.give("rm.scores")) == [3.0, 4.0]
+    assert [(one.prompt, one.target) for one in reader.texts] == [("p|c", ""), ("pp|ccc", "")]
+
+
+PAIR = {"prompt": "p", "chosen": "long", "rejected": "no"}
+COMPARED = ["sums.pairs -> rm.comparisons"]
+
+
+def test_a_reward_model_reads_each_side_of_a_pair_alone(
+    bench: Bench, rows_of: Any, scores: Any
+) -> None:
+    model = reward_model(template={"text": "{{ prompt }}{{ completion }}"})
+    loop = bench({"sums": rows_of(PAIR), "rm": model}, COMPARED)
+    reader = Reader(loop)
+
+    table = loop.give("rm.scores")
+
+    assert scores(table) == [2.0]  # five characters against three
+    assert [one.prompt for one in reader.texts] == ["plong", "pno"]
+    assert table.score_range is None
+
+
+def test_through_a_sigmoid_a_pairs_score_is_the_chance_of_its_order(
+    bench: Bench, rows_of: Any, scores: Any
+) -> None:
+    model = reward_model(template={"text": "{{ completion }}"}, read={"activation": "sigmoid"})
+    loop = bench({"sums": rows_of(PAIR), "rm": model}, COMPARED)
+    Reader(loop)
+
+    table = loop.give("rm.scores")
+
+    assert scores(table) == pytest.approx([1 / (1 + math.exp(-2))])
+    assert table.score_range == (0.0, 1.0)
+
+
+def test_of_classes_the_score_is_the_chance_of_the_first(
+    bench: Bench, rows_of: Any, scores: Any
+) -> None:
+    rows = rows_of({"prompt": "p", "target": "t"})
+    node = reward_model(read={"labels": ["good", "fair", "bad"]})
+    loop = bench({"sums": rows, "rm": node}, ["sums.rows -> rm.rows"])
+    said = numbers_of([math.log(2), 0.0, 0.0])
+    loop.hosts.score = lambda group, name, texts, *_: [said for _ in texts]
+
+    assert scores(loop.give("rm.scores")) == pytest.approx([0.5])
+
+
+def test_python_scores_each_row_that_was_gathered(
+    bench: Bench, rows_of: Any, actor: Any, scores: Any
+) -> None:
+    code = (
+        "def reward(prompts, completions, **columns):\n"
+        "    return [[len(own) - len(texts[0]) for own in texts] for texts in completions]\n"
+    )
+    each = {
+        "kind": "reward",
+        "source": {"type": "python", "code": code},
+        "join": {"gather": "sums"},
+        "per": "row",
+    }
+    nodes = {"sums": rows_of({"prompt": "p"}, {"prompt": "q"}), "actor": actor(), "each": each}
+    loop = bench(nodes, ["sums.rows -> actor.prompts", "actor.rollouts -> each.rollouts"])
+    loop.hosts.write = lambda prompt, k: "a" * (1 + k * (1 + (prompt == "q")))
+
+    table = loop.give("each.scores")
+
+    assert scores(table) == [0.0, 1.0, 0.0, 2.0]
+    assert [row.writer for row in table.rows] == ["actor"] * 4
+    assert [row.k for row in table.rows] == [0, 1, 0, 1]
+
+
+def test_a_list_of_another_length_than_was_gathered_ends_the_run(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    code = "def reward(prompts, completions, **columns):\n    return [[1.0] for _ in completions]\n"
+    each = {
+        "kind": "reward",
+        "source": {"type": "python", "code": code},
+        "join": {"gather": "sums"},
+        "per": "row",
+    }
+    nodes = {"sums": rows_of({"prompt": "p"}), "actor": actor(), "each": each}
+    loop = bench(nodes, ["sums.rows -> actor.prompts", "actor.rollouts -> each.rollouts"])
+
+    with pytest.raises(DataError, match="gathers 2 rows and was given 1 numbers"):
+        loop.give("each.scores")

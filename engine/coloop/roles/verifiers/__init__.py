@@ -5,14 +5,24 @@ from typing import Final
 
 from coloop.roles.protocol import Context, Role
 from coloop.roles.verifiers.discriminative import DiscriminativeVerifier
+from coloop.roles.verifiers.formal import FormalVerifier
 from coloop.roles.verifiers.generative import GenerativeVerifier
 from coloop.roles.verifiers.implicit import ImplicitVerifier
 from coloop.roles.verifiers.rule import RuleVerifier
 from coloop.roles.verifiers.vote import VoteVerifier
+from coloop.spec.heads import head_of
+
+
+def _classifier(node: str, context: Context) -> Role:
+    """By its head; where labels are named, by what the model would say of these."""
+    in_words = head_of(context.spec.nodes[node]) == "words"
+    return GenerativeVerifier(node, context) if in_words else DiscriminativeVerifier(node, context)
+
 
 METHODS: Final[dict[str, Callable[[str, Context], Role]]] = {
+    "formal": FormalVerifier,
     "generative": GenerativeVerifier,
-    "discriminative": DiscriminativeVerifier,
+    "discriminative": _classifier,
     "implicit_prm": ImplicitVerifier,
     "rule": RuleVerifier,
     "vote": VoteVerifier,

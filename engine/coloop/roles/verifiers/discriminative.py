@@ -11,10 +11,10 @@ from coloop.batch import Sequence as TokenSequence
 from coloop.errors import DataError
 from coloop.hosts.messages import TooLong
 from coloop.roles.fits import rows_of
-from coloop.roles.heads import only_score
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.steps import step_ends
 from coloop.roles.texts import as_read
+from coloop.roles.verifiers.classifier import Classifier, bounds_of
 from coloop.roles.verifiers.judge import judged_rows, judgement, section_of
 from coloop.roles.verifiers.reading import activated, reduced
 from coloop.tables import Row, Score
@@ -30,12 +30,13 @@ class DiscriminativeVerifier(Stateless):
         del context
         self._node = node
         self._fits = rows_of(node)
+        self._classifier = Classifier(node)
 
     def run(self, call: Call) -> Outcome:
-        rows, _ = judged_rows(self._node, call)
+        rows, incoming = judged_rows(self._node, call)
         read = section_of(self._node, call.context).read
         if read.granularity == "sequence":
-            said: list[Any] = self._of_texts(rows, call.context)
+            said: list[Any] = [*self._classifier.scores(rows, incoming, call, read)]
             scores: list[Score] = said
             steps = None
         else:
@@ -46,16 +47,15 @@ class DiscriminativeVerifier(Stateless):
         metrics, alerts = self._fits.count(refused, len(rows), is_probe=call.is_probe)
         scores = [None if isinstance(one, TooLong) else one for one in scores]
         return judgement(
-            self._node, call.context, rows, scores, steps, metrics=metrics, alerts=alerts
+            self._node,
+            call.context,
+            rows,
+            scores,
+            steps,
+            bounds=bounds_of(read),
+            metrics=metrics,
+            alerts=alerts,
         )
-
-    def _of_texts(self, rows: Sequence[Row], context: Context) -> list[float | TooLong]:
-        read, texts = section_of(self._node, context).read, [as_read(row) for row in rows]
-        said = self._asked(texts, context, "scores")
-        return [
-            one if isinstance(one, TooLong) else activated(only_score(one, self._node), read)
-            for one in said
-        ]
 
     def _of_steps(self, rows: Sequence[Row], context: Context) -> list[Steps | TooLong]:
         read = section_of(self._node, context).read

@@ -39,17 +39,22 @@ def judgement(
     scores: Sequence[Score],
     step_scores: Sequence[Score] | None = None,
     *,
+    bounds: tuple[float, float] | None = None,
     metrics: Mapping[str, float] | None = None,
     alerts: Sequence[tuple[str, str]] = (),
 ) -> Outcome:
-    """Scores of rows, read as the node's `read` says."""
+    """Scores of rows, read as the node's `read` says.
+
+    Args:
+        bounds: least and greatest score, where `read` names none.
+    """
     read = section_of(node, context).read
     return scored_outcome(
         node,
         rows,
         [finished(score, read) for score in scores],
         step_scores=None if step_scores is None else [finished(one, read) for one in step_scores],
-        score_range=read.range,
+        score_range=bounds or read.range,
         metrics=metrics,
         alerts=alerts,
     )

@@ -20,6 +20,7 @@ from coloop.roles.verifiers.questions import Questions
 from coloop.roles.verifiers.turning import SIDES, SWAPPED
 from coloop.roles.writer import Ask
 from coloop.spec.graph import LoopSpec
+from coloop.spec.heads import head_of
 from coloop.spec.nodes import VerifierNode
 from coloop.tables import Row, Tokens
 
@@ -31,7 +32,9 @@ LABELS: Final = 2
 def judges_in_words(spec: LoopSpec, node: str) -> bool:
     """Whether a node is such a judge."""
     section = spec.nodes[node]
-    return isinstance(section, VerifierNode) and section.method == "generative"
+    if not isinstance(section, VerifierNode) or section.method == "implicit_prm":
+        return False
+    return section.model is not None and head_of(section) == "words"
 
 
 def pairs_taught(node: str, rows: Sequence[Row], context: Context, step: int) -> list[Row]:

@@ -1,0 +1,110 @@
+"""What scorers of each way of judging are not asked: fields that nothing of them reads, and inputs
+that mean nothing to them."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from coloop.diagnostics import Diagnostic
+from coloop.plan.refusal import refusal
+from coloop.spec.algorithm import LabelCrossEntropy, node_algorithms
+from coloop.spec.graph import LoopSpec
+from coloop.spec.heads import head_of, label_words
+from coloop.spec.nodes import RewardNode, VerifierNode
+from coloop.spec.reading import Read
+
+OF_NUMBERS: Final = frozenset({"threshold", "clamp", "range"})
+OF_STEPS: Final = frozenset({"granularity", "step_separator", "reduce"})
+OF_HEADS: Final = frozenset({"activation", "labels", "values"})
+READ: Final[Mapping[str, frozenset[str]]] = {
+    "rule": OF_NUMBERS | OF_STEPS,
+    "vote": OF_NUMBERS,
+    "formal": OF_NUMBERS,
+    "implicit_prm": OF_NUMBERS | OF_STEPS | {"beta", "normalise", "activation"},
+    "discriminative": OF_NUMBERS | OF_STEPS | OF_HEADS | {"order", "score"},
+    "reward": OF_NUMBERS | OF_HEADS,
+}
+"""By method, or for a reward model, the fields of `read` that somebody reads."""
+TWO: Final = 2
+
+
+def check_judges(spec: LoopSpec) -> Iterator[Diagnostic]:
+    """Findings about scorers that do not write."""
+    for name, node in spec.nodes.items():
+        if isinstance(node, VerifierNode) and node.method != "generative":
+            yield from _unread(name, node.read, node.method)
+            yield from _check_per(name, node)
+            yield from _check_inputs(spec, name, node)
+            if node.method == "discriminative":
+                yield from _check_classifier(spec, name, node)
+            if node.method == "formal" and spec.graph.edges_out_of(name, "step_scores"):
+                what, hint = "steps of a formal checker, which grades whole texts", "take `scores`"
+                yield _refused(name, "method", what, hint)
+            if node.method == "rule" and node.read.granularity == "token":
+                yield _refused(name, "read.granularity", "a rule that grades tokens", "take `step`")
+        if isinstance(node, RewardNode):
+            if node.read is not None:
+                yield from _unread(name, node.read, "reward")
+            yield from _check_per(name, node)
+        yield from _check_choices(spec, name)
+
+
+def _refused(node: str, field: str, what: str, hint: str) -> Diagnostic:
+    return refusal(f"{what} (node `{node}`)", node=node, field=field, hint=hint)
+
+
+def _unread(name: str, read: Read, method: str) -> Iterator[Diagnostic]:
+    who = "a reward model" if method == "reward" else f"a verifier of method {method}"
+    for field in sorted(read.model_fields_set - READ[method]):
+        if getattr(read, field) != Read.model_fields[field].default:
+            yield _refused(
+                name, f"read.{field}", f"`read.{field}`, which {who} does not read", "leave it out"
+            )
+
+
+def _check_per(name: str, node: RewardNode | VerifierNode) -> Iterator[Diagnostic]:
+    """Who scores each row anyway, or one text alone."""
+    source = node.source.type if isinstance(node, RewardNode) else None
+    if node.per is not None and source not in ("python", "remote"):
+        what = "a score for each row gathered by who reads one text at a time"
+        hint = "leave `join` and `per` out: each row is scored; Python and judges in words compare"
+        yield _refused(name, "per", what, hint)
+
+
+def _check_inputs(spec: LoopSpec, name: str, node: VerifierNode) -> Iterator[Diagnostic]:
+    compares = bool(spec.graph.edges_into(name, "comparisons"))
+    if compares and (node.method != "discriminative" or node.read.granularity != "sequence"):
+        what = f"pairs that a verifier of method {node.method} compares"
+        hint = "judge single rows, or let a reward model or a judge in words compare"
+        yield _refused(name, "method", what, hint)
+    if node.template is not None and node.method == "implicit_prm":
+        what = "a template of an implicit PRM, whose scores stand at the tokens that were written"
+        yield _refused(name, "template", what, "leave it out")
+
+
+def _check_classifier(spec: LoopSpec, name: str, node: VerifierNode) -> Iterator[Diagnostic]:
+    by_step = node.read.granularity != "sequence"
+    if by_step and (node.template is not None or node.read.labels is not None):
+        what = "steps read in a text that a template makes, where nobody knows their tokens"
+        hint = "leave `template` and `read.labels` out, or set `read.granularity: sequence`"
+        yield _refused(name, "read.granularity", what, hint)
+    if head_of(node) == "words" and node.template is None:
+        what = "`read.labels` without a template, behind which they would be said"
+        yield _refused(name, "template", what, "say what is asked: `template: {text: ...}`")
+
+
+def _check_choices(spec: LoopSpec, name: str) -> Iterator[Diagnostic]:
+    for port, entries in node_algorithms(spec, name).items():
+        if not any(isinstance(entry, LabelCrossEntropy) for entry in entries):
+            continue
+        node, field = spec.nodes[name], f"algorithm.{port}"
+        words = label_words(spec, name) or ()
+        if len(words) < TWO or (port == "pairs" and len(words) != TWO):
+            what = f"`label_ce` at `{port}` with {len(words) or 'no'} labels"
+            hint = "name two: `read: {labels: [Yes, No]}`, the first for right, or for `a`"
+            yield _refused(name, field, what, hint)
+        if len(entries) > 1:
+            what = f"`label_ce` beside another algorithm at `{port}`"
+            yield _refused(name, field, what, "give each a port, or a node, of its own")
+        if head_of(node) == "words" and getattr(node, "template", None) is None:
+            what = "`label_ce` without a template, behind which its labels are said"
+            yield _refused(name, "template", what, "say what is asked: `template: {text: ...}`")

@@ -1,0 +1,43 @@
+"""Checks proofs in a tiny Horn logic: `a, a>b, ab>c |- c` is proved by `b c`.
+
+Every atom must follow from what is known by one rule, and the last one must be the goal. Knows
+nothing of what makes the theorems; a text that is no theorem gets no grade.
+"""
+
+
+def reward(prompts: list[str], completions: list[str], **columns: object) -> list[float | None]:
+    """1 for a proof, 0 for what is none, None where the prompt is no theorem."""
+    del columns
+    return [grade(prompt, text) for prompt, text in zip(prompts, completions, strict=True)]
+
+
+def grade(prompt: str, text: str) -> float | None:
+    """The grade of one text."""
+    left, turnstile, goal = prompt.strip().rstrip(":").rstrip().partition("|-")
+    goal, is_negated = goal.strip(), left.startswith("not ")
+    parts = [part.strip() for part in left.removeprefix("not ").split(",")]
+    if not turnstile or not goal or not all(parts):
+        return None
+    known = {part for part in parts if ">" not in part}
+    rules = [part.split(">") for part in parts if ">" in part]
+    if any(len(rule) != 2 for rule in rules):
+        return None
+    lines = [line for line in text.splitlines() if line.strip()]
+    atoms = lines[-1].split() if lines else []
+    if is_negated:
+        return float(atoms == ["none"] and not follows(known, rules, goal))
+    for atom in atoms:
+        if not any(to == atom and set(by) <= known for by, to in rules):
+            return 0.0
+        known.add(atom)
+    return float(bool(atoms) and atoms[-1] == goal)
+
+
+def follows(known: set[str], rules: list[list[str]], goal: str) -> bool:
+    """Whether the goal can be derived at all."""
+    found = set(known)
+    while True:
+        more = {to for by, to in rules if set(by) <= found} - found
+        if not more:
+            return goal in found
+        found |= more
