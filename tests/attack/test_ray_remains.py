@@ -34,7 +34,7 @@ ENDLESS = GRPO.replace("steps: 3", "steps: 100000")
 HOLD = """
 import os, sys
 file = open(sys.argv[2], sys.argv[3])
-print(sys.argv[1], os.getpid(), flush=True)
+os.write(1, f"{sys.argv[1]} {os.getpid()}\\n".encode())
 sys.stdin.read()
 """
 DRIVER = """
@@ -58,7 +58,7 @@ begin("agent", f"session_2_{me}", "a")
 begin("who reads its log", f"session_2_{me}", "r")
 begin("of another driver", f"session_2_{me}1", "a")
 if os.fork() == 0:
-    print("fork", os.getpid(), flush=True)
+    os.write(1, f"fork {os.getpid()}\\n".encode())
 sys.stdin.read()
 """
 
