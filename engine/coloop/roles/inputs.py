@@ -128,13 +128,14 @@ def _births(level: Level) -> Births:
 def deliver(context: Context, rows: Sequence[Row], given: Input) -> Delivery:
     """What one score edge brings to these rows; the spec's lineage says which way it runs."""
     attachment = context.lineage.attachment(given.edge)
+    in_rounds = bool(context.lineage.rounds_along(given.edge))  # a later row stands below
     return attach(
         rows,
         given.table,
         aggregate=given.edge.aggregate,
         via=attachment.via,
-        rises=attachment.rises,
-        in_rounds=bool(context.lineage.rounds_along(given.edge)),
+        rises=attachment.rises or in_rounds,
+        in_rounds=in_rounds,
     )
 
 

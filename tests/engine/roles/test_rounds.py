@@ -471,3 +471,41 @@ def test_a_probe_goes_round_as_well(bench: Bench, rows_of: Any, actor: Any) -> N
 
     assert loop.probe("probe") == {"score": 0.5}
     assert asked == ["x", "x", "xa", "xa"]
+
+
+# --- a debate, as in the language's examples
+
+
+def test_a_frozen_judge_reads_the_whole_debate_by_its_template(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    """A classifier in front of which the record of both rounds stands; rounds are told by marks."""
+    judge = {
+        "kind": "verifier",
+        "method": "discriminative",
+        "model": {"type": "scratch", "architecture": "tiny-qwen3"},
+        "template": {"text": "{{ problems.prompt }}: {{ record.prompt }}"},
+    }
+    nodes, edges = talk(rows_of, actor, 2, "all", judge=judge)
+    nodes["record"] = {"kind": "template", "text": "{{ record.prompt }}{{ actor.completion }};"}
+    edges[2:] = [
+        "actor.rollouts -> record.rows",
+        {"from": "record.rows", "to": "ask.rows", "rounds": 2, "branch": "all"},
+        {"from": "record.rows", "to": "judge.rows", "take": "last"},
+        {"from": "judge.scores", "to": "actor.rewards", "aggregate": "mean"},
+    ]
+    loop = bench(nodes, edges)
+    read: list[str] = []
+
+    def score(group: str, node: str, texts: Any, *rest: Any) -> list[Any]:
+        read.extend(one.text.prompt for one in texts)
+        return [[float(one.text.prompt.count("b"))] for one in texts]
+
+    loop.hosts.score = score
+    loop.hosts.write = append
+
+    unrolled = loop.step()
+
+    assert read[:4] == ["p: a;aa;", "p: a;ab;", "p: b;ba;", "p: b;bb;"]
+    rewards = [row.columns["reward"] for row in unrolled.tables["actor", "credited"].rows]
+    assert rewards == [0.5, 2.5] * 2 + [0.0, 1.0, 2.0, 3.0] * 2
