@@ -96,6 +96,8 @@ def drawn(seed: int, may_be_ahead: bool = True) -> dict[str, Any]:
         hardware["pools"] = {"train": {"workers": 1}, "write": {"workers": 1}}
     if draft.has(0.3):
         schedule["stream"] = True
+    if draft.has(0.3):
+        _judge(draft)
     return {
         "coloop": 1,
         "name": f"drawn-{seed}",
@@ -198,6 +200,29 @@ def _score(draft: Draft) -> None:
         draft.edges.append("mark.scores -> alive.scores")
         scores = "alive.scores"
     draft.edges += [f"{scores} -> {name}.rewards" for name in draft.writers]
+
+
+def _judge(draft: Draft) -> None:
+    """Somebody frozen judges how conversations ended, and all who wrote in them are told."""
+    draft.nodes["ended"] = {"kind": "template", "text": f"{SHORT}{{{{ left.completion }}}}"}
+    draft.nodes["judge"] = {
+        "kind": "actor",
+        "model": {"type": "snapshot", "of": "left", "refresh": "never"},
+        "rollout": {"completions_per_prompt": 1, "max_new_tokens": 2},
+    }
+    if draft.is_ahead:
+        draft.nodes["judge"] |= {"pool": "train"}
+        draft.nodes["judge"]["rollout"]["pool"] = "write"
+    draft.nodes["verdict"] = DIGITS
+    draft.edges += [
+        {"from": "left.rollouts", "to": "ended.rows", "take": draft.chance.choice(TAKES)},
+        "ended.rows -> judge.prompts",
+        "judge.rollouts -> verdict.rollouts",
+        *[
+            {"from": "verdict.scores", "to": f"{name}.rewards", "aggregate": "mean"}
+            for name in draft.writers
+        ],
+    ]
 
 
 def _pairs(draft: Draft) -> None:
