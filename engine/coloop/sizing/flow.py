@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from coloop.sizing.facts import Note
+from coloop.sizing.rounds import RoundFactors
 from coloop.sizing.rows import CHARACTERS_PER_TOKEN, Lengths, lengths_of
 from coloop.spec.data import InlineSource
 from coloop.spec.graph import Edge, LoopSpec
@@ -30,7 +31,6 @@ ANSWER_TOKENS = 256.0
 """Most tokens of an answer of a tool, where the loop does not say it."""
 SUM_TOKENS = 16.0
 """The same of a calculator's."""
-BRANCH_LIMIT = 64.0
 LONGEST_CHAIN = 50
 """Nodes one after another that are followed call by call."""
 
@@ -76,14 +76,29 @@ class Flow:
         self._per_character = 1.0 if self._is_characters else 1 / CHARACTERS_PER_TOKEN
         self._sizes: dict[tuple[str, str], TableSize] = {}
         self._open: set[tuple[str, str]] = set()
-        self._rounds = _round_factors(spec)
+        self._rounds = RoundFactors(spec)
         self.notes: list[Note] = []
         for node in self._long_chains():
             for edge in spec.graph.edges_out_of(node):
-                self.output(node, edge.source.port)
+                self._of_round(node, edge.source.port)
 
     def output(self, node: str, port: str) -> TableSize:
-        """The table that a node gives at a port."""
+        """The table that a node gives at a port, in all rounds."""
+        return self._in_all_rounds(node, self._of_round(node, port))
+
+    def arriving(self, node: str, ports: Iterable[str]) -> TableSize:
+        """All edges into these ports, one after another, in all rounds."""
+        return self._in_all_rounds(node, self._arriving(node, ports))
+
+    def worked_on(self, node: str) -> TableSize:
+        """The rows a scorer works on: its inputs joined, in all rounds."""
+        return self._in_all_rounds(node, self._worked_on(node))
+
+    def _in_all_rounds(self, node: str, size: TableSize) -> TableSize:
+        return replace(size, rows=size.rows * self._rounds.of(node))
+
+    def _of_round(self, node: str, port: str) -> TableSize:
+        """The table of one round, the first where they differ."""
         key = (node, port)
         if key in self._sizes:
             return self._sizes[key]
@@ -122,12 +137,12 @@ class Flow:
                     ready.append(target)
         return order if max(depth.values(), default=0) > LONGEST_CHAIN else []
 
-    def arriving(self, node: str, ports: Iterable[str]) -> TableSize:
-        """All edges into these ports, one after another."""
+    def _arriving(self, node: str, ports: Iterable[str]) -> TableSize:
+        """All edges into these ports, one after another, in one round."""
         return _concat([self._over(edge) for edge in self._edges(node, ports)])
 
-    def worked_on(self, node: str) -> TableSize:
-        """The rows a scorer works on: its inputs joined."""
+    def _worked_on(self, node: str) -> TableSize:
+        """The rows a scorer works on: its inputs joined, in one round."""
         section = self._spec.nodes[node]
         edges = self._edges(node, ("rollouts", "rows", "comparisons", "pairs", "scores"))
         if section.kind in ("reward", "verifier", "critic"):
@@ -155,7 +170,8 @@ class Flow:
         ]
 
     def _over(self, edge: Edge) -> TableSize:
-        return self.output(edge.source.node, edge.source.port)
+        size = self._of_round(edge.source.node, edge.source.port)
+        return replace(size, rows=size.rows * self._rounds.along(edge))
 
     def _compute(self, node: str, port: str) -> TableSize:
         section: Any = self._spec.nodes[node]
@@ -163,11 +179,11 @@ class Flow:
             case "dataset":
                 return self._dataset(node, section, port)
             case "actor":
-                return self._writer(node, section.rollout, self.arriving(node, ("prompts",)))
+                return self._writer(node, section.rollout, self._arriving(node, ("prompts",)))
             case "verifier" if port == "rollouts" and section.rollout is not None:
-                return self._writer(node, section.rollout, self.worked_on(node))
+                return self._writer(node, section.rollout, self._worked_on(node))
             case "template":
-                return self._template(section, self.arriving_joined(node, section))
+                return self._template(section, self._arriving_joined(node, section))
             case "filter":
                 return self._filter(node, section)
             case "pairs":
@@ -176,9 +192,9 @@ class Flow:
                 return self._buffer(node, section)
             case "search":
                 return self._search(node, section)
-        return self.worked_on(node)
+        return self._worked_on(node)
 
-    def arriving_joined(self, node: str, section: Any) -> TableSize:
+    def _arriving_joined(self, node: str, section: Any) -> TableSize:
         """Rows of a node that works on its main inputs."""
         edges = self._edges(node, ("rows", "rollouts", "pairs"))
         return self._joined(section, [self._over(edge) for edge in edges])
@@ -204,7 +220,7 @@ class Flow:
     def _anchor_rows(self, node: str | None, rows: float) -> float:
         if node is not None and node in self._spec.nodes:
             ports = {"actor": "rollouts", "pairs": "pairs"}
-            return self.output(node, ports.get(self._spec.nodes[node].kind, "rows")).rows
+            return self._of_round(node, ports.get(self._spec.nodes[node].kind, "rows")).rows
         return rows / 2
 
     def _dataset(self, node: str, section: DatasetNode, port: str) -> TableSize:
@@ -252,7 +268,7 @@ class Flow:
         if rollout.expected_tokens is None and self._is_characters:  # at least an answer
             mean = max(mean, min(longest, 1.5 * prompts.written + 1))
         return TableSize(
-            rows=prompts.rows * each * self._rounds.get(node, 1.0),
+            rows=prompts.rows * each,
             prompt=prompts.prompt,
             prompt_max=prompts.prompt_max,
             written=mean + observed / 2,
@@ -300,7 +316,7 @@ class Flow:
 
     def _filter(self, node: str, section: FilterNode) -> TableSize:
         """At most what its limits allow; what its rules cut is not known before the run."""
-        rows = self.arriving_joined(node, section)
+        rows = self._arriving_joined(node, section)
         siblings = self._siblings(node)
         limits = [rows.rows]
         if section.per_group is not None:
@@ -319,11 +335,11 @@ class Flow:
         return replace(rows, rows=min(limits), alike=alike)
 
     def _pairs(self, node: str, section: PairsNode) -> TableSize:
-        rows = self.arriving(node, ("rollouts",))
+        rows = self._arriving(node, ("rollouts",))
         if section.method == "relabel":
-            return replace(self.arriving(node, ("pairs",)), sides=2)
+            return replace(self._arriving(node, ("pairs",)), sides=2)
         if section.method == "direct":
-            sides = [self.arriving(node, (port,)) for port in ("chosen", "rejected")]
+            sides = [self._arriving(node, (port,)) for port in ("chosen", "rejected")]
             return replace(_align(sides), sides=2, alike=2.0)
         siblings = self._siblings(node)
         groups = rows.rows / siblings
@@ -339,12 +355,12 @@ class Flow:
         return 1.0
 
     def _buffer(self, node: str, section: BufferNode) -> TableSize:
-        held = self.arriving(node, ("rows", "rollouts", "pairs", "seed"))
+        held = self._arriving(node, ("rows", "rollouts", "pairs", "seed"))
         drawn = section.rows_per_step or section.capacity
         return replace(held, rows=float(drawn), alike=float(held.sides))
 
     def _search(self, node: str, section: Any) -> TableSize:
-        rows = self.arriving(node, ("rows",))
+        rows = self._arriving(node, ("rows",))
         each = section.completions if isinstance(section.completions, int) else 8
         factor = float(section.budget.searches_per_row or each)
         policies: list[Any] = [
@@ -396,22 +412,6 @@ def _align(tables: list[TableSize]) -> TableSize:
         prompt_max=max(t.prompt_max for t in tables),
         written_max=max(t.written_max for t in tables),
     )
-
-
-def _round_factors(spec: LoopSpec) -> dict[str, float]:
-    """How many tables of one round a node gives in a step, for nodes between a round's ends."""
-    factors: dict[str, float] = {}
-    for edge in spec.edges:
-        if not edge.rounds:
-            continue
-        below = spec.graph.downstream([edge.target.node])
-        above = spec.graph.upstream([edge.source.node])
-        factor = float(edge.rounds)
-        if edge.branch == "all":
-            factor = min(BRANCH_LIMIT, 2.0 ** min(edge.rounds, 6))
-        for node in below & above:
-            factors[node] = max(factors.get(node, 1.0), factor)
-    return factors
 
 
 def _template_parts(text: str) -> tuple[int, list[str]]:

@@ -13,7 +13,7 @@ from coloop.diagnostics import Diagnostic, Severity
 from coloop.spec.graph import Edge
 from coloop.spec.lineage import RoundsRegion
 from coloop.spec.lineage.inputs import ALWAYS_CONCAT
-from coloop.spec.lineage.rounds import name_of
+from coloop.spec.lineage.rounds import multiplied, name_of
 from coloop.validate.facts import Facts, found
 
 LARGEST_TREE = 1_000_000
@@ -106,7 +106,7 @@ def trees_stay_small(facts: Facts) -> Iterator[Diagnostic]:
         cuts = any(_cuts(facts, name) for name in region.nodes)
         if region.edges[0].branch != "all" or cuts:
             continue
-        each = _completions(facts, region)
+        each = max(multiplied(facts.walk, region).values(), default=1)
         if each**region.rounds > LARGEST_TREE:
             yield found(
                 "structure.rounds_explode",
@@ -166,20 +166,6 @@ def _is_concat(facts: Facts, name: str) -> bool:
 def _cuts(facts: Facts, name: str) -> bool:
     section = facts.nodes[name]
     return section.kind == "filter" or getattr(section, "code", None) is not None
-
-
-def _completions(facts: Facts, region: RoundsRegion) -> int:
-    """The most completions of one round: of writers one after another the product."""
-    most: dict[str, int] = {}
-    for name in facts.walk.order:
-        if name not in region.nodes:
-            continue
-        edges = facts.walk.row_edges(name)
-        above = [most.get(e.source.node, 1) for e in edges if not e.rounds]
-        rollout = getattr(facts.nodes[name], "rollout", None)
-        own = rollout.completions_per_prompt if facts.lineage.writes(name) and rollout else 1
-        most[name] = max(above, default=1) * own
-    return max(most.values(), default=1)
 
 
 RULES = (

@@ -7,6 +7,7 @@
 Pure graph work. A buffer's rows are new rows and of no round.
 """
 
+from collections.abc import Mapping
 from typing import Literal
 
 from coloop.spec.graph import Edge
@@ -19,6 +20,19 @@ Take = Literal["last", "ends", "all"]
 def name_of(region: RoundsRegion) -> str:
     """A region of rounds is named after the first edge that closes it."""
     return f"rounds of {region.edges[0].key}"
+
+
+def multiplied(walk: Walk, region: RoundsRegion) -> Mapping[str, int]:
+    """By node of a region, into how many texts each row that enters has been multiplied behind it
+    in one round; siblings that meet do not multiply each other."""
+    found: dict[str, int] = {}
+    for name in walk.order:
+        if name in region.nodes:
+            above = [found.get(e.source.node, 1) for e in walk.row_edges(name) if not e.rounds]
+            rollout = getattr(walk.spec.nodes[name], "rollout", None)
+            own = 1 if rollout is None else rollout.completions_per_prompt
+            found[name] = max(above, default=1) * own
+    return found
 
 
 class RoundsFlow:
