@@ -46,7 +46,8 @@ READERS: dict[str, tuple[str, ...]] = {
     "PairsNode": ("roles/pairs.py",),
     "BufferNode": ("roles/buffer.py",),
     "EvaluateNode": ("roles/evaluate.py", "runtime", "plan/probes.py"),
-    "ToolNode": ("roles/tool.py", "tools/calls.py"),
+    "ToolNode": ("roles/tool.py", "roles/policy_tool.py", "tools/calls.py"),
+    "Pack": ("roles/policy_tool.py",),
     "SearchNode": ("roles/search.py", "roles/searching"),
     **dict.fromkeys(
         (*("Select", "Budget", "CompletionsByRate", "CompletionBand", "RelativeProgress"),),
@@ -156,10 +157,6 @@ READERS: dict[str, tuple[str, ...]] = {
 """By section, the modules that a run goes through and that name its fields."""
 
 LATER = {
-    **dict.fromkeys(
-        ("Pack",),
-        "refused by the node's kind",
-    ),
     **dict.fromkeys(("Expand", "Progressive"), "refused by the method of the search"),
 }
 """Sections that are drawn, planned and estimated only."""
@@ -179,8 +176,6 @@ ELSEWHERE = {
         for field in ("expand", "step_reward", "and_return", "give")
     },
     ("CompletionsByRate", "by"): "the section: it has one value",
-    ("ToolNode", "template"): "a policy as a tool, which is refused by its type",
-    ("ToolNode", "pack"): "a policy as a tool, which is refused by its type",
 }
 """Fields that no run reads, with who reads them instead."""
 

@@ -124,6 +124,7 @@ MERGES: Mapping[str, Merge] = {
     "generate": written,
     "write": finished,
     "stop_writing": first,
+    "lengths": first,
     "score": first,
     "score_pairs": first,
     "step_ends": joined,

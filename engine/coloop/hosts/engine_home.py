@@ -7,7 +7,7 @@ where.
 
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -18,7 +18,7 @@ from coloop.hosts.messages import AtOnce, Pause, PromptRequest, Reply, Said, Sam
 from coloop.hosts.weights import Vocabulary
 from coloop.hosts.writing import Writing, for_a_moment
 from coloop.models import LoadedModel
-from coloop.rollout import Progress, RolloutEngine, ShouldStop, build_engine
+from coloop.rollout import Post, Progress, RolloutEngine, ShouldStop, build_engine
 from coloop.services.endpoint import Endpoint
 from coloop.sizing.settings import Sleep
 from coloop.spec.rollout import Engine
@@ -49,8 +49,9 @@ class EngineHome:
     _vocabulary: Vocabulary | None = None
     _wanted: int = 0
     """Texts that were wanted of the engine last."""
-    _writing: Writing | None = None
-    """What is written a moment at a time."""
+    _post: Post | None = None
+    _writings: dict[str, Writing] = field(default_factory=dict)
+    """By node, what is written a moment at a time."""
 
     @property
     def version(self) -> int | None:
@@ -81,6 +82,7 @@ class EngineHome:
             version=version,
             **self._own_options(),
         )
+        self._post = Post(self._built)
 
     def _own_options(self) -> dict[str, Any]:
         """What only an engine of this kind knows."""
@@ -117,21 +119,19 @@ class EngineHome:
         """Takes requests, or goes on with those that it has and with what was said to those that
         pause, and writes for a moment; the replies that became whole, by the places of their
         requests, what pauses since then, and how many texts are unfinished."""
-        writing = self._writing
+        writing = self._writings.pop(node, None)
         if requests or writing is None:
             writing = self._new(node, requests, sampling)
-        self._writing = None
         writing.hear(said)
         replies, pauses = writing.write(progress, should_stop, for_a_moment())
         if writing.unfinished:
-            self._writing = writing
+            self._writings[node] = writing
         return replies, pauses, writing.unfinished
 
     def stop_writing(self) -> None:
         """Forgets what is unfinished."""
-        writing, self._writing = self._writing, None
-        if writing is not None:
-            writing.give_up()
+        while self._writings:
+            self._writings.popitem()[1].give_up()
 
     def rest(self) -> None:
         """Others work here from now on: the engine gives back what it is to do without, unless
@@ -139,7 +139,7 @@ class EngineHome:
         engine = self._built
         if engine is None or self.sleep is None or self._is_asleep:
             return
-        if self._writing is None and not engine.unfinished:
+        if not self._writings and not engine.unfinished:
             self._is_asleep = True  # also where it fails half-way
             engine.sleep(with_weights=self.sleep == "weights")
 
@@ -184,12 +184,14 @@ class EngineHome:
 
     def _new(self, node: str, requests: Sequence[PromptRequest], sampling: Sampling) -> Writing:
         assert self._vocabulary is not None
-        self.stop_writing()
+        if not sampling.is_beside:
+            self.stop_writing()
         writing = Writing(
             self._awake(),
             self._vocabulary.encoder(node),
             node,
             sampling,
+            post=self._post,
             is_exact=self.device == "cpu" and sampling.on_sync == "finish",
         )
         writing.take(requests)

@@ -230,6 +230,11 @@ class PoolHost:
             poll=self.poll(),
         )
 
+    def lengths(self, group: str, node: str, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text where it stands within another."""
+        encoder = self._homes[group].weights.encoder(node)
+        return [len(encoder.said(text)) for text in texts]
+
     def stop_writing(self, group: str) -> None:
         """Forget what `write` has not finished."""
         self._engines[group].stop_writing()

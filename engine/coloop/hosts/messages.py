@@ -79,6 +79,8 @@ class Sampling:
     """Most tokens of what is said to it; the rest is cut."""
     mask: tuple[str, ...] = ()
     """Tags whose content is not trained."""
+    is_beside: bool = False
+    """Written while texts of another writer pause for it."""
     on_sync: OnSync = "finish"
     """What becomes of unfinished texts when new weights come."""
 

@@ -133,6 +133,10 @@ class ClusterHosts:
         result: list[list[int]] = self._work(group, node, *asked)
         return result
 
+    def lengths(self, group: str, node: str, texts: Sequence[str]) -> list[int]:
+        found: list[int] = self._call(group, "lengths", group, node, list(texts))
+        return found
+
     def learn(self, order: LearnOrder) -> LearnReply:
         pool = self._pools[order.group]
         with self._once_more("learn", pool, order.group, order.group):

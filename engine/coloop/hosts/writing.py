@@ -23,6 +23,7 @@ from coloop.rollout import (
     Batch,
     GenerationRequest,
     IsEnough,
+    Post,
     Progress,
     RolloutEngine,
     ShouldStop,
@@ -68,16 +69,19 @@ class Writing:
         node: str,
         sampling: Sampling,
         *,
+        post: Post | None = None,
         is_exact: bool = False,
     ) -> None:
         """
         Args:
-            is_exact: log-probs of texts that paused are those of the text read alone. Who is
-                written beside whom depends on how long others spoke, and so does their rounding.
+            post: where others write with the engine as well.
+            is_exact: log-probs of texts that paused, or that were written while others paused, are
+                those of the text read alone. Who is written beside whom depends on how long others
+                spoke, and so does their rounding.
         """
         self._engine = engine
-        self._is_exact = is_exact and sampling.has_turns
-        self._batch = Batch(engine)
+        self._is_exact = is_exact and (sampling.has_turns or sampling.is_beside)
+        self._batch = Batch(engine, post)
         self._limit = engine.max_length
         self._encoder = encoder
         self._node = node

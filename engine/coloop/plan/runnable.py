@@ -32,6 +32,9 @@ from coloop.spec.runnable import (
     is_runnable_algorithm,
 )
 
+TOOL_HANDLES = frozenset({("tool", "tools"), ("policy", "policy")})
+WRITER_HANDLES = frozenset({("tool", "tools")})
+"""What tools and writers may call, by the ports of the edge."""
 UNREAD_BY_BACKENDS: dict[str, tuple[object, ...]] = {
     "offload": ("none",),
     "tensor_parallel": (1,),
@@ -282,8 +285,19 @@ def _check_verifiers(spec: LoopSpec) -> Iterator[Diagnostic]:
 
 def _check_tool(spec: LoopSpec, name: str, node: ToolNode) -> Iterator[Diagnostic]:
     """Tools that ask somebody else, or look through rows that the loop makes."""
-    if node.type == "model":
-        yield refusal(f"a policy as a tool (node `{name}`)", node=name, field="type")
+    for edge in spec.graph.edges_into(name, "policy"):
+        policy = edge.source.node
+        if spec.graph.edges_into(policy, "tools"):
+            what = f"a policy as a tool that has tools of its own (node `{policy}`)"
+            yield refusal(what, node=policy, field="rollout.turns")
+    if node.call is not None and spec.graph.edges_into(name, "tools"):
+        what = f"`call` of a tool that wraps others (node `{name}`)"
+        hint = "leave it out: it is called as the tools that it wraps"
+        yield refusal(what, node=name, field="call", hint=hint)
+    for edge in spec.graph.edges_into(name, "tools"):
+        if getattr(spec.nodes[edge.source.node], "type", None) in ("model", "environment"):
+            what = f"`{edge.source.node}` wrapped by another tool"
+            yield refusal(what, node=name, field="type")
     for edge in spec.graph.edges_out_of(name, "tool") if node.type == "environment" else ():
         caller = edge.target.node
         worlds = [
@@ -307,10 +321,9 @@ def _check_tool(spec: LoopSpec, name: str, node: ToolNode) -> Iterator[Diagnosti
 
 def _check_edges(spec: LoopSpec) -> Iterator[Diagnostic]:
     for index, edge in enumerate(spec.edges):
-        way = edge.source.port, edge.target.port
-        to_search = spec.kind_of(edge.target.node) == "search"
-        runs = way == ("tool", "tools") or (to_search and way in SEARCH_HANDLES)
-        if spec.graph.is_handle(edge) and not runs:
+        way, target = (edge.source.port, edge.target.port), spec.kind_of(edge.target.node)
+        runs = {"search": SEARCH_HANDLES, "tool": TOOL_HANDLES}.get(target, WRITER_HANDLES)
+        if spec.graph.is_handle(edge) and way not in runs:
             yield refusal(f"handles (edge {edge.label})", field=f"edges.{index}")
 
 

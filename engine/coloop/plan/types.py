@@ -39,6 +39,11 @@ class Stage(_Planned):
     calls: tuple[str, ...] = ()
     """Nodes that it calls by handles: what they do happens in this stage, under their names."""
 
+    @property
+    def givers(self) -> tuple[str, ...]:
+        """Nodes whose tables it fills."""
+        return self.node, *self.calls
+
 
 class Rows(_Planned):
     """How many rows there are in one step, as far as the spec is certain of it."""

@@ -9,15 +9,16 @@ conversation, which follows from the text, the row and seeds alone.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from coloop.hosts.messages import Pause, Silence, Word
-from coloop.roles.tool import ToolRole
+from coloop.roles.policy_tool import Asked, PolicySession
+from coloop.spec.nodes import ToolNode
 from coloop.spec.rollout import Rollout, Turns
 from coloop.tools.calls import ToolCall, call_in, worded
-from coloop.tools.protocol import Answered, Caller, Session, Tick, ToolFailure
+from coloop.tools.protocol import Answered, Session, Tick, ToolFailure
 
 
 @dataclass(slots=True)
@@ -42,6 +43,8 @@ class Told:
     """Columns of environments, by their exact names."""
     work: Mapping[str, Work] = field(default_factory=dict)
     """By tool."""
+    asked: tuple[Asked, ...] = ()
+    """What other policies were asked in it."""
     invalid: int = 0
     """Turns in which nothing was called."""
     was_cut: bool = False
@@ -61,30 +64,40 @@ SILENT: Final = Told()
 """Of a text to which nobody speaks."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Callee:
+    """What a text may call."""
+
+    name: str
+    """The tool by whose pattern it is called."""
+    section: ToolNode
+    answers: str
+    """The tool that answers: the same, or the one that wraps it."""
+    words: ToolNode
+    """Of the tool that answers: words the answer."""
+    open: Callable[[], Session]
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """Tools that work when it is called."""
+        return tuple(dict.fromkeys((self.name, self.answers)))
+
+
 class Conversation:
     """See the module. Asked by one thread at a time."""
 
     def __init__(
-        self,
-        tools: Mapping[str, ToolRole],
-        turns: Turns,
-        rollout: Rollout,
-        callers: Mapping[str, Caller],
-        tick: Tick,
+        self, callees: Sequence[Callee], turns: Turns, rollout: Rollout, tick: Tick
     ) -> None:
-        """
-        Args:
-            callers: the text as each tool sees it.
-        """
-        self._tools = tools
+        self._callees = callees
         self._turns = turns
         self._has_stops = bool(rollout.stop)
-        self._callers = callers
         self._tick = tick
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[int, Session] = {}
+        """By the place of the callee."""
         self._calls: list[Mapping[str, str]] = []
         self._outputs: list[str] = []
-        self._work = {name: Work() for name in tools}
+        self._work = {name: Work() for callee in callees for name in callee.nodes}
         self._taken = 0
         self._invalid = 0
         self._is_over = False
@@ -97,7 +110,7 @@ class Conversation:
             return Silence.GO_ON if pause.end == "call" else None
         call, failure = self._find(pause.text)
         if call is not None:
-            return self._answered(call)
+            return self._answered(*call)
         if failure is not None:
             return self._next(failure)
         return self._uncalled(pause)
@@ -110,16 +123,23 @@ class Conversation:
     def told(self) -> Told:
         """What came of it; the text is finished."""
         earned = {
-            f"{tool}.{name}": value
-            for tool, session in self._sessions.items()
+            f"{self._callees[place].answers}.{name}": value
+            for place, session in self._sessions.items()
             for name, value in session.earned().items()
         }
+        asked = [
+            one
+            for _, session in sorted(self._sessions.items())
+            if isinstance(session, PolicySession)
+            for one in session.asked
+        ]
         return Told(
             turns=self._taken + (not self._is_over),
             calls=tuple(self._calls),
             outputs=tuple(self._outputs),
             earned=earned,
             work=self._work,
+            asked=tuple(asked),
             invalid=self._invalid,
             was_cut=self._was_cut,
         )
@@ -129,39 +149,41 @@ class Conversation:
         for session in self._sessions.values():
             session.close()
 
-    def _find(self, text: str) -> tuple[ToolCall | None, str | None]:
-        """The call with which a turn ends: the one that ends last. Else what the policy is told of
-        a turn in which none can be looked for."""
-        found: list[ToolCall] = []
-        for name, role in self._tools.items():
+    def _find(self, text: str) -> tuple[tuple[int, ToolCall] | None, str | None]:
+        """The call with which a turn ends, with the place of its callee: the one that ends last.
+        Else what the policy is told of a turn in which none can be looked for."""
+        found: list[tuple[int, ToolCall]] = []
+        for place, callee in enumerate(self._callees):
             try:
-                call = call_in(text, name, role.section)
+                call = call_in(text, callee.name, callee.section)
             except ToolFailure as failure:
-                self._work[name].errors += 1
+                self._work[callee.name].errors += 1
                 return None, f"error: {failure}"
             if call is not None:
-                found.append(call)
-        return max(found, key=lambda call: call.end, default=None), None
+                found.append((place, call))
+        return max(found, key=lambda one: one[1].end, default=None), None
 
-    def _answered(self, call: ToolCall) -> Word:
-        role, work = self._tools[call.tool], self._work[call.tool]
-        began = time.monotonic()
+    def _answered(self, place: int, call: ToolCall) -> Word:
+        callee = self._callees[place]
+        began, has_failed = time.monotonic(), False
         try:
-            answered = self._session(call.tool).answer(call.arguments, self._tick)
-            output = worded(answered.value, call, role.section)
+            answered = self._session(place).answer(call.arguments, self._tick)
+            output = worded(answered.value, call.arguments, callee.words)
         except ToolFailure as failure:
-            work.errors += 1
-            answered = Answered(value=None)
-            output = _failed(failure, call, role)
-        work.calls += 1
-        work.seconds += time.monotonic() - began
+            has_failed, answered = True, Answered(value=None)
+            output = _failed(failure, call, callee)
+        for name in callee.nodes:
+            work = self._work[name]
+            work.calls += 1
+            work.errors += has_failed
+            work.seconds += time.monotonic() - began
         self._calls.append({"tool": call.tool, **call.arguments})
         self._outputs.append(output)
         if answered.is_last:
             self._taken += 1
             self._is_over = True
             return None
-        return self._next(output, is_world=role.section.type == "environment")
+        return self._next(output, is_world=callee.section.type == "environment")
 
     def _uncalled(self, pause: Pause) -> Word:
         """Of a turn in which nothing was called."""
@@ -182,17 +204,17 @@ class Conversation:
             return Silence.CUT
         return text
 
-    def _session(self, tool: str) -> Session:
-        if tool not in self._sessions:
-            self._sessions[tool] = self._tools[tool].tool.open(self._callers[tool])
-        return self._sessions[tool]
+    def _session(self, place: int) -> Session:
+        if place not in self._sessions:
+            self._sessions[place] = self._callees[place].open()
+        return self._sessions[place]
 
 
-def _failed(failure: ToolFailure, call: ToolCall, role: ToolRole) -> str:
+def _failed(failure: ToolFailure, call: ToolCall, callee: Callee) -> str:
     """What the policy reads of a call without an answer."""
     reason = f"error: {failure}"
     try:
-        return worded(reason, call, role.section)
+        return worded(reason, call.arguments, callee.words)
     except ToolFailure:
         return reason
 

@@ -77,6 +77,10 @@ class Hosts(Protocol):
         """Log-probs of both sides of each pair that the model can read."""
         ...
 
+    def lengths(self, group: str, node: str, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text."""
+        ...
+
     def step_ends(
         self, group: str, node: str, token_ids: Sequence[Ids], separator: str
     ) -> list[list[int]]:
@@ -203,6 +207,8 @@ class Outcome:
     """For the step's line in the log: rows, groups, what each edge delivered."""
     alerts: Sequence[tuple[str, str]] = ()
     """(code, message) of what a person should look at."""
+    beside: Mapping[tuple[str, str], Table] = field(default_factory=dict)
+    """By (node, port), what nodes that it called wrote meanwhile."""
     is_idle: bool = False
     """Learn and write: the stage brought its goal no nearer."""
 

@@ -3,17 +3,20 @@
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 from coloop.data.sources import chat_problem
 from coloop.errors import UserCodeError
 from coloop.hosts.messages import Pause, Sampling, TurnEnd, Word
-from coloop.roles.conversation import SILENT, Conversation, Told
+from coloop.roles.conversation import SILENT, Callee, Conversation, Told
+from coloop.roles.policy_tool import PolicySession, PolicyTool, Wrapped
 from coloop.roles.protocol import Call
 from coloop.roles.tool import ToolRole
 from coloop.seeds import derive_seed
 from coloop.spec.base import as_tuple
 from coloop.spec.homes import rollout_of, turns_of
+from coloop.spec.nodes import ToolNode
 from coloop.tables import Row
 from coloop.tools.calls import pauses_of
 from coloop.tools.environment import EnvironmentTool
@@ -61,7 +64,7 @@ class Talks:
         turns = self._turns
         if turns is None:
             return sampling
-        pauses = {text for role in self._tools.values() for text in pauses_of(role.section)}
+        pauses = {text for section in self._sections for text in pauses_of(section)}
         return replace(
             sampling,
             pauses=tuple(sorted(pauses)),
@@ -73,10 +76,9 @@ class Talks:
     def _turn_ends(self) -> frozenset[TurnEnd]:
         assert self._turns is not None
         ends: set[TurnEnd] = set()
-        sections = [role.section for role in self._tools.values()]
-        if any(not pauses_of(section) for section in sections):
+        if any(not pauses_of(section) for section in self._sections):
             ends |= {"end", "length"}
-        if any(one.type == "environment" and one.call is None for one in sections):
+        if any(one.type == "environment" and one.call is None for one in self._sections):
             ends.add("stop")
         if self._turns.invalid_action is not None:
             ends |= {"end", "length"} if as_tuple(self._rollout.stop) else {"length"}
@@ -110,19 +112,62 @@ class Talks:
         with self._lock:
             if (place, k) not in self._open:
                 assert self._turns is not None
-                row, number = self._asks[place].row, self._numbers[place] + k
-                callers = {tool: self._caller(tool, row, number) for tool in self._tools}
+                callees = self._callees(self._asks[place].row, self._numbers[place] + k)
                 self._open[place, k] = Conversation(
-                    self._tools, self._turns, self._rollout, callers, self._call.tick
+                    callees, self._turns, self._rollout, self._call.tick
                 )
             return self._open[place, k]
 
-    def _caller(self, tool: str, row: Row, number: int) -> Caller:
-        return caller_of(tool, self._node, row, self._call, number)
+    @property
+    def _sections(self) -> list[ToolNode]:
+        """Tools by whose patterns texts call."""
+        return [
+            role.section
+            for name, tool in self._tools.items()
+            for role in (tools_of(name, self._call) or {name: tool}).values()
+        ]
+
+    def _callees(self, row: Row, number: int) -> list[Callee]:
+        """What a text to a row may call, by its number among those to the row."""
+        found: list[Callee] = []
+        for name, role in self._tools.items():
+            if isinstance(role.tool, PolicyTool):
+                found += self._wrapping(name, role, role.tool, row, number)
+                continue
+            start = partial(role.tool.open, caller_of(name, self._node, row, self._call, number))
+            words = role.section
+            found.append(Callee(name=name, section=words, answers=name, words=words, open=start))
+        return found
+
+    def _wrapping(
+        self, name: str, role: ToolRole, tool: PolicyTool, row: Row, number: int
+    ) -> list[Callee]:
+        """A policy as a tool: called as the tools that it wraps, or by itself."""
+        text, words = f"{self._node}:{row.id}.{number}", role.section
+        inner = tools_of(name, self._call)
+        if not inner:
+            start = partial(PolicySession, tool, None, self._call, text)
+            return [Callee(name=name, section=words, answers=name, words=words, open=start)]
+        found = []
+        for own, wrapped in inner.items():
+            assert not isinstance(wrapped.tool, PolicyTool)
+            caller = caller_of(own, self._node, row, self._call, number)
+            start = partial(_wrapped_session, tool, wrapped, caller, self._call, text)
+            section = wrapped.section
+            found.append(Callee(name=own, section=section, answers=name, words=words, open=start))
+        return found
+
+
+def _wrapped_session(
+    tool: PolicyTool, role: ToolRole, caller: Caller, call: Call, text: str
+) -> PolicySession:
+    assert not isinstance(role.tool, PolicyTool)
+    wrapped = Wrapped(section=role.section, session=role.tool.open(caller))
+    return PolicySession(tool, wrapped, call, text)
 
 
 def tools_of(node: str, call: Call) -> dict[str, ToolRole]:
-    """Tools that a writer may call, in the order of their edges."""
+    """Tools that a writer may call, or that a tool wraps, in the order of their edges."""
     edges = call.context.spec.graph.edges_into(node, "tools")
     found = {edge.source.node: call.callees[edge.source.node] for edge in edges}
     return {name: role for name, role in found.items() if isinstance(role, ToolRole)}

@@ -4,8 +4,10 @@ has for the whole run: an index, processes of environments."""
 from pathlib import Path
 from typing import Any
 
+from coloop.data.prompting import PromptProgram
 from coloop.data.sources import open_source
 from coloop.errors import DataError
+from coloop.roles.policy_tool import PolicyTool
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.spec.nodes import DatasetNode, ToolNode
 from coloop.tools.calculator import Calculator
@@ -24,12 +26,12 @@ class ToolRole(Stateless):
         section = context.spec.nodes[node]
         assert isinstance(section, ToolNode)
         self.section = section
-        self.tool = self._built(context)
+        self.tool: Tool | PolicyTool = self._built(context)
 
     def run(self, call: Call) -> Outcome:
         raise AssertionError(call.verb)
 
-    def _built(self, context: Context) -> Tool:
+    def _built(self, context: Context) -> Tool | PolicyTool:
         section = self.section
         match section.type:
             case "calculator":
@@ -40,7 +42,17 @@ class ToolRole(Stateless):
                 return PythonTool(self._node, section.timeout_seconds)
             case "environment":
                 return self._environment(context)
+            case "model":
+                return self._policy(context)
         raise AssertionError(section.type)
+
+    def _policy(self, context: Context) -> PolicyTool:
+        [edge] = context.spec.graph.edges_into(self._node, "policy")
+        template = self.section.template
+        assert template is not None
+        program = PromptProgram.from_template(template, node=self._node)
+        policy = edge.source.node
+        return PolicyTool(node=self._node, section=self.section, policy=policy, program=program)
 
     def _index(self, context: Context) -> Index:
         """Of all rows of the dataset at `documents`."""
@@ -72,7 +84,8 @@ class ToolRole(Stateless):
 
     def close(self) -> None:
         """End the processes of the tool."""
-        self.tool.close()
+        if not isinstance(self.tool, PolicyTool):
+            self.tool.close()
 
     def state(self) -> dict[str, Any]:
         return {}

@@ -10,19 +10,19 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from coloop.batch import Prompt
-from coloop.hosts.messages import Begun, PromptRequest, Reply, Sampling, TooLong
+from coloop.hosts.messages import Begun, PromptRequest, Reply, TooLong
 from coloop.roles.conversation import SILENT, Told, tool_measures, turn_measures
 from coloop.roles.fits import prompts_of
+from coloop.roles.policy_tool import measures_beside, policies_of, tables_beside
 from coloop.roles.protocol import Call, Context, Outcome
+from coloop.roles.rollouts import rollout_row, sampling_of
 from coloop.roles.scripts import scripts_of
 from coloop.roles.talks import Talks
 from coloop.seeds import derive_seed
-from coloop.spec.base import as_tuple
 from coloop.spec.graph import LoopSpec
 from coloop.spec.homes import rollout_of, turns_of
 from coloop.spec.rollout import OnSync, Rollout
 from coloop.tables import Row, Table, Tokens
-from coloop.tables.row import child_row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,11 +69,12 @@ class Writer:
         """Rollouts to these prompts, with the metrics of what was written; those to which the node
         has begun to write are taken from the call."""
         if not asks:
-            return Outcome(outputs={"rollouts": Table()})
+            beside = tables_beside((), {}, policies_of(call.callees))
+            return Outcome(outputs={"rollouts": Table()}, beside=beside)
         greedy_extra = self._rollout(call.context).greedy_extra and not call.is_probe
         columns = {"greedy": False} if greedy_extra else {}
         families: dict[int, list[Row]] = {}
-        told: list[Told] = []
+        told: dict[str, Told] = {}
 
         def make(replies: Iterable[tuple[int, Texts]]) -> list[Row]:
             """Children for texts that have none yet, by the places of their prompts."""
@@ -85,8 +86,8 @@ class Writer:
                         self._child(asks[place], k, written, columns)
                         for k, written in enumerate(texts, first)
                     ]
-                    told.extend(written.told for written in texts)
                     made += families[place]
+                    told.update(_by_child(families[place], texts))
             return made
 
         early: list[Texts] = [texts for part in call.begun for texts in part]
@@ -101,17 +102,24 @@ class Writer:
         replies = [*early, *self.write(rest, call, hand_on if call.hand_on else None)]
         make(enumerate(replies))
         if greedy_extra:
-            told += self._add_greedy(asks, families, call)
+            told |= self._add_greedy(asks, families, call)
         refused = [reply for reply in replies if isinstance(reply, TooLong)]
         metrics, alerts = self._fits.count(refused, len(asks), is_probe=call.is_probe)
         children = tuple(child for place in sorted(families) for child in families[place])
         texts = [child.tokens for child in children if child.tokens]
+        beside = tables_beside(
+            children,
+            {name: one.asked for name, one in told.items()},
+            policies_of(call.callees),
+        )
+        said = [told[child.id] for child in children]
         return Outcome(
             outputs={"rollouts": Table(rows=children)},
             samples=len(children),
             tokens=sum(len(text.token_ids) for text in texts),
-            metrics={**metrics, **self._measured(texts, told, call.context)},
-            member_metrics=tool_measures(told),
+            metrics={**metrics, **self._measured(texts, said, call.context)},
+            member_metrics={**tool_measures(said), **measures_beside(beside)},
+            beside=beside,
             alerts=alerts,
         )
 
@@ -143,10 +151,10 @@ class Writer:
 
     def _add_greedy(
         self, asks: Sequence[Ask], families: dict[int, list[Row]], call: Call
-    ) -> list[Told]:
+    ) -> dict[str, Told]:
         """One more child each, of the likeliest tokens; it counts in no group."""
         places = sorted(families)
-        told: list[Told] = []
+        told: dict[str, Told] = {}
         if not places:
             return told
         for place, texts in zip(
@@ -157,7 +165,7 @@ class Writer:
             for written in texts:
                 child = self._child(asks[place], k, written, {"greedy": True})
                 families[place].append(replace(child, group=None))
-                told.append(written.told)
+                told[child.id] = written.told
         return told
 
     def _draw(
@@ -170,15 +178,8 @@ class Writer:
     ) -> list[Texts]:
         rollout, context = self._rollout(call.context), call.context
         requests = [self._request(ask, call, count, rollout) for ask in asks]
-        sampling = Sampling(
-            max_new_tokens=rollout.max_new_tokens,
-            temperature=rollout.temperature if temperature is None else temperature,
-            top_p=rollout.top_p,
-            top_k=rollout.top_k,
-            stop=as_tuple(rollout.stop),
-            on_sync=self._on_sync(context),
-            mask=rollout.mask,
-        )
+        on_sync = self._on_sync(context)
+        sampling = sampling_of(rollout, temperature=temperature, on_sync=on_sync)
         talks = Talks(self._node, call, asks, [ask.number * count for ask in asks])
 
         def take(replies: Sequence[tuple[int, Reply]]) -> None:
@@ -216,24 +217,9 @@ class Writer:
         return self._rollout(context).on_sync if is_ahead else "finish"
 
     def _child(self, ask: Ask, k: int, written: Written, extra: Mapping[str, object]) -> Row:
-        tokens, told = written.tokens, written.told
-        columns = {
-            "completion": tokens.text,
-            "length": len(tokens.token_ids) - tokens.heard,
-            "finished": tokens.finished,
-            **told.columns,
-            **ask.columns,
-            **extra,
-        }
-        child = child_row(
-            self._node,
-            ask.row,
-            k,
-            columns,
-            tokens=tokens,
-            version=tokens.version,
-            prompt=ask.prompt,
-        )
+        told = written.told
+        columns = {**told.columns, **ask.columns, **extra}
+        child = rollout_row(self._node, ask.row, k, written.tokens, ask.prompt, columns)
         return child.with_exact(told.earned) if told.earned else child
 
     def _measured(
@@ -275,3 +261,8 @@ def _written(place: int, reply: Reply, talks: Talks) -> Texts:
     if isinstance(reply, TooLong):
         return reply
     return [Written(tokens=text, told=talks.told(place, k)) for k, text in enumerate(reply)]
+
+
+def _by_child(children: Sequence[Row], texts: Sequence[Written]) -> dict[str, Told]:
+    """What came of each text, by the id of its row."""
+    return {child.id: one.told for child, one in zip(children, texts, strict=True)}

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from coloop.errors import BackendMissing
-from coloop.rollout.generate import Batch, IsEnough, Progress, ShouldStop, generate
+from coloop.rollout.generate import Batch, IsEnough, Post, Progress, ShouldStop, generate
 from coloop.rollout.protocol import (
     Generation,
     GenerationRequest,
@@ -44,6 +44,7 @@ __all__ = [
     "GenerationRequest",
     "IsEnough",
     "OnLoad",
+    "Post",
     "Progress",
     "Reason",
     "RemoteEngine",

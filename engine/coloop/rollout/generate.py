@@ -7,7 +7,7 @@ submit ──► engine ──step──► finished, by the number that `submit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Protocol
 
 from coloop.errors import StopRequested, WeightsNotUpdated
@@ -28,13 +28,42 @@ IsEnough = Callable[[int], bool]
 """Asked every few tokens, with how many texts have finished in this call; once true, it returns."""
 
 
-class Batch:
-    """Requests on their way through an engine that has nothing else to write. Those that it dropped
-    for new weights are written again, with the same seeds."""
+class Post:
+    """What an engine has ended, until whoever asked for it comes for it: several may write with one
+    engine, in turns."""
 
     def __init__(self, engine: RolloutEngine) -> None:
-        assert not engine.unfinished, "somebody else is writing with this engine"
         self._engine = engine
+        self._ended: dict[int, Generation] = {}
+        """By ticket, in the order in which they ended."""
+
+    def take(self, tickets: Container[int]) -> list[Generation]:
+        """What has ended of these; where nothing has, the engine writes on first."""
+        if not any(ticket in tickets for ticket in self._ended):
+            self._ended |= {row.ticket: row for row in self._engine.step()}
+        return [self._ended.pop(one) for one in [*self._ended] if one in tickets]
+
+    def forget(self, tickets: Iterable[int]) -> None:
+        for ticket in tickets:
+            self._ended.pop(ticket, None)
+
+    def has_some(self, tickets: Iterable[int]) -> bool:
+        """Whether any of these has ended."""
+        return any(ticket in self._ended for ticket in tickets)
+
+
+class Batch:
+    """Requests of one caller on their way through an engine. Those that it dropped for new weights
+    are written again, with the same seeds."""
+
+    def __init__(self, engine: RolloutEngine, post: Post | None = None) -> None:
+        """
+        Args:
+            post: where others write with the engine as well.
+        """
+        assert post is not None or not engine.unfinished, "somebody else is writing with it"
+        self._engine = engine
+        self._post = post or Post(engine)
         self._open: dict[int, tuple[int, GenerationRequest]] = {}
         """(number, request) by ticket."""
         self._kept: set[int] = set()
@@ -90,6 +119,7 @@ class Batch:
         tickets = [*self._open, *self._kept]
         self._open.clear()
         self._kept.clear()
+        self._post.forget(tickets)
         self._engine.abort(tickets)
         self._engine.release(tickets)
 
@@ -101,7 +131,7 @@ class Batch:
 
     def _step(self) -> list[tuple[int, Generation]]:
         found: list[tuple[int, Generation]] = []
-        for row in self._engine.step():
+        for row in self._post.take(self._open):
             number, request = self._open.pop(row.ticket)
             if row.reason == "aborted":
                 self._send(number, request)
@@ -109,7 +139,7 @@ class Batch:
                 found.append((number, row))
                 self._done += 1
                 self._tokens += len(row.token_ids)
-        if self._open and not self._engine.unfinished:
+        if self._open and not (self._engine.unfinished or self._post.has_some(self._open)):
             raise WeightsNotUpdated(
                 f"{len(self._open)} texts were lost: new weights did not reach the engine that "
                 "was writing them"

@@ -13,6 +13,7 @@ from coloop.roles.protocol import Call, Context, Input, Outcome, Role, Tick
 from coloop.spec.graph import Edge
 from coloop.spec.lineage.rounds import Take
 from coloop.tables import Row, Table
+from coloop.tables.table import concat_tables
 
 Tables = dict[tuple[str, str], Table]
 
@@ -60,6 +61,9 @@ class Unrolled:
     """By (node, port); of all passes and rounds."""
     taken: dict[tuple[str, str], Taken] = field(default_factory=dict)
     """Of the tables that have gone round."""
+    parts: dict[tuple[str, str], dict[str, Table]] = field(default_factory=dict)
+    """Of the tables of this pass, by the stages that gave to them: one node may be called in
+    several."""
     brought: dict[str, Table] = field(default_factory=dict)
     """By the edge's key, what comes into this round: from outside, and from the round before."""
     past: list[Mapping[str, Row]] = field(default_factory=list)
@@ -73,9 +77,13 @@ class Unrolled:
 
     def take(self, stage: Stage, outcome: Outcome) -> None:
         """Keep what a stage gave."""
-        for port, table in outcome.outputs.items():
-            given = table.handed_on_by(stage.node) if self.is_round else table
-            self.tables[stage.node, port] = given
+        own = {(stage.node, port): table for port, table in outcome.outputs.items()}
+        for key, table in {**own, **outcome.beside}.items():
+            given = table.handed_on_by(key[0]) if self.is_round else table
+            parts = self.parts.setdefault(key, {})
+            parts[stage.name] = given
+            several = [parts[name] for name in sorted(parts)]
+            self.tables[key] = concat_tables(several) if several[1:] else given
         for port, items in outcome.items.items():
             self.items[stage.node, port] = items
 

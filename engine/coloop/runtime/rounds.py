@@ -45,7 +45,7 @@ class Region:
         self._unrolled = unrolled
         self._tree = tree
         self._units = units
-        self._nodes = frozenset(stage.node for stage in self.stages)
+        self._nodes = frozenset(node for stage in self.stages for node in stage.givers)
         self._closing = [tree.calls.edge(key) for key in rounds.edges]
         self._over: list[RoundTables] = []
         self._outside = Unrolled()

@@ -82,7 +82,7 @@ class Slice:
         unrolled, fresh, context = self._unrolled, self._fresh, self._situation.context
         if self._turn == 1:
             self._first_pass = self._input_rows(fresh)
-        _add(unrolled, fresh, {stage.node for stage in self._stages})
+        _add(unrolled, fresh, {node for stage in self._stages for node in stage.givers})
         if self._role.has_enough(unrolled.tables, self._first_pass, context):
             self._close()
         elif self._turn == self._refill.max_rounds:
@@ -103,7 +103,7 @@ class Slice:
 
     @property
     def _nodes(self) -> frozenset[str]:
-        return frozenset(stage.node for stage in self.stages)
+        return frozenset(node for stage in self.stages for node in stage.givers)
 
     @property
     def _entries(self) -> list[Edge]:

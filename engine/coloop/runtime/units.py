@@ -85,7 +85,7 @@ class Begun:
     def ran(self, stage: Stage, tables: Tables) -> None:
         """A stage has run, and its tables are among these."""
         if stage.name in self.shared and stage.name not in self.runs:
-            own = {key: table for key, table in tables.items() if key[0] == stage.node}
+            own = {key: table for key, table in tables.items() if key[0] in stage.givers}
             self.first[stage.name] = own
         self.runs[stage.name] = self.runs.get(stage.name, 0) + 1
 

@@ -19,7 +19,6 @@ from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.homes import turns_of
 from coloop.spec.nodes import BufferNode, DatasetNode, FilterNode, PairsNode, TemplateNode
 from coloop.spec.ports import PORTS
-from coloop.spec.rollout import Turns
 from coloop.spec.training import Gather
 
 CHARACTER_VOCABULARY = 1024
@@ -59,6 +58,18 @@ class TableSize:
     def length_max(self) -> float:
         """Greatest length."""
         return self.prompt_max + self.written_max
+
+
+def observed_tokens(spec: LoopSpec, node: str) -> float:
+    """Most tokens that tools say in a text of a writer."""
+    turns = turns_of(spec, node)
+    if turns is None:
+        return 0.0
+    if turns.observation_tokens is not None:
+        return float(turns.answers * turns.observation_tokens)
+    tools = [edge.source.node for edge in spec.graph.edges_into(node, "tools")]
+    are_sums = all(getattr(spec.nodes.get(tool), "type", None) == "calculator" for tool in tools)
+    return turns.answers * (SUM_TOKENS if are_sums else ANSWER_TOKENS)
 
 
 class Flow:
@@ -262,8 +273,7 @@ class Flow:
     def _writer(self, node: str, rollout: Any, prompts: TableSize) -> TableSize:
         each = rollout.completions_per_prompt + (1 if rollout.greedy_extra else 0)
         longest = float(rollout.max_new_tokens)
-        turns = turns_of(self._spec, node)
-        observed = 0.0 if turns is None else turns.answers * self._answer(node, turns)
+        observed = observed_tokens(self._spec, node)
         mean = _mean_written(rollout)
         if rollout.expected_tokens is None and self._is_characters:  # at least an answer
             mean = max(mean, min(longest, 1.5 * prompts.written + 1))
@@ -275,15 +285,6 @@ class Flow:
             written_max=longest + observed,
             alike=float(each),
         )
-
-    def _answer(self, node: str, turns: Turns) -> float:
-        """Most tokens of an answer of a node's tools."""
-        if turns.observation_tokens is not None:
-            return float(turns.observation_tokens)
-        tools = [e.source.node for e in self._spec.graph.edges_into(node, "tools")]
-        sections = [self._spec.nodes.get(tool) for tool in tools]
-        are_sums = all(getattr(one, "type", None) == "calculator" for one in sections)
-        return SUM_TOKENS if are_sums else ANSWER_TOKENS
 
     def _template(self, section: TemplateNode, rows: TableSize) -> TableSize:
         texts = [section.text or "", *(m.content for m in section.messages or ())]

@@ -63,8 +63,8 @@ def call_in(text: str, tool: str, section: ToolNode) -> ToolCall | None:
     return ToolCall(tool=tool, text=match.text, end=match.end, arguments=arguments)
 
 
-def worded(value: Any, call: ToolCall, section: ToolNode) -> str:
-    """What the policy reads of an answer.
+def worded(value: Any, arguments: Mapping[str, str], section: ToolNode) -> str:
+    """What the policy reads of an answer to a call with these arguments.
 
     Raises:
         ToolFailure: `result` cannot hold it.
@@ -74,7 +74,7 @@ def worded(value: Any, call: ToolCall, section: ToolNode) -> str:
     if section.result is None:
         return value if isinstance(value, str) else str(value)
     try:
-        return render_text(section.result, {**call.arguments, "value": value})
+        return render_text(section.result, {**arguments, "value": value})
     except RenderProblem as problem:
         raise ToolFailure(f"the answer cannot be written: {problem}") from None
 

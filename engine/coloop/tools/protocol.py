@@ -30,6 +30,8 @@ class Answered:
 
     value: Any
     """What `result` sees under this name."""
+    parts: tuple[str, ...] = ()
+    """What it consists of, where it has several parts."""
     is_last: bool = False
     """The text ends here, and the policy reads nothing of it."""
 

@@ -68,7 +68,8 @@ class SearchSession(Forgetful):
         query = arguments.get("query", "").strip()
         if not query:
             raise ToolFailure("there is no query")
-        return Answered(value="\n".join(self._index.best(query, self._top_k)) or "nothing found")
+        found = self._index.best(query, self._top_k)
+        return Answered(value="\n".join(found) or "nothing found", parts=tuple(found))
 
 
 def words_of(text: str) -> list[str]:

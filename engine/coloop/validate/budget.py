@@ -7,6 +7,8 @@ from pathlib import Path
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.estimate import Estimate, estimate
 from coloop.plan.unrolled import Unrolled
+from coloop.sizing.flow import observed_tokens
+from coloop.spec.homes import turns_of
 from coloop.validate.facts import found
 
 GIB = 2**30
@@ -43,9 +45,12 @@ def prompts_leave_room(unrolled: Unrolled, root: Path | None) -> Iterator[Diagno
         most = engine.weights.arch.max_positions
         for node in engine.writers:
             rollout = getattr(spec.nodes[node], "rollout", None)
-            if rollout is None or engine.length <= most:
+            turns, observed = turns_of(spec, node), round(observed_tokens(spec, node))
+            is_said = turns is not None and turns.observation_tokens is not None
+            length = engine.length if is_said else engine.length - observed
+            if rollout is None or length <= most:
                 continue
-            prompt = engine.length - rollout.max_new_tokens
+            prompt = engine.length - observed - rollout.max_new_tokens
             path, room = f"nodes.{node}.rollout.max_new_tokens", most - prompt
             change = Change(op="set", path=path, value=room)
             yield found(

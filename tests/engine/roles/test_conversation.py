@@ -5,18 +5,14 @@ from typing import Any
 import pytest
 
 from coloop.hosts.messages import Pause, Silence
-from coloop.roles.conversation import Conversation, Told, tool_measures, turn_measures
+from coloop.roles.conversation import Callee, Conversation, Told, tool_measures, turn_measures
 from coloop.spec.nodes import ToolNode
 from coloop.spec.rollout import Rollout, Turns
-from coloop.tools.protocol import Answered, Caller, Forgetful, ToolFailure
+from coloop.tools.protocol import Answered, Forgetful, ToolFailure
 
 
 class Echo(Forgetful):
     """Says what it is told, fails at `bad`, and ends the text at `end`."""
-
-    def open(self, caller: Caller) -> "Echo":
-        del caller
-        return self
 
     def answer(self, arguments: Any, tick: Any) -> Answered:
         del tick
@@ -29,28 +25,16 @@ class Echo(Forgetful):
         return {"reward": 1.5}
 
 
-class Role:
-    """A tool node at work."""
-
-    def __init__(self, **fields: Any) -> None:
-        self.section = ToolNode.model_validate({"kind": "tool", **fields})
-        self.tool = Echo()
-
-
 CODE = {"type": "python", "call": "<(?P<code>[^>]*)>", "result": "[{{ value }}]"}
 WORLD = {"type": "environment", "name": "proof"}
 
 
 def conversation(tools: dict[str, Any] | None = None, stop: Any = (), **turns: Any) -> Conversation:
-    roles: Any = {name: Role(**fields) for name, fields in (tools or {"box": CODE}).items()}
-    caller = Caller(columns={}, seed=0, shared_seed=0)
-    return Conversation(
-        roles,
-        Turns(**turns),
-        Rollout(stop=stop),
-        dict.fromkeys(roles, caller),
-        lambda: None,
-    )
+    callees = []
+    for name, fields in (tools or {"box": CODE}).items():
+        section = ToolNode.model_validate({"kind": "tool", **fields})
+        callees.append(Callee(name=name, section=section, answers=name, words=section, open=Echo))
+    return Conversation(callees, Turns(**turns), Rollout(stop=stop), lambda: None)
 
 
 def pause(text: str, end: Any = "call") -> Pause:

@@ -74,17 +74,15 @@ def test_an_environment_is_called_by_all_that_is_written() -> None:
 
 def test_an_answer_is_worded_by_the_template_with_the_groups_of_the_call() -> None:
     section = tool(type="search", result="<{{ query }}: {{ value }}>")
-    call = ToolCall(tool="index", text="", end=0, arguments={"query": "q"})
 
-    assert worded("found", call, section) == "<q: found>"
-    assert worded("found", call, tool(type="search")) == "found"
+    assert worded("found", {"query": "q"}, section) == "<q: found>"
+    assert worded("found", {"query": "q"}, tool(type="search")) == "found"
 
 
 def test_a_long_answer_is_cut_where_a_character_ends() -> None:
     section = tool(output_bytes=4)
-    call = ToolCall(tool="sandbox", text="", end=0, arguments={})
 
-    assert worded("añoñ", call, section) == "año" + CUT
+    assert worded("añoñ", {}, section) == "año" + CUT
     assert limited("año", 4) == "año"
     assert limited("\ud800", 4) == "?"
 
@@ -93,7 +91,7 @@ def test_a_template_that_cannot_hold_an_answer_is_a_failure() -> None:
     section = tool(result="{{ value / 2 }}")
 
     with pytest.raises(ToolFailure, match="cannot be written"):
-        worded("text", ToolCall(tool="sandbox", text="", end=0, arguments={}), section)
+        worded("text", {}, section)
 
 
 def test_a_pattern_without_end_on_a_text_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
