@@ -16,7 +16,7 @@ SEARCH_HANDLES: Final = frozenset({("policy", "policy"), ("check", "outcome")})
 """(source port, target port) of the handles that a search calls."""
 OF_TREES: Final = ("expand", "step_reward", "give")
 """Fields of methods that grow trees alone."""
-ROW_BY_ROW: Final = frozenset({"rule", "discriminative"})
+ROW_BY_ROW: Final = frozenset({"rule", "discriminative", "generative"})
 """Methods of verifiers that score each row for itself, without others."""
 
 
@@ -98,5 +98,8 @@ def _scores_alone(spec: LoopSpec, name: str) -> bool:
     if node.join not in ("align", "concat", "cross") or spec.graph.edges_into(name, "scores"):
         return False
     if isinstance(node, VerifierNode):
-        return node.method in ROW_BY_ROW
+        compares = spec.graph.edges_into(name, "comparisons") or spec.graph.edges_into(
+            name, "library"
+        )
+        return node.method in ROW_BY_ROW and not compares
     return isinstance(node, RewardNode) and getattr(node.source, "name", "") not in SCORE_TO_SCORE

@@ -306,3 +306,46 @@ class Doubled:
         table = outcome.outputs["scores"]
         said = dict.fromkeys(table.scores, 2.0)
         return replace(outcome, outputs={"scores": replace(table, scores=said)})
+
+
+def test_a_judge_in_words_says_how_good_each_completion_is(bench: Bench, rows_of: Any) -> None:
+    """Of two verdicts about a completion one is always right; the other says what it ends with."""
+    judge = {
+        "kind": "verifier",
+        "method": "generative",
+        "model": ACTOR["model"],
+        "template": {"text": "{{ completion }}?"},
+        "read": {"verdict": "(yes|no)", "values": {"yes": 1, "no": 0}},
+        "rollout": {"completions_per_prompt": 2},
+    }
+    writer = {**ACTOR, "rollout": {"completions_per_prompt": 1, "max_new_tokens": 40}}
+    nodes = {
+        "sums": rows_of({"prompt": "p"}),
+        "writer": writer,
+        "policy": {**ACTOR, "rollout": {"max_new_tokens": 40}},
+        "judge": judge,
+        "tree": search(),
+    }
+    edges = ["sums.rows -> writer.prompts", "writer.rollouts -> tree.rows"]
+    edges += ["policy.policy -> tree.policy", "judge.check -> tree.outcome"]
+    loop = bench(nodes, edges)
+    hosts = KnownRates(STEPS, "a\nb\nc")
+    hosts.write, hosts.writer = lambda prompt, k: "a\nb\nc0", "writer"
+    said = ScriptedHosts()
+    said.write = lambda prompt, k: "yes" if k or prompt.endswith("1?") else "no"
+    complete = hosts.generate
+
+    def generate(group: str, node: str, *others: Any) -> list[Reply]:
+        return (
+            said.generate(group, node, *others[:3])
+            if node == "judge"
+            else complete(group, node, *others)
+        )
+
+    hosts.generate = generate  # type: ignore[method-assign]
+    loop.stand(hosts=hosts)
+
+    [labels] = (loop.give("tree.step_scores").scores or {}).values()
+
+    # behind `a` 2 of 4 end with 1, which both verdicts call right, and of the others one does
+    assert next(iter(labels.values())) == pytest.approx((2 * 1.0 + 2 * 0.5) / 4)

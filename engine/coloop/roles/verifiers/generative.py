@@ -4,8 +4,8 @@
                             └── without `rollout`: how likely its first label comes next
 
 Scores belong to the verdicts, which are children of what they judge; without `rollout` nothing is
-written and they belong to the rows that are judged. Step scores keep the positions of the text that
-is judged.
+written and they belong to the rows that are judged, and so they do where another node asks by the
+handle `check`. Step scores keep the positions of the text that is judged.
 """
 
 from collections.abc import Mapping, Sequence
@@ -91,6 +91,8 @@ class GenerativeVerifier(Stateless):
             )
         if section.per == "row":
             tables["scores"] = self._of_things(verdicts, said, judged, call)
+        if call.asked is not None:
+            tables["scores"] = _of_asked(self._node, call.asked, verdicts, scores)
         found = {UNREAD: len(unread) / len(verdicts)} if verdicts else {}
         found |= _consistent(outcome.outputs["scores"])
         metrics = {**written.metrics, **outcome.metrics, **found}
@@ -183,6 +185,19 @@ class GenerativeVerifier(Stateless):
     def load_state(self, state: Mapping[str, Any]) -> None:
         self._writer.load_state(state["writer"])
         self._fits.load_state(state["rows"])
+
+
+def _of_asked(
+    node: str, asked: Sequence[Row], verdicts: Sequence[Row], scores: Sequence[float | None]
+) -> Table:
+    """What the verdicts about each row say on the mean, for who asks by a handle: it knows no rows
+    but its own."""
+    said: dict[str, list[float]] = {row.id: [] for row in asked}
+    for verdict, score in zip(verdicts, scores, strict=True):
+        if score is not None:
+            said[verdict.parents[0]].append(score)
+    means = [fmean(said[row.id]) if said[row.id] else None for row in asked]
+    return scored_outcome(node, asked, means).outputs["scores"]
 
 
 def _consistent(table: Table) -> dict[str, float]:
