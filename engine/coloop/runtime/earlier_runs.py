@@ -25,6 +25,7 @@ from coloop.spec.groups import owner_of
 from coloop.spec.io import parse
 from coloop.spec.model import PretrainedModel, RunModel
 from coloop.spec.nodes import model_of
+from coloop.spec.paths import with_parts
 
 NOTE_FILE: Final = "earlier_runs.json"
 
@@ -59,7 +60,7 @@ def with_folders(spec: LoopSpec, folders: Folders) -> LoopSpec:
             type="pretrained", path=str(folder), lora=model.lora, dtype=model.dtype
         )
         nodes[node] = nodes[node].model_copy(update={"model": pretrained})
-    return LoopSpec.model_validate({**dict(spec), "nodes": nodes})
+    return with_parts(spec, nodes=nodes)
 
 
 def note_folders(run: Path, folders: Folders) -> None:

@@ -2,14 +2,19 @@
 
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from tests.engine.runs.conftest import load
 from torch import Tensor
 
 from coloop.errors import ModelUnavailable
 from coloop.events import RunStateName
+from coloop.runtime.earlier_runs import with_folders
+from coloop.spec.model import PretrainedModel
+from coloop.spec.nodes import model_of
 
 Run = Callable[..., Any]
 
@@ -57,6 +62,17 @@ def test_a_model_begins_with_the_weights_that_an_earlier_run_ended_with(
     assert "other/checkpoints/step-2/actor" in ended.plan()["weights"][0]["source"]
     named = runner(later(small, EARLIER.replace("run: small", f"run: {earlier.folder.name}")))
     assert equal(named.group("actor"), earlier.group("actor"))
+
+
+def test_a_loop_may_have_been_looked_at_before_its_folders_are_found(
+    small: str, tmp_path: Path
+) -> None:
+    spec = load(later(small))
+    assert spec.graph.edges_into("actor")  # which is kept
+
+    begun = with_folders(spec, {"actor": tmp_path})
+
+    assert model_of(begun.nodes["actor"]) == PretrainedModel(type="pretrained", path=str(tmp_path))
 
 
 def test_what_did_not_finish_counts_only_by_its_own_name(
