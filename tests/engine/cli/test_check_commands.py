@@ -18,25 +18,20 @@ WRONG_EDGE = (("exact.scores -> actor.rewards", "exact.score -> actor.rewards"),
 # validate
 
 
-VERIFIER = (
-    (
-        "{kind: reward, source: {type: builtin, name: exact_match}}",
-        "{kind: verifier, method: rule}",
-    ),
-)
+IMAGES = (("max_new_tokens: 16", "max_new_tokens: 16, images: true"),)
 
 
 def test_a_valid_loop_that_a_run_refuses_says_so_in_one_line(coloop, loop):
-    outcome = coloop("validate", loop(*VERIFIER))
+    outcome = coloop("validate", loop(*IMAGES))
 
     assert outcome.code == 0
     assert not outcome.out.startswith("ok")
     [line] = outcome.out.replace("\n", " ").strip().split("small: ")[1:]
-    assert line.startswith("valid, but `run` refuses it: verifiers (node `exact`)")
+    assert line.startswith("valid, but `run` refuses it: `rollout.images`")
 
 
 def test_a_valid_loop_that_a_run_refuses_says_so_in_json(coloop, loop):
-    told = coloop("validate", loop(*VERIFIER), "--json").json
+    told = coloop("validate", loop(*IMAGES), "--json").json
 
     assert (told["ok"], told["runs"]) == (True, False)
     assert [one["code"] for one in told["refusals"]] == ["run.not_yet_runnable"]
@@ -44,22 +39,22 @@ def test_a_valid_loop_that_a_run_refuses_says_so_in_json(coloop, loop):
 
 
 def test_plan_and_estimate_say_what_a_run_refuses(coloop, loop):
-    plan, estimate = coloop("plan", loop(*VERIFIER)), coloop("estimate", loop(*VERIFIER))
+    plan, estimate = coloop("plan", loop(*IMAGES)), coloop("estimate", loop(*IMAGES))
 
     for outcome in (plan, estimate):
         assert outcome.code == 0
         told = " ".join(outcome.out.split())
-        assert "valid, but `run` refuses it: verifiers (node `exact`)" in told
+        assert "valid, but `run` refuses it: `rollout.images`" in told
 
 
 @pytest.mark.parametrize("command", ["plan", "estimate"])
 def test_plan_and_estimate_say_in_json_what_a_run_refuses(coloop, loop, command):
-    refused = coloop(command, loop(*VERIFIER), "--json").json
+    refused = coloop(command, loop(*IMAGES), "--json").json
     fine = coloop(command, loop(), "--json")
 
     assert refused["runs"] is False
     assert {one["code"] for one in refused["refusals"]} == {"run.not_yet_runnable"}
-    assert [one["field"] for one in refused["refusals"]] == ["kind"]
+    assert [one["field"] for one in refused["refusals"]] == ["rollout.images"]
     assert (fine.json["runs"], fine.json["refusals"]) == (True, [])
 
 
@@ -310,21 +305,15 @@ def test_a_plan_in_json_is_complete(coloop, loop):
 
 
 def test_what_cannot_run_yet_is_planned_and_told_by_name(coloop, loop):
-    judge = "  judge: {kind: verifier, method: rule}\n"
-    edges = "edges:\n  - actor.rollouts -> judge.rollouts\n  - judge.scores -> actor.rewards\n"
-    path = loop(("edges:\n", judge + edges))
-
-    outcome = coloop("plan", path)
+    outcome = coloop("plan", loop(*IMAGES))
 
     assert outcome.code == 0
-    assert "judge.score" in outcome.out
-    assert "`run` refuses it: verifiers (node `judge`)" in outcome.out
+    assert "actor.generate" in outcome.out
+    assert "`run` refuses it: `rollout.images`" in outcome.out
 
 
 def test_the_plan_of_a_refused_loop_in_json_has_the_diagnostics(coloop, loop):
-    path = loop(("max_new_tokens: 16", "max_new_tokens: 16, images: true"))
-
-    outcome = coloop("plan", path, "--json")
+    outcome = coloop("plan", loop(*IMAGES), "--json")
 
     assert outcome.code == 0
     assert outcome.json["phases"]
