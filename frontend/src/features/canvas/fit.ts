@@ -59,7 +59,7 @@ export function fitted(area: Area, width: number, height: number): Viewport {
   const high = bounds.height * view.zoom;
   if (high > height - TOP) {
     const free = height - high;
-    view.y = (free < EDGE ? TOP : Math.min(TOP, free)) - area.top * view.zoom;
+    view.y = (free < 0 ? TOP : Math.min(TOP, free)) - area.top * view.zoom;
   }
   return view;
 }
