@@ -322,7 +322,7 @@ def _check_tool(spec: LoopSpec, name: str, node: ToolNode) -> Iterator[Diagnosti
 def _check_edges(spec: LoopSpec) -> Iterator[Diagnostic]:
     for index, edge in enumerate(spec.edges):
         way, target = (edge.source.port, edge.target.port), spec.kind_of(edge.target.node)
-        runs = {"search": SEARCH_HANDLES, "tool": TOOL_HANDLES}.get(target, WRITER_HANDLES)
+        runs = {"search": SEARCH_HANDLES, "tool": TOOL_HANDLES}.get(target or "", WRITER_HANDLES)
         if spec.graph.is_handle(edge) and way not in runs:
             yield refusal(f"handles (edge {edge.label})", field=f"edges.{index}")
 
