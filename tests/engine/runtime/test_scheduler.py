@@ -18,6 +18,7 @@ from coloop.errors import StopRequested
 from coloop.plan.compile import compile_plan
 from coloop.plan.stages import Step
 from coloop.plan.types import Stage
+from coloop.roles import CREDIT
 from coloop.roles.protocol import Call, Context, Outcome
 from coloop.runtime.calls import Calls, Situation
 from coloop.runtime.flights import Flight, Work
@@ -154,7 +155,8 @@ class Loop:
             seed=0,
         )
         self.scripts: dict[str, Do] = {}
-        self.roles: dict[str, Script] = {node: Script(self._do) for node in spec.nodes}
+        names = [*spec.nodes, *(f"{CREDIT}{node}" for node in ("left", "right"))]
+        self.roles: dict[str, Script] = {name: Script(self._do) for name in names}
         self.group_roles = {node: Script(self._do) for node in ("left", "right")}
         self.lanes = ThreadLanes()
         edges = {edge.key: edge for edge in spec.edges}
