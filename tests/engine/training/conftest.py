@@ -25,6 +25,7 @@ from coloop.spec.algorithm import (
     PREFERENCE_NAMES,
     BradleyTerry,
     ImplicitPrm,
+    LabelCrossEntropy,
     Outcome,
     PreferenceAlgorithm,
     Regression,
@@ -60,7 +61,7 @@ MakeTraining = Callable[..., Training]
 
 
 def tiny_model(
-    kind: str = "qwen3", *, seed: int = 0, head: Head = "words", **fields: Any
+    kind: str = "qwen3", *, seed: int = 0, head: Head = "words", classes: int = 1, **fields: Any
 ) -> PreTrainedModel:
     """A tiny model of a family in float32; the seed decides its weights."""
     config_class, own = CONFIGS[kind]
@@ -82,7 +83,7 @@ def tiny_model(
     )
     torch.manual_seed(seed)
     model: PreTrainedModel = AutoModelForCausalLM.from_config(config)
-    return with_head(model, head, seed=seed).eval()
+    return with_head(model, head, seed=seed, classes=classes).eval()
 
 
 @pytest.fixture
@@ -110,6 +111,7 @@ OTHERS: dict[str, Any] = {
     "regression": Regression,
     "outcome": Outcome,
     "implicit_prm": ImplicitPrm,
+    "label_ce": LabelCrossEntropy,
 }
 """Algorithms that are complete as they are written."""
 

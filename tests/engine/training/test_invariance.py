@@ -54,6 +54,7 @@ VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
     "regression of values": ("regression", {"reading": "values"}),
     "outcome of steps": ("outcome", {"reading": "steps"}),
     "implicit_prm steeper": ("implicit_prm", {"beta": 0.7}),
+    "label_ce smoothed": ("label_ce", {"label_smoothing": 0.2}),
     "bradley_terry smoothed": ("bradley_terry", {"label_smoothing": 0.1}),
 }
 
@@ -66,8 +67,10 @@ def needs_of(load: TeachingLoad) -> Needs:
     return replace(needs, entropy_gradient=needs.log_probs)
 
 
-def head_of(load: TeachingLoad) -> Head:
-    return "words" if needs_of(load).log_probs else "score"
+def head_of(load: TeachingLoad) -> dict[str, Any]:
+    """Fields of a model that can say what a load needs."""
+    head: Head = "words" if needs_of(load).log_probs else "score"
+    return {"head": head, "classes": 2 if load.recipe.name == "label_ce" else 1}
 
 
 def prepared(load: TeachingLoad, seed: int) -> list[TokenSequence]:
@@ -158,7 +161,7 @@ def load(request: pytest.FixtureRequest, make_load: MakeLoad) -> TeachingLoad:
 def test_micro_batches_change_nothing(
     build_wide_model: Build, load: TeachingLoad, rows: int
 ) -> None:
-    model, batch = build_wide_model(head=head_of(load)), batch_of(load)
+    model, batch = build_wide_model(**head_of(load)), batch_of(load)
     parts = [
         batch.select(range(start, min(start + rows, batch.size)))
         for start in range(0, batch.size, rows)
@@ -169,7 +172,7 @@ def test_micro_batches_change_nothing(
 
 @pytest.mark.parametrize("more", [1, 9])
 def test_padding_changes_nothing(build_wide_model: Build, load: TeachingLoad, more: int) -> None:
-    model, batch = build_wide_model(head=head_of(load)), batch_of(load)
+    model, batch = build_wide_model(**head_of(load)), batch_of(load)
 
     assert_same(measure(model, load, [widened(batch, more)]), measure(model, load, [batch]))
 
@@ -182,14 +185,14 @@ def test_padding_changes_nothing(build_wide_model: Build, load: TeachingLoad, mo
 def test_packing_changes_nothing(
     build_wide_model: Build, load: TeachingLoad, options: ForwardOptions
 ) -> None:
-    model, batch = build_wide_model(head=head_of(load)), batch_of(load)
+    model, batch = build_wide_model(**head_of(load)), batch_of(load)
     packed = measure(model, load, [batch], options)
 
     assert_same(packed, measure(model, load, [batch]))
 
 
 def test_the_order_of_rows_changes_nothing(build_wide_model: Build, load: TeachingLoad) -> None:
-    model, batch = build_wide_model(head=head_of(load)), batch_of(load)
+    model, batch = build_wide_model(**head_of(load)), batch_of(load)
     order = list(range(batch.size))
     random.Random(1).shuffle(order)
 
@@ -199,7 +202,7 @@ def test_the_order_of_rows_changes_nothing(build_wide_model: Build, load: Teachi
 def test_a_row_that_counts_twice_equals_the_row_standing_twice(
     build_wide_model: Build, load: TeachingLoad
 ) -> None:
-    model = build_wide_model(head=head_of(load))
+    model = build_wide_model(**head_of(load))
 
     found = measure(model, load, [batch_of(load)])
     if isinstance(load.rows[0], Pair):
@@ -221,7 +224,7 @@ def test_tokens_outside_the_mask_have_exactly_no_gradient(
     if needs.scores:
         return  # of whole texts
     with torch.no_grad():
-        said = TokenModel(build_wide_model(head=head_of(load))).outputs(batch.sequences, needs)
+        said = TokenModel(build_wide_model(**head_of(load))).outputs(batch.sequences, needs)
     given = {name: getattr(said, name) for name in BY_TOKEN}
     leaves = {name: one.clone().requires_grad_() for name, one in given.items() if one is not None}
 
@@ -278,7 +281,7 @@ def test_a_whole_update_does_not_depend_on_micro_batches(
     mini_batch: int | None,
 ) -> None:
     def run(rows_at_once: int | None) -> tuple[list[torch.Tensor], dict[str, float]]:
-        model = build_model(head=head_of(load))
+        model = build_model(**head_of(load))
         training = make_training(
             lr=0.05,
             optimizer={"name": "sgd"},
