@@ -6,8 +6,8 @@
 
 Ray's first processes go with their driver; what those have started does not: an agent never
 notices, a worker ends what it is at. A process belongs to a Ray whose logs it writes, whatever
-name and environment it gives itself; who only reads them is left alone. A session is the driver's
-own by its name, which ends in the number of the process that began it: a Ray that was there before,
+name and environment it gives itself; who only reads them is left alone, and so is the driver, and
+what it forked, whose logs have its number at the end. A session is the driver's own by its name, which ends in the number of the process that began it: a Ray that was there before,
 or that the driver has joined, has another.
 
 Standard library alone: it starts at once. Where there is no /proc nothing is watched.
@@ -83,16 +83,18 @@ def main() -> None:
 
 
 def sessions_of(driver: int, root: str, before: list[str]) -> Callable[[str], bool]:
-    """Whether a file lies in a session that the driver has begun.
+    """Whether a file lies in a session that the driver has begun, and is not the driver's own: it
+    keeps its logs open after `ray.shutdown`.
 
     Args:
         before: sessions of the driver's number that another process of that number began.
     """
     own = re.compile(rf"{re.escape(root)}/(session_[^/]*_{driver})/")
+    of_driver = f"_{driver}.log"
 
     def is_own(path: str) -> bool:
         found = own.match(path)
-        return found is not None and found[1] not in before
+        return found is not None and found[1] not in before and not path.endswith(of_driver)
 
     return is_own
 

@@ -61,6 +61,19 @@ if os.fork() == 0:
     os.write(1, f"fork {os.getpid()}\\n".encode())
 sys.stdin.read()
 """
+ENDS = """
+import os, sys
+from pathlib import Path
+from coloop.ray_remains import RayWatcher
+
+root, me = Path(sys.argv[1]), os.getpid()
+watcher = RayWatcher(root)
+logs = root / f"session_1_{me}" / "logs"
+logs.mkdir(parents=True)
+own = open(logs / f"python-core-driver-01_{me}.log", "a")
+watcher.end()
+print("alive", flush=True)
+"""
 
 
 def begin(*command: str) -> "subprocess.Popen[str]":
@@ -127,9 +140,17 @@ def test_who_ends_its_ray_itself_waits_until_nothing_is_left(tmp_path: Path) -> 
     assert agent.returncode == -signal.SIGKILL
 
 
-def drive(place: Path) -> "subprocess.Popen[str]":
+def test_who_ends_its_ray_itself_lives_on_with_its_own_logs_open(tmp_path: Path) -> None:
+    driver = begin("-c", ENDS, str(tmp_path))
+
+    told, _ = driver.communicate(timeout=SECONDS)
+
+    assert (told, driver.returncode) == ("alive\n", 0)
+
+
+def drive(place: Path, loop: str = ENDLESS) -> "subprocess.Popen[str]":
     """`coloop run` with a Ray of its own."""
-    (place / "loop.yaml").write_text(ENDLESS, encoding="utf-8")
+    (place / "loop.yaml").write_text(loop, encoding="utf-8")
     what = ("--json", str(place / "loop.yaml"), "--run-id", "run", "--runs-dir", str(place))
     return begin("-m", "coloop", "run", *what)
 
@@ -163,6 +184,25 @@ def test_a_driver_that_is_killed_takes_the_ray_that_it_began(
     assert len(ray) >= 4
     assert have_ended(below | ray, SECONDS) == below | ray
     driver.communicate()
+
+
+@pytest.mark.ray
+@pytest.mark.skipif(not has_ray(), reason="Ray is not installed")
+def test_a_run_with_a_ray_of_its_own_ends_well_and_nothing_is_left_of_that_ray(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "local")
+    driver = drive(tmp_path, GRPO)
+    ray: set[int] = set()
+    told = []
+    assert driver.stdout is not None
+    for line in driver.stdout:
+        told.append(line)
+        ray |= of_ray(driver.pid)
+
+    assert driver.wait(SECONDS) == 0, told[-1]
+    assert len(ray) >= 5
+    assert of_ray(driver.pid) == set()
 
 
 @pytest.mark.slow
