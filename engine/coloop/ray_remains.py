@@ -6,9 +6,10 @@
 
 Ray's first processes go with their driver; what those have started does not: an agent never
 notices, a worker ends what it is at. A process belongs to a Ray whose logs it writes, whatever
-name and environment it gives itself; who only reads them is left alone, and so is the driver, and
-what it forked, whose logs have its number at the end. A session is the driver's own by its name, which ends in the number of the process that began it: a Ray that was there before,
-or that the driver has joined, has another.
+name and environment it gives itself; who only reads them is left alone, and so is the driver with
+what it forked, whose logs have its number at the end. A session is the driver's own by its name,
+which ends in the number of the process that began it: a Ray that was there before, or that the
+driver has joined, has another.
 
 Standard library alone: it starts at once. Where there is no /proc nothing is watched.
 """
