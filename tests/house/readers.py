@@ -73,7 +73,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "RewardsAlgorithm": ("recipes",),
     "PreferenceAlgorithm": ("recipes",),
     "Sft": ("recipes", "hosts/lessons.py"),
-    "ValueLoss": ("recipes", "roles/lesson.py"),
+    "ValueLoss": ("recipes", "spec/algorithm.py"),
     "BradleyTerry": ("recipes", "roles/teaching.py"),
     **dict.fromkeys(("Regression", "Outcome", "ImplicitPrm"), ("recipes",)),
     "Kl": ("recipes",),

@@ -26,6 +26,8 @@ from coloop.models import (
     build_outline,
     copy_model,
     outline_of,
+    score_head,
+    with_both_heads,
     with_head,
 )
 from coloop.plan.types import EnginePlan, WeightsPlan
@@ -34,7 +36,7 @@ from coloop.services.endpoint import Endpoint
 from coloop.spec.adapters import source_of, standing_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of
-from coloop.spec.heads import classes_of, head_of_group
+from coloop.spec.heads import classes_of, heads_of_group
 from coloop.spec.homes import rollout_of
 from coloop.spec.nodes import model_of
 from coloop.spec.rollout import Rollout
@@ -123,9 +125,26 @@ class Beginnings:
     def _headed(self, model: PreTrainedModel, group: str) -> PreTrainedModel:
         """The model with the head that the nodes of a group read; one that it lacks is new."""
         members = self.plans[group].members
-        head = head_of_group(self.spec, members)
+        heads = heads_of_group(self.spec, members)
+        if "score" in heads:
+            self._check_head(model, group)
         seed, classes = derive_seed(self.seed, group, "head"), classes_of(self.spec, members)
-        return with_head(model, head, seed=seed, classes=classes)
+        if len(heads) > 1:
+            return with_both_heads(model, seed=seed, classes=classes)
+        return with_head(model, *heads, seed=seed, classes=classes)
+
+    def _check_head(self, model: PreTrainedModel, group: str) -> None:
+        """Raises `ModelUnavailable` where a head would be drawn that never learns, on weights that
+        were: what it says would be noise."""
+        origin = model_of(self.spec.nodes[self._sources(group)[-1]])
+        is_noise = score_head(model) is None and not self.plans[group].trains
+        if is_noise and origin is not None and origin.type != "scratch":
+            raise ModelUnavailable(
+                f"{group}: its model has no score head, and `{group}` does not learn: a head drawn "
+                "at random would say nothing of a text; take a model with one (a sequence "
+                f"classifier, `...ForSequenceClassification`), or let `{group}` learn from pairs, "
+                "labels or returns"
+            )
 
     def outline(self, group: str) -> LoadedModel:
         """What a group is whose weights a service has: its tokenizer and its sizes."""

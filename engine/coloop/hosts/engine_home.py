@@ -17,7 +17,7 @@ from coloop.hosts.encoder import Encoder
 from coloop.hosts.messages import AtOnce, Pause, PromptRequest, Reply, Said, Sampling
 from coloop.hosts.weights import Vocabulary
 from coloop.hosts.writing import Writing, for_a_moment
-from coloop.models import LoadedModel
+from coloop.models import LoadedModel, writing_part
 from coloop.rollout import Post, Progress, RolloutEngine, ShouldStop, build_engine
 from coloop.services.endpoint import Endpoint
 from coloop.sizing.settings import Sleep
@@ -74,7 +74,7 @@ class EngineHome:
         self._vocabulary = Vocabulary(loaded.tokenizer)
         self._built = build_engine(
             self.kind,
-            loaded.model,
+            writing_part(loaded.model),
             tokenizer=loaded.tokenizer,
             max_num_seqs=self.max_num_seqs,
             device=self.device,

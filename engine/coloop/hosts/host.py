@@ -368,7 +368,7 @@ class PoolHost:
             return None, sent
         channel = self._meeting_channel(kind)
         channel.invite(ends, round, receivers)
-        return weights.send(channel, DTYPES[dtype]), sent
+        return weights.send(channel, DTYPES[dtype], share="words"), sent
 
     def deliver(self, group: str, parcel: Parcel) -> None:
         """Give what `invite` has announced; rank 0 does, others give their part of each weight."""
@@ -525,7 +525,7 @@ class PoolHost:
         can say what it holds, those that the adapter changes."""
         plan = self._plans[group]
         can_keep = plan.base is not None and self._have_bits(group)
-        return "moved" if can_keep and stays(self._spec, group) else "whole"
+        return "moved" if can_keep and stays(self._spec, group) else "words"
 
     @property
     def _said(self) -> Part:

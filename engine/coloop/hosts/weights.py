@@ -30,7 +30,9 @@ from coloop.models import (
     read_adapter,
     save_adapter,
     save_hf,
+    that_write,
     vocabulary_mark,
+    writing_part,
 )
 from coloop.spec.dtypes import Dtypes
 from coloop.spec.model import Lora
@@ -44,9 +46,9 @@ from coloop.training.precision import autocast_of
 STATE_FILE = "trainer.pt"
 REPLACED = "replaced"
 """How often others took the place of what an adapter stands on."""
-Share = Literal["whole", "moved", "adapter"]
-"""Of weights: all; those that an adapter changes, merged; the adapter alone, for who stands on the
-same frozen weights."""
+Share = Literal["whole", "words", "moved", "adapter"]
+"""Of weights: all; those that a text is written by; those of them that an adapter changes, merged;
+the adapter alone, for who stands on the same frozen weights."""
 MODEL = "model"
 _PARTS: Mapping[int, Part] = {0: "bits", 1: "scores"}
 """What ranks say of weights that all of them hold."""
@@ -135,8 +137,12 @@ class HeldWeights:
         """What somebody who follows these weights is given."""
         if share == "whole":
             return self.named()
+        if share == "words":
+            return that_write(self.named())
         assert self.adapted is not None
-        return self.adapted.moved() if share == "moved" else self.adapted.adapter().items()
+        if share == "moved":
+            return that_write(self.adapted.moved())
+        return self.adapted.adapter().items()
 
     def give_part(self, share: Share = "whole") -> None:
         """What a rank does while another one reads what is `given`: it gives its part of each."""
@@ -185,7 +191,7 @@ class HeldWeights:
             probe = probe_of(self.loaded.model, has_bits=has_bits)
             return Evidence(version=self.version, fingerprint=None, probe=probe)
         return evidence_of_model(
-            self.whole().model,
+            writing_part(self.whole().model),
             self.version,
             dtype=dtype,
             autocast=autocast_of(self.dtypes),

@@ -21,7 +21,15 @@ from coloop.models.build import (
     positions_of,
 )
 from coloop.models.folder import link_folder, load_weights, read_weights, save_hf
-from coloop.models.heads import SCORE, has_words, score_head, with_head
+from coloop.models.heads import (
+    SCORE,
+    has_words,
+    score_head,
+    that_write,
+    with_both_heads,
+    with_head,
+    writing_part,
+)
 from coloop.models.outline import filled, outline_of
 from coloop.models.tokenizer import (
     Prompt,
@@ -61,7 +69,10 @@ __all__ = [
     "save_adapter",
     "save_hf",
     "score_head",
+    "that_write",
     "vocabulary_mark",
     "weights_in",
+    "with_both_heads",
     "with_head",
+    "writing_part",
 ]

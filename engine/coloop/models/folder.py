@@ -97,6 +97,16 @@ def read_weights(folder: Path) -> Iterator[tuple[str, Tensor]]:
                 yield name, weights.get_tensor(name)
 
 
+def read_weight(folder: Path, wanted: str) -> Tensor | None:
+    """One weight of a model folder by name; None where it has none of this name."""
+    for file in _weight_files(folder):
+        with safe_open(file, framework="pt") as weights:
+            if wanted in weights.keys():  # noqa: SIM118 - not a dict
+                found: Tensor = weights.get_tensor(wanted)
+                return found
+    return None
+
+
 def load_weights(folder: Path) -> dict[str, Tensor]:
     """All weights of a model folder by name, on the CPU."""
     try:

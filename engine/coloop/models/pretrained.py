@@ -25,7 +25,9 @@ from transformers import (
 
 from coloop.errors import ModelUnavailable
 from coloop.models.adapter_folder import BASE_FOLDER, is_adapter, merged_weights
+from coloop.models.folder import read_weight
 from coloop.models.foreign_folder import check_folder
+from coloop.models.heads import SCORE, add_score
 from coloop.models.quiet import without_bars
 from coloop.models.weights_file import damage_in_checkpoint, damage_of_weights
 
@@ -59,6 +61,8 @@ def load_pretrained(
             options["config"] = config
         with without_bars(), torch.random.fork_rng(devices=[]):
             model = kind.from_pretrained(held, dtype=dtype, use_safetensors=True, **options)
+        if isinstance(held, Path) and not is_scorer:
+            _add_score(model, held)
         if isinstance(source, Path) and held is not source:
             _merge(model, source)
     except (OSError, ValueError, ImportError, SafetensorError) as error:
@@ -89,6 +93,13 @@ def _fast(tokenizer: Any, path: str) -> PreTrainedTokenizerFast:
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
+
+
+def _add_score(model: PreTrainedModel, folder: Path) -> None:
+    """Give a language model the score head that its folder has beside the words."""
+    weight = read_weight(folder, f"{SCORE}.weight")
+    if weight is not None:
+        add_score(model, weight.to(next(model.parameters()).dtype))
 
 
 @torch.no_grad()

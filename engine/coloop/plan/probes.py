@@ -19,6 +19,9 @@ from coloop.spec.nodes import EvaluateNode
 
 Port = tuple[str, str]
 
+SLICED = ("generate", "score", "prepare", "credit")
+"""Verbs of the stages that run for a probe; credit, where the returns of its rows are wanted."""
+
 
 def plan_probe(spec: LoopSpec, name: str, unrolling: Unrolling, serves: Serves) -> ProbePlan:
     """The plan of one evaluation, over the edges that live in the unrolling."""
@@ -45,7 +48,7 @@ def plan_probe(spec: LoopSpec, name: str, unrolling: Unrolling, serves: Serves) 
     step, beside = unrolling.slice_after(node.instead_of, wanted)
     known = {stage.name for stage in sources}
     others = tuple(s for s in beside.stages if s.verb != "read" and s.name not in known)
-    stages = tuple(s for s in step.stages if s.verb in ("generate", "score", "prepare"))
+    stages = tuple(s for s in step.stages if s.verb in SLICED)
     return plan.model_copy(
         update={
             "stages": stages,

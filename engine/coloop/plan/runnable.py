@@ -17,12 +17,13 @@ from coloop.sizing.settings import SPLIT_FAMILIES
 from coloop.spec.algorithm import (
     SMOOTHED_LOSSES,
     ResolvedPreference,
+    ValueLoss,
     node_algorithms,
     resolve_algorithm,
 )
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import weights_groups
-from coloop.spec.heads import head_of
+from coloop.spec.heads import head_of, heads_of_group
 from coloop.spec.nodes import ToolNode, model_of
 from coloop.spec.runnable import (
     RUNNABLE_BACKENDS,
@@ -372,21 +373,26 @@ def _check_models(spec: LoopSpec) -> Iterator[Diagnostic]:
 
 def _check_critics(spec: LoopSpec) -> Iterator[Diagnostic]:
     for group in weights_groups(spec).values():
-        scoring = [node for node in group.members if head_of(spec.nodes[node]) == "score"]
-        if scoring and len(group.members) > 1:
-            what = "a critic or reward model that shares weights; `copy` gives it its own"
-            yield refusal(what, node=scoring[0], field="model")
-    for name in spec.nodes:
+        lora = getattr(model_of(spec.nodes[group.name]), "lora", None)
+        if lora is not None and len(heads_of_group(spec, group.members)) > 1:
+            scoring = next(one for one in group.members if head_of(spec.nodes[one]) == "score")
+            what = f"a score head beside the words of one adapter (node `{scoring}`)"
+            hint = f"give `{scoring}` an adapter of its own: `lora` beside `with`"
+            yield refusal(what, node=scoring, field="model", hint=hint)
+    for name, node in spec.nodes.items():
         lambdas = {
-            getattr(entry, "gae_lambda", None)
-            for edge in spec.graph.edges_out_of(name, "returns")
-            for entry in node_algorithms(spec, edge.target.node).get("returns", ())
+            entry.gae_lambda
+            for entry in node_algorithms(spec, name).get("returns", ())
+            if isinstance(entry, ValueLoss)
         }
         if len(lambdas) > 1:
-            what = "critics of one actor that look ahead differently (`gae_lambda`)"
-            yield refusal(what, node=name)
-    for name, node in spec.nodes.items():
-        for port in getattr(node, "of", ()) if node.kind == "evaluate" else ():
-            if spec.kind_of(port.partition(".")[0]) == "critic":
-                what = f"the loss of a critic in an evaluation (`of: [{port}]`)"
-                yield refusal(what, node=name, field="of")
+            what = f"several `gae_lambda` of one critic (node `{name}`)"
+            hint = "its returns look ahead in one way; take a critic for each"
+            yield refusal(what, node=name, field="algorithm.returns", hint=hint)
+        of = getattr(node, "of", None) or () if node.kind == "evaluate" else ()
+        for port in of if getattr(node, "instead_of", None) is None else ():
+            if port.partition(".")[2] == "returns":
+                what = f"`of: [{port}]` without `instead_of` (node `{name}`)"
+                hint = "returns are of texts that are written and scored: name the dataset for "
+                hint += "which the probe's rows stand in `instead_of`"
+                yield refusal(what, node=name, field="of", hint=hint)

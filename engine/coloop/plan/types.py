@@ -38,6 +38,8 @@ class Stage(_Planned):
     first."""
     calls: tuple[str, ...] = ()
     """Nodes that it calls by handles: what they do happens in this stage, under their names."""
+    foresees: bool = False
+    """It scores before its node learns, for evaluations of the step's own tables alone."""
 
     @property
     def givers(self) -> tuple[str, ...]:

@@ -15,8 +15,8 @@ come with what later rounds add to them (`coloop.recipes.rounds`).
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import torch
@@ -75,6 +75,10 @@ def credit_rows(rows: CreditInput, settings: ResolvedRewards, credit: Credit) ->
         returns=(
             None if found.returns is None else _of_taught(rows, staying.spread(found.returns, size))
         ),
+        returns_at={
+            one: _of_taught(rows, staying.spread(returns, size))
+            for one, returns in found.returns_at.items()
+        },
         rewards=staying.spread(rewards.tolist(), size),
         metrics=metrics,
         kl=mean_kl,
@@ -108,6 +112,7 @@ class _Found:
     returns: Sequence[Numbers] | None
     at_taught: Tensor
     """(N,) float32, the advantage of each trained token of the rows that are taught."""
+    returns_at: Mapping[float, Sequence[Numbers]] = field(default_factory=dict)
 
 
 def _advantages_of_rows(
@@ -141,7 +146,7 @@ def _advantages_of_tokens(
     token_rewards = events.at_tokens(staying.mask.shape)
     if kl is not None:
         token_rewards = token_rewards - kl
-    advantages, returns = _look_ahead(token_rewards, rows, staying, settings)
+    advantages, returns, others = _look_ahead(token_rewards, rows, staying, settings)
     if settings.whiten:
         is_unbiased = settings.whiten_deviation == "unbiased"
         advantages = estimate.whiten(
@@ -151,6 +156,7 @@ def _advantages_of_tokens(
         advantages=staying.numbers_or_arrays(advantages),
         returns=None if returns is None else staying.arrays(returns),
         at_taught=advantages[staying.taught],
+        returns_at={one: staying.arrays(found) for one, found in others.items()},
     )
 
 
@@ -212,22 +218,23 @@ def _less_kl_of_rows(events: Events, staying: StayingRows, kl: Tensor) -> Events
 
 def _look_ahead(
     token_rewards: Tensor, rows: CreditInput, staying: StayingRows, settings: ResolvedRewards
-) -> tuple[Tensor, Tensor | None]:
-    """Advantages and, where there are values, returns. (B, T) each."""
+) -> tuple[Tensor, Tensor | None, dict[float, Tensor]]:
+    """Advantages and, where there are values, returns, and those of critics with a lambda of their
+    own. (B, T) each."""
     if settings.advantage == "gae":
         return _gae(token_rewards, rows, staying, settings)
     ahead = estimate.discounted_returns(token_rewards, staying.mask, gamma=settings.gamma)
     if settings.advantage != "greedy":
-        return ahead, None
+        return ahead, None, {}
     if rows.greedy_scores is None:
         raise ValueError("advantage 'greedy' needs the score of each prompt's greedy row")
     greedy = torch.tensor([rows.greedy_scores[row] for row in staying.index])
-    return torch.where(staying.mask, ahead - greedy[:, None], 0.0), None
+    return torch.where(staying.mask, ahead - greedy[:, None], 0.0), None, {}
 
 
 def _gae(
     token_rewards: Tensor, rows: CreditInput, staying: StayingRows, settings: ResolvedRewards
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, dict[float, Tensor]]:
     if rows.values is None:
         raise ValueError("advantage 'gae' needs the values of a critic")
     values = staying.padded(rows.values)
@@ -241,9 +248,7 @@ def _gae(
     if settings.length_alpha is not None:
         own = estimate.length_adaptive_lambda(staying.lengths, alpha=settings.length_alpha)
     advantages, returns = look_ahead(own)
-    if rows.critic_lambda is not None:
-        returns = look_ahead(rows.critic_lambda)[1]
-    return advantages, returns
+    return advantages, returns, {one: look_ahead(one)[1] for one in rows.critic_lambdas}
 
 
 def _alerts(staying: StayingRows, settings: ResolvedRewards) -> tuple[tuple[str, str], ...]:

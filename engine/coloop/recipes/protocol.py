@@ -47,8 +47,9 @@ class CreditInput:
     """In place of the settings' coefficient, where it adapts."""
     values: Sequence[Numbers] | None = None
     """A critic's value at each token of each completion."""
-    critic_lambda: float | None = None
-    """How far the returns that a critic learns look ahead; None: as the advantages."""
+    critic_lambdas: Sequence[float] = ()
+    """How far returns that critics learn look ahead, beside those that look as far as the
+    advantages."""
     greedy_scores: Sequence[float] | None = None
     """Score of the greedy completion of each row's prompt."""
     of_others: Sequence[bool] | None = None
@@ -62,12 +63,14 @@ class CreditOutput:
     advantages: tuple[float | Numbers | None, ...]
     """One number for all trained tokens, or one for each token of the completion."""
     returns: tuple[Numbers | None, ...] | None
-    """What a critic learns; None without values."""
+    """What a critic learns that looks as far ahead as the advantages; None without values."""
     rewards: tuple[float | None, ...]
     """The combined reward, before any baseline and KL."""
     metrics: Mapping[str, float]
     kl: float | None = None
     """Mean KL of a trained token, before its coefficient; None where it is not in the reward."""
+    returns_at: Mapping[float, tuple[Numbers | None, ...]] = field(default_factory=dict)
+    """By lambda, what critics learn that look further ahead, or less far."""
     alerts: tuple[tuple[str, str], ...] = ()
     """(code, message) of what a person should look at."""
 

@@ -38,6 +38,16 @@ class CreditRole:
         self._frequencies: Frequencies = {}
 
     def run(self, call: Call) -> Outcome:
+        """What it learns; of a probe's rows it remembers nothing."""
+        if not call.is_probe:
+            return self._credited(call)
+        memory = self.remember()
+        try:
+            return self._credited(call)
+        finally:
+            self.recall(memory)
+
+    def _credited(self, call: Call) -> Outcome:
         rows, inputs = own_rows(self._node, call), call.inputs.get(PORT, ())
         own = score_rows(self._node, call.context, rows, inputs)
         lessons = [
@@ -166,5 +176,14 @@ def _returns(lessons: Sequence[Lesson]) -> Table:
     found = zip(lesson.rows, lesson.output.returns or [None] * len(lesson.rows), strict=True)
     given = [(row, returns) for row, returns in found if returns is not None]
     return Table(
-        rows=tuple(row for row, _ in given), values={row.id: returns for row, returns in given}
+        rows=tuple(row for row, _ in given),
+        values={row.id: returns for row, returns in given},
+        values_at={
+            ahead: {
+                row.id: returns
+                for row, returns in zip(lesson.rows, others, strict=True)
+                if returns is not None
+            }
+            for ahead, others in lesson.output.returns_at.items()
+        },
     )

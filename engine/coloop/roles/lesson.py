@@ -26,7 +26,7 @@ from coloop.roles.credit_rows import (
 from coloop.roles.grouping import group_keys
 from coloop.roles.protocol import Call, Context
 from coloop.roles.texts import is_masked
-from coloop.spec.algorithm import ResolvedRewards, ValueLoss, node_algorithms
+from coloop.spec.algorithm import ResolvedRewards, lambda_of
 from coloop.spec.base import as_tuple
 from coloop.spec.training import Credit
 from coloop.tables import Row
@@ -92,7 +92,7 @@ def lesson_of(node: str, settings: ResolvedRewards, call: Call, own: ScoredRows)
             taught=is_taught,
             counts=[drawn(row) for row in rows.rows],
             of_others=[row.id in rows.of_others for row in rows.rows],
-            critic_lambda=_critic_lambda(node, context),
+            critic_lambdas=_critic_lambdas(node, context),
             **read.fields_of(rows),
         ),
         settings,
@@ -191,14 +191,11 @@ def _greedy_rewards(
     }
 
 
-def _critic_lambda(node: str, context: Context) -> float | None:
-    """The lambda of the returns that the node's critics learn; None: the node's own."""
-    spec = context.spec
-    for edge in spec.graph.edges_out_of(node, "returns"):
-        for entry in node_algorithms(spec, edge.target.node).get("returns", ()):
-            assert isinstance(entry, ValueLoss)
-            return entry.gae_lambda
-    return None
+def _critic_lambdas(node: str, context: Context) -> tuple[float, ...]:
+    """The lambdas of the node's critics that have one of their own."""
+    critics = [edge.target.node for edge in context.spec.graph.edges_out_of(node, "returns")]
+    own = (lambda_of(context.spec, critic) for critic in critics)
+    return tuple(dict.fromkeys(one for one in own if one is not None))
 
 
 def _by_row(tables: Sequence[Table]) -> Mapping[str, Numbers]:

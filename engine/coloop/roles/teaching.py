@@ -21,6 +21,7 @@ from coloop.spec.algorithm import (
     Algorithm,
     BradleyTerry,
     ResolvedPreference,
+    lambda_of,
     measures_others,
     node_algorithms,
     reads,
@@ -49,6 +50,7 @@ def teaching_items(
     entries = node_algorithms(context.spec, node)[port]
     margin = next((entry.margin for entry in entries if isinstance(entry, BradleyTerry)), None)
     sure = _loss_of_sure_pairs(entries) if port == PAIRS else None
+    ahead = lambda_of(context.spec, node) if port == RETURNS else None
     compared = [name for name in COMPARED if any(name in reads(entry) for entry in entries)]
     reference: dict[str, Any] = {}
     others: dict[str, Row] = {}
@@ -77,7 +79,7 @@ def teaching_items(
                 without += 1
                 continue
             if port == RETURNS:
-                items.append(_valued(row, given))
+                items.append(_valued(row, given, ahead))
                 continue
             if port == LABELS:
                 beside = {"log_probs_reference": reference.get(row.id)} if compared else {}
@@ -146,15 +148,20 @@ def _demonstrated(row: Row, given: Input) -> Unit:
     return as_sequence(row, weight=given.edge.weight, count=_drawn(row), group=row.group or "")
 
 
-def _valued(row: Row, given: Input) -> Unit:
-    """A rollout with what each of its tokens earned from there on."""
-    assert given.table.values is not None
+def _valued(row: Row, given: Input, ahead: float | None) -> Unit:
+    """A rollout with what each of its tokens earned from there on.
+
+    Args:
+        ahead: the critic's own lambda; None: the actor's.
+    """
+    values = given.table.values if ahead is None else given.table.values_at[ahead]
+    assert values is not None
     return as_sequence(
         row,
         weight=given.edge.weight,
         count=_drawn(row),
         group=row.group or "",
-        returns=given.table.values[row.id],
+        returns=values[row.id],
     )
 
 

@@ -74,9 +74,14 @@ class Unrolled:
     """What credit stages prepared for the update, by (node, port)."""
     delivered: set[str] = field(default_factory=set)
     """Keys of the edges that have brought these tables to their reader."""
+    foreseen: Tables = field(default_factory=dict)
+    """By (node, port), what nodes said before they learned; evaluations read it."""
 
     def take(self, stage: Stage, outcome: Outcome) -> None:
         """Keep what a stage gave."""
+        if stage.foresees:
+            self.foreseen |= {(stage.node, port): table for port, table in outcome.outputs.items()}
+            return
         own = {(stage.node, port): table for port, table in outcome.outputs.items()}
         for key, table in {**own, **outcome.beside}.items():
             given = table.handed_on_by(key[0]) if self.is_round else table
@@ -208,7 +213,7 @@ class Calls:
             is_line=situation.is_line,
             samples=situation.samples.get(stage.node),
             temperature=situation.temperatures.get(stage.node),
-            is_probe=situation.is_probe,
+            is_probe=situation.is_probe or stage.foresees,
             callees={name: self._roles[name] for name in stage.calls},
             context=situation.context,
             tick=tick,

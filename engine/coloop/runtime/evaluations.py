@@ -4,8 +4,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from coloop.roles.protocol import Context
 from coloop.runtime.calls import Situation
 from coloop.runtime.flights import Flight
+from coloop.runtime.foresight import watched_by
 from coloop.runtime.moments import Moments
 from coloop.runtime.probes import Grades, Probes
 from coloop.runtime.readings import Readings
@@ -42,6 +44,12 @@ class Evaluations:
         now = self._timeline.now()
         plan = now.phase if now else self._timeline.entries[-1].plan
         return bool(self._probes.due(step, plan, self._moments.now, is_last=False))
+
+    def watched(self, moment: Moment, context: Context) -> frozenset[str]:
+        """Nodes of which an evaluation of this step's tables asks what they say before they
+        learn."""
+        due = self._probes.of_tables(moment.step, moment.phase, context)
+        return watched_by(context.spec, due)
 
     def read_due(self, scheduler: Scheduler, *, is_last: bool) -> None:
         """Read the probes that are due where the run stands, or every probe at its end."""

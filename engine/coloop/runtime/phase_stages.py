@@ -8,6 +8,7 @@ from typing import Any
 from coloop.plan.compile import Compiler
 from coloop.plan.stages import Step
 from coloop.plan.types import PhasePlan, StageRows
+from coloop.runtime.foresight import with_foresight
 from coloop.runtime.timeline import Moment
 from coloop.spec.schedule import LearnRule
 
@@ -32,23 +33,27 @@ class PhaseStages:
         self._rules = rules
         self._compiler = compiler
         self._live_steps: dict[str, int] = {}
-        self._known: dict[tuple[int, frozenset[tuple[str, str]]], Due] = {}
+        self._known: dict[tuple[int, frozenset[tuple[str, str]], frozenset[str]], Due] = {}
 
-    def due(self, moment: Moment) -> Due:
-        """What this step runs."""
+    def due(self, moment: Moment, watched: frozenset[str] = frozenset()) -> Due:
+        """What this step runs.
+
+        Args:
+            watched: nodes of which an evaluation asks what they say before they learn.
+        """
         phase = moment.phase
         ports = [tuple(name.split(".")) for name in phase.learn]
         live = frozenset(
             (node, port) for node, port in ports if self._is_due(node, self._steps_of(node))
         )
-        key = (phase.index, live)
+        key = (phase.index, live, watched)
         if key not in self._known:
             if len(live) == len(ports):
-                self._known[key] = Due(step=Step.of(phase), live=live, rows=phase.rows)
+                step, rows = Step.of(phase), phase.rows
             else:
                 step = self._compiler.unroll(live, phase.fill, phase.overrides)
                 rows = self._compiler.rows(step, live, phase.overrides)
-                self._known[key] = Due(step=step, live=live, rows=rows)
+            self._known[key] = Due(step=with_foresight(step, watched), live=live, rows=rows)
         return self._known[key]
 
     def step_begins(self, moment: Moment) -> None:

@@ -15,6 +15,7 @@ from coloop.plan.stages import Step
 from coloop.plan.types import PhasePlan, Plan, ProbePlan, Stage
 from coloop.roles.evaluate import EvaluateRole
 from coloop.roles.protocol import Call, Context, Input
+from coloop.roles.teaching import COMPARED
 from coloop.runtime.calls import Situation, Unrolled
 from coloop.runtime.scheduler import Scheduler
 from coloop.spec.graph import Edge
@@ -180,9 +181,11 @@ class Probes:
             if probe.instead_of is None:
                 for one in found[learner, port]:
                     grades(one.edge.key, len(one.table.rows))
-            serving = graph.edges_into(learner, "reference")
-            reference = [_input(edge, unrolled, context) for edge in serving]
-            found[learner, "reference"] = tuple(one for one in reference if one is not None)
+            for serving in COMPARED:
+                known = [
+                    _input(edge, unrolled, context) for edge in graph.edges_into(learner, serving)
+                ]
+                found[learner, serving] = tuple(one for one in known if one is not None)
         return found
 
     def state(self) -> dict[str, Any]:
@@ -232,7 +235,8 @@ def _renamed(row: Row, node: str) -> Row:
 
 
 def _input(edge: Edge, unrolled: Unrolled, context: Context) -> Input | None:
-    table = unrolled.along(edge, context.lineage.take(edge))
+    foreseen = unrolled.foreseen.get((edge.source.node, edge.source.port))
+    table = foreseen or unrolled.along(edge, context.lineage.take(edge))
     return None if table is None else Input(edge=edge, table=table)
 
 

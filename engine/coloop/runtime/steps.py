@@ -143,7 +143,7 @@ class Steps:
         context = self._moments.stand_at(moment)
         if self._on_way == 1:
             self._teller.pace.step_began(moment.phase.name)
-        due = self._phase_stages.due(moment)
+        due = self._phase_stages.due(moment, self._evaluations.watched(moment, context))
         self._fields.step_begins(moment)
         self._phase_stages.step_begins(moment)
         situation = Situation(
@@ -289,6 +289,8 @@ class Steps:
 
 
 def _metrics_of(stage: Stage, outcome: Outcome) -> list[tuple[str, dict[str, float]]]:
-    """Readings of a stage by node."""
+    """Readings of a stage by node; what is foreseen is for evaluations alone."""
+    if stage.foresees:
+        return []
     members = ((node, dict(metrics)) for node, metrics in outcome.member_metrics.items())
     return [(stage.node, dict(outcome.metrics)), *members]

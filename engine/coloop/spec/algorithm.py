@@ -89,6 +89,7 @@ __all__ = [
     "VerifierAlgorithms",
     "asks_of_others",
     "family_of",
+    "lambda_of",
     "measures_others",
     "node_algorithms",
     "reads",
@@ -319,6 +320,12 @@ def node_algorithms(spec: LoopSpec, node: str) -> dict[str, tuple[Algorithm, ...
         return dict.fromkeys(connected or allowed[:1], (section,))
     named = {port: as_tuple(getattr(section, port)) for port in type(section).model_fields}
     return {port: entries for port, entries in named.items() if entries}
+
+
+def lambda_of(spec: LoopSpec, critic: str) -> float | None:
+    """How far the returns look ahead that a critic learns; None: as its actor's advantages."""
+    entries = node_algorithms(spec, critic).get("returns", ())
+    return next((one.gae_lambda for one in entries if isinstance(one, ValueLoss)), None)
 
 
 def asks_of_others(spec: LoopSpec, reference: str) -> bool:

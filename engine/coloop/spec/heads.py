@@ -64,7 +64,11 @@ def learns_steps(node: Node) -> bool:
     return node.read.granularity == "step"
 
 
+def heads_of_group(spec: LoopSpec, members: Iterable[str]) -> frozenset[Head]:
+    """The heads of a model that all these nodes share."""
+    return frozenset(head_of(spec.nodes[node]) for node in members)
+
+
 def head_of_group(spec: LoopSpec, members: Iterable[str]) -> Head:
     """The head of a model that all these nodes share; a score where none of them reads words."""
-    heads = {head_of(spec.nodes[node]) for node in members}
-    return "words" if "words" in heads else "score"
+    return "words" if "words" in heads_of_group(spec, members) else "score"

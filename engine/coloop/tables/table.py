@@ -2,7 +2,7 @@
 place."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from coloop.arrays import Numbers
@@ -39,6 +39,8 @@ class Table:
     the same of another pair's sides under its prompt, their names after `OTHER`."""
     values: Mapping[str, Numbers] | None = None
     """By row id, for ports of type Values: one number for each of the completion's tokens."""
+    values_at: Mapping[float, Mapping[str, Numbers]] = field(default_factory=dict)
+    """By lambda, of returns: those of who looks further ahead, or less far."""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -54,6 +56,7 @@ class Table:
             judged=_pick(self.judged, wanted),
             log_probs=_pick(self.log_probs, wanted),
             values=_pick(self.values, wanted),
+            values_at={ahead: _pick(own, wanted) or {} for ahead, own in self.values_at.items()},
         )
 
     def in_round(self, number: int) -> "Table":
@@ -79,6 +82,7 @@ def concat_tables(tables: Sequence[Table]) -> Table:
     scores: dict[str, Score] = {}
     log_probs: dict[str, Any] = {}
     values: dict[str, Numbers] = {}
+    values_at: dict[float, dict[str, Numbers]] = {}
     judged: dict[str, str] = {}
     for table in tables:
         for row in table.rows:
@@ -86,6 +90,8 @@ def concat_tables(tables: Sequence[Table]) -> Table:
         scores.update(table.scores or {})
         log_probs.update(table.log_probs or {})
         values.update(table.values or {})
+        for ahead, own in table.values_at.items():
+            values_at.setdefault(ahead, {}).update(own)
         judged.update(table.judged or {})
     return Table(
         rows=tuple(rows.values()),
@@ -97,6 +103,7 @@ def concat_tables(tables: Sequence[Table]) -> Table:
         reduce=next((t.reduce for t in tables if t.reduce), None),
         log_probs=log_probs if any(t.log_probs is not None for t in tables) else None,
         values=values if any(t.values is not None for t in tables) else None,
+        values_at=values_at,
     )
 
 

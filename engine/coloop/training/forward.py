@@ -278,7 +278,8 @@ class TokenModel:
         ids = torch.zeros(1, 2, dtype=torch.long, device=self.device)
         places = torch.zeros(1, dtype=torch.long, device=self.device)
         targets = places if has_words(self.model) else None
-        said = self.call({"input_ids": ids}, places, targets, 1.0, "none", 1, targets is None)
+        scores = score_head(self.model) is not None
+        said = self.call({"input_ids": ids}, places, targets, 1.0, "none", 1, scores)
         return torch.stack([one.sum() for one in said if one is not None]).sum()
 
     def _check_heads(self, needs: Needs) -> None:

@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 from coloop.batch import Sequence
 from coloop.errors import ModelUnavailable
 from coloop.models import character_tokenizer, has_words, load_weights, save_hf, score_head
-from coloop.models.heads import with_head
+from coloop.models.heads import that_write, with_both_heads, with_head, writing_part
 from coloop.models.pretrained import load_pretrained
 from coloop.sizing.architecture import architecture_from_config, count_parameters
 from coloop.training import Scorer
@@ -100,3 +100,49 @@ def test_a_scorer_has_as_many_weights_as_are_priced(kind: str) -> None:
 
     assert count.total == sum(p.numel() for p in model.parameters())
     assert count.head == 16
+
+
+def test_a_score_head_stands_beside_the_words_and_both_are_loaded_again(tmp_path: Path) -> None:
+    tokenizer = character_tokenizer()
+    plain = tiny_model(vocab_size=len(tokenizer))
+    words = {name: weight.clone() for name, weight in plain.named_parameters()}
+
+    both: Any = with_both_heads(plain, seed=1, classes=3)
+    save_hf(tmp_path / "both", both, tokenizer)
+    loaded: Any = load_pretrained("both", tmp_path, dtype=torch.float32)[0]
+
+    assert has_words(both)
+    assert both.score.weight.shape == (3, 16)
+    assert with_both_heads(both, seed=9, classes=3).score is both.score
+    assert all(torch.equal(dict(both.named_parameters())[name], words[name]) for name in words)
+    assert torch.equal(loaded.score.weight, both.score.weight)
+
+
+def test_what_writes_is_the_model_without_its_score_head() -> None:
+    both: Any = with_both_heads(tiny_model(), seed=1)
+
+    part = writing_part(both)
+
+    names = dict(tiny_model().named_parameters()).keys()
+    assert dict(part.named_parameters()).keys() == names
+    assert {name for name, _ in that_write(both.named_parameters())} == names
+    ids = torch.tensor([[1, 2, 3]])
+    with torch.no_grad():
+        assert torch.equal(part(input_ids=ids).logits, both(input_ids=ids).logits)
+    assert writing_part(part) is part
+
+
+def test_a_scorer_of_a_model_with_both_heads_keeps_its_head() -> None:
+    both: Any = with_both_heads(tiny_model(), seed=1)
+
+    scorer: Any = with_head(both, "score", seed=2)
+
+    assert not has_words(scorer)
+    assert torch.equal(scorer.score.weight, both.score.weight)
+
+
+def test_a_head_of_other_classes_than_are_read_is_refused() -> None:
+    with pytest.raises(ModelUnavailable, match="a head of 3 classes, and one number is read"):
+        with_head(with_head(tiny_model(), "score", seed=1, classes=3), "score", seed=1)
+    with pytest.raises(ModelUnavailable, match="no head of words"):
+        with_both_heads(tiny_model(head="score"), seed=1)

@@ -19,25 +19,22 @@ GRPO = [
 ]
 
 CASES: dict[str, tuple[list[Any], dict[str, Any]]] = {
-    "a critic or reward model that shares weights; `copy` gives it its own": (
-        ["actor.rollouts -> critic.rollouts", "critic.values -> actor.values"],
-        {"critic": {"kind": "critic", "model": {"type": "shared", "with": "actor"}}},
-    ),
-    "critics of one actor that look ahead differently (`gae_lambda`)": (
-        [
-            *(f"actor.rollouts -> {name}.rollouts" for name in ("near", "far")),
-            *(f"actor.returns -> {name}.returns" for name in ("near", "far")),
-        ],
+    "several `gae_lambda` of one critic (node `critic`)": (
+        ["actor.rollouts -> critic.rollouts", "actor.returns -> critic.returns"],
         {
-            name: {
+            "critic": {
                 "kind": "critic",
                 "model": MODEL,
-                "algorithm": {"name": "value", "gae_lambda": value},
+                "algorithm": {
+                    "returns": [
+                        {"name": "value", "gae_lambda": 0.5},
+                        {"name": "value", "gae_lambda": 1.0},
+                    ]
+                },
             }
-            for name, value in (("near", 0.5), ("far", 1.0))
         },
     ),
-    "the loss of a critic in an evaluation (`of: [critic.returns]`)": (
+    "`of: [critic.returns]` without `instead_of` (node `probe`)": (
         [
             "actor.rollouts -> critic.rollouts",
             "actor.returns -> critic.returns",
