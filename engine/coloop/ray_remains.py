@@ -85,17 +85,17 @@ def main() -> None:
 
 def sessions_of(driver: int, root: str, before: list[str]) -> Callable[[str], bool]:
     """Whether a file lies in a session that the driver has begun, and is not the driver's own: it
-    keeps its logs open after `ray.shutdown`.
+    keeps its logs open after `ray.shutdown`, also those that were set aside or deleted meanwhile.
 
     Args:
         before: sessions of the driver's number that another process of that number began.
     """
     own = re.compile(rf"{re.escape(root)}/(session_[^/]*_{driver})/")
-    of_driver = f"_{driver}.log"
+    of_driver = re.compile(rf"_{driver}(\.\d+)?\.log( \(deleted\))?\Z")
 
     def is_own(path: str) -> bool:
         found = own.match(path)
-        return found is not None and found[1] not in before and not path.endswith(of_driver)
+        return found is not None and found[1] not in before and not of_driver.search(path)
 
     return is_own
 

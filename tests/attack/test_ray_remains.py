@@ -62,7 +62,7 @@ if os.fork() == 0:
 sys.stdin.read()
 """
 ENDS = """
-import os, sys
+import os, shutil, sys
 from pathlib import Path
 from coloop.ray_remains import RayWatcher
 
@@ -70,7 +70,12 @@ root, me = Path(sys.argv[1]), os.getpid()
 watcher = RayWatcher(root)
 logs = root / f"session_1_{me}" / "logs"
 logs.mkdir(parents=True)
-own = open(logs / f"python-core-driver-01_{me}.log", "a")
+log = logs / f"python-core-driver-01_{me}.log"
+own = open(log, "a")
+if sys.argv[2] == "deleted":
+    shutil.rmtree(logs.parent)
+if sys.argv[2] == "full":
+    log.rename(logs / f"python-core-driver-01_{me}.1.log")
 watcher.end()
 print("alive", flush=True)
 """
@@ -140,8 +145,9 @@ def test_who_ends_its_ray_itself_waits_until_nothing_is_left(tmp_path: Path) -> 
     assert agent.returncode == -signal.SIGKILL
 
 
-def test_who_ends_its_ray_itself_lives_on_with_its_own_logs_open(tmp_path: Path) -> None:
-    driver = begin("-c", ENDS, str(tmp_path))
+@pytest.mark.parametrize("log", ["there", "deleted", "full"])
+def test_who_ends_its_ray_itself_lives_on_with_its_own_logs_open(tmp_path: Path, log: str) -> None:
+    driver = begin("-c", ENDS, str(tmp_path), log)
 
     told, _ = driver.communicate(timeout=SECONDS)
 
