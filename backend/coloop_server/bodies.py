@@ -5,6 +5,7 @@ the stack. None of it can be stored or sent back, so it ends here in a clear 400
 to think of it.
 """
 
+import asyncio
 import json
 from typing import Any, NoReturn
 
@@ -14,6 +15,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from coloop_server.errors import BadBody, ServerError, TooLarge, error_response
 
 MAX_DEPTH = 100
+SECONDS = 60.0
+"""For a whole body to come."""
 METHODS_WITH_BODY = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
@@ -31,9 +34,14 @@ class PlainBodies:
         try:
             headers = Headers(scope=scope)
             self.check_length(headers)
-            body = await self.read(receive)
+            async with asyncio.timeout(SECONDS):
+                body = await self.read(receive)
             if "json" in headers.get("content-type", "") and body:
                 check_plain_json(body)
+        except TimeoutError:
+            slow = BadBody("request.cut_off", f"the body did not come within {SECONDS:g} seconds")
+            await error_response(slow)(scope, receive, send)
+            return
         except ServerError as error:
             await error_response(error)(scope, receive, send)
             return

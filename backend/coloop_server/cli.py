@@ -27,6 +27,7 @@ from coloop_server.app import create_app
 from coloop_server.connections import impatient
 from coloop_server.database.connect import migrate, open_engine, open_sessions
 from coloop_server.errors import ServerError
+from coloop_server.heads import bounded
 from coloop_server.lock import DatabaseLease, DataLock
 from coloop_server.processes import PRIVATE_UMASK
 from coloop_server.runs.stream import CLOSE_SECONDS
@@ -153,7 +154,7 @@ def run_server(
     app = create_app(settings, lock)
     config = uvicorn.Config(
         app,
-        http=impatient(AutoHTTPProtocol, STALLS * settings.send_seconds),
+        http=bounded(impatient(AutoHTTPProtocol, STALLS * settings.send_seconds)),
         ws=impatient(AutoWebSocketsProtocol, settings.send_seconds + CLOSE_SECONDS),
         log_level="warning",
         access_log=False,

@@ -24,7 +24,12 @@ from coloop_server.errors import (
     error_response,
 )
 from coloop_server.session.tickets import TicketOffice, set_ticket
-from coloop_server.session.visitors import address_of, given_token, is_signed_in
+from coloop_server.session.visitors import (
+    address_of,
+    given_token,
+    hide_other_cookies,
+    is_signed_in,
+)
 from coloop_server.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -107,6 +112,7 @@ class Guard:
         if scope["type"] not in ("http", "websocket"):
             await self.app(scope, receive, send)
             return
+        hide_other_cookies(scope)
         connection = HTTPConnection(scope)
         try:
             self.check_host(connection)
@@ -155,11 +161,11 @@ class Guard:
     def is_own_origin(self, origin: str, connection: HTTPConnection) -> bool:
         if origin.lower() in self.origins:
             return True
-        parts = urlsplit(origin)
-        if parts.scheme not in ("http", "https"):
+        scheme, _, place = origin.lower().partition("://")
+        if scheme not in ("http", "https"):
             return False
-        ours = split_netloc(connection.headers.get("host", ""), parts.scheme)
-        return ours is not None and split_netloc(parts.netloc, parts.scheme) == ours
+        ours = split_netloc(connection.headers.get("host", ""), scheme)
+        return ours is not None and split_netloc(place, scheme) == ours
 
     async def check_token(self, connection: HTTPConnection) -> None:
         path = connection.scope["path"]

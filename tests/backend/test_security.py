@@ -49,7 +49,11 @@ def test_names_of_this_machine_are_hosts(client: TestClient, host: str) -> None:
 
 @pytest.mark.parametrize(
     "origin",
-    ["http://evil.example", "null", "http://127.0.0.1:9999", "http://127.0.0.1:8321.evil.example"],
+    [
+        *("http://evil.example", "null", "http://127.0.0.1:9999"),
+        *("http://127.0.0.1:8321.evil.example", "http://[", "http://a[b]c", "//[", "", "http://"),
+        *("http://127.0.0.1:a", "http://127.0.0.1:99999", "http://evil.example@127.0.0.1:8321"),
+    ],
 )
 def test_a_foreign_origin_changes_nothing(client: TestClient, loop: str, origin: str) -> None:
     answer = client.post("/api/loops", json={"yaml": loop}, headers={"Origin": origin})

@@ -1,12 +1,9 @@
 """Who a connection comes from, as far as its headers prove it."""
 
-from collections.abc import Mapping
-from http.cookies import CookieError, SimpleCookie
-from typing import Any
-
 from starlette.requests import HTTPConnection
+from starlette.types import Scope
 
-from coloop_server.session.tickets import TicketOffice, cookie_name
+from coloop_server.session.tickets import MAX_TICKET, TicketOffice, cookie_name
 
 
 def given_token(connection: HTTPConnection) -> str | None:
@@ -16,9 +13,23 @@ def given_token(connection: HTTPConnection) -> str | None:
 
 
 def given_ticket(connection: HTTPConnection) -> str:
-    """The ticket of a browser; empty where it brings none."""
+    """The ticket of a browser; empty where it brings none. A ticket is never in quotes: unquoting
+    takes Python's own reader of cookies time that grows with the square of their length."""
     name = cookie_name(connection.headers.get("host", ""))
-    return read_cookies(connection.headers).get(name, "")
+    pairs = [one.partition("=") for one in connection.headers.get("cookie", "").split(";")]
+    given = [value.strip() for key, _, value in pairs if key.strip() == name]
+    return given[-1] if given and len(given[-1]) <= MAX_TICKET else ""
+
+
+def hide_other_cookies(scope: Scope) -> None:
+    """Leave a browser's ticket alone among its cookies, for what reads all of them later."""
+    connection = HTTPConnection(scope)
+    ticket = given_ticket(connection)
+    kept = [(name, value) for name, value in scope["headers"] if name != b"cookie"]
+    if ticket:
+        name = cookie_name(connection.headers.get("host", ""))
+        kept.append((b"cookie", f"{name}={ticket}".encode("latin-1")))
+    scope["headers"] = kept
 
 
 def is_signed_in(connection: HTTPConnection, tickets: TicketOffice) -> bool:
@@ -30,11 +41,3 @@ def is_signed_in(connection: HTTPConnection, tickets: TicketOffice) -> bool:
 
 def address_of(connection: HTTPConnection) -> str:
     return connection.client.host if connection.client is not None else ""
-
-
-def read_cookies(headers: Mapping[str, Any]) -> dict[str, str]:
-    try:
-        jar = SimpleCookie(headers.get("cookie", ""))
-    except CookieError:
-        return {}
-    return {name: morsel.value for name, morsel in jar.items()}

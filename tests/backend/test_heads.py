@@ -1,0 +1,164 @@
+"""Who has shown no token holds no memory and no time of the server: heads, bodies, cookies."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import uvicorn
+from starlette.responses import PlainTextResponse
+from starlette.testclient import TestClient
+from tests.backend.signed_in import ADDRESS
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from coloop_server import bodies
+from coloop_server.app import create_app
+from coloop_server.heads import MOST_BYTES, bounded
+from coloop_server.session.tickets import cookie_name
+from coloop_server.settings import Settings
+
+SOON = 0.3
+GIVEN_UP_SECONDS = 20.0
+PIECE = b"b" * 4096
+
+Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
+
+
+def with_server(attack: Callable[[Connect], Awaitable[None]]) -> None:
+    """A server of uvicorn's own, and an attack on it."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http":
+            while (await receive()).get("more_body"):
+                pass
+            await PlainTextResponse("served")(scope, receive, send)
+
+    async def run() -> None:
+        http = bounded(HttpToolsProtocol, SOON)
+        config = uvicorn.Config(app, port=0, http=http, log_level="critical", lifespan="off")
+        server = uvicorn.Server(config)
+        config.load()
+        server.lifespan = config.lifespan_class(config)
+        await server.startup()
+        host, port = server.servers[0].sockets[0].getsockname()
+        try:
+            async with asyncio.timeout(GIVEN_UP_SECONDS):
+                await attack(lambda: asyncio.open_connection(host, port))
+        finally:
+            await server.shutdown()
+
+    asyncio.run(run())
+
+
+async def pour(writer: asyncio.StreamWriter) -> None:
+    for _ in range(1000):
+        writer.write(PIECE)
+        await writer.drain()
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"GET /",
+        b"GET / HTTP/1.1\r\na: ",
+        b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n1\r\na\r\n0\r\nb: ",
+        b"POST / HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n1;",
+    ],
+    ids=["address", "header", "trailer", "chunk"],
+)
+def test_what_has_no_end_is_cut(start: bytes) -> None:
+    async def attack(connect: Connect) -> None:
+        _, writer = await connect()
+        writer.write(start)
+        with pytest.raises(ConnectionError):
+            await pour(writer)
+
+    with_server(attack)
+
+
+def test_many_short_headers_are_counted_together() -> None:
+    async def attack(connect: Connect) -> None:
+        reader, writer = await connect()
+        lines = b"".join(b"a%d: b\r\n" % number for number in range(MOST_BYTES // 8))
+        writer.write(b"GET / HTTP/1.1\r\nhost: a\r\n" + lines + b"\r\n")
+        assert b"served" not in await answer(reader)
+
+    with_server(attack)
+
+
+@pytest.mark.parametrize("start", [b"", b"GET / HTTP/1.1\r\nhost: a\r\n"])
+def test_a_head_that_does_not_come_ends_its_connection(start: bytes) -> None:
+    async def attack(connect: Connect) -> None:
+        reader, writer = await connect()
+        writer.write(start)
+        before = time.monotonic()
+        assert await answer(reader) == b""
+        assert time.monotonic() - before >= SOON / 2
+
+    with_server(attack)
+
+
+def test_what_is_asked_in_time_is_served_however_long_its_body() -> None:
+    async def attack(connect: Connect) -> None:
+        reader, writer = await connect()
+        for _ in range(2):
+            size = 8 * MOST_BYTES
+            writer.write(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n" % size)
+            for _ in range(8):
+                writer.write(b"b" * MOST_BYTES)
+                await asyncio.sleep(SOON / 4)  # the whole of it takes longer than a head may
+            head = await reader.readuntil(b"served")
+            assert head.startswith(b"HTTP/1.1 200")
+        writer.close()
+
+    with_server(attack)
+
+
+async def answer(reader: asyncio.StreamReader) -> bytes:
+    """All that comes until the connection is closed, in whatever way."""
+    got = bytearray()
+    try:
+        while piece := await reader.read(65536):
+            got += piece
+    except ConnectionError:
+        pass
+    return bytes(got)
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(bodies, "SECONDS", 0.2)
+
+    async def never() -> dict[str, Any]:
+        await asyncio.Event().wait()
+        return {}
+
+    sent: list[dict[str, Any]] = []
+
+    async def keep(message: Any) -> None:
+        sent.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/", "headers": []}
+    asyncio.run(bodies.PlainBodies(client.app, 100)(scope, never, keep))
+
+    assert sent[0]["status"] == 400
+    assert b"request.cut_off" in sent[1]["body"]
+
+
+@pytest.mark.parametrize("path", ["/api/health", "/api/session", "/api/loops"])
+@pytest.mark.parametrize("piece", ["\\\\", '\\"', "\\101", "a=b;"])
+def test_cookies_are_read_in_the_time_of_their_length(
+    settings: Settings, path: str, piece: str
+) -> None:
+    """Python before 3.11.10 unquotes 60,000 characters in 20 s; nobody needs a token for it."""
+    name = cookie_name("127.0.0.1:8321")
+    cookie = f'{name}="' + piece * (60_000 // len(piece)) + '"'
+    with TestClient(create_app(settings), base_url=ADDRESS) as stranger:
+        before = time.monotonic()
+        answer = stranger.get(path, headers={"Cookie": cookie})
+        seconds = time.monotonic() - before
+
+    assert answer.status_code == (401 if path == "/api/loops" else 200)
+    assert seconds < 2
