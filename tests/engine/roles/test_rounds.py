@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from coloop.spec.lineage import Lineages
+
 Bench = Callable[..., Any]
 
 MARK = {
@@ -509,3 +511,40 @@ def test_a_frozen_judge_reads_the_whole_debate_by_its_template(
     assert read[:4] == ["p: a;aa;", "p: a;ab;", "p: b;ba;", "p: b;bb;"]
     rewards = [row.columns["reward"] for row in unrolled.tables["actor", "credited"].rows]
     assert rewards == [0.5, 2.5] * 2 + [0.0, 1.0, 2.0, 3.0] * 2
+
+
+# --- phases and weights
+
+
+def test_a_phase_that_lets_the_closing_edge_sleep_runs_once(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    nodes, edges = talk(rows_of, actor, 2)
+    edges[2] = {**edges[2], "id": "back"}
+    learning = {"steps": 1, "learn": ["actor.rewards"]}
+    phases = [
+        {"name": "once", **learning, "set": {"edges.back.weight": 0.0}},
+        {"name": "twice", **learning},
+    ]
+    loop = bench(nodes, edges, {"phases": phases})
+    loop.hosts.write = append
+
+    assert loop.plan.phase("once").regions == ()
+    assert {number for number, _ in written(loop.step(phase="twice"))} == {1, 2}
+    lineage = Lineages(loop.spec).at(loop.plan.phase("once").overrides)
+    loop.stand(lineage=lineage)
+    assert {number for number, _ in written(loop.step(2, phase="once"))} == {1}
+
+
+def test_a_joint_update_of_two_seats_learns_from_all_rounds(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    nodes, edges = two(rows_of, actor)
+    nodes["right"]["model"] = {"type": "shared", "with": "left"}
+    loop = bench(nodes, edges)
+    loop.hosts.write = lambda prompt, k: "ab"[k]
+
+    loop.step()
+
+    [order] = loop.hosts.orders
+    assert {load.node: len(load.items) for load in order.loads} == {"left": 6, "right": 6}

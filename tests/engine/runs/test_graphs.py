@@ -33,6 +33,7 @@ def test_a_drawn_loop_runs_and_goes_on_where_it_was_stopped(
 
     learned = [event for event in ended.of("stage.finished") if event["stage"].endswith(".learn")]
     assert learned
+    assert rounds_told(ended) == rounds_planned(ended)
     without = {(one["step"], one["node"]) for one in learned if not one["samples"]}
     assert not without or NOTHING in ended.alerts()
     stopped = runner(text, stop_at=lambda event: is_in_step_two(event, seed))
@@ -43,6 +44,26 @@ def test_a_drawn_loop_runs_and_goes_on_where_it_was_stopped(
     assert equal(resumed.weights(), ended.weights())
     after = stopped.manifest()["timeline"]["step"]
     assert resumed.readings(after=after) == ended.readings(after=after)
+
+
+def rounds_told(ended: Any) -> dict[str, set[int | None]]:
+    """By stage of the step, the rounds in which it said that it ran."""
+    found: dict[str, set[int | None]] = {}
+    for event in ended.of("stage.finished"):
+        if "evaluation" not in event:
+            found.setdefault(event["stage"], set()).add(event.get("round"))
+    return found
+
+
+def rounds_planned(ended: Any) -> dict[str, set[int | None]]:
+    """The same as planned; where nobody goes on, rounds end early."""
+    [phase] = ended.plan()["phases"]
+    told = rounds_told(ended)
+    most = {name: region["rounds"] for region in phase["regions"] for name in region["stages"]}
+    return {
+        name: set(range(1, min(most[name], len(told[name])) + 1)) if name in most else {None}
+        for name in (stage["name"] for stage in phase["stages"])
+    }
 
 
 def is_in_step_two(event: dict[str, Any], seed: int) -> bool:
