@@ -7,6 +7,7 @@ from coloop.plan.types import (
     PhasePlan,
     Plan,
     ProbePlan,
+    Rounds,
     Stage,
     StageRows,
     Update,
@@ -131,6 +132,17 @@ def _writing_homes(weights: WeightsPlan) -> str:
     return f", writes with {' and '.join(engines)}" if engines else ""
 
 
+def _region(region: Rounds) -> str:
+    """Which stages go round, how often, and how conversations go on."""
+    nodes = ", ".join(dict.fromkeys(name.partition(".")[0] for name in region.stages))
+    on = {
+        "one": "one conversation a row goes on",
+        "all": "every text goes on, as a tree",
+        "lines": "every text goes on in a straight line",
+    }
+    return f"{nodes} run {region.rounds} rounds; {on[region.branch]}"
+
+
 def _types(dtypes: Dtypes) -> str:
     if not dtypes.casts:
         return f"in {dtypes.compute}"
@@ -151,3 +163,5 @@ def _phase_lines(phase: PhasePlan) -> Iterator[str]:
     for refill in phase.refills:
         start = " and ".join(refill.sources)
         yield f"  {refill.filter} refills from {start}, at most {refill.max_rounds} rounds"
+    for region in phase.regions:
+        yield f"  {_region(region)}"

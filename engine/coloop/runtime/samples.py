@@ -73,6 +73,7 @@ def _row(node: str, row: Row, tables: list[Table]) -> dict[str, Any]:
         "reward": row.columns.get("reward"),
         "advantage": row.columns.get("advantage"),
         "group": row.group,
+        "round": row.round if row.round > 1 else None,
         "finished": row.columns.get("finished"),
         "version": row.version,
     }

@@ -225,3 +225,10 @@ def test_a_probe_goes_round_with_all_nodes_of_a_region(loop: Loop) -> None:
     [region] = probe.regions
     assert set(region.stages) == {"ask.prepare", "actor.generate", "note.prepare", "side.prepare"}
     assert set(region.stages) < {stage.name for stage in probe.stages}
+
+
+def test_a_plan_says_in_words_what_goes_round(loop: Loop) -> None:
+    spec = loop([*TALK, "exact.scores -> actor.rewards"], ask=ASK, note=ASK, actor=WRITER)
+
+    words = "  ask, actor, note run 3 rounds; every text goes on, as a tree"
+    assert words in compile_plan(spec).explain
