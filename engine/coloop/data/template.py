@@ -7,7 +7,7 @@ written in earlier rounds is the role's to say. Same rows and seeds, same texts.
 """
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
@@ -31,7 +31,7 @@ class TemplateRow:
     """Exact names, `node.column`."""
     scores: Mapping[str, Any] = field(default_factory=dict)
     """Incoming scores, by node."""
-    earlier: Sequence[Mapping[str, Any]] = ()
+    earlier: Iterable[Mapping[str, Any]] = ()
     """Columns of the earlier rounds, the oldest first: what `past` lists."""
     seed: int = 0
     """From run seed, node, salt, step and row id: decides what `others` and the code draw."""
@@ -229,15 +229,16 @@ class Drawn:
         library: Sequence[TemplateRow] | None,
     ) -> None:
         self._row = rows[place]
-        self._pool = (
-            [other for at, other in enumerate(rows) if at != place]
-            if library is None
-            else list(library)
-        )
+        self._place = place
+        self._rows = rows
+        self._library = library
 
     def others(self, column: str, k: int) -> list[Any]:
         """Up to k values of a column, drawn from different rows without replacement."""
-        source = (_value(row, column) for row in self._pool)
+        pool = self._library
+        if pool is None:
+            pool = [other for at, other in enumerate(self._rows) if at != self._place]
+        source = (_value(row, column) for row in pool)
         there = [value for value in source if value is not None]
         rng = random.Random(stable_hash(f"others {self._row.seed} {column}"))
         return rng.sample(there, min(max(0, k), len(there)))

@@ -1,7 +1,7 @@
 """What some wrote becomes what the next reads: joined rows, the template's program over them, and
 for `each` a child for every element."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -106,20 +106,25 @@ def template_row(node: str, row: Row, scores: Mapping[str, Score], call: Call) -
         columns=row.columns,
         scoped=row.scoped,
         scores=scores,
-        earlier=_earlier(row, call.past),
+        earlier=_Earlier(row, call.past),
         seed=seed,
     )
 
 
-def _earlier(row: Row, past: Sequence[Mapping[str, Row]]) -> list[Mapping[str, Any]]:
-    """What the row's conversation was at the end of each earlier round, the oldest first."""
-    found: list[Mapping[str, Any]] = []
-    for went_on in past:
-        above = [went_on[name] for name in row.trail if name in went_on]
-        if above:
-            one = above[0] if len(above) == 1 else joined_row(above)
-            found.append({**one.scoped, **one.columns})
-    return found
+class _Earlier:
+    """What a row's conversation was at the end of each earlier round, the oldest first; put
+    together where a text asks for it."""
+
+    def __init__(self, row: Row, past: Sequence[Mapping[str, Row]]) -> None:
+        self._row = row
+        self._past = past
+
+    def __iter__(self) -> Iterator[Mapping[str, Any]]:
+        for went_on in self._past:
+            above = [went_on[name] for name in self._row.trail if name in went_on]
+            if above:
+                one = above[0] if len(above) == 1 else joined_row(above)
+                yield {**one.scoped, **one.columns}
 
 
 def _unparsed(section: TemplateNode, written: Sequence[Written | None]) -> dict[str, float]:

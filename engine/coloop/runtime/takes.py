@@ -101,25 +101,27 @@ def taken(key: tuple[str, str], rounds: Sequence[RoundTables]) -> Taken:
     later: set[str] = set()
     for place, one in reversed([*enumerate(rounds)]):
         table = one.tables.get(key, Table())
-        followed = {row.id: row for row in one.going_on.values() if row.id in later}
-        open_rows = [row for row in table.rows if not _is_kin(row, followed)]
+        followed = _Kin({name: row for name, row in one.going_on.items() if name in later})
+        came, went_on = _Kin(one.closing), _Kin(one.going_on)
         is_last = place == len(rounds) - 1
-        own = [
-            row
-            for row in open_rows
-            if is_last or not _is_kin(row, one.closing) or _is_kin(row, one.going_on)
-        ]
-        ends.append(table.restricted_to(row.id for row in open_rows))
+        ended = [row for row in table.rows if not followed.has(row)]
+        own = [row for row in ended if is_last or not came.has(row) or went_on.has(row)]
+        ends.append(table.restricted_to(row.id for row in ended))
         last.append(table.restricted_to(row.id for row in own))
         later.update(name for row in table.rows for name in row.trail)
     return Taken(last=_stacked(last[::-1]), ends=_stacked(ends[::-1]))
 
 
-def _is_kin(row: Row, others: Rows) -> bool:
-    """Whether a row is one of these, or stands above or below one of them."""
-    if not others.keys().isdisjoint(row.trail):
-        return True
-    return any(row.id in other.trail for other in others.values())
+class _Kin:
+    """Some rows, and what stands above or below them."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._ids = rows.keys()
+        self._above = frozenset().union(*(row.trail for row in rows.values()))
+
+    def has(self, row: Row) -> bool:
+        """Whether a row is one of them, or stands above or below one."""
+        return row.id in self._above or not self._ids.isdisjoint(row.trail)
 
 
 def _stacked(tables: Sequence[Table]) -> Table:

@@ -162,7 +162,7 @@ class Row:
     def handed_on(self, node: str) -> str | None:
         """Id of the row above that a node of a region of rounds handed on last."""
         name = self.passed.get(node)
-        return None if name == self.id else name
+        return name if name != self.id and name in self.trail else None
 
     def ways_from(self, ancestor: str) -> tuple[tuple[int, ...], ...]:
         """The places k on the way down from an ancestor: one way, or several below a join."""
