@@ -295,3 +295,62 @@ def test_a_judge_may_call_a_tool_while_it_writes(runner: Runner) -> None:
 
     assert max(ended.metrics("judge", "turns/tokens")) > 0
     check_learned(ended, "judge")
+
+
+DISCUSSED = """
+coloop: 1
+name: discussed
+nodes:
+  sums: {kind: dataset, source: {type: task, task: arithmetic, size: 16}, rows_per_step: 2}
+  held_out: {kind: dataset, source: {type: task, task: arithmetic, size: 4}, rows_per_step: 2}
+  ask:
+    kind: template
+    text: "{{ sums.prompt }}{% for word in past('judge.completion') %}{{ word }}{% endfor %}="
+  solver:
+    kind: actor
+    model: {type: scratch, architecture: tiny-qwen3}
+    rollout: {completions_per_prompt: 2, max_new_tokens: 4}
+    algorithm: {rewards: {name: reinforce, advantage: none}}
+  judge:
+    kind: verifier
+    method: generative
+    model: {type: shared, with: solver}
+    template: {text: "{{ solver.completion }}?"}
+    read: {number: "([0-9])", scale: [0, 9], on_no_match: 0}
+    rollout: {completions_per_prompt: 1, max_new_tokens: 4}
+    algorithm: {rewards: {name: reinforce, advantage: none}}
+  digit: {kind: reward, source: {type: builtin, name: regex, pattern: "([0-9])", scale: [0, 9]}}
+  probe: {kind: evaluate, instead_of: sums, every: 2, metrics: [score]}
+edges:
+  - sums.rows -> ask.rows
+  - ask.rows -> solver.prompts
+  - solver.rollouts -> judge.rollouts
+  - {from: judge.rollouts, to: ask.rows, rounds: 3}
+  - {from: judge.scores, to: solver.rewards, aggregate: mean}
+  - {from: judge.rollouts, to: digit.rollouts, take: all}
+  - digit.scores -> judge.rewards
+  - held_out.rows -> probe.rows
+  - judge.scores -> probe.scores
+schedule: {steps: 3}
+hardware: {preset: cpu}
+run: {checkpoint_every: 1}
+"""
+"""What a judge says goes back to the policy, for three rounds."""
+
+
+def test_a_judge_speaks_in_every_round_and_goes_on_where_the_run_was_stopped(
+    whole: Callable[[str], Ended], runner: Runner, equal: Callable[..., bool]
+) -> None:
+    def judged_in_step_2(event: Mapping[str, Any]) -> bool:
+        stage = event.get("stage") == "judge.score" and event["type"] == "stage.finished"
+        return stage and event["step"] == 2 and event.get("round") == 2
+
+    ended = whole(DISCUSSED)
+    stopped = runner(DISCUSSED, stop_at=judged_in_step_2)
+    resumed = check_whole(runner(DISCUSSED, resume=stopped))
+
+    rounds = [event["round"] for event in ended.of("stage.finished", stage="judge.score", step=1)]
+    assert [one for one in rounds if one is not None][:3] == [1, 2, 3]
+    assert ended.metrics("judge", "reward/mean")
+    assert stopped.state is RunStateName.STOPPED
+    assert equal(ended.weights(), resumed.weights())
