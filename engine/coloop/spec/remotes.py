@@ -31,7 +31,21 @@ SECRETS_SETTING: Final = "COLOOP_SECRETS_DIR"
 """A folder with secrets as files: `coloop_secret_judge` is COLOOP_SECRET_JUDGE."""
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 SECRET_WORDS: Final = re.compile(r"(?i)(^|[_-])(key|token|secret|password|passwd|pwd|auth|sig)s?$")
-CARRIERS: Final = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("::/96"))
+CARRIERS: Final = tuple(map(ipaddress.IPv6Network, ("64:ff9b::/96", "::/96", "::ffff:0:0:0/96")))
+CLOSED: Final = tuple(
+    map(
+        ipaddress.ip_network,
+        ("192.0.0.0/24", "64:ff9b:1::/48", "fec0::/10", "3fff::/20", "5f00::/16"),
+    )
+)
+"""Networks without a service of the open network that not every `ipaddress` knows as such."""
+CLOUDS: Final = frozenset(
+    map(
+        ipaddress.ip_address,
+        ("168.63.129.16", "192.0.0.192", "100.100.100.200", "fd00:ec2::254", "fd20:ce::254"),
+    )
+)
+"""Where clouds answer for their machines, besides link-local addresses."""
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -89,6 +103,7 @@ def refusal(url: str, allowed: AllowedRemotes) -> Refused | None:
     try:
         parts = urlsplit(url)
         host, port = parts.hostname or "", parts.port
+        host.encode("idna")
     except ValueError as error:
         return Refused(found=f"it is no address: {error}", hint="write `https://host/path`")
     if parts.scheme not in ("http", "https") or not host or _has_blanks(url):
@@ -135,14 +150,15 @@ def refusal_of_address(
 ) -> Refused | None:
     """Why a run may not connect to an address that a listed host leads to; None where it may.
 
-    Addresses that no service has (link-local ones, where clouds answer for their machines, and
-    those of groups) are reached only where they are listed themselves.
+    Addresses that no service has (those where clouds answer for their machines, and those of
+    groups) are reached only where they are listed themselves.
     """
     if is_public(address) or allowed.holds(str(address), port):
         return None
     is_service = not (
         address.is_link_local or address.is_multicast or address.is_unspecified
     ) and not (isinstance(address, ipaddress.IPv4Address) and address.is_reserved)
+    is_service = is_service and address not in CLOUDS
     if is_service and _carried(address) is None and allowed.names(host, port):
         return None
     shown = f"[{address}]" if address.version == 6 else str(address)
@@ -221,7 +237,8 @@ def is_public(address: Address) -> bool:
             return False
         if _carried(address) is not None:
             return True
-    return address.is_global and not address.is_multicast
+    is_closed = address in CLOUDS or any(address in network for network in CLOSED)
+    return address.is_global and not address.is_multicast and not is_closed
 
 
 def _carried(address: Address) -> ipaddress.IPv4Address | None:

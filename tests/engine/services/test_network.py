@@ -16,6 +16,7 @@ from coloop.services.service import Service
 from coloop.spec.remotes import (
     AllowedRemotes,
     literal_address,
+    refusal,
     refusal_of_address,
     refusal_of_secret,
 )
@@ -61,6 +62,8 @@ INSIDE = [
     *("127.0.0.1", "10.0.0.7", "169.254.169.254", "192.168.1.1", "100.64.0.1", "0.0.0.0"),
     *("224.0.0.1", "::1", "fe80::1", "fd00::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254"),
     *("64:ff9b::7f00:1", "2002:7f00:1::", "ff02::1", "240.0.0.1", "::"),
+    *("64:ff9b:1::a00:7", "::ffff:0:10.0.0.7", "fec0::1", "3fff::1", "5f00::1", "192.0.0.192"),
+    "168.63.129.16",
 ]
 
 
@@ -118,7 +121,13 @@ def test_a_name_may_lead_inside_where_that_is_listed(
     assert called(url).ask("q", as_it_is).result(20) == [1.0]
 
 
-@pytest.mark.parametrize("address", ["169.254.169.254", "fe80::1", "::ffff:169.254.169.254"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("169.254.169.254", "fe80::1", "::ffff:169.254.169.254", "168.63.129.16"),
+        *("100.100.100.200", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254"),
+    ],
+)
 def test_where_clouds_answer_for_their_machines_no_name_leads(address: str) -> None:
     allowed = AllowedRemotes(hosts=("metadata.internal:80",))
     literal = literal_address(address)
@@ -157,6 +166,14 @@ def test_another_way_to_write_an_address_is_not_the_one_that_is_listed(
     assert "pass-9f3a" not in str(failed.value)
     assert "abc" not in str(failed.value)
     assert web.asked == []
+
+
+@pytest.mark.parametrize("host", [".example.org", "a..example.org", f"{'a' * 64}.example.org"])
+def test_a_name_that_is_none_is_refused_although_its_ending_is_listed(host: str) -> None:
+    refused = refusal(f"http://{host}/", AllowedRemotes(hosts=("*.example.org",)))
+
+    assert refused is not None
+    assert "it is no address" in refused.found
 
 
 def test_proxies_of_the_environment_are_not_used(
