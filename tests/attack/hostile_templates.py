@@ -32,6 +32,12 @@ BY_HAND = (
     "{% set a = [long ~ 'a'] * 90000 %}{{ a.count(long ~ 'b') }}",
     "{% set a = [long ~ 'a'] * 90000 %}{{ a.index(long ~ 'b') }}",
     "{% set a = ([long ~ 'a'] * 90000) %}{{ a | select('==', long ~ 'b') | list }}",
+    # Numbers of one hash.
+    "{{ dict(pairs) | length }}",
+    "{{ dict(dict(pairs), a=1) | length }}",
+    "{{ namespace(pairs) }}{{ alike | unique | list | length }}",
+    "{{ (alike - {}.keys()) | list | length }}",
+    "{{ (alike - dict(a=1).items()) | list | length }}{{ (alike - {}.values()) }}",
     # Lists of themselves.
     "{% set n = namespace(v=['x' * 999]) %}{% for i in range(60) %}{% set n.v = [n.v, n.v] %}"
     "{% endfor %}{{ n.v }}",

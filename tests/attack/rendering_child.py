@@ -25,6 +25,8 @@ STATUS = Path("/proc/self/status")
 NEST: dict[str, object] = {"leaf": "x" * 1000}
 for _ in range(30):
     NEST = {"a": NEST, "b": [NEST, NEST]}
+ALIKE = [number * (2**61 - 1) for number in range(1, 33_000)]
+"""Numbers that a dict cannot tell apart without comparing them."""
 NAMES = names_of(
     {
         "prompt": "2+2=",
@@ -36,6 +38,8 @@ NAMES = names_of(
         "lines": "x\n" * 400_000,
         "digits": "9" * 900_000,
         "many": list(range(90_000)),
+        "alike": ALIKE,
+        "pairs": [[number, 0] for number in ALIKE],
         "texts": ["word " * 200] * 400,
         "nest": NEST,
         "rows": [{"a": "x" * 1000, "b": k % 7, "c": {"d": [k]}} for k in range(500)],

@@ -69,7 +69,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
     """See the module."""
 
     context_class = BudgetContext
-    intercepted_binops = frozenset(["*", "**", "%", "+"])
+    intercepted_binops = frozenset(["*", "**", "%", "+", "-"])
 
     def __init__(self, **options: Any) -> None:
         """
@@ -79,7 +79,7 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
         own = {"undefined": Absent, "keep_trailing_newline": True, "finalize": _shown}
         super().__init__(autoescape=False, **{**own, **options})
         self.globals.clear()
-        self.globals.update(range=_bounded_range, namespace=Notes, dict=dict)
+        self.globals.update(range=_bounded_range, namespace=_notes, dict=_dict)
         self.filters.clear()
         self.filters.update(build_filters())
         self.filters.update(
@@ -209,6 +209,25 @@ def _bounded_range(*bounds: int) -> range:
     if len(found) > LARGEST_RANGE:
         raise LimitReached(f"a range of {len(found):,} is longer than {LARGEST_RANGE:,}")
     return found
+
+
+@pass_context
+def _dict(context: BudgetContext, /, *given: Any, **named: Any) -> dict[Any, Any]:
+    """`dict`, looking at the clock at each entry: numbers can be chosen so that each costs a walk
+    over all others."""
+    if len(given) > 1:
+        raise TypeError(f"dict takes one value, found {len(given)}")
+    found: dict[Any, Any] = {}
+    for value in given:
+        pairs = value.items() if isinstance(value, dict) else value
+        for pair in context.budget.counted(pairs):
+            found.update([pair])
+    return {**found, **named}
+
+
+@pass_context
+def _notes(context: BudgetContext, /, *given: Any, **named: Any) -> Notes:
+    return Notes(_dict(context, *given, **named))
 
 
 @pass_context

@@ -11,6 +11,7 @@ from coloop.templates.budget import (
     LARGEST_LIST,
     LARGEST_NUMBER_BITS,
     LARGEST_TEXT,
+    VIEWS,
     LimitReached,
     extent,
     too_long,
@@ -60,6 +61,8 @@ def measure_operation(operator: str, left: Any, right: Any) -> None:
                 raise LimitReached(f"a product has more than {LARGEST_NUMBER_BITS} bits")
         case "%", str(), _:
             measure_format(left, right)
+        case "-", _, _ if type(left) in VIEWS or type(right) in VIEWS:
+            raise TypeError("the keys of a dict have no `-`; `reject('in', ...)` leaves some out")
         case "+", str(), str():
             _check_length(len(left) + len(right))
         case "+", (list() | tuple()), (list() | tuple()):

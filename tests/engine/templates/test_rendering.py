@@ -48,6 +48,8 @@ NAMES = names_of(
         ),
         ("{{ 'a'.ljust(3) }}|{{ 'x' * 3 }}|{{ 'a-b'.replace('-', '+') }}", "a  |xxx|a+b"),
         ("{{ '%05d' % 42 }}", "00042"),
+        ("{{ dict([['a', 1], ['b', 2]], b=3) }}{{ dict({'a': 1}).a }}", "{'a': 1, 'b': 3}1"),
+        ("{% set n = namespace([['a', 1]], b=2) %}{{ n.a - n.b }}", "-1"),
         (
             "{% for w in ['aa', 'b'] %}{{ w.count('a') }}{{ w.replace('a', 'c') }} {% endfor %}",
             "2cc 0b ",
