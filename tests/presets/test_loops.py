@@ -21,6 +21,7 @@ NAMES = [loop.name for loop in presets.list_loops()]
 NEEDS_GPUS = {
     "dapo-qwen2.5-7b-16xH100",
     "grpo-qwen2.5-7b-8xH100",
+    "prime-qwen2.5-7b-8xA100-80",
     "reinforce-pp-llama-3.1-8b-8xH100",
     "remax-llama-2-7b-8xA100-80",
     "reward-model-llama-3.1-8b-8xH100",
@@ -42,6 +43,12 @@ SHORT: Mapping[str, Mapping[str, Any]] = {
     "grpo-two-pools": FEW_ROWS | TWO_PHASES,
     "grpo-two-rewards": FEW_ROWS | TWO_PHASES,
     "ppo-four-models": FEW_ROWS | TWO_PHASES | {"schedule.phases.2.steps": 2},
+    "prime": FEW_PROBLEMS
+    | {
+        "nodes.band.keep": [{"rule": "accuracy_band", "min": 0.0, "max": 1.0}],
+        "nodes.band.fill.groups": 4,
+        "schedule.phases.2.steps": 2,
+    },
     "reinforce-pp": FEW_PROBLEMS,
     "remax": FEW_PROBLEMS,
     "reward-model": FEW_ROWS | TWO_PHASES,

@@ -60,6 +60,8 @@ PLACES: dict[str, tuple[str, Place]] = {
     "before a joint reward": ("two-halves", at_stage("units.generate", 5)),
     "when a copy with a head begins": ("ppo-four-models", at_phase("reward-model", "started")),
     "between a policy and its critic": ("ppo-four-models", at_stage("policy.learn", 5)),
+    "in a refill before a judge of tokens": ("prime", at_stage("band.prepare", 4)),
+    "when a judge of tokens has learned": ("prime", at_stage("prm.learn", 4)),
 }
 
 

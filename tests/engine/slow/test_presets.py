@@ -44,8 +44,18 @@ SWAP: tuple[Mapping[str, Any], ...] = (
 )
 """Between the pairs and the reward model, a coin that says which side was preferred."""
 
+GRADED_BY_LUCK: tuple[Mapping[str, Any], ...] = (
+    SHUFFLE[0],
+    {"op": "remove_edge", "path": "edges", "value": "exact.scores -> band.scores"},
+    {"op": "add_edge", "path": "edges", "value": "policy.rollouts -> luck.rollouts"},
+    {"op": "add_edge", "path": "edges", "value": "exact.scores -> luck.scores"},
+    {"op": "add_edge", "path": "edges", "value": "luck.scores -> band.scores"},
+)
+"""What the band keeps, the outcome, and the labels of the process reward model: of other rows."""
+
 CASES = {
     "dapo": ("rl", ACCURACY, None),
+    "prime": ("rl", ACCURACY, GRADED_BY_LUCK),
     "reinforce-pp": ("rl", ACCURACY, SHUFFLE),
     "remax": ("rl", ACCURACY, SHUFFLE),
     "reward-model": ("pairs", PAIR_ACCURACY, SWAP),
