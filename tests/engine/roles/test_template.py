@@ -32,6 +32,20 @@ def test_a_text_becomes_the_prompt_of_the_same_row(bench: Bench, rows_of: Any, c
     assert [row.id for row in table.rows] == ["sums:0.0", "sums:0.1"]
 
 
+def test_a_chat_becomes_the_prompt_of_the_same_row(bench: Bench, rows_of: Any) -> None:
+    messages = [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "{{ prompt }}?"},
+    ]
+    nodes = {"sums": rows_of({"prompt": "1+1"}), "ask": {"kind": "template", "messages": messages}}
+
+    table = bench(nodes, ["sums.rows -> ask.rows"]).give("ask.rows")
+
+    [row] = table.rows
+    assert row.id == "sums:0.0"
+    assert row.columns["prompt"] == [messages[0], {"role": "user", "content": "1+1?"}]
+
+
 def test_siblings_of_two_writers_meet_by_their_place(
     bench: Bench, rows_of: Any, actor: Any, column: Any
 ) -> None:

@@ -1,0 +1,181 @@
+"""Loops of which a run refuses a part, by what is said of it: edges beside those of GRPO, and nodes.
+
+`test_refusals` goes through them; the table of nodes (`roles/node_table.py`) shows which nodes they
+are about.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from tests.engine.plan.conftest import loop
+from tests.engine.plan.test_later_kinds import CASES, GRPO, MODEL
+from tests.engine.roles.node_forms import methods_of
+
+from coloop.plan.runnable import check_runs
+from coloop.spec.graph import LoopSpec
+from coloop.spec.runnable import RUNNABLE_SEARCHES
+
+Case = tuple[list[Any], dict[str, Any]]
+
+JUDGED = ["actor.rollouts -> judge.rollouts", "judge.scores -> actor.rewards"]
+SEARCHED = [
+    "problems.rows -> tree.rows",
+    "actor.policy -> tree.policy",
+    "exact.check -> tree.outcome",
+]
+LABELLED = ["actor.rollouts -> tree.rows", *SEARCHED[1:]]
+ROLLOUT = {"completions_per_prompt": 1, "max_new_tokens": 4}
+QUESTION = {"text": "{{ completion }}?"}
+TURNS = {"rollout": {"turns": {"max": 2}}}
+
+
+def _judge(method: str, **fields: Any) -> dict[str, Any]:
+    return {"judge": {"kind": "verifier", "method": method, **fields}}
+
+
+def _writing(**fields: Any) -> dict[str, Any]:
+    return _judge("generative", model=MODEL, template=QUESTION, **{"rollout": ROLLOUT, **fields})
+
+
+def _tree(method: str = "monte_carlo", **fields: Any) -> dict[str, Any]:
+    budget = {"tokens": 100, "searches_per_row": 2}
+    return {"tree": {"kind": "search", "method": method, "budget": budget, **fields}}
+
+
+def _tool(node: str, type_: str, /, **fields: Any) -> dict[str, Any]:
+    return {node: {"kind": "tool", "type": type_, **fields}}
+
+
+ASKS = _tool("asks", "model", template={"text": "{{ question }}?"}, call="<(?P<question>.)>")
+HELPER = {"helper": {"kind": "actor", "model": MODEL, "rollout": ROLLOUT}}
+HELPED = ["helper.policy -> asks.policy", "asks.tool -> actor.tools"]
+
+MORE: dict[str, Case] = {
+    "`read.beta`, which a verifier of method rule does not read (node `judge`)": (
+        JUDGED,
+        _judge("rule", read={"beta": 0.5}),
+    ),
+    "`read.order`, which a verifier of method vote does not read (node `judge`)": (
+        JUDGED,
+        _judge("vote", read={"order": "both"}),
+    ),
+    "`read.reduce`, which a verifier of method formal does not read (node `judge`)": (
+        JUDGED,
+        _judge("formal", checker="proof", read={"reduce": "min"}),
+    ),
+    "`read.labels`, which a verifier of method implicit_prm does not read (node `judge`)": (
+        JUDGED,
+        _judge("implicit_prm", model=MODEL, read={"labels": ["yes", "no"]}),
+    ),
+    "`read.number`, which a verifier of method discriminative does not read (node `judge`)": (
+        JUDGED,
+        _judge("discriminative", model=MODEL, read={"number": "([0-9])"}),
+    ),
+    "steps of a formal checker, which grades whole texts (node `judge`)": (
+        ["actor.rollouts -> judge.rollouts", "judge.step_scores -> actor.rewards"],
+        _judge("formal", checker="proof"),
+    ),
+    "`label_ce` beside another algorithm at `labels` (node `judge`)": (
+        ["actor.rollouts -> judge.rollouts", "exact.scores -> judge.labels"],
+        _judge(
+            "discriminative",
+            model=MODEL,
+            template=QUESTION,
+            read={"labels": ["yes", "no"]},
+            algorithm={"labels": [{"name": "label_ce"}, {"name": "outcome"}]},
+        ),
+    ),
+    "`read.granularity: step` of a verifier that writes": (
+        JUDGED,
+        _writing(read={"granularity": "step"}),
+    ),
+    "`read.numbers` without `per: row`": (JUDGED, _writing(read={"numbers": "([0-9]): ([0-9])"})),
+    "one verdict as a score for each row gathered": (
+        ["actor.rollouts -> judge.rows", "judge.scores -> actor.rewards"],
+        _writing(read={"number": "([0-9])"}, join={"gather": "problems"}, per="row"),
+    ),
+    "the port `labels` of a verifier that writes": (
+        ["actor.rollouts -> judge.rollouts", "exact.scores -> judge.labels"],
+        _writing(read={"number": "([0-9])"}, algorithm={"labels": {"name": "outcome"}}),
+    ),
+    "`give` of a search by monte_carlo": (SEARCHED, _tree(give="visited")),
+    "`select` of a search that labels each text for itself": (
+        LABELLED,
+        _tree(select={"rule": "omega"}),
+    ),
+    "`labels: {relative_progress: ...}` of a binary search, which looks at few steps": (
+        SEARCHED,
+        _tree("binary_search", labels={"relative_progress": 0.1}),
+    ),
+    "several policies of one search": (
+        [*SEARCHED, "helper.policy -> tree.policy"],
+        {**_tree(), **HELPER},
+    ),
+    "texts of several turns in a search (policy `actor`)": (
+        [*SEARCHED, "sums.tool -> actor.tools"],
+        {**_tree(), **_tool("sums", "calculator")},
+    ),
+    "`together` as the outcome of a search: it wants more than a row": (
+        [*SEARCHED[:2], "together.check -> tree.outcome"],
+        {
+            **_tree(),
+            "together": {
+                "kind": "reward",
+                "join": {"gather": "problems"},
+                "source": {"type": "python", "code": "def reward(**columns): return [0.0]"},
+            },
+        },
+    ),
+    "a policy as a tool that has tools of its own (node `helper`)": (
+        [*HELPED, "sums.tool -> helper.tools"],
+        {**ASKS, **HELPER, **_tool("sums", "calculator")},
+    ),
+    "`call` of a tool that wraps others (node `asks`)": (
+        [*HELPED, "sums.tool -> asks.tools"],
+        {**ASKS, **HELPER, **_tool("sums", "calculator")},
+    ),
+    "`world` wrapped by another tool": (
+        [*HELPED, "world.tool -> asks.tools"],
+        {**ASKS, **HELPER, **_tool("world", "environment", name="proof")},
+    ),
+    "an environment whose policy is a verifier (node `judge`)": (
+        [*JUDGED, "world.tool -> judge.tools"],
+        {**_writing(read={"number": "([0-9])"}), **_tool("world", "environment", name="proof")},
+    ),
+    "`rollout.engine: remote` of `actor`, which learns: new weights do not reach a service": (
+        [],
+        {"actor": {"rollout": {**ROLLOUT, "engine": "remote", "url": "http://localhost:1/v1"}}},
+    ),
+    "`rollout.script` with the `vllm` engine": (
+        [],
+        {"actor": {"rollout": {**ROLLOUT, "engine": "vllm", "script": ["yes"]}}},
+    ),
+    "training backend `megatron`; `deepspeed`, `fsdp2`, `single` run here": (
+        [],
+        {"actor": {"training": {"backend": "megatron"}}},
+    ),
+    "`training.dtype: float16`": ([], {"actor": {"training": {"dtype": "float16"}}}),
+}
+LATER = {
+    f"searches of method {method} (node `tree`)": (SEARCHED, _tree(method))
+    for method in sorted(methods_of("search") - RUNNABLE_SEARCHES)
+}
+ALL = {**CASES, **MORE, **LATER}
+
+
+def refused_loop(what: str) -> LoopSpec:
+    """The loop of a case."""
+    edges, nodes = ALL[what]
+    actor = {"algorithm": {"name": "grpo"}, **nodes.get("actor", {})}
+    if "quantization" in what:
+        actor["model"] = {"type": "pretrained", "path": "somewhere", **actor["model"]}
+    return loop([*GRPO, *edges], **{**nodes, "actor": actor})
+
+
+def places() -> Iterator[tuple[LoopSpec, str, str]]:
+    """The loop, the node and the field of each refusal."""
+    for what in ALL:
+        spec = refused_loop(what)
+        for one in check_runs(spec):
+            if one.message.endswith(what) and one.node is not None:
+                yield spec, one.node, one.field or ""

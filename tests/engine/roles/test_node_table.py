@@ -1,0 +1,64 @@
+"""No kind of node and no way of being it without its proofs; the README of the roles shows them.
+
+`--update-golden` writes the table of the README anew.
+"""
+
+import ast
+from pathlib import Path
+
+import pytest
+from tests.engine.roles import node_table as table
+from tests.engine.roles.node_contracts import CONTRACTS
+from tests.engine.roles.node_forms import FORMS, METHOD, SOURCES, Form, all_forms, methods_of
+
+from coloop.spec.nodes import KINDS
+from coloop.spec.runnable import RUNNABLE_SEARCHES
+
+ENGINE_TESTS = Path(__file__).resolve().parents[1]
+README = Path(__file__).resolve().parents[3] / "engine" / "coloop" / "roles" / "README.md"
+BEGIN, END = "<!-- table -->\n", "\n<!-- end of table -->"
+
+AWAY = {("dataset", "hub"), ("critic", "head beside words")}
+"""What no whole run of the tests has: rows of a hub want a network."""
+LATER = {("search", method) for method in methods_of("search") - RUNNABLE_SEARCHES}
+"""What every run refuses."""
+
+
+def test_every_kind_and_every_method_has_a_row() -> None:
+    assert set(FORMS) == {*KINDS, "rounds"}
+    for kind in (*METHOD, *SOURCES):
+        assert {form.partition(",")[0] for form in FORMS[kind]} == methods_of(kind), kind
+
+
+@pytest.mark.parametrize("form", [form for form in all_forms() if form not in LATER])
+def test_a_form_is_proved(form: Form) -> None:
+    assert CONTRACTS[form]
+    assert (form in table.on_cpu()) is (form not in AWAY)
+
+
+@pytest.mark.parametrize("form", sorted(LATER))
+def test_a_form_that_comes_later_is_refused(form: Form) -> None:
+    assert table.refused()[form] == {"method"}
+
+
+def test_the_tests_that_are_named_are_there() -> None:
+    named = {test for tests in CONTRACTS.values() for test in tests}
+    there = {
+        f"{file}::{node.name}"
+        for file in {test.partition("::")[0] for test in named}
+        for node in ast.parse((ENGINE_TESTS / file).read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef)
+    }
+
+    assert sorted(named - there) == []
+
+
+def test_the_readme_shows_the_table(update_golden: bool) -> None:
+    text = README.read_text(encoding="utf-8")
+    before, _, rest = text.partition(BEGIN)
+    shown, _, after = rest.partition(END)
+    if update_golden:
+        README.write_text(before + BEGIN + table.written() + END + after, encoding="utf-8")
+        return
+
+    assert shown == table.written(), "write it anew with --update-golden"
