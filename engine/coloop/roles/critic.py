@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from coloop.hosts.messages import TooLong
+from coloop.roles.finite import check_tokens
 from coloop.roles.fits import rows_of
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.texts import as_read
@@ -32,6 +33,7 @@ class CriticRole(Stateless):
         values = {
             row.id: one for row, one in zip(rows, said, strict=True) if not isinstance(one, TooLong)
         }
+        check_tokens(self._node, "values", values.items())
         known = tuple(row for row in rows if row.id in values)
         return Outcome(
             outputs={"values": Table(rows=known, values=values)},

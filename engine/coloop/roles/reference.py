@@ -2,10 +2,12 @@
 another.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from coloop.arrays import Numbers
 from coloop.hosts.messages import TooLong
+from coloop.roles.finite import check_tokens
 from coloop.roles.fits import rows_of
 from coloop.roles.log_probs import log_probs_of
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
@@ -39,6 +41,7 @@ class ReferenceRole(Stateless):
         refused = [one for one in scored.values() if isinstance(one, TooLong)]
         metrics, alerts = self._fits.count(refused, len(every), is_probe=call.is_probe)
         log_probs = {key: one for key, one in scored.items() if not isinstance(one, TooLong)}
+        check_tokens(self._node, "log-probs", _by_side(log_probs))
         rows = tuple(row for row in every if row.id in log_probs)
         return Outcome(
             outputs={"log_probs": Table(rows=rows, log_probs=log_probs)},
@@ -77,3 +80,10 @@ class ReferenceRole(Stateless):
 def _tokens(scored: Any) -> int:
     """Tokens that were scored, of a pair those of both sides."""
     return sum(map(len, scored.values())) if isinstance(scored, dict) else len(scored)
+
+
+def _by_side(scored: Mapping[str, Any]) -> Iterator[tuple[str, Numbers]]:
+    """By row id; of a pair each side."""
+    for row, said in scored.items():
+        for numbers in said.values() if isinstance(said, dict) else (said,):
+            yield row, numbers

@@ -1,9 +1,8 @@
 """What a scorer gives: the rows with their score under its node's name, whole and step by step."""
 
-import math
 from collections.abc import Mapping, Sequence
 
-from coloop.errors import DataError
+from coloop.roles.finite import check_score
 from coloop.roles.protocol import Outcome
 from coloop.tables import Row, Score, Table
 
@@ -24,7 +23,8 @@ def scored_outcome(
         score_range: least and greatest score, by which that of a pair is turned over.
     """
     for given in (scores, step_scores or ()):
-        _check_finite(node, rows, given)
+        for row, score in zip(rows, given, strict=False):
+            check_score(node, row.id, score)
     scored = tuple(
         row.with_columns(node, {node: score}) for row, score in zip(rows, scores, strict=True)
     )
@@ -38,18 +38,6 @@ def scored_outcome(
     return Outcome(
         outputs=outputs, samples=len(rows), metrics={**found, **(metrics or {})}, alerts=alerts
     )
-
-
-def _check_finite(node: str, rows: Sequence[Row], scores: Sequence[Score]) -> None:
-    """Raises `DataError` where a score is not a number that can be learned from."""
-    for row, score in zip(rows, scores, strict=False):
-        for number in score.values() if isinstance(score, Mapping) else (score,):
-            if number is not None and not math.isfinite(number):
-                raise DataError(
-                    f"{node}: the score of row {row.id} is {number}; look at what its model or "
-                    "code says of this row, and at the weights it was loaded from",
-                    node,
-                )
 
 
 def _table(

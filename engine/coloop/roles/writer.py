@@ -12,6 +12,7 @@ from typing import Any
 from coloop.batch import Prompt
 from coloop.hosts.messages import Begun, PromptRequest, Reply, TooLong
 from coloop.roles.conversation import SILENT, Told, tool_measures, turn_measures
+from coloop.roles.finite import check_tokens
 from coloop.roles.fits import prompts_of
 from coloop.roles.policy_tool import measures_beside, policies_of, tables_beside
 from coloop.roles.protocol import Call, Context, Outcome
@@ -107,6 +108,8 @@ class Writer:
         metrics, alerts = self._fits.count(refused, len(asks), is_probe=call.is_probe)
         children = tuple(child for place in sorted(families) for child in families[place])
         texts = [child.tokens for child in children if child.tokens]
+        drawn = ((child.id, child.tokens.log_probs) for child in children if child.tokens)
+        check_tokens(self._node, "log-probs", drawn)
         beside = tables_beside(
             children,
             {name: one.asked for name, one in told.items()},

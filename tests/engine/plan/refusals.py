@@ -1,4 +1,4 @@
-"""Loops of which a run refuses a part, by what is said of it: edges beside those of GRPO, and nodes.
+"""Loops of which a run refuses a part, by what is said of it: edges beside GRPO's, and nodes.
 
 `test_refusals` goes through them; the table of nodes (`roles/node_table.py`) shows which nodes they
 are about.

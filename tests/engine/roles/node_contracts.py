@@ -117,9 +117,7 @@ CONTRACTS: Final[Mapping[Form, tuple[str, ...]]] = {
     ("template", "parse"): (
         "roles/test_template.py::test_what_is_not_found_is_absent_and_dropped_columns_end",
     ),
-    ("template", "each"): (
-        "roles/test_template.py::test_each_makes_a_child_of_every_element",
-    ),
+    ("template", "each"): ("roles/test_template.py::test_each_makes_a_child_of_every_element",),
     ("template", "code"): (
         "roles/test_template.py::test_code_writes_columns_and_cuts_rows",
         "roles/test_template.py::test_code_that_fails_names_node_and_row",
@@ -138,9 +136,7 @@ CONTRACTS: Final[Mapping[Form, tuple[str, ...]]] = {
     ("filter", "resample"): (
         "roles/test_filter.py::test_drawn_rows_keep_their_ids_and_say_how_often",
     ),
-    ("filter", "spare"): (
-        "roles/test_filter.py::test_rows_at_spare_fill_up_what_was_cut",
-    ),
+    ("filter", "spare"): ("roles/test_filter.py::test_rows_at_spare_fill_up_what_was_cut",),
     ("pairs", "best_worst"): ("roles/test_pairs.py::test_best_against_worst_of_a_group",),
     ("pairs", "all"): ("roles/test_pairs.py::test_every_two_of_a_group",),
     ("pairs", "margin"): ("roles/test_pairs.py::test_every_two_that_differ_enough",),

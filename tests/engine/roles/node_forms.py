@@ -187,9 +187,7 @@ def _drawn(loop: Mapping[str, Any]) -> Iterator[tuple[str, Drawn]]:
     edges = [_edge(edge) for edge in loop["edges"]]
     for name, section in loop["nodes"].items():
         ports = {
-            target.partition(".")[2]
-            for _, target, _ in edges
-            if target.partition(".")[0] == name
+            target.partition(".")[2] for _, target, _ in edges if target.partition(".")[0] == name
         }
         yield name, Drawn(section=section, ports=ports)
     for source, target, options in edges:

@@ -167,7 +167,6 @@ hardware: {preset: cpu}
 """
 
 
-
 TALKS = """
 coloop: 1
 name: every-round
