@@ -76,7 +76,7 @@ def rows() -> Iterator[list[str]]:
         yield [
             f"`{kind}`",
             name,
-            ", ".join(f"`{file}`" for file in files) or "–",
+            ", ".join(f"`tests/engine/{file}`" for file in files) or "–",
             on_cpu().get(form, "–"),
             ", ".join(f"`{field}`" for field in fields) or "nothing",
         ]
