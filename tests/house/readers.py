@@ -50,7 +50,10 @@ READERS: dict[str, tuple[str, ...]] = {
     "Pack": ("roles/policy_tool.py",),
     "SearchNode": ("roles/search.py", "roles/searching"),
     **dict.fromkeys(
-        (*("Select", "Budget", "CompletionsByRate", "CompletionBand", "RelativeProgress"),),
+        (
+            *("Select", "Budget", "CompletionsByRate", "CompletionBand", "RelativeProgress"),
+            *("Expand", "Progressive"),
+        ),
         ("roles/searching",),
     ),
     "Gather": ("spec/lineage/joins.py",),
@@ -156,9 +159,7 @@ READERS: dict[str, tuple[str, ...]] = {
 }
 """By section, the modules that a run goes through and that name its fields."""
 
-LATER = {
-    **dict.fromkeys(("Expand", "Progressive"), "refused by the method of the search"),
-}
+LATER: dict[str, str] = {}
 """Sections that are drawn, planned and estimated only."""
 
 ELSEWHERE = {
@@ -171,10 +172,7 @@ ELSEWHERE = {
     ("PhaseGroup", "name"): "people, and findings about it",
     ("Rollout", "expected_tokens"): "the estimate",
     ("Hardware", "memory_budget"): "the resolver, and the finding `memory.over_budget`",
-    **{
-        ("SearchNode", field): "trees, which are refused by the method of the search"
-        for field in ("expand", "step_reward", "and_return", "give")
-    },
+    ("SearchNode", "and_return"): "the section: it has one value",
     ("CompletionsByRate", "by"): "the section: it has one value",
 }
 """Fields that no run reads, with who reads them instead."""

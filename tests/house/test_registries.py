@@ -7,6 +7,7 @@ from typing import Any, get_args
 import pytest
 
 from coloop.data.tasks import TASKS
+from coloop.plan.searches import UNASKED, UNREAD
 from coloop.rewards.builtin import BUILTINS as REWARD_FUNCTIONS
 from coloop.rewards.checkers import CHECKERS as CHECKER_FILES
 from coloop.rewards.checkers import source_of
@@ -14,7 +15,7 @@ from coloop.spec.algorithm import PREFERENCE_NAMES, PRESETS, REWARDS_NAMES, fami
 from coloop.spec.algorithm_fields import PORTS_OF
 from coloop.spec.builtins import BUILTINS, SCORE_TO_SCORE
 from coloop.spec.catalog_texts import ALGORITHM_TEXTS, KIND_TEXTS, PORT_TEXTS
-from coloop.spec.nodes import NODE_CLASSES
+from coloop.spec.nodes import NODE_CLASSES, SearchNode
 from coloop.spec.ports import PORTS, PortType
 from coloop.spec.rollout import Engine
 from coloop.spec.runnable import (
@@ -55,6 +56,13 @@ def test_every_algorithm_that_runs_has_a_recipe_and_every_recipe_a_name() -> Non
 
     assert set(recipes) >= RUNNABLE_ALGORITHMS
     assert set(recipes) <= FAMILIES
+
+
+def test_every_method_of_a_search_is_carried_out() -> None:
+    methods = {*get_args(SearchNode.model_fields["method"].annotation)}
+
+    assert methods == pytest.importorskip("coloop.roles.searching").METHODS.keys()
+    assert methods == UNREAD.keys() == UNASKED.keys()
 
 
 def test_every_built_in_reward_has_a_function() -> None:

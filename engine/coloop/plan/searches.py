@@ -1,7 +1,7 @@
 """What a search is told that it does not do, and whom it cannot ask; `runnable` refuses it by
 name."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from coloop.spec.builtins import SCORE_TO_SCORE
@@ -9,14 +9,37 @@ from coloop.spec.graph import LoopSpec
 from coloop.spec.homes import turns_of
 from coloop.spec.lineage import Lineage, compute_lineage
 from coloop.spec.nodes import RewardNode, SearchNode, VerifierNode
-from coloop.spec.runnable import RUNNABLE_SEARCHES
 from coloop.spec.search import CompletionsByRate, RelativeProgress
 
-SEARCH_HANDLES: Final = frozenset({("policy", "policy"), ("check", "outcome")})
+SEARCH_HANDLES: Final = frozenset(
+    {("policy", "policy"), ("check", "outcome"), ("check", "value"), ("tool", "tools")}
+)
 """(source port, target port) of the handles that a search calls."""
-OF_TREES: Final = ("expand", "step_reward", "give")
-"""Fields of methods that grow trees alone."""
-ROW_BY_ROW: Final = frozenset({"rule", "discriminative", "generative"})
+TREES: Final = ("puct", "and_or")
+"""Methods that grow trees of beginnings or of states."""
+UNREAD: Final[Mapping[str, tuple[str, ...]]] = {
+    "monte_carlo": ("expand", "step_reward", "give", "select"),
+    "binary_search": ("expand", "step_reward", "give"),
+    "puct": ("completions", "step_reward"),
+    "and_or": ("completions", "labels", "stop_at_zero"),
+}
+"""By method, fields that it does not read."""
+UNASKED: Final[Mapping[str, tuple[str, ...]]] = {
+    "monte_carlo": ("value", "tools"),
+    "binary_search": ("value", "tools"),
+    "puct": ("tools",),
+    "and_or": (),
+}
+"""By method, ports at which it asks nobody."""
+RULES: Final[Mapping[str, tuple[str, ...]]] = {
+    "binary_search": ("omega", "greedy"),
+    "puct": ("puct", "greedy"),
+    "and_or": ("puct", "greedy"),
+}
+"""By method, the rules by which it selects."""
+OF_OMEGA: Final = ("alpha", "beta", "length")
+"""Fields of `select` that only a binary search reads."""
+ROW_BY_ROW: Final = frozenset({"rule", "discriminative", "generative", "formal"})
 """Methods of verifiers that score each row for itself, without others."""
 
 
@@ -36,30 +59,34 @@ def objections(spec: LoopSpec) -> Iterator[Objection]:
         return
     lineage = compute_lineage(spec)[0]
     for name, node in searches.items():
-        if node.method not in RUNNABLE_SEARCHES:
-            names = ", ".join(f"`{method}`" for method in sorted(RUNNABLE_SEARCHES))
-            what = f"searches of method {node.method} (node `{name}`)"
-            yield Objection(what, name, "method", f"{names} run here")
-            continue
-        yield from _fields(name, node, lineage)
-        yield from _asked(spec, name)
+        yield from _fields(name, node)
+        if node.method in TREES:
+            yield from _tree(spec, name, node, lineage)
+        else:
+            yield from _texts(name, node, lineage)
+        yield from _asked(spec, name, node)
 
 
-def _fields(name: str, node: SearchNode, lineage: Lineage) -> Iterator[Objection]:
+def _fields(name: str, node: SearchNode) -> Iterator[Objection]:
     """Fields that the method does not read."""
-    hint = "leave it out"
-    for field in OF_TREES:
+    for field in UNREAD[node.method]:
         if getattr(node, field) != type(node).model_fields[field].default:
-            yield Objection(f"`{field}` of a search by {node.method}", name, field, hint)
+            yield Objection(f"`{field}` of a search by {node.method}", name, field, "leave it out")
+    rules, select = RULES.get(node.method, ()), node.select
+    if select is not None and select.rule is not None and rules and select.rule not in rules:
+        what = f"`select.rule: {select.rule}` of a search by {node.method}"
+        hint = f"take {' or '.join(f'`{rule}`' for rule in rules)}, or leave it open"
+        yield Objection(what, name, "select.rule", hint)
+
+
+def _texts(name: str, node: SearchNode, lineage: Lineage) -> Iterator[Objection]:
+    """What does not fit how a method labels the steps of texts."""
     grows = not lineage.labels_texts(name)
-    if node.select is not None and (node.method == "monte_carlo" or not grows):
-        what = "`select` of a search that labels each text for itself"
-        yield Objection(what, name, "select", hint)
-    elif node.select is not None and node.select.rule == "puct":
-        what = "`select.rule: puct` of a binary search"
-        yield Objection(what, name, "select.rule", "take `omega` or `greedy`, or leave it open")
     if node.method != "binary_search":
         return
+    if node.select is not None and not grows:
+        what = "`select` of a search that labels each text for itself"
+        yield Objection(what, name, "select", "leave it out")
     if isinstance(node.labels, RelativeProgress):
         what = "`labels: {relative_progress: ...}` of a binary search, which looks at few steps"
         yield Objection(what, name, "labels", "take `soft` or `hard`, or `method: monte_carlo`")
@@ -68,7 +95,32 @@ def _fields(name: str, node: SearchNode, lineage: Lineage) -> Iterator[Objection
         yield Objection(what, name, "completions", "give a number, or give it rollouts")
 
 
-def _asked(spec: LoopSpec, name: str) -> Iterator[Objection]:
+def _tree(spec: LoopSpec, name: str, node: SearchNode, lineage: Lineage) -> Iterator[Objection]:
+    """What does not fit how a method grows trees."""
+    for field in OF_OMEGA:
+        if node.select is not None and getattr(node.select, field) is not None:
+            what = f"`select.{field}` of a search by {node.method}"
+            yield Objection(what, name, f"select.{field}", "leave it out")
+    if lineage.brings_texts(name):
+        what = f"rows that have a text, in a search by {node.method}"
+        hint = "give it prompts, or take `monte_carlo` or `binary_search` to label texts"
+        yield Objection(what, name, "rows", hint)
+    if node.method != "puct":
+        return
+    if isinstance(node.labels, RelativeProgress):
+        what = "`labels: {relative_progress: ...}` of a tree, whose prompt has no chance of its own"
+        yield Objection(what, name, "labels", "take `soft` or `hard`, or `method: monte_carlo`")
+    if node.budget.searches_per_row is None:
+        what = "a search by puct without `budget.searches_per_row`"
+        hint = "say how many visits a tree gets: those of finished texts cost no tokens"
+        yield Objection(what, name, "budget.searches_per_row", hint)
+    if node.give == "visited" and not spec.graph.edges_into(name, "value"):
+        what = "`give: visited` of a search that draws whole texts"
+        hint = "connect a check to `value`, so that it draws step by step, or leave it out"
+        yield Objection(what, name, "give", hint)
+
+
+def _asked(spec: LoopSpec, name: str, node: SearchNode) -> Iterator[Objection]:
     """Nodes and ports at which it would ask."""
     edges = spec.graph.edges_into(name, "policy")
     if len(edges) > 1:
@@ -81,15 +133,32 @@ def _asked(spec: LoopSpec, name: str) -> Iterator[Objection]:
         elif turns_of(spec, policy) is not None:
             what = f"texts of several turns in a search (policy `{policy}`)"
             yield Objection(what, policy, "rollout.turns", "give the search a policy without tools")
-    for edge in spec.graph.edges_into(name, "outcome"):
-        if not _scores_alone(spec, edge.source.node):
-            what = f"`{edge.source.node}` as the outcome of a search: it wants more than a row"
-            hint = "connect a reward that works on rows, a rule or a classifier"
-            yield Objection(what, name, "outcome", hint)
-    for port in ("value", "tools"):
+    for port in UNASKED[node.method]:
         if spec.graph.edges_into(name, port):
-            what = f"the port `{port}` of a search that completes texts"
-            yield Objection(what, name, port, "cut the edge: it asks only `policy` and `outcome`")
+            what = f"the port `{port}` of a search by {node.method}"
+            yield Objection(what, name, port, "cut the edge: nobody is asked there")
+    yield from _scorers(spec, name)
+    tools = spec.graph.edges_into(name, "tools")
+    if len(tools) > 1:
+        yield Objection("several environments of one search", name, "tools", "connect one")
+    for edge in tools:
+        tool = spec.nodes[edge.source.node]
+        if getattr(tool, "type", None) != "environment":
+            what = f"the tool `{edge.source.node}` in a search, which moves from state to state"
+            yield Objection(what, name, "tools", "connect a tool of `type: environment`")
+
+
+def _scorers(spec: LoopSpec, name: str) -> Iterator[Objection]:
+    """Who says how good texts are, or what they promise."""
+    for port in ("outcome", "value"):
+        for edge in spec.graph.edges_into(name, port):
+            check = edge.source.node
+            if port == "value" and spec.kind_of(check) == "critic":
+                continue
+            if not _scores_alone(spec, check):
+                what = f"`{check}` as the {port} of a search: it wants more than a row"
+                hint = "connect a reward that works on rows, a rule or a classifier"
+                yield Objection(what, name, port, hint)
 
 
 def _scores_alone(spec: LoopSpec, name: str) -> bool:

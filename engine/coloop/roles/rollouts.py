@@ -1,6 +1,6 @@
 """What a policy wrote as a row, and how it is asked to write."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from coloop.batch import Prompt
@@ -30,19 +30,24 @@ def rollout_row(
 
 
 def sampling_of(
-    rollout: Rollout, *, temperature: float | None = None, on_sync: OnSync = "finish"
+    rollout: Rollout,
+    *,
+    temperature: float | None = None,
+    on_sync: OnSync = "finish",
+    stop: Sequence[str] = (),
 ) -> Sampling:
     """How a node draws its texts.
 
     Args:
         temperature: instead of the node's own.
+        stop: what ends a text beside its own.
     """
     return Sampling(
         max_new_tokens=rollout.max_new_tokens,
         temperature=rollout.temperature if temperature is None else temperature,
         top_p=rollout.top_p,
         top_k=rollout.top_k,
-        stop=as_tuple(rollout.stop),
+        stop=(*as_tuple(rollout.stop), *stop),
         on_sync=on_sync,
         mask=rollout.mask,
     )

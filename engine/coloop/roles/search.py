@@ -1,6 +1,7 @@
-"""Drives a policy to label steps of texts: where rows have a text it is labelled as it is, else the
-search writes texts of its own. The policy writes by its own writer and weights, and the node at
-`outcome` grades by its own code.
+"""Drives a policy to label steps of texts, or to grow trees of texts or proofs: where rows have a
+text it is labelled as it is, else the search writes texts of its own. The policy writes by its own
+writer and weights, the nodes at `outcome` and `value` grade by their own code, and the environment
+at `tools` says where actions lead.
 """
 
 from collections.abc import Sequence
@@ -10,18 +11,24 @@ from coloop.roles.inputs import joined_rows
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.scored import scored_outcome
 from coloop.roles.searching import METHODS
-from coloop.roles.searching.growth import Grader, Growth
+from coloop.roles.searching.graders import Grader, Valuer
+from coloop.roles.searching.growth import Growth
 from coloop.roles.searching.labels import labels_of
-from coloop.roles.searching.method import Labelled
+from coloop.roles.searching.method import Findings, Labels, Method
 from coloop.roles.searching.purse import Purse
+from coloop.roles.searching.world import World
 from coloop.spec.homes import rollout_of
 from coloop.spec.nodes import SearchNode
-from coloop.tables import Score, Table
+from coloop.tables import Row, Score, Table
 
 LATE = "search.out_of_time"
 """Alert: `budget.seconds` ended searches, so what they found depends on the machine."""
 NOTHING = "search.nothing_found"
 """Alert: not one step has a label."""
+LOST = "search.leads_nowhere"
+"""Alert: not one action led to another state."""
+DISAGREES = "search.proof_rejected"
+"""Alert: `outcome` does not take for proved what the environment does."""
 MOST_CHILDREN = 2**20
 """Of a row in one turn; the places of the next turn come behind them."""
 
@@ -35,50 +42,57 @@ class SearchRole(Stateless):
 
     def run(self, call: Call) -> Outcome:
         context = call.context
-        section, method = self._section(context), METHODS[self._section(context).method]
+        section = self._section(context)
+        method = METHODS[section.method]
         rows = joined_rows(self._node, context, call, ("rows",))
-        most = section.budget.searches_per_row if method.counts_rollouts else None
-        purse = Purse(section.budget, most_rollouts=most)
-        policy, check = self._source(context, "policy"), self._source(context, "outcome")
-        grader = Grader(self._node, check, call)
-        rollout = rollout_of(context.spec, policy)
-        writer = call.callees[policy]
-        assert rollout is not None
-        assert isinstance(writer, ActorRole)
-        growth = Growth(
-            self._node,
-            policy,
-            writer.writer,
-            grader,
-            purse,
-            call,
-            longest=rollout.max_new_tokens,
-            separator=section.step_separator,
-        )
-        if context.lineage.labels_texts(self._node):
-            found = method.label(rows, growth, section)
+        growth = self._growth(call, section, method)
+        if isinstance(method, Labels) and context.lineage.labels_texts(self._node):
+            found = Findings(rows=method.label(rows, growth, section))
         else:
-            texts, first = rollout.completions_per_prompt, (call.turn - 1) * MOST_CHILDREN
-            found = method.grow(rows, growth, section, texts, lambda number: first + number)
-        return self._outcome(found, purse, grader, section, len(rows))
+            first = (call.turn - 1) * MOST_CHILDREN
+            found = method.grow(rows, growth, section, lambda number: first + number)
+        return self._outcome(found, method, growth, section, rows)
 
     def _section(self, context: Context) -> SearchNode:
         section = context.spec.nodes[self._node]
         assert isinstance(section, SearchNode)
         return section
 
-    def _source(self, context: Context, port: str) -> str:
+    def _growth(self, call: Call, section: SearchNode, method: Method) -> Growth:
+        """What the method may ask for."""
+        policy = self._source(call.context, "policy")
+        assert policy is not None
+        rollout, writer = rollout_of(call.context.spec, policy), call.callees[policy]
+        assert rollout is not None
+        assert isinstance(writer, ActorRole)
+        outcome, value = (self._source(call.context, port) for port in ("outcome", "value"))
+        most = section.budget.searches_per_row if method.counts_rollouts else None
+        return Growth(
+            self._node,
+            policy,
+            writer.writer,
+            None if outcome is None else Grader(self._node, "outcome", outcome, call),
+            Purse(section.budget, most_rollouts=most),
+            call,
+            longest=rollout.max_new_tokens,
+            texts_per_prompt=rollout.completions_per_prompt,
+            separator=section.step_separator,
+            valuer=None if value is None else Valuer(self._node, "value", value, call),
+            world=World(self._node, call) if self._source(call.context, "tools") else None,
+        )
+
+    def _source(self, context: Context, port: str) -> str | None:
         """The node behind a handle."""
-        [edge] = context.spec.graph.edges_into(self._node, port)
-        return edge.source.node
+        edges = context.spec.graph.edges_into(self._node, port)
+        return edges[0].source.node if edges else None
 
     def _outcome(
         self,
-        found: Sequence[Labelled],
-        purse: Purse,
-        grader: Grader,
+        found: Findings,
+        method: Method,
+        growth: Growth,
         section: SearchNode,
-        searched: int,
+        searched: Sequence[Row],
     ) -> Outcome:
         labels = [
             labels_of(
@@ -87,55 +101,95 @@ class SearchRole(Stateless):
                 before=one.before,
                 stop_at_zero=section.stop_at_zero,
             )
-            for one in found
+            for one in found.rows
         ]
         steps: list[Score] = [own or None for own in labels]
-        alerts = [*grader.alerts.items(), *self._alerts(purse, searched, any(labels))]
-        scored = scored_outcome(
+        given = scored_outcome(
             self._node,
-            [one.row for one in found],
-            [one.score for one in found],
+            [one.row for one in found.rows],
+            [one.score for one in found.rows],
             step_scores=steps,
-            score_range=(0.0, 1.0),
-            metrics=_measured(labels, purse, searched),
+            score_range=method.score_range,
         )
-        rows = scored.outputs["scores"].rows
+        rolled = Table(rows=given.outputs["scores"].rows)
+        scored = given
+        if found.searched is not None:
+            scored = scored_outcome(self._node, searched, found.searched, score_range=(0.0, 1.0))
         return Outcome(
-            outputs={**scored.outputs, "rollouts": Table(rows=rows)},
-            metrics=scored.metrics,
-            samples=purse.rollouts,
-            tokens=purse.tokens,
-            alerts=alerts,
+            outputs={
+                "scores": scored.outputs["scores"],
+                "step_scores": given.outputs["step_scores"],
+                "rollouts": rolled,
+            },
+            metrics={**scored.metrics, **_measured(labels, found, growth, len(searched))},
+            samples=growth.purse.rollouts,
+            tokens=growth.purse.tokens,
+            alerts=[*growth.alerts.items(), *self._alerts(found, growth, labels, len(searched))],
         )
 
-    def _alerts(self, purse: Purse, searched: int, is_known: bool) -> list[tuple[str, str]]:
-        found = []
+    def _alerts(
+        self,
+        found: Findings,
+        growth: Growth,
+        labels: Sequence[dict[int, float]],
+        searched: int,
+    ) -> list[tuple[str, str]]:
+        purse, world, said = growth.purse, growth.world, []
         if purse.is_late:
             message = (
                 f"{self._node}: `budget.seconds` ended {len(purse.cut)} searches before they were "
                 "through; on another machine they find more or less, so bound them by `tokens`, "
                 "`nodes` or `searches_per_row` as well"
             )
-            found.append((LATE, message))
-        if searched and not is_known:
+            said.append((LATE, message))
+        if found.rejected:
+            message = (
+                f"{self._node}: `outcome` rejects {found.rejected} proofs that the environment "
+                "takes for finished; they count as not proved: let both mean the same by a proof"
+            )
+            said.append((DISAGREES, message))
+        if world is not None and world.moves and world.refused == world.moves:
+            message = (
+                f"{self._node}: not one of {world.moves} actions led to another state; of the last "
+                f"the environment said: {world.reason}"
+            )
+            said.append((LOST, message))
+        if _is_blind(found, labels, searched):
             message = (
                 f"{self._node}: not one step of {searched} rows has a label: {len(purse.cut)} "
-                "searches had no room in `budget`; raise it, or lower `completions`"
+                "searches had no room in `budget`; raise it, or lower `completions` or "
+                "`expand.samples`"
             )
-            found.append((NOTHING, message))
-        return found
+            said.append((NOTHING, message))
+        return said
 
 
-def _measured(labels: Sequence[dict[int, float]], purse: Purse, searched: int) -> dict[str, float]:
+def _is_blind(found: Findings, labels: Sequence[dict[int, float]], searched: int) -> bool:
+    """Whether rows were searched and nothing at all is known of them; that none of them is proved
+    is something."""
+    known = any(labels) or any(one is not None for one in found.searched or ())
+    return searched > 0 and not known
+
+
+def _measured(
+    labels: Sequence[dict[int, float]], found: Findings, growth: Growth, searched: int
+) -> dict[str, float]:
     """What was found, and what it cost; of no rows nothing."""
     if not searched:
         return {}
+    purse, world = growth.purse, growth.world
     known = [label for own in labels for label in own.values()]
-    found = {
+    measured = {
         "search/rollouts": float(purse.rollouts),
         "search/nodes": float(purse.nodes),
         "search/tokens": float(purse.tokens),
         "search/labels": float(len(known)),
         "search/cut": float(len(purse.cut)),
     }
-    return {**found, "search/label": sum(known) / len(known)} if known else found
+    if known:
+        measured["search/label"] = sum(known) / len(known)
+    if world is not None:
+        measured["search/rejected"] = float(found.rejected)
+        if world.moves:
+            measured["search/dead"] = world.refused / world.moves
+    return measured

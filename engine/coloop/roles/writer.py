@@ -131,9 +131,13 @@ class Writer:
         heat = 0.0 if call.greedy else call.temperature
         return self._draw(asks, call, self._count(call), heat, hand_on) if asks else []
 
-    def write_on(self, asks: Sequence[Ask], call: Call) -> list[Texts]:
-        """A text for each of the seeds that come with these prompts, as its rollout says."""
-        return self._draw(asks, call, 0, None) if asks else []
+    def write_on(self, asks: Sequence[Ask], call: Call, stop: Sequence[str] = ()) -> list[Texts]:
+        """A text for each of the seeds that come with these prompts, as its rollout says.
+
+        Args:
+            stop: texts that end one, beside those of its rollout.
+        """
+        return self._draw(asks, call, 0, None, stop=stop) if asks else []
 
     def _rollout(self, context: Context) -> Rollout:
         rollout = rollout_of(context.spec, self._node)
@@ -178,11 +182,12 @@ class Writer:
         count: int,
         temperature: float | None,
         hand_on: Take | None = None,
+        stop: Sequence[str] = (),
     ) -> list[Texts]:
         rollout, context = self._rollout(call.context), call.context
         requests = [self._request(ask, call, count, rollout) for ask in asks]
         on_sync = self._on_sync(context)
-        sampling = sampling_of(rollout, temperature=temperature, on_sync=on_sync)
+        sampling = sampling_of(rollout, temperature=temperature, on_sync=on_sync, stop=stop)
         talks = Talks(self._node, call, asks, [ask.number * count for ask in asks])
 
         def take(replies: Sequence[tuple[int, Reply]]) -> None:

@@ -281,13 +281,13 @@ METRICS: dict[str, Metric] = {
     ),
     "search/rollouts": Metric(
         title="Completions",
-        help="Completions that a search drew in the step.",
+        help="Completions, steps or actions that a search drew in the step.",
         expect="Completions of a step times the steps looked at; binary search needs far fewer.",
         unit="rows",
     ),
     "search/nodes": Metric(
         title="Nodes",
-        help="Beginnings of texts from which a search drew completions.",
+        help="Beginnings of texts, or states, from which a search drew.",
         expect="Rises with the length of texts; for binary search with its logarithm.",
     ),
     "search/tokens": Metric(
@@ -304,8 +304,20 @@ METRICS: dict[str, Metric] = {
     ),
     "search/label": Metric(
         title="Mean label",
-        help="Mean of the labels of steps.",
-        expect="Between 0 and 1: at one of them all steps are labelled alike.",
+        help="Mean of the labels of steps; of a proof search of the returns of actions.",
+        expect="Between 0 and 1: at one of them all steps are labelled alike. Returns rise to 0.",
+    ),
+    "search/dead": Metric(
+        title="Actions that lead nowhere",
+        help="Share of the actions of a proof search that its environment did not take.",
+        expect="Falls as the policy learns; at 1 nothing is ever proved.",
+        better="lower",
+    ),
+    "search/rejected": Metric(
+        title="Proofs rejected",
+        help="Proofs that the environment took for finished and `outcome` did not.",
+        expect="0. More means that the two do not mean the same by a proof.",
+        better="lower",
     ),
     "search/cut": Metric(
         title="Searches cut",

@@ -377,11 +377,11 @@ class SearchNode(BaseNode):
     expand: Expand | None = setting(None, level="advanced")
     """How branches are made; null: the method's own."""
     step_reward: Number = setting(0.0, level="advanced")
-    """Reward of each step, e.g. -1 to prefer short proofs."""
+    """Reward of each action, e.g. -1 to prefer short proofs."""
     and_return: Literal["min"] = setting("min", level="expert")
     """Return of a node all of whose children are needed."""
     give: Literal["proofs", "visited"] = setting("proofs", level="advanced")
-    """Rows of finished proofs, or of every visited state."""
+    """Rows of finished texts or proofs, or of every beginning or state that was visited."""
     budget: Budget = setting()
     """Hard limits."""
 

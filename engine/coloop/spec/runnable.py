@@ -23,8 +23,6 @@ RUNNABLE_ALGORITHMS = frozenset(
         *("value", "bradley_terry", "regression", "outcome", "implicit_prm", "label_ce"),
     }
 )
-RUNNABLE_SEARCHES = frozenset({"monte_carlo", "binary_search"})
-"""Methods of a search."""
 RUNNABLE_REWARD_SOURCES = frozenset({"builtin", "python", "model", "remote"})
 RUNNABLE_MODELS = frozenset({"pretrained", "scratch", "run", "copy", "shared", "snapshot"})
 RUNNABLE_ENGINES = frozenset({"torch", "vllm", "remote"})

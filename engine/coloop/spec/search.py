@@ -46,7 +46,7 @@ class Select(Section):
     length: Whole | None = setting(None, ge=1, level="expert", unit="tokens")
     """OmegaPRM: length that the penalty is measured in."""
     c: Number | None = setting(None, ge=0, level="advanced", hot=True)
-    """Weight of exploration."""
+    """Weight of exploration; null: 0.125 for `omega`, 1.25 for `puct`."""
 
 
 class Progressive(Section):
@@ -62,7 +62,7 @@ class Expand(Section):
     """How branches are made."""
 
     samples: Whole = setting(4, ge=1, hot=True)
-    """Steps sampled at a node."""
+    """Steps or actions sampled at a node."""
     progressive: Progressive | None = setting(None, level="expert")
     """Widen a node as it is visited; null: all samples at once."""
 
@@ -71,7 +71,7 @@ class Budget(Section):
     """Hard limits of a search; at least one."""
 
     searches_per_row: Whole | None = setting(None, ge=1, hot=True)
-    """Completions for one row; a binary search counts its searches."""
+    """Completions for one row; a binary search counts its searches, a tree its visits."""
     tokens: Whole | None = setting(None, ge=1, hot=True, unit="tokens")
     """Tokens written in one step of the run."""
     nodes: Whole | None = setting(None, ge=1, hot=True)

@@ -3,6 +3,7 @@
     a, a>b, ab>c |- c      state: facts and rules, and the goal
     b                      forward: what follows by a rule is known from then on
     ab>c                   backward: the goal by this rule, so its premises one by one
+    not a, a>b |- c        a negation: shown by `none` where no rules lead to the goal
 
 Written apart from what makes and checks the theorems (`data/tasks/proof`), so that one can be held
 against the other.
@@ -10,9 +11,12 @@ against the other.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from coloop.tools.protocol import Tick, ToolFailure
+
+NEGATION: Final = "not "
+NONE: Final = "none"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +27,8 @@ class State:
     rules: tuple[tuple[str, str], ...]
     """(premises, conclusion)."""
     goal: str
+    is_negated: bool = False
+    """That the goal does not follow is to be shown."""
 
     @classmethod
     def read(cls, text: str) -> Self:
@@ -32,6 +38,8 @@ class State:
             ToolFailure: it is none.
         """
         left, turnstile, goal = text.strip().rstrip(":").partition("|-")
+        is_negated = left.startswith(NEGATION)
+        left = left.removeprefix(NEGATION)
         parts = [part.strip() for part in left.split(",")]
         if not turnstile or not goal.strip() or not all(parts):
             raise ToolFailure(f"{text!r} is no theorem; expected `a, a>b |- b`")
@@ -40,11 +48,13 @@ class State:
             facts=tuple(part for part in parts if ">" not in part),
             rules=tuple((premises, conclusion) for premises, _, conclusion in rules),
             goal=goal.strip(),
+            is_negated=is_negated,
         )
 
     def __str__(self) -> str:
         rules = [f"{premises}>{conclusion}" for premises, conclusion in self.rules]
-        return f"{', '.join([*self.facts, *rules])} |- {self.goal}"
+        left = f"{', '.join([*self.facts, *rules])} |- {self.goal}"
+        return f"{NEGATION}{left}" if self.is_negated else left
 
     @property
     def is_shown(self) -> bool:
@@ -56,6 +66,8 @@ class State:
         Raises:
             ToolFailure: the action does not follow.
         """
+        if self.is_negated:
+            return self._refuted(action.strip())
         premises, is_rule, conclusion = action.strip().partition(">")
         if is_rule:
             return self._backward(premises.strip(), conclusion.strip())
@@ -64,6 +76,18 @@ class State:
             raise ToolFailure(f"{atom or 'nothing'} does not follow from what is known by a rule")
         reached = replace(self, facts=(*self.facts, atom))
         return [] if reached.is_shown else [reached]
+
+    def _refuted(self, word: str) -> list["State"]:
+        if word != NONE:
+            raise ToolFailure(f"a negation is shown by `{NONE}` alone")
+        known, grows = {*self.facts}, True
+        while grows:
+            reached = {to for by, to in self.rules if known.issuperset(by)}
+            grows = not reached <= known
+            known |= reached
+        if self.goal in known:
+            raise ToolFailure(f"{self.goal} follows from what is known")
+        return []
 
     def _backward(self, premises: str, conclusion: str) -> list["State"]:
         if (premises, conclusion) not in self.rules or conclusion != self.goal:

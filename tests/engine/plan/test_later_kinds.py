@@ -60,7 +60,7 @@ CASES: dict[str, tuple[list[Any], dict[str, Any]]] = {
         ["one.tool -> actor.tools", "two.tool -> actor.tools"],
         {name: {"kind": "tool", "type": "environment", "name": "proof"} for name in ("one", "two")},
     ),
-    "searches of method puct (node `tree`)": (
+    "a search by puct without `budget.searches_per_row`": (
         ["problems.rows -> tree.rows", "actor.policy -> tree.policy"],
         {"tree": {"kind": "search", "method": "puct", "budget": {"tokens": 10}}},
     ),

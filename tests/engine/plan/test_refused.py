@@ -65,7 +65,9 @@ def test_edges_of_a_node_that_does_not_run_are_no_cause_of_their_own() -> None:
         "actor.policy -> tree.policy",
     ]
 
-    assert [one.field for one in outlook_of(build(nodes, edges)).refusals] == ["method"]
+    assert [one.field for one in outlook_of(build(nodes, edges)).refusals] == [
+        "budget.searches_per_row"
+    ]
 
 
 def test_the_same_of_several_nodes_is_told_once() -> None:

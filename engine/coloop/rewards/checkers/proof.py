@@ -1,7 +1,9 @@
 """Checks proofs in a tiny Horn logic: `a, a>b, ab>c |- c` is proved by `b c`.
 
-Every atom must follow from what is known by one rule, and the last one must be the goal. Knows
-nothing of what makes the theorems; a text that is no theorem gets no grade.
+Every atom must follow from what is known by one rule, and the last one must be the goal. A word
+like `ab>c` is the rule by which the goal is shown: behind it its premises are proved one by one,
+but those that are known. The last line is the proof, or all lines together are. Knows nothing of
+what makes the theorems; a text that is no theorem gets no grade.
 """
 
 
@@ -26,11 +28,39 @@ def grade(prompt: str, text: str) -> float | None:
     atoms = lines[-1].split() if lines else []
     if is_negated:
         return float(atoms == ["none"] and not follows(known, rules, goal))
+    pairs = [(by, to) for by, to in rules]
+    return float(any(shows(words, known, pairs, goal) for words in (atoms, text.split())))
+
+
+def shows(words: list[str], known: set[str], rules: list[tuple[str, str]], goal: str) -> bool:
+    """Whether words are a proof of the goal."""
+    if not any(">" in word for word in words):
+        return derives(words, known, rules) and words[-1] == goal
+    left = [(known, goal)]  # what is still to be shown, the next one last
+    for word in words:
+        if not left:
+            return False
+        facts, wanted = left.pop()
+        by, is_rule, to = word.partition(">")
+        if is_rule:
+            if (by, to) not in rules or to != wanted:
+                return False
+            left += [(facts, atom) for atom in reversed(by) if atom not in facts]
+        elif not derives([word], facts, rules):
+            return False
+        elif word != wanted:
+            left.append((facts | {word}, wanted))
+    return not left
+
+
+def derives(atoms: list[str], known: set[str], rules: list[tuple[str, str]]) -> bool:
+    """Whether there are atoms and each follows, one after another."""
+    reached = set(known)
     for atom in atoms:
-        if not any(to == atom and set(by) <= known for by, to in rules):
-            return 0.0
-        known.add(atom)
-    return float(bool(atoms) and atoms[-1] == goal)
+        if not any(to == atom and set(by) <= reached for by, to in rules):
+            return False
+        reached.add(atom)
+    return bool(atoms)
 
 
 def follows(known: set[str], rules: list[list[str]], goal: str) -> bool:

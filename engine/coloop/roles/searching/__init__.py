@@ -2,8 +2,15 @@
 
 from typing import Final
 
+from coloop.roles.searching.and_or import AndOr
 from coloop.roles.searching.binary_search import BinarySearch
 from coloop.roles.searching.method import Method
 from coloop.roles.searching.monte_carlo import MonteCarlo
+from coloop.roles.searching.text_tree import Puct
 
-METHODS: Final[dict[str, Method]] = {"binary_search": BinarySearch(), "monte_carlo": MonteCarlo()}
+METHODS: Final[dict[str, Method]] = {
+    "and_or": AndOr(),
+    "binary_search": BinarySearch(),
+    "monte_carlo": MonteCarlo(),
+    "puct": Puct(),
+}

@@ -13,7 +13,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
 
 from coloop.roles.searching.growth import Growth
-from coloop.roles.searching.method import Labelled, Places, counts_of
+from coloop.roles.searching.method import CHANCES, Findings, Labelled, Places, counts_of
 from coloop.roles.searching.trees import (
     Chances,
     Found,
@@ -33,6 +33,7 @@ class BinarySearch:
     """See the module."""
 
     counts_rollouts = False
+    score_range = CHANCES
 
     def label(self, rows: Sequence[Row], growth: Growth, section: SearchNode) -> list[Labelled]:
         """One search in each wrong text."""
@@ -47,8 +48,8 @@ class BinarySearch:
         ]
 
     def grow(
-        self, rows: Sequence[Row], growth: Growth, section: SearchNode, texts: int, place: Places
-    ) -> list[Labelled]:
+        self, rows: Sequence[Row], growth: Growth, section: SearchNode, place: Places
+    ) -> Findings:
         """A tree for each prompt, which begins with as many texts as any state of it has."""
         select, count = section.select or Select(), section.completions
         assert isinstance(count, int), "no rate is known of a prompt without texts"
@@ -58,16 +59,18 @@ class BinarySearch:
             Root(row=row, key=row.id, search=search)
             for row, search in zip(rows, searches, strict=True)
         ]
-        found = growth.grow(roots, split=True)
-        return [
-            Labelled(
-                row=growth.row(row, one.path, place(number)),
-                score=one.path.score,
-                chances=one.chances,
-            )
-            for row in rows
-            for number, one in enumerate(found[row.id])
-        ]
+        found = growth.grow(roots, growth.graded_by_step)
+        return Findings(
+            rows=[
+                Labelled(
+                    row=growth.row(row, one.path, place(number)),
+                    score=one.path.score,
+                    chances=one.chances,
+                )
+                for row in rows
+                for number, one in enumerate(found[row.id])
+            ]
+        )
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

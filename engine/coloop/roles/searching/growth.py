@@ -3,15 +3,18 @@ call of the policy and graded in one call of `outcome`. What a row finds does no
 others, but for what the budget leaves it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from coloop.errors import DataError
 from coloop.hosts.messages import TooLong
 from coloop.roles.conversation import SILENT
-from coloop.roles.protocol import Call, Role
+from coloop.roles.protocol import Call
+from coloop.roles.searching.graders import Grader, Valuer
 from coloop.roles.searching.purse import Purse
 from coloop.roles.searching.trees import Found, Grown, Path, Root, Wish
+from coloop.roles.searching.world import World
 from coloop.roles.steps import step_ends
 from coloop.roles.texts import prompt_of
 from coloop.roles.writer import Ask, Texts, Writer
@@ -19,50 +22,15 @@ from coloop.seeds import derive_seed
 from coloop.tables import Row, Tokens
 from coloop.tables.row import child_row
 
+Written = Sequence[tuple[Root, Wish, Sequence[Path]]]
+"""What was written to wishes."""
+Assess = Callable[[Written], list[list[Path]]]
+"""The same texts, with what is said of each."""
 
-class Grader:
-    """The node at `outcome`: its own code, on rows of the search."""
 
-    def __init__(self, node: str, check: str, call: Call) -> None:
-        self._node = node
-        self._check = check
-        self._role: Role = call.callees[check]
-        self._call = call
-        self.alerts: dict[str, str] = {}
-        """By code, the first of what it had to say."""
-
-    def grade(self, rows: Sequence[Row]) -> list[float | None]:
-        """How good each text is, from 0 to 1."""
-        if not rows:
-            return []
-        call = replace(
-            self._call,
-            stage=f"{self._check}.score",
-            verb="score",
-            inputs={},
-            live=frozenset(),
-            own=None,
-            hand_on=None,
-            asked=tuple(rows),
-        )
-        outcome = self._role.run(call)
-        for code, message in outcome.alerts:
-            self.alerts.setdefault(code, message)
-        said = outcome.outputs["scores"].scores or {}
-        return [self._checked(row, said.get(row.id)) for row in rows]
-
-    def _checked(self, row: Row, score: object) -> float | None:
-        if score is None:
-            return None
-        if isinstance(score, int | float) and 0 <= score <= 1:
-            return float(score)
-        raise DataError(
-            f"{self._node}: outcome: `{self._check}` gives row {row.id} the score {score}; the "
-            "chance of a step is a mean of scores from 0 (wrong) to 1 (right), so connect a check "
-            "that gives these",
-            self._node,
-            "outcome",
-        )
+def columns_of(state: str | None) -> dict[str, Any]:
+    """What a text that answers a state of its own says of it."""
+    return {} if state is None else {"prompt": state}
 
 
 @dataclass(slots=True)
@@ -83,38 +51,65 @@ class Growth:
         node: str,
         policy: str,
         writer: Writer,
-        grader: Grader,
+        grader: Grader | None,
         purse: Purse,
         call: Call,
         *,
         longest: int,
+        texts_per_prompt: int,
         separator: str,
+        valuer: Valuer | None = None,
+        world: World | None = None,
     ) -> None:
         """
         Args:
+            grader: of `outcome`; None: nothing is connected there.
             longest: most tokens of a completion.
+            texts_per_prompt: that the policy writes by itself.
             separator: what ends a step.
+            valuer: of `value`; None: nothing is connected there.
+            world: in which it moves; None: it writes texts alone.
         """
+        self.texts_per_prompt = texts_per_prompt
         self._node = node
         self._policy = policy
         self._writer = writer
         self._grader = grader
-        self._purse = purse
+        self.purse = purse
         self._call = call
         self._longest = longest
         self._separator = separator
+        self._valuer = valuer
+        self.world = world
 
-    def grow(self, roots: Sequence[Root], *, split: bool = False) -> dict[str, list[Found]]:
+    @property
+    def alerts(self) -> dict[str, str]:
+        """What those who were asked had to say, by code."""
+        asked = [one for one in (self._valuer, self._grader) if one is not None]
+        return {code: message for one in asked for code, message in one.alerts.items()}
+
+    @property
+    def is_graded(self) -> bool:
+        """Whether `outcome` says how good texts are."""
+        return self._grader is not None
+
+    @property
+    def is_valued(self) -> bool:
+        """Whether `value` says what unfinished texts promise."""
+        return self._valuer is not None
+
+    def grow(self, roots: Sequence[Root], assess: Assess | None = None) -> dict[str, list[Found]]:
         """What each search finds, by its key.
 
         Args:
-            split: it wants to know where the steps of completions end.
+            assess: says something of what is written; None: `outcome` says how good it is.
         """
+        assess = assess or self.graded
         results: dict[str, list[Found]] = {}
         live = [one for root in roots if (one := self._begun(root, results)) is not None]
         while live:
             self._call.tick(len(results), len(roots))
-            self._wave(live, split)
+            self._wave(live, assess)
             live = [one for one in live if self._goes_on(one, results)]
         return results
 
@@ -125,32 +120,81 @@ class Growth:
             DataError: a row has none that a model of the loop wrote.
         """
         tokens = [self._tokens(row) for row in rows]
-        scores, ends = self._grader.grade(rows), self._ends(rows)
+        scores, ends = self.grade(rows), self._ends(rows)
         return [
             Path(tokens=text, score=score, ends=places)
             for text, score, places in zip(tokens, scores, ends, strict=True)
         ]
 
-    def row(self, root: Row, path: Path, k: int, key: str | None = None) -> Row:
-        """A text of the tree as a child of the row that was searched."""
+    def graded(self, written: Written) -> list[list[Path]]:
+        """Texts with what `outcome` says of them."""
+        scores = iter(self.grade(self.rows(written)))
+        return [[replace(path, score=next(scores)) for path in own] for _, _, own in written]
+
+    def graded_by_step(self, written: Written) -> list[list[Path]]:
+        """The same, with the places where their steps end."""
+        rows = self.rows(written)
+        scores, ends = iter(self.grade(rows)), iter(self._ends(rows))
+        return [
+            [replace(path, score=next(scores), ends=next(ends)) for path in own]
+            for _, _, own in written
+        ]
+
+    def grade(self, rows: Sequence[Row]) -> list[float | None]:
+        """What `outcome` says of texts."""
+        assert self._grader is not None
+        return self._grader.grade(rows)
+
+    def goes_on(self, path: Path, wish: Wish) -> bool:
+        """Whether what was drawn as a step of a text ends with it, before the text does."""
+        before = "" if wish.text is None else wish.text.text
+        is_ended = path.tokens.finished and self._separator in path.tokens.text[len(before) :]
+        return is_ended and len(path.tokens.token_ids) < self._longest
+
+    def value(self, rows: Sequence[Row]) -> list[float | None]:
+        """What `value` says of texts; nothing where nobody is asked."""
+        return [None] * len(rows) if self._valuer is None else self._valuer.value(rows)
+
+    def row(
+        self,
+        root: Row,
+        path: Path,
+        k: int,
+        key: str | None = None,
+        columns: Mapping[str, Any] | None = None,
+    ) -> Row:
+        """A text of the tree as a child of the row that was searched.
+
+        Args:
+            columns: beside those of every text.
+        """
         tokens = path.tokens
-        columns = {
+        own = {
             "completion": tokens.text,
             "length": len(tokens.token_ids) - tokens.heard,
-            "finished": tokens.finished,
+            "finished": tokens.finished and not path.is_open,
             **SILENT.columns,
+            **(columns or {}),
         }
         child = child_row(
             self._node,
             root,
             k,
-            columns,
+            own,
             tokens=tokens,
             version=tokens.version,
             key=key,
-            prompt=prompt_of(root, self._node),
+            prompt=own["prompt"] if "prompt" in own else prompt_of(root, self._node),
         )
         return replace(child, writer=self._policy)
+
+    def rows(self, written: Written) -> list[Row]:
+        """The texts as they are asked about."""
+        return [
+            self.row(root.row, path, k, f"{root.key}.{path.name}", columns_of(wish.state))
+            for root, wish, own in written
+            for k, path in enumerate(own)
+        ]
 
     def _ends(self, rows: Sequence[Row]) -> list[tuple[int, ...]]:
         """The tokens in which steps end; steps that end in one token are one."""
@@ -188,7 +232,7 @@ class Growth:
         one.grown = {}
         return True
 
-    def _wave(self, live: Sequence[_Live], split: bool) -> None:
+    def _wave(self, live: Sequence[_Live], assess: Assess) -> None:
         """Grants what there is room for, and grows it."""
         open_ones: list[tuple[_Live, int, Wish]] = []
         for one in live:
@@ -199,45 +243,45 @@ class Growth:
                     open_ones.append((one, place, wish))
                 else:
                     one.grown[place] = []
-        said = self._purse.look(
+        said = self.purse.look(
             [(one.root.key, wish, self._longest - wish.length) for one, _, wish in open_ones]
         )
         granted = [asked for asked, is_granted in zip(open_ones, said, strict=True) if is_granted]
         for (one, place, _), is_granted in zip(open_ones, said, strict=True):
             if is_granted is False:
                 one.grown[place] = None
-        grown = self._grown([(one.root, wish) for one, _, wish in granted], split)
+        grown = self._grown([(one.root, wish) for one, _, wish in granted], assess)
         for (one, place, _), paths in zip(granted, grown, strict=True):
             one.grown[place] = paths
 
-    def _grown(self, wishes: Sequence[tuple[Root, Wish]], split: bool) -> list[list[Path]]:
-        """Completions of each beginning, graded."""
-        texts = self._writer.write_on([self._ask(*one) for one in wishes], self._call)
+    def _grown(self, wishes: Sequence[tuple[Root, Wish]], assess: Assess) -> list[list[Path]]:
+        """Completions of each beginning, with what is said of them."""
+        texts = self._written(wishes)
         paths = [self._paths(wish, said) for (_, wish), said in zip(wishes, texts, strict=True)]
-        self._purse.tokens += sum(
+        self.purse.tokens += sum(
             len(path.tokens.token_ids) - wish.length
             for (_, wish), own in zip(wishes, paths, strict=True)
             for path in own
         )
-        rows = [
-            self.row(root.row, path, k, f"{root.key}.{path.name}")
-            for (root, _), own in zip(wishes, paths, strict=True)
-            for k, path in enumerate(own)
-        ]
-        scores = iter(self._grader.grade(rows))
-        ends = iter(self._ends(rows) if split else [()] * len(rows))
-        return [
-            [replace(path, score=next(scores), ends=next(ends)) for path in own] for own in paths
-        ]
+        return assess([(root, wish, own) for (root, wish), own in zip(wishes, paths, strict=True)])
+
+    def _written(self, wishes: Sequence[tuple[Root, Wish]]) -> list[Texts]:
+        """What the policy writes, single steps apart from whole texts."""
+        found: dict[int, Texts] = {}
+        for is_step, stop in ((False, ()), (True, (self._separator,))):
+            places = [n for n, (_, wish) in enumerate(wishes) if wish.is_step == is_step]
+            asks = [self._ask(*wishes[place]) for place in places]
+            found.update(zip(places, self._writer.write_on(asks, self._call, stop), strict=True))
+        return [found[place] for place in range(len(wishes))]
 
     def _ask(self, root: Root, wish: Wish) -> Ask:
         context, call = self._call.context, self._call
         names = (context.seed, self._node, call.salt, call.step, root.key, wish.name)
         return Ask(
             row=root.row,
-            prompt=prompt_of(root.row, self._node),
+            prompt=prompt_of(root.row, self._node) if wish.state is None else wish.state,
             begun=wish.begun,
-            seeds=tuple(derive_seed(*names, k) for k in range(wish.count)),
+            seeds=tuple(derive_seed(*names, k) for k in wish.numbers),
         )
 
     def _paths(self, wish: Wish, said: Texts) -> list[Path]:
@@ -245,5 +289,5 @@ class Growth:
             return []
         return [
             Path(tokens=wish.whole(one.tokens), score=None, name=f"{wish.name}.{k}")
-            for k, one in enumerate(said)
+            for k, one in zip(wish.numbers, said, strict=True)
         ]

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from coloop.roles.searching.growth import Growth
 from coloop.roles.searching.trees import Chances, Path, chance_of
@@ -10,6 +10,8 @@ from coloop.spec.nodes import SearchNode
 from coloop.spec.search import CompletionsByRate
 from coloop.tables import Row
 
+CHANCES: Final = (0.0, 1.0)
+"""Between which the scores of texts lie."""
 Places = Callable[[int], int]
 """The place k among its siblings of the row's child of this number."""
 
@@ -26,26 +28,41 @@ class Labelled:
     """Chance before its first step, where it was asked for."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What a search comes to."""
+
+    rows: Sequence[Labelled]
+    searched: Sequence[float | None] | None = None
+    """Of the searched rows, where these are scored instead of the rows that are given."""
+    rejected: int = 0
+    """Finished proofs with which `outcome` does not agree."""
+
+
 class Method(Protocol):
-    """See the module."""
+    """A method that grows texts or trees from rows without a text."""
 
     @property
     def counts_rollouts(self) -> bool:
         """Whether `searches_per_row` are completions; else the method counts its searches."""
         ...
 
-    def label(self, rows: Sequence[Row], growth: Growth, section: SearchNode) -> list[Labelled]:
-        """The same rows, which have a text, with what is known of their steps."""
+    @property
+    def score_range(self) -> tuple[float, float] | None:
+        """Least and greatest score of the rows that are given, where there are such."""
         ...
 
     def grow(
-        self, rows: Sequence[Row], growth: Growth, section: SearchNode, texts: int, place: Places
-    ) -> list[Labelled]:
-        """Texts to rows that have none.
+        self, rows: Sequence[Row], growth: Growth, section: SearchNode, place: Places
+    ) -> Findings: ...
 
-        Args:
-            texts: that the policy writes to a prompt.
-        """
+
+@runtime_checkable
+class Labels(Protocol):
+    """A method that labels the steps of texts as well."""
+
+    def label(self, rows: Sequence[Row], growth: Growth, section: SearchNode) -> list[Labelled]:
+        """The same rows, which have a text, with what is known of their steps."""
         ...
 
 

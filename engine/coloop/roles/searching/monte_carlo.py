@@ -4,7 +4,14 @@ written up to its end. The last step is the text itself: its chance is what `out
 from collections.abc import Iterator, Sequence
 
 from coloop.roles.searching.growth import Growth
-from coloop.roles.searching.method import Labelled, Places, counts_of, group_of
+from coloop.roles.searching.method import (
+    CHANCES,
+    Findings,
+    Labelled,
+    Places,
+    counts_of,
+    group_of,
+)
 from coloop.roles.searching.trees import (
     Chances,
     Found,
@@ -24,6 +31,7 @@ class MonteCarlo:
     """See the module."""
 
     counts_rollouts = True
+    score_range = CHANCES
 
     def label(self, rows: Sequence[Row], growth: Growth, section: SearchNode) -> list[Labelled]:
         paths = growth.texts(rows)
@@ -49,9 +57,10 @@ class MonteCarlo:
         ]
 
     def grow(
-        self, rows: Sequence[Row], growth: Growth, section: SearchNode, texts: int, place: Places
-    ) -> list[Labelled]:
+        self, rows: Sequence[Row], growth: Growth, section: SearchNode, place: Places
+    ) -> Findings:
         """Texts of the policy, labelled like any others."""
+        texts = growth.texts_per_prompt
         roots = [Root(row=row, key=row.id, search=of_prompt(texts)) for row in rows]
         found = growth.grow(roots)
         written = [
@@ -59,7 +68,7 @@ class MonteCarlo:
             for row in rows
             for number, one in enumerate(found[row.id])
         ]
-        return self.label(written, growth, section)
+        return Findings(rows=self.label(written, growth, section))
 
     def _before(
         self, asked: Sequence[tuple[Row, Path, int]], growth: Growth

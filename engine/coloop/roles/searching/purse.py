@@ -24,7 +24,7 @@ class Purse:
         self._most_rollouts = most_rollouts
         self._ends = None if budget.seconds is None else time.monotonic() + budget.seconds
         self._rollouts: Counter[str] = Counter()
-        self._nodes: Counter[str] = Counter()
+        self._nodes: dict[str, set[str]] = {}
         self.tokens = 0
         """Written so far."""
         self.cut: set[str] = set()
@@ -40,7 +40,7 @@ class Purse:
     @property
     def nodes(self) -> int:
         """Beginnings of all trees that were completed."""
-        return self._nodes.total()
+        return sum(map(len, self._nodes.values()))
 
     def look(self, wishes: Sequence[tuple[str, Wish, int]]) -> list[bool | None]:
         """For each wish whether it is granted; None: it waits until it is known what those that are
@@ -63,14 +63,15 @@ class Purse:
             else:
                 reserved += most
                 self._rollouts[tree] += wish.count
-                self._nodes[tree] += 1
+                self._nodes.setdefault(tree, set()).add(wish.name)
                 said.append(True)
         return said
 
     def _has_tree_room(self, tree: str, wish: Wish) -> bool:
         most, nodes = self._most_rollouts, self._budget.nodes
+        known = self._nodes.get(tree, set())
         return (most is None or self._rollouts[tree] + wish.count <= most) and (
-            nodes is None or self._nodes[tree] < nodes
+            nodes is None or wish.name in known or len(known) < nodes
         )
 
     def _fits(self, tokens: int) -> bool:

@@ -25,6 +25,17 @@ class Wish:
     """The text that it is the beginning of; None: there is nothing but the prompt."""
     length: int = 0
     """Tokens of that text."""
+    first: int = 0
+    """Completions of the node that were asked for before."""
+    state: str | None = None
+    """What is answered instead of the row's prompt."""
+    is_step: bool = False
+    """Each ends with its first step, not with the text."""
+
+    @property
+    def numbers(self) -> range:
+        """Of its completions among those of the node."""
+        return range(self.first, self.first + self.count)
 
     @property
     def begun(self) -> Begun | None:
@@ -54,6 +65,10 @@ class Path:
     """Tokens in which its steps end, rising."""
     name: str = ""
     """Of the text among those of its row."""
+    is_open: bool = False
+    """It ends with a step, and the text goes on; its score is what it promises."""
+    leads: tuple[str, ...] | None = None
+    """States to which it leads as an action, none where all is done; None: nowhere."""
 
     @property
     def inner(self) -> tuple[int, ...]:

@@ -20,10 +20,11 @@ from coloop.spec.lineage.names import ANYTHING, NOTHING, Found, Names, merged, r
 from coloop.spec.lineage.written import (
     PAIR_COLUMNS,
     ROLLOUT_COLUMNS,
+    TREE_COLUMNS,
     dataset_columns,
     template_columns,
 )
-from coloop.spec.nodes import DatasetNode, Node, PairsNode, TemplateNode
+from coloop.spec.nodes import DatasetNode, Node, PairsNode, SearchNode, TemplateNode
 
 NamesOf = dict[Level, Names]
 """Names of a table's rows, level by level."""
@@ -198,7 +199,7 @@ class Columns:
                 for edge in self.walk.into(name, "policy"):
                     yield "rollouts", self.at(edge.source.node, "rollouts")
             case "search":
-                yield from self._searched(name, names)
+                yield from self._searched(name, node, names)
 
     def _loaded(self, name: str, node: DatasetNode) -> NamesOf:
         root = next(iter(self.lineage.levels(name, "rows")))
@@ -281,7 +282,10 @@ class Columns:
                 found[level] = merged([found[level], part]) if level in found else part
         return found
 
-    def _searched(self, name: str, names: NamesOf) -> Iterable[tuple[str, NamesOf]]:
+    def _searched(
+        self, name: str, node: SearchNode, names: NamesOf
+    ) -> Iterable[tuple[str, NamesOf]]:
+        own = TREE_COLUMNS if node.method in ("puct", "and_or") else ROLLOUT_COLUMNS
         for port in ("rollouts", "step_scores", "scores"):
             table: NamesOf = {}
             for level in self.lineage.levels(name, port):
@@ -289,7 +293,7 @@ class Columns:
                     table[level] = names[level].with_scores([name])
                 else:
                     above = names.get(level.parents[0], NOTHING) if level.parents else NOTHING
-                    grown = above.below(1).own(name, ROLLOUT_COLUMNS, level)
+                    grown = above.below(1).own(name, own, level)
                     table[level] = grown.with_scores([name])
             yield port, table
 

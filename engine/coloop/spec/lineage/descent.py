@@ -31,7 +31,7 @@ from coloop.spec.lineage.levels import (
     ordered,
     relate,
 )
-from coloop.spec.lineage.outputs import given_levels
+from coloop.spec.lineage.outputs import carries_texts, given_levels
 from coloop.spec.lineage.rounds import RoundsFlow, Take
 from coloop.spec.lineage.walk import RoundsRegion, Walk
 
@@ -98,6 +98,10 @@ class Descent:
         """Whether a search hands on the rows that it is given: it labels the texts that they
         have."""
         return self.levels(node, "rollouts") == self.input_levels(node)
+
+    def brings_texts(self, node: str) -> bool:
+        """Whether rows that a policy wrote, or that descend from such, come to a node."""
+        return any(carries_texts(self, edge) for edge in self.walk.into(node, "rows"))
 
     def rows_of(self, node: str) -> Levels:
         """Levels of the rows that a node hands on: what its bare id means in `group_by` and

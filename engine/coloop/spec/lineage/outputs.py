@@ -109,14 +109,14 @@ def _paired(descent: Descent, name: str, method: str, rows: Levels) -> Levels:
 
 def _searched(descent: Descent, name: str, node: SearchNode, rows: Levels) -> Given:
     labels_texts = node.method in ("monte_carlo", "binary_search") and any(
-        _carries_texts(descent, edge) for edge in descent.walk.into(name, "rows")
+        carries_texts(descent, edge) for edge in descent.walk.into(name, "rows")
     )
     grown = rows if labels_texts else _children(name, rows)
     yield from (("rollouts", grown), ("step_scores", grown))
     yield "scores", rows if node.method == "and_or" else grown
 
 
-def _carries_texts(descent: Descent, edge: Edge) -> bool:
+def carries_texts(descent: Descent, edge: Edge) -> bool:
     """Whether the rows of an edge are rollouts, or descend from some."""
     source = edge.source.node
     if descent.spec.nodes[source].kind == "buffer":

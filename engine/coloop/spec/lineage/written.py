@@ -21,6 +21,9 @@ ROLLOUT_COLUMNS: Final = (
 )
 """Standard columns of every rollout."""
 
+TREE_COLUMNS: Final = (*ROLLOUT_COLUMNS, "share")
+"""Of what a tree gives: also its share of the visits."""
+
 PAIR_COLUMNS: Final = ("prompt", "chosen", "rejected", "probability", "margin")
 """Standard columns of every pair that a node makes."""
 
