@@ -9,7 +9,7 @@ from coloop.errors import PlanRefused
 LOOPS = [loop.name for loop in presets.list_loops()]
 
 NOT_YET = {
-    *("alphaproof", "cooper", "gram", "mars", "medvlsynther", "smolsolver"),
+    *("cooper", "gram", "mars", "medvlsynther", "smolsolver"),
 }
 """Examples that a run refuses, by the name of what it cannot do."""
 QUICK = ("grpo-arithmetic", "one-step-off", "online-dpo", "reward-model-then-ppo", "spin", "vapo")
