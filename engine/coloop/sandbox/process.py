@@ -85,13 +85,16 @@ class Sandbox:
         memory_mib: int = DEFAULT_MEMORY_MIB,
         tick: Callable[[], None] | None = None,
         wall: Wall | None = None,
+        is_ours: bool = False,
     ) -> None:
         """
         Args:
+            is_ours: the source is coloop's own, and may load foreign code where no wall stands.
             tick: called a few times a second while an answer is waited for; it may raise.
             wall: this one and no other; None: the strongest that the machine gives.
         """
         self.wall = wall
+        self.is_ours = is_ours
         self.tick = tick
         self.source = source
         self.function = function
@@ -126,12 +129,24 @@ class Sandbox:
         return kept
 
     def write(
-        self, rows: Sequence[Mapping[str, Any]], *, seeds: Sequence[int] | None = None
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        *,
+        seeds: Sequence[int] | None = None,
+        cpu_seconds: float | None = None,
     ) -> list[dict[str, Any] | None]:
         """`write(**columns)` of each row, which draws by its own seed: new columns, or None where
-        the row is cut."""
+        the row is cut.
+
+        Args:
+            cpu_seconds: most computing of one row; code can undo this limit, not the timeout.
+        """
         written: list[dict[str, Any] | None] = self._each(
-            "write", rows, seeds, lambda one: one is None or why_not_columns(one) is None
+            "write",
+            rows,
+            seeds,
+            lambda one: one is None or why_not_columns(one) is None,
+            cpu_seconds=cpu_seconds,
         )
         return written
 
@@ -141,9 +156,11 @@ class Sandbox:
         rows: Sequence[Mapping[str, Any]],
         seeds: Sequence[int] | None,
         check: Callable[[Any], bool],
+        *,
+        cpu_seconds: float | None = None,
     ) -> list[Any]:
         own = list(seeds) if seeds is not None else [0] * len(rows)
-        request = {"op": op, "rows": rows, "seeds": own}
+        request = {"op": op, "rows": rows, "seeds": own, "cpu_seconds": cpu_seconds}
         answered: list[Any] = self._call(request, check, len(rows))
         return answered
 
@@ -211,6 +228,7 @@ class Sandbox:
             "source": self.source,
             "function": self.function,
             "name": f"<{self.node}>",
+            "is_ours": self.is_ours,
         }
         loaded = self._exchange(load, max(self.timeout_seconds, DEFAULT_TIMEOUT_SECONDS))
         self._ensure_stands(wall, loaded)

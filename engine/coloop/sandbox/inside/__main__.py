@@ -65,7 +65,7 @@ def work(
     except OSError as error:
         harness.send(writing, {"ok": False, "refused": str(error), "id": first["id"]})
         return
-    harness.fence(libraries, is_alone=wall is Wall.NONE)
+    harness.fence(libraries, is_alone=wall is Wall.NONE and not first["is_ours"])
     harness.serve(reading, writing, first)
 
 

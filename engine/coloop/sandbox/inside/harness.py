@@ -14,8 +14,10 @@ import json
 import math
 import os
 import random
+import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 from coloop.sandbox.inside.values import why_not, why_not_name
@@ -303,11 +305,35 @@ def write_row(module: Module, columns: Mapping[str, Any]) -> dict[str, Any] | No
     return value
 
 
+class TooMuchComputing(BaseException):
+    """A row took more than its computing time."""
+
+
+@contextmanager
+def at_most(cpu_seconds: float | None) -> Iterator[None]:
+    """Raise TooMuchComputing where what is inside computes for longer; what it waits for does not
+    count, so that a busy machine changes nothing. Told again and again until it is heard."""
+    if cpu_seconds is None:
+        yield
+        return
+
+    def stop(number: int, frame: object) -> None:
+        raise TooMuchComputing(f"it computed for more than {cpu_seconds:g} seconds")
+
+    signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, cpu_seconds, 0.1)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+
 def each_row(
     module: Module,
     call: Callable[[Module, Mapping[str, Any]], Any],
     rows: Sequence[Mapping[str, Any]],
     seeds: Sequence[int],
+    cpu_seconds: float | None,
 ) -> list[Any]:
     """A function of one row on each row, with the number of the row that fails. Each row has draws
     of its own, whatever other rows there are."""
@@ -315,7 +341,8 @@ def each_row(
     for row, (columns, seed) in enumerate(zip(rows, seeds, strict=True)):
         seed_draws(seed)
         try:
-            values.append(call(module, columns))
+            with at_most(cpu_seconds):
+                values.append(call(module, columns))
         except Bad as bad:
             raise Bad(str(bad), row) from None
         except BaseException as error:
@@ -341,7 +368,8 @@ def answer(module: Module, request: Mapping[str, Any]) -> list[Any]:
     if request["op"] == "score":
         seed_draws(request["seed"])
         return score_batch(module, request["columns"], request["count"])
-    return each_row(module, EACH[request["op"]], request["rows"], request["seeds"])
+    cpu_seconds = request.get("cpu_seconds")
+    return each_row(module, EACH[request["op"]], request["rows"], request["seeds"], cpu_seconds)
 
 
 def reply_to(state: dict[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
