@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from coloop.data.parsing import column_of
 from coloop.data.patterns import PatternProblem, pattern
 from coloop.data.tasks import TASKS, check_row, task_rows
-from coloop.rewards.builtin import score_builtin
+from coloop.rewards.builtin import judge_of, score_builtin
 from coloop.rewards.scoring import ScoringRow
 from coloop.spec.builtins import BuiltinSource
 from coloop.spec.shaping import ParseJson, ParseTag
@@ -59,6 +59,7 @@ REWARDS: list[dict[str, Any]] = [
     {"name": "regex", "pattern": "([0-9]+)", "scale": [0, 9]},
     {"name": "json_schema", "column": "schema"},
     {"name": "ngram_repetition"},
+    {"name": "language"},
 ]
 
 
@@ -79,11 +80,17 @@ def test_no_text_holds_a_builtin_reward(
 ) -> None:
     source = OPTIONS.validate_python({"type": "builtin", **options})
     columns = {"answer": "46", "schema": SCHEMA}
+    judge = judge_of(source, "")
 
     def score(text: str) -> object:
-        return score_builtin(source, [ScoringRow(columns={**columns, "completion": text})], node="")
+        rows = [ScoringRow(columns={**columns, "completion": text})]
+        return score_builtin(source, rows, node="", judge=judge)
 
-    assert slow(score) == []
+    try:
+        assert slow(score) == []
+    finally:
+        if judge is not None:
+            judge.close()
     record_property("tried", len(TEXTS))
 
 

@@ -149,6 +149,8 @@ READERS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(
         ("Format", "Length", "Regex", "NgramRepetition", "Overlong"), ("rewards/shapes.py",)
     ),
+    "CodeTests": ("rewards/programs.py",),
+    "Language": ("rewards/language.py",),
     **dict.fromkeys(
         ("Weighted", "Band", "Agreement", "Gate", "TurnAllocation"), ("rewards/combine.py",)
     ),

@@ -19,15 +19,11 @@ NODE = "reward"
 
 def try_reward(body: TryReward, is_ending: Callable[[], bool]) -> TriedReward:
     """`is_ending`: whether the server is about to end; code that runs is ended with it."""
-    return try_code(body, is_ending) if body.code is not None else try_builtin(body)
+    return try_code(body, is_ending) if body.code is not None else try_builtin(body, is_ending)
 
 
 def try_code(body: TryReward, is_ending: Callable[[], bool]) -> TriedReward:
     from coloop.rewards.user_code import preview
-
-    def tick() -> None:
-        if is_ending():
-            raise Unavailable("server.ending", "the server ends, and the reward with it")
 
     found = preview(
         body.code or "",
@@ -35,7 +31,7 @@ def try_code(body: TryReward, is_ending: Callable[[], bool]) -> TriedReward:
         node=NODE,
         timeout_seconds=body.timeout_seconds,
         memory_mib=body.memory_mib,
-        tick=tick,
+        tick=ends_with(is_ending),
     )
     return TriedReward(
         scores=[plain(score) for score in found.scores],
@@ -47,7 +43,17 @@ def try_code(body: TryReward, is_ending: Callable[[], bool]) -> TriedReward:
     )
 
 
-def try_builtin(body: TryReward) -> TriedReward:
+def ends_with(is_ending: Callable[[], bool]) -> Callable[[], None]:
+    """A tick that ends what runs once the server is about to end."""
+
+    def tick() -> None:
+        if is_ending():
+            raise Unavailable("server.ending", "the server ends, and the reward with it")
+
+    return tick
+
+
+def try_builtin(body: TryReward, is_ending: Callable[[], bool]) -> TriedReward:
     from coloop.data.patterns import PatternProblem, PatternTimeout
     from coloop.rewards.builtin import score_builtin
     from coloop.rewards.scoring import ScoringRow
@@ -55,6 +61,7 @@ def try_builtin(body: TryReward) -> TriedReward:
     source = read_source({**(body.source or {}), "type": "builtin"})
     start = time.monotonic()
     scores: list[Any] = [None] * len(body.rows)
+    failures: list[RowProblem] = []
     error = None
     try:
         rows = [
@@ -63,17 +70,26 @@ def try_builtin(body: TryReward) -> TriedReward:
             )
             for index, row in enumerate(body.rows)
         ]
-        scores = [plain(score) for score in score_builtin(source, rows, node=NODE)]
+        found = score_builtin(
+            source, rows, node=NODE, on_error="skip_row", tick=ends_with(is_ending)
+        )
+        scores = [plain(score) for score in found.scores]
+        failures = [RowProblem(**asdict(failure)) for failure in found.failures]
     except (ColoopError, PatternProblem, PatternTimeout) as problem:
         error = str(problem)
     return TriedReward(
         scores=scores,
-        failures=[],
-        error=error,
+        failures=failures,
+        error=error if error or not is_all(failures, body) else failures[0].message,
         traceback=None,
         printed="",
         seconds=time.monotonic() - start,
     )
+
+
+def is_all(failures: list[RowProblem], body: TryReward) -> bool:
+    """Whether every row failed."""
+    return len(failures) == len(body.rows) > 0
 
 
 def read_source(given: dict[str, Any]) -> Builtin:

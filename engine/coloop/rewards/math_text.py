@@ -1,7 +1,8 @@
-"""Whether two answers are the same number, fraction or expression, in plain text or LaTeX.
+"""The final answer of a text, and whether two answers are the same number, in plain text or LaTeX.
 
 Nothing is evaluated as code: LaTeX becomes plain arithmetic, which expressions.py reads into exact
-fractions. What is no mathematics is compared as text.
+fractions. Numbers and words are decided here, at once and for good; of sets, intervals, tuples and
+expressions with letters it says that it does not know, and math-verify is asked (`judging`).
 """
 
 import re
@@ -35,19 +36,30 @@ FRACTION: Final = re.compile(r"\\[dtc]?frac\s*(?:\{([^{}]*)\}|(\d))\s*(?:\{([^{}
 ROOT: Final = re.compile(r"\\sqrt\s*(?:\{([^{}]*)\}|(\d))")
 BRACED: Final = re.compile(r"(?<=[\^_])\s*\{([^{}]*)\}")
 IMPLIED: Final = re.compile(r"(?<=[\d)])\s*(?=\(|sqrt|pi)|(?<=pi)\s*(?=\(|\d|sqrt)")
+COMMAND: Final = re.compile(r"\\(?:begin|end)\s*\{[a-z*]+\}|\\[a-zA-Z]+")
+WORD: Final = re.compile(
+    r"(?!(?:sin|cos|tan|cot|sec|csc|log|exp|lim|min|max|gcd|lcm|mod|and|sqrt)(?![a-zA-Z]))"
+    r"(?<![a-zA-Z])[a-zA-Z]{3,}"
+)
+"""A word of language: as mathematics it would be a product of its letters, and `dog` be `god`."""
+MATHEMATICAL: Final = re.compile(r"\d|\\|\b[a-zA-Z]\b|[-+*/^=<>]|π|∞|√")
+"""What an answer has that may be mathematics; one without is a text."""
 MIXED: Final = re.compile(r"^(-?)(\d+)\s+(\d+)/(\d+)$")
 
 
-def are_equal(said: str, gold: str, *, tolerance: float) -> bool:
-    """Whether two final answers are equal as numbers, as lists of numbers, or as texts."""
+def are_equal(said: str, gold: str, *, tolerance: float) -> bool | None:
+    """Whether two final answers are equal as texts or as numbers; None: neither settles it."""
     if max(len(said), len(gold)) > LONGEST_ANSWER:
         return said.strip() == gold.strip()
-    left, right = _values(said), _values(gold)
-    if left is None or right is None:
-        return _as_plain(said).replace(" ", "") == _as_plain(gold).replace(" ", "") != ""
-    return len(left) == len(right) and all(
-        _near(a, b, tolerance) for a, b in zip(left, right, strict=True)
-    )
+    plain = [_as_plain(text).replace(" ", "") for text in (said, gold)]
+    if plain[0] == plain[1] != "":
+        return True
+    left, right = _number(said), _number(gold)
+    if left is not None and right is not None:
+        return _near(left, right, tolerance)
+    if not all(plain) or WORD.search(_without_commands(gold)) or not MATHEMATICAL.search(said):
+        return False
+    return None
 
 
 def final_answer(text: str) -> str:
@@ -56,10 +68,17 @@ def final_answer(text: str) -> str:
     if marked is not None:
         return marked
     line = last_line(text)
-    if len(line) <= LONGEST_ANSWER and _values(line) is not None:
+    if len(line) <= LONGEST_ANSWER and _is_numbers(line):
         return line
     numbers = NUMBER.findall(text)
     return numbers[-1].rstrip(",") if numbers else text.strip()
+
+
+def _is_numbers(text: str) -> bool:
+    """Whether a text is a number, or numbers with commas between."""
+    plain = _as_plain(WORDS.sub("", text)).strip("()[]{}")
+    parts = plain.split(",") if "," in plain else [text]
+    return all(_number(part) is not None for part in parts)
 
 
 def marked_answer(text: str) -> str | None:
@@ -82,18 +101,20 @@ def last_boxed(text: str) -> str | None:
     return None if last is None else text[slice(*last)]
 
 
-def _values(text: str) -> list[Fraction] | None:
-    """Numbers that an answer stands for, several for a list; None where it is no mathematics."""
+def _number(text: str) -> Fraction | None:
+    """The number that an answer stands for; None where it is no single one."""
     plain = UNIT.sub("", _as_plain(WORDS.sub("", text)))
     if "=" in plain:
         plain = plain.rpartition("=")[2].strip()
-    if not plain:
-        return None
-    parts = plain.strip("()[]{}").split(",") if "," in plain else [plain]
     try:
-        return [_value(part) for part in parts]
+        return _value(plain) if plain else None
     except NotArithmetic:
         return None
+
+
+def _without_commands(text: str) -> str:
+    """LaTeX without the names of its commands, words in it kept."""
+    return COMMAND.sub(" ", WORDS.sub(r" \1 ", text))
 
 
 def _value(text: str) -> Fraction:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from coloop.data.patterns import PatternTimeout, pattern
 from coloop.errors import DataError
 
 Score = float | dict[int, float] | None
@@ -35,7 +36,15 @@ class ScoringRow:
         return next((score for score in self.scores.values() if score is not None), None)
 
 
-Scorer = Callable[[Sequence[ScoringRow], Any], list[Score]]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What a reward leaves open for its judge."""
+
+    columns: Mapping[str, Any]
+    """As JSON has it; equal questions have equal answers."""
+
+
+Scorer = Callable[[Sequence[ScoringRow], Any], Sequence[Score | Question]]
 """Scores of rows with the options of the reward (its section of the loop)."""
 
 
@@ -45,6 +54,16 @@ def text_of(row: ScoringRow) -> str | None:
     if value is None or isinstance(value, str):
         return value
     raise DataError(f"column `completion` wants a text, found {repr(value)[:80]}")
+
+
+def extracted(text: str, expression: str | None) -> str | None:
+    """What of a text counts: the last match, or all of it without an expression."""
+    if expression is None:
+        return text
+    try:
+        return pattern(expression).last(text)
+    except PatternTimeout as late:
+        raise DataError(f"extract: {late}") from None
 
 
 def tokens_of(row: ScoringRow) -> int:

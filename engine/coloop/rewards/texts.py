@@ -2,16 +2,14 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from coloop.data.answers import as_text, last_match, says
-from coloop.data.patterns import PatternTimeout, pattern
 from coloop.data.tasks import check_row, has_checker
 from coloop.errors import DataError
 from coloop.rewards.math_text import are_equal, final_answer, marked_answer
-from coloop.rewards.schema import SchemaProblem, check_schema, fits
-from coloop.rewards.scoring import Score, ScoringRow, text_of
+from coloop.rewards.scoring import Question, Score, ScoringRow, extracted, text_of
 from coloop.spec import builtins as options
 
 CAPITAL: Final = re.compile(r"(?<![A-Za-z])([A-Z])(?![A-Za-z])")
@@ -36,16 +34,6 @@ def golds(row: ScoringRow, column: str) -> list[str]:
     return [text for item in values if (text := as_text(item)) is not None]
 
 
-def extracted(text: str, expression: str | None) -> str | None:
-    """What of a text counts: the last match, or all of it without an expression."""
-    if expression is None:
-        return text
-    try:
-        return pattern(expression).last(text)
-    except PatternTimeout as late:
-        raise DataError(f"extract: {late}") from None
-
-
 def exact_match(rows: Sequence[ScoringRow], given: options.ExactMatch) -> list[Score]:
     """1 where the completion is the answer, or ends with it on a line of its own.
 
@@ -65,25 +53,25 @@ def _exact(row: ScoringRow, column: str, expression: str | None) -> Score:
     return float(any(says(said, extracted(gold, expression) or gold) for gold in wanted))
 
 
-def math_equal(rows: Sequence[ScoringRow], given: options.MathEqual) -> list[Score]:
-    """1 where the final answer is the same number, fraction or expression as the gold one."""
+def math_equal(rows: Sequence[ScoringRow], given: options.MathEqual) -> list[Score | Question]:
+    """1 where the final answer is the same number, set or expression as the gold one."""
     return [_equal(row, given) for row in rows]
 
 
-def _equal(row: ScoringRow, given: options.MathEqual) -> Score:
+def _equal(row: ScoringRow, given: options.MathEqual) -> Score | Question:
     text, wanted = text_of(row), golds(row, given.column)
     if text is None or not wanted:
         return None
     said = final_answer(text) if given.extract is None else extracted(text, given.extract)
     if said is None:
         return 0.0
-    right = (extracted(gold, given.extract) or gold for gold in wanted)
-    return float(
-        any(
-            are_equal(said, marked_answer(gold) or gold, tolerance=given.tolerance)
-            for gold in right
-        )
-    )
+    right = [extracted(gold, given.extract) or gold for gold in wanted]
+    right = [marked_answer(gold) or gold for gold in right]
+    known = [are_equal(said, gold, tolerance=given.tolerance) for gold in right]
+    if any(known):
+        return 1.0
+    still_open = [gold for gold, is_equal in zip(right, known, strict=True) if is_equal is None]
+    return Question(columns={"said": said, "golds": still_open}) if still_open else 0.0
 
 
 def choice(rows: Sequence[ScoringRow], given: options.Choice) -> list[Score]:
@@ -102,25 +90,23 @@ def choice(rows: Sequence[ScoringRow], given: options.Choice) -> list[Score]:
     return scores
 
 
-def json_schema(rows: Sequence[ScoringRow], given: options.JsonSchema) -> list[Score]:
+def json_schema(rows: Sequence[ScoringRow], given: options.JsonSchema) -> list[Score | Question]:
     """1 where the completion is JSON that fits the schema of the row, or of the node."""
     return [_fits(row, given) for row in rows]
 
 
-def _fits(row: ScoringRow, given: options.JsonSchema) -> Score:
+def _fits(row: ScoringRow, given: options.JsonSchema) -> Score | Question:
     text = text_of(row)
     if text is None:
         return None
     schema = given.shape if given.column is None else _schema_of(row, given.column)
+    if schema is not None and not isinstance(schema, Mapping | bool):
+        raise DataError(f"json_schema: a schema is an object, found {repr(schema)[:80]}")
     try:
-        check_schema(True if schema is None else schema)
-    except SchemaProblem as problem:
-        raise DataError(f"json_schema: {problem}") from None
-    try:
-        value = json.loads(text, parse_constant=_refuse)
+        json.loads(text, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return 0.0
-    return float(schema is None or fits(value, schema))
+    return 1.0 if schema is None else Question(columns={"schema": schema, "text": text})
 
 
 def _refuse(name: str) -> Any:

@@ -3,11 +3,13 @@ come back with the rows they were made for, and stand in those rows under the no
 one number a step; its numbers land on the tokens in which the steps end."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from coloop.errors import DataError, ServiceFailed, UserCodeError
 from coloop.hosts.messages import TooLong
-from coloop.rewards.builtin import score_builtin
+from coloop.rewards.builtin import judge_of, score_builtin
+from coloop.rewards.judging import Judge
 from coloop.rewards.scoring import ScoringRow
 from coloop.rewards.user_code import RowFailure
 from coloop.roles.apart import taken_apart
@@ -20,7 +22,7 @@ from coloop.roles.scored import scored_outcome
 from coloop.roles.steps import StepScores, at_ends, listed, step_ends
 from coloop.roles.verifiers.classifier import Classifier, bounds_of
 from coloop.roles.verifiers.reading import finished
-from coloop.spec.builtins import Column
+from coloop.spec.builtins import Builtin, Column
 from coloop.spec.nodes import RewardNode
 from coloop.spec.reward import ModelSource, PythonSource, RemoteSource, ScoreAs
 from coloop.tables import Row, Score
@@ -34,6 +36,7 @@ class RewardRole(Stateless):
     def __init__(self, node: str, context: Context) -> None:
         self._node = node
         self._outside = Outside(node)
+        self._judge: Judge | None = None
         self._fits = rows_of(node)
         self._classifier = Classifier(node)
 
@@ -71,7 +74,7 @@ class RewardRole(Stateless):
         if isinstance(source, Source):
             said, failures = self._from_outside(source, rows, incoming, call)
         else:
-            said, failures = self._by_builtin(source, rows, incoming), []
+            said, failures = self._by_builtin(source, rows, incoming, call)
         if section.per is None:
             scored, scores = rows, self._placed(rows, said, failures, call.context)
         else:
@@ -98,16 +101,26 @@ class RewardRole(Stateless):
         return [number if read is None else finished(number, read) for number in numbers]
 
     def _by_builtin(
-        self, source: Any, rows: Sequence[Row], incoming: list[dict[str, Score]]
-    ) -> list[Score | StepScores]:
+        self, source: Builtin, rows: Sequence[Row], incoming: list[dict[str, Score]], call: Call
+    ) -> tuple[list[Score | StepScores], list[RowFailure]]:
         seen = [_scoring_row(row, scores) for row, scores in zip(rows, incoming, strict=True)]
-        said: list[Score | StepScores] = [*score_builtin(source, seen, node=self._node)]
+        if self._judge is None:
+            self._judge = judge_of(source, self._node)
+        scored = score_builtin(
+            source,
+            seen,
+            node=self._node,
+            on_error=self._section(call.context).on_error,
+            judge=self._judge,
+            tick=partial(call.tick, 0, len(rows)),
+        )
+        said: list[Score | StepScores] = [*scored.scores]
         if isinstance(source, Column):
             for place, row in enumerate(seen):
                 given, score = row.columns.get(source.column), said[place]
                 if isinstance(given, list | tuple) and isinstance(score, dict):
                     said[place] = listed(score, len(given))
-        return said
+        return said, [*scored.failures]
 
     def can_begin(self, context: Context) -> bool:
         """Built-in rewards take no time that is worth it."""
@@ -218,8 +231,10 @@ class RewardRole(Stateless):
         self._fits.load_state(state)
 
     def close(self) -> None:
-        """End what was asked outside."""
+        """End what was asked outside, and the judge of a built-in reward."""
         self._outside.close()
+        if self._judge is not None:
+            self._judge.close()
 
 
 def _scoring_row(row: Row, scores: dict[str, Score]) -> ScoringRow:

@@ -12,6 +12,13 @@ from pydantic import Field, model_validator
 
 from coloop.spec.base import Flag, NodeId, Number, Section, Text, Whole, problem, setting
 
+LanguageCode = Literal[
+    "en", "zh", "es", "hi", "ar", "pt", "bn", "ru", "ja", "de", "fr", "ko", "vi", "it", "tr",
+    "pl", "uk", "nl", "id", "fa", "th", "sv", "cs", "el", "he", "hu", "ro", "fi", "da", "no",
+    "ta", "te", "ur", "sw", "ms", "bg", "hr", "sk", "sl", "lt", "lv", "et", "ca", "sr", "tl",
+]  # fmt: skip
+"""Languages that a text can be told to be in."""
+
 
 class Builtin(Section):
     """What every built-in reward has."""
@@ -39,7 +46,7 @@ class ExactMatch(Builtin):
 
 
 class MathEqual(Builtin):
-    """1 where completion and answer are the same number or expression."""
+    """1 where completion and answer are the same number, set or expression."""
 
     name: Literal["math_equal"]
     """Completion and answer are equal as mathematics."""
@@ -60,6 +67,23 @@ class Choice(Builtin):
     """Column with the letter of the right option."""
     extract: Text | None = setting(None, level="advanced", widget="regex")
     """Regular expression with one group; null: the last single capital letter."""
+
+
+class CodeTests(Builtin):
+    """1 where the completion's program passes the tests of its row, run in limited processes."""
+
+    name: Literal["code_tests"]
+    """The program passes tests."""
+    column: Text = setting("tests", widget="column")
+    """Column with a list of tests: `assert f(1) == 2`, or `input` and `output` of the program."""
+    extract: Text | None = setting(None, level="advanced", widget="regex")
+    """Regular expression with one group: the program; null: the last block between fences."""
+    graded: Flag = setting(False, level="advanced")
+    """The share of tests that pass, instead of all or nothing."""
+    timeout_seconds: Number = setting(5.0, gt=0, le=600, level="advanced", unit="seconds")
+    """Most computing of one test; four times as long by the clock."""
+    memory_mib: Whole = setting(512, ge=64, le=1_048_576, level="advanced", unit="MiB")
+    """Most memory of one program."""
 
 
 class Format(Builtin):
@@ -137,6 +161,15 @@ class NgramRepetition(Builtin):
     """Words of an n-gram."""
     factor: Number = setting(1.0, ge=0)
     """Greatest penalty."""
+
+
+class Language(Builtin):
+    """The share of the text that is written in a language; a text without letters has no score."""
+
+    name: Literal["language"]
+    """The completion stays in a language."""
+    language: LanguageCode = setting("en")
+    """Code of the language (ISO 639-1)."""
 
 
 class Overlong(Builtin):
@@ -277,11 +310,13 @@ BuiltinSource = Annotated[
     | ExactMatch
     | MathEqual
     | Choice
+    | CodeTests
     | Format
     | Length
     | Regex
     | JsonSchema
     | NgramRepetition
+    | Language
     | Overlong
     | Column
     | Weighted

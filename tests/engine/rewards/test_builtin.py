@@ -17,7 +17,7 @@ OPTIONS: TypeAdapter[Any] = TypeAdapter(BuiltinSource)
 
 def scored(name: str, rows: list[ScoringRow], **options: Any) -> list[Score]:
     source = OPTIONS.validate_python({"type": "builtin", "name": name, **options})
-    return score_builtin(source, rows, node="mine")
+    return score_builtin(source, rows, node="mine").scores
 
 
 def written(completion: str, **columns: Any) -> ScoringRow:
@@ -151,9 +151,8 @@ def test_math_equal_finds_equal_answers(completion: str, answer: Any) -> None:
     assert text_score("math_equal", completion, given={"answer": answer}) == 1.0
 
 
-@pytest.mark.parametrize(
-    ("completion", "answer"),
-    [
+def test_math_equal_refuses_other_answers() -> None:
+    pairs = [
         ("0.51", "1/2"),
         ("(1, 2)", "(2, 1)"),
         ("(1, 2)", "(1, 2, 3)"),
@@ -164,10 +163,11 @@ def test_math_equal_finds_equal_answers(completion: str, answer: Any) -> None:
         ("__import__('os').system('x')", "0"),
         ("9^9^9^9", "1"),
         ("(" * 1000, "1"),
-    ],
-)
-def test_math_equal_refuses_other_answers(completion: str, answer: Any) -> None:
-    assert text_score("math_equal", completion, given={"answer": answer}) == 0.0
+        ("x" * 2000, "1"),
+    ]
+    rows = [written(completion, answer=answer) for completion, answer in pairs]
+
+    assert scored("math_equal", rows) == [0.0] * len(pairs)
 
 
 def test_math_equal_has_a_tolerance() -> None:
@@ -288,78 +288,6 @@ def test_regex_without_a_group_is_one_or_the_score_of_no_match() -> None:
 
 def test_regex_without_a_scale_gives_the_number_as_read() -> None:
     assert text_score("regex", "grade -7", pattern=r"(-?\d+)") == -7.0
-
-
-SCHEMA = {
-    "type": "object",
-    "required": ["name", "age"],
-    "properties": {
-        "name": {"type": "string", "minLength": 1},
-        "age": {"type": "integer", "minimum": 0},
-        "tags": {"type": "array", "items": {"enum": ["a", "b"]}, "maxItems": 2},
-    },
-    "additionalProperties": False,
-}
-
-
-@pytest.mark.parametrize(
-    ("completion", "score"),
-    [
-        ('{"name": "x", "age": 3}', 1.0),
-        ('{"name": "x", "age": 3, "tags": ["a", "b"]}', 1.0),
-        ('{"name": "x"}', 0.0),
-        ('{"name": "", "age": 3}', 0.0),
-        ('{"name": "x", "age": -1}', 0.0),
-        ('{"name": "x", "age": 1.5}', 0.0),
-        ('{"name": "x", "age": true}', 0.0),
-        ('{"name": "x", "age": 3, "tags": ["c"]}', 0.0),
-        ('{"name": "x", "age": 3, "more": 1}', 0.0),
-        ("[]", 0.0),
-        ("no json", 0.0),
-        ('{"name": "x", "age": NaN}', 0.0),
-    ],
-)
-def test_json_schema(completion: str, score: Score) -> None:
-    assert text_score("json_schema", completion, shape=SCHEMA) == score
-
-
-def test_json_schema_of_the_row_and_none_at_all() -> None:
-    given = {"form": '{"type": "array"}'}
-
-    assert text_score("json_schema", "[1]", given=given, column="form") == 1.0
-    assert text_score("json_schema", "{}", given=given, column="form") == 0.0
-    assert text_score("json_schema", "{}") == 1.0
-
-
-def test_a_schema_that_says_what_is_not_known_is_refused() -> None:
-    with pytest.raises(DataError, match=r"json_schema: schema\.\$ref is not known"):
-        text_score("json_schema", "{}", shape={"$ref": "#/x"})
-
-
-def test_the_schema_checks_agree_with_the_reference_implementation() -> None:
-    jsonschema = pytest.importorskip("jsonschema")
-    from coloop.rewards.schema import fits
-
-    schemas: list[Any] = [
-        SCHEMA,
-        {"anyOf": [{"type": "null"}, {"type": "number", "exclusiveMinimum": 0}]},
-        {"oneOf": [{"multipleOf": 2}, {"multipleOf": 3}]},
-        {"not": {"type": "string", "pattern": "^a"}},
-        {"type": ["array", "object"], "minItems": 1, "uniqueItems": True, "minProperties": 1},
-        {"properties": {"a": {"const": 1}}, "additionalProperties": {"type": "string"}},
-        {"allOf": [{"maxLength": 2}, {"enum": ["ab", "abc", 3]}]},
-    ]
-    values: list[Any] = [
-        *(None, 0, 1, 2, 3, 6, -1, 0.5, True, "", "a", "ab", "abc", "b"),
-        *([], [1], [1, 1], {}, {"a": 1}, {"a": 2}, {"b": "x"}, {"b": 1}, {"name": "x", "age": 1}),
-    ]
-
-    for schema in schemas:
-        for value in values:
-            assert fits(value, schema) == jsonschema.Draft202012Validator(schema).is_valid(value), (
-                schema,
-                value,
-            )
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from coloop.errors import DataError, UserCodeError
+from coloop.rewards import judging
 
 Bench = Callable[..., Any]
 
@@ -240,6 +241,43 @@ def test_rows_that_fail_follow_the_nodes_policy(
     [(code, message)] = loop.alerts
     assert code == "reward.rows_failed"
     assert message.startswith("1 of 2 rows failed; the first: mine, row 0: ZeroDivisionError")
+
+
+@pytest.mark.parametrize(
+    ("on_error", "expected"), [("skip_row", [None, 3.0]), ({"score": -1.0}, [-1.0, 3.0])]
+)
+def test_rows_that_a_builtin_reward_cannot_score_follow_the_policy_too(
+    on_error: Any, expected: list[Any], bench: Bench, rows_of: Any, scores: Any
+) -> None:
+    source = {"type": "builtin", "name": "column", "column": "grade"}
+    node = {"kind": "reward", "source": source, "on_error": on_error}
+    rows = [{"prompt": "a", "grade": "good"}, {"prompt": "b", "grade": 3}]
+    edges = ["sums.rows -> mine.rows"]
+    loop = bench({"sums": rows_of(*rows), "mine": node}, edges)
+
+    assert scores(loop.give("mine.scores")) == expected
+    [(code, message)] = loop.alerts
+    assert code == "reward.rows_failed"
+    assert message.startswith("1 of 2 rows failed; the first: mine, row 0: column `grade` wants")
+    with pytest.raises(DataError, match="mine: column `grade` wants a number"):
+        bench({"sums": rows_of(*rows), "mine": {**node, "on_error": "stop"}}, edges).give(
+            "mine.scores"
+        )
+
+
+def test_an_answer_that_its_library_cannot_decide_is_told_and_ends_no_run(
+    bench: Bench, rows_of: Any, scores: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judging, "CPU_SECONDS", 0.3)
+    node = {"kind": "reward", "source": {"type": "builtin", "name": "math_equal"}}
+    said = [r"\boxed{x+9^{9^{9^{9}}}}", r"\boxed{1+x}"]
+    rows = [{"prompt": "p", "answer": "x+1", "completion": text} for text in said]
+    loop = bench({"sums": rows_of(*rows), "mine": node}, ["sums.rows -> mine.rows"])
+
+    assert scores(loop.give("mine.scores")) == [0.0, 1.0]
+    [(code, message)] = loop.alerts
+    assert code == "reward.rows_failed"
+    assert "math-verify did not decide" in message
 
 
 def test_by_default_a_row_that_fails_stops(bench: Bench, rows_of: Any) -> None:

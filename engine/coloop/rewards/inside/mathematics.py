@@ -1,0 +1,42 @@
+"""Whether two answers are the same mathematics, as math-verify reads and compares them.
+
+Both come as one short LaTeX or plain expression; who asks bounds their length and the time. Knows
+nothing of rows. It refuses to start where the library cannot read LaTeX: math-verify would then
+compare texts, and say that equal answers differ.
+"""
+
+import logging
+
+# Imported by math-verify's own imports only when they first read an expression or a set: where no
+# file can be read later, they are read now.
+import antlr4.LL1Analyzer  # noqa: F401
+import sympy.assumptions.wrapper
+import sympy.concrete.delta
+import sympy.integrals.heurisch
+import sympy.integrals.manualintegrate
+import sympy.integrals.risch
+import sympy.physics.units
+import sympy.sets.handlers.functions
+import sympy.sets.handlers.issubset
+import sympy.sets.setexpr
+import sympy.tensor.tensor  # noqa: F401
+from math_verify import parse, verify
+
+logging.disable(logging.WARNING)  # it warns that it has no deadline of its own; who asks has one
+
+
+def judge(said: str, golds: list[str]) -> dict[str, float]:
+    """1 where what is said equals one of the right answers, else 0."""
+    return {"score": float(any(_is_equal(gold, said) for gold in golds))}
+
+
+def _is_equal(gold: str, said: str) -> bool:
+    """The order counts: only the right answer may be looser than what is said (`x = 7`, a set)."""
+    left, right = (parse(f"${text}$", parsing_timeout=None) for text in (gold, said))
+    return bool(verify(left, right, timeout_seconds=None))
+
+
+if not _is_equal("(x+1)^2", "x^2 + 2x + 1"):
+    raise ImportError(
+        "math-verify cannot read LaTeX here: latex2sympy2-extended and antlr4 must fit"
+    )

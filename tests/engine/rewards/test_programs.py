@@ -1,0 +1,131 @@
+"""Code by tests: programs run apart, and cannot say themselves what is right."""
+
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from coloop.errors import DataError
+from coloop.rewards.builtin import score_builtin
+from coloop.rewards.programs import program_of, read_tests
+from coloop.rewards.scoring import Score, ScoringRow
+from coloop.spec.builtins import BuiltinSource
+
+ADD = "def add(a, b):\n    return a + b\n"
+SUM = ["assert add(1, 2) == 3", "assert add(2, 2) == 4"]
+
+
+def scored(rows: list[tuple[str, Any]], *, on_error: Any = "stop", **options: Any) -> list[Score]:
+    source: Any = TypeAdapter(BuiltinSource).validate_python(
+        {"type": "builtin", "name": "code_tests", **options}
+    )
+    given = [ScoringRow(columns={"completion": text, "tests": tests}) for text, tests in rows]
+    return score_builtin(source, given, node="mine", on_error=on_error).scores
+
+
+def test_programs_pass_or_fail_their_tests() -> None:
+    rows: list[tuple[str, Any]] = [
+        (ADD, SUM),
+        (f"Here it is:\n```python\n{ADD}```\nIt adds.", SUM),
+        (ADD.replace("+", "-"), SUM),
+        ("def add(a, b) return", SUM),
+        ("no code", SUM),
+        ("", SUM),
+        ("def add(a, b):\n    return 3\n", SUM),
+        (ADD, "assert add(1, 2) == 3\nassert add([1], [2]) == [1, 2]"),
+        (ADD, ["x = add(1, 2)\nassert x > 2"]),
+        (ADD, ["x = add(1, 2)\nassert x > 3"]),
+        ("a, b = map(int, input().split())\nprint(a + b)", [{"input": "1 2", "output": "3\n"}]),
+        ("print(4)", [{"input": "1 2", "output": "3\n"}]),
+        (ADD, None),
+    ]
+
+    expected = [1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, None]
+    assert scored(rows) == expected
+
+
+def test_a_graded_program_earns_the_share_of_its_tests() -> None:
+    assert scored([("def add(a, b):\n    return 3\n", SUM)], graded=True) == [0.5]
+
+
+def test_a_program_that_cheats_passes_no_test_whose_answer_it_cannot_read() -> None:
+    always_equal = (
+        "class Same:\n    def __eq__(self, other):\n        return True\n"
+        "def add(a, b):\n    return Same()\n"
+    )
+    ends = "import os, sys\ndef add(a, b):\n    os._exit(0)\n"
+    looks = (
+        "import sys\ndef add(a, b):\n    frame = sys._getframe(1)\n    return next((value for "
+        "value in frame.f_globals.values() if value == 3), None)\n"
+    )
+    exits = "raise SystemExit(0)"
+
+    assert scored([(text, SUM[:1]) for text in (always_equal, ends, looks, exits)]) == [0.0] * 4
+
+
+def test_a_program_that_never_ends_or_takes_all_memory_fails_alone() -> None:
+    endless = "def add(a, b):\n    while True: pass\n"
+    sleeping = "import time\ndef add(a, b):\n    time.sleep(1000)\n"
+    large = "def add(a, b):\n    return len(bytearray(10**10))\n"
+    rows: list[tuple[str, Any]] = [(text, SUM) for text in (endless, sleeping, large, ADD)]
+
+    # A loop is stopped by its computing time, a sleeper by the clock: four times as long.
+    assert scored(rows, timeout_seconds=0.4, memory_mib=256)[:3] == [0.0, 0.0, 0.0]
+    assert scored(rows[-1:]) == [1.0]
+
+
+def test_what_one_test_leaves_behind_helps_no_other() -> None:
+    counting = "n = 0\ndef add(a, b):\n    global n\n    n += 1\n    return n + 2\n"
+
+    assert scored([(counting, ["assert add(1, 2) == 3", "assert add(1, 2) == 4"])]) == [0.0]
+
+
+@pytest.mark.parametrize(
+    ("tests", "what"),
+    [
+        ([], "wants a list of tests"),
+        (3, "wants a list of tests"),
+        ([3], "has `input` and `output`"),
+        ([{"input": "1"}], "has `input` and `output`"),
+        (["assert add(1"], "is no Python"),
+        (["# nothing"], "says nothing"),
+    ],
+)
+def test_tests_that_are_none_are_told(tests: Any, what: str) -> None:
+    with pytest.raises(DataError, match=what):
+        scored([(ADD, tests)])
+    assert scored([(ADD, tests)], on_error="skip_row") == [None]
+
+
+def test_a_run_that_stops_ends_its_programs() -> None:
+    def stops() -> None:
+        raise KeyboardInterrupt
+
+    source: Any = TypeAdapter(BuiltinSource).validate_python(
+        {"type": "builtin", "name": "code_tests", "timeout_seconds": 600}
+    )
+    endless = "def add(a, b):\n    while True: pass\n"
+    rows = [ScoringRow(columns={"completion": endless, "tests": SUM})]
+
+    with pytest.raises(KeyboardInterrupt):
+        score_builtin(source, rows, node="mine", tick=stops)
+
+
+@pytest.mark.parametrize(
+    ("text", "program"),
+    [
+        ("x = 1", "x = 1"),
+        ("a\n```py\nx\n```\nb\n```\ny\n```", "y\n"),
+        ("```python\nx = 1", "x = 1"),
+        ("use `f` here", "use `f` here"),
+    ],
+)
+def test_the_program_is_the_last_block_of_code(text: str, program: str) -> None:
+    assert program_of(text) == program
+
+
+def test_asserted_values_stay_with_the_judge() -> None:
+    [call, other] = read_tests(["assert f(1) == [2, 3]", "assert f(1) == g(2)"], "tests")
+
+    assert (call.kind, call.text, call.expected) == ("call", "f(1)", [2, 3])
+    assert (other.kind, other.text) == ("statement", "assert f(1) == g(2)")
