@@ -18,7 +18,7 @@ SEARCH_HANDLES: Final = frozenset(
 TREES: Final = ("puct", "and_or")
 """Methods that grow trees of beginnings or of states."""
 UNREAD: Final[Mapping[str, tuple[str, ...]]] = {
-    "monte_carlo": ("expand", "step_reward", "give", "select"),
+    "monte_carlo": ("expand", "step_reward", "give"),
     "binary_search": ("expand", "step_reward", "give"),
     "puct": ("completions", "step_reward"),
     "and_or": ("completions", "labels", "stop_at_zero"),
@@ -82,11 +82,11 @@ def _fields(name: str, node: SearchNode) -> Iterator[Objection]:
 def _texts(name: str, node: SearchNode, lineage: Lineage) -> Iterator[Objection]:
     """What does not fit how a method labels the steps of texts."""
     grows = not lineage.labels_texts(name)
-    if node.method != "binary_search":
-        return
-    if node.select is not None and not grows:
+    if node.select is not None and (node.method == "monte_carlo" or not grows):
         what = "`select` of a search that labels each text for itself"
         yield Objection(what, name, "select", "leave it out")
+    if node.method != "binary_search":
+        return
     if isinstance(node.labels, RelativeProgress):
         what = "`labels: {relative_progress: ...}` of a binary search, which looks at few steps"
         yield Objection(what, name, "labels", "take `soft` or `hard`, or `method: monte_carlo`")

@@ -9,11 +9,9 @@ from typing import Any
 
 from tests.engine.plan.conftest import loop
 from tests.engine.plan.test_later_kinds import CASES, GRPO, MODEL
-from tests.engine.roles.node_forms import methods_of
 
 from coloop.plan.runnable import check_runs
 from coloop.spec.graph import LoopSpec
-from coloop.spec.runnable import RUNNABLE_SEARCHES
 
 Case = tuple[list[Any], dict[str, Any]]
 
@@ -107,6 +105,36 @@ MORE: dict[str, Case] = {
         SEARCHED,
         _tree("binary_search", labels={"relative_progress": 0.1}),
     ),
+    "`completions` of a search by puct": (SEARCHED, _tree("puct", completions=4)),
+    "`select.beta` of a search by puct": (SEARCHED, _tree("puct", select={"beta": 0.5})),
+    "`give: visited` of a search that draws whole texts": (
+        SEARCHED,
+        _tree("puct", give="visited"),
+    ),
+    "rows that have a text, in a search by puct": (LABELLED, _tree("puct")),
+    "the port `tools` of a search by puct": (
+        [*SEARCHED, "world.tool -> tree.tools"],
+        {**_tree("puct"), **_tool("world", "environment", name="proof")},
+    ),
+    "`select.rule: omega` of a search by and_or": (
+        [*SEARCHED, "world.tool -> tree.tools"],
+        {
+            **_tree("and_or", select={"rule": "omega"}),
+            **_tool("world", "environment", name="proof"),
+        },
+    ),
+    "several environments of one search": (
+        [*SEARCHED, "one.tool -> tree.tools", "two.tool -> tree.tools"],
+        {
+            **_tree("and_or"),
+            **_tool("one", "environment", name="proof"),
+            **_tool("two", "environment", name="proof"),
+        },
+    ),
+    "the tool `sums` in a search, which moves from state to state": (
+        [*SEARCHED, "sums.tool -> tree.tools"],
+        {**_tree("and_or"), **_tool("sums", "calculator")},
+    ),
     "several policies of one search": (
         [*SEARCHED, "helper.policy -> tree.policy"],
         {**_tree(), **HELPER},
@@ -156,11 +184,7 @@ MORE: dict[str, Case] = {
     ),
     "`training.dtype: float16`": ([], {"actor": {"training": {"dtype": "float16"}}}),
 }
-LATER = {
-    f"searches of method {method} (node `tree`)": (SEARCHED, _tree(method))
-    for method in sorted(methods_of("search") - RUNNABLE_SEARCHES)
-}
-ALL = {**CASES, **MORE, **LATER}
+ALL = {**CASES, **MORE}
 
 
 def refused_loop(what: str) -> LoopSpec:

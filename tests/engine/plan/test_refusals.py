@@ -2,13 +2,13 @@
 out."""
 
 import pytest
-from tests.engine.plan.refusals import LATER, MORE, refused_loop
+from tests.engine.plan.refusals import MORE, refused_loop
 
 from coloop.plan.compile import compile_plan
 from coloop.plan.runnable import check_runs
 
 
-@pytest.mark.parametrize("what", [*MORE, *LATER])
+@pytest.mark.parametrize("what", MORE)
 def test_what_no_run_carries_out_is_refused_by_name(what: str) -> None:
     spec = refused_loop(what)
 

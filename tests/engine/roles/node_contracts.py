@@ -185,6 +185,16 @@ CONTRACTS: Final[Mapping[Form, tuple[str, ...]]] = {
         "roles/test_search.py::test_binary_search_finds_the_error_that_a_scan_finds",
         "roles/test_search.py::test_a_spent_budget_gives_what_is_known",
     ),
+    ("search", "puct"): (
+        "roles/test_trees.py::test_puct_by_the_numbers",
+        "roles/test_trees.py::test_a_tree_of_texts_follows_the_chances_of_its_steps",
+        "roles/test_trees.py::test_with_a_value_steps_are_drawn_one_by_one",
+    ),
+    ("search", "and_or"): (
+        "roles/test_trees.py::test_returns_come_up_by_the_numbers",
+        "roles/test_trees.py::test_a_tree_proves_what_a_slow_reference_proves",
+        "roles/test_trees.py::test_a_budget_that_is_spent_before_a_proof_is_told",
+    ),
     ("evaluate", "other rows"): (
         "roles/test_evaluate.py::test_the_probes_rows_stand_under_the_name_of_those_they_replace",
         "roles/test_evaluate.py::test_a_probe_moves_no_cursor_and_draws_the_same_again",

@@ -13,7 +13,6 @@ from tests.engine.roles.node_contracts import CONTRACTS
 from tests.engine.roles.node_forms import FORMS, METHOD, SOURCES, Form, all_forms, methods_of
 
 from coloop.spec.nodes import KINDS
-from coloop.spec.runnable import RUNNABLE_SEARCHES
 
 ENGINE_TESTS = Path(__file__).resolve().parents[1]
 README = Path(__file__).resolve().parents[3] / "engine" / "coloop" / "roles" / "README.md"
@@ -22,8 +21,6 @@ TABLES = {"table": table.written, "bad input": bad_input.written}
 
 AWAY = {("dataset", "hub")}
 """What no whole run of the tests has: rows of a hub want a network."""
-LATER = {("search", method) for method in methods_of("search") - RUNNABLE_SEARCHES}
-"""What every run refuses."""
 
 
 def test_every_kind_and_every_method_has_a_row() -> None:
@@ -32,15 +29,10 @@ def test_every_kind_and_every_method_has_a_row() -> None:
         assert {form.partition(",")[0] for form in FORMS[kind]} == methods_of(kind), kind
 
 
-@pytest.mark.parametrize("form", [form for form in all_forms() if form not in LATER])
+@pytest.mark.parametrize("form", all_forms())
 def test_a_form_is_proved(form: Form) -> None:
     assert CONTRACTS[form]
     assert form in table.on_cpu() or form in AWAY
-
-
-@pytest.mark.parametrize("form", sorted(LATER))
-def test_a_form_that_comes_later_is_refused(form: Form) -> None:
-    assert table.refused()[form] == {"method"}
 
 
 def test_the_tests_that_are_named_are_there() -> None:

@@ -52,8 +52,58 @@ PROMPTS = (
     .replace("{tokens: 9000}", "{searches_per_row: 3, tokens: 4000}")
 )
 
+TREES = PROMPTS.replace("binary_search", "puct").replace("completions: 3", "expand: {samples: 3}")
 
-@pytest.mark.parametrize("text", [TEXTS, PROMPTS], ids=["monte_carlo", "binary_search"])
+PROOFS = """
+coloop: 1
+name: proving
+nodes:
+  problems: {kind: dataset, source: {type: task, task: arithmetic, size: 32}, rows_per_step: 2}
+  prover:
+    kind: actor
+    model: {type: scratch, architecture: tiny-qwen3}
+    rollout: {completions_per_prompt: 2, max_new_tokens: 2}
+    algorithm: {demonstrations: {name: sft}}
+    training: {optimizer: {name: adamw, lr: 3.0e-3}}
+  value: {kind: critic, model: {type: shared, with: prover}, algorithm: {name: regression}}
+  kernel:
+    kind: tool
+    type: environment
+    code: |
+      class Environment:
+          def reset(self, row):
+              return row["prompt"]
+
+          def step(self, state, action):
+              kind = sum(map(ord, action)) % 4
+              if kind == 0:
+                  raise ValueError("that leads nowhere")
+              if kind == 1:
+                  return [state + "a", state + "b"]
+              return [] if len(state) > 7 else [state + "c"]
+  tree:
+    kind: search
+    method: and_or
+    expand: {samples: 8, progressive: {c: 2.0, alpha: 0.5}}
+    step_reward: -1.0
+    give: visited
+    budget: {searches_per_row: 6, tokens: 4000}
+edges:
+  - problems.rows -> tree.rows
+  - prover.policy -> tree.policy
+  - value.check -> tree.value
+  - kernel.tool -> tree.tools
+  - tree.rollouts -> prover.demonstrations
+  - tree.step_scores -> value.labels
+schedule: {steps: 3}
+hardware: {preset: cpu}
+run: {seed: 5}
+"""
+
+
+@pytest.mark.parametrize(
+    "text", [TEXTS, PROMPTS, TREES], ids=["monte_carlo", "binary_search", "puct"]
+)
 def test_a_judge_of_steps_learns_what_a_search_found(
     text: str, runner: Run, equal: Callable[..., bool]
 ) -> None:
@@ -68,5 +118,22 @@ def test_a_judge_of_steps_learns_what_a_search_found(
     resumed = runner(text, resume=stopped)
 
     assert stopped.state is RunStateName.STOPPED
+    assert resumed.state is RunStateName.FINISHED, resumed.error
+    assert equal(resumed.weights(), whole.weights())
+
+
+def test_a_prover_and_its_value_learn_from_what_a_search_visited(
+    runner: Run, equal: Callable[..., bool]
+) -> None:
+    whole = runner(PROOFS)
+
+    assert whole.state is RunStateName.FINISHED, whole.error
+    assert max(whole.metrics("tree", "search/labels")) > 0
+    assert whole.metrics("value", "loss")
+    assert len(whole.metrics("prover", "loss")) == 3
+
+    stopped = runner(PROOFS, stop_at=at_stage("tree.generate", 3))
+    resumed = runner(PROOFS, resume=stopped)
+
     assert resumed.state is RunStateName.FINISHED, resumed.error
     assert equal(resumed.weights(), whole.weights())
