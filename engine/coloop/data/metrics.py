@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Final
 
+from coloop.data.contests import Game, elo_ratings, win_rates
 from coloop.data.votes import winner
 
 Scores = Sequence[float | None]
@@ -41,6 +42,8 @@ class Group:
     """Of pairs judged in both orders: how far it does so in the one and in the other."""
     steps: Sequence[tuple[Steps, Steps]] = ()
     """Of texts judged by the step: what is said of their steps, and the truth."""
+    games: Sequence[Game] = ()
+    """Comparisons between writers."""
 
 
 def mean_of(values: Sequence[float]) -> float | None:
@@ -196,6 +199,11 @@ def calibration(groups: Sequence[Group], *, bins: int = 10) -> float | None:
     return sum(gaps) / count
 
 
+def brier(groups: Sequence[Group]) -> float | None:
+    """Mean squared gap between scores as probabilities and labels (Brier, 1950)."""
+    return mean_of([(s - label) ** 2 for s, label in _labelled(groups)])
+
+
 def _labelled(groups: Sequence[Group]) -> list[tuple[float, float]]:
     return [
         (s, label)
@@ -212,7 +220,25 @@ def class_recall(groups: Sequence[Group], *, right_at: float = 1.0) -> dict[str,
         of_class = [s for s, label in _labelled(groups) if (label >= right_at) is wanted]
         if of_class:
             recalls[name] = fmean((s >= right_at) is wanted for s in of_class)
-    return {"lowest": min(recalls.values()), **recalls} if recalls else {}
+    return recalls
+
+
+def false_positive_rate(groups: Sequence[Group], *, right_at: float = 1.0) -> float | None:
+    """Share of wrong samples that scores call right."""
+    recall = class_recall(groups, right_at=right_at).get("wrong")
+    return None if recall is None else 1.0 - recall
+
+
+def false_negative_rate(groups: Sequence[Group], *, right_at: float = 1.0) -> float | None:
+    """Share of right samples that scores call wrong."""
+    recall = class_recall(groups, right_at=right_at).get("right")
+    return None if recall is None else 1.0 - recall
+
+
+def agreement(groups: Sequence[Group], *, right_at: float = 1.0) -> float | None:
+    """Share of samples of which scores and labels say the same, right or wrong."""
+    same = [(s >= right_at) is (label >= right_at) for s, label in _labelled(groups)]
+    return mean_of([float(one) for one in same])
 
 
 def rank_correlation(groups: Sequence[Group]) -> float | None:
@@ -284,6 +310,9 @@ WITH_RIGHT_AT: Final[Mapping[str, Callable[..., float | None]]] = {
 
 BY_RIGHT_AT: Final[Mapping[str, Callable[..., float | None]]] = {
     "accuracy": accuracy,
+    "agreement": agreement,
+    "false_positive_rate": false_positive_rate,
+    "false_negative_rate": false_negative_rate,
     "step_f1": step_f1,
 }
 
@@ -293,6 +322,7 @@ OF_GROUPS: Final[Mapping[str, Callable[[Sequence[Group]], float | None]]] = {
     "pair_accuracy": pair_accuracy,
     "swap_consistency": swap_consistency,
     "calibration": calibration,
+    "brier": brier,
     "rank_correlation": rank_correlation,
     "majority_ratio": majority_ratio,
     "label_accuracy": label_accuracy,
@@ -334,12 +364,11 @@ def measure(names: Sequence[str], groups: Sequence[Group], *, right_at: float = 
 
 
 def _measured(name: str, groups: Sequence[Group], right_at: float) -> dict[str, float]:
+    parts = _parts(name, groups, right_at)
+    if parts is not None:
+        whole = {name: MAIN[name](list(parts.values()))} if parts else {}
+        return {**whole, **{f"{name}.{part}": value for part, value in parts.items()}}
     metric = read_metric(name)
-    if name == "class_recall":
-        recalls = class_recall(groups, right_at=right_at)
-        return {
-            name if key == "lowest" else f"{name}.{key}": value for key, value in recalls.items()
-        }
     if metric.k is not None:
         value = WITH_RIGHT_AT[metric.name](groups, metric.k, right_at=right_at)
     elif name in BY_RIGHT_AT:
@@ -348,3 +377,29 @@ def _measured(name: str, groups: Sequence[Group], right_at: float) -> dict[str, 
         compute = OF_GROUPS.get(name)
         value = compute(groups) if compute is not None else None
     return {} if value is None else {name: value}
+
+
+def _first(values: Sequence[float]) -> float:
+    return values[0]
+
+
+MAIN: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {
+    "class_recall": min,
+    "win_rate": _first,
+    "elo": _first,
+}
+"""Metrics of several parts, and the number that stands under their own name: the lowest recall, and
+of players the first."""
+
+
+def _parts(name: str, groups: Sequence[Group], right_at: float) -> dict[str, float] | None:
+    """Values by class or player; None of a metric that is one number."""
+    if name == "class_recall":
+        return class_recall(groups, right_at=right_at)
+    games = [game for group in groups for game in group.games]
+    match name:
+        case "win_rate":
+            return win_rates(games)
+        case "elo":
+            return elo_ratings(games)
+    return None

@@ -6,6 +6,7 @@ from typing import Any
 
 from coloop.data.metrics import Group, measure, read_metric
 from coloop.hosts.messages import LearnOrder, Load
+from coloop.roles.games import games_of
 from coloop.roles.inputs import deliver, joined_rows, only_delivered
 from coloop.roles.protocol import Call, Context, Input, Outcome, Stateless
 from coloop.roles.teaching import teaching_items
@@ -98,6 +99,7 @@ class EvaluateRole(Stateless):
                 lengths=[length for row in members if (length := _tokens_of(row)) is not None],
                 gold=_text(members[0].columns.get("answer")),
                 leads=[] if said is None else leads_of(members, scores, said),
+                games=[] if said is None else games_of(members, scores, said),
                 orders=[] if said is None else orders_of(members, scores, said),
                 steps=[
                     (scores[row.id], labels[row.id])

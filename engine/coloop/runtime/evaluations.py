@@ -15,6 +15,12 @@ from coloop.runtime.scheduler import Scheduler
 from coloop.runtime.teller import Teller
 from coloop.runtime.timeline import Moment, Timeline
 
+UNMEASURED = "evaluation.unmeasured"
+UNMEASURED_HINT = (
+    "a metric `@k` wants k graded texts of a problem (`samples`); others want grades, selectors or "
+    "labels that are not None for the same rows: look at them in the samples of the run"
+)
+
 
 class Evaluations:
     """See the module."""
@@ -77,6 +83,15 @@ class Evaluations:
             self._report(probe.node, metrics, situation)
 
     def _report(self, node: str, metrics: dict[str, float], situation: Situation) -> None:
+        for metric in self._probes.newly_unmeasured(node, metrics, situation.context):
+            self._teller.alert(
+                "warning",
+                UNMEASURED,
+                f"{node}: nothing came by which `{metric}` could be measured",
+                node,
+                hint=UNMEASURED_HINT,
+                metric=metric,
+            )
         self._teller.metrics(node, situation.step, metrics, evaluation=True)
         self._readings.read(node, metrics, step=situation.step, phase=situation.phase)
 

@@ -35,6 +35,8 @@ class Probes:
         self._usual = plan.probes
         self._roles = roles
         self._read_at: dict[str, int] = {}
+        self._unmeasured: dict[str, list[str]] = {}
+        """By probe, metrics of which was told that nothing came."""
 
     def due(
         self, step: int, phase: PhasePlan, context: Context, *, is_last: bool
@@ -76,6 +78,20 @@ class Probes:
 
     def mark_read(self, probe: ProbePlan, step: int) -> None:
         self._read_at[probe.node] = step
+
+    def newly_unmeasured(
+        self, node: str, metrics: Mapping[str, float], context: Context
+    ) -> list[str]:
+        """Metrics that a probe is asked for and this reading does not have; each is told once."""
+        known = self._unmeasured.setdefault(node, [])
+        fresh = [
+            wanted
+            for wanted in _section(node, context).metrics
+            if wanted not in known
+            and not any(name == wanted or name.endswith(f".{wanted}") for name in metrics)
+        ]
+        known += fresh
+        return fresh
 
     def _is_due(self, node: str, step: int, context: Context, *, is_last: bool = False) -> bool:
         if self._read_at.get(node) == step:
@@ -189,10 +205,11 @@ class Probes:
         return found
 
     def state(self) -> dict[str, Any]:
-        return {"read_at": self._read_at}
+        return {"read_at": self._read_at, "unmeasured": self._unmeasured}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self._read_at = dict(state["read_at"])
+        self._unmeasured = {node: list(told) for node, told in state["unmeasured"].items()}
 
 
 def _section(node: str, context: Context) -> EvaluateNode:

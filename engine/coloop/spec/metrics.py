@@ -388,6 +388,30 @@ PROBE_METRICS: dict[str, Metric] = {
         expect="Near 0.",
         better="lower",
     ),
+    "brier": Metric(
+        title="Brier score",
+        help="Mean squared gap between scores as probabilities and the truth.",
+        expect="Below 0.25, which a scorer has that always says one half; towards 0.",
+        better="lower",
+    ),
+    "agreement": Metric(
+        title="Agreement",
+        help="Share of samples of which scores and labels say the same, right or wrong.",
+        expect="Above the share of the more frequent class; near 1 before a verifier teaches.",
+        better="higher",
+    ),
+    "false_positive_rate": Metric(
+        title="False positives",
+        help="Share of samples wrong by their labels that scores call right.",
+        expect="Below 0.1: what is called right though it is wrong is what a policy learns to do.",
+        better="lower",
+    ),
+    "false_negative_rate": Metric(
+        title="False negatives",
+        help="Share of samples right by their labels that scores call wrong.",
+        expect="Below 0.2; more only slows learning, unless it hits one kind of answer alone.",
+        better="lower",
+    ),
     "pair_accuracy": Metric(
         title="Pair accuracy",
         help="Share of pairs in which the better side scores higher.",
@@ -420,11 +444,17 @@ PROBE_METRICS: dict[str, Metric] = {
     ),
     "win_rate": Metric(
         title="Win rate",
-        help="Share of comparisons won.",
-        expect="Above 0.5.",
+        help="Share of comparisons won, a draw is half: by chosen sides, else by the first of "
+        "several writers of one problem; `.<writer>` for each.",
+        expect="Above 0.5; 1 means that the other is no opponent any more.",
         better="higher",
     ),
-    "elo": Metric(title="Elo", help="Rating from comparisons.", expect="Rises.", better="higher"),
+    "elo": Metric(
+        title="Elo",
+        help="Rating from these comparisons, 1000 in the mean; `.<writer>` for each.",
+        expect="Rises; one player 400 above another wins ten of eleven games.",
+        better="higher",
+    ),
     "label_accuracy": Metric(
         title="Label accuracy",
         help="Share of majority answers that are the truth.",

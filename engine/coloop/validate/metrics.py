@@ -1,7 +1,7 @@
 """Names of metrics: what a probe measures, what a learner reports, and what each needs to be
 measured."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from coloop.diagnostics import Change, Diagnostic, Fix, closest, did_you_mean
@@ -18,10 +18,19 @@ NEEDED_INPUTS: Final[Mapping[str, str]] = {
     "label_accuracy": "labels",
     "class_recall": "labels",
     "calibration": "labels",
+    "brier": "labels",
+    "agreement": "labels",
+    "false_positive_rate": "labels",
+    "false_negative_rate": "labels",
     "best_of": "selectors",
     "weighted_majority": "selectors",
 }
 """What must be connected so that a metric can be measured."""
+OF_PORTS: Final = frozenset({"loss", "explained_variance"})
+"""Metrics of the teaching ports that `of` names."""
+OF_PLAYERS: Final = ("win_rate", "elo")
+"""Metrics that every side of a comparison has."""
+SIDES: Final = ("chosen", "rejected")
 
 
 def probes_measure_what_is_known(facts: Facts) -> Iterator[Diagnostic]:
@@ -34,6 +43,15 @@ def probes_measure_what_is_known(facts: Facts) -> Iterator[Diagnostic]:
             if metric_of(metric) is None or metric.endswith("@k"):
                 yield _unknown(name, field, metric)
                 continue
+            if metric in OF_PORTS and not node.of:
+                yield found(
+                    "structure.missing_field",
+                    f"`{name}` cannot measure `{metric}`: it is of teaching ports, and `of` names "
+                    "none",
+                    hint="name some in `of`, e.g. `of: [critic.returns]`",
+                    node=name,
+                    field="of",
+                )
             wanted = NEEDED_INPUTS.get(metric.partition("@")[0])
             if wanted is not None and not facts.is_connected(name, wanted):
                 yield found(
@@ -152,11 +170,19 @@ def _reported_by(facts: Facts, name: str) -> list[str]:
         for names in facts.lineage.names.of_edge(edge).values()
         for scorer in names.scores
     }
-    metrics = list(node.metrics)
-    if "class_recall" in metrics:
-        metrics += ["class_recall.right", "class_recall.wrong"]
+    metrics = [*node.metrics, *_parts(facts, node.metrics)]
     ports = [port for port in node.of if "." in port]
     return [*metrics, *(f"{s}.{m}" for s in (*sorted(scorers), *ports) for m in metrics)]
+
+
+def _parts(facts: Facts, metrics: Sequence[str]) -> Iterator[str]:
+    """Names of metrics by class, and by who took part in a comparison."""
+    if "class_recall" in metrics:
+        yield from ("class_recall.right", "class_recall.wrong")
+    players = [*SIDES, *(name for name, node in facts.nodes.items() if hasattr(node, "rollout"))]
+    for metric in OF_PLAYERS:
+        if metric in metrics:
+            yield from (f"{metric}.{player}" for player in players)
 
 
 def _unknown(name: str, field: str, metric: str) -> Diagnostic:

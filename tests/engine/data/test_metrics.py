@@ -4,13 +4,18 @@ from itertools import combinations
 
 import pytest
 
+from coloop.data.contests import Game
 from coloop.data.metrics import (
     Group,
     accuracy,
+    agreement,
     best_of_k,
+    brier,
     calibration,
     class_recall,
     explained_variance,
+    false_negative_rate,
+    false_positive_rate,
     label_accuracy,
     majority_at_k,
     majority_ratio,
@@ -146,8 +151,28 @@ def test_class_recall_is_that_of_the_worse_class() -> None:
     group = Group(scores=[1.0, 0.0, 0.0, 1.0], labels=[1.0, 1.0, 0.0, 0.0])
     worse = Group(scores=[0.0, 0.0], labels=[0.0, 0.0])
 
-    assert class_recall([group, worse]) == {"right": 0.5, "wrong": 0.75, "lowest": 0.5}
+    assert class_recall([group, worse]) == {"right": 0.5, "wrong": 0.75}
     assert class_recall([]) == {}
+
+
+def test_errors_of_a_verifier_are_counted_by_what_is_true() -> None:
+    scores, labels = [0.9, 0.2, 0.6, 0.1, None, 0.9], [1.0, 1.0, 0.0, 0.0, 0.0, None]
+    groups = [Group(scores=scores, labels=labels)]
+
+    # of two right ones one is called wrong, of two wrong ones one right; None takes no part
+    assert false_negative_rate(groups, right_at=0.5) == 0.5
+    assert false_positive_rate(groups, right_at=0.5) == 0.5
+    assert agreement(groups, right_at=0.5) == 0.5
+    assert false_positive_rate([Group(scores=[1.0], labels=[1.0])]) is None
+    assert agreement([Group(scores=[1.0, 0.0], labels=[1.0, 0.0])]) == 1.0
+
+
+def test_the_brier_score_is_the_mean_squared_gap() -> None:
+    # (0.1² + 0.8² + 0.5²) / 3
+    assert brier(
+        [Group(scores=[0.9, 0.8], labels=[1.0, 0.0]), Group(scores=[0.5], labels=[1.0])]
+    ) == (pytest.approx(0.3))
+    assert brier([Group(scores=[None], labels=[1.0])]) is None
 
 
 def test_rank_correlation_shares_ranks_of_ties() -> None:
@@ -187,10 +212,10 @@ def test_names_of_metrics_are_taken_apart() -> None:
 def test_measuring_by_name_says_what_could_not_be_had() -> None:
     groups = [voted("ab", "10"), voted("ab", "00")]
 
-    measured = measure(["accuracy", "pass@2", "majority@2", "pass@4", "elo"], groups)
+    measured = measure(["accuracy", "pass@2", "majority@2", "pass@4", "loss"], groups)
 
     assert measured.values == {"accuracy": 0.25, "pass@2": 0.5, "majority@2": 0.5}
-    assert measured.missing == ("pass@4", "elo")
+    assert measured.missing == ("pass@4", "loss")
 
 
 def test_class_recall_gives_both_classes_too() -> None:
@@ -201,6 +226,19 @@ def test_class_recall_gives_both_classes_too() -> None:
         "class_recall.right": 1.0,
         "class_recall.wrong": 1.0,
     }
+
+
+def test_players_have_a_rate_and_a_rating_each_and_the_first_stands_for_all() -> None:
+    won = [Game(first="new", second="old", result=result) for result in (1.0, 1.0, 0.5, 1.0)]
+
+    values = measure(["win_rate", "elo"], [Group(games=won[:2]), Group(games=won[2:])]).values
+
+    assert values["win_rate"] == values["win_rate.new"] == 0.875
+    assert values["win_rate.old"] == 0.125
+    # 4 of 5 with the draw that is added: 400 · log10(4) = 240.8 apart, around 1000
+    assert values["elo"] == values["elo.new"] == pytest.approx(1120.4, abs=0.05)
+    assert values["elo.old"] == pytest.approx(879.6, abs=0.05)
+    assert measure(["elo", "win_rate"], [Group()]).missing == ("elo", "win_rate")
 
 
 def test_pairs_that_were_judged_speak_for_their_better_side() -> None:

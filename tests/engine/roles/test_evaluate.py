@@ -353,3 +353,75 @@ def test_a_probe_compares_step_scores_with_the_truth(
 
     # of two wrong steps one is found; one right step is called wrong
     assert loop.probe("probe") == {"step_f1": 0.5}
+
+
+def test_writers_of_one_problem_are_compared_by_their_scores(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    """Both write two texts a prompt, of which the first ends in `a`; the other one's are longer."""
+    nodes, edges = probed(rows_of, actor, samples=2, metrics=["win_rate"])
+    nodes["other"] = actor()
+    nodes["mark"] = {
+        "kind": "reward",
+        "join": "concat",
+        "source": {"type": "builtin", "name": "length", "max": 9},
+    }
+    edges += ["sums.rows -> other.prompts", "other.rollouts -> mark.rollouts"]
+    loop = bench(nodes, edges)
+    loop.hosts.write = lambda prompt, k: f"{prompt}{'a' * (2 * k + 1)}"
+
+    # of a prompt's four games between one and three signs, two are draws, one won and one lost
+    assert loop.probe("probe") == {
+        "win_rate": 0.5,
+        "win_rate.actor": 0.5,
+        "win_rate.other": 0.5,
+    }
+
+
+def test_judged_pairs_are_games_between_who_wrote_their_sides(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    nodes = {
+        "sums": rows_of({"prompt": "p"}),
+        "held_out": rows_of(*({"prompt": sign} for sign in "wxyz")),
+        "fresh": actor(rollout={"completions_per_prompt": 1}),
+        "old": actor(rollout={"completions_per_prompt": 1}),
+        "two": {"kind": "pairs", "method": "direct"},
+        "judge": {
+            "kind": "verifier",
+            "method": "generative",
+            "model": {"type": "scratch", "architecture": "tiny-qwen3"},
+            "template": {"text": "{{ a }}|{{ b }}"},
+            "read": {"verdict": "(A|B)", "values": {"A": 1, "B": 0}, "order": "given"},
+            "rollout": {"completions_per_prompt": 1},
+        },
+        "probe": {"kind": "evaluate", "instead_of": "sums", "metrics": ["win_rate", "elo"]},
+    }
+    edges = [
+        "sums.rows -> fresh.prompts",
+        "sums.rows -> old.prompts",
+        "fresh.rollouts -> two.chosen",
+        "old.rollouts -> two.rejected",
+        "two.pairs -> judge.comparisons",
+        "held_out.rows -> probe.rows",
+        "judge.scores -> probe.scores",
+    ]
+    loop = bench(nodes, edges)
+    written: list[str] = []
+
+    def write(prompt: str, k: int) -> str:
+        if "|" in prompt:
+            return "B" if prompt.startswith("z") else "A"
+        loop.hosts.writer = "fresh" if len(written) < 4 else "old"
+        written.append(prompt)
+        return f"{prompt}{loop.hosts.writer}"
+
+    loop.hosts.write = write
+
+    found = loop.probe("probe")
+
+    # three of four for the first: with one draw 3.5 of 5, 147.2 points apart
+    assert found["win_rate"] == 0.75
+    assert found["elo"] == pytest.approx(1073.6, abs=0.05)
+    assert found["win_rate.old"] == 0.25
+    assert found["elo.fresh"] + found["elo.old"] == pytest.approx(2000.0)

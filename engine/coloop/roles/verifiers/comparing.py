@@ -17,7 +17,7 @@ Orders = list[tuple[float, float]]
 def leads_of(rows: Sequence[Row], scores: Mapping[str, Any], table: Table) -> list[float]:
     """How far the scores of pairs, or of verdicts about them, stand above the middle of their
     table."""
-    middle = _middle(table)
+    middle = middle_of(table)
     said = (scores.get(row.id) for row in rows if is_pair(row))
     return [score - middle for score in said if isinstance(score, float | int)]
 
@@ -25,7 +25,7 @@ def leads_of(rows: Sequence[Row], scores: Mapping[str, Any], table: Table) -> li
 def orders_of(rows: Sequence[Row], scores: Mapping[str, Any], table: Table) -> Orders:
     """The same of each pair in the order in which it came and in the other one, of those that were
     judged in both."""
-    middle = _middle(table)
+    middle = middle_of(table)
     both = [row.scoped.get(f"{table.scorer}.{ORDERS}") for row in rows]
     found = [(one - middle, other - middle) for one, other in filter(None, both)]
     by_pair: dict[str, tuple[list[float], list[float]]] = {}
@@ -37,6 +37,6 @@ def orders_of(rows: Sequence[Row], scores: Mapping[str, Any], table: Table) -> O
     return [*found, *means]
 
 
-def _middle(table: Table) -> float:
+def middle_of(table: Table) -> float:
     """The score that speaks for neither side."""
     return 0.0 if table.score_range is None else sum(table.score_range) / 2

@@ -1,0 +1,88 @@
+"""Who wins how often, and ratings by it: Elo's scale over the model of Bradley and Terry.
+
+A game is between two players; its result is that of the first: 1 won, 0.5 drawn, 0 lost. Nothing
+here depends on the order of the games.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+MEAN_RATING: Final = 1000.0
+"""Mean rating of the players."""
+SCALE: Final = 400.0
+"""Points by which a player is ahead who wins ten games of eleven."""
+ROUNDS: Final = 10_000
+CLOSE: Final = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Game:
+    """One comparison."""
+
+    first: str
+    second: str
+    result: float
+
+
+def result_of(lead: float) -> float:
+    """1 where the first is ahead, 0 where it is behind; 0.5 of a tie."""
+    return 0.5 if lead == 0 else float(lead > 0)
+
+
+def win_rates(games: Sequence[Game]) -> dict[str, float]:
+    """By player, in the order in which they appear, the share of its games that it won; a draw is
+    half a win."""
+    won, played = defaultdict[str, float](float), defaultdict[str, int](int)
+    for game in games:
+        for player, result in ((game.first, game.result), (game.second, 1.0 - game.result)):
+            won[player] += result
+            played[player] += 1
+    return {player: won[player] / count for player, count in played.items()}
+
+
+def elo_ratings(games: Sequence[Game]) -> dict[str, float]:
+    """By player, the ratings under which these results are the likeliest: the first wins with
+    1 / (1 + 10^((second − first) / 400)).
+
+    One drawn game is added between every two that met, so that who never lost has a rating too.
+    """
+    won = _wins([*games, *_draws(games)])
+    players = list(dict.fromkeys(name for game in games for name in (game.first, game.second)))
+    strengths = dict.fromkeys(players, 1.0)
+    for _ in range(ROUNDS):
+        stronger = {player: _strength(player, won, strengths) for player in players}
+        middle = math.exp(sum(map(math.log, stronger.values())) / len(players)) if players else 1
+        stronger = {player: value / middle for player, value in stronger.items()}
+        moved = max((abs(stronger[one] / strengths[one] - 1) for one in players), default=0.0)
+        strengths = stronger
+        if moved < CLOSE:
+            break
+    return {one: MEAN_RATING + SCALE * math.log10(value) for one, value in strengths.items()}
+
+
+def _draws(games: Sequence[Game]) -> list[Game]:
+    met = {tuple(sorted((game.first, game.second))) for game in games}
+    return [Game(first=one, second=other, result=0.5) for one, other in sorted(met)]
+
+
+def _wins(games: Sequence[Game]) -> Mapping[str, Mapping[str, float]]:
+    """By player and opponent the games won."""
+    won: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for game in games:
+        won[game.first][game.second] += game.result
+        won[game.second][game.first] += 1.0 - game.result
+    return won
+
+
+def _strength(
+    player: str, won: Mapping[str, Mapping[str, float]], strengths: Mapping[str, float]
+) -> float:
+    """Hunter's step: wins over Σ games / (own strength + opponent's) (Annals of Statistics 32)."""
+    against = won[player]
+    games = {other: against[other] + won[other][player] for other in against}
+    return sum(against.values()) / sum(
+        count / (strengths[player] + strengths[other]) for other, count in games.items()
+    )
