@@ -24,7 +24,9 @@ NEEDS_GPUS = {
     "prime-qwen2.5-7b-8xA100-80",
     "reinforce-pp-llama-3.1-8b-8xH100",
     "remax-llama-2-7b-8xA100-80",
+    "retool-qwen2.5-7b-16xH100",
     "reward-model-llama-3.1-8b-8xH100",
+    "search-r1-qwen2.5-7b-8xH100",
     "vapo-qwen2.5-7b-16xH100",
 }
 
@@ -51,8 +53,12 @@ SHORT: Mapping[str, Mapping[str, Any]] = {
     },
     "reinforce-pp": FEW_PROBLEMS,
     "remax": FEW_PROBLEMS,
+    "retool": FEW_ROWS
+    | TWO_PHASES
+    | {"nodes.problems.rows_per_step": 8, "schedule.phases.2.steps": 2},
     "reward-model": FEW_ROWS | TWO_PHASES,
     "rloo-countdown": FEW_ROWS | TWO_PHASES,
+    "search-r1": FEW_ROWS | TWO_PHASES | {"nodes.questions.rows_per_step": 8},
     "sft-arithmetic": FEW_ROWS | {"schedule.steps": 5},
     "spin": FEW_ROWS
     | {
@@ -121,21 +127,25 @@ def test_every_loop_preset_runs_here_or_needs_gpus() -> None:
     assert runs - NEEDS_GPUS == set(SHORT)
 
 
-@pytest.mark.parametrize("name", SHORT)
-def test_a_loop_preset_runs_from_its_first_phase_to_its_last(name: str, tmp_path: Path) -> None:
+def run_short(name: str, runs: Path) -> Any:
+    """A preset's run, cut to a handful of steps."""
     start = pytest.importorskip("coloop.runtime.start")
     text = shortened(name)
     request = start.RunRequest(
-        spec=spec_of(text), text=text, root=LOOPS, runs_dir=tmp_path, cluster="local", threads=1
+        spec=spec_of(text), text=text, root=LOOPS, runs_dir=runs, cluster="local", threads=1
     )
+    return start.run(request)
 
-    result = start.run(request)
+
+@pytest.mark.parametrize("name", SHORT)
+def test_a_loop_preset_runs_from_its_first_phase_to_its_last(name: str, tmp_path: Path) -> None:
+    result = run_short(name, tmp_path)
 
     assert result.error is None
     assert result.state == "finished"
     lines = (result.folder / "events.jsonl").read_text(encoding="utf-8").splitlines()
     events = [json.loads(line) for line in lines]
     entered = [e["phase"] for e in events if e["type"] == "phase" and e["state"] == "started"]
-    planned = [phase.name for phase in compile_plan(request.spec).phases]
+    planned = [phase.name for phase in compile_plan(spec_of(shortened(name))).phases]
     assert set(planned) == set(entered)
     assert any("loss" in e["metrics"] for e in events if e["type"] == "metrics")

@@ -18,24 +18,30 @@ SHUFFLED = """\
 import random
 
 
-def reward(prompts, completions, exact, **columns):
-    scores = list(exact)
+def reward(prompts, completions, {reward}, **columns):
+    scores = list({reward})
     random.shuffle(scores)
     return scores
 """
-SHUFFLE: tuple[Mapping[str, Any], ...] = (
-    {
-        "op": "set",
-        "path": "nodes.luck",
-        "value": {"kind": "reward", "source": {"type": "python", "code": SHUFFLED}},
-    },
-    {"op": "remove_edge", "path": "edges", "value": "exact.scores -> actor.rewards"},
-    {"op": "add_edge", "path": "edges", "value": "actor.rollouts -> luck.rollouts"},
-    {"op": "add_edge", "path": "edges", "value": "exact.scores -> luck.scores"},
-    {"op": "add_edge", "path": "edges", "value": "luck.scores -> actor.rewards"},
-)
-"""Between the reward and the learner, a node that hands each row the score of another one."""
 
+
+def shuffled(*, actor: str = "actor", reward: str = "exact") -> tuple[Mapping[str, Any], ...]:
+    """Between a reward and the learner, a node that hands each row the score of another one."""
+    source = {"type": "python", "code": SHUFFLED.format(reward=reward)}
+    luck = {"kind": "reward", "source": source}
+    added = (
+        f"{actor}.rollouts -> luck.rollouts",
+        f"{reward}.scores -> luck.scores",
+        f"luck.scores -> {actor}.rewards",
+    )
+    return (
+        {"op": "set", "path": "nodes.luck", "value": luck},
+        {"op": "remove_edge", "path": "edges", "value": f"{reward}.scores -> {actor}.rewards"},
+        *({"op": "add_edge", "path": "edges", "value": edge} for edge in added),
+    )
+
+
+SHUFFLE = shuffled()
 
 UNITS_FROZEN: tuple[Mapping[str, Any], ...] = (
     {"op": "remove_edge", "path": "edges", "value": "joint.scores -> units.rewards"},

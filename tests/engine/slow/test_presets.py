@@ -5,7 +5,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.engine.slow.test_learning import SHUFFLE
+from tests.engine.slow.test_learning import SEED, SHUFFLE, shuffled
 
 if TYPE_CHECKING:
     from tests.engine.slow.conftest import Train
@@ -58,7 +58,9 @@ CASES = {
     "prime": ("rl", ACCURACY, GRADED_BY_LUCK),
     "reinforce-pp": ("rl", ACCURACY, SHUFFLE),
     "remax": ("rl", ACCURACY, SHUFFLE),
+    "retool": ("critic-warm-up", ACCURACY, shuffled(actor="policy", reward="boxed")),
     "reward-model": ("pairs", PAIR_ACCURACY, SWAP),
+    "search-r1": ("rl", ACCURACY, shuffled(actor="policy")),
     "vapo": ("rl", ACCURACY, None),
 }
 """By preset: the phase whose rise is shown, its reading, and what takes its teaching away. DAPO
@@ -85,3 +87,25 @@ def test_a_preset_does_not_rise_by_what_chance_says(train: "Train", name: str) -
     assert control is not None
 
     assert rise(train, name, 1, control) < LEAST_RISE / 2
+
+
+SEARCHES = "index.tool/calls"
+
+
+def test_a_policy_learns_to_search_and_is_right_by_it(train: "Train") -> None:
+    run = train("search-r1", [SEED])
+
+    searches = [reading.value for reading in run.curve(SEARCHES, phase="rl")]
+    assert fmean(searches[-5:]) > fmean(searches[:5]) + 0.3
+    assert run.last(ACCURACY) > 0.5
+
+
+@pytest.mark.parametrize(("name", "tool"), [("search-r1", "index"), ("retool", "calculator")])
+def test_a_policy_without_its_tool_fails_what_it_learns_with_it(
+    train: "Train", name: str, tool: str
+) -> None:
+    edge = f"{tool}.tool -> policy.tools"
+
+    run = train(name, [SEED, {"op": "remove_edge", "path": "edges", "value": edge}])
+
+    assert run.last(ACCURACY) < 0.1
