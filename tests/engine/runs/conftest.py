@@ -161,6 +161,23 @@ TINY: dict[str, dict[str, Any]] = {
         ],
         **REST,
     },
+    "search-r1": {
+        "nodes.questions.rows_per_step": 4,
+        "nodes.held_out.rows_per_step": 4,
+        "nodes.index.call": "(?P<relation>.)(?P<query>0|1|2|3|a|e|o|u)",
+        "nodes.index.result": "[{{ value[:3] }}]",
+        "nodes.policy.rollout.max_new_tokens": 12,
+        "nodes.policy.training": PLAIN,
+        "nodes.critic.training": PLAIN,
+        "nodes.exact.source": DIGIT,
+        "nodes.probe.every": 2,
+        "nodes.probe.metrics": ["score"],
+        "schedule.phases": [
+            {"name": "warm-up", "steps": 1, "learn": ["policy.demonstrations"]},
+            {"name": "rl", "steps": 3, "learn": ["policy.rewards", "critic.returns"]},
+        ],
+        **REST,
+    },
     "ppo-four-models": {
         "nodes.preferences.source.size": 16,
         "nodes.preferences.rows_per_step": 4,
@@ -234,7 +251,7 @@ class Ended:
         for event in self.of("metrics"):
             if event["step"] > after:
                 for name, value in event["metrics"].items():
-                    if not name.startswith(("step/", "sync/")):
+                    if not name.startswith(("step/", "sync/", "tool/seconds")):
                         key = (event["step"], event.get("node"), name)
                         found.setdefault(key, []).append((event["attempt"], value))
         return {

@@ -62,6 +62,7 @@ PLACES: dict[str, tuple[str, Place]] = {
     "between a policy and its critic": ("ppo-four-models", at_stage("policy.learn", 5)),
     "in a refill before a judge of tokens": ("prime", at_stage("band.prepare", 4)),
     "when a judge of tokens has learned": ("prime", at_stage("prm.learn", 4)),
+    "behind texts that searched": ("search-r1", at_stage("policy.generate", 3)),
 }
 
 
