@@ -13,8 +13,12 @@ from dataclasses import asdict, dataclass, replace
 from statistics import median
 from typing import Any
 
-from coloop.runtime.symptoms import BY_CODE, SYMPTOMS, Level, Look, Metrics, Symptom
+from coloop.runtime.symptom import Level, Look, Metrics, Symptom
+from coloop.runtime.symptoms import BY_CODE, SYMPTOMS
+from coloop.runtime.truths import TRUTH, Truth
 
+PARTED = ("class_recall", "win_rate", "elo")
+"""Metrics of an evaluation that have parts, `win_rate.actor`."""
 FIRST_READINGS = 5
 """Readings that make the number that later ones are compared with, and those that count as now."""
 
@@ -50,11 +54,19 @@ class _Case:
 class Doctor:
     """See the module."""
 
-    def __init__(self) -> None:
+    def __init__(self, truths: Mapping[str, Truth] | None = None) -> None:
+        """
+        Args:
+            truths: by learner, the reading that says how right it is.
+        """
+        self._truths = truths or {}
+        self._fresh: dict[str, float] = {}
+        """By learner, what was read of its truth since its last readings."""
         self._heard: dict[str, dict[str, float]] = {}
         self._cases: dict[str, _Case] = {}
         self._first: dict[str, list[float]] = {}
         self._recent: dict[str, list[float]] = {}
+        self._best: dict[str, float] = {}
 
     def hear(self, node: str, metrics: Metrics) -> None:
         """Readings of a node in the step at hand."""
@@ -62,14 +74,38 @@ class Doctor:
 
     def step_finished(self, step: int, phase: str) -> list[Finding]:
         """What is new after this step: findings that are raised, and that are cleared."""
+        for node, metrics in self._heard.items():
+            self._note_truth(node, metrics)
         found: list[Finding] = []
         for node, metrics in self._heard.items():
-            look = self._look(f"{phase}/{node}", metrics)
-            for symptom in SYMPTOMS:
-                if symptom.metric in metrics:
-                    found += self._examine(symptom, node, phase, look, step)
+            if node in self._fresh:
+                metrics[TRUTH] = self._fresh.pop(node)
+            found += self._examined(node, metrics, step, phase)
         self._heard = {}
         return found
+
+    def evaluated(self, node: str, metrics: Metrics, step: int, phase: str) -> list[Finding]:
+        """What is new after an evaluation; with several scorers each is looked at for itself."""
+        self._note_truth(node, metrics)
+        return [
+            finding
+            for who, own in by_scorer(node, metrics).items()
+            for finding in self._examined(who, own, step, phase)
+        ]
+
+    def _note_truth(self, node: str, metrics: Metrics) -> None:
+        for learner, truth in self._truths.items():
+            if truth.node == node and truth.metric in metrics:
+                self._fresh[learner] = metrics[truth.metric]
+
+    def _examined(self, node: str, metrics: Metrics, step: int, phase: str) -> list[Finding]:
+        look = self._look(f"{phase}/{node}", metrics)
+        return [
+            finding
+            for symptom in SYMPTOMS
+            if symptom.metric in metrics
+            for finding in self._examine(symptom, node, phase, look, step)
+        ]
 
     def run_finished(self, step: int) -> list[Finding]:
         """What held in every reading of a run that was too short for its patience."""
@@ -89,7 +125,7 @@ class Doctor:
 
     def _look(self, place: str, metrics: Metrics) -> Look:
         """The readings beside those before them in the same phase."""
-        start, first, recent = {}, {}, {}
+        start, first, recent, best = {}, {}, {}, {}
         for name, value in metrics.items():
             key = f"{place}/{name}"
             begin = self._first.setdefault(key, [])
@@ -101,7 +137,8 @@ class Doctor:
             last = [*self._recent.get(key, ()), value][-FIRST_READINGS:]
             self._recent[key] = last
             recent[name] = median(last)
-        return Look(now=metrics, start=start, first=first, recent=recent)
+            best[name] = self._best[key] = max(recent[name], self._best.get(key, recent[name]))
+        return Look(now=metrics, start=start, first=first, recent=recent, best=best)
 
     def _examine(
         self, symptom: Symptom, node: str, phase: str, look: Look, step: int
@@ -129,6 +166,8 @@ class Doctor:
             "cases": {key: asdict(case) for key, case in self._cases.items()},
             "first": {key: list(values) for key, values in self._first.items()},
             "recent": {key: list(values) for key, values in self._recent.items()},
+            "best": dict(self._best),
+            "truths": dict(self._fresh),
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
@@ -136,6 +175,19 @@ class Doctor:
         self._cases = {key: _case_of(plain) for key, plain in state["cases"].items()}
         self._first = {key: list(values) for key, values in state["first"].items()}
         self._recent = {key: list(values) for key, values in state["recent"].items()}
+        self._best = dict(state.get("best", {}))
+        self._fresh = dict(state.get("truths", {}))
+
+
+def by_scorer(node: str, metrics: Metrics) -> dict[str, dict[str, float]]:
+    """Readings of an evaluation by `node`, or `node.scorer` where several scorers are read."""
+    found: dict[str, dict[str, float]] = {}
+    for name, value in metrics.items():
+        scorer, _, rest = name.partition(".")
+        is_one_of_several = rest != "" and scorer not in PARTED
+        who, own = (f"{node}.{scorer}", rest) if is_one_of_several else (node, name)
+        found.setdefault(who, {})[own] = value
+    return found
 
 
 def _case_of(plain: Mapping[str, Any]) -> _Case:
@@ -148,8 +200,8 @@ def _finding(symptom: Symptom, node: str, shown: str, streak: int, step: int) ->
     return Finding(
         code=symptom.code,
         level=symptom.level,
-        node=node,
-        metric=symptom.metric,
+        node=node.partition(".")[0],
+        metric=symptom.about or symptom.metric,
         message=f"{node}: {shown} ({times})",
         hint=symptom.hint,
         step=step,

@@ -93,7 +93,9 @@ class Evaluations:
                 metric=metric,
             )
         self._teller.metrics(node, situation.step, metrics, evaluation=True)
-        self._readings.read(node, metrics, step=situation.step, phase=situation.phase)
+        self._teller.findings(
+            self._readings.evaluated(node, metrics, step=situation.step, phase=situation.phase)
+        )
 
     @contextmanager
     def _timed(self, probe: str, phase: str) -> Iterator[Grades]:

@@ -209,7 +209,7 @@ class Probes:
 
     def load_state(self, state: Mapping[str, Any]) -> None:
         self._read_at = dict(state["read_at"])
-        self._unmeasured = {node: list(told) for node, told in state["unmeasured"].items()}
+        self._unmeasured = {node: list(told) for node, told in state.get("unmeasured", {}).items()}
 
 
 def _section(node: str, context: Context) -> EvaluateNode:

@@ -11,6 +11,7 @@ from typing import Any
 
 from coloop.runtime.doctor import Doctor, Finding
 from coloop.runtime.triggers import TriggerWatch
+from coloop.runtime.truths import Truth
 from coloop.spec.schedule import Trigger
 
 
@@ -22,16 +23,18 @@ class Readings:
         watch: TriggerWatch,
         best_metric: Callable[[], str | None],
         on_best: Callable[[Mapping[str, float]], None],
+        truths: Mapping[str, Truth],
     ) -> None:
         """
         Args:
             best_metric: the metric by which the run has a best step, as it is at this moment.
             on_best: told of a reading that is the best so far.
+            truths: by learner, the reading that says how right it is.
         """
         self._watch = watch
         self._best_metric = best_metric
         self._on_best = on_best
-        self._doctor = Doctor()
+        self._doctor = Doctor(truths)
         self.latest: dict[str, float] = {}
         """By `node.metric`."""
         self.fired: list[Trigger] = []
@@ -61,8 +64,14 @@ class Readings:
 
     def learned(self, node: str, metrics: Mapping[str, float]) -> None:
         """Readings of a step, not of an evaluation."""
-        finite = {name: value for name, value in metrics.items() if math.isfinite(value)}
-        self._doctor.hear(node, finite)
+        self._doctor.hear(node, _finite(metrics))
+
+    def evaluated(
+        self, node: str, metrics: Mapping[str, float], *, step: int, phase: str
+    ) -> Sequence[Finding]:
+        """Readings of an evaluation, and what the doctor says of them."""
+        self.read(node, metrics, step=step, phase=phase)
+        return self._doctor.evaluated(node, _finite(metrics), step, phase)
 
     def step_finished(self, step: int, phase: str) -> Sequence[Finding]:
         """What the doctor says after this step."""
@@ -91,3 +100,7 @@ class Readings:
         self._doctor.load_state(state["doctor"])
         self.best, self.best_step = state["best_reading"], state["best_step"]
         self.fired = [self._watch.triggers[index] for index in state["fired"]]
+
+
+def _finite(metrics: Mapping[str, float]) -> dict[str, float]:
+    return {name: value for name, value in metrics.items() if math.isfinite(value)}

@@ -47,6 +47,7 @@ from coloop.runtime.steps import Steps
 from coloop.runtime.teller import Teller
 from coloop.runtime.timeline import Timeline
 from coloop.runtime.triggers import TriggerWatch
+from coloop.runtime.truths import truths_of
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +87,10 @@ class Session:
         self._teller = Teller(parts.recorder, parts.timeline, keys, self._evaluations_ahead)
         self._keeper = Keeper(parts.checkpoints, parts.actions, parts.recorder, self.state)
         self._readings = Readings(
-            parts.triggers, lambda: moments.now.spec.run.best, self._keeper.note_best
+            parts.triggers,
+            lambda: moments.now.spec.run.best,
+            self._keeper.note_best,
+            truths_of(moments.now.spec),
         )
         self._arrivals = Arrivals(edges)
         self._evaluations = Evaluations(

@@ -4,12 +4,8 @@ Pure: metric names and numbers, nothing else. The thresholds are the constants o
 each metric should look like is said in `spec.metrics`.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Literal
-
-Metrics = Mapping[str, float]
-Level = Literal["warning", "error"]
+from coloop.runtime.doubts import DOUBTS
+from coloop.runtime.symptom import Look, Symptom
 
 NO_GRADIENT = 1e-12
 """Gradient norm from here down moves no weight: Adam's own epsilon is 1e-8."""
@@ -39,35 +35,6 @@ MISMATCH = 1e-2
 """KL between engine and trainer, ten times what rounding makes on a GPU."""
 FEW_FINISHED = 0.1
 """Share of finished completions below which nearly all are cut by the limit."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """What a symptom sees of one node at one step."""
-
-    now: Metrics
-    start: Metrics
-    """The very first readings in this phase: of the weights that it began with."""
-    first: Metrics
-    """Medians of the first readings in this phase, where there were enough."""
-    recent: Metrics
-    """Medians of the last readings."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Symptom:
-    """What can be wrong; `shows` says how it shows, or nothing."""
-
-    code: str
-    level: Level
-    metric: str
-    """Without a reading of it nothing is said."""
-    patience: int
-    """Readings in a row."""
-    shows: Callable[[Look], str | None]
-    hint: str
-    holds_from_the_start: bool = False
-    """A run that ends before the patience does is told, where it held in every reading."""
 
 
 def _no_update(look: Look) -> str | None:
@@ -162,7 +129,7 @@ def _above(look: Look, name: str, limit: float, words: str) -> str | None:
     return f"{value:.3g} {words}" if value > limit else None
 
 
-SYMPTOMS: tuple[Symptom, ...] = (
+OF_LEARNERS: tuple[Symptom, ...] = (
     Symptom(
         code="learning.no_update",
         level="error",
@@ -292,4 +259,5 @@ SYMPTOMS: tuple[Symptom, ...] = (
     ),
 )
 
+SYMPTOMS = (*OF_LEARNERS, *DOUBTS)
 BY_CODE = {symptom.code: symptom for symptom in SYMPTOMS}

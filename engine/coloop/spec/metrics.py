@@ -1,7 +1,8 @@
 """What each metric means and what it should look like; names are the same for every algorithm.
 
-Learners report `METRICS`; probes report `PROBE_METRICS` under `node.metric`, or
-`node.scorer.metric` where several scorers are connected. `@k` stands for a number of samples.
+Nodes and steps report `METRICS`, where `<scorer>` and `<value>` stand for names; probes report
+`PROBE_METRICS` under `node.metric`, or `node.scorer.metric` where several scorers are connected.
+`@k` stands for a number of samples.
 """
 
 from __future__ import annotations
@@ -47,7 +48,18 @@ METRICS: dict[str, Metric] = {
         expect="Starts at ln 2 = 0.693 where policy and reference are the same, then falls.",
         better="lower",
     ),
-    "loss/value": Metric(
+    "loss/rewards": Metric(
+        title="Loss of rewards",
+        help="Policy loss with what KL and entropy add to it.",
+        expect="Near 0, moving around it.",
+    ),
+    "loss/labels": Metric(
+        title="Loss of labels",
+        help="Error or cross-entropy of what a scorer learns to say.",
+        expect="Falls; cross-entropy starts at ln 2 = 0.693 where nothing is known.",
+        better="lower",
+    ),
+    "loss/returns": Metric(
         title="Value loss",
         help="Squared error of the critic.",
         expect="Falls fast, then follows the spread of the rewards.",
@@ -63,6 +75,16 @@ METRICS: dict[str, Metric] = {
         title="Spread of rewards",
         help="Standard deviation of the combined rewards.",
         expect="Above 0: without spread inside the groups there is nothing to learn.",
+    ),
+    "reward/<scorer>": Metric(
+        title="Mean reward of a scorer",
+        help="Mean of what one scorer brings to the rewards, without its weight.",
+        expect="All of them rise; one that rises alone is what the policy games.",
+    ),
+    "advantage/mean": Metric(
+        title="Mean advantage",
+        help="Mean of the advantages over trained tokens.",
+        expect="Near 0 with a baseline.",
     ),
     "advantage/std": Metric(
         title="Spread of advantages",
@@ -180,19 +202,79 @@ METRICS: dict[str, Metric] = {
         help="Mean reward of all sides, before the update.",
         expect="Near 0, between the rewards of chosen and rejected sides.",
     ),
+    "log_ratio": Metric(
+        title="Log ratio",
+        help="Mean log ratio of an implicit reward model and its prior.",
+        expect="From 0; its size is the reward divided by beta.",
+    ),
+    "value/mean": Metric(
+        title="Mean value",
+        help="Mean of what the critic says of trained tokens.",
+        expect="Follows the mean return.",
+    ),
+    "return/mean": Metric(
+        title="Mean return",
+        help="Mean of the returns that the critic learns.",
+        expect="Rises with the rewards.",
+    ),
     "explained_variance": Metric(
         title="Explained variance",
         help="Share of the returns' variance that the critic foresees.",
         expect="From below 0 towards 1; below 0 it does worse than the mean.",
         better="higher",
     ),
-    "rows": Metric(title="Rows", help="Rows that were learned.", expect="As planned.", unit="rows"),
-    "rows/skipped": Metric(
-        title="Skipped rows",
-        help="Rows that left the update: no reward, no reference, no value.",
-        expect="0, or as the filters say.",
+    "rows": Metric(
+        title="Rows held", help="Rows that a buffer holds.", expect="Up to `capacity`.", unit="rows"
+    ),
+    "step/seconds": Metric(
+        title="Time of a step",
+        help="Seconds from the end of the step before to the end of this one.",
+        expect="Steady, and as estimated.",
+        better="lower",
+        unit="seconds",
+    ),
+    "step/controller_share": Metric(
+        title="Share of the driver",
+        help="Share of the step in which nothing was at work but the driver.",
+        expect="Below 0.03 with large models; more with tiny ones.",
+        better="lower",
+    ),
+    "rows/without_reward": Metric(
+        title="Rows without reward",
+        help="Rows that are not learned, for all scorers of their rewards say None.",
+        expect="0, or as the scorers say.",
         better="lower",
         unit="rows",
+    ),
+    "rows/without_prior": Metric(
+        title="Rows without prior",
+        help="Rows that an implicit reward model does not score, for its prior did not.",
+        expect="0.",
+        better="lower",
+        unit="rows",
+    ),
+    "rows/truncated": Metric(
+        title="Cut rows out of the loss",
+        help="Rows cut by the limit that are kept out of the loss (`rollout.truncated: mask`).",
+        expect="Falls as the policy learns to end.",
+        better="lower",
+        unit="rows",
+    ),
+    "class/<value>": Metric(
+        title="Share of a class",
+        help="Share that a class of `credit.class_weights` has had so far.",
+        expect="Above 0: a share that goes to 0 leaves one class to learn.",
+    ),
+    "optimizer_steps": Metric(
+        title="Optimizer steps",
+        help="Steps of the optimizer in this update.",
+        expect="Rows of a step divided by `mini_batch`, times `epochs` and `updates`.",
+    ),
+    "sync/difference": Metric(
+        title="Difference after a sync",
+        help="Greatest difference of a log-prob between trainer and engine behind new weights.",
+        expect="Below 1e-4 on a CPU: engine and trainer have the same weights.",
+        better="lower",
     ),
     "rollout/tokens": Metric(
         title="Written tokens", help="Tokens written in the step.", expect="Steady.", unit="tokens"
@@ -268,6 +350,44 @@ METRICS: dict[str, Metric] = {
         better="lower",
         unit="rows",
     ),
+    "kept": Metric(
+        title="Kept share",
+        help="Share of the rows that a filter kept.",
+        expect="As its rules mean it; near 0 nearly all that is written is thrown away.",
+    ),
+    "pairs": Metric(
+        title="Pairs",
+        help="Pairs that were made in the step.",
+        expect="Above 0: without pairs nothing is learned.",
+        unit="rows",
+    ),
+    "ties": Metric(
+        title="Ties",
+        help="Pairs left out because both sides have the same score.",
+        expect="Few; many mean that scores hardly tell texts apart.",
+        better="lower",
+        unit="rows",
+    ),
+    "equal_texts": Metric(
+        title="Equal texts",
+        help="Pairs left out because both sides are the same text.",
+        expect="Few; many mean that the policy has lost its variety.",
+        better="lower",
+        unit="rows",
+    ),
+    "left_out": Metric(
+        title="Pairs without a preference",
+        help="Pairs that are left out because nobody says which side is the better one.",
+        expect="Few.",
+        better="lower",
+        unit="rows",
+    ),
+    "written": Metric(
+        title="Rows taken",
+        help="Rows that a buffer took in the step.",
+        expect="As many as are new.",
+        unit="rows",
+    ),
     "score/mean": Metric(
         title="Mean score",
         help="Mean of what a scorer says of the step's rows.",
@@ -336,12 +456,6 @@ METRICS: dict[str, Metric] = {
         title="Swap consistency",
         help="Share of the pairs judged in both orders that are judged the same way in both.",
         expect="Near 1; near 0.5 the judge looks at the position.",
-        better="higher",
-    ),
-    "verifier/accuracy": Metric(
-        title="Verifier accuracy",
-        help="Share of verdicts that agree with the truth.",
-        expect="Above 0.5 on both classes before it teaches anybody.",
         better="higher",
     ),
 }
@@ -471,6 +585,18 @@ PROBE_METRICS: dict[str, Metric] = {
     ),
 }
 
+OF_KIND: dict[str, tuple[str, ...]] = {
+    "reward": ("score/mean", "score/none"),
+    "verifier": ("score/mean", "score/none", "parse/none", "swap/consistent"),
+    "template": ("parse/none",),
+    "filter": ("kept",),
+    "pairs": ("pairs", "ties", "equal_texts", "left_out"),
+    "buffer": ("rows", "written"),
+    "tool": ("tool/calls", "tool/errors", "tool/seconds"),
+    "search": tuple(name for name in METRICS if name.startswith("search/")),
+}
+"""What nodes report that do not learn."""
+
 CHART_ORDER: tuple[str, ...] = (
     "reward/mean",
     "accuracy",
@@ -486,6 +612,21 @@ CHART_ORDER: tuple[str, ...] = (
     "lr",
 )
 """What one looks at first when a run goes well or badly; the rest follows by name."""
+
+_OPEN = re.compile(r"<[a-z]+>")
+
+
+def described(name: str) -> Metric | None:
+    """The metric of a node that a name means: `reward/exact` is `reward/<scorer>`."""
+    if name in METRICS:
+        return METRICS[name]
+    family = name.partition("/")[0]
+    return next((one for key, one in METRICS.items() if _is_of(key, family)), None)
+
+
+def _is_of(key: str, family: str) -> bool:
+    return _OPEN.search(key) is not None and key.partition("/")[0] == family
+
 
 _AT_K = re.compile(r"@[1-9][0-9]{0,5}$")
 

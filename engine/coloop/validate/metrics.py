@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from coloop.diagnostics import Change, Diagnostic, Fix, closest, did_you_mean
-from coloop.spec.metrics import METRICS, PROBE_METRICS, metric_of
+from coloop.spec.metrics import METRICS, OF_KIND, PROBE_METRICS, described, metric_of
 from coloop.spec.nodes import EvaluateNode
 from coloop.validate.facts import Facts, a, found
 
@@ -150,7 +150,8 @@ def check_metric(facts: Facts, metric: str, field: str) -> Iterator[Diagnostic]:
         )
         return
     known = _reported_by(facts, node)
-    if rest not in known:
+    is_of_scorer = node in facts.learners and described(rest) is not None
+    if rest not in known and not is_of_scorer:
         yield found(
             "structure.unknown_metric",
             f"`{node}` reports no metric `{rest}`",
@@ -162,7 +163,8 @@ def check_metric(facts: Facts, metric: str, field: str) -> Iterator[Diagnostic]:
 def _reported_by(facts: Facts, name: str) -> list[str]:
     node = facts.nodes[name]
     if not isinstance(node, EvaluateNode):
-        return sorted(LEARNER_METRICS) if name in facts.learners or name in facts.groups else []
+        learns = name in facts.learners or name in facts.groups
+        return sorted(LEARNER_METRICS) if learns else [*OF_KIND.get(node.kind, ())]
     scorers = {edge.source.node for edge in facts.walk.into(name, "scores")}
     scorers |= {
         scorer

@@ -7,6 +7,7 @@ import pytest
 
 from coloop.runtime.doctor import Doctor, Finding
 from coloop.runtime.symptoms import SYMPTOMS
+from coloop.runtime.truths import Truth
 
 HEALTHY = {
     "loss": 0.02,
@@ -24,6 +25,17 @@ HEALTHY = {
     "rollout/finished": 0.98,
     "score/none": 0.0,
     "parse/none": 0.1,
+    "truth": 0.6,
+    "false_positive_rate": 0.1,
+    "false_negative_rate": 0.2,
+    "agreement": 0.9,
+    "calibration": 0.1,
+    "swap/consistent": 0.9,
+    "win_rate": 0.5,
+    "win_rate.actor": 0.5,
+    "tool/errors": 0.1,
+    "tool/calls": 1.2,
+    "explained_variance": 0.3,
 }
 
 SICK: dict[str, dict[str, float]] = {
@@ -39,9 +51,22 @@ SICK: dict[str, dict[str, float]] = {
     "learning.far_ratio": {"ratio/max": 300.0},
     "learning.mismatch": {"mismatch_kl": 0.05},
     "learning.cut_texts": {"rollout/finished": 0.0},
+    "learning.reward_hacking": {"reward/mean": 0.9, "truth": 0.3},
+    "learning.false_positives": {"false_positive_rate": 0.5},
+    "learning.false_negatives": {"false_negative_rate": 0.7},
+    "learning.disagreement": {"agreement": 0.3},
+    "learning.miscalibrated": {"calibration": 0.4},
+    "learning.position_bias": {"swap/consistent": 0.4},
+    "learning.dominating": {"win_rate": 0.98, "win_rate.actor": 0.98},
+    "learning.failing_tool": {"tool/errors": 1.0},
+    "learning.uncalled_tool": {"tool/calls": 0.0},
+    "learning.blind_critic": {"explained_variance": -0.5},
 }
 
-LATER = {"learning.entropy_collapse": 2, "learning.kl_runaway": 2}
+LATER = dict.fromkeys(
+    ("learning.entropy_collapse", "learning.kl_runaway", "learning.reward_hacking"), 2
+)
+LATER["learning.blind_critic"] = 2
 """Where the median of the last five readings counts: how many of them it takes."""
 
 
@@ -105,6 +130,20 @@ BORDERS: dict[str, tuple[dict[str, float], dict[str, float]]] = {
     "learning.far_ratio": ({"ratio/max": 100.0}, {"ratio/max": 101.0}),
     "learning.mismatch": ({"mismatch_kl": 0.01}, {"mismatch_kl": 0.011}),
     "learning.cut_texts": ({"rollout/finished": 0.1}, {"rollout/finished": 0.09}),
+    # a truth 0.1 below its best of 0.6, and a reward half of the first spread of 0.4 above its 0.4
+    "learning.reward_hacking": (
+        {"truth": 0.501, "reward/mean": 0.9},
+        {"truth": 0.499, "reward/mean": 0.601},
+    ),
+    "learning.false_positives": ({"false_positive_rate": 0.3}, {"false_positive_rate": 0.31}),
+    "learning.false_negatives": ({"false_negative_rate": 0.5}, {"false_negative_rate": 0.51}),
+    "learning.disagreement": ({"agreement": 0.5}, {"agreement": 0.49}),
+    "learning.miscalibrated": ({"calibration": 0.25}, {"calibration": 0.26}),
+    "learning.position_bias": ({"swap/consistent": 0.6}, {"swap/consistent": 0.59}),
+    "learning.dominating": ({"win_rate.actor": 0.94}, {"win_rate.actor": 0.96}),
+    "learning.failing_tool": ({"tool/errors": 0.89}, {"tool/errors": 0.9}),
+    "learning.uncalled_tool": ({"tool/calls": 0.01}, {"tool/calls": 0.0}),
+    "learning.blind_critic": ({"explained_variance": 0.0}, {"explained_variance": -0.01}),
 }
 """By symptom what is just well, and what is just not, after ten healthy readings."""
 
@@ -142,8 +181,61 @@ def test_a_run_that_learned_at_first_is_not_told_of_its_last_step_alone() -> Non
     assert doctor.run_finished(2) == []
 
 
+def test_a_reward_that_rises_with_the_truth_is_not_gamed() -> None:
+    both = {**HEALTHY, "reward/mean": 0.9, "truth": 0.9}
+    neither = {**HEALTHY, "reward/mean": 0.1, "truth": 0.3}
+
+    assert play([HEALTHY] * 10 + [both] * 30) == []
+    assert play([HEALTHY] * 10 + [neither] * 30) == []
+
+
+def test_a_truth_is_compared_with_its_best_and_not_with_its_beginning() -> None:
+    """Learned at first, then gamed: from 0.2 over 0.8 to 0.4, which is more than at the start."""
+    start = {**HEALTHY, "truth": 0.2}
+    learned = {**HEALTHY, "reward/mean": 0.7, "truth": 0.8}
+    gamed = {**HEALTHY, "reward/mean": 0.95, "truth": 0.4}
+
+    [found] = play([start] * 10 + [learned] * 10 + [gamed] * 30)
+
+    assert (found.code, found.metric) == ("learning.reward_hacking", "reward/mean")
+    assert "its reward rose from 0.4 to 0.95 while what is true fell from 0.8 to 0.4" in (
+        found.message
+    )
+
+
+def test_the_truth_of_a_learner_comes_from_an_evaluation() -> None:
+    """Read at every second step; between two readings nothing is said of the truth."""
+    doctor = Doctor({"actor": Truth(node="probe", metric="exact.accuracy")})
+    healthy = {name: value for name, value in HEALTHY.items() if name != "truth"}
+    found = []
+    for step in range(1, 61):
+        is_gamed = step > 20
+        doctor.hear("actor", {**healthy, "reward/mean": 0.9 if is_gamed else 0.4})
+        doctor.hear("other", healthy)
+        found += doctor.step_finished(step, "rl")
+        if step % 2 == 0:
+            read = {"exact.accuracy": 0.2 if is_gamed else 0.7, "length.score": 1.0}
+            found += doctor.evaluated("probe", read, step, "rl")
+        doctor.load_state(json.loads(json.dumps(doctor.state())))
+
+    # five readings of the fallen truth: three make the median, three medians the patience
+    assert [(one.code, one.node, one.step) for one in found] == [
+        ("learning.reward_hacking", "actor", 31)
+    ]
+
+
+def test_of_several_scorers_of_an_evaluation_each_is_looked_at_for_itself() -> None:
+    doctor = Doctor()
+    read = {"judge.false_positive_rate": 0.6, "rule.false_positive_rate": 0.0, "win_rate.a": 0.5}
+
+    found = [one for step in range(5) for one in doctor.evaluated("trust", read, step, "rl")]
+
+    assert [(one.code, one.node) for one in found] == [("learning.false_positives", "trust")]
+    assert found[0].message.startswith("trust.judge: it calls 60% of what is wrong right")
+
+
 def test_entropy_and_kl_that_bought_reward_are_no_collapse() -> None:
-    better = {**HEALTHY, "entropy": 0.001, "kl": 3.0, "reward/mean": 0.95}
+    better = {**HEALTHY, "entropy": 0.001, "kl": 3.0, "reward/mean": 0.95, "truth": 0.9}
 
     assert play([HEALTHY] * 10 + [better] * 30) == []
 

@@ -1,0 +1,35 @@
+"""What runs report has one name everywhere: it is in the catalog, with what it should look like."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.engine.algorithm_loops import algorithm_loop
+from tests.engine.runs.test_every_node import CODING, JUDGES, SHAPES
+from tests.engine.runs.test_evaluations import LOOP
+
+from coloop.spec.metrics import METRICS, OF_KIND, described, metric_of
+
+
+@pytest.mark.parametrize(
+    "text",
+    [JUDGES, SHAPES, CODING, LOOP, algorithm_loop("ppo"), algorithm_loop("dpo")],
+    ids=["judges", "shapes", "tools", "evaluations", "ppo", "dpo"],
+)
+def test_every_metric_of_a_run_is_in_the_catalog(text: str, whole: Callable[[str], Any]) -> None:
+    events = whole(text).of("metrics")
+
+    told = {name for event in events if not event["evaluation"] for name in event["metrics"]}
+    read = {name for event in events if event["evaluation"] for name in event["metrics"]}
+
+    assert sorted(name for name in told if described(name) is None) == []
+    assert sorted(name for name in read if metric_of(name) is None) == []
+    assert told or read
+
+
+def test_what_a_kind_reports_is_in_the_catalog() -> None:
+    assert {name for names in OF_KIND.values() for name in names} <= METRICS.keys()
+    assert described("reward/exact") is METRICS["reward/<scorer>"]
+    assert described("reward/mean") is METRICS["reward/mean"]
+    assert described("class/0.5") is METRICS["class/<value>"]
+    assert described("rewards") is None
