@@ -1,4 +1,4 @@
-"""Runs that should not trust what they learn from say so; the same runs with nothing wrong do not."""
+"""Runs that should not trust what they learn from say so; with nothing wrong they do not."""
 
 import json
 from collections.abc import Callable

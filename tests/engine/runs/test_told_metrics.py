@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 from tests.engine.algorithm_loops import algorithm_loop
-from tests.engine.runs.test_every_node import CODING, JUDGES, SHAPES
 from tests.engine.runs.test_evaluations import LOOP
+from tests.engine.runs.test_every_node import CODING, JUDGES, SHAPES
 
 from coloop.spec.metrics import METRICS, OF_KIND, described, metric_of
 

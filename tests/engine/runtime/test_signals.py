@@ -1,4 +1,4 @@
-"""Each alert about learning stands in the README of the runtime, beside the metric that it looks at.
+"""Each alert about learning stands in the README of the runtime, beside what it looks at.
 
 `--update-golden` writes the table of the README anew.
 """
