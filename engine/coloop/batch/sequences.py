@@ -34,10 +34,13 @@ Prompt = str | list[dict[str, Any]]
 
 @dataclass(frozen=True, kw_only=True)
 class Text:
-    """A prompt and the text that shall follow it, which is to be encoded as it stands."""
+    """A prompt and what shall follow it, which is to be encoded as it stands."""
 
     prompt: Prompt
-    target: str
+    target: Prompt
+    """A text, or messages that go on from the prompt: what the assistant says in them."""
+    tools: tuple[Mapping[str, Any], ...] | None = None
+    """What the assistant of a chat may call, as its template shows it."""
 
 
 @dataclass(frozen=True, kw_only=True)

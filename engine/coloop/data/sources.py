@@ -166,6 +166,8 @@ def chat_problem(value: Any) -> str | None:
     for message in value:
         if not isinstance(message, dict) or not isinstance(message.get("role"), str):
             return "wants messages with a `role` and a `content`"
+        if isinstance(message.get("tool_calls"), list) and message.get("content") is None:
+            continue  # the message is its calls
         if not isinstance(message.get("content"), str):
             return f"wants a text as `content` of the {message['role']} message"
     return None

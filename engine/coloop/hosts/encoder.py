@@ -14,11 +14,13 @@ import numpy as np
 from transformers import PreTrainedTokenizerFast
 
 from coloop.arrays import Ids, ids_of, mask_of
-from coloop.batch import Choice, Pair, Prompt, Unit
+from coloop.batch import Choice, Pair, Prompt, Text, Unit
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import DataError, RequestRefused
 from coloop.models import (
+    Tools,
     decode,
+    encode_chat,
     encode_completion,
     encode_prompt,
     encode_text,
@@ -40,10 +42,10 @@ class Encoder:
         self._node = node
         self.mark = mark or vocabulary_mark(tokenizer)
 
-    def prompt(self, prompt: Prompt) -> list[int]:
+    def prompt(self, prompt: Prompt, tools: Tools = None) -> list[int]:
         """Token ids of a text, or of a chat by the tokenizer's template."""
         try:
-            return encode_prompt(self._tokenizer, prompt)
+            return encode_prompt(self._tokenizer, prompt, tools)
         except RequestRefused as refused:
             raise RequestRefused(f"{self._node}: {refused}") from None
 
@@ -115,14 +117,28 @@ class Encoder:
         return self.sequence(unit)
 
     def sequence(self, given: TokenSequence) -> TokenSequence:
-        """`encoded` of one text; of a target to imitate all tokens are trained."""
+        """`encoded` of one text; of a target to imitate all tokens are trained, of one that is a
+        chat those that the assistant writes."""
         if given.text is None:
             self.check_ids(given.id, given.writer, given.tokenizer)
             return given if given.choice is None else self._asked(given, given.choice)
-        prompt = self.prompt(given.text.prompt)
+        text = given.text
+        if not isinstance(text.target, str):
+            return self._imitated(given, text)
+        prompt = self.prompt(text.prompt, text.tools)
         if given.choice is not None:
             return self._asked(given.with_ids(prompt, ()), given.choice)
-        return given.with_ids(prompt, self.target(given.text.target))
+        return given.with_ids(prompt, self.target(text.target))
+
+    def _imitated(self, given: TokenSequence, text: Text) -> TokenSequence:
+        """A conversation; its completion begins where the assistant first writes."""
+        assert not isinstance(text.target, str)
+        try:
+            ids, mask = encode_chat(self._tokenizer, text.prompt, text.target, text.tools)
+        except RequestRefused as refused:
+            raise RequestRefused(f"{self._node}: row {given.id}: {refused}") from None
+        start = mask.index(True)
+        return given.with_ids(ids[:start], ids[start:], mask[start:])
 
     def _asked(self, given: TokenSequence, choice: Choice) -> TokenSequence:
         """The text up to where it is asked what comes next, with the words that may.

@@ -48,6 +48,8 @@ class PromptRequest:
     id: str
     prompt: Prompt
     seeds: tuple[int, ...]
+    tools: tuple[Mapping[str, Any], ...] | None = None
+    """What the assistant of a chat may call, as its template shows it."""
     scripts: tuple[str | None, ...] = ()
     """Of each completion, what it says whatever would be drawn; none: all are drawn."""
     begun: Begun | None = None

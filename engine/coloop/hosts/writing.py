@@ -212,7 +212,7 @@ class Writing:
         """What completions stand behind."""
         begun = request.begun
         if begun is None:
-            return self._encoder.prompt(request.prompt)
+            return self._encoder.prompt(request.prompt, request.tools)
         self._encoder.check_ids(request.id, begun.writer, begun.tokenizer)
         ids: list[int] = begun.prompt_ids.tolist()
         return ids

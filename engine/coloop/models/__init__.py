@@ -20,6 +20,7 @@ from coloop.models.build import (
     dtype_of,
     positions_of,
 )
+from coloop.models.chats import Tools
 from coloop.models.folder import link_folder, load_weights, read_weights, save_hf
 from coloop.models.heads import (
     SCORE,
@@ -35,6 +36,7 @@ from coloop.models.tokenizer import (
     Prompt,
     character_tokenizer,
     decode,
+    encode_chat,
     encode_completion,
     encode_prompt,
     encode_text,
@@ -47,12 +49,14 @@ __all__ = [
     "SCORE",
     "LoadedModel",
     "Prompt",
+    "Tools",
     "build_model",
     "build_outline",
     "character_tokenizer",
     "copy_model",
     "decode",
     "dtype_of",
+    "encode_chat",
     "encode_completion",
     "encode_prompt",
     "encode_text",

@@ -26,7 +26,7 @@ from coloop.models.characters import (
     UNKNOWN,
     VOCABULARY,
 )
-from coloop.templates.chat import render_chat
+from coloop.models.chats import Tools, encode_imitated, imitated_chat, rendered_prompt
 
 Prompt = str | Sequence[Mapping[str, Any]]
 """Text, or a chat: a list of messages with `role` and `content`."""
@@ -71,14 +71,16 @@ def _with_marks(tokenizer: Tokenizer) -> PreTrainedTokenizerFast:
     )
 
 
-def encode_prompt(tokenizer: PreTrainedTokenizerFast, prompt: Prompt) -> list[int]:
-    """The ids that a policy continues; never empty. A chat goes through the tokenizer's
-    template."""
+def encode_prompt(
+    tokenizer: PreTrainedTokenizerFast, prompt: Prompt, tools: Tools = None
+) -> list[int]:
+    """The ids that a policy continues; never empty. A chat goes through the tokenizer's template,
+    with the tools that it may call."""
     if isinstance(prompt, str):
         text = prompt
         ids = _ids(tokenizer, text, special=True)
     else:
-        text = _render(tokenizer, prompt)
+        text = rendered_prompt(tokenizer, prompt, tools)
         ids = _ids(tokenizer, text, special=False)  # the template writes its own marks
     if ids:
         return ids
@@ -86,6 +88,23 @@ def encode_prompt(tokenizer: PreTrainedTokenizerFast, prompt: Prompt) -> list[in
     if start is None:
         raise RequestRefused("the prompt is empty, and the tokenizer has no token to start from")
     return [start]
+
+
+def encode_chat(
+    tokenizer: PreTrainedTokenizerFast,
+    prompt: Prompt,
+    target: Sequence[Mapping[str, Any]],
+    tools: Tools = None,
+) -> tuple[list[int], list[bool]]:
+    """The ids of a conversation that goes on from a prompt, and which of them are imitated: what
+    the assistant says in `target`. A prompt of text is what the user says first."""
+    before = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else prompt
+    text, spans = imitated_chat(tokenizer, before, target, tools)
+    ids, mask = encode_imitated(tokenizer, text, spans)
+    _check_known(tokenizer, text, ids)
+    if not any(mask):
+        raise RequestRefused("the assistant says nothing in the chat that is to be imitated")
+    return ids, mask
 
 
 def encode_text(tokenizer: PreTrainedTokenizerFast, text: str) -> list[int]:
@@ -149,13 +168,17 @@ def _ids(tokenizer: PreTrainedTokenizerFast, text: str, *, special: bool) -> lis
         ids = backend.encode(text, add_special_tokens=special).ids
     else:
         ids = tokenizer(text, add_special_tokens=special)["input_ids"]
+    _check_known(tokenizer, text, ids)
+    return ids
+
+
+def _check_known(tokenizer: PreTrainedTokenizerFast, text: str, ids: Sequence[int]) -> None:
     unknown = tokenizer.unk_token_id
     if unknown is not None and unknown in ids:
         raise RequestRefused(
             f"the tokenizer knows no token for {_first_unknown(tokenizer, text)!r}"
             f" in the text {_shortened(text)!r}"
         )
-    return ids
 
 
 def _first_unknown(tokenizer: PreTrainedTokenizerFast, text: str) -> str:
@@ -167,28 +190,3 @@ def _first_unknown(tokenizer: PreTrainedTokenizerFast, text: str) -> str:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
-
-
-def _render(tokenizer: PreTrainedTokenizerFast, messages: Sequence[Mapping[str, Any]]) -> str:
-    if tokenizer.chat_template is None:
-        raise RequestRefused(
-            "the prompt is a list of messages, and the model's tokenizer has no chat template;"
-            " write the prompt as text (a template node can do it)"
-        )
-    for place, message in enumerate(messages):
-        if not isinstance(message.get("role"), str) or "content" not in message:
-            raise RequestRefused(
-                f"message {place} of the chat has no role and content, it has {sorted(message)}"
-            )
-    if type(tokenizer).apply_chat_template is not PreTrainedTokenizerFast.apply_chat_template:
-        # Code of its own, to which somebody said yes, writes its chats.
-        own = tokenizer.apply_chat_template(
-            [dict(message) for message in messages], tokenize=False, add_generation_prompt=True
-        )
-        return str(own)
-    values = {**tokenizer.special_tokens_map, "add_generation_prompt": True}
-    try:
-        return render_chat(tokenizer.get_chat_template(), messages, values)[0]
-    except ValueError as problem:
-        whose = tokenizer.name_or_path or "a model made from scratch"
-        raise RequestRefused(f"the chat template of {whose}: {problem}") from None

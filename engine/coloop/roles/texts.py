@@ -13,6 +13,8 @@ from coloop.tables import ABSENT, Row, Tokens
 
 SIDES = ("chosen", "rejected")
 """Of a pair."""
+TOOLS = "tools"
+"""Column with what the assistant of a chat may call."""
 
 
 def as_read(row: Row, **asked: Any) -> TokenSequence:
@@ -43,8 +45,32 @@ def as_sequence(row: Row, **learned: Any) -> TokenSequence:
     """
     if row.tokens is not None:
         return drawn_sequence(row.id, row.tokens, version=row.version, **learned)
-    text = Text(prompt=prompt_of(row), target=_text(row, "target"))
-    return TokenSequence(id=row.id, text=text, **learned)
+    return TokenSequence(id=row.id, text=_imitated(row), **learned)
+
+
+def _imitated(row: Row) -> Text:
+    """What a row demonstrates: its target after its prompt. A target of messages may be a whole
+    chat, with no prompt before it."""
+    target = row.column("target")
+    if not isinstance(target, list):
+        return Text(prompt=prompt_of(row), target=_text(row, "target"), tools=tools_of(row))
+    prompt = [] if row.column("prompt") is ABSENT else prompt_of(row)
+    return Text(prompt=prompt, target=target, tools=tools_of(row))
+
+
+def tools_of(row: Row) -> tuple[Mapping[str, Any], ...] | None:
+    """What the assistant of a row's chat may call: column `tools`, schemas of functions."""
+    tools = row.columns.get(TOOLS)
+    if not isinstance(tools, list | str | Mapping):
+        return None  # not there, or a number that a node of this name gave
+    if isinstance(tools, list) and all(isinstance(tool, Mapping) for tool in tools):
+        return tuple(tools)
+    raise DataError(
+        f"row {row.id}: column `{TOOLS}` wants a list of function schemas for the chat template, "
+        f"found {repr(tools)[:80]}; give the column another name if it means something else",
+        None,
+        f"columns.{TOOLS}",
+    )
 
 
 def is_masked(row: Row, spec: LoopSpec) -> bool:

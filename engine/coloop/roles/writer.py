@@ -19,6 +19,7 @@ from coloop.roles.protocol import Call, Context, Outcome
 from coloop.roles.rollouts import rollout_row, sampling_of
 from coloop.roles.scripts import scripts_of
 from coloop.roles.talks import Talks
+from coloop.roles.texts import tools_of
 from coloop.seeds import derive_seed
 from coloop.spec.graph import LoopSpec
 from coloop.spec.homes import rollout_of, turns_of
@@ -214,6 +215,7 @@ class Writer:
         return PromptRequest(
             id=ask.row.id,
             prompt=ask.prompt,
+            tools=tools_of(ask.row),
             seeds=seeds,
             scripts=scripts_of(rollout.script, ask.row, seeds),
             begun=ask.begun,

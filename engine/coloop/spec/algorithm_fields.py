@@ -328,7 +328,8 @@ class Sft(Section, title="SFT"):
     """Imitate demonstrations."""
 
     name: Literal["sft"] = setting(choices="algorithms")
-    """Cross-entropy on the tokens to imitate."""
+    """Cross-entropy on the tokens to imitate: `target` after `prompt`, or of a `target` that is a
+    chat what the assistant says in it."""
     mask: tuple[Name, ...] = setting((), level="advanced")
     """Tags whose content is not trained."""
     weight: Number = setting(1.0, ge=0, level="advanced", hot=True)

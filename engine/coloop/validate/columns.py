@@ -362,9 +362,17 @@ def _needed_columns(facts: Facts) -> Iterator[tuple[Edge, tuple[str, ...]]]:
             yield edge, ("prompt",)
         elif edge.target.port == "demonstrations" and given is PortType.ROWS:
             if isinstance(target, ActorNode | VerifierNode):
-                yield edge, ("prompt", "target")
+                source = facts.nodes[edge.source.node]
+                yield edge, ("target",) if _brings_chats(source) else ("prompt", "target")
         elif given is PortType.PAIRS and isinstance(facts.nodes[edge.source.node], DatasetNode):
             yield edge, ("chosen", "rejected")
+
+
+def _brings_chats(node: Node) -> bool:
+    """Whether a dataset maps a `target` and no `prompt`: then its targets are whole chats."""
+    return (
+        isinstance(node, DatasetNode) and "target" in node.columns and "prompt" not in node.columns
+    )
 
 
 def _has_environment(facts: Facts, name: str) -> bool:

@@ -1,0 +1,185 @@
+"""Which tokens of a chat are imitated: as transformers marks them, or found by rendering."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transformers import PreTrainedTokenizerFast
+
+from coloop.batch import Sequence, Text
+from coloop.errors import RequestRefused
+from coloop.hosts.encoder import Encoder
+from coloop.models.tokenizer import byte_tokenizer, decode, encode_chat, encode_prompt
+
+CHATML = Path(__file__).parents[1] / "templates" / "chats" / "chatml.jinja"
+
+MARKED = """{%- if tools %}tools:
+{%- for tool in tools %} {{ tool | tojson }}{%- endfor %}
+{% endif %}
+{%- for message in messages %}
+    {%- if message['role'] == 'assistant' %}
+        {{- '<a>' }}
+        {%- generation %}
+            {{- message['content'] or '' }}
+            {%- for call in message['tool_calls'] or [] %}
+                {{- '[' + call.function.name + (call.function.arguments | tojson) + ']' }}
+            {%- endfor %}
+            {{- eos_token }}
+        {%- endgeneration %}
+    {%- else %}
+        {{- '<' + message['role'] + '>' + message['content'] }}
+    {%- endif %}
+{%- endfor %}
+{%- if add_generation_prompt %}{{ '<a>' }}{% endif %}"""
+
+TOOLS = [
+    {
+        "type": "function",
+        "function": {
+            "name": "add",
+            "description": "Adds \u00e9",
+            "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}},
+        },
+    }
+]
+SYSTEM = {"role": "system", "content": "Be brief."}
+ASKED = {"role": "user", "content": "1+1? \u00e9"}
+CALLED = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [{"function": {"name": "add", "arguments": {"a": 1}}}],
+}
+RESULT = {"role": "tool", "content": "2"}
+SAID = {"role": "assistant", "content": "It is 2 \u2713"}
+AGAIN = {"role": "user", "content": "sure?"}
+YES = {"role": "assistant", "content": "yes"}
+CHAT = [SYSTEM, ASKED, CALLED, RESULT, SAID, AGAIN, YES]
+
+
+def tokenizer_of(template: str | None) -> PreTrainedTokenizerFast:
+    tokenizer = byte_tokenizer()
+    if template is not None:
+        tokenizer.chat_template = template
+    return tokenizer
+
+
+def imitated(tokenizer: PreTrainedTokenizerFast, ids: list[int], mask: list[bool]) -> list[str]:
+    """Each run of imitated tokens as text, end marks included."""
+    runs: list[list[int]] = []
+    for place, (token, is_trained) in enumerate(zip(ids, mask, strict=True)):
+        if is_trained and place and mask[place - 1]:
+            runs[-1].append(token)
+        elif is_trained:
+            runs.append([token])
+    return [str(tokenizer.decode(run)) for run in runs]
+
+
+@pytest.mark.parametrize("tools", [None, TOOLS])
+@pytest.mark.parametrize("chat", [CHAT, CHAT[1:], [ASKED, SAID], [ASKED, SAID, YES], [YES]])
+def test_ids_and_mask_are_those_of_transformers(
+    chat: list[dict[str, Any]], tools: list[dict[str, Any]] | None
+) -> None:
+    tokenizer = tokenizer_of(MARKED)
+    expected: Any = tokenizer.apply_chat_template(
+        chat, tools=tools, return_assistant_tokens_mask=True, return_dict=True
+    )
+
+    ids, mask = encode_chat(tokenizer, [], chat, tools)
+
+    assert ids == expected["input_ids"]
+    assert [int(one) for one in mask] == expected["assistant_masks"]
+
+
+@pytest.mark.parametrize("known", range(1, len(CHAT)))
+def test_what_was_said_before_the_target_is_read_and_not_imitated(known: int) -> None:
+    tokenizer = tokenizer_of(MARKED)
+    whole: Any = tokenizer.apply_chat_template(
+        CHAT, tools=TOOLS, return_assistant_tokens_mask=True, return_dict=True
+    )
+    opened = encode_prompt(tokenizer, CHAT[:known], TOOLS)
+
+    ids, mask = encode_chat(tokenizer, CHAT[:known], CHAT[known:], TOOLS)
+
+    before = len(opened) - len(encode_prompt(tokenizer, [])) if known < len(CHAT) else 0
+    assert ids == whole["input_ids"]
+    assert not any(mask[:before])
+    assert [int(one) for one in mask[before:]] == whole["assistant_masks"][before:]
+
+
+def test_a_prompt_of_text_is_what_the_user_says_first() -> None:
+    tokenizer = tokenizer_of(MARKED)
+
+    assert encode_chat(tokenizer, "1+1? \u00e9", [SAID]) == encode_chat(tokenizer, [ASKED], [SAID])
+
+
+def test_a_template_without_marks_is_found_out_by_rendering() -> None:
+    tokenizer = tokenizer_of(None)
+    chat = [ASKED, SAID, AGAIN, YES]
+
+    ids, mask = encode_chat(tokenizer, [SYSTEM], chat)
+
+    assert decode(tokenizer, ids).startswith("system: Be brief.\nuser: 1+1?")
+    assert imitated(tokenizer, ids, mask) == ["It is 2 \u2713", "yes"]
+
+
+def test_a_template_of_models_in_use_gives_answers_with_their_ends() -> None:
+    tokenizer = tokenizer_of(CHATML.read_text(encoding="utf-8"))
+    thought = {**YES, "reasoning_content": "hm"}
+
+    ids, mask = encode_chat(tokenizer, [SYSTEM], [ASKED, thought], TOOLS)
+
+    assert imitated(tokenizer, ids, mask) == ["<think>\nhm\n</think>\n\nyes<|im_end|>"]
+
+
+def test_a_template_that_rewrites_earlier_answers_is_refused_with_what_to_do() -> None:
+    tokenizer = tokenizer_of(CHATML.read_text(encoding="utf-8"))
+    thought = {**SAID, "reasoning_content": "hm"}
+
+    with pytest.raises(RequestRefused, match=r"message 1 differently.*% generation %"):
+        encode_chat(tokenizer, [], [ASKED, thought, AGAIN, YES])
+
+
+@pytest.mark.parametrize(
+    ("target", "what"),
+    [
+        ([ASKED], "none of the role `assistant`"),
+        ([], "none of the role `assistant`"),
+        ([{"role": "assistant"}], "message 1 of the chat has no role and content"),
+    ],
+)
+def test_a_chat_in_which_nothing_is_to_be_imitated_is_told(
+    target: list[dict[str, Any]], what: str
+) -> None:
+    with pytest.raises(RequestRefused, match=what):
+        encode_chat(tokenizer_of(MARKED), [ASKED], target)
+
+
+def test_an_answer_without_a_character_is_told() -> None:
+    template = MARKED.replace("{{- eos_token }}", "")
+
+    with pytest.raises(RequestRefused, match="says nothing"):
+        encode_chat(tokenizer_of(template), [ASKED], [{"role": "assistant", "content": ""}])
+
+
+def test_a_learner_gets_the_chat_with_its_mask_and_a_refusal_names_node_and_row() -> None:
+    tokenizer = tokenizer_of(MARKED)
+    encoder = Encoder(tokenizer, node="actor")
+    ids, mask = encode_chat(tokenizer, [SYSTEM, ASKED], CHAT[2:], TOOLS)
+    text = Text(prompt=[SYSTEM, ASKED], target=CHAT[2:], tools=tuple(TOOLS))
+
+    learned = encoder.sequence(Sequence(id="r", text=text))
+
+    assert learned.token_ids.tolist() == ids
+    assert learned.loss_mask.tolist() == mask
+    assert learned.prompt_length == mask.index(True)
+    with pytest.raises(RequestRefused, match="actor: row r: the chat of 1 messages"):
+        encoder.sequence(Sequence(id="r", text=Text(prompt="q", target=[ASKED])))
+
+
+def test_a_prompt_shows_the_tools_that_a_row_brings() -> None:
+    tokenizer = tokenizer_of(MARKED)
+    expected: Any = tokenizer.apply_chat_template(
+        [ASKED], tools=TOOLS, add_generation_prompt=True, return_dict=True
+    )
+
+    assert Encoder(tokenizer).prompt([ASKED], TOOLS) == expected["input_ids"]
