@@ -18,13 +18,25 @@ export function orderMetrics(
   return [...names].toSorted((a, b) => rank(a) - rank(b) || a.localeCompare(b));
 }
 
+/** `reward/exact` is what the catalog calls `reward/<scorer>`. */
+function ofFamily(catalog: Catalog, name: string): MetricInfo | undefined {
+  const family = name.split("/")[0] ?? name;
+  const key = Object.keys(catalog.metrics ?? {}).find((one) => one.startsWith(`${family}/<`));
+  return key === undefined ? undefined : catalog.metrics?.[key];
+}
+
+/** Of `judge.win_rate.actor` the part that is a metric: scorers stand before it, players behind. */
+function ofProbe(catalog: Catalog, name: string): MetricInfo | undefined {
+  const parts = name.replace(/@\d+/, "@k").split(".").toReversed();
+  const known = parts.find((part) => catalog.probe_metrics?.[part] !== undefined);
+  return known === undefined ? undefined : catalog.probe_metrics?.[known];
+}
+
 export function metricInfo(catalog: Catalog, name: string): MetricInfo {
-  const general = name.replace(/@\d+/, "@k");
-  const tail = name.split(".").at(-1) ?? name;
   return (
     catalog.metrics?.[name] ??
-    catalog.probe_metrics?.[general] ??
-    catalog.probe_metrics?.[tail] ?? {
+    ofProbe(catalog, name) ??
+    ofFamily(catalog, name) ?? {
       title: formatName(name.replaceAll("/", ", ").replaceAll(".", ", ")),
       help: "",
       expect: "",
