@@ -9,6 +9,7 @@ from coloop.hosts.deliveries import Deliveries
 from coloop.hosts.messages import Poll
 from coloop.hosts.stub import ClusterHosts
 from coloop.plan.compile import Compiler
+from coloop.plan.needs import READS
 from coloop.plan.types import Plan, WeightsPlan
 from coloop.roles import build_group_roles, build_roles
 from coloop.roles.evaluate import EvaluateRole
@@ -91,10 +92,16 @@ def build_session(
     def scheduler_of(watcher: Watcher) -> Scheduler:
         edges = {edge.key: edge for edge in spec.edges}
         calls = Calls(edges, roles, group_roles, watcher.delivered)
+        changing = frozenset(one.name for one in plan.weights if _changes(spec, one))
         window = Window(
             staleness=spec.schedule.max_staleness,
             groups=groups,
-            changing=frozenset(one.name for one in plan.weights if _changes(spec, one)),
+            changing=changing,
+            scorers=frozenset(
+                node
+                for node, group in groups.items()
+                if group in changing and "score" in READS[spec.nodes[node].kind]
+            ),
         )
         return Scheduler(calls, roles, lanes, watcher, window)
 

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 from coloop.errors import StopRequested
 from coloop.plan.stages import Step
+from coloop.plan.types import Stage
 from coloop.roles.protocol import Call, Outcome, PartRole, Role
 from coloop.runtime.calls import Calls, Situation, Unrolled
 from coloop.runtime.early import EarlyStages, Part
@@ -207,9 +208,7 @@ class Scheduler:
         """Stages whose inputs are there and whose lane is free, those of earlier steps first."""
         for place, flight in enumerate(flights):
             for task in () if flight.is_cancelled else flight.region.ready():
-                if flight.has_failed or not self._window.lets(task.stage, flights[:place]):
-                    continue
-                if self._window.share(task.stage, place) < 1.0:
+                if flight.has_failed or not self._is_let(task.stage, flights[:place]):
                     continue
                 early = flight.early.get(task.key)
                 work = early.work if early is not None else None
@@ -217,6 +216,15 @@ class Scheduler:
                 if self._has_room(task.stage.pool) and not (work is not None and work.is_part):
                     flight.early.pop(task.key, None)
                     yield work if work is not None else self._work(task, flight)
+
+    def _is_let(self, stage: Stage, before: Sequence[Flight]) -> bool:
+        """Whether the steps before it, and what is at work, let a stage begin with all its rows."""
+        at_work = (work.stage for work in self._at_work.values())
+        return (
+            self._window.lets(stage, before)
+            and self._window.share(stage, len(before)) >= 1.0
+            and not self._window.meets(stage, at_work)
+        )
 
     def _work(self, task: Task, flight: Flight) -> Work:
         """What begins now, with how long it has waited."""

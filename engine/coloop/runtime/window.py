@@ -2,10 +2,13 @@
 
     learn, sync,
     score by weights that
-    change                  wait for the steps before to end
+    change, whatever calls
+    a node that does so     wait for the steps before to end
     generate, credit        wait for the same of the steps before: neither reads what learns there
     everything else         waits for the same node's stages of the steps before
 
+What writes by calls from the driver, a search, does all of it by one version of the weights: new
+ones wait until it is through, and it waits until they are there.
 A window holds `staleness` + 1 steps, so step k begins when step k - 1 - staleness has ended: that
 bounds how old the weights are that write. Of a fraction the next whole number bounds the step, and
 of what it writes ahead of the whole number below only that fraction of its rows: between two syncs
@@ -43,6 +46,8 @@ class Window:
     """Weights group by node."""
     changing: frozenset[str] = frozenset()
     """Groups whose weights change in a run: they learn, or follow others."""
+    scorers: frozenset[str] = frozenset()
+    """Nodes that score by such weights, and may be called to do so by others."""
 
     @property
     def size(self) -> int:
@@ -59,10 +64,25 @@ class Window:
         """Whether a stage that is ready in its own step may start beside the steps before it."""
         return all(self._lets(stage, other) for other in before)
 
+    def meets(self, stage: Stage, at_work: Iterable[Stage]) -> bool:
+        """Whether a stage would change weights by which one at work writes call by call, or write
+        by weights that change meanwhile."""
+        return any(
+            self._changes_under(stage, other) or self._changes_under(other, stage)
+            for other in at_work
+        )
+
+    def _changes_under(self, sync: Stage, caller: Stage) -> bool:
+        if sync.verb != "sync" or caller.pool is not None:
+            return False
+        return self.groups.get(sync.node) in {self.groups.get(one, one) for one in caller.calls}
+
     def _lets(self, stage: Stage, other: OnItsWay) -> bool:
         group = self.groups.get(stage.node)
         is_beside = stage.verb in BESIDE_LEARNING
         if stage.verb in IN_TURN or (stage.verb == "score" and group in self.changing):
+            return False
+        if not self.scorers.isdisjoint(stage.calls):
             return False
         for one in other.open_stages():
             if one.node == stage.node and (not is_beside or one.verb == stage.verb):
