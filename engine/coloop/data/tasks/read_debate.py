@@ -34,9 +34,10 @@ def _stratum(facts: int) -> Stratum:
         wrong = rng.choice([digit for digit in range(10) if digit != values[asked]])
         mine_is_right = rng.randrange(2)
         sides = (values[asked], wrong) if mine_is_right else (wrong, values[asked])
-        passage = " ".join(f"{key}={value}" for key, value in zip(keys, values, strict=True))
+        facts_told = [f"{key}={value}" for key, value in zip(keys, values, strict=True)]
+        passage = " ".join(facts_told)
         return Problem(
-            key=passage,
+            key=" ".join(sorted(facts_told)),
             columns={
                 "prompt": f"{keys[asked]}?",
                 "passage": passage,
