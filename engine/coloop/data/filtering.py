@@ -86,7 +86,7 @@ def decide(
     group_of: GroupOf = by_columns,
     runners: Sequence[KeepRunner | None] = (),
 ) -> Decision:
-    """Which rows stay.
+    """Which rows stay. Code is asked only about rows that the rules before it keep.
 
     Args:
         runners: for each rule the sandbox of its code, None where it has none.
@@ -96,7 +96,10 @@ def decide(
     for place, rule in enumerate(rules):
         runner = runners[place] if place < len(runners) else None
         try:
-            verdict = kept_by(rows, rule, group_of=group_of, runner=runner)
+            if runner is None:
+                verdict = kept_by(rows, rule, group_of=group_of)
+            else:
+                verdict = _kept_by_code(rows, stays, rule, runner)
         except (DataError, PatternProblem, PatternTimeout) as problem:
             where = f"keep.{place}"
             raise DataError(f"{node}: {where}: {problem}", node, where) from None
@@ -108,6 +111,15 @@ def decide(
         kept = picked(rows, kept, per_group, group_of=group_of)
         cut_by["per_group"] = before - len(kept)
     return Decision(kept=tuple(kept), cut_by=cut_by)
+
+
+def _kept_by_code(
+    rows: Sequence[FilterRow], stays: Sequence[bool], rule: Rule, runner: KeepRunner
+) -> list[bool]:
+    """What code says of the rows that stay so far; it has nothing against the others."""
+    asked = [row for row, stay in zip(rows, stays, strict=True) if stay]
+    said = iter(kept_by(asked, rule, runner=runner))
+    return [next(said) if stay else True for stay in stays]
 
 
 def kept_by(

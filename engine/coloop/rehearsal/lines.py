@@ -107,10 +107,14 @@ def _readers(spec: LoopSpec, writer: str) -> Iterator[Node]:
             yield spec.nodes[edge.source.node]
 
 
-def _tools(spec: LoopSpec, writer: str) -> Iterator[ToolNode]:
-    for edge in spec.graph.edges_into(writer, "tools"):
-        node = spec.nodes[edge.source.node]
-        if isinstance(node, ToolNode):
+def _tools(spec: LoopSpec, caller: str) -> Iterator[ToolNode]:
+    """Tools in whose words a writer calls: of one that wraps others, those."""
+    for edge in spec.graph.edges_into(caller, "tools"):
+        name = edge.source.node
+        node = spec.nodes[name]
+        if spec.graph.edges_into(name, "tools"):
+            yield from _tools(spec, name)
+        elif isinstance(node, ToolNode):
             yield node
 
 

@@ -8,6 +8,7 @@ from coloop.rehearsal.machine import on_a_desk
 from coloop.rehearsal.models import tiny_models
 from coloop.rehearsal.rows import made_rows
 from coloop.rehearsal.schedule import short_schedule
+from coloop.rehearsal.services import without_services
 from coloop.rehearsal.sizes import few_rows
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import from_dict, require, to_dict
@@ -40,5 +41,5 @@ def rehearsed(spec: LoopSpec, *, steps: int = STEPS, root: Path | None = None) -
     few_rows(spec, document, steps)
     scripted(spec, document)
     short_schedule(document, steps)
-    notes += on_a_desk(document)
+    notes += [*without_services(document), *on_a_desk(document)]
     return Rehearsal(spec=require(from_dict(document)), notes=tuple(notes))

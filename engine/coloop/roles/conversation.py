@@ -36,7 +36,8 @@ class Told:
     """What came of a conversation."""
 
     turns: int = 1
-    calls: tuple[Mapping[str, str], ...] = ()
+    calls: tuple[str, ...] = ()
+    """As the policy wrote them."""
     outputs: tuple[str, ...] = ()
     """What the policy read, one a call."""
     earned: Mapping[str, float] = field(default_factory=dict)
@@ -55,7 +56,7 @@ class Told:
         """Standard columns of the row."""
         return {
             "turns": self.turns,
-            "tool_calls": [dict(call) for call in self.calls],
+            "tool_calls": list(self.calls),
             "tool_outputs": list(self.outputs),
         }
 
@@ -95,7 +96,7 @@ class Conversation:
         self._tick = tick
         self._sessions: dict[int, Session] = {}
         """By the place of the callee."""
-        self._calls: list[Mapping[str, str]] = []
+        self._calls: list[str] = []
         self._outputs: list[str] = []
         self._work = {name: Work() for callee in callees for name in callee.nodes}
         self._taken = 0
@@ -177,7 +178,7 @@ class Conversation:
             work.calls += 1
             work.errors += has_failed
             work.seconds += time.monotonic() - began
-        self._calls.append({"tool": call.tool, **call.arguments})
+        self._calls.append(call.text)
         self._outputs.append(output)
         if answered.is_last:
             self._taken += 1

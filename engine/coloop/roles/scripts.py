@@ -10,15 +10,15 @@ def scripts_of(lines: Sequence[str], row: Row, seeds: Sequence[int]) -> tuple[st
     """Of each completion about a row what it says; none without lines.
 
     The seed of a completion decides: one of the lines, or what is drawn. A line that names what the
-    row does not have is drawn as well.
+    row does not have is none of them.
     """
-    said = [*lines, None] if lines else []
-    return tuple(_filled(said[seed % len(said)], row) for seed in seeds if said)
+    if not lines:
+        return ()
+    said = [*(text for line in lines if (text := _filled(line, row)) is not None), None]
+    return tuple(said[seed % len(said)] for seed in seeds)
 
 
-def _filled(line: str | None, row: Row) -> str | None:
-    if line is None:
-        return None
+def _filled(line: str, row: Row) -> str | None:
     known = {name: value for name, value in row.columns.items() if value is not None}
     try:
         return Template(line).substitute(known) or None

@@ -178,7 +178,8 @@ class PythonRule(Section):
     """Keep rows that a Python function keeps."""
 
     rule: Literal["python"]
-    """Rows that a Python function keeps, run in a limited process of its own."""
+    """Rows that a Python function keeps, run in a limited process of its own; it is asked only
+    about rows that the rules before it keep."""
     code: Text = setting(widget="code", starter=KEEP_SIGNATURE)
     """Source with `def keep(**columns) -> bool`."""
 

@@ -151,6 +151,17 @@ def test_python_keeps_rows_by_columns_and_scores() -> None:
         assert kept(rows, {"rule": "python", "code": code}, runners=[runner]) == [0]
 
 
+def test_python_is_asked_only_about_what_the_rules_before_it_keep() -> None:
+    code = "def keep(question, **columns): return question[0] == 'w'"
+    rows = [FilterRow(columns={"question": text}) for text in (None, "", "why", "no")]
+    rules = ({"rule": "length", "column": "question", "min": 1}, {"rule": "python", "code": code})
+    with Sandbox(code, function="keep", node="sift") as runner:
+        decision = decided(rows, *rules, runners=[None, runner])
+
+    assert decision.kept == (2,)
+    assert decision.cut_by == {"length": 2, "python": 1}
+
+
 def test_python_that_fails_names_the_row() -> None:
     code = "def keep(n, **columns): return 1 / n > 0"
     with (

@@ -8,14 +8,10 @@ from coloop.errors import PlanRefused
 
 LOOPS = [loop.name for loop in presets.list_loops()]
 
-NOT_YET = {
-    *("cooper", "gram", "mars", "medvlsynther", "smolsolver"),
-}
+NOT_YET = {"medvlsynther"}
 """Examples that a run refuses, by the name of what it cannot do."""
 QUICK = ("grpo-arithmetic", "one-step-off", "online-dpo", "reward-model-then-ppo", "spin", "vapo")
-FAILING = {"debate", "ssp"}
-"""Examples in which a stage fails."""
-PLAIN = sorted({*NAMES} - NOT_YET - FAILING)
+PLAIN = sorted({*NAMES} - NOT_YET)
 
 needs_examples = pytest.mark.skipif(not NAMES, reason="shared/language/examples is not present")
 

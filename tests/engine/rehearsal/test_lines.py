@@ -127,3 +127,28 @@ def test_a_judge_says_each_of_its_verdicts() -> None:
 
 def test_dollars_of_a_pattern_are_no_columns() -> None:
     assert "price: $$1" in lines(reward(name="format", pattern=r"price: \$1"))
+
+
+def test_a_tool_that_wraps_others_is_called_in_their_words() -> None:
+    asks = {"kind": "tool", "type": "model", "template": {"text": "{{ value }}"}}
+    writer = {"kind": "actor", "model": {"type": "scratch", "architecture": "tiny-qwen3"}}
+    document = {
+        "coloop": 1,
+        "name": "wrapped",
+        "nodes": {
+            "sums": {"kind": "dataset", "source": {"type": "task", "task": "arithmetic"}},
+            "actor": writer,
+            "other": writer,
+            "adds": {"kind": "tool", "type": "calculator", "call": "<add>(.*?)</add>"},
+            "short": asks,
+        },
+        "edges": [
+            "sums.rows -> actor.prompts",
+            "adds.tool -> short.tools",
+            "other.policy -> short.policy",
+            "short.tool -> actor.tools",
+        ],
+        "schedule": {"steps": 1},
+    }
+
+    assert lines_of(require(from_dict(document)), "actor")[0] == "<add>1+1</add>$answer"

@@ -202,3 +202,19 @@ def test_a_rehearsal_of_a_rehearsal_changes_nothing() -> None:
     once = rehearsed(load(LARGE)).spec
 
     assert to_dict(rehearsed(once).spec) == to_dict(once)
+
+
+def test_no_service_is_asked() -> None:
+    judge = "source: {type: model}\n    model: {type: run, run: judges, node: rm}"
+    service = 'source: {type: remote, url: "https://judge.example/score", secret: judge}'
+
+    made = rehearsed(
+        load(
+            LARGE.replace(judge, service).replace(
+                "judge:\n    kind: reward\n    pool: train\n", "judge:\n    kind: reward\n"
+            )
+        )
+    )
+
+    assert to_dict(made.spec)["nodes"]["judge"]["source"]["type"] == "python"
+    assert "`judge`: made numbers in place of the service at judge.example" in made.notes

@@ -15,8 +15,9 @@ def test_without_lines_nothing_is_said() -> None:
     assert scripts_of((), ROW, (0, 1)) == ()
 
 
-def test_a_line_about_what_the_row_does_not_have_is_drawn() -> None:
+def test_a_line_about_what_the_row_does_not_have_is_said_by_nobody() -> None:
     assert scripts_of(("$target", "$blank", "$none"), ROW, (0, 1, 2)) == (None, None, None)
+    assert scripts_of(("$target", "one"), ROW, (0, 1, 2)) == ("one", None, "one")
 
 
 def test_a_doubled_dollar_is_a_dollar() -> None:
