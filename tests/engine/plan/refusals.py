@@ -154,6 +154,52 @@ MORE: dict[str, Case] = {
             },
         },
     ),
+    "`completions` by the pass rate of prompts without texts": (
+        SEARCHED,
+        _tree(
+            "binary_search",
+            completions={"by": "pass_rate", "bands": [{"below": 0.5, "use": 4}]},
+        ),
+    ),
+    "`labels: {relative_progress: ...}` of a tree, whose prompt has no chance of its own": (
+        SEARCHED,
+        _tree("puct", labels={"relative_progress": 0.1}),
+    ),
+    "a search with the policy of a verifier (`judge`)": (
+        [*JUDGED, *SEARCHED[:1], "judge.policy -> tree.policy", SEARCHED[2]],
+        {**_tree(), **_writing(read={"number": "([0-9])"})},
+    ),
+    "`label_ce` without a template, behind which its labels are said (node `judge`)": (
+        ["actor.rollouts -> judge.rollouts", "exact.scores -> judge.labels"],
+        _judge(
+            "discriminative",
+            model=MODEL,
+            read={"labels": ["yes", "no"]},
+            algorithm={"labels": {"name": "label_ce"}},
+        ),
+    ),
+    "a reference of pairs that a verifier shares with another learner": (
+        [
+            "actor.rollouts -> two.rollouts",
+            "two.pairs -> start.pairs",
+            "two.pairs -> judge.pairs",
+            "two.pairs -> actor.pairs",
+            "start.log_probs -> judge.reference",
+            "start.log_probs -> actor.reference",
+        ],
+        {
+            "two": {"kind": "pairs", "method": "all"},
+            "actor": {"algorithm": {"rewards": {"name": "grpo"}, "pairs": {"name": "dpo"}}},
+            **_writing(read={"number": "([0-9])"}, algorithm={"pairs": {"name": "dpo"}}),
+        },
+    ),
+    "a score head beside the words of one adapter (node `critic`)": (
+        ["actor.rollouts -> critic.rollouts", "critic.values -> actor.values"],
+        {
+            "actor": {"model": {"type": "pretrained", "path": "somewhere", "lora": {"rank": 4}}},
+            "critic": {"kind": "critic", "model": {"type": "shared", "with": "actor"}},
+        },
+    ),
     "a policy as a tool that has tools of its own (node `helper`)": (
         [*HELPED, "sums.tool -> helper.tools"],
         {**ASKS, **HELPER, **_tool("sums", "calculator")},
@@ -182,6 +228,11 @@ MORE: dict[str, Case] = {
         [],
         {"actor": {"training": {"backend": "megatron"}}},
     ),
+    "tasks with images": (
+        [],
+        {"problems": {"source": {"type": "task", "task": "images"}}},
+    ),
+    "handles (edge exact.check -> actor.tools)": (["exact.check -> actor.tools"], {}),
     "`training.dtype: float16`": ([], {"actor": {"training": {"dtype": "float16"}}}),
 }
 ALL = {**CASES, **MORE}
