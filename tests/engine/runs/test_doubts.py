@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.engine.runs.test_every_node import CODING
 
 Run = Callable[..., Any]
 
@@ -80,3 +81,78 @@ def test_a_reward_that_parts_from_the_truth_is_told(
         assert alerts["learning.reward_hacking"]["metric"] == "reward/mean"
         assert alerts["learning.false_positives"]["node"] == "trust"
         assert all(alerts[one]["hint"] for one in told)
+
+
+GAME = """
+coloop: 1
+name: game
+nodes:
+  sums: {kind: dataset, source: {type: task, task: arithmetic, size: 16}, rows_per_step: 2}
+  long:
+    kind: actor
+    model: {type: scratch, architecture: tiny-qwen3}
+    rollout: {completions_per_prompt: 2, max_new_tokens: 4}
+    algorithm: {name: grpo}
+  short:
+    kind: actor
+    model: {type: scratch, architecture: tiny-qwen3}
+    rollout: {completions_per_prompt: 2, max_new_tokens: 1}
+    algorithm: {name: grpo}
+  size:
+    kind: reward
+    join: concat
+    source:
+      type: python
+      code: |
+        def reward(prompts, completions, **columns):
+            return [float(len(text)) for text in completions]
+  played: {kind: evaluate, every: 1, metrics: [win_rate, elo]}
+edges:
+  - sums.rows -> long.prompts
+  - sums.rows -> short.prompts
+  - long.rollouts -> size.rollouts
+  - short.rollouts -> size.rollouts
+  - size.scores -> long.rewards
+  - size.scores -> short.rewards
+  - size.scores -> played.scores
+schedule: {steps: 4}
+hardware: {preset: cpu}
+"""
+EVEN = GAME.replace("float(len(text))", "1.0")
+
+
+@pytest.mark.parametrize(("text", "told"), [(GAME, ["played"]), (EVEN, [])])
+def test_a_player_without_an_opponent_is_told(
+    text: str, told: list[str], runner: Run, finished: Callable[[Any], Any]
+) -> None:
+    ended = finished(runner(text))
+
+    alerts = [event for event in ended.of("alert") if event["code"] == "learning.dominating"]
+    assert [event["node"] for event in alerts] == told
+    if told:
+        assert "long wins 100% of its games" in alerts[0]["message"]
+        assert min(ended.metrics("played", "elo.long")) > 1000
+    else:
+        assert set(ended.metrics("played", "win_rate.long")) == {0.5}
+
+
+def trying(code: str) -> str:
+    """Many short texts in which such signs are run as code."""
+    text = CODING.replace("schedule: {steps: 1}", "schedule: {steps: 6}")
+    text = text.replace("(?P<code>.)", f"(?P<code>{code})")
+    return text.replace("size: 16}, rows_per_step: 2", "size: 16}, rows_per_step: 8")
+
+
+NAMES, NUMBERS = trying("[a-zA-Z]"), trying("[0-9]")
+"""A letter is a name that nobody has given a value; a digit is its own."""
+
+
+@pytest.mark.parametrize(("text", "is_told"), [(NAMES, True), (NUMBERS, False)])
+def test_a_tool_that_only_fails_is_told(
+    text: str, is_told: bool, runner: Run, finished: Callable[[Any], Any]
+) -> None:
+    ended = finished(runner(text))
+
+    told = [event for event in ended.of("alert") if event["code"] == "learning.failing_tool"]
+    assert [event["node"] for event in told] == (["runs"] if is_told else [])
+    assert max(ended.metrics("runs", "tool/calls")) > 0

@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 from tests.engine.algorithm_loops import algorithm_loop
+from tests.engine.runs.conftest import load
 from tests.engine.runs.test_evaluations import LOOP
 from tests.engine.runs.test_every_node import CODING, JUDGES, SHAPES
 
 from coloop.spec.metrics import METRICS, OF_KIND, described, metric_of
+from coloop.validate import validate
 
 
 @pytest.mark.parametrize(
@@ -33,3 +35,18 @@ def test_what_a_kind_reports_is_in_the_catalog() -> None:
     assert described("reward/mean") is METRICS["reward/mean"]
     assert described("class/0.5") is METRICS["class/<value>"]
     assert described("rewards") is None
+
+
+def test_a_trigger_may_watch_what_a_scorer_says(runner: Callable[[str], Any], small: str) -> None:
+    watched = "{when: {metric: brief.score/mean, above: -1.0}, do: {stop: true}}"
+    text = (
+        small.replace("length:", "brief:")
+        .replace("length.", "brief.")
+        .replace("-> length", "-> brief")
+    )
+    text = text.replace("schedule: {steps: 2}", f"schedule: {{steps: 2, triggers: [{watched}]}}")
+
+    ended = runner(text)
+
+    assert [one.describe() for one in validate(load(text)).diagnostics if one.is_error] == []
+    assert ended.manifest()["timeline"]["step"] == 1
