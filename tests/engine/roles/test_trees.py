@@ -14,6 +14,7 @@ from coloop.arrays import ids_of, mask_of, numbers_of
 from coloop.hosts.messages import HandOn, PromptRequest, Reply, Sampling
 from coloop.roles.searching.proofs import ProofTree, proof_of
 from coloop.roles.searching.puct import exploration, pick, priors, shares, wanted
+from coloop.roles.searching.text_tree import TextTree
 from coloop.roles.searching.trees import Path
 from coloop.spec.nodes import SearchNode
 from coloop.spec.search import Expand, Progressive, Select
@@ -161,6 +162,63 @@ def test_a_node_widens_as_it_is_visited() -> None:
     assert [wanted(slowly, visits, 1, 1) for visits in (1, 3, 4, 8, 9)] == [0, 0, 1, 1, 2]
     assert wanted(slowly, 1, 1, 0) == 1, "a branch that came to nothing is drawn again"
     assert wanted(slowly, 99, 3, 0) == 0
+
+
+def step(above: tuple[int, ...], number: int) -> Path:
+    """A beginning that goes on with a step of one token, worth and likely as its tokens say; the
+    fourth step ends a text."""
+    ids = (*above, number)
+    rng = random.Random(repr(ids))
+    tokens = Tokens(
+        prompt_ids=[1],
+        token_ids=[*ids],
+        loss_mask=[True] * len(ids),
+        log_probs=[0.0] * len(above) + [-3 * rng.random()],
+        temperature=1.0,
+        text=repr(ids),
+    )
+    return Path(tokens=tokens, score=rng.random(), name=repr(ids), is_open=len(ids) < 4)
+
+
+def slow_puct(visits: int, samples: int, c: float) -> list[tuple[int, ...]]:
+    """Where each visit ends, from the history of all visits alone."""
+    ends: list[tuple[tuple[int, ...], float]] = []
+    for _ in range(visits):
+        here: tuple[int, ...] = ()
+        while here in {end for end, _ in ends} and len(here) < 4:
+            below = [step(here, number) for number in range(samples)]
+            total = sum(math.exp(one.tokens.log_probs[-1]) for one in below)
+            passed = [end for end, _ in ends if end[: len(here)] == here]
+            worths = []
+            for number, one in enumerate(below):
+                own = [v for end, v in ends if end[: len(here) + 1] == (*here, number)]
+                known = sum(own) / len(own) if own else float(one.score or 0.0)
+                prior = math.exp(one.tokens.log_probs[-1]) / total
+                worths.append(known + c * prior * math.sqrt(len(passed)) / (1 + len(own)))
+            here = (*here, worths.index(max(worths)))
+        if len(here) == 4:
+            back = float(step(here[:-1], here[-1]).score or 0.0)
+        else:
+            back = sum(float(step(here, n).score or 0.0) for n in range(samples)) / samples
+        ends.append((here, back))
+    return [end for end, _ in ends]
+
+
+@pytest.mark.parametrize("c", [0.0, 0.5, 1.25, 5.0])
+def test_a_tree_of_texts_goes_where_a_slow_reference_goes(c: float) -> None:
+    fields = {"select": {"c": c}, "expand": {"samples": 3}}
+    grown = TextTree(SearchNode.model_validate(tree("puct", **fields)), is_by_step=True)
+    went = []
+
+    for _ in range(60):
+        way, count = grown.descend()
+        node = way[-1]
+        above = () if node.text is None else tuple(node.text.tokens.token_ids.tolist())
+        went.append(above)
+        drawn = [step(above, number) for number in range(count)]
+        grown.climb(way, grown.grow(node, count, drawn) if count else node.promise)
+
+    assert went == slow_puct(60, 3, c)
 
 
 def node_of(**fields: Any) -> SearchNode:
