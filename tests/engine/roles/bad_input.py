@@ -68,7 +68,12 @@ BAD: Final[Mapping[str, tuple[str, ...]]] = {
         "roles/test_search.py::test_a_spent_budget_gives_what_is_known",
         "roles/test_search.py::test_time_that_is_up_is_told",
         "roles/test_trees.py::test_a_budget_that_is_spent_before_a_proof_is_told",
+        "roles/test_trees.py::test_a_budget_that_is_spent_before_a_proof_is_told",
     ),
+    "an outcome of a search that is no chance": (
+        "roles/test_search.py::test_an_outcome_that_is_no_chance_is_refused",
+    ),
+    "tactics that lead nowhere": ("roles/test_trees.py::test_tactics_that_lead_nowhere_are_told",),
     "rounds that never close": (WRONG,),
     "a folder of documents without words": (
         "tools/test_search.py::test_documents_without_words_are_refused",
@@ -86,6 +91,9 @@ BAD: Final[Mapping[str, tuple[str, ...]]] = {
         "training/test_single.py::test_a_loss_that_is_not_finite_names_the_place_and_leaves_the_weights",
         "training/test_single.py::test_a_gradient_that_is_not_finite_leaves_the_weights",
         "training/test_backends.py::test_a_stop_and_a_loss_that_is_not_finite_leave_all_ranks_as_they_were",
+    ),
+    "an evaluation for which nothing comes": (
+        "runs/test_evaluations.py::test_what_could_not_be_measured_is_told_once",
     ),
     "NaN in a loop": (
         "spec/test_problems.py::test_numbers_that_are_not_finite_are_refused_in_plain_data",
