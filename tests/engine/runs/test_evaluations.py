@@ -103,3 +103,21 @@ def test_a_stopped_run_that_measures_goes_on_as_if_it_had_never_stopped(
     assert equal(resumed.weights(), whole(LOOP).weights())
     assert resumed.readings(after=1) == whole(LOOP).readings(after=1)
     assert resumed.alerts().count("evaluation.unmeasured") == 1
+
+
+def test_a_loop_that_writes_ahead_is_measured_between_whole_steps(
+    whole: Run, runner: Run, finished: Callable[[Any], Any]
+) -> None:
+    text = LOOP.replace("kind: actor\n", "kind: actor\n    pool: train\n")
+    text = text.replace("max_new_tokens: 5}", "max_new_tokens: 5, pool: write}")
+    text = text.replace("method: discriminative\n", "method: discriminative\n    pool: train\n")
+    text = text.replace("{steps: 3}", "{steps: 3, max_staleness: 1}")
+    pools = "pools: {train: {workers: 1}, write: {workers: 1}}"
+
+    ended = finished(runner(text.replace("{preset: cpu}", f"{{preset: cpu, {pools}}}")))
+
+    assert max(ended.metrics("actor", "staleness/max")) <= 1
+    assert [event["step"] for event in ended.of("metrics", node="probe")] == [0, 2, 3]
+    assert [event["step"] for event in ended.of("metrics", node="trust")] == [1, 2, 3]
+    # what a reading says of step 0 is said by the weights that the run began with
+    assert ended.metrics("probe", "score")[0] == whole(LOOP).metrics("probe", "score")[0]
