@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from tests.attack.test_sandbox import FORGE, WALLS, stands_here
 
@@ -244,6 +245,20 @@ def test_code_does_not_outlive_its_watcher(wall: Wall) -> None:
         ready, _, _ = select.select([child._worker], [], [], 20)
 
     assert ready
+
+
+@pytest.mark.parametrize("wall", WALLS)
+def test_who_stops_a_run_does_not_stop_its_code_beside_it(wall: Wall) -> None:
+    stands_here(wall)
+    with box(HONEST, wall=wall) as child:
+        child.load()
+        assert child.process_id is not None
+        watcher = psutil.Process(child.process_id)
+
+        for process in (watcher, *watcher.children(recursive=True)):
+            process.send_signal(signal.SIGTERM)
+
+        assert child.score(ONE, 1) == [1.0]
 
 
 FORKED = """

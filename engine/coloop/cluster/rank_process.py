@@ -3,6 +3,7 @@
 
 import logging
 import os
+import signal
 import sys
 import threading
 import traceback
@@ -16,6 +17,8 @@ from coloop.errors import StopRequested
 from coloop.hosts.packing import Packed, pack, unpack
 
 logger = logging.getLogger(__name__)
+
+UNHEARD = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
 
 def main(work: Connection, control: Connection) -> None:
@@ -68,8 +71,16 @@ def _listen(control: Connection, host: RemotePoolHost) -> None:
         os._exit(1)
 
 
+def leave_stops_to_the_driver() -> None:
+    """Whoever stops a run may tell all of its processes. The driver hears it, writes what is to be
+    kept and ends its ranks; programs that these start hear signals as ever."""
+    for number in UNHEARD:
+        signal.signal(number, lambda *_: None)
+
+
 def serve(work: Connection, control: Connection) -> NoReturn:
     """`main`, with which the process ends."""
+    leave_stops_to_the_driver()
     try:
         main(work, control)
     except (EOFError, ConnectionError):  # the driver is gone

@@ -29,6 +29,7 @@ class Closable(Protocol):
 
 def main(orders: socket.socket) -> None:
     """Start a rank for every order and say when it ends, until the driver is gone."""
+    rank_process.leave_stops_to_the_driver()
     ended, has_ended = socket.socketpair()
     has_ended.setblocking(False)
     signal.signal(signal.SIGCHLD, lambda *_: None)  # else nothing wakes up

@@ -1,6 +1,7 @@
 """Ranks stem from one process: what it has loaded lies in memory once, and whatever ends is heard
 of."""
 
+import os
 import signal
 import socket
 import sys
@@ -43,6 +44,20 @@ def anonymous(pid: int) -> tuple[int, int]:
     words = [line.split() for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()]
     known = {one[0]: int(one[1]) * 1024 for one in words if len(one) == 3}
     return known["Anonymous:"], known["Pss_Anon:"]
+
+
+def test_who_stops_a_run_ends_its_ranks_through_the_driver_alone(stem: Stem) -> None:
+    rank, ours = rank_of(stem)
+    pids = [rank.pid.result(LONG), stems_of(psutil.Process())[-1].pid]
+
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        for pid in pids:
+            os.kill(pid, number)
+
+    late, _ = rank_of(stem)
+    assert psutil.pid_exists(late.pid.result(LONG))
+    assert (rank.poll(), stem.has_ended) == (None, False)
+    assert len(ours) == 2
 
 
 def test_ranks_share_what_was_loaded_and_every_end_is_heard_of(stem: Stem) -> None:

@@ -22,8 +22,13 @@ from coloop.sandbox.inside import harness, walls
 from coloop.sandbox.inside.named import import_named
 from coloop.sandbox.inside.walls import Wall
 
+UNHEARD = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
+"""Whoever stops a run may tell all of its processes: the run hears it, and ends its code itself."""
+
 
 def main() -> None:
+    for number in UNHEARD:
+        signal.signal(number, signal.SIG_IGN)
     requests, replies, memory_bytes = (int(text) for text in sys.argv[1:4])
     wall = Wall(sys.argv[4])
     libraries = [path for path in sys.path[1:] if os.path.isabs(path)] + sys.argv[5:]
