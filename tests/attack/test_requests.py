@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -145,8 +146,10 @@ def test_what_is_no_http_at_all_ends_in_a_closed_connection(server: Server) -> N
         b"GET / HTTP/1.1\r\n" + b"a: " + b"b" * 200_000 + b"\r\n\r\n",
     ):
         with socket.create_connection((host, int(port)), timeout=GIVEN_UP_SECONDS) as raw_socket:
-            raw_socket.sendall(raw)
-            raw_socket.shutdown(socket.SHUT_WR)
-            answer = raw_socket.recv(65536)
+            answer = b""
+            with suppress(ConnectionError):  # what is too long is cut
+                raw_socket.sendall(raw)
+                raw_socket.shutdown(socket.SHUT_WR)
+                answer = raw_socket.recv(65536)
         assert b" 500 " not in answer.split(b"\r\n")[0], raw
     assert httpx.get(f"{server.url}/api/health", trust_env=False).status_code == 200
