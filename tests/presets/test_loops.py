@@ -21,12 +21,15 @@ NAMES = [loop.name for loop in presets.list_loops()]
 NEEDS_GPUS = {
     "dapo-qwen2.5-7b-16xH100",
     "grpo-qwen2.5-7b-8xH100",
+    "omegaprm-gemma-2-9b-8xH100",
+    "ppo-learned-reward-llama-3.1-8b-8xH100",
     "prime-qwen2.5-7b-8xA100-80",
     "reinforce-pp-llama-3.1-8b-8xH100",
     "remax-llama-2-7b-8xA100-80",
     "retool-qwen2.5-7b-16xH100",
     "reward-model-llama-3.1-8b-8xH100",
     "search-r1-qwen2.5-7b-8xH100",
+    "ttrl-qwen2.5-7b-8xH100",
     "vapo-qwen2.5-7b-16xH100",
 }
 
@@ -45,6 +48,19 @@ SHORT: Mapping[str, Mapping[str, Any]] = {
     "grpo-two-pools": FEW_ROWS | TWO_PHASES,
     "grpo-two-rewards": FEW_ROWS | TWO_PHASES,
     "ppo-four-models": FEW_ROWS | TWO_PHASES | {"schedule.phases.2.steps": 2},
+    "omegaprm": FEW_ROWS
+    | {
+        "nodes.policy.rollout.completions_per_prompt": 2,
+        "nodes.tree.completions": 2,
+        "nodes.tree.budget.searches_per_row": 2,
+        "nodes.rerank.metrics": ["accuracy", "majority@2"],
+        "nodes.labelled.capacity": 16,
+        "nodes.labelled.rows_per_step": 8,
+        "schedule.phases.0.steps": 2,
+        "schedule.phases.2.epochs": 1,
+    },
+    "ppo-learned-reward": FEW_PROBLEMS
+    | {"schedule.phases.0.set": {"nodes.policy.training.optimizer.lr": 1.0e-3}},
     "prime": FEW_PROBLEMS
     | {
         "nodes.band.keep": [{"rule": "accuracy_band", "min": 0.0, "max": 1.0}],
@@ -57,6 +73,12 @@ SHORT: Mapping[str, Mapping[str, Any]] = {
     | TWO_PHASES
     | {"nodes.problems.rows_per_step": 8, "schedule.phases.2.steps": 2},
     "reward-model": FEW_ROWS | TWO_PHASES,
+    "reward-model-sums": FEW_ROWS
+    | TWO_PHASES
+    | {
+        "nodes.sums.rows_per_step": 8,
+        "schedule.phases.1.set": {"nodes.sums.rows_per_step": 8},
+    },
     "rloo-countdown": FEW_ROWS | TWO_PHASES,
     "search-r1": FEW_ROWS | TWO_PHASES | {"nodes.questions.rows_per_step": 8},
     "sft-arithmetic": FEW_ROWS | {"schedule.steps": 5},
@@ -68,10 +90,19 @@ SHORT: Mapping[str, Mapping[str, Any]] = {
         "schedule.phases.0.steps": 2,
         "schedule.phases.1.repeat": 2,
     },
+    "ttrl": TWO_PHASES
+    | {
+        "nodes.problems.rows_per_step": 2,
+        "nodes.whole_test.rows_per_step": 8,
+        "nodes.policy.rollout.completions_per_prompt": 4,
+        "nodes.half.per_group.max": 2,
+    },
     "two-halves": FEW_ROWS | TWO_PHASES,
     "vapo": FEW_PROBLEMS | {"schedule.phases.2.steps": 2},
 }
 """What cuts each runnable preset to a handful of steps; None takes a field away."""
+EARLIER = {"ppo-learned-reward": "reward-model-sums"}
+"""Presets that begin with what a run of another has learned."""
 
 
 def spec_of(text: str) -> LoopSpec:
@@ -128,8 +159,10 @@ def test_every_loop_preset_runs_here_or_needs_gpus() -> None:
 
 
 def run_short(name: str, runs: Path) -> Any:
-    """A preset's run, cut to a handful of steps."""
+    """A preset's run, cut to a handful of steps, after the run that it begins with."""
     start = pytest.importorskip("coloop.runtime.start")
+    if name in EARLIER:
+        run_short(EARLIER[name], runs)
     text = shortened(name)
     request = start.RunRequest(
         spec=spec_of(text), text=text, root=LOOPS, runs_dir=runs, cluster="local", threads=1

@@ -55,11 +55,13 @@ GRADED_BY_LUCK: tuple[Mapping[str, Any], ...] = (
 
 CASES = {
     "dapo": ("rl", ACCURACY, None),
+    "omegaprm": ("train", "fit.step_f1", None),
     "prime": ("rl", ACCURACY, GRADED_BY_LUCK),
     "reinforce-pp": ("rl", ACCURACY, SHUFFLE),
     "remax": ("rl", ACCURACY, SHUFFLE),
     "retool": ("critic-warm-up", ACCURACY, shuffled(actor="policy", reward="boxed")),
     "reward-model": ("pairs", PAIR_ACCURACY, SWAP),
+    "reward-model-sums": ("pairs", PAIR_ACCURACY, None),
     "search-r1": ("rl", ACCURACY, shuffled(actor="policy")),
     "vapo": ("rl", ACCURACY, None),
 }
@@ -109,3 +111,33 @@ def test_a_policy_without_its_tool_fails_what_it_learns_with_it(
     run = train(name, [SEED, {"op": "remove_edge", "path": "edges", "value": edge}])
 
     assert run.last(ACCURACY) < 0.1
+
+
+def test_ppo_learns_sums_by_a_learned_reward_alone(train: "Train") -> None:
+    train("reward-model-sums", [SEED])
+    changes = shuffled(actor="policy", reward="rm")
+
+    run, control = (train("ppo-learned-reward", [SEED, *more]) for more in ((), changes))
+
+    start = run.before("ppo", ACCURACY)
+    assert run.last(ACCURACY) >= start + LEAST_RISE
+    assert control.last(ACCURACY) < start + LEAST_RISE / 2
+
+
+VOTES_BY_LUCK: tuple[Mapping[str, Any], ...] = (
+    shuffled(actor="policy", reward="majority")[0],
+    {"op": "remove_edge", "path": "edges", "value": "majority.scores -> half.scores"},
+    {"op": "add_edge", "path": "edges", "value": "policy.rollouts -> luck.rollouts"},
+    {"op": "add_edge", "path": "edges", "value": "majority.scores -> luck.scores"},
+    {"op": "add_edge", "path": "edges", "value": "luck.scores -> half.scores"},
+)
+
+
+def test_samples_come_nearer_to_the_answers_by_votes_alone(train: "Train") -> None:
+    """How far is bounded by the majority of the start: less than the 0.2 of other presets."""
+    run, control = (train("ttrl", [SEED, *more]) for more in ((), VOTES_BY_LUCK))
+
+    readings = run.curve("sampled.accuracy", phase="test-time")
+    start, end = readings[0].value, readings[-1].value
+    assert end > start + 0.05
+    assert control.last("sampled.accuracy") < start + 0.05
