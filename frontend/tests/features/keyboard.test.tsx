@@ -149,6 +149,19 @@ describe("the search that adds a node", () => {
 
     expect(document.activeElement).toBe(before);
   });
+
+  it.each(["reference", "Critic", "ppo"])("has what is most likely meant by %s first", (wish) => {
+    const { wrapper } = insideLoop();
+    render(<PageWithSearch />, { wrapper });
+    act(() => useAddSearch.getState().show(request));
+
+    fireEvent.change(screen.getByPlaceholderText("Add a node"), { target: { value: wish } });
+
+    const chosen = screen.getAllByRole("option", { selected: true });
+    const meant = { reference: "Reference", Critic: "Critic", ppo: "Actor" }[wish];
+    expect(chosen.map((one) => one.textContent)).toEqual([meant]);
+    expect(screen.getAllByRole("option")[0]).toBe(chosen[0]);
+  });
 });
 
 describe("a node of the graph", () => {

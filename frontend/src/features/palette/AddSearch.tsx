@@ -1,6 +1,6 @@
 import { Command } from "cmdk";
-import { useEffect, useMemo, useRef } from "react";
-import { scoreKind } from "@/catalog/search";
+import { useEffect, useMemo, useRef, useState } from "react";
+import type { KindInfo } from "@/api/types";
 import { useOpenLoop } from "@/document/context";
 import { portText } from "@/document/edges";
 import { fittingPort } from "@/document/fittingPort";
@@ -10,12 +10,12 @@ import { useAddNode } from "@/session/useAddNode";
 import { Kbd } from "@/ui/Kbd";
 import { KindIcon } from "@/ui/KindIcon";
 import { useReturnFocus } from "@/ui/useReturnFocus";
-import { groupKinds } from "./groups";
+import { groupKinds, searchGroups } from "./groups";
 
 const WIDTH = 288;
 const HEIGHT = 340;
 
-/** A list of kinds at the pointer; from a port, only those that fit it. */
+/** A list of kinds at the pointer, the most likely first; from a port, only those that fit it. */
 export function AddSearch({ request }: { request: AddRequest }) {
   const { catalog, store } = useOpenLoop();
   const hide = useAddSearch((state) => state.hide);
@@ -24,17 +24,20 @@ export function AddSearch({ request }: { request: AddRequest }) {
   useReturnFocus();
   const { from, screen, flow } = request;
 
-  const groups = useMemo(() => {
+  const [search, setSearch] = useState("");
+
+  const ports = useMemo(() => {
     const { document } = store.getState();
-    return groupKinds(catalog)
-      .map((group) => ({
-        ...group,
-        kinds: group.kinds
-          .map((kind) => ({ kind, port: from ? fittingPort(catalog, document, from, kind) : null }))
-          .filter(({ port }) => !from || port !== null),
-      }))
-      .filter((group) => group.kinds.length > 0);
+    const fitting = (kind: KindInfo) => (from ? fittingPort(catalog, document, from, kind) : "");
+    return new Map(Object.values(catalog.kinds).map((kind) => [kind.kind, fitting(kind)]));
   }, [catalog, store, from]);
+  const fitting = groupKinds(catalog)
+    .map((group) => ({
+      ...group,
+      kinds: group.kinds.filter(({ kind }) => ports.get(kind) !== null),
+    }))
+    .filter((group) => group.kinds.length > 0);
+  const groups = searchGroups(fitting, search);
 
   useEffect(() => {
     const close = (event: PointerEvent) => {
@@ -56,10 +59,7 @@ export function AddSearch({ request }: { request: AddRequest }) {
       <Command
         label="Add a node"
         loop
-        filter={(kind, search) => {
-          const info = catalog.kinds[kind];
-          return info ? scoreKind(info, search) : 0;
-        }}
+        shouldFilter={false}
         onKeyDown={(event) => {
           if (event.key === "Escape") {
             event.preventDefault();
@@ -69,12 +69,14 @@ export function AddSearch({ request }: { request: AddRequest }) {
       >
         <Command.Input
           autoFocus
+          value={search}
+          onValueChange={setSearch}
           placeholder={from ? `What goes with ${portText(from)}?` : "Add a node"}
           className="h-10 w-full border-line border-b bg-transparent px-3 text-sm outline-none"
         />
         <Command.List className="max-h-[268px] overflow-y-auto p-1">
           <Command.Empty className="p-3 text-muted text-sm">
-            {from && groups.length === 0
+            {from && fitting.length === 0
               ? `Nothing more can be connected to ${portText(from)}.`
               : "No kind of node fits."}
           </Command.Empty>
@@ -84,7 +86,7 @@ export function AddSearch({ request }: { request: AddRequest }) {
               heading={group.title}
               className="[&_[cmdk-group-heading]]:px-2 [&_[cmdk-group-heading]]:py-1 [&_[cmdk-group-heading]]:text-faint [&_[cmdk-group-heading]]:text-xs"
             >
-              {group.kinds.map(({ kind, port }) => (
+              {group.kinds.map((kind) => (
                 <Command.Item
                   key={kind.kind}
                   value={kind.kind}
@@ -103,7 +105,9 @@ export function AddSearch({ request }: { request: AddRequest }) {
                     <KindIcon name={kind.icon} size={13} />
                   </span>
                   <span className="flex-1 truncate">{kind.title}</span>
-                  {port ? <span className="text-faint text-xs">{port}</span> : null}
+                  {ports.get(kind.kind) ? (
+                    <span className="text-faint text-xs">{ports.get(kind.kind)}</span>
+                  ) : null}
                 </Command.Item>
               ))}
             </Command.Group>
