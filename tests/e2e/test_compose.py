@@ -35,7 +35,7 @@ def leave(page: Page) -> None:
     """Press the empty canvas: nothing is chosen, and no field has the keys."""
     box = page.get_by_role("region", name="Graph").bounding_box()
     assert box is not None
-    page.mouse.click(box["x"] + 8, box["y"] + box["height"] / 3)
+    page.mouse.click(box["x"] + 8, box["y"] + 8)
 
 
 def add(page: Page, words: str, name: str) -> None:

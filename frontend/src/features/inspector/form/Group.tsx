@@ -1,6 +1,6 @@
 import { ChevronRight, RotateCcw } from "lucide-react";
 import { Collapsible } from "radix-ui";
-import { type ReactNode, useEffect, useState } from "react";
+import { type ReactNode, useEffect, useRef, useState } from "react";
 import type { Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
 import { problemsAt, worstSeverity } from "@/document/problems";
@@ -25,7 +25,7 @@ interface GroupProps {
   children: ReactNode;
 }
 
-/** A part of a form that folds. It opens by itself when a problem inside is asked for. */
+/** A part of a form that folds. It opens by itself when it is set, and when a problem inside is asked for. */
 export function Group({
   field,
   path,
@@ -47,9 +47,17 @@ export function Group({
   const focus = useSelection((state) => state.focus);
   const isWanted = focus?.field === full || (focus?.field?.startsWith(`${full}.`) ?? false);
 
+  const isSet = value !== undefined;
+  const wasSet = useRef(isSet);
+
   useEffect(() => {
     if (isWanted && focus) setOpen(true);
   }, [isWanted, focus]);
+
+  useEffect(() => {
+    if (isSet && !wasSet.current) setOpen(true);
+    wasSet.current = isSet;
+  }, [isSet]);
 
   return (
     <Collapsible.Root
