@@ -29,6 +29,7 @@ NEEDS_GPUS = {
     "retool-qwen2.5-7b-16xH100",
     "reward-model-llama-3.1-8b-8xH100",
     "search-r1-qwen2.5-7b-8xH100",
+    "tango-qwen2.5-7b-8xH200",
     "ttrl-qwen2.5-7b-8xH100",
     "vapo-qwen2.5-7b-16xH100",
 }
@@ -96,6 +97,19 @@ SHORT: Mapping[str, Mapping[str, Any]] = {
         "nodes.whole_test.rows_per_step": 8,
         "nodes.policy.rollout.completions_per_prompt": 4,
         "nodes.half.per_group.max": 2,
+    },
+    "tango": FEW_PROBLEMS
+    | {
+        "schedule.phases.2": {
+            "name": "verifier-warm-up",
+            "steps": 1,
+            "learn": ["verifier.rewards"],
+        },
+        "schedule.phases.3.repeat": 1,
+        "schedule.phases.3.phases": [
+            {"name": "generate", "steps": 1, "learn": ["generator.rewards"]},
+            {"name": "verify", "steps": 1, "learn": ["verifier.rewards"]},
+        ],
     },
     "two-halves": FEW_ROWS | TWO_PHASES,
     "vapo": FEW_PROBLEMS | {"schedule.phases.2.steps": 2},

@@ -62,6 +62,8 @@ PLACES: dict[str, tuple[str, Place]] = {
     "between a policy and its critic": ("ppo-four-models", at_stage("policy.learn", 5)),
     "in a refill before a judge of tokens": ("prime", at_stage("band.prepare", 4)),
     "when a judge of tokens has learned": ("prime", at_stage("prm.learn", 4)),
+    "between a solver and its judge": ("tango", at_stage("generator.learn", 4)),
+    "while a judge learns alone": ("tango", at_stage("verifier.learn", 5)),
     "behind texts that searched": ("search-r1", at_stage("policy.generate", 3)),
 }
 
