@@ -48,7 +48,7 @@ OURS: dict[str, set[str]] = {
         *("spec", "sizing", "plan", "estimate", "diagnostics", "presets", "errors", "templates"),
     },
     "plan": {"spec", "presets", "sizing", "diagnostics", "errors"},
-    "rehearsal": {"spec", "sizing"},
+    "rehearsal": {"spec", "sizing", "validate"},
     "algos": set(),
     "arrays": set(),
     "fingerprint": set(),

@@ -10,13 +10,16 @@ from typing import Any
 
 from coloop.spec.data import FileSource, HubSource
 from coloop.spec.graph import LoopSpec
-from coloop.spec.nodes import DatasetNode
+from coloop.spec.nodes import DatasetNode, TemplateNode
+from coloop.validate.text_names import names_in_function
 
 COUNT = 8
 NUMBERS = {"margin": 1.0, "probability": 0.75}
 """Columns whose meaning is a number."""
 PLAIN = ("prompt", "target", "answer")
 SIDES = ("chosen", "rejected")
+MESSAGES = "messages"
+"""A chat, by the name that data sets give it."""
 
 
 def made_rows(spec: LoopSpec, document: dict[str, Any], root: Path | None) -> list[str]:
@@ -52,6 +55,10 @@ def _columns(spec: LoopSpec, name: str, node: DatasetNode) -> Iterator[str]:
         wanted |= dict.fromkeys(SIDES)
     if node.unfold is not None:
         wanted[node.unfold] = None
+    for edge in spec.graph.edges_out_of(name):
+        reader = spec.nodes[edge.target.node]
+        if isinstance(reader, TemplateNode) and reader.code is not None:
+            wanted |= dict.fromkeys(names_in_function(reader.code, "write").parameters)
     for column in wanted:
         yield node.columns.get(column, column)
 
@@ -62,6 +69,9 @@ def _value(column: str, node: DatasetNode, k: int) -> Any:
         return NUMBERS[meaning]
     if meaning == node.unfold:
         return [f"{column} {k}.{place}" for place in range(2)]
+    if meaning == MESSAGES:
+        said = {"user": f"What is {k} + {k}?", "assistant": str(2 * k)}
+        return [{"role": role, "content": text} for role, text in said.items()]
     if meaning == "prompt":
         return f"What is {k} + {k}?"
     if meaning in ("answer", "target", "chosen"):

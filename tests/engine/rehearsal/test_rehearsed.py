@@ -9,6 +9,7 @@ from coloop.rehearsal import rehearsed
 from coloop.spec.io import from_dict, load, require, to_dict
 from coloop.validate import validate
 
+LOOPS = Path(__file__).resolve().parents[3] / "presets" / "loops"
 LARGE = """
 coloop: 1
 name: large
@@ -168,6 +169,14 @@ def test_rows_of_the_hub_are_made_from_the_columns_and_it_is_said(small) -> None
     assert {"question", "answer"} <= set(source["rows"][0])
     notes = rehearsed(load(LARGE)).notes
     assert any("made rows" in note and "openai/gsm8k" in note for note in notes)
+
+
+def test_made_rows_have_what_the_code_of_a_template_asks_for() -> None:
+    spec = rehearsed(load((LOOPS / "retool-qwen2.5-7b-16xH100.yaml").read_text("utf-8"))).spec
+
+    rows = to_dict(spec)["nodes"]["traces"]["source"]["rows"]
+
+    assert [[one["role"] for one in row["messages"]] for row in rows] == [["user", "assistant"]] * 8
 
 
 def test_rows_of_a_file_that_is_there_stay(tmp_path: Path) -> None:
