@@ -153,9 +153,9 @@ def test_nothing_is_encoded_twice(hosts: ClusterHosts, monkeypatch: pytest.Monke
     prompt, said = Encoder.prompt, Encoder.said
 
     def noted(real: Any, what: str) -> Any:
-        def encode(encoder: Encoder, text: Any) -> list[int]:
+        def encode(encoder: Encoder, *given: Any) -> list[int]:
             encoded[what] += 1
-            found: list[int] = real(encoder, text)
+            found: list[int] = real(encoder, *given)
             return found
 
         return encode
