@@ -1,8 +1,9 @@
 """From an empty canvas to a run, by form only: what a new user would compose first."""
 
 import re
+from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -132,3 +133,67 @@ def test_a_loop_is_composed_by_form_from_an_empty_canvas_and_runs(
     expect(page.get_by_text("finished", exact=True)).to_be_visible(timeout=200_000)
     seeds = {server.get(f"/runs/{run}/spec")["spec"]["run"]["seed"] for run in (first, second)}
     assert len(seeds) == 2
+
+
+def compose_ppo(page: Page) -> None:
+    """PPO as it began: a policy, a critic, a reward model and a reference."""
+    add(page, "dataset", "preferences")
+    choose(page, "Task", "preference")
+    page.get_by_label("Rows per step", exact=True).fill(str(PROMPTS))
+
+    add(page, "ppo", "policy")
+    page.get_by_label("Name", exact=True).first.click()
+    page.get_by_role("option", name=re.compile("^ppo")).first.click()
+    page.get_by_role("button", name="Set KL").click()
+    page.get_by_label("Completions per prompt", exact=True).fill("1")
+    page.get_by_label("Max new tokens", exact=True).fill("8")
+    connect(page, "preferences.rows → policy.prompts")
+
+    add(page, "reward", "rm")
+    choose(page, "Source, type", "model")
+    choose(page, "Model, type", "copy")
+    page.get_by_label("Of", exact=True).fill("policy")
+    connect(page, "preferences.pairs → rm.pairs", "policy.rollouts → rm.rollouts")
+    connect(page, "rm.scores → policy.rewards")
+    page.get_by_role("button", name="Set Training").click()
+    page.get_by_role("tab", name="Problems").click()
+    page.get_by_role("button", name="Add bradley_terry for pairs").first.click()
+
+    add(page, "reference", "start")
+    connect(page, "policy.rollouts → start.rollouts", "start.log_probs → policy.reference")
+
+    add(page, "critic", "critic")
+    choose(page, "Model, type", "copy")
+    page.get_by_label("Of", exact=True).fill("rm")
+    connect(page, "policy.rollouts → critic.rollouts", "critic.values → policy.values")
+    connect(page, "policy.returns → critic.returns")
+
+    leave(page)
+    page.get_by_label("Steps", exact=True).fill(str(STEPS))
+
+
+def test_the_four_models_of_ppo_are_composed_from_an_empty_canvas_and_seen_at_work(
+    server: "Server",
+    open_page: Callable[..., Page],
+    watch: Callable[[Page], Callable[[], dict[str, Any]]],
+) -> None:
+    page = open_page("/loops")
+    page.get_by_role("button", name="New loop").click()
+    expect(page.get_by_text("An empty loop")).to_be_visible()
+
+    compose_ppo(page)
+
+    expect(page.get_by_role("button", name="No problems")).to_be_visible()
+    seen = watch(page)
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.wait_for_url("**/runs/*")
+    expect(page.get_by_text("finished", exact=True)).to_be_visible(timeout=200_000)
+    models = {"policy", "rm", "start", "critic"}
+    assert models <= set(seen()["lit"])
+    for name in models:
+        expect(node(page, name)).to_contain_text("rows/s")
+    events = server.events(page.url.rsplit("/", 1)[1])
+    metrics = [event for event in events if event["type"] == "metrics"]
+    losses = Counter(event["node"] for event in metrics if "loss" in event["metrics"])
+    assert losses == {"policy": STEPS, "rm": STEPS, "critic": STEPS}
+    assert any("kl" in event["metrics"] for event in metrics), "the reference was read"

@@ -25,7 +25,6 @@ AT_ONCE: Final = 8
 """Programs that run at the same time."""
 WAITS: Final = 4.0
 """By the clock a test has this many times its computing time: what it waits for, a busy machine."""
-LONGEST_VALUE: Final = 100_000
 
 UNREADABLE: Final = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)
 

@@ -24,7 +24,6 @@ SEARCHED = [
 LABELLED = ["actor.rollouts -> tree.rows", *SEARCHED[1:]]
 ROLLOUT = {"completions_per_prompt": 1, "max_new_tokens": 4}
 QUESTION = {"text": "{{ completion }}?"}
-TURNS = {"rollout": {"turns": {"max": 2}}}
 
 
 def _judge(method: str, **fields: Any) -> dict[str, Any]:

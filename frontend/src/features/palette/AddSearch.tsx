@@ -28,8 +28,8 @@ export function AddSearch({ request }: { request: AddRequest }) {
 
   const ports = useMemo(() => {
     const { document } = store.getState();
-    const fitting = (kind: KindInfo) => (from ? fittingPort(catalog, document, from, kind) : "");
-    return new Map(Object.values(catalog.kinds).map((kind) => [kind.kind, fitting(kind)]));
+    const portOf = (kind: KindInfo) => (from ? fittingPort(catalog, document, from, kind) : "");
+    return new Map(Object.values(catalog.kinds).map((kind) => [kind.kind, portOf(kind)]));
   }, [catalog, store, from]);
   const fitting = groupKinds(catalog)
     .map((group) => ({
