@@ -192,6 +192,7 @@ def test_a_driver_that_is_killed_takes_the_ray_that_it_began(
     driver.communicate()
 
 
+@pytest.mark.slow
 @pytest.mark.ray
 @pytest.mark.skipif(not has_ray(), reason="Ray is not installed")
 def test_a_run_with_a_ray_of_its_own_ends_well_and_nothing_is_left_of_that_ray(

@@ -33,7 +33,9 @@ pytestmark = pytest.mark.e2e
 LOOPS = Path(__file__).resolve().parents[2] / "presets" / "loops"
 PRESETS = sorted(path for path in LOOPS.glob("*.yaml") if not re.search(r"-\d+x[A-Z]", path.stem))
 """Those for a laptop; the same systems at full size are drawn alike."""
-SIZES = ((1024, 768), (1440, 900), pytest.param((2560, 1440), marks=pytest.mark.slow))
+WIDE = ((1440, 900), (2560, 1440))
+SIZES = ((1024, 768), *(pytest.param(size, marks=pytest.mark.slow) for size in WIDE))
+"""The smallest is the narrowest for boxes and texts."""
 LEAST_TEXT = 10.0
 ROUNDING = 0.75
 """Pixels by which boxes may meet: browsers round."""

@@ -90,6 +90,7 @@ def test_two_halves_shows_two_learners_alive_at_once_each_with_its_own_curve(
     assert tens != units
 
 
+@pytest.mark.slow
 def test_spin_runs_from_the_browser_through_its_repeated_phases(
     server: "Server",
     open_page: Callable[..., Page],
