@@ -257,6 +257,15 @@ def test_time_in_which_others_had_the_machine_does_not_count(
     assert render_text("{% for c in prompt %}{{ c }} {% endfor %}", NAMES) == "2 + 2 = "
 
 
+def test_one_pause_of_the_whole_process_ends_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A collection of garbage takes the time of the thread that it happens in."""
+    clock = itertools.chain([0.0, 0.0], itertools.repeat(100.0))
+    monkeypatch.setattr(budget, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(budget, "thread_time", lambda: next(clock))
+
+    assert render_text("{% for c in prompt %}{{ c }} {% endfor %}", NAMES) == "2 + 2 = "
+
+
 def test_many_rows_render_quickly() -> None:
     source = "{{ prompt }}{{ ' last: ' ~ both.completion if both.completion }} tens:"
     began = time.thread_time()
