@@ -14,6 +14,7 @@ from typing import Any
 from coloop.sizing.facts import Note
 from coloop.sizing.rounds import RoundFactors
 from coloop.sizing.rows import CHARACTERS_PER_TOKEN, Lengths, lengths_of
+from coloop.sizing.searches import texts_of_search
 from coloop.spec.data import InlineSource
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.homes import turns_of
@@ -362,8 +363,7 @@ class Flow:
 
     def _search(self, node: str, section: Any) -> TableSize:
         rows = self._arriving(node, ("rows",))
-        each = section.completions if isinstance(section.completions, int) else 8
-        factor = float(section.budget.searches_per_row or each)
+        factor = texts_of_search(section)
         policies: list[Any] = [
             self._spec.nodes.get(edge.source.node) for edge in self._edges(node, ("policy",))
         ]
