@@ -4,7 +4,8 @@ A name is looked for in this order: a local folder with a `config.json`, a hub i
 stands for, a preset's name. A node whose weights come from another node has that node's
 architecture. What cannot be known here (a folder of another machine, an earlier run) gives no
 architecture and a note that says so; nothing raises. Local folders are read only under the `root`
-that the caller gives; without one no file is opened.
+that the caller gives; without one no file is opened. Of a run that is not looked for here, a preset
+loop of its name says what was trained.
 """
 
 import json
@@ -21,6 +22,7 @@ from coloop.sizing.architecture import (
     architecture_from_config,
 )
 from coloop.spec.graph import LoopSpec
+from coloop.spec.io import parse
 from coloop.spec.model import (
     CopyModel,
     Lora,
@@ -60,9 +62,12 @@ def architecture_of(model: Any, root: Path | None = None) -> Architecture:
                 )
             return found
         case RunModel():
-            raise UnknownArchitecture(
-                f"the weights come from the run {model.run!r}, whose model is not known here"
-            )
+            found = _from_preset_loop(model.run, model.node)
+            if found is None:
+                raise UnknownArchitecture(
+                    f"the weights come from the run {model.run!r}, whose model is not known here"
+                )
+            return found
     raise UnknownArchitecture("the weights come from another node")
 
 
@@ -82,6 +87,16 @@ def resolve_architecture(
         return architecture_of(model_of(spec.nodes[origin]), root), None
     except UnknownArchitecture as unknown:
         return None, Note(message=str(unknown), node=node, field="model", is_gap=True)
+
+
+@lru_cache(maxsize=64)
+def _from_preset_loop(name: str, node: str) -> Architecture | None:
+    """What a preset loop trains at a node; None where no preset has that name."""
+    try:
+        spec = parse(presets.load_loop_text(name)).spec
+    except PresetNotFound:
+        return None
+    return resolve_architecture(spec, node)[0] if spec is not None else None
 
 
 def origin_of(spec: LoopSpec, node: str) -> str | None:
