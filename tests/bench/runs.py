@@ -6,6 +6,7 @@ Knows the run folder's events and nothing of what a loop does.
 import json
 import os
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -96,10 +97,15 @@ def train(
     changes: Sequence[Mapping[str, Any]] = (),
     cluster: str = "local",
     threads: int | None = 1,
+    earlier: Path | None = None,
+    keep: Path | None = None,
 ) -> Run:
-    """Run a preset to its end and wait; raises with the end of its output where it fails."""
+    """Run a preset to its end and wait; raises with the end of its output where it fails. `earlier`
+    is the folder of a run that this one begins with, `keep` the place for this one's own folder."""
     text = preset_with(loop, changes)
     with tempfile.TemporaryDirectory(prefix=f"coloop-bench-{loop}-") as place:
+        if earlier is not None:
+            shutil.copytree(earlier, Path(place) / "earlier")
         spec = Path(place) / f"{loop}.yaml"
         spec.write_text(text, encoding="utf-8")
         root = presets.presets_root() / "loops"
@@ -111,6 +117,8 @@ def train(
             command += ["--set", f"{path}={json.dumps(value)}"]
         seconds, used = _timed(command)
         lines = (Path(place) / "run" / "events.jsonl").read_text(encoding="utf-8").splitlines()
+        if keep is not None:
+            shutil.copytree(Path(place) / "run", keep, dirs_exist_ok=True)
     events = tuple(json.loads(line) for line in lines)
     return Run(events=events, seconds=seconds, processor_seconds=used)
 

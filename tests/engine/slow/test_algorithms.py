@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.engine.algorithm_loops import LOOPS, algorithm_loop
-from tests.engine.slow.conftest import Trained, readings_of
+from tests.engine.slow.curves import Trained, readings_of
 
 from coloop import presets
 from coloop.diagnostics import Change

@@ -1,0 +1,78 @@
+"""Controls: edits of a loop after which chance says what was right, and all else stays."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Changes = tuple[Mapping[str, Any], ...]
+
+SCORES_OF_OTHER_ROWS = """\
+import random
+
+
+def reward(prompts, completions, {reward}, **columns):
+    scores = list({reward})
+    random.shuffle(scores)
+    return scores
+"""
+COIN = """\
+import random
+
+
+def reward(prompts, completions, **columns):
+    return [float(random.random() < {share}) for _ in completions]
+"""
+SIDES = """\
+import random
+
+
+def write(chosen, rejected, **columns):
+    sides = [chosen, rejected]
+    random.shuffle(sides)
+    return {"chosen": sides[0], "rejected": sides[1]}
+"""
+
+
+def shuffled(
+    *, actor: str = "actor", reward: str = "exact", readers: Sequence[str] = ()
+) -> Changes:
+    """Between a reward and those that read it a node that hands each row the score of another one:
+    readers are ports, the learner's rewards unless others are named."""
+    source = {"type": "python", "code": SCORES_OF_OTHER_ROWS.format(reward=reward)}
+    ports = readers or (f"{actor}.rewards",)
+    return (
+        {"op": "set", "path": "nodes.luck", "value": {"kind": "reward", "source": source}},
+        *(_edge("remove_edge", f"{reward}.scores -> {port}") for port in ports),
+        _edge("add_edge", f"{actor}.rollouts -> luck.rollouts"),
+        _edge("add_edge", f"{reward}.scores -> luck.scores"),
+        *(_edge("add_edge", f"luck.scores -> {port}") for port in ports),
+    )
+
+
+def coin_for_outcome(share: float, *, search: str, reward: str = "exact") -> Changes:
+    """What a search asks of an end is answered by a coin, right as often as `share`."""
+    source = {"type": "python", "code": COIN.format(share=share)}
+    return (
+        {"op": "set", "path": "nodes.luck", "value": {"kind": "reward", "source": source}},
+        _edge("remove_edge", f"{reward}.check -> {search}.outcome"),
+        _edge("add_edge", f"luck.check -> {search}.outcome"),
+    )
+
+
+def swapped(*, rows: str, pairs: str, learner: str) -> Changes:
+    """A coin says which side of a pair the learner takes for the preferred one; probes read the
+    pairs as they are. `rows` has the columns `chosen` and `rejected`, `pairs` feeds `learner`."""
+    columns = {"chosen": "chosen", "rejected": "rejected"}
+    drawn = {"kind": "pairs", "method": "direct", "columns": columns}
+    return (
+        {"op": "set", "path": "nodes.luck", "value": {"kind": "template", "code": SIDES}},
+        {"op": "set", "path": "nodes.drawn", "value": drawn},
+        _edge("remove_edge", f"{pairs} -> {learner}"),
+        _edge("add_edge", f"{rows} -> luck.rows"),
+        _edge("add_edge", "luck.rows -> drawn.chosen"),
+        _edge("add_edge", "luck.rows -> drawn.rejected"),
+        _edge("add_edge", f"drawn.pairs -> {learner}"),
+    )
+
+
+def _edge(op: str, value: str) -> Mapping[str, Any]:
+    return {"op": op, "path": "edges", "value": value}
