@@ -34,6 +34,7 @@ BENCHES = {
     "spin": "bench_spin.run",
     "two-halves": "bench_two_halves.run",
     "presets": "bench_presets.run",
+    "proofs": "bench_proofs.run",
     "chaos": "bench_chaos.run",
 }
 """In the order in which they run: short ones first."""

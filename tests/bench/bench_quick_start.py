@@ -7,6 +7,7 @@ page starts it: on a Ray of its own, with all cores.
 
 from tests.bench.results import Goal, Result, Table
 from tests.bench.runs import Run, train
+from tests.engine.shuffles import shuffled
 
 LOOP = "grpo-arithmetic"
 SEEDS = (1, 2, 3)
@@ -14,32 +15,11 @@ UNSEEN_SEED = 11
 CONTROL_SEED = 1
 MOST_SECONDS = 300
 
-SHUFFLED = """\
-import random
-
-
-def reward(prompts, completions, exact, **columns):
-    scores = list(exact)
-    random.shuffle(scores)
-    return scores
-"""
-SHUFFLE = (
-    {
-        "op": "set",
-        "path": "nodes.luck",
-        "value": {"kind": "reward", "source": {"type": "python", "code": SHUFFLED}},
-    },
-    {"op": "remove_edge", "path": "edges", "value": "exact.scores -> actor.rewards"},
-    {"op": "add_edge", "path": "edges", "value": "actor.rollouts -> luck.rollouts"},
-    {"op": "add_edge", "path": "edges", "value": "exact.scores -> luck.scores"},
-    {"op": "add_edge", "path": "edges", "value": "luck.scores -> actor.rewards"},
-)
-
 
 def run() -> Result:
     tuned = {f"seed {seed}": train(LOOP, settings={"run.seed": seed}) for seed in SEEDS}
     unseen = train(LOOP, settings={"run.seed": UNSEEN_SEED})
-    control = train(LOOP, settings={"run.seed": CONTROL_SEED}, changes=SHUFFLE)
+    control = train(LOOP, settings={"run.seed": CONTROL_SEED}, changes=shuffled())
     on_ray = train(LOOP, settings={"run.seed": SEEDS[0]}, cluster="ray", threads=None)
     arms = {
         **tuned,

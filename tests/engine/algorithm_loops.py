@@ -9,17 +9,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from tests.engine.shuffles import scores_of_other_rows
+
 from coloop.spec.algorithm import REWARDS_NAMES, RewardsAlgorithm, family_of, reads
-
-SHUFFLE = """\
-import random
-
-
-def reward(prompts, completions, exact, **columns):
-    scores = list(exact)
-    random.shuffle(scores)
-    return scores
-"""
 
 OWN_REWARDS = tuple(name for name in REWARDS_NAMES if name == family_of(name))
 """Algorithms of port `rewards`, parity presets left out."""
@@ -191,7 +183,7 @@ class _Loop:
     def _score(self, writer: str) -> None:
         self.edges.append(f"{writer}.rollouts -> exact.rollouts")
         if self._shuffled:
-            self.nodes["luck"] = {"kind": "reward", "source": {"type": "python", "code": SHUFFLE}}
+            self.nodes["luck"] = scores_of_other_rows()
             self.edges += [f"{writer}.rollouts -> luck.rollouts", "exact.scores -> luck.scores"]
             self.scorer = "luck"
 

@@ -1,5 +1,5 @@
-"""One preset, one arm, one seed: trained in a process of its own, and kept so that it is not trained
-again at the same state of the engine and of its loop.
+"""One preset, one arm, one seed: trained in a process of its own, and kept so that it is not
+trained again at the same state of the engine and of its loop.
 
 .coloop/bench/proofs/<preset>-<arm>-<seed>.json   what a row came to
 .coloop/bench/proofs/runs/<preset>-<seed>/        the run that another preset begins with

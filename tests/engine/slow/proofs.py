@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tests.engine.shuffles import Changes, coin_for_outcome, shuffled, swapped
 from tests.engine.slow.curves import Trained
-from tests.engine.slow.shuffles import Changes, coin_for_outcome, shuffled, swapped
 
 SEEDS = (1, 2, 3)
 LEAST_RISE = 0.2

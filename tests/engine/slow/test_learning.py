@@ -6,41 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.engine.numerics import near
+from tests.engine.shuffles import shuffled
+from tests.engine.slow.proofs import seeded
 
 if TYPE_CHECKING:
     from tests.engine.slow.conftest import Train
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
-SEED: Mapping[str, Any] = {"op": "set", "path": "run.seed", "value": 1}
-
-SHUFFLED = """\
-import random
-
-
-def reward(prompts, completions, {reward}, **columns):
-    scores = list({reward})
-    random.shuffle(scores)
-    return scores
-"""
-
-
-def shuffled(*, actor: str = "actor", reward: str = "exact") -> tuple[Mapping[str, Any], ...]:
-    """Between a reward and the learner, a node that hands each row the score of another one."""
-    source = {"type": "python", "code": SHUFFLED.format(reward=reward)}
-    luck = {"kind": "reward", "source": source}
-    added = (
-        f"{actor}.rollouts -> luck.rollouts",
-        f"{reward}.scores -> luck.scores",
-        f"luck.scores -> {actor}.rewards",
-    )
-    return (
-        {"op": "set", "path": "nodes.luck", "value": luck},
-        {"op": "remove_edge", "path": "edges", "value": f"{reward}.scores -> {actor}.rewards"},
-        *({"op": "add_edge", "path": "edges", "value": edge} for edge in added),
-    )
-
-
+SEED = seeded(1)
 SHUFFLE = shuffled()
 
 UNITS_FROZEN: tuple[Mapping[str, Any], ...] = (

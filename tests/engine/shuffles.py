@@ -5,7 +5,7 @@ from typing import Any
 
 Changes = tuple[Mapping[str, Any], ...]
 
-SCORES_OF_OTHER_ROWS = """\
+_SCORES_OF_OTHER_ROWS = """\
 import random
 
 
@@ -14,14 +14,14 @@ def reward(prompts, completions, {reward}, **columns):
     random.shuffle(scores)
     return scores
 """
-COIN = """\
+_COIN = """\
 import random
 
 
 def reward(prompts, completions, **columns):
     return [float(random.random() < {share}) for _ in completions]
 """
-SIDES = """\
+_SIDES = """\
 import random
 
 
@@ -32,15 +32,20 @@ def write(chosen, rejected, **columns):
 """
 
 
+def scores_of_other_rows(reward: str = "exact") -> dict[str, Any]:
+    """A node that reads rollouts and the scores of `reward`, and hands them to other rows."""
+    code = _SCORES_OF_OTHER_ROWS.format(reward=reward)
+    return {"kind": "reward", "source": {"type": "python", "code": code}}
+
+
 def shuffled(
     *, actor: str = "actor", reward: str = "exact", readers: Sequence[str] = ()
 ) -> Changes:
-    """Between a reward and those that read it a node that hands each row the score of another one:
-    readers are ports, the learner's rewards unless others are named."""
-    source = {"type": "python", "code": SCORES_OF_OTHER_ROWS.format(reward=reward)}
+    """Between a reward and those that read it stand the scores of other rows: `readers` are ports,
+    the learner's rewards unless others are named."""
     ports = readers or (f"{actor}.rewards",)
     return (
-        {"op": "set", "path": "nodes.luck", "value": {"kind": "reward", "source": source}},
+        {"op": "set", "path": "nodes.luck", "value": scores_of_other_rows(reward)},
         *(_edge("remove_edge", f"{reward}.scores -> {port}") for port in ports),
         _edge("add_edge", f"{actor}.rollouts -> luck.rollouts"),
         _edge("add_edge", f"{reward}.scores -> luck.scores"),
@@ -50,7 +55,7 @@ def shuffled(
 
 def coin_for_outcome(share: float, *, search: str, reward: str = "exact") -> Changes:
     """What a search asks of an end is answered by a coin, right as often as `share`."""
-    source = {"type": "python", "code": COIN.format(share=share)}
+    source = {"type": "python", "code": _COIN.format(share=share)}
     return (
         {"op": "set", "path": "nodes.luck", "value": {"kind": "reward", "source": source}},
         _edge("remove_edge", f"{reward}.check -> {search}.outcome"),
@@ -64,7 +69,7 @@ def swapped(*, rows: str, pairs: str, learner: str) -> Changes:
     columns = {"chosen": "chosen", "rejected": "rejected"}
     drawn = {"kind": "pairs", "method": "direct", "columns": columns}
     return (
-        {"op": "set", "path": "nodes.luck", "value": {"kind": "template", "code": SIDES}},
+        {"op": "set", "path": "nodes.luck", "value": {"kind": "template", "code": _SIDES}},
         {"op": "set", "path": "nodes.drawn", "value": drawn},
         _edge("remove_edge", f"{pairs} -> {learner}"),
         _edge("add_edge", f"{rows} -> luck.rows"),
