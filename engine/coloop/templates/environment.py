@@ -7,7 +7,7 @@ dict and namespace. An absent value is empty and false, at any depth.
 from functools import lru_cache
 from typing import Any, Final
 
-from jinja2 import ChainableUndefined, TemplateSyntaxError, nodes
+from jinja2 import ChainableUndefined, TemplateRuntimeError, TemplateSyntaxError, nodes
 from jinja2.lexer import TokenStream
 from jinja2.runtime import Context, LoopContext, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -163,6 +163,12 @@ class BoundedEnvironment(ImmutableSandboxedEnvironment):
             for value in (owner, *args):
                 compared(context, value)
         return context.budget.made(super().call(context, obj, *args, **kwargs))
+
+    def call_filter(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """For `map` alone, which takes the name from the text: our own are for `Guarded`."""
+        if name in grammar.OWN_FILTERS:
+            raise TemplateRuntimeError(f"No filter named {name!r}.")
+        return super().call_filter(name, *args, **kwargs)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         measure_operation(operator, left, right)

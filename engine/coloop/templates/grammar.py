@@ -31,6 +31,8 @@ LONGEST_NUMBER: Final = 1024
 
 JOIN, LOOP, PASS, COMPARE, SHOWN = "~", "~loop", "~pass", "~compare", "~shown"
 MADE, TAKEN = "~made", "~taken"
+OWN_FILTERS: Final = frozenset({JOIN, LOOP, PASS, COMPARE, SHOWN, MADE, TAKEN})
+"""Names of filters that only `Guarded` writes; they count what a text may still use."""
 
 ORDERS: Final = frozenset({"eq", "ne", "lt", "lteq", "gt", "gteq"})
 

@@ -165,6 +165,7 @@ HOSTILE = [
     ("{% include '/etc/passwd' %}", "no part of texts"),
     ("{{ generation_of() }}", "caller"),
     ("{% generation %}" * 20 + "{% endgeneration %}" * 20, "deeper than 15"),
+    ("{% set a = [-(10 ** 12)] | map('~pass') | list %}", "No filter named '~pass'"),
     ("{{ tools.x }}{{ nothing.at.all }}", "undefined"),
 ]  # fmt: skip
 

@@ -166,6 +166,7 @@ def test_what_a_template_writes(source: str, text: str) -> None:
         ("{{ prompt.nothing() }}", "nothing"),
         ("{% include 'file' %}", "no part of texts"),
         ("{{ lipsum() }}", "'lipsum' is undefined"),
+        ("{{ [-(10 ** 12)] | map('~pass') | list }}", "No filter named '~pass'"),
     ],
 )
 def test_what_cannot_be_rendered_says_why(source: str, told: str) -> None:
