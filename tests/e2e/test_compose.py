@@ -24,6 +24,7 @@ def choose(page: Page, label: str, option: str) -> None:
     """What a list offers; its options may have a line of help below."""
     page.get_by_label(label, exact=True).click()
     page.get_by_role("option", name=re.compile(rf"^{re.escape(option)}")).first.click()
+    expect(page.get_by_role("listbox")).to_be_hidden()
 
 
 def call(page: Page, name: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import Server
@@ -232,6 +232,30 @@ def test_an_edit_in_the_inspector_changes_its_line_and_nothing_else(
     assert text == LOOP.replace("rows_per_step: 8", "rows_per_step: 12")
     page.get_by_role("tab", name="YAML").click()
     expect(page.locator(".cm-content")).to_contain_text("rows_per_step: 12")
+
+
+def test_what_a_check_finds_moves_no_list_from_under_a_press(
+    editor: Callable[..., Page], saved_yaml: SavedYaml
+) -> None:
+    page = editor()
+    held: list[Route] = []
+    page.route("**/api/check", lambda asked: held.append(asked))
+    node(page, "problems").click()
+    with page.expect_request("**/api/check"):
+        page.get_by_label("Rows per step", exact=True).fill("0")
+    page.get_by_label("Task", exact=True).click()
+    page.mouse.move(*middle(page.get_by_role("option", name=re.compile("^countdown"))))
+    page.mouse.down()
+
+    for asked in held:
+        asked.continue_()
+    page.unroute("**/api/check")
+    expect(page.locator("[aria-label='1 problem of problems']")).to_be_visible()
+    page.mouse.up()
+
+    expect(page.get_by_label("Task", exact=True)).to_have_text("countdown")
+    expect(page.get_by_text("at least 1 is expected")).to_be_visible()
+    assert "task: countdown" in saved_yaml(page)
 
 
 def type_in_text(page: Page, old: str, new: str) -> None:

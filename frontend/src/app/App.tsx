@@ -4,6 +4,7 @@ import { Toaster } from "sonner";
 import { Redirect, Route, Switch } from "wouter";
 import { ApiError, listenUnauthorised, OfflineError } from "@/api/client";
 import { TrustDialog } from "@/features/runs/TrustDialog";
+import { listenToPresses } from "@/session/choosing";
 import { useDialogs } from "@/session/dialogs";
 import { startTheme, useResolvedTheme } from "@/session/theme";
 import { TooltipProvider } from "@/ui/Tooltip";
@@ -25,6 +26,7 @@ const DropZone = lazy(() =>
 );
 
 startTheme();
+listenToPresses();
 listenUnauthorised(() => useDialogs.getState().show("signIn"));
 
 const client = new QueryClient({

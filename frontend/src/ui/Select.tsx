@@ -1,9 +1,9 @@
 import { Check, ChevronDown } from "lucide-react";
 import { Select as RadixSelect } from "radix-ui";
-import { type Ref, useRef, useState } from "react";
+import { type Ref, useEffect, useState } from "react";
+import { beginList } from "@/session/choosing";
 import { classes } from "./classes";
 import { RichText } from "./RichText";
-import { useKeptInSight } from "./useKeptInSight";
 
 export interface SelectOption<V extends string> {
   value: V;
@@ -34,9 +34,8 @@ const inside = (value: string) => `=${value}`;
 export function Select<V extends string>(props: SelectProps<V>) {
   const { ref, id, label, value, options, isDisabled = false, className, onOpen, onChange } = props;
   const chosen = options.find((option) => option.value === value);
-  const shown = useRef<HTMLSpanElement>(null);
   const [isOpen, setOpen] = useState(false);
-  useKeptInSight(shown, isOpen); // the list stands where it is
+  useEffect(() => (isOpen ? beginList() : undefined), [isOpen]);
   return (
     <RadixSelect.Root
       value={inside(value)}
@@ -57,9 +56,7 @@ export function Select<V extends string>(props: SelectProps<V>) {
           className,
         )}
       >
-        <span ref={shown} className="min-w-0 flex-1 break-words">
-          {chosen?.label ?? ""}
-        </span>
+        <span className="min-w-0 flex-1 break-words">{chosen?.label ?? ""}</span>
         <ChevronDown size={14} className="shrink-0 text-faint" aria-hidden="true" />
       </RadixSelect.Trigger>
       <RadixSelect.Portal>

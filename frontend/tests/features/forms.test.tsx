@@ -1,6 +1,6 @@
 // @vitest-environment jsdom
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
-import { cleanup, fireEvent, render, screen } from "@testing-library/react";
+import { act, cleanup, fireEvent, render, screen } from "@testing-library/react";
 import { ReactFlowProvider } from "@xyflow/react";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { Diagnostic } from "@/api/types";
@@ -11,6 +11,7 @@ import { EdgeInspector } from "@/features/inspector/EdgeInspector";
 import { LoopInspector } from "@/features/inspector/LoopInspector";
 import { NodeInspector } from "@/features/inspector/NodeInspector";
 import { PhaseInspector } from "@/features/inspector/PhaseInspector";
+import { listenToPresses } from "@/session/choosing";
 import { usePreferences } from "@/session/preferences";
 import { TooltipProvider } from "@/ui/Tooltip";
 import { choose } from "../fixtures/choose";
@@ -19,10 +20,18 @@ import { aProblem } from "../fixtures/runs";
 
 const sandbox = { wall: "namespaces", holds: "it sees no file", remains: "a core", reason: "" };
 
-function show(panel: React.ReactNode, diagnostics: Diagnostic[] = [], loop = smallLoop()) {
+const finding = (diagnostics: Diagnostic[]) => ({
+  check: { report: { ok: false, diagnostics }, estimate: null, plan: null },
+});
+
+function show(
+  panel: React.ReactNode,
+  diagnostics: Diagnostic[] = [],
+  loop = smallLoop(),
+  syncStore = createSyncStore("r1"),
+) {
   const store = createDocumentStore({ document: loop, text: "" });
-  const syncStore = createSyncStore("r1");
-  syncStore.setState({ check: { report: { ok: false, diagnostics }, estimate: null, plan: null } });
+  syncStore.setState(finding(diagnostics));
   const client = new QueryClient();
   client.setQueryData(["sandbox"], sandbox);
   render(
@@ -69,6 +78,26 @@ describe("forms from the catalog", () => {
     const note = screen.getByRole("button", { name: "Walled in" });
     fireEvent.focus(note);
     expect((await screen.findAllByText(/it sees no file/)).length).toBeGreaterThan(0);
+  });
+
+  it("what a check finds while a list is open, or while something is held, comes after it", () => {
+    const syncStore = createSyncStore("r1");
+    const found = (message: string) =>
+      act(() => syncStore.setState(finding([aProblem({ node: "problems", message })])));
+    listenToPresses();
+    show(<NodeInspector id="problems" />, [], smallLoop(), syncStore);
+
+    fireEvent.keyDown(screen.getByLabelText("Task"), { key: "Enter" });
+    found("nothing uses it");
+    expect(screen.queryByText("nothing uses it")).toBeNull();
+    fireEvent.keyDown(screen.getByRole("listbox"), { key: "Escape" });
+    expect(screen.getByText("nothing uses it")).toBeDefined();
+
+    fireEvent.pointerDown(document.body);
+    found("nothing reads it");
+    expect(screen.queryByText("nothing reads it")).toBeNull();
+    fireEvent.pointerUp(document.body);
+    return screen.findByText("nothing reads it");
   });
 
   it("built-in rewards and tasks show as chosen, and are changed without loss", () => {

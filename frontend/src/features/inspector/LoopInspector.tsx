@@ -1,16 +1,16 @@
-import { useDocument, useSync } from "@/document/context";
-import { indexProblems } from "@/document/problems";
+import { useDocument } from "@/document/context";
 import { FieldProblems } from "./form/FieldProblems";
 import { InspectorHeader } from "./InspectorHeader";
 import { LoopFacts } from "./LoopFacts";
 import { LoopSection } from "./LoopSection";
+import { useProblems } from "./useProblems";
 
 const SCHEDULE_LISTS = ["phases", "triggers", "anneal"];
 
 /** The loop as a whole: what it is called, where and when it runs. */
 export function LoopInspector() {
   const name = useDocument((state) => state.document.name);
-  const problems = useSync((state) => indexProblems(state.check?.report.diagnostics).loop);
+  const problems = useProblems().loop;
   return (
     <>
       <InspectorHeader

@@ -1,8 +1,7 @@
 import { Copy, Trash2 } from "lucide-react";
 import { readSchema } from "@/catalog/schema";
 import { removeItems } from "@/document/commands/removeItems";
-import { useDocument, useNodeColor, useOpenLoop, useSync } from "@/document/context";
-import { indexProblems } from "@/document/problems";
+import { useDocument, useNodeColor, useOpenLoop } from "@/document/context";
 import { showKeys } from "@/session/actions";
 import { useSelection } from "@/session/selection";
 import { useClipboard } from "@/session/useClipboard";
@@ -18,16 +17,11 @@ import { InspectorHeader } from "./InspectorHeader";
 import { NodeName } from "./NodeName";
 import { useNodeForm } from "./useNodeForm";
 
-const NONE: readonly never[] = [];
-
 /** Everything about one node: name, fields from its schema, connections. */
 export function NodeInspector({ id }: { id: string }) {
   const { catalog, store } = useOpenLoop();
   const data = useDocument((state) => state.document.nodes[id]);
   const isReadonly = useDocument((state) => state.isReadonly);
-  const problems = useSync(
-    (state) => indexProblems(state.check?.report.diagnostics).byNode.get(id) ?? NONE,
-  );
   const form = useNodeForm(id);
   const color = useNodeColor(id);
   const { duplicate } = useClipboard();
@@ -92,7 +86,7 @@ export function NodeInspector({ id }: { id: string }) {
           </Badge>
         ) : null}
         {form.lockReason ? <p className="pb-2 text-muted text-xs">{form.lockReason}</p> : null}
-        <FieldProblems problems={problems.filter((problem) => !problem.field)} />
+        <FieldProblems problems={form.diagnostics.filter((problem) => !problem.field)} />
         <FormContext value={form}>
           {field?.shape === "object" ? (
             <ObjectFields field={field} path={[]} value={data} without={["kind"]} />

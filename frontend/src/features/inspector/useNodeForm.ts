@@ -1,12 +1,12 @@
 import { useMemo } from "react";
 import { setField } from "@/document/commands/setField";
-import { useOpenLoop, useSync } from "@/document/context";
-import { indexProblems } from "@/document/problems";
+import { useOpenLoop } from "@/document/context";
 import { joinPath } from "@/lib/paths";
 import { usePreferences } from "@/session/preferences";
 import type { FormSettings } from "./form/FormContext";
 import { noteEdit } from "./noteEdit";
 import { useLocks } from "./useLocks";
+import { useProblems } from "./useProblems";
 
 const NONE: readonly never[] = [];
 
@@ -14,9 +14,7 @@ const NONE: readonly never[] = [];
 export function useNodeForm(node: string): FormSettings {
   const { catalog, store, runId } = useOpenLoop();
   const level = usePreferences((state) => state.level);
-  const diagnostics = useSync(
-    (state) => indexProblems(state.check?.report.diagnostics).byNode.get(node) ?? NONE,
-  );
+  const diagnostics = useProblems().byNode.get(node) ?? NONE;
   const locks = useLocks();
   return useMemo(
     () => ({

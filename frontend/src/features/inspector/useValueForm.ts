@@ -1,18 +1,18 @@
 import { useMemo } from "react";
 import { setValue } from "@/document/commands/setValue";
-import { useOpenLoop, useSync } from "@/document/context";
-import { indexProblems } from "@/document/problems";
+import { useOpenLoop } from "@/document/context";
 import { joinPath, type Path } from "@/lib/paths";
 import { usePreferences } from "@/session/preferences";
 import type { FormSettings } from "./form/FormContext";
 import { noteEdit } from "./noteEdit";
 import { useLocks } from "./useLocks";
+import { useProblems } from "./useProblems";
 
 /** The form of any part of the loop that is no node: schedule, hardware, run, a phase, an edge. */
 export function useValueForm(base: Path): FormSettings {
   const { catalog, store, runId } = useOpenLoop();
   const level = usePreferences((state) => state.level);
-  const diagnostics = useSync((state) => indexProblems(state.check?.report.diagnostics).loop);
+  const diagnostics = useProblems().loop;
   const locks = useLocks();
   const key = joinPath(base);
   return useMemo(() => {

@@ -1,0 +1,46 @@
+/**
+ * Whether someone is about to choose: a list is open, or something is held down. What comes by itself and
+ * would move what is on the screen waits until then, so that a release meets what was pressed.
+ */
+import { createStore } from "zustand/vanilla";
+
+interface Choosing {
+  isListOpen: boolean;
+  isPressed: boolean;
+}
+
+const choosing = createStore<Choosing>()(() => ({ isListOpen: false, isPressed: false }));
+
+/** A list is open until what this gives is called. */
+export function beginList(): () => void {
+  choosing.setState({ isListOpen: true });
+  return () => choosing.setState({ isListOpen: false });
+}
+
+/** Hears of every press of the page, for as long as the page is there. */
+export function listenToPresses(): void {
+  const press = () => choosing.setState({ isPressed: true });
+  // The click comes after the release.
+  const release = () => setTimeout(() => choosing.setState({ isPressed: false }));
+  window.addEventListener("pointerdown", press, { capture: true });
+  window.addEventListener("pointerup", release, { capture: true });
+  window.addEventListener("pointercancel", release, { capture: true });
+}
+
+/** Calls back once nobody is about to choose; at once where nobody is. Gives what calls it off. */
+export function whenStill(then: () => void): () => void {
+  if (isStill(choosing.getState())) {
+    then();
+    return () => {};
+  }
+  const callOff = choosing.subscribe((state) => {
+    if (!isStill(state)) return;
+    callOff();
+    then();
+  });
+  return callOff;
+}
+
+function isStill({ isListOpen, isPressed }: Choosing): boolean {
+  return !isListOpen && !isPressed;
+}
