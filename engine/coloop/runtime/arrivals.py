@@ -79,11 +79,15 @@ class Arrivals:
         """The stages of the step are no longer new to their phase."""
         self._known.update(dict.fromkeys(f"{phase}/{stage}" for stage in step.stages))
 
-    def state(self) -> list[str]:
-        return list(self._known)
+    def state(self) -> dict[str, Any]:
+        return {
+            "arrivals": list(self._known),
+            "missed": sorted(self._missed, key=str),
+        }
 
-    def load_state(self, known: Iterable[str]) -> None:
-        self._known = dict.fromkeys(known)
+    def load_state(self, state: Mapping[str, Any]) -> None:
+        self._known = dict.fromkeys(state["arrivals"])
+        self._missed = {(stage, edge, what) for stage, edge, what in state.get("missed", ())}
 
 
 AT_START = ("came",)

@@ -18,6 +18,7 @@ from coloop.runtime.actions import Actions, early_copies
 from coloop.runtime.calls import Calls
 from coloop.runtime.checkpoint import Checkpoints
 from coloop.runtime.control import Control
+from coloop.runtime.edits import edits_since
 from coloop.runtime.fields import Fields
 from coloop.runtime.lanes import Lanes
 from coloop.runtime.moments import Moments
@@ -139,6 +140,8 @@ def build_session(
             session.load_state(manifest)
             if manifest["spec_hash"] != plan.spec_hash:
                 recorder.record(_other_loop(checkpoint.step, is_fork=recorder.attempt == 1))
+        edits = edits_since(folder, checkpoint.step if checkpoint is not None else 0)
+        (session.make_again if request.checkpoint is None else session.leave_edits)(edits)
     return session
 
 

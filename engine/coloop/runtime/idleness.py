@@ -15,7 +15,8 @@ class Idleness:
     """How many steps went by without a goal that came nearer."""
 
     def __init__(self) -> None:
-        self._steps = 0
+        self.steps = 0
+        """In a row up to now; a run that ended for them and goes on has as many again."""
 
     def step_finished(
         self, step: int, phase: str, goals: Sequence[tuple[str, bool]], alerts: Sequence[str]
@@ -29,13 +30,14 @@ class Idleness:
         if not goals:
             return
         if not all(is_idle for _, is_idle in goals):
-            self._steps = 0
+            self.steps = 0
             return
-        self._steps += 1
-        if self._steps >= LONGEST_IDLE_STEPS:
+        self.steps += 1
+        if self.steps >= LONGEST_IDLE_STEPS:
+            self.steps = 0
             stages = ", ".join(stage for stage, _ in goals)
             reasons = "; ".join(dict.fromkeys(alerts))
             raise NothingLearned(
-                f"nothing came of {stages} in {self._steps} steps in a row, up to step {step} of "
-                f"phase {phase}" + (f": {reasons}" if reasons else "")
+                f"nothing came of {stages} in {LONGEST_IDLE_STEPS} steps in a row, up to step "
+                f"{step} of phase {phase}" + (f": {reasons}" if reasons else "")
             )

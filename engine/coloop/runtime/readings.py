@@ -93,6 +93,7 @@ class Readings:
             "best_step": self.best_step,
             "doctor": self._doctor.state(),
             "fired": [triggers.index(trigger) for trigger in self.fired],
+            "latest": dict(self.latest),
         }
 
     def load_state(self, state: Mapping[str, Any]) -> None:
@@ -100,6 +101,7 @@ class Readings:
         self._doctor.load_state(state["doctor"])
         self.best, self.best_step = state["best_reading"], state["best_step"]
         self.fired = [self._watch.triggers[index] for index in state["fired"]]
+        self.latest = dict(state.get("latest", {}))
 
 
 def _finite(metrics: Mapping[str, float]) -> dict[str, float]:

@@ -7,7 +7,7 @@ between two steps.
 
 import copy
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -30,6 +30,7 @@ from coloop.runtime.arrivals import Arrivals
 from coloop.runtime.checkpoint import Checkpoints
 from coloop.runtime.control import Control
 from coloop.runtime.doctor import Finding
+from coloop.runtime.edits import LEFT_OUT, Edit
 from coloop.runtime.evaluations import Evaluations
 from coloop.runtime.failures import stage_failure
 from coloop.runtime.fields import Fields
@@ -119,6 +120,8 @@ class Session:
             must_pause=self._must_pause,
         )
         self._scheduler = parts.scheduler_of(self._steps)
+        self._edits: list[Edit] = []
+        """Those that are to be made again."""
         self._is_whole = True
         parts.checkpoints.on_lost_copy = self._lost_copy
 
@@ -202,6 +205,7 @@ class Session:
             self._readings.fired
             or self._keeper.has_best
             or self._parts.control.has_requests
+            or any(edit.step <= step for edit in self._edits)
             or self._keeper.is_due(step, every)
             or self._evaluations.are_due(step)
         )
@@ -314,9 +318,11 @@ class Session:
 
     def _obey_requests(self) -> None:
         parts = self._parts
+        self._edit_again()
         for request in parts.control.take():
             if isinstance(request, EditRequest):
-                self._edit(request)
+                if self._edit(request):
+                    self._teller.edited(request.changes, request.by)
             elif isinstance(request, CheckpointRequest):
                 self._checkpoint()
         for line in parts.control.unreadable:
@@ -325,14 +331,25 @@ class Session:
             )
         parts.control.unreadable.clear()
 
-    def _edit(self, request: EditRequest) -> None:
+    def _edit_again(self) -> None:
+        """What a person changed after this step, before a driver was killed."""
+        step = self.timeline.step
+        due = [edit for edit in self._edits if edit.step <= step]
+        self._edits = [edit for edit in self._edits if edit.step > step]
+        for edit in due:
+            if self._edit(edit.request):
+                message = f"{edit.words} holds again: no checkpoint had it"
+                self._teller.alert("info", "edit.made_again", message)
+
+    def _edit(self, request: EditRequest) -> bool:
+        """Whether the change was made; else a person is told why not."""
         try:
             self._parts.fields.edit(request.changes)
         except SpecProblem as problem:
             self._teller.alert("warning", "control.edit_refused", str(problem))
-            return
+            return False
         self._keeper.note_change()
-        self._teller.edited(request.changes, request.by)
+        return True
 
     def _checkpoint(self) -> None:
         self._try(self._keeper.write_changes)
@@ -344,6 +361,16 @@ class Session:
             write(self.timeline.step)
         except (StorageFull, CheckpointError) as error:
             self._teller.alert("error", "checkpoint.failed", str(error))
+
+    def make_again(self, edits: Sequence[Edit]) -> None:
+        """Each of these edits is made when its step is done."""
+        self._edits = list(edits)
+
+    def leave_edits(self, edits: Sequence[Edit]) -> None:
+        """A person went back before these edits."""
+        if edits:
+            told = ", ".join(edit.words for edit in edits)
+            self._teller.alert("info", LEFT_OUT, f"not made again: {told}")
 
     def left_out(self, damage: str) -> None:
         """A checkpoint of the run is not whole: it goes on from another one."""
@@ -387,7 +414,8 @@ class Session:
             "phase_stages": parts.phase_stages.state(),
             "actions": parts.actions.state(),
             "roles": {node: role.state() for node, role in parts.roles.items()},
-            "arrivals": self._arrivals.state(),
+            "idle_steps": self._steps.idleness.steps,
+            **self._arrivals.state(),
             **self._readings.state(),
         }
 
@@ -403,6 +431,7 @@ class Session:
         for node, role in parts.roles.items():
             if node in state["roles"]:  # else the loop has it since the checkpoint
                 role.load_state(state["roles"][node])
-        self._arrivals.load_state(state["arrivals"])
+        self._steps.idleness.steps = state.get("idle_steps", 0)
+        self._arrivals.load_state(state)
         self._readings.load_state(state)
         self._keeper.note_resumed(self.timeline.step)

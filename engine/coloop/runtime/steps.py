@@ -92,7 +92,7 @@ class Steps:
         self._notices = notices
         self._step_done = step_done
         self._must_pause = must_pause
-        self._idleness = Idleness()
+        self.idleness = Idleness()
         self._begun = 0
         self._on_way = 0
         self._last_at = 0.0
@@ -176,7 +176,7 @@ class Steps:
             for record in flight.in_order
             if record.stage.verb in GOALS
         ]
-        self._idleness.step_finished(moment.step, moment.phase.name, goals, state.alerts)
+        self.idleness.step_finished(moment.step, moment.phase.name, goals, state.alerts)
 
     def _hear(self, flight: Flight) -> None:
         """The readings of a step count now."""

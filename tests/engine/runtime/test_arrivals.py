@@ -1,5 +1,6 @@
 """Rows that are bound to come and do not are told at once; what may legally be empty is not."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -259,6 +260,10 @@ def test_an_alert_comes_once_and_again_after_rows_came() -> None:
         told.append(steps.told("exact.score", steps.start("exact.score"), AT_START))
 
     assert told == [1, 0, 0, 1]
+    resumed = Steps(loop())
+    resumed.arrivals.load_state(json.loads(json.dumps(steps.arrivals.state())))
+    missing = steps.start("exact.score")
+    assert resumed.told("exact.score", missing, AT_START) == 0
 
 
 def test_what_ends_a_stage_badly_is_told_once_though_it_begins_well() -> None:

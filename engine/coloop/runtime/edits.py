@@ -1,0 +1,49 @@
+"""Edits that the checkpoint has not, with which a run goes on after its driver was killed: a person
+has been told that they hold, so each is made again at the step at which it was made.
+
+    checkpoint of step 5 ── edit at step 7 ── killed ──> 5 ── 6 ── 7 ── the same edit ── 8
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from coloop.events import EditRequest
+from coloop.runtime.event_file import EVENT_FILE, lines_of
+
+LEFT_OUT = "edit.left_out"
+"""Alert: a person went back to an earlier checkpoint, and so before these edits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """What was changed, and after which step."""
+
+    step: int
+    request: EditRequest
+
+    @property
+    def words(self) -> str:
+        changes = ", ".join(f"{path} = {value}" for path, value in self.request.changes.items())
+        return f"the edit of step {self.step} ({changes})"
+
+
+def edits_since(folder: Path, step: int) -> list[Edit]:
+    """What the events tell of edits that the checkpoint of this step has not, in the order of their
+    steps; 0: the beginning of the run."""
+    found: list[Edit] = []
+    for _, event in lines_of(folder / EVENT_FILE):
+        if event is None:
+            continue
+        if event["type"] == "edit":
+            request = EditRequest(changes=event["changes"], by=event.get("by", "user"))
+            found.append(Edit(step=event.get("step") or 0, request=request))
+        elif event.get("code") == LEFT_OUT or _is_written(event, step):
+            found.clear()
+    return sorted((edit for edit in found if edit.step >= step), key=lambda edit: edit.step)
+
+
+def _is_written(event: Mapping[str, Any], step: int) -> bool:
+    """Whether a checkpoint of this step was written here."""
+    return event["type"] == "checkpoint" and event.get("step") == step
