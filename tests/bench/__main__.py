@@ -36,6 +36,7 @@ BENCHES = {
     "presets": "bench_presets.run",
     "proofs": "bench_proofs.run",
     "chaos": "bench_chaos.run",
+    "chaos-systems": "bench_chaos_systems.run",
 }
 """In the order in which they run: short ones first."""
 

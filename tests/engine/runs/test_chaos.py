@@ -4,7 +4,8 @@ import random
 from pathlib import Path
 
 import pytest
-from tests.bench.bench_chaos import LONGER, VICTIMS, disturbed, text_of
+from tests.bench.bench_chaos import LONGER, VICTIMS
+from tests.bench.killing import disturbed, text_of
 
 KILLS = 3
 
@@ -16,7 +17,7 @@ KILLS = 3
 def test_whatever_is_killed_a_run_learns_the_same_bits(
     loop: str, victim: str, tmp_path: Path
 ) -> None:
-    text, chance = text_of(loop, VICTIMS[victim]), random.Random(7)
+    text, chance = text_of(loop, VICTIMS[victim], LONGER[loop]), random.Random(7)
 
     calm = disturbed(tmp_path / "calm", text, victim, 0, chance)
     wild = disturbed(tmp_path / "wild", text, victim, KILLS, chance)

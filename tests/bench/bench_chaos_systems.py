@@ -1,0 +1,222 @@
+"""Systems of several models that are killed at random: PPO, PRIME, RL Tango and Search-R1 learn the
+same bits, remember the same, and tell each step once.
+
+What lasts beyond a step is switched on in each: coefficients that adapt, running scales, shares of
+classes, weights that anneal, triggers, the best step, refills, snapshots and copies.
+"""
+
+import json
+import os
+import random
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tests.bench.killing import Disturbed, disturbed, text_of
+from tests.bench.results import Goal, Result, Table
+from tests.engine.runs.conftest import Ended
+
+from coloop.events import RunStateName
+from coloop.runtime.checkpoint import list_checkpoints
+
+KILLS = {
+    "driver": int(os.environ.get("COLOOP_CHAOS_KILLS", "20")),
+    "rank": int(os.environ.get("COLOOP_CHAOS_RANK_KILLS", "10")),
+}
+"""For each loop, by who is killed."""
+WORKERS = {"driver": 1, "rank": 2}
+"""Processes of the pool, by who is killed."""
+
+KL = {"coefficient": 0.02, "estimator": "k1", "into": "reward", "target": 0.001, "horizon": 50}
+ADAPTIVE = {"name": "ppo", "gamma": 1.0, "gae_lambda": 0.95, "reward_clip": 10.0, "kl": KL}
+SYSTEMS: dict[str, dict[str, Any]] = {
+    "ppo-four-models": {
+        "nodes.policy.algorithm": {"demonstrations": {"name": "sft"}, "rewards": ADAPTIVE},
+        "schedule.phases": [
+            {"name": "sft", "steps": 3, "learn": ["policy.demonstrations"]},
+            {"name": "reward-model", "steps": 4, "learn": ["rm.pairs"]},
+            {
+                "name": "ppo",
+                "steps": 12,
+                "learn": ["policy.rewards", "critic.returns"],
+                "do": {"reset_optimizer": "policy"},
+            },
+        ],
+        "run.best": "policy_probe.truth.score",
+    },
+    "prime": {
+        "nodes.policy.training": {"optimizer": {"name": "adamw", "lr": 1.0e-3}, "mini_batch": 4},
+        "nodes.prm.read": {"granularity": "token", "beta": 0.5, "normalise": "running"},
+        "nodes.band.keep": [{"rule": "nonzero_variance"}],
+        "nodes.band.fill": {"groups": 3, "max_rounds": 3},
+        "schedule.phases": [
+            {"name": "warm-up", "steps": 2, "learn": ["policy.demonstrations"]},
+            {"name": "prm-warm-up", "steps": 3, "learn": ["prm.labels"]},
+            {"name": "rl", "steps": 12, "learn": ["policy.rewards", "prm.labels"]},
+        ],
+        "schedule.triggers": [
+            {
+                "in": "rl",
+                "when": {"metric": "exact.score/mean", "above": -1.0, "for": 5},
+                "do": {"set": {"edges.process.weight": 0.5}},
+            }
+        ],
+        "run.best": "probe.score",
+    },
+    "tango": {
+        "schedule.anneal": [
+            {
+                "path": "edges.steps.weight",
+                "from": 0.1,
+                "to": 0.001,
+                "shape": "exponential",
+                "complement": "edges.outcome.weight",
+                "over": ["generate"],
+            }
+        ],
+        "schedule.phases": [
+            {"name": "first-solutions", "steps": 2, "learn": ["generator.demonstrations"]},
+            {"name": "first-verdicts", "steps": 2, "learn": ["verifier.demonstrations"]},
+            {"name": "verifier-warm-up", "steps": 2, "learn": ["verifier.rewards"]},
+            {
+                "repeat": 4,
+                "phases": [
+                    {"name": "generate", "steps": 3, "learn": ["generator.rewards"]},
+                    {"name": "verify", "steps": 1, "learn": ["verifier.rewards"]},
+                ],
+            },
+        ],
+        "run.best": "probe.score",
+    },
+    "search-r1": {
+        "nodes.policy.algorithm": {
+            "demonstrations": {"name": "sft", "mask": ["information"]},
+            "rewards": ADAPTIVE,
+        },
+        "nodes.policy.training": {"optimizer": {"name": "adamw", "lr": 1.0e-3}, "mini_batch": 2},
+        "schedule.phases": [
+            {"name": "warm-up", "steps": 3, "learn": ["policy.demonstrations"]},
+            {"name": "rl", "steps": 12, "learn": ["policy.rewards", "critic.returns"]},
+        ],
+        "run.best": "probe.score",
+    },
+}
+"""What is set in each tiny preset, so that there is something left to kill and to remember."""
+
+
+SAID_ONCE = "/sync/"
+"""What a sync says of a rollout engine, which a resumed run builds only when something is
+written."""
+TIMES = ("step/", "sync/", "tool/seconds")
+"""Metrics that are of no run but of its machine and its attempt."""
+HEAD = (
+    "loop",
+    "killed",
+    "kills",
+    "drivers",
+    "pools replaced",
+    "before a step was done",
+    "where",
+    "seconds calm",
+    "killed",
+    "the same",
+)
+
+
+def remembered(run: Disturbed) -> dict[str, Any]:
+    """All that the last checkpoint has, by dotted path: what the run and its roles know, and the
+    SHA-256 of each file, optimizers among them."""
+    last = list_checkpoints(run.folder / "run" / "checkpoints")[-1]
+    plain = _flat(last.manifest())
+    return {path: one for path, one in plain.items() if path != "sha256" and SAID_ONCE not in path}
+
+
+def told(run: Disturbed) -> dict[str, Any]:
+    """Every metric of every step, as the last attempt that did the step has it."""
+    ended = Ended(state=RunStateName.FINISHED, folder=run.folder / "run", error=None)
+    return {".".join(map(str, key)): value for key, value in ended.readings().items()}
+
+
+def reported(run: Disturbed) -> dict[str, Any]:
+    """The last metrics, and what was found wrong, as the run's report has them."""
+    report = json.loads((run.folder / "run" / "report.json").read_text(encoding="utf-8"))
+    found = _flat({name: report[name] for name in ("steps", "metrics", "alerts")})
+    return {path: one for path, one in found.items() if not any(t in path for t in TIMES)}
+
+
+def differences(calm: Disturbed, wild: Disturbed) -> list[str]:
+    """What the run that was killed has otherwise, in words."""
+    found = [] if wild.weights == calm.weights else [f"{wild.weights[:24]} weights"]
+    for part in (remembered, told, reported):
+        left, right = part(calm), part(wild)
+        found += [key for key in {**left, **right} if left.get(key) != right.get(key)]
+    lines = (wild.folder / "run" / "events.jsonl").read_text(encoding="utf-8").splitlines()
+    numbers = [json.loads(line)["seq"] for line in lines]
+    return found if numbers == [*range(1, len(numbers) + 1)] else [*found, "numbers of events"]
+
+
+def killed(loop: str, victim: str, kills: int, folder: Path) -> tuple[tuple[str, ...], Goal]:
+    """What came of a loop that was killed so often, beside the same loop in peace."""
+    text = text_of(loop, WORKERS[victim], SYSTEMS[loop])
+    chance = random.Random(f"{loop} {victim}")
+    calm = disturbed(folder / "calm", text, victim, 0, chance)
+    wild = disturbed(folder / "wild", text, victim, kills, chance)
+    other = differences(calm, wild)
+    row = _row(loop, victim, calm, wild, other)
+    goal = Goal(
+        wanted=f"{loop}: {victim} killed {kills} times, the same in every bit",
+        found=f"{wild.kills} kills, {row[-1]}",
+        is_reached=not other and wild.kills == kills,
+    )
+    return row, goal
+
+
+def run(say: Callable[[str], None] | None = None) -> Result:
+    """Kill driver and ranks of the four systems."""
+    found = []
+    for victim in WORKERS:
+        for loop in SYSTEMS:
+            with tempfile.TemporaryDirectory() as place:
+                found.append(killed(loop, victim, KILLS[victim], Path(place)))
+            if say is not None:
+                say(" ".join(found[-1][0]))
+    return result_of(found)
+
+
+def result_of(found: Sequence[tuple[tuple[str, ...], Goal]]) -> Result:
+    """The page of these loops."""
+    title = (
+        "A checkpoint of each step; SIGKILL up to 0.25 s after 1 to 60 events, one driver in five "
+        "while it writes a checkpoint. Compared: weights, optimizers, what roles and run remember, "
+        "every metric of every step."
+    )
+    table = Table(title=title, head=HEAD, rows=tuple(row for row, _ in found))
+    goals = tuple(goal for _, goal in found)
+    return Result(title="Chaos in systems of several models", tables=(table,), goals=goals)
+
+
+def _row(
+    loop: str, victim: str, calm: Disturbed, wild: Disturbed, other: list[str]
+) -> tuple[str, ...]:
+    places = ", ".join(f"{place} {count}" for place, count in wild.places.most_common())
+    return (
+        loop,
+        victim,
+        str(wild.kills),
+        str(wild.drivers),
+        str(wild.replaced),
+        str(wild.soon),
+        places or "anywhere",
+        f"{calm.seconds:.0f}",
+        f"{wild.seconds:.0f}",
+        f"not {', '.join(other[:3])}" if other else "all bits",
+    )
+
+
+def _flat(value: Any, path: str = "") -> dict[str, Any]:
+    """Everything in nested mappings, by its dotted path."""
+    if not isinstance(value, dict):
+        return {path: value}
+    parts = [_flat(part, f"{path}.{key}".lstrip(".")) for key, part in value.items()]
+    return {key: one for part in parts for key, one in part.items()}
