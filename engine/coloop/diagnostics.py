@@ -223,6 +223,7 @@ CODES: dict[str, str] = {
     "structure.group_not_ancestor": "Groups are named after a node from which the rows do not "
     "descend.",
     "structure.probe_aside": "A probe replaces rows on which nothing that it measures depends.",
+    "structure.never_measured": "An evaluation reads tables that no step has.",
     # Columns and scores.
     "structure.unknown_column": "A column is read that the rows cannot give.",
     "structure.ambiguous_column": "A bare column name has two nearest values.",

@@ -48,6 +48,7 @@ from coloop.validate import (
 )
 from coloop.validate.budget import memory_is_enough, prompts_leave_room
 from coloop.validate.facts import Facts
+from coloop.validate.unmeasured import tables_are_there_to_measure
 
 RULES = (
     *edges.RULES,
@@ -104,6 +105,7 @@ def validate(
     findings += facts.lineage_findings
     if not any(finding.is_error for finding in findings):
         unrolled = unrolled if unrolled is not None else Unrolled(spec)
+        findings += tables_are_there_to_measure(unrolled)
         findings += memory_is_enough(unrolled, root, estimate)
         findings += prompts_leave_room(unrolled, root)
     if strict:

@@ -99,6 +99,44 @@ def test_the_same_rows_may_come_on_two_ways_with_one_text(check: Callable[..., R
     assert codes == []
 
 
+JUDGE = {
+    "kind": "reward",
+    "source": {"type": "model"},
+    "model": {"type": "pretrained", "path": "classifier-base"},
+}
+WATCHED: list[tuple[Any, ...]] = [
+    ("set", "nodes.judge", JUDGE),
+    ("set", "nodes.watch", {"kind": "evaluate", "metrics": ["calibration"]}),
+    ("add", "actor.rollouts -> judge.rollouts"),
+    ("add", "judge.scores -> watch.scores"),
+    ("add", "exact.scores -> watch.labels"),
+]
+
+
+def test_a_probe_of_a_judge_that_teaches_nobody_is_told_whom_it_misses(finding: Finding) -> None:
+    found = finding("grpo", *WATCHED)
+
+    assert (found.node, found.field) == ("watch", "scores")
+    assert "no phase runs `judge`" in found.message
+    assert found.severity is Severity.WARNING
+
+
+def test_a_probe_reads_a_judge_by_which_rows_are_cut(check: Callable[..., Report]) -> None:
+    report = check(
+        "grpo",
+        *WATCHED,
+        ("set", "nodes.liked", {"kind": "filter", "keep": [{"rule": "score", "min": 0.0}]}),
+        ("add", "actor.rollouts -> liked.rollouts"),
+        ("add", "judge.scores -> liked.scores"),
+        ("cut", "exact.scores -> actor.rewards"),
+        ("cut", "actor.rollouts -> start.rollouts"),
+        ("add", "liked.rollouts -> start.rollouts"),
+        ("add", "liked.scores -> actor.rewards"),
+    )
+
+    assert [one.code for one in report.diagnostics] == []
+
+
 def test_strict_makes_errors_of_warnings(check: Callable[..., Report]) -> None:
     change = ("del", "schedule.phases.0.max_steps")
 
