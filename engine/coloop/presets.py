@@ -1,4 +1,5 @@
-"""The presets that ship with coloop: loops, hardware and model architectures.
+"""The presets that ship with coloop: loops, what a new loop begins as, hardware and model
+architectures.
 
 Finds them in the installed wheel (`coloop/_presets`) or in the repository (`presets/`), and reads
 them into plain values. A preset is named by its file, whatever the folder, and letter case does not
@@ -101,7 +102,8 @@ class ModelPreset:
 
 
 def presets_root() -> Path:
-    """The folder with `loops`, `hardware` and `models`: in the wheel, else of the repository."""
+    """The folder with `loops`, `new`, `hardware` and `models`: in the wheel, else of the
+    repository."""
     package = Path(__file__).resolve().parent
     candidates = (package / "_presets", package.parents[1] / "presets")
     return next((folder for folder in candidates if folder.is_dir()), candidates[-1])
@@ -115,9 +117,20 @@ def list_loops() -> tuple[LoopPreset, ...]:
     return tuple(_read_loop(name, path) for name, path in sorted(_index("loops").items()))
 
 
+def load_loop(name: str) -> LoopPreset:
+    """A loop preset by its name."""
+    path = _find("loops", name, "loop")
+    return _read_loop(path.stem, path)
+
+
 def load_loop_text(name: str) -> str:
     """The YAML of a loop preset as it was written, comments included."""
     return _find("loops", name, "loop").read_text(encoding="utf-8")
+
+
+def load_new_text(mode: str) -> str:
+    """The YAML of the small loop with which one of a mode begins."""
+    return _find("new", mode, "mode").read_text(encoding="utf-8")
 
 
 def is_loop(name: str) -> bool:

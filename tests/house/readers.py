@@ -165,7 +165,7 @@ LATER: dict[str, str] = {}
 """Sections that are drawn, planned and estimated only."""
 
 ELSEWHERE = {
-    ("LoopSpec", "mode"): "the page and the checks: it sets defaults of what is drawn",
+    ("LoopSpec", "mode"): "the page: what it offers, and what a node begins as",
     ("LoopSpec", "description"): "people",
     ("LoopSpec", "layout"): "the page",
     ("BaseNode", "note"): "people",

@@ -6,6 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from coloop.diagnostics import Change, Diagnostic
 from coloop.estimate import Estimate
+from coloop.spec.modes import ModeName
 
 MAX_YAML = 4 * 1024 * 1024
 
@@ -107,6 +108,9 @@ class CheckResult(Output):
     """None where the loop cannot be read; of a loop with errors, what is known already."""
     plan: PlanSummary | None
     """None where the loop has errors or asks for what does not run yet."""
+    mode: ModeName | None
+    """What the loop names or, where it names none, what its graph shows; None where it cannot be
+    read."""
 
 
 class ParseText(Input):

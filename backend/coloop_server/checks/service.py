@@ -16,6 +16,7 @@ from coloop.plan.unrolled import Unrolled
 from coloop.spec.changes import diff
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import Parsed, dump, from_dict, parse
+from coloop.spec.purpose import mode_of
 from coloop.spec.text.emit import to_yaml
 from coloop.spec.text.patch import patch
 from coloop.validate import validate
@@ -45,7 +46,8 @@ from coloop_server.settings import Settings
 def check(body: CheckLoop, settings: Settings) -> CheckResult:
     parsed = parse(body.yaml) if body.yaml is not None else from_dict(body.spec)
     if parsed.spec is None:
-        return CheckResult(report=report_of(parsed, parsed.diagnostics), estimate=None, plan=None)
+        unread = report_of(parsed, parsed.diagnostics)
+        return CheckResult(report=unread, estimate=None, plan=None, mode=None)
     roots = settings.roots
     foreign = [] if settings.allow_remote_code else not_allowed(parsed.spec)
     outside = [_leads_outside(*found) for found in roots.outside(parsed.spec)]
@@ -58,6 +60,7 @@ def check(body: CheckLoop, settings: Settings) -> CheckResult:
         report=report_of(parsed, (*outside, *foreign, *report.diagnostics, *refusals)),
         estimate=cost,
         plan=None if plan is None else summarise(plan),
+        mode=mode_of(parsed.spec),
     )
 
 

@@ -1,8 +1,8 @@
 """The catalog: everything a form, a palette or a document needs to know about the language.
 
 It is derived: ports from the port table, schemas and help from the sections, words and looks from
-`catalog_texts`, what runs from `runnable`. A new kind, reward, task or algorithm appears here
-without a change of this module or of the page.
+`catalog_texts`, what is offered for what from `modes`, what runs from `runnable`. A new kind,
+reward, task or algorithm appears here without a change of this module or of the page.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from coloop.spec.catalog_types import Catalog, PresetInfo
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.metrics import CHART_ORDER, METRICS, PROBE_METRICS
 from coloop.spec.migrate import VERSION
+from coloop.spec.modes import MODES, Mode
 from coloop.spec.nodes import NODE_CLASSES
 from coloop.spec.placement import Hardware, Run
 from coloop.spec.ports import HANDLES, PORTS, InPort, PortType, accepts
@@ -70,6 +71,7 @@ def _fixed() -> dict[str, Any]:
         "levels": list(LEVELS),
         "groups": [{"name": name, **asdict(text)} for name, text in GROUPS.items()],
         "kinds": {kind: _kind(kind) for kind in KIND_TEXTS},
+        "modes": [_mode(name, mode) for name, mode in MODES.items()],
         "port_types": {str(port): _port_type(port) for port in PortType},
         "algorithms": _algorithms(),
         "rewards": [_builtin(name, section) for name, section in BUILTINS.items()],
@@ -126,11 +128,47 @@ def _kind(kind: str) -> dict[str, Any]:
     }
 
 
+def _mode(name: str, mode: Mode) -> dict[str, Any]:
+    return {
+        "name": name,
+        "title": mode.title,
+        "help": mode.help,
+        "kinds": list(mode.kinds),
+        "of_kind": {kind: _kind_in(mode, kind) for kind in KIND_TEXTS},
+    }
+
+
+def _kind_in(mode: Mode, kind: str) -> dict[str, Any]:
+    begins = {**KIND_TEXTS[kind].template, **mode.begins.get(kind, {})}
+    return {
+        "ports": [port for port in PORTS[kind].inputs if mode.hides_port(kind, port)],
+        "fields": list(mode.hidden_fields(kind)),
+        "algorithms": [
+            name
+            for section in _learns(kind)
+            for name in _names(section)
+            if mode.hides_algorithm(name) or _serves_only_hidden(mode, kind, section)
+        ],
+        "template": copy.deepcopy(begins),
+    }
+
+
+def _serves_only_hidden(mode: Mode, kind: str, section: type[Section]) -> bool:
+    """Whether no teaching port that is offered of a kind takes this algorithm."""
+    ports = set(PORTS_OF[section]) & set(PORTS[kind].teaching)
+    return all(mode.hides_port(kind, port) for port in ports)
+
+
+def _learns(kind: str) -> list[type[Section]]:
+    """The algorithms that a kind can have, as sections."""
+    parts = section_schema(NODE_CLASSES[kind]).get("$defs", {})
+    return [section for section in PORTS_OF if section.__name__ in parts]
+
+
 def _synonyms(kind: str) -> list[str]:
     """Words for the kind, and for what it can do."""
     words = KIND_TEXTS[kind].synonyms.split(", ")
-    parts = section_schema(NODE_CLASSES[kind]).get("$defs", {})
-    learns = [section for section in PORTS_OF if section.__name__ in parts]
+    learns = _learns(kind)
     words += [name for section in learns for name in _names(section) if name == family_of(name)]
     if kind == "reward":
         words += BUILTINS

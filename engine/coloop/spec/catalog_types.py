@@ -13,6 +13,7 @@ from typing_extensions import TypedDict
 
 from coloop.spec.base import Choices, Level, Reference, Widget
 from coloop.spec.metrics import Metric
+from coloop.spec.modes import ModeName
 from coloop.spec.ports import PortPhase
 
 
@@ -146,6 +147,31 @@ class KindInfo(Part):
     """Whether this version runs it."""
 
 
+class ModeOfKind(Part):
+    """A node kind in loops of one mode: what is not offered of it, and what a node begins as."""
+
+    ports: list[str]
+    """Inputs that are not offered."""
+    fields: list[str]
+    """Paths of settings that are not offered."""
+    algorithms: list[str]
+    """Names of algorithms that are not offered."""
+    template: dict[str, Any]
+    """A node to start from."""
+
+
+class ModeInfo(Part):
+    """What a loop can be made for. It decides what is offered, and forbids nothing."""
+
+    name: ModeName
+    title: str
+    help: str
+    """One sentence."""
+    kinds: list[str]
+    """Node kinds that are offered, in the order in which such a loop is drawn."""
+    of_kind: dict[str, ModeOfKind]
+
+
 class PortTypeInfo(Part):
     """What flows along an edge, and how it is drawn."""
 
@@ -231,6 +257,8 @@ class Catalog(Part):
     levels: list[Level]
     groups: list[GroupInfo]
     kinds: dict[str, KindInfo]
+    modes: list[ModeInfo]
+    """In the order in which they are offered."""
     port_types: dict[str, PortTypeInfo]
     algorithms: dict[str, list[AlgorithmInfo]]
     """By teaching port."""

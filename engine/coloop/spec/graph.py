@@ -25,6 +25,7 @@ from coloop.spec.base import (
     problem,
     setting,
 )
+from coloop.spec.modes import ModeName
 from coloop.spec.nodes import BaseNode, Node
 from coloop.spec.placement import Hardware, Run
 from coloop.spec.ports import HANDLES, PORTS, InPort, OutPort
@@ -118,8 +119,8 @@ class LoopSpec(Section):
     """What the loop is called."""
     description: str | None = setting(None, widget="text")
     """A sentence for people."""
-    mode: Literal["online", "offline", "reward_modeling"] = setting("online")
-    """Sets defaults, forbids nothing that the ports allow."""
+    mode: ModeName | None = setting(None)
+    """Sets defaults, forbids nothing that the ports allow; null: by what learns from what."""
     nodes: dict[NodeId, Node] = setting()
     """The boxes of the graph."""
     edges: tuple[Edge, ...] = setting(())

@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 _FOR_PEOPLE: dict[type[Section], frozenset[str]] = {
-    LoopSpec: frozenset({"layout", "description"}),
+    LoopSpec: frozenset({"layout", "description", "mode"}),
     BaseNode: frozenset({"note"}),
     Phase: frozenset({"note"}),
     PhaseGroup: frozenset({"note"}),

@@ -781,6 +781,11 @@ export interface components {
             metrics: {
                 [key: string]: components["schemas"]["Metric"];
             };
+            /**
+             * Modes
+             * @description In the order in which they are offered.
+             */
+            modes: components["schemas"]["ModeInfo"][];
             /** Port Types */
             port_types: {
                 [key: string]: components["schemas"]["PortTypeInfo"];
@@ -850,6 +855,12 @@ export interface components {
         CheckResult: {
             /** @description None where the loop cannot be read; of a loop with errors, what is known already. */
             estimate: components["schemas"]["Estimate"] | null;
+            /**
+             * Mode
+             * @description What the loop names or, where it names none, what its graph shows; None where it cannot be
+             *     read.
+             */
+            mode: ("online" | "offline" | "reward_modeling") | null;
             /** @description None where the loop has errors or asks for what does not run yet. */
             plan: components["schemas"]["PlanSummary"] | null;
             report: components["schemas"]["CheckReport"];
@@ -2025,6 +2036,59 @@ export interface components {
              * @enum {string}
              */
             type: "metrics";
+        };
+        /**
+         * ModeInfo
+         * @description What a loop can be made for. It decides what is offered, and forbids nothing.
+         */
+        ModeInfo: {
+            /**
+             * Help
+             * @description One sentence.
+             */
+            help: string;
+            /**
+             * Kinds
+             * @description Node kinds that are offered, in the order in which such a loop is drawn.
+             */
+            kinds: string[];
+            /**
+             * Name
+             * @enum {string}
+             */
+            name: "online" | "offline" | "reward_modeling";
+            /** Of Kind */
+            of_kind: {
+                [key: string]: components["schemas"]["ModeOfKind"];
+            };
+            /** Title */
+            title: string;
+        };
+        /**
+         * ModeOfKind
+         * @description A node kind in loops of one mode: what is not offered of it, and what a node begins as.
+         */
+        ModeOfKind: {
+            /**
+             * Algorithms
+             * @description Names of algorithms that are not offered.
+             */
+            algorithms: string[];
+            /**
+             * Fields
+             * @description Paths of settings that are not offered.
+             */
+            fields: string[];
+            /**
+             * Ports
+             * @description Inputs that are not offered.
+             */
+            ports: string[];
+            /**
+             * Template
+             * @description A node to start from.
+             */
+            template: JsonObject;
         };
         /** ModelEntry */
         ModelEntry: {

@@ -28,6 +28,7 @@ def hashed(text: str) -> str:
         ("rows_per_step: 32", "rows_per_step: 32, shuffle: true"),
         ("{steps: 3}", "{steps: 3, max_staleness: 0}"),
         ("{steps: 3}", "{steps: 3}\nmode: online\nrun: {seed: 0}"),
+        ("{steps: 3}", "{steps: 3}\nmode: offline"),
     ],
 )
 def test_another_way_of_writing_has_the_same_hash(small: str, old: str, new: str) -> None:

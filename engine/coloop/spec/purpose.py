@@ -1,0 +1,90 @@
+"""Which mode a loop is of: what it says, or what its graph shows.
+
+A policy that learns from texts which are written while it learns makes a loop online; one that
+learns from what was there before makes it offline. Where only scorers learn, or a policy does no
+more than imitate for them, it is reward modelling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from coloop.spec.base import as_tuple
+from coloop.spec.graph import Edge, LoopSpec
+from coloop.spec.modes import ModeName
+from coloop.spec.ports import PortType
+
+SCORERS = frozenset({"reward", "verifier"})
+_ROWS = frozenset({PortType.ROWS, PortType.ROLLOUTS, PortType.PAIRS})
+
+
+def mode_of(spec: LoopSpec) -> ModeName:
+    """The mode that a loop names, else the one that its graph shows."""
+    return spec.mode or _shown_mode(spec)
+
+
+def _shown_mode(spec: LoopSpec) -> ModeName:
+    taught = {node: set(spec.graph.teaching_ports(node)) for node in spec.graph.learners()}
+    kinds = {spec.kind_of(node) for node in taught}
+    policies = [node for node in taught if spec.kind_of(node) == "actor"]
+    if not taught or "critic" in kinds or any(_learns_live(spec, one) for one in policies):
+        return "online"
+    imitates_at_most = all(taught[one] <= {"demonstrations"} for one in policies)
+    return "reward_modeling" if kinds & SCORERS and imitates_at_most else "offline"
+
+
+def _learns_live(spec: LoopSpec, policy: str) -> bool:
+    """Whether a policy learns from scores of its texts, or from texts written while it learns."""
+    for edge in spec.graph.edges_into(policy):
+        if not spec.graph.teaches(edge) or spec.graph.is_dead_throughout(edge):
+            continue
+        if edge.target.port == "rewards" or _is_written_meanwhile(spec, edge):
+            return True
+    return False
+
+
+def _is_written_meanwhile(spec: LoopSpec, edge: Edge) -> bool:
+    """Whether rows of the edge go back to a node that writes in the steps that learn them."""
+    kept = _kept_rows(spec)
+    seen, waiting = {edge.source.node}, [edge]
+    while waiting:
+        source = waiting.pop().source
+        if source.node in kept:
+            continue
+        if _writes(spec, source.node, source.port):
+            return True
+        for before in _rows_into(spec, source.node):
+            if before.source.node not in seen:
+                seen.add(before.source.node)
+                waiting.append(before)
+    return False
+
+
+def _writes(spec: LoopSpec, node: str, port: str) -> bool:
+    return port == "rollouts" and spec.kind_of(node) not in ("buffer", "filter")
+
+
+def _rows_into(spec: LoopSpec, node: str) -> Iterator[Edge]:
+    """Edges that bring a node the rows that it hands on."""
+    for edge in spec.graph.edges_into(node):
+        port = spec.graph.in_port(edge.target)
+        if port is not None and port.type in _ROWS:
+            yield edge
+
+
+def _kept_rows(spec: LoopSpec) -> frozenset[str]:
+    """Buffers that are not filled in a phase that learns: their rows are there before."""
+    buffers = {node for node in spec.nodes if spec.kind_of(node) == "buffer"}
+    return frozenset(buffers.difference(_filled_while_learning(spec)))
+
+
+def _filled_while_learning(spec: LoopSpec) -> Iterable[str]:
+    phases = spec.schedule.flat_phases()
+    if not phases:
+        return as_tuple(spec.schedule.fill)
+    return [
+        name.removesuffix(".full")
+        for phase in phases
+        if phase.learn
+        for name in (*as_tuple(phase.fill), *as_tuple(phase.until))
+    ]
