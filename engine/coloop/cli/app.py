@@ -131,6 +131,7 @@ def _delegate(name: str, text: str, *, hidden: bool = False) -> None:
     app.command(name, help=text, hidden=hidden)(unreachable)
 
 
+_delegate("new", "Write a small loop to begin with: online, offline or reward modelling.")
 _delegate("run", "Run a loop headless, with a live progress display.")
 _delegate("rehearse", "Run the same loop, shrunken, for a few steps.")
 _delegate("watch", "Follow a run, live or from its start.")

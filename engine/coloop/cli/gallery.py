@@ -57,13 +57,18 @@ def copy_command(name: str, target: Path | None) -> int:
         complain(str(missing))
         return NOT_FOUND
     path = target or Path(f"{name}.yaml")
-    if path.is_dir():
-        path /= f"{name}.yaml"
+    return write_loop(text, path / f"{name}.yaml" if path.is_dir() else path)
+
+
+def write_loop(
+    text: str, path: Path, *, force: bool = False, instead: str = "name another file"
+) -> int:
+    """Writes a loop to a file; one that exists stays as it is, unless it is forced."""
     try:
-        with path.open("x", encoding="utf-8") as file:
+        with path.open("w" if force else "x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        complain(f"{path} exists; name another file")
+        complain(f"{path} exists; {instead}")
         return EXISTS
     except OSError as error:
         complain(f"{path} cannot be written: {error.strerror or error}")

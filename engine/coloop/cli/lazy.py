@@ -15,6 +15,7 @@ from typer.core import TyperGroup
 from coloop.errors import SettingInvalid
 
 DELEGATED: dict[str, tuple[str, str]] = {
+    "new": ("coloop.cli.begin", "new_command"),
     "run": ("coloop.cli.run", "run_command"),
     "rehearse": ("coloop.cli.rehearse", "rehearse_command"),
     "watch": ("coloop.cli.watch", "watch_command"),
