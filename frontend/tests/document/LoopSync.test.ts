@@ -45,7 +45,7 @@ function fakeServer() {
     check: async () => {
       reach();
       state.checks += 1;
-      return { report: { ok: true, diagnostics: [] }, estimate: null, plan: null };
+      return { report: { ok: true, diagnostics: [] }, estimate: null, plan: null, mode: null };
     },
     parseYaml: async (text, signal) => {
       reach();

@@ -11,7 +11,12 @@ import {
 import { aProblem } from "../fixtures/runs";
 
 const theirs = { id: "l", revision: "r7", name: "small", yaml: "{}" } as Loop;
-const check = { report: { ok: true, diagnostics: [] }, estimate: null, plan: null } as CheckAnswer;
+const check = {
+  report: { ok: true, diagnostics: [] },
+  estimate: null,
+  plan: null,
+  mode: null,
+} as CheckAnswer;
 const problem = aProblem({ code: "yaml.syntax" });
 
 const EVENTS: SyncEvent[] = [

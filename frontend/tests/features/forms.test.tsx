@@ -21,7 +21,7 @@ import { aProblem } from "../fixtures/runs";
 const sandbox = { wall: "namespaces", holds: "it sees no file", remains: "a core", reason: "" };
 
 const finding = (diagnostics: Diagnostic[]) => ({
-  check: { report: { ok: false, diagnostics }, estimate: null, plan: null },
+  check: { report: { ok: false, diagnostics }, estimate: null, plan: null, mode: null },
 });
 
 function show(

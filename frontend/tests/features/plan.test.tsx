@@ -51,6 +51,7 @@ const CHECK = {
     ],
     explain: [],
   },
+  mode: "online",
 } satisfies CheckAnswer;
 
 function show() {

@@ -25,7 +25,12 @@ vi.mock("@/lib/download", () => ({ download: vi.fn() }));
 
 const BROKEN = { brokenText: { text: "{ broken", diagnostics: [] } };
 const ERRORS = {
-  check: { report: { ok: false, diagnostics: [aProblem({})] }, estimate: null, plan: null },
+  check: {
+    report: { ok: false, diagnostics: [aProblem({})] },
+    estimate: null,
+    plan: null,
+    mode: null,
+  },
 };
 
 const NO_DRAFTS: DraftStore = {
@@ -36,7 +41,12 @@ const NO_DRAFTS: DraftStore = {
 
 /** The server writes the seed of a loop as its text, and takes its time. */
 const server = {
-  check: async () => ({ report: { ok: true, diagnostics: [] }, estimate: null, plan: null }),
+  check: async () => ({
+    report: { ok: true, diagnostics: [] },
+    estimate: null,
+    plan: null,
+    mode: null,
+  }),
   parseYaml: async () => ({ spec: null, diagnostics: [], layout: null }),
   patchYaml: async (body: object, signal?: AbortSignal) => {
     await new Promise((resolve) => setTimeout(resolve, 20));
@@ -119,7 +129,7 @@ describe("running and exporting what is on the screen", () => {
   it("a loop that could not be brought up to date is not run", async () => {
     const { start } = open(useRunControls, {
       checkStatus: "done",
-      check: { report: { ok: true, diagnostics: [] }, estimate: null, plan: null },
+      check: { report: { ok: true, diagnostics: [] }, estimate: null, plan: null, mode: null },
       checkedText: "an older text",
     });
 

@@ -21,6 +21,7 @@ const checked = (estimate: Estimate | null = null): CheckAnswer => ({
   report: { ok: true, diagnostics: [] },
   estimate,
   plan: null,
+  mode: null,
 });
 
 describe("the memory of a GPU", () => {
