@@ -187,7 +187,7 @@ def run(say: Callable[[str], None] | None = None) -> Result:
 def result_of(found: Sequence[tuple[tuple[str, ...], Goal]]) -> Result:
     """The page of these loops."""
     title = (
-        "A checkpoint of each step; SIGKILL up to 0.25 s after 1 to 60 events, one driver in five "
+        "A checkpoint of each step; SIGKILL up to 0.25 s after 1 to 60 events, one driver in ten "
         "while it writes a checkpoint. Compared: weights, optimizers, what roles and run remember, "
         "every metric of every step."
     )

@@ -34,7 +34,7 @@ MOST_EVENTS = 60
 """Between two kills."""
 PAUSE = 0.25
 """Most seconds between an event and the kill, so that whatever takes time is hit in its middle."""
-SHARE_IN_WRITING = 0.2
+SHARE_IN_WRITING = 0.1
 """Of the kills of a driver, those that wait until it writes a checkpoint."""
 PATIENCE = 20.0
 """Most seconds that such a kill waits."""

@@ -2,7 +2,8 @@
 
 Requests are lines of `control.jsonl` in the run folder, read between stages and while a stage is
 being waited for. A signal of the process (SIGINT, SIGTERM) is a request to stop. A request that
-cannot be read is told to the caller and skipped; it never stops a run.
+cannot be read is told to the caller and skipped; it never stops a run. Of what was asked of an
+earlier driver, edits that it did not answer before it was killed are taken up; all else is over.
 """
 
 import signal
@@ -14,7 +15,8 @@ from types import FrameType
 
 from pydantic import ValidationError
 
-from coloop.events import CONTROL_ADAPTER, ControlRequest, StopRequest
+from coloop.events import CONTROL_ADAPTER, ControlRequest, EditRequest, StopRequest
+from coloop.runtime.edits import answered
 
 CONTROL_FILE = "control.jsonl"
 
@@ -24,12 +26,14 @@ class Control:
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / CONTROL_FILE
-        self._offset = self._path.stat().st_size if self._path.exists() else 0
+        self._offset = 0
         self._signalled = threading.Event()
         self._asked_to_stop = False
         self._is_deaf = False
-        self._waiting: list[ControlRequest] = []
         self.unreadable: list[str] = []
+        asked = [one for one in self._read() if isinstance(one, EditRequest)]
+        self.unreadable.clear()
+        self._waiting: list[ControlRequest] = [*asked[answered(folder) :]] if asked else []
 
     @property
     def stop_is_wanted(self) -> bool:

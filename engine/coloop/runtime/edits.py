@@ -12,6 +12,8 @@ from typing import Any
 from coloop.events import EditRequest
 from coloop.runtime.event_file import EVENT_FILE, lines_of
 
+REFUSED = "control.edit_refused"
+"""Alert: an edit that does not fit the loop."""
 LEFT_OUT = "edit.left_out"
 """Alert: a person went back to an earlier checkpoint, and so before these edits."""
 
@@ -42,6 +44,12 @@ def edits_since(folder: Path, step: int) -> list[Edit]:
         elif event.get("code") == LEFT_OUT or _is_written(event, step):
             found.clear()
     return sorted((edit for edit in found if edit.step >= step), key=lambda edit: edit.step)
+
+
+def answered(folder: Path) -> int:
+    """How many edits were asked for of which the events tell whether they were made."""
+    events = (event for _, event in lines_of(folder / EVENT_FILE) if event is not None)
+    return sum(one["type"] == "edit" or one.get("code") == REFUSED for one in events)
 
 
 def _is_written(event: Mapping[str, Any], step: int) -> bool:

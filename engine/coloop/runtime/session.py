@@ -30,7 +30,7 @@ from coloop.runtime.arrivals import Arrivals
 from coloop.runtime.checkpoint import Checkpoints
 from coloop.runtime.control import Control
 from coloop.runtime.doctor import Finding
-from coloop.runtime.edits import LEFT_OUT, Edit
+from coloop.runtime.edits import LEFT_OUT, REFUSED, Edit
 from coloop.runtime.evaluations import Evaluations
 from coloop.runtime.failures import stage_failure
 from coloop.runtime.fields import Fields
@@ -346,7 +346,7 @@ class Session:
         try:
             self._parts.fields.edit(request.changes)
         except SpecProblem as problem:
-            self._teller.alert("warning", "control.edit_refused", str(problem))
+            self._teller.alert("warning", REFUSED, str(problem))
             return False
         self._keeper.note_change()
         return True

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.engine.runs.conftest import Ended
 
-from coloop.events import EditRequest, RunStateName
+from coloop.events import EditRequest, RunStateName, StopRequest
 from coloop.runtime.control import request
 
 Run = Callable[..., Any]
@@ -74,6 +74,29 @@ def test_an_edit_that_no_checkpoint_has_is_made_again_at_its_step(
     assert resumed.readings() == whole.readings()
     assert [event["step"] for event in resumed.of("edit")] == [4, 5]
     assert [event["step"] for event in resumed.of("alert", code="edit.made_again")] == [4, 5]
+
+
+def test_an_edit_that_a_driver_had_not_read_is_made_by_the_next(
+    runner: Run, tiny: Text, tmp_path: Path
+) -> None:
+    """One edit is made in step 4, two are asked for when the driver is killed in step 5."""
+    text = tiny("grpo-arithmetic", {"run.checkpoint_every": 1, "nodes.probe.every": 100})
+    kill = Kill(in_step(5, "actor.generate"), tmp_path / "killed")
+
+    def edit(event: Event, folder: Path) -> None:
+        if event["type"] == "stage.started" and event["step"] == 4:
+            request(folder, EditRequest(changes={RATE: 3.0e-3}))
+        kill(event, folder)
+
+    runner(text, on_event=edit)
+    for rate in (2.0e-3, 4.0e-3):
+        request(kill.left.folder, EditRequest(changes={RATE: rate}))
+    request(kill.left.folder, StopRequest())
+    resumed = runner(text, resume=kill.left)
+
+    assert resumed.state is RunStateName.FINISHED, resumed.error
+    assert [event["changes"][RATE] for event in resumed.of("edit")][-2:] == [2.0e-3, 4.0e-3]
+    assert resumed.metrics("actor", "lr")[-1] == 4.0e-3
 
 
 def test_who_goes_back_to_a_checkpoint_goes_back_before_later_edits(
