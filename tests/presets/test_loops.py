@@ -20,6 +20,7 @@ NAMES = [loop.name for loop in presets.list_loops()]
 
 NEEDS_GPUS = {
     "dapo-qwen2.5-7b-16xH100",
+    "genrm-gemma-2-9b-8xH100",
     "grpo-qwen2.5-7b-8xH100",
     "omegaprm-gemma-2-9b-8xH100",
     "ppo-learned-reward-llama-3.1-8b-8xH100",
@@ -48,6 +49,19 @@ SHORT: Mapping[str, Mapping[str, Any]] = {
         "schedule.phases.0.set": {"nodes.actor.training.optimizer.lr": 1.0e-3},
     },
     "dpo-from-file": FEW_ROWS | TWO_PHASES | {"schedule.phases.1.epochs": None},
+    "genrm": FEW_ROWS
+    | {
+        "nodes.problems.rows_per_step": 8,
+        "nodes.verifier.rollout.completions_per_prompt": 1,
+        "nodes.chosen.metrics": ["majority@2", "best_of@2"],
+        "nodes.judged.samples": 2,
+        "nodes.lessons": {"kind": "buffer", "capacity": 32, "rows_per_step": 16},
+        "nodes.solved.keep": [{"rule": "score", "min": 0.0}],
+        "nodes.solutions.capacity": 32,
+        "nodes.solutions.rows_per_step": 8,
+        "schedule.phases.0.steps": 3,
+        "schedule.phases.2.epochs.count": 1,
+    },
     "grpo-arithmetic": FEW_ROWS | TWO_PHASES,
     "grpo-from-file": TWO_PHASES | {"nodes.questions.rows_per_step": 8},
     "grpo-two-pools": FEW_ROWS | TWO_PHASES,
