@@ -198,3 +198,36 @@ def test_the_four_models_of_ppo_are_composed_from_an_empty_canvas_and_seen_at_wo
     losses = Counter(event["node"] for event in metrics if "loss" in event["metrics"])
     assert losses == {"policy": STEPS, "rm": STEPS, "critic": STEPS}
     assert any("kl" in event["metrics"] for event in metrics), "the reference was read"
+
+
+def test_an_offline_loop_is_composed_by_its_mode_and_runs(
+    server: "Server",
+    open_page: Callable[..., Page],
+    saved_yaml: Callable[[Page], str],
+) -> None:
+    page = open_page("/loops")
+    page.get_by_role("button", name="New loop").click()
+    page.get_by_role("radio", name=re.compile("^Offline .")).check()
+    expect(page.get_by_label("Mode of the loop")).to_have_text("Offline")
+    expect(page.get_by_role("button", name="Critic")).to_be_hidden()
+
+    add(page, "dataset", "preferences")
+    page.get_by_label("Rows per step", exact=True).fill(str(PROMPTS))
+    add(page, "policy", "policy")
+    expect(page.get_by_text("Settings of other modes are left out.")).to_be_visible()
+    connect(page, "preferences.pairs → policy.pairs")
+    add(page, "kl", "start")
+    connect(page, "preferences.pairs → start.pairs", "start.log_probs → policy.reference")
+    leave(page)
+    page.get_by_label("Steps", exact=True).fill(str(STEPS))
+
+    expect(page.get_by_text("No problems")).to_be_visible()
+    text = saved_yaml(page)
+    assert "mode: offline" in text
+    assert "name: dpo" in text
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.wait_for_url("**/runs/*")
+    run = page.url.rsplit("/", 1)[1]
+    expect(page.get_by_text("finished", exact=True)).to_be_visible(timeout=200_000)
+    told = [one["metrics"] for one in server.events(run) if one["type"] == "metrics"]
+    assert sum("loss" in metrics for metrics in told) == STEPS, "it learned at every step"

@@ -140,6 +140,7 @@ def _mode(name: str, mode: Mode) -> dict[str, Any]:
 
 def _kind_in(mode: Mode, kind: str) -> dict[str, Any]:
     begins = {**KIND_TEXTS[kind].template, **mode.begins.get(kind, {})}
+    template = {key: value for key, value in begins.items() if value is not None}
     return {
         "ports": [port for port in PORTS[kind].inputs if mode.hides_port(kind, port)],
         "fields": list(mode.hidden_fields(kind)),
@@ -149,7 +150,7 @@ def _kind_in(mode: Mode, kind: str) -> dict[str, Any]:
             for name in _names(section)
             if mode.hides_algorithm(name) or _serves_only_hidden(mode, kind, section)
         ],
-        "template": copy.deepcopy(begins),
+        "template": copy.deepcopy(template),
     }
 
 

@@ -32,7 +32,8 @@ class Mode:
     algorithms: tuple[str, ...] = ()
     """Families of algorithms that are not offered though their port is."""
     begins: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """What a node of a kind begins with instead of that part of its kind's template."""
+    """What a node of a kind begins with instead of that part of its kind's template; None: without
+    it."""
 
     def hides_port(self, kind: str, port: str) -> bool:
         """Whether an input of a kind is not offered."""
@@ -60,6 +61,12 @@ _PREFERENCES = {
 }
 _TINY = {"type": "scratch", "architecture": "tiny-qwen3"}
 _LEARNS = {"optimizer": {"name": "adamw", "lr": 3.0e-4}}
+
+
+def _fit_of(port: str) -> dict[str, Any]:
+    """How well held-out pairs are told apart at a teaching port."""
+    return {"instead_of": None, "of": [port], "greedy": None, "metrics": ["loss", "pair_accuracy"]}
+
 
 MODES: dict[ModeName, Mode] = {
     "online": Mode(
@@ -96,6 +103,7 @@ MODES: dict[ModeName, Mode] = {
                 "rollout": {"max_new_tokens": 16},
                 "algorithm": {"pairs": {"name": "dpo"}},
             },
+            "evaluate": _fit_of("actor.pairs"),
         },
     ),
     "reward_modeling": Mode(
@@ -122,6 +130,7 @@ MODES: dict[ModeName, Mode] = {
                 "training": _LEARNS,
             },
             "actor": {"algorithm": {"demonstrations": {"name": "sft"}}},
+            "evaluate": _fit_of("reward.pairs"),
         },
     ),
 }

@@ -22,6 +22,7 @@ export type InputPort = Schemas["InputInfo"];
 export type OutputPort = Schemas["OutputInfo"];
 export type MetricInfo = Schemas["Metric"];
 export type KindInfo = Schemas["KindInfo"];
+export type ModeInfo = Schemas["ModeInfo"];
 export type AlgorithmInfo = Schemas["AlgorithmInfo"];
 export type Catalog = Schemas["Catalog"];
 

@@ -1,5 +1,5 @@
 /** What a new node begins as. Pure. */
-import type { Catalog, Json, KindInfo } from "@/api/types";
+import type { Catalog, Json, KindInfo, ModeInfo } from "@/api/types";
 import { type Field, readSchema } from "@/catalog/schema";
 import { chosenVariant } from "@/catalog/shapes";
 import { isObject } from "@/lib/paths";
@@ -7,12 +7,18 @@ import { portRef } from "./edges";
 import type { LoopDocument, NodeData } from "./types";
 
 /**
- * The kind's template. Where that names another node it names its kind, and the first node of that kind
+ * What a mode begins a node of the kind with. Where that names another node it names its kind, and the first node of that kind
  * is taken, one that something flows out of if there is any. A name for which there is no node yet is left
  * out where it may be.
  */
-export function beginNode(catalog: Catalog, document: LoopDocument, kind: KindInfo): NodeData {
-  const begun = fill(structuredClone(kind.template), readSchema(kind.schema), (name) => {
+export function beginNode(
+  catalog: Catalog,
+  document: LoopDocument,
+  kind: KindInfo,
+  mode: ModeInfo,
+): NodeData {
+  const template = mode.of_kind[kind.kind]?.template ?? kind.template;
+  const begun = fill(structuredClone(template), readSchema(kind.schema), (name) => {
     if (name in document.nodes || !(name in catalog.kinds)) return name;
     const ofKind = Object.keys(document.nodes).filter((id) => document.nodes[id]?.kind === name);
     const giving = new Set(document.edges.map((edge) => portRef(edge.from).node));
@@ -31,13 +37,23 @@ function fill(value: Json, field: Field, find: (name: string) => string | null):
   for (const { name, field: own, isRequired } of field.properties()) {
     const item = filled[name];
     if (item === undefined) continue;
-    if (own.reference !== "node" || typeof item !== "string") {
+    if (own.reference !== "node") {
       filled[name] = fill(item, own, find);
       continue;
     }
-    const found = find(item);
-    if (found !== null) filled[name] = found;
+    const found = Array.isArray(item)
+      ? item.map((one) => foundName(one, find)).filter((one) => one !== null)
+      : foundName(item, find);
+    if (found !== null && !(Array.isArray(found) && found.length === 0)) filled[name] = found;
     else if (!isRequired) delete filled[name];
   }
   return filled;
+}
+
+/** `actor`, or the node of `actor.pairs`, as the node that is there. */
+function foundName(item: Json, find: (name: string) => string | null): Json {
+  if (typeof item !== "string") return item;
+  const [node = "", ...port] = item.split(".");
+  const found = find(node);
+  return found === null ? null : [found, ...port].join(".");
 }

@@ -8,6 +8,7 @@ import { fittingPort } from "@/document/fittingPort";
 import { freePlace } from "@/document/freePlace";
 import { freeName } from "@/document/names";
 import type { PortRef } from "@/document/types";
+import { useMode } from "@/document/useMode";
 import { useViewport } from "@/session/viewport";
 import { useSelection } from "./selection";
 
@@ -20,14 +21,15 @@ interface AddOptions {
   from?: (PortRef & { isOutput: boolean }) | undefined;
 }
 
-/** Adds a node from its kind's template, connects it where it came from a port, and selects it. */
+/** Adds a node as the mode begins one of its kind, connects it where it came from a port, and selects it. */
 export function useAddNode(): (options: AddOptions) => string {
   const { catalog, store } = useOpenLoop();
+  const mode = useMode();
   return useCallback(
     ({ kind, at, from }) => {
       const { document, dispatch } = store.getState();
       const id = freeName(kind.kind, new Set(Object.keys(document.nodes)));
-      const data = beginNode(catalog, document, kind);
+      const data = beginNode(catalog, document, kind, mode);
       const place = freePlace(catalog, document, kind, at);
       const port = from ? fittingPort(catalog, document, from, kind) : null;
       const edges = [];
@@ -50,6 +52,6 @@ export function useAddNode(): (options: AddOptions) => string {
       useViewport.getState().reveal(id);
       return id;
     },
-    [catalog, store],
+    [catalog, store, mode],
   );
 }

@@ -4,7 +4,11 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { CheckAnswer, Estimate } from "@/api/types";
 import { readSchema } from "@/catalog/schema";
 import { cutFragment, writeFragment } from "@/document/fragment";
-import { FormContext, type FormSettings } from "@/features/inspector/form/FormContext";
+import {
+  FormContext,
+  type FormSettings,
+  NOTHING_HIDDEN,
+} from "@/features/inspector/form/FormContext";
 import { MapField } from "@/features/inspector/form/MapField";
 import { NodeInspector } from "@/features/inspector/NodeInspector";
 import { MemoryPanel } from "@/features/memory/MemoryPanel";
@@ -112,6 +116,7 @@ describe("values by name", () => {
     base: [],
     scope: [],
     diagnostics: [aProblem({ field: "weights.exact", message: "too heavy" })],
+    hidden: NOTHING_HIDDEN,
     isLocked: () => false,
     lockReason: null,
     write: (path) => written.push(path.join(".")),

@@ -23,6 +23,7 @@ import { IconButton } from "@/ui/IconButton";
 import { Menu, MenuItem, MenuSeparator } from "@/ui/Menu";
 import { Brand } from "./Brand";
 import { LoopName } from "./LoopName";
+import { ModeSelect } from "./ModeSelect";
 import { PageNav } from "./PageNav";
 import { SaveState } from "./SaveState";
 import { ThemeMenu } from "./ThemeMenu";
@@ -37,6 +38,7 @@ export function TopBar() {
       <PageNav />
       <span className="mx-1 h-5 w-px bg-line" />
       <LoopName />
+      <ModeSelect />
       <SaveState />
       <span className="flex-1" />
       <History />

@@ -2,11 +2,13 @@
 import { useConnection, useUpdateNodeInternals } from "@xyflow/react";
 import { useLayoutEffect, useMemo } from "react";
 import type { InputPort, OutputPort } from "@/api/types";
+import { ofOtherModes } from "@/catalog/modes";
 import { canConnect } from "@/document/canConnect";
 import { useDocument, useOpenLoop } from "@/document/context";
 import { portRef } from "@/document/edges";
 import { shownPorts } from "@/document/geometry";
 import type { PortRef } from "@/document/types";
+import { useMode } from "@/document/useMode";
 
 interface NodePorts {
   /** Those in use first, so that no edge moves when others join them. */
@@ -17,11 +19,12 @@ interface NodePorts {
   isOpen: boolean;
 }
 
-/** @param isWished whether all ports are to be seen, e.g. because the node is pointed at */
+/** @param isWished whether all ports that the mode offers are to be seen, e.g. because the node is pointed at */
 export function useNodePorts(node: string, isWished: boolean): NodePorts {
   const { catalog, store, runId } = useOpenLoop();
   const edges = useDocument((state) => state.document.edges);
   const kind = useDocument((state) => state.document.nodes[node]?.kind);
+  const mode = useMode();
   const drawnFrom = useConnection((connection) =>
     connection.inProgress && connection.fromHandle
       ? `${connection.fromHandle.type} ${connection.fromHandle.nodeId}.${connection.fromHandle.id}`
@@ -35,7 +38,9 @@ export function useNodePorts(node: string, isWished: boolean): NodePorts {
     const folded = { foldedInputs: ports.foldedInputs, foldedOutputs: ports.foldedOutputs };
     const start = drawnFrom === null ? null : readStart(drawnFrom);
     if (runId === null && (isWished || start?.ref.node === node)) {
-      const inputs = [...ports.inputs, ...ports.foldedInputs];
+      const others = ofOtherModes(mode, kind ?? "").ports;
+      const more = ports.foldedInputs.filter((port) => !others.has(port.name));
+      const inputs = [...ports.inputs, ...more];
       return {
         inputs,
         outputs: [...ports.outputs, ...ports.foldedOutputs],
@@ -59,7 +64,7 @@ export function useNodePorts(node: string, isWished: boolean): NodePorts {
       ...folded,
       isOpen: inputs.length + outputs.length > 0,
     };
-  }, [catalog, store, node, kind, edges, isWished, drawnFrom, runId]);
+  }, [catalog, store, node, kind, edges, mode, isWished, drawnFrom, runId]);
 
   const rows = `${names(shown.inputs)} ${names(shown.outputs)}`;
   const updateNode = useUpdateNodeInternals();

@@ -1,14 +1,16 @@
 import { useMemo, useRef, useState } from "react";
-import type { Catalog } from "@/api/types";
+import type { Catalog, ModeInfo } from "@/api/types";
+import { ofOtherModes } from "@/catalog/modes";
 import { canConnect } from "@/document/canConnect";
 import { connect } from "@/document/commands/connect";
 import { useDocument, useOpenLoop } from "@/document/context";
-import { portText } from "@/document/edges";
+import { portRef, portText } from "@/document/edges";
 import type { Edge, LoopDocument } from "@/document/types";
+import { useMode } from "@/document/useMode";
 import { Button } from "@/ui/Button";
 import { Select } from "@/ui/Select";
 
-/** A list of the edges that a node can still get. Choosing changes nothing; the button connects. */
+/** A list of the edges that a node can still get, those of other modes last. Choosing changes nothing; the button connects. */
 export function ConnectTo({ node }: { node: string }) {
   const { catalog, store } = useOpenLoop();
   const document = useDocument((state) => state.document);
@@ -16,11 +18,15 @@ export function ConnectTo({ node }: { node: string }) {
   const [wish, setWish] = useState("");
   // Looked for when the list is opened: in a large loop there are many pairs of ports.
   const [isAsked, setAsked] = useState(false);
-  const options = useMemo(
-    () => (isAsked ? possibleEdges(catalog, document, node) : []),
-    [catalog, document, node, isAsked],
-  );
-  const chosen = options.find((edge) => edgeName(edge) === wish);
+  const mode = useMode();
+  const options = useMemo(() => {
+    const edges = isAsked ? possibleEdges(catalog, document, node) : [];
+    const isOther = ({ to }: Edge) => isOfOtherModes(mode, document, to);
+    return edges
+      .map((edge) => ({ edge, isOther: isOther(edge) }))
+      .toSorted((a, b) => Number(a.isOther) - Number(b.isOther));
+  }, [catalog, document, node, isAsked, mode]);
+  const chosen = options.find(({ edge }) => edgeName(edge) === wish)?.edge;
 
   const add = () => {
     if (!chosen) return;
@@ -42,7 +48,11 @@ export function ConnectTo({ node }: { node: string }) {
               label: isAsked && options.length === 0 ? "Nothing else fits" : "Connect to…",
               isUnset: true,
             },
-            ...options.map((edge) => ({ value: edgeName(edge), label: edgeName(edge) })),
+            ...options.map(({ edge, isOther }) => ({
+              value: edgeName(edge),
+              label: edgeName(edge),
+              help: isOther ? "Belongs to other modes." : undefined,
+            })),
           ]}
           onOpen={() => setAsked(true)}
           onChange={setWish}
@@ -57,6 +67,12 @@ export function ConnectTo({ node }: { node: string }) {
 
 function edgeName(edge: Edge): string {
   return `${edge.from} → ${edge.to}`;
+}
+
+/** Whether the port at the end of an edge is left to other modes than the loop's. */
+function isOfOtherModes(mode: ModeInfo, document: LoopDocument, to: string): boolean {
+  const { node, port } = portRef(to);
+  return ofOtherModes(mode, document.nodes[node]?.kind ?? "").ports.has(port);
 }
 
 /** Every edge that this node could still get, outgoing ones first. */

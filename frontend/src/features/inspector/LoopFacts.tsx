@@ -5,9 +5,12 @@ import { ObjectFields } from "./form/ObjectFields";
 import { useValueForm } from "./useValueForm";
 
 /** Parts of a loop that have places of their own. */
-const ELSEWHERE = ["coloop", "name", "nodes", "edges", "schedule", "hardware", "run", "layout"];
+const ELSEWHERE = [
+  ...["coloop", "name", "mode", "nodes", "edges"],
+  ...["schedule", "hardware", "run", "layout"],
+];
 
-/** Mode, description and the like, where the catalog has a schema of the loop itself. */
+/** Description and the like, where the catalog has a schema of the loop itself. */
 export function LoopFacts() {
   const { catalog } = useOpenLoop();
   const rest = useDocument((state) => state.document.rest);

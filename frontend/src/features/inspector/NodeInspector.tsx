@@ -15,14 +15,17 @@ import { FormContext } from "./form/FormContext";
 import { ObjectFields } from "./form/ObjectFields";
 import { InspectorHeader } from "./InspectorHeader";
 import { NodeName } from "./NodeName";
+import { OtherModesNote } from "./OtherModesNote";
 import { useNodeForm } from "./useNodeForm";
+import { useOtherModes } from "./useOtherModes";
 
 /** Everything about one node: name, fields from its schema, connections. */
 export function NodeInspector({ id }: { id: string }) {
   const { catalog, store } = useOpenLoop();
   const data = useDocument((state) => state.document.nodes[id]);
   const isReadonly = useDocument((state) => state.isReadonly);
-  const form = useNodeForm(id);
+  const others = useOtherModes(id);
+  const form = useNodeForm(id, others.hidden);
   const color = useNodeColor(id);
   const { duplicate } = useClipboard();
   if (!data) return null;
@@ -96,6 +99,7 @@ export function NodeInspector({ id }: { id: string }) {
             </p>
           )}
         </FormContext>
+        <OtherModesNote {...others} />
         <Connections node={id} />
       </div>
     </>

@@ -11,7 +11,7 @@ import { useProblems } from "./useProblems";
 const NONE: readonly never[] = [];
 
 /** The form of one node: writes its fields, and in a run collects edits of hot ones. */
-export function useNodeForm(node: string): FormSettings {
+export function useNodeForm(node: string, hidden: FormSettings["hidden"]): FormSettings {
   const { catalog, store, runId } = useOpenLoop();
   const level = usePreferences((state) => state.level);
   const diagnostics = useProblems().byNode.get(node) ?? NONE;
@@ -23,6 +23,7 @@ export function useNodeForm(node: string): FormSettings {
       base: [],
       scope: ["nodes", node],
       diagnostics,
+      hidden,
       ...locks,
       write: (path, value, keep = 0) => {
         const full = joinPath(["nodes", node, ...path]);
@@ -36,6 +37,6 @@ export function useNodeForm(node: string): FormSettings {
         if (runId) noteEdit({ catalog, store }, full, value);
       },
     }),
-    [catalog, store, runId, level, diagnostics, locks, node],
+    [catalog, store, runId, level, diagnostics, hidden, locks, node],
   );
 }

@@ -3,7 +3,7 @@ import { setValue } from "@/document/commands/setValue";
 import { useOpenLoop } from "@/document/context";
 import { joinPath, type Path } from "@/lib/paths";
 import { usePreferences } from "@/session/preferences";
-import type { FormSettings } from "./form/FormContext";
+import { type FormSettings, NOTHING_HIDDEN } from "./form/FormContext";
 import { noteEdit } from "./noteEdit";
 import { useLocks } from "./useLocks";
 import { useProblems } from "./useProblems";
@@ -26,6 +26,7 @@ export function useValueForm(base: Path): FormSettings {
       base: at,
       scope: at,
       diagnostics,
+      hidden: NOTHING_HIDDEN,
       ...locks,
       write: (path, value, keep = 0) => {
         const full = [...at, ...path];

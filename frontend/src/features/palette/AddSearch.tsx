@@ -4,18 +4,19 @@ import type { KindInfo } from "@/api/types";
 import { useOpenLoop } from "@/document/context";
 import { portText } from "@/document/edges";
 import { fittingPort } from "@/document/fittingPort";
+import { useMode } from "@/document/useMode";
 import { kindColor } from "@/lib/colors";
 import { type AddRequest, useAddSearch } from "@/session/addSearch";
 import { useAddNode } from "@/session/useAddNode";
 import { Kbd } from "@/ui/Kbd";
 import { KindIcon } from "@/ui/KindIcon";
 import { useReturnFocus } from "@/ui/useReturnFocus";
-import { groupKinds, searchGroups } from "./groups";
+import { groupKinds, otherModes, searchGroups, splitByMode } from "./groups";
 
 const WIDTH = 288;
 const HEIGHT = 340;
 
-/** A list of kinds at the pointer, the most likely first; from a port, only those that fit it. */
+/** A list of kinds at the pointer, the most likely first and those of other modes last; from a port, only those that fit it. */
 export function AddSearch({ request }: { request: AddRequest }) {
   const { catalog, store } = useOpenLoop();
   const hide = useAddSearch((state) => state.hide);
@@ -37,7 +38,11 @@ export function AddSearch({ request }: { request: AddRequest }) {
       kinds: group.kinds.filter(({ kind }) => ports.get(kind) !== null),
     }))
     .filter((group) => group.kinds.length > 0);
-  const groups = searchGroups(fitting, search);
+  const { offered, others } = splitByMode(fitting, useMode());
+  const groups = [
+    ...searchGroups(offered, search),
+    ...searchGroups(others.length > 0 ? [otherModes(others)] : [], search),
+  ];
 
   useEffect(() => {
     const close = (event: PointerEvent) => {

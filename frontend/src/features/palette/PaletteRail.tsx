@@ -1,15 +1,20 @@
 import { useMemo } from "react";
 import type { KindInfo } from "@/api/types";
 import { useCatalog, useDocument } from "@/document/context";
-import { groupKinds } from "./groups";
+import { useMode } from "@/document/useMode";
+import { groupKinds, otherModes, splitByMode } from "./groups";
 import { PaletteItem } from "./PaletteItem";
 import { useAddInMiddle } from "./useAddInMiddle";
 
-/** The palette where there is little room: icons only, names on hover. */
+/** The palette where there is little room: icons only, names on hover; those of other modes last. */
 export function PaletteRail() {
   const catalog = useCatalog();
   const isReadonly = useDocument((state) => state.isReadonly);
-  const groups = useMemo(() => groupKinds(catalog), [catalog]);
+  const mode = useMode();
+  const groups = useMemo(() => {
+    const { offered, others } = splitByMode(groupKinds(catalog), mode);
+    return others.length > 0 ? [...offered, otherModes(others)] : offered;
+  }, [catalog, mode]);
   const add: (kind: KindInfo) => void = useAddInMiddle();
   return (
     <nav

@@ -1,5 +1,6 @@
 /** The kinds of the catalog in their groups. Pure. */
-import type { Catalog, KindInfo } from "@/api/types";
+import type { Catalog, KindInfo, ModeInfo } from "@/api/types";
+import { offersKind } from "@/catalog/modes";
 import { scoreKind } from "@/catalog/search";
 import { formatName } from "@/lib/format";
 
@@ -24,6 +25,26 @@ export function groupKinds(catalog: Catalog): KindGroup[] {
     group.kinds.push(kind);
   }
   return groups.filter((group) => group.kinds.length > 0);
+}
+
+/** The groups with what the mode offers, and those with what it leaves to other modes. */
+export function splitByMode(
+  groups: readonly KindGroup[],
+  mode: ModeInfo,
+): { offered: KindGroup[]; others: KindInfo[] } {
+  const offered = groups.map((group) => ({
+    ...group,
+    kinds: group.kinds.filter((kind) => offersKind(mode, kind)),
+  }));
+  return {
+    offered: offered.filter((group) => group.kinds.length > 0),
+    others: groups.flatMap(({ kinds }) => kinds.filter((kind) => !offersKind(mode, kind))),
+  };
+}
+
+/** What a mode leaves to others, as a group that stands last. */
+export function otherModes(kinds: KindInfo[]): KindGroup {
+  return { name: "other modes", title: "Other modes", kinds };
 }
 
 /** The groups with what is meant by the search, the most likely first. */

@@ -2,6 +2,7 @@ import type { Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
 import { defaultText } from "@/catalog/shapes";
 import { Select, type SelectOption } from "@/ui/Select";
+import { useForm } from "./FormContext";
 
 interface ChoiceWidgetProps {
   id: string;
@@ -26,13 +27,14 @@ export function ChoiceWidget({
   isDisabled,
   onChange,
 }: ChoiceWidgetProps) {
+  const form = useForm();
   const index = field.choices.findIndex((choice) => choice.value === value);
   const isForeign = value !== undefined && value !== null && index < 0;
   const byDefault = defaultText(field);
-  const options: SelectOption<string>[] = field.choices.map((choice, place) => ({
-    value: String(place),
-    label: choice.label,
-  }));
+  const hidden = field.choosesFrom === "algorithms" ? form.hidden.algorithms : null;
+  const options: SelectOption<string>[] = field.choices
+    .map((choice, place) => ({ value: String(place), label: choice.label }))
+    .filter((_, place) => place === index || !hidden?.has(String(field.choices[place]?.value)));
   if (isForeign) options.unshift({ value: FOREIGN, label: String(value) });
   if (!isRequired || value === undefined) {
     const unset = byDefault === "" ? "choose…" : `${byDefault} (default)`;

@@ -12,6 +12,8 @@ export interface FormSettings {
   /** Path of the form's own object in the loop. */
   scope: Path;
   diagnostics: readonly Diagnostic[];
+  /** What the loop's mode leaves to other modes and is not asked for: paths from the form's base, algorithms. */
+  hidden: { fields: ReadonlySet<string>; algorithms: ReadonlySet<string> };
   isLocked: (field: Field) => boolean;
   /** Why a locked field is locked. */
   lockReason: string | null;
@@ -26,6 +28,9 @@ export function useForm(): FormSettings {
   if (form === null) throw new Error("A field belongs inside a form.");
   return form;
 }
+
+/** A form that belongs to no node hides nothing. */
+export const NOTHING_HIDDEN: FormSettings["hidden"] = { fields: new Set(), algorithms: new Set() };
 
 export function levelRank(form: FormSettings, level: string): number {
   return Math.max(0, form.levels.indexOf(level));

@@ -22,7 +22,7 @@ interface ObjectFieldsProps {
 
 /**
  * The properties of an object that fit the chosen level, single values first. What is wrong, set, or was
- * set a moment ago is shown at every level; keys that the schema does not know are shown as they are.
+ * set a moment ago is shown at every level, unless the loop's mode leaves it to others; keys that the schema does not know are shown as they are.
  */
 export function ObjectFields({ field, path, value, without = [] }: ObjectFieldsProps) {
   const form = useForm();
@@ -45,9 +45,10 @@ export function ObjectFields({ field, path, value, without = [] }: ObjectFieldsP
 
   function isShown({ name, field: own, isRequired }: Property): boolean {
     if (without.includes(name) || own.shape === "constant") return false;
-    if (everSet.has(name)) return true;
     const place = joinPath([...form.base, ...path, name]);
     if (problemsAt(form.diagnostics, place, false).length > 0) return true;
+    if (form.hidden.fields.has(place)) return false;
+    if (everSet.has(name)) return true;
     if (own.isHidden || !belongs(own, value, defaults)) return false;
     return isRequired || levelRank(form, own.level) <= levelRank(form, form.level);
   }

@@ -1,6 +1,6 @@
 import type { Json } from "@/api/types";
 import { namesOf } from "@/catalog/presets";
-import type { Field } from "@/catalog/schema";
+import type { Field, Variant } from "@/catalog/schema";
 import { chosenVariant, defaultText } from "@/catalog/shapes";
 import { changeVariant } from "@/catalog/variants";
 import { useCatalog } from "@/document/context";
@@ -27,11 +27,15 @@ export function VariantSelect({ field, path, value, label, isRequired }: Variant
   const fallback = chosenVariant(field, field.fallback);
   const names = namesOf(catalog, field);
 
-  const options: SelectOption<string>[] = field.variants.map(({ key, title, field: own }) => ({
-    value: key,
-    label: names.get(key)?.title ?? title,
-    help: names.get(key)?.help ?? (field.shape === "tagged" ? own.help : undefined),
-  }));
+  const isOffered = ({ key }: Variant) =>
+    key === chosen?.key || !names.has(key) || !form.hidden.algorithms.has(key);
+  const options: SelectOption<string>[] = field.variants
+    .filter(isOffered)
+    .map(({ key, title, field: own }) => ({
+      value: key,
+      label: names.get(key)?.title ?? title,
+      help: names.get(key)?.help ?? (field.shape === "tagged" ? own.help : undefined),
+    }));
   if (!chosen || !isRequired) {
     const byDefault = defaultText(field) || fallback?.title;
     const unset = fallback ? `${byDefault} (default)` : isRequired ? "choose…" : "not set";
