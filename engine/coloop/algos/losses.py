@@ -145,7 +145,9 @@ def cispo(
 ) -> Tensor:
     """−sg(clip(ρ, ratio_min, ratio_max)) A log π; absolute bounds. CISPO (arXiv 2506.13585)."""
     _check(log_probs, log_probs_old, advantages, mask)
-    ratio = log_ratios(log_probs, log_probs_old, mask).exp().clamp(ratio_min, ratio_max)
+    ratio = log_ratios(log_probs, log_probs_old, mask).exp()
+    if ratio_min is not None or ratio_max is not None:
+        ratio = ratio.clamp(ratio_min, ratio_max)
     # The ratio is a weight here: the gradient goes through log π alone, on clipped tokens as well.
     return torch.where(mask, -ratio.detach() * advantages * wide(log_probs), 0.0)
 

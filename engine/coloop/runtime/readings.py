@@ -6,13 +6,16 @@ has said nothing, and the order in which stages end changes nothing.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from coloop.runtime.doctor import Doctor, Finding
 from coloop.runtime.triggers import TriggerWatch
 from coloop.runtime.truths import Truth
 from coloop.spec.schedule import Trigger
+
+LOSS = "loss/"
+"""Before the port, in the name of its loss."""
 
 
 class Readings:
@@ -41,6 +44,8 @@ class Readings:
         """Triggers that are to be obeyed, in the order in which they fired."""
         self.best: float | None = None
         self.best_step = 0
+        self._taught: set[str] = set()
+        """Teaching ports of which a loss was told."""
 
     def read(self, node: str, metrics: Mapping[str, float], *, step: int, phase: str) -> None:
         """Take the readings of a node."""
@@ -64,7 +69,13 @@ class Readings:
 
     def learned(self, node: str, metrics: Mapping[str, float]) -> None:
         """Readings of a step, not of an evaluation."""
+        losses = (name for name in metrics if name.startswith(LOSS))
+        self._taught.update(f"{node}.{name.removeprefix(LOSS)}" for name in losses)
         self._doctor.hear(node, _finite(metrics))
+
+    def untaught(self, ports: Iterable[str]) -> list[str]:
+        """Of these teaching ports those that no update of the run has learned from."""
+        return sorted({*ports} - self._taught)
 
     def evaluated(
         self, node: str, metrics: Mapping[str, float], *, step: int, phase: str
@@ -92,6 +103,7 @@ class Readings:
             "best_reading": self.best,
             "best_step": self.best_step,
             "doctor": self._doctor.state(),
+            "taught": sorted(self._taught),
             "fired": [triggers.index(trigger) for trigger in self.fired],
             "latest": dict(self.latest),
         }
@@ -99,6 +111,7 @@ class Readings:
     def load_state(self, state: Mapping[str, Any]) -> None:
         self._watch.load_state(state["triggers"])
         self._doctor.load_state(state["doctor"])
+        self._taught = set(state.get("taught", ()))
         self.best, self.best_step = state["best_reading"], state["best_step"]
         self.fired = [self._watch.triggers[index] for index in state["fired"]]
         self.latest = dict(state.get("latest", {}))

@@ -59,7 +59,8 @@ def outputs_have_their_inputs(facts: Facts) -> Iterator[Diagnostic]:
 
 
 def silent_outputs_are_not_read(facts: Facts) -> Iterator[Diagnostic]:
-    """Rollouts come from verifiers that write, step scores from those that read steps."""
+    """Rollouts come from verifiers that write, step scores from those that read steps, returns from
+    actors that read values."""
     for edge in facts.walk.edges:
         name, port = edge.source.node, edge.source.port
         node = facts.nodes[name]
@@ -68,6 +69,9 @@ def silent_outputs_are_not_read(facts: Facts) -> Iterator[Diagnostic]:
             reason, hint = _silent_verifier(facts, name, node, port)
         elif isinstance(node, ToolNode) and port == "rollouts" and node.type != "model":
             reason, hint = f"a {node.type} tool writes no rollouts", "only `type: model` writes"
+        elif port == "returns" and not _reads_values(facts, name):
+            reason = f"returns are of values, which no algorithm at `{name}.rewards` reads"
+            hint = "take one with `advantage: gae` (ppo, vapo), or do without the critic"
         if reason is not None:
             yield found(
                 "structure.silent_output",
@@ -147,6 +151,11 @@ def _connection_fixes(facts: Facts, name: str, port: str) -> tuple[Fix, ...]:
         )
         for source in _candidates(facts, name, port)[:2]
     )
+
+
+def _reads_values(facts: Facts, name: str) -> bool:
+    """Whether an actor has returns to give; so it has where nothing is said of its rewards yet."""
+    return "values" in facts.read_by(name, "rewards") or not facts.algorithms(name, "rewards")
 
 
 def _silent_verifier(

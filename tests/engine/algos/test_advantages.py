@@ -162,6 +162,19 @@ def test_a_reward_in_a_gap_belongs_to_the_token_before_it() -> None:
     ]
 
 
+def test_gae_gives_a_reward_in_a_gap_to_the_token_before_it() -> None:
+    """As where an environment pays behind its own answer."""
+    rewards = torch.tensor([[0.0, 0, 2, 0, 1]])
+    values = torch.tensor([[0.1, 0.2, 9, 9, 0.4]])
+    mask = torch.tensor([[1, 1, 0, 0, 1]]).bool()
+
+    found, returns = advantages.generalized_advantages(rewards, values, mask, gae_lambda=1.0)
+
+    # 1 - .4 = .6; 2 + .4 - .2 + .6 = 2.8; .2 - .1 + 2.8 = 2.9
+    assert found[0].tolist() == near([2.9, 2.8, 0, 0, 0.6], terms=16)
+    assert returns[0].tolist() == near([3.0, 3.0, 0, 0, 1.0], terms=16)
+
+
 def test_lambda_may_differ_by_row() -> None:
     lengths = torch.tensor([10.0, 200.0])
 
@@ -187,6 +200,19 @@ def test_whitening_one_token_or_none_gives_zero() -> None:
 
     assert advantages.whiten(one, torch.tensor([[True, False]])).tolist() == [[0.0, 0.0]]
     assert advantages.whiten(one, torch.zeros(1, 2, dtype=torch.bool)).tolist() == [[0.0, 0.0]]
+
+
+def test_the_population_variance_is_kept_above_epsilon_not_added_to_it() -> None:
+    values, mask = torch.tensor([[1.0, 3.0]]), torch.ones(1, 2, dtype=torch.bool)
+
+    # variance 1: above 0.5 it stays, below 4 it becomes 4; unbiased it is 2, and 2 + 2 is added
+    above = advantages.whiten(values, mask, unbiased=False, epsilon=0.5)
+    below = advantages.whiten(values, mask, unbiased=False, epsilon=4.0)
+    added = advantages.whiten(values, mask, epsilon=2.0)
+
+    assert above[0].tolist() == near([-1.0, 1.0])
+    assert below[0].tolist() == near([-0.5, 0.5])
+    assert added[0].tolist() == near([-0.5, 0.5])
 
 
 def test_whitened_tokens_have_mean_zero_and_deviation_one() -> None:

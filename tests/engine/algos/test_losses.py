@@ -183,6 +183,15 @@ def test_cispo_bounds_are_absolute_and_clipped_tokens_still_teach() -> None:
     assert log_probs.grad.item() == near(-5.0)
 
 
+def test_cispo_without_bounds_weighs_by_the_ratio_itself() -> None:
+    mask = torch.ones(1, 1, dtype=torch.bool)
+    new, old = torch.tensor([[-1.0]]), torch.tensor([[-3.0]])
+
+    loss = losses.cispo(new, old, torch.ones(1, 1), mask, ratio_min=None, ratio_max=None)
+
+    assert loss.item() == near(math.exp(2.0))  # -e^2 * 1 * -1
+
+
 def test_covariances_are_of_both_means_over_the_mask() -> None:
     log_probs = torch.tensor([[-1.0, -3.0, -9.0], [-2.0, -6.0, -9.0]], requires_grad=True)
     advantages = torch.tensor([[1.0, 1.0, 50.0], [-2.0, 4.0, 50.0]])

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.engine.runs.conftest import SMALL
 
 from coloop.events import RunStateName
 
@@ -41,6 +42,31 @@ def test_a_template_whose_patterns_never_match_is_told(
 
     told = [event for event in ended.of("alert") if event["code"] == "learning.nothing_parsed"]
     assert [(event["node"], event["metric"]) for event in told] == [("both", "parse/none")]
+
+
+LATER = SMALL.replace("schedule: {steps: 2}", "schedule: {steps: 2, learn: {actor: RULE}}")
+
+
+@pytest.mark.parametrize("rule", ["{rows: 100}", "{after: 2}"])
+def test_a_learner_that_never_came_to_learn_is_told_at_the_end(
+    rule: str, runner: Callable[..., Any]
+) -> None:
+    ended = runner(LATER.replace("RULE", rule))
+
+    assert ended.state is RunStateName.FINISHED, ended.error
+    told = [event for event in ended.of("alert") if event["code"] == "learning.untaught"]
+    assert [(event["node"], event["level"]) for event in told] == [("actor", "error")]
+    assert "`actor.rewards`" in told[0]["message"]
+
+
+def test_what_was_learned_before_a_stop_counts_after_it(runner: Callable[..., Any]) -> None:
+    once = LATER.replace("RULE", "{every: 2}")
+    stopped = runner(once, stop_at=lambda event: event["type"] == "sample")
+
+    ended = runner(once, resume=stopped)
+
+    assert ended.state is RunStateName.FINISHED, ended.error
+    assert "learning.untaught" not in ended.alerts()
 
 
 @pytest.mark.parametrize("name", ["grpo-arithmetic", "spin", "two-halves"])
