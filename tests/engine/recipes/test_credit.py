@@ -436,6 +436,20 @@ def test_gae_gives_advantages_and_returns_over_a_tool_gap() -> None:
         run(rows(("a", 1.0, [1.0])), settings("ppo"))
 
 
+def test_a_critic_with_a_lambda_of_its_own_learns_other_returns_from_the_same_values() -> None:
+    """VAPO's decoupled GAE: advantages by 0, what the critic learns by 1."""
+    given = rows(("a", 1.0, [1.0]), lengths=[2], values=[[0.25, 0.5]], critic_lambdas=(1.0, 0.5))
+
+    output = run(given, settings("ppo", whiten=False, gae_lambda=0.0))
+
+    # deltas .5 - .25 and 1 - .5; to the end: .25 + .5 and .5; by a half: .25 + .25 and .5
+    assert output.advantages[0] == near([0.25, 0.5])
+    assert output.returns is not None
+    assert output.returns[0] == near([0.5, 1.0])
+    assert output.returns_at[1.0][0] == near([1.0, 1.0])
+    assert output.returns_at[0.5][0] == near([0.75, 1.0])
+
+
 def test_lambda_follows_the_length_of_each_row() -> None:
     """VAPO: 1 - 1 / (alpha * length)."""
     given = rows(("a", 1.0, [1.0, 1.0]), lengths=[2, 4], values=[[0.1, 0.2], [0.1, 0.2, 0.3, 0.4]])

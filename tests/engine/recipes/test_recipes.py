@@ -580,6 +580,18 @@ def test_a_scorer_learns_the_order_of_pairs(fields: dict[str, Any], expected: fl
     assert float(output.metrics["accuracy"][0]) == 1.0  # of two
 
 
+def test_scores_are_drawn_to_zero_by_their_sum_not_by_their_lead() -> None:
+    side = Sequence(id="s", token_ids=[0, 1], loss_mask=[False, True])
+    rows = collate_pairs([Pair(id="a", chosen=side, rejected=side)])
+    settings = BradleyTerry(name="bradley_terry", center=0.1)
+    outputs = ModelOutputs(scores=torch.tensor([[2.0], [1.0]]))
+
+    # a lead of 1, and 0.1 * (2 + 1)^2
+    assert float(recipe_of(settings).loss(rows, outputs, settings).total) == near(
+        math.log1p(math.exp(-1.0)) + 0.9
+    )
+
+
 def test_tokens_are_chosen_by_the_covariance_of_the_whole_batch() -> None:
     """Advantages 1 and -.5, log-probs of `OLD`: centred products by hand."""
     batch = replace(golden_batch(), log_probs_old=None)
@@ -603,6 +615,62 @@ def test_tokens_are_chosen_by_the_covariance_of_the_whole_batch() -> None:
     assert float(output.total) == near(expected, terms=64)
     with pytest.raises(ValueError, match="prepare"):
         recipe.loss(batch, policy(), settings)
+
+
+def test_bounds_of_whole_texts_differ_above_and_below() -> None:
+    """Two tokens each: s = e^.2 with A = 1, cut at 1.1; s = e^-.4 with A = -1, cut at 0.7."""
+    batch = collate(
+        [
+            Sequence(
+                id=str(advantage),
+                token_ids=[0, 1, 2],
+                loss_mask=[False, True, True],
+                log_probs_old=[0.0, -1.0, -1.0],
+                advantages=advantage,
+            )
+            for advantage in (1.0, -1.0)
+        ]
+    )
+    new = torch.tensor([[0.0, -0.7, -0.9], [0.0, -1.2, -1.6]])
+    settings = rewards("gspo", clip_low=0.3, clip_high=0.1)
+    recipe = recipe_of(settings)
+
+    output = recipe.loss(batch, ModelOutputs(log_probs=new), settings)
+
+    # s = 0.6703 is below 0.7
+    assert float(output.total) / recipe.count(batch, settings) == near((-1.1 + 0.7) / 2)
+
+
+def test_clip_cov_learns_from_what_it_keeps_and_from_nothing_else() -> None:
+    settings = rewards("grpo", loss="clip_cov", aggregation="sequence_sum")
+    kept = torch.zeros(2, 5)
+    kept[0, 1] = 1.0
+
+    output = recipe_of(settings).loss(
+        golden_batch().with_numbers({"clip_cov_kept": kept}), policy(), settings
+    )
+
+    assert float(output.total) == near(-1.2)  # e^.4 with A = 1, cut at 1.2
+
+
+def test_tokens_of_others_are_chosen_by_no_covariance() -> None:
+    """The second row is another's; its products would be the greatest."""
+    settings = rewards("grpo", loss="kl_cov", covariance_share=0.4, off_policy={"shaping": 0.1})
+    batch = replace(golden_batch(), numbers={"of_others": torch.tensor([0.0, 1.0])})
+    advantages = torch.tensor([[0.0, 1.0, 2.0, 3.0, 0.0], [0.0, 90.0, -90.0, 90.0, -90.0]])
+    old = torch.tensor([[0.0, -3.0, -2.0, -1.0, 0.0], [0.0, -1.0, -9.0, -1.0, -9.0]])
+    recipe: Any = recipe_of(settings)
+
+    found = recipe.prepare(
+        replace(batch, advantages=advantages),
+        ModelOutputs(log_probs=old),
+        settings,
+        torch.Generator(),
+    )
+
+    # of the own three: A - 2 and x + 2 are -1, 0, 1 each; int(.4 * 3) = 1 token, the first of two
+    chosen = found["kl_cov_selected"].nonzero().tolist()
+    assert chosen in ([[0, 1]], [[0, 3]])
 
 
 def test_clip_cov_drops_some_tokens_of_the_band_and_draws_them_from_its_generator() -> None:
