@@ -46,6 +46,7 @@ class Readings:
         self.best_step = 0
         self._taught: set[str] = set()
         """Teaching ports of which a loss was told."""
+        self._untaught: list[Finding] = []
 
     def read(self, node: str, metrics: Mapping[str, float], *, step: int, phase: str) -> None:
         """Take the readings of a node."""
@@ -73,10 +74,6 @@ class Readings:
         self._taught.update(f"{node}.{name.removeprefix(LOSS)}" for name in losses)
         self._doctor.hear(node, _finite(metrics))
 
-    def untaught(self, ports: Iterable[str]) -> list[str]:
-        """Of these teaching ports those that no update of the run has learned from."""
-        return sorted({*ports} - self._taught)
-
     def evaluated(
         self, node: str, metrics: Mapping[str, float], *, step: int, phase: str
     ) -> Sequence[Finding]:
@@ -88,13 +85,19 @@ class Readings:
         """What the doctor says after this step."""
         return self._doctor.step_finished(step, phase)
 
-    def run_finished(self, step: int) -> Sequence[Finding]:
-        return self._doctor.run_finished(step)
+    def run_finished(self, step: int, ports: Iterable[str]) -> Sequence[Finding]:
+        """What is to be said at the end.
+
+        Args:
+            ports: teaching ports that phases had live.
+        """
+        self._untaught = [_untaught(port, step) for port in sorted({*ports} - self._taught)]
+        return [*self._doctor.run_finished(step), *self._untaught]
 
     @property
     def unresolved(self) -> list[Finding]:
-        """What the doctor has raised and not cleared."""
-        return self._doctor.open
+        """What was raised and not cleared."""
+        return [*self._doctor.open, *self._untaught]
 
     def state(self) -> dict[str, Any]:
         triggers = self._watch.triggers
@@ -115,6 +118,23 @@ class Readings:
         self.best, self.best_step = state["best_reading"], state["best_step"]
         self.fired = [self._watch.triggers[index] for index in state["fired"]]
         self.latest = dict(state.get("latest", {}))
+
+
+def _untaught(port: str, step: int) -> Finding:
+    """A teaching port that learned from nothing in the whole run."""
+    node, _, name = port.partition(".")
+    return Finding(
+        code="learning.untaught",
+        level="error",
+        node=node,
+        metric=f"{LOSS}{name}",
+        message=f"`{port}` was to be learned, and no update of this run had a row for it",
+        hint=(
+            "look at the alerts about rows, and at `schedule.learn` (`after`, `every`, `rows`) "
+            "beside the steps in which it is live"
+        ),
+        step=step,
+    )
 
 
 def _finite(metrics: Mapping[str, float]) -> dict[str, float]:

@@ -52,12 +52,6 @@ from coloop.runtime.truths import truths_of
 
 logger = logging.getLogger(__name__)
 
-UNTAUGHT = "learning.untaught"
-UNTAUGHT_HINT = (
-    "look at the alerts about rows, and at `schedule.learn` (`after`, `every`, `rows`) beside the "
-    "steps in which it is live"
-)
-
 
 @dataclass(slots=True, kw_only=True)
 class Parts:
@@ -255,19 +249,10 @@ class Session:
 
     def finish(self) -> None:
         """The last checkpoint; that the run is over is said when everything else is written."""
-        self._tell_untaught()
-        self._teller.findings(self._readings.run_finished(self.timeline.step))
+        live = (port for entry in self.timeline.entries for port in entry.plan.learn)
+        self._teller.findings(self._readings.run_finished(self.timeline.step, live))
         self._keeper.write_once(self.timeline.step)
         self._steps.tell_notices()
-
-    def _tell_untaught(self) -> None:
-        """Teaching ports that a phase had live and that learned from nothing in the whole run."""
-        live = (port for entry in self.timeline.entries for port in entry.plan.learn)
-        for port in self._readings.untaught(live):
-            message = f"`{port}` was to be learned, and no update of this run had a row for it"
-            self._teller.alert(
-                "error", UNTAUGHT, message, port.partition(".")[0], hint=UNTAUGHT_HINT
-            )
 
     def rescue(self, failure: BaseException) -> None:
         """Save what a failed run has, where it stands between two steps and its hosts answer."""

@@ -4,7 +4,8 @@
 from collections.abc import Iterator
 
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
-from coloop.spec.groups import updates_by_member
+from coloop.spec.groups import WeightsGroup, updates_by_member
+from coloop.spec.heads import head_of
 from coloop.spec.nodes import RewardNode, VerifierNode
 from coloop.validate.facts import Facts, a, found
 
@@ -164,7 +165,10 @@ def order_is_of_one_group(facts: Facts) -> Iterator[Diagnostic]:
 def frozen_weights_know_something(facts: Facts) -> Iterator[Diagnostic]:
     """Random weights that nothing teaches say random things."""
     for group in facts.groups.values():
-        if group.source != "scratch" or group.trainable:
+        if group.trainable:
+            continue
+        if group.source != "scratch":
+            yield from _drawn_head(facts, group)
             continue
         kinds = {facts.nodes[name].kind for name in group.members}
         yield found(
@@ -178,6 +182,39 @@ def frozen_weights_know_something(facts: Facts) -> Iterator[Diagnostic]:
             node=group.name,
             field="model",
         )
+
+
+def _drawn_head(facts: Facts, group: WeightsGroup) -> Iterator[Diagnostic]:
+    """A score head that none of the weights has from which these come, and that nothing teaches."""
+    scorers = [name for name in group.members if head_of(facts.nodes[name]) == "score"]
+    if scorers and _comes_without_head(facts, group):
+        name = scorers[0]
+        yield found(
+            "learning.frozen_scratch",
+            f"`{name}` reads a score head that the weights it comes from do not have, and nothing "
+            "teaches it: what it gives is noise",
+            severity=Severity.WARNING,
+            hint=f"connect a teaching port of `{name}`, or take weights with a head: those of a "
+            "scorer of this loop, or of an earlier run (`model: {type: run, ...}`)",
+            node=name,
+            field="model",
+        )
+
+
+def _comes_without_head(facts: Facts, group: WeightsGroup) -> bool:
+    """Whether no group on the way to random weights learns a score; of weights from outside nobody
+    knows."""
+    seen: set[str] = set()
+    while group.name not in seen:
+        seen.add(group.name)
+        heads = {head_of(facts.nodes[name]) for name in group.members}
+        if group.trainable and "score" in heads:
+            return False
+        source = facts.group_of.get(getattr(facts.model(group.name), "of", None) or "")
+        if source is None:
+            return group.source == "scratch"
+        group = source
+    return False
 
 
 def members_learn_as_often(facts: Facts) -> Iterator[Diagnostic]:

@@ -57,6 +57,8 @@ def test_a_learner_that_never_came_to_learn_is_told_at_the_end(
     told = [event for event in ended.of("alert") if event["code"] == "learning.untaught"]
     assert [(event["node"], event["level"]) for event in told] == [("actor", "error")]
     assert "`actor.rewards`" in told[0]["message"]
+    report = json.loads((ended.folder / "report.json").read_text(encoding="utf-8"))
+    assert "learning.untaught" in {one["code"] for one in report["alerts"]}
 
 
 def test_what_was_learned_before_a_stop_counts_after_it(runner: Callable[..., Any]) -> None:
