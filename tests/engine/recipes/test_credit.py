@@ -409,6 +409,15 @@ def test_kl_in_the_reward_is_taken_from_each_token_without_a_baseline() -> None:
         run(rows(("a", 1.0, [1.0])), settings("reinforce", kl=kl))
 
 
+def test_the_mean_of_rewards_counts_weights_by_their_size() -> None:
+    """One edge pays, the other fines as much: their weights add up to nothing, their sizes to 2."""
+    given = rows(("pays", 1.0, [1.0, 1.0]), ("fines", -1.0, [0.5, None]))
+
+    mean = run(given, settings("reinforce"), missing="mean_of_available")
+
+    assert list(mean.advantages) == near([0.25, 1.0])
+
+
 def test_gae_gives_advantages_and_returns_over_a_tool_gap() -> None:
     given = CreditInput(
         edges=[EdgeScores(name="a", weight=1.0, scores=[1.0])],

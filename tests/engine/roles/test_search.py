@@ -180,10 +180,9 @@ def test_binary_search_finds_the_error_that_a_scan_finds(
 ) -> None:
     text = "a\nb\nc\nd\ne\nf\ng\n0"
     rates = {text[: 2 * n]: (2 if n <= wrong else 0) for n in range(8)}
+    hosts = KnownRates(rates)
     [halved] = scores(
-        labelled(bench, rows_of, search("binary_search"), [text], KnownRates(rates)).give(
-            "tree.step_scores"
-        )
+        labelled(bench, rows_of, search("binary_search"), [text], hosts).give("tree.step_scores")
     )
     [scanned] = scores(
         labelled(bench, rows_of, search(), [text], KnownRates(rates)).give("tree.step_scores")
@@ -194,6 +193,7 @@ def test_binary_search_finds_the_error_that_a_scan_finds(
     )
     assert halved.items() <= scanned.items()
     assert len(halved) <= 1 + math.ceil(math.log2(8))
+    assert len(hosts.asked) == len(halved) - 1, "the last step is the text itself"
 
 
 def test_the_next_search_has_the_greatest_worth() -> None:
@@ -236,12 +236,16 @@ def test_a_tree_grows_below_the_wrong_texts_of_a_prompt(
     assert all(row.tokens.loss_mask.all() for row in table.rows)
 
 
-def test_a_text_below_a_state_is_learned_as_it_was_drawn(bench: Bench, rows_of: Any) -> None:
+def test_a_text_below_a_state_is_learned_as_it_was_drawn(
+    bench: Bench, rows_of: Any, scores: Any
+) -> None:
     hosts = KnownRates({"": 3, "a\n": 2}, tail="a\nb\nc\n")
     tree = search("binary_search", budget={"searches_per_row": 2})
-    rows = grown(bench, rows_of, tree, hosts).give("tree.rollouts").rows
+    table = grown(bench, rows_of, tree, hosts).give("tree.step_scores")
 
-    below = rows[4].tokens  # what was wrong behind "a\n", searched next
+    # it keeps what is known of the state: half of what was written from there is right
+    assert scores(table)[4] == {1: 0.5, 3: 0.0, 6: 0.0}
+    below = table.rows[4].tokens  # what was wrong behind "a\n", searched next
     assert below.text == "a\nb\nc\n0"
     assert below.loss_mask.all()
     assert below.log_probs.tolist() == [-0.5] * 7

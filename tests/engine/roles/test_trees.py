@@ -146,6 +146,9 @@ def test_puct_by_the_numbers() -> None:
     # worths from -4 to 0 become (-1 + 4) / 4 = 0.75 and (-3 + 4) / 4 = 0.25
     far, near = Known(-3.0, 0.0, 1), Known(-1.0, 0.0, 1)
     assert pick([far, near], 2, Select(c=0.0), (-4.0, 0.0)) is near
+    # explored by 1.25 * 0.75 * 2 / 2 and 1.25 * 0.25 * 2 / 2: 0.25 + 0.9375 against 0.75 + 0.3125
+    far.log_prob, near.log_prob = math.log(0.6), math.log(0.2)
+    assert pick([far, near], 4, Select(c=1.25), (-4.0, 0.0)) is far
     same = Known(0.5, 0.0, 1)
     assert pick([same, Known(0.5, 0.0, 1)], 2, Select()) is same
 
@@ -266,6 +269,8 @@ def test_returns_come_up_by_the_numbers() -> None:
 
     # v promises -2.5 now: -1 + min(-1, -2.5) = -3.5; the root (-3 - 3 - 3.5) / 3
     assert grown.root.worth == pytest.approx(-9.5 / 3)
+    # what came back over the action: -3 and -3.5
+    assert grown.root.actions[0].worth == pytest.approx(-3.25)
     way, state, count = grown.descend()
     assert state.text == "x"
     grown.climb(way, state, grown.grow(state, count, [action("x.0", "end", ())]))
@@ -273,6 +278,39 @@ def test_returns_come_up_by_the_numbers() -> None:
     # x: -1, v: -2, so both: -1 + min(-1, -2)
     assert grown.root.shown == -3.0
     assert [one.text for _, one in proof_of(grown.root)] == ["both", "done", "on", "end"]
+
+
+def test_of_what_is_left_to_be_shown_the_least_promising_is_tried_next() -> None:
+    grown = ProofTree("s", node_of(step_reward=-1.0, expand={"samples": 1}))
+    way, state, count = grown.descend()
+    grown.climb(way, state, grown.grow(state, count, [action("root.0", "both", ("u", "v"), -3.0)]))
+    way, state, count = grown.descend()
+    grown.climb(way, state, grown.grow(state, count, [action("u.0", "far", ("w",), -9.0)]))
+
+    # u promises -9 by now, v still -2
+    way, state, count = grown.descend()
+    assert [above.text for above, _ in way] == ["s", "u"]
+    assert state.text == "w"
+
+
+def test_a_visit_brings_back_what_its_draws_promise_on_the_mean() -> None:
+    grown = ProofTree("s", node_of(step_reward=-1.0, expand={"samples": 2}))
+    way, state, count = grown.descend()
+    draws = [action("root.0", "near", ("u",), -2.0), action("root.1", "far", ("v",), -5.0)]
+
+    grown.climb(way, state, grown.grow(state, count, draws))
+
+    assert grown.root.worth == -3.5
+
+
+def test_an_action_that_leads_back_to_its_own_state_shows_nothing() -> None:
+    grown = ProofTree("s", node_of(expand={"samples": 1}))
+    way, state, count = grown.descend()
+
+    grown.climb(way, state, grown.grow(state, count, [action("root.0", "round", ("s",))]))
+
+    assert grown.root.actions == []
+    assert not grown.is_open
 
 
 def test_what_comes_back_to_a_state_or_to_nothing_is_dead() -> None:

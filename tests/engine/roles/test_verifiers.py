@@ -98,11 +98,29 @@ def test_a_group_without_an_answer_gets_nothing_and_a_person_is_told(
 
 def test_scores_that_come_in_weigh_the_votes(bench: Bench, rows_of: Any, scores: Any) -> None:
     trust = {"kind": "reward", "source": {"type": "builtin", "name": "column", "column": "w"}}
-    rows = rows_of(*({"prompt": "p", "completion": c, "w": w} for c, w in (("a", 3), ("b", 2))))
+    rows = rows_of(*({"prompt": "p", "completion": c, "w": w} for c, w in (("a", 2), ("b", 3))))
     nodes = {"sums": rows, "trust": trust, "judge": vote(by="role")}  # all rows in one vote
     edges = ["sums.rows -> trust.rows", "sums.rows -> judge.rows", "trust.scores -> judge.scores"]
 
-    assert scores(bench(nodes, edges).give("judge.scores")) == [1.0, 0.0]
+    assert scores(bench(nodes, edges).give("judge.scores")) == [0.0, 1.0]
+
+
+def test_a_greedy_extra_is_judged_and_has_no_vote(
+    bench: Bench, rows_of: Any, actor: Any, scores: Any
+) -> None:
+    nodes = {
+        "sums": rows_of({"prompt": "p"}),
+        "actor": actor(rollout={"completions_per_prompt": 3, "greedy_extra": True}),
+        "judge": vote(),
+    }
+    loop = bench(nodes, ["sums.rows -> actor.prompts", "actor.rollouts -> judge.rollouts"])
+    loop.hosts.write = lambda prompt, k: "abb"[k]
+
+    table = loop.give("judge.scores")
+
+    # drawn a, b, b and greedy a: with a vote of its own there would be two of each, and a is first
+    said = {(row.is_greedy, row.columns["completion"]): table.scores[row.id] for row in table.rows}
+    assert said == {(False, "b"): 1.0, (False, "a"): 0.0, (True, "a"): 0.0}
 
 
 def test_a_threshold_and_bounds_are_of_what_is_given(
@@ -168,6 +186,17 @@ def test_implicit_rewards_of_steps_end_before_the_outcomes_token(
     # "ab\n" ends with its third token; "c" is the outcome's alone, and so says nothing
     assert scores(loop.give("judge.step_scores")) == [{2: -0.125}, {0: 0.25}]
     assert scores(loop.give("judge.scores")) == [-0.125, 0.25]
+
+
+def test_the_token_that_ends_a_step_belongs_to_it(
+    bench: Bench, rows_of: Any, actor: Any, scores: Any
+) -> None:
+    judge = implicit(granularity="step")
+    loop = beside_a_prior(bench, rows_of, actor, judge, [0.5, -1.0, 0.25, 2.0])
+    loop.hosts.write = lambda prompt, k: ("a\nbc", "x")[k]
+
+    # beta 0.5: "a\n" is 0.25 - 0.5, "b" 0.125; "c" and "x" are the outcome's
+    assert scores(loop.give("judge.step_scores")) == [{1: -0.25, 2: 0.125}, {}]
 
 
 def test_rewards_are_brought_to_scale_by_the_greatest_reward_to_go_of_the_batch(
