@@ -258,6 +258,8 @@ def test_resampling_weighs_by_the_power_of_the_score() -> None:
     assert sum(drawn) == 5000
     # 1^2 against 2^2
     assert drawn[2] / drawn[1] == pytest.approx(4.0, rel=0.15)
+    plain = counts(scored(1.0, -2.0), rows=5000, exponent=1)
+    assert plain[1] / plain[0] == pytest.approx(2.0, rel=0.15), "its size, not its sign"
 
 
 def test_resampling_the_best_and_the_worst_of_a_group() -> None:

@@ -134,3 +134,6 @@ def test_soft_relabelling_keeps_the_probability() -> None:
         (False, 0.6),
     ]
     assert relabel([0.0], low=-1.0, high=1.0, soft=True)[0].probability == 0.5
+    # with a scale: sigmoid(3 * lead), the lead from -1 to 1; 0.75 leads by a half
+    [scaled] = relabel([0.75], soft=SoftLabels(scale=3.0))
+    assert scaled.probability == pytest.approx(1 / (1 + math.exp(-1.5)))

@@ -15,7 +15,7 @@ from coloop.hosts.messages import HandOn, PromptRequest, Reply, Sampling
 from coloop.roles.searching.proofs import ProofTree, proof_of
 from coloop.roles.searching.puct import exploration, pick, priors, shares, wanted
 from coloop.roles.searching.text_tree import TextTree
-from coloop.roles.searching.trees import Path
+from coloop.roles.searching.trees import Path, chance_of
 from coloop.spec.nodes import SearchNode
 from coloop.spec.search import Expand, Progressive, Select
 from coloop.tables import Tokens
@@ -128,6 +128,13 @@ class Known:
 
     def __init__(self, worth: float, log_prob: float, visits: int) -> None:
         self.worth, self.log_prob, self.visits = worth, log_prob, visits
+
+
+def test_a_chance_is_the_mean_of_what_was_graded() -> None:
+    graded = [action("a", "a", None, score) for score in (1.0, None, 0.0, 1.0)]
+
+    assert chance_of(graded) == pytest.approx(2 / 3)
+    assert chance_of(graded[1:2]) is None
 
 
 def test_puct_by_the_numbers() -> None:
