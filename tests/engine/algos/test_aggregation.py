@@ -77,3 +77,10 @@ def test_last_true_position_of_empty_rows_is_minus_one() -> None:
 
     assert last_true_position(mask).tolist() == [2, -1]
     assert last_true_position(torch.zeros(2, 0, dtype=torch.bool)).tolist() == [-1, -1]
+
+
+@pytest.mark.parametrize("mode", ["sequence_mean", "sequence_sum"])
+def test_a_row_without_a_trained_token_counts_nothing(mode: str) -> None:
+    mask = torch.tensor([[True, True], [False, False]])
+
+    assert divisor(mask, mode) == 1.0
