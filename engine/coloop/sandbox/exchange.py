@@ -1,5 +1,5 @@
-"""Messages over two pipes to a process that may be hostile: nothing of it takes longer than its
-deadline, or more memory than its bound.
+"""Messages over two pipes to a process that may be hostile: no exchange takes longer than its
+limit, or more memory than its bound. A pause of the whole machine is nobody's time.
 
     8 bytes length, JSON (ASCII) ---> child ---> 8 bytes length, JSON (ASCII)
 
@@ -22,6 +22,8 @@ WEIGHTS: Final = {b"{": 250, b"[": 80, b",": 80, b":": 60}
 key."""
 CHUNK: Final = 1 << 20
 TICK_SECONDS: Final = 0.1
+LONGEST_COUNTED: Final = 2 * TICK_SECONDS
+"""Most seconds that count between two looks at the clock, a tick apart: more is a pause."""
 
 
 class Ended(Exception):
@@ -29,7 +31,7 @@ class Ended(Exception):
 
 
 class Late(Exception):
-    """The deadline is over."""
+    """The time of the exchange is over."""
 
 
 class TooLong(Exception):
@@ -56,21 +58,25 @@ class Pipes:
         self.from_child = from_child
         self.tick: Callable[[], None] | None = None
         self._next_tick = 0.0
+        self._looked_at = 0.0
+        self._left = 0.0
         os.set_blocking(to_child, False)
 
-    def begin(self, tick: Callable[[], None] | None) -> None:
-        """An exchange; `tick` is called a few times a second until the next one begins."""
+    def begin(self, tick: Callable[[], None] | None, seconds: float) -> None:
+        """An exchange of so many seconds; `tick` is called a few times in each of them."""
         self.tick = tick
-        self._next_tick = time.monotonic() + TICK_SECONDS
+        self._left = seconds
+        self._looked_at = time.monotonic()
+        self._next_tick = self._looked_at + TICK_SECONDS
 
     def close(self) -> None:
         for descriptor in (self.to_child, self.from_child):
             os.close(descriptor)
 
-    def send(self, payload: bytes, deadline: float) -> None:
+    def send(self, payload: bytes) -> None:
         left = memoryview(len(payload).to_bytes(8, "big") + payload)
         while left:
-            self._wait(self.to_child, select.POLLOUT, deadline)
+            self._wait(self.to_child, select.POLLOUT)
             try:
                 left = left[os.write(self.to_child, left[:CHUNK]) :]
             except BrokenPipeError:
@@ -78,12 +84,12 @@ class Pipes:
             except BlockingIOError:
                 continue
 
-    def receive(self, deadline: float) -> dict[str, Any]:
+    def receive(self) -> dict[str, Any]:
         """The next reply, read and bounded."""
-        length = int.from_bytes(self._read(8, deadline), "big")
+        length = int.from_bytes(self._read(8), "big")
         if length > LARGEST_REPLY:
             raise TooLong
-        payload = self._read(length, deadline)
+        payload = self._read(length)
         if sum(weight * payload.count(one) for one, weight in WEIGHTS.items()) > HEAVIEST_REPLY:
             raise TooLong
         try:
@@ -100,30 +106,36 @@ class Pipes:
         poll.register(self.from_child, select.POLLIN)
         return bool(poll.poll(0))
 
-    def _read(self, count: int, deadline: float) -> bytearray:
+    def _read(self, count: int) -> bytearray:
         found = bytearray()
         while len(found) < count:
-            self._wait(self.from_child, select.POLLIN, deadline)
+            self._wait(self.from_child, select.POLLIN)
             part = os.read(self.from_child, min(count - len(found), CHUNK))
             if not part:
                 raise Ended
             found += part
         return found
 
-    def _wait(self, descriptor: int, event: int, deadline: float) -> None:
-        """Until a pipe is ready; raises `Late` after the deadline, `Ticked` where the tick does."""
+    def _wait(self, descriptor: int, event: int) -> None:
+        """Until a pipe is ready; `Late` when no time is left, `Ticked` where the tick raises."""
         poll = select.poll()
         poll.register(descriptor, event)
-        while (now := time.monotonic()) < deadline:
-            if now >= self._next_tick:
-                self._look(now)
-            seconds = min(deadline - now, TICK_SECONDS)
-            if poll.poll(math.ceil(seconds * 1000)):
+        while (left := self._look()) > 0:
+            if poll.poll(math.ceil(min(left, TICK_SECONDS) * 1000)):
                 return
         raise Late
 
-    def _look(self, now: float) -> None:
-        self._next_tick = now + TICK_SECONDS
+    def _look(self) -> float:
+        """At the clock; gives the seconds that are left, and ticks where it is time to."""
+        now = time.monotonic()
+        self._left -= min(now - self._looked_at, LONGEST_COUNTED)
+        self._looked_at = now
+        if now >= self._next_tick:
+            self._next_tick = now + TICK_SECONDS
+            self._tick()
+        return self._left
+
+    def _tick(self) -> None:
         if self.tick is not None:
             try:
                 self.tick()

@@ -25,7 +25,6 @@ import signal
 import subprocess
 import sys
 import sysconfig
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -291,17 +290,16 @@ class Sandbox:
     def _exchange(self, request: Mapping[str, Any] | None, seconds: float) -> dict[str, Any]:
         """Send a request (None: only wait) and get the reply, or end the child and say why."""
         assert self._pipes is not None
-        deadline = time.monotonic() + seconds
         number = secrets.token_hex(8) if request is not None else None
-        self._pipes.begin(self.tick)
+        self._pipes.begin(self.tick, seconds)
         try:
             if request is not None:
                 if self._pipes.has_answer():
                     raise Forged
                 payload = json.dumps({**request, "id": number}, default=_plain)
                 self._tell(signal.SIGCONT)
-                self._pipes.send(payload.encode(), deadline)
-            reply = self._pipes.receive(deadline)
+                self._pipes.send(payload.encode())
+            reply = self._pipes.receive()
             if reply.get("id") != number:
                 raise Forged
             self._tell(signal.SIGSTOP)

@@ -1,12 +1,14 @@
 """Replies of a hostile process: read within their bounds or refused, and never longer than said."""
 
+import itertools
 import os
 import threading
-import time
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 
+from coloop.sandbox import exchange
 from coloop.sandbox.exchange import Ended, Forged, Late, Pipes, Ticked, TooLong
 from coloop.sandbox.inside.values import why_not_columns
 
@@ -17,7 +19,7 @@ def ends() -> Iterator[tuple[Pipes, int]]:
     unread, to_child = os.pipe()
     from_child, replies = os.pipe()
     pipes = Pipes(to_child, from_child)
-    pipes.begin(None)
+    pipes.begin(None, 30)
     yield pipes, replies
     pipes.close()
     os.close(unread)
@@ -39,7 +41,7 @@ def answered(
 
     writer = threading.Thread(target=write, daemon=True)
     writer.start()
-    return pipes.receive(time.monotonic() + 30)
+    return pipes.receive()
 
 
 def test_an_honest_reply_is_read(ends: tuple[Pipes, int]) -> None:
@@ -88,16 +90,28 @@ def test_a_reply_that_breaks_off_is_an_end(ends: tuple[Pipes, int]) -> None:
 
 def test_silence_is_late_and_a_tick_that_raises_is_told_as_such(ends: tuple[Pipes, int]) -> None:
     pipes, _ = ends
+    pipes.begin(None, 0.05)
     with pytest.raises(Late):
-        pipes.receive(time.monotonic() + 0.05)
+        pipes.receive()
 
     def tick() -> None:
         raise OSError("a full disk")
 
-    pipes.begin(tick)
+    pipes.begin(tick, 60)
     with pytest.raises(Ticked) as caught:
-        pipes.receive(time.monotonic() + 60)
+        pipes.receive()
     assert str(caught.value.error) == "a full disk"
+
+
+def test_a_pause_of_the_machine_is_no_silence(
+    ends: tuple[Pipes, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of an hour a fifth of a second counts; the answer comes after it."""
+    pauses = itertools.chain([0.0, 3600.0], itertools.count(3600.0, 0.01))
+    monkeypatch.setattr(exchange, "time", SimpleNamespace(monotonic=lambda: next(pauses)))
+    ends[0].begin(None, 0.5)
+
+    assert answered(ends, b'{"ok": true}') == {"ok": True}
 
 
 @pytest.mark.parametrize(
