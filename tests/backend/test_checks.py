@@ -319,8 +319,8 @@ def test_a_python_reward_is_tried_in_a_process_of_its_own(client: TestClient) ->
     sly = "def reward(prompts, **columns):\n    return [len(open('/etc/passwd').read())]\n"
     endless = "def reward(prompts, completions, **columns):\n    while True: pass\n"
 
-    def tried(code: str) -> dict[str, Any]:
-        body = {"code": code, "rows": rows, "timeout_seconds": 1}
+    def tried(code: str, seconds: float = 30) -> dict[str, Any]:
+        body = {"code": code, "rows": rows, "timeout_seconds": seconds}
         answer = client.post("/api/rewards/preview", json=body)
         assert answer.status_code == 200, answer.text
         found: dict[str, Any] = answer.json()
@@ -329,7 +329,7 @@ def test_a_python_reward_is_tried_in_a_process_of_its_own(client: TestClient) ->
     assert tried(good)["scores"] == [1.0, 0.0]
     assert "hello" in tried(good)["printed"]
     for bad in (sly, endless, "def rew", ""):
-        assert tried(bad)["error"], bad
+        assert tried(bad, seconds=1)["error"], bad
 
 
 def test_a_server_that_ends_ends_the_reward_that_it_tries(client: TestClient) -> None:

@@ -6,7 +6,8 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -260,11 +261,12 @@ def test_cookies_of_odd_shapes_open_nothing(guarded: TestClient) -> None:
 
 
 def test_many_previews_leave_the_server_free(client: TestClient) -> None:
-    slow = "import time\ndef reward(prompts, completions, **columns):\n    time.sleep(3)\n"
+    """The code would sleep for most of a minute; the end of the server is what ends it."""
+    slow = "import time\ndef reward(prompts, completions, **columns):\n    time.sleep(50)\n"
     body = {
         "code": slow + "    return [1.0]\n",
         "rows": [{"prompt": "a", "completion": "b"}],
-        "timeout_seconds": 10,
+        "timeout_seconds": 30,
     }
 
     def preview(_: int) -> Any:
@@ -272,18 +274,17 @@ def test_many_previews_leave_the_server_free(client: TestClient) -> None:
 
     with ThreadPoolExecutor(45) as pool:
         asked = [pool.submit(preview, number) for number in range(45)]
-        health = client.get("/api/health")
-        loops = client.get("/api/loops")
+        soon = [one.result() for one in islice(as_completed(asked, timeout=60), 30)]
+        others = [client.get("/api/health"), client.get("/api/loops")]
+        is_free = not all(one.done() for one in asked)
+        client.app.state.ending.set()  # type: ignore[attr-defined]
         answers = [one.result() for one in asked]
 
-    assert (health.status_code, loops.status_code) == (200, 200)
-    assert health.elapsed.total_seconds() < 1.5
-    assert loops.elapsed.total_seconds() < 1.5
-    refused = [one for one in answers if one.status_code == 429]
-    assert len(refused) >= 30
-    assert all(one.headers["retry-after"] for one in refused)
-    assert {one.json()["code"] for one in refused} == {"reward.too_many"}
-    assert sum(one.status_code == 200 for one in answers) + len(refused) == 45
+    assert is_free
+    assert [one.status_code for one in others] == [200, 200]
+    assert {one.json()["code"] for one in soon} == {"reward.too_many"}
+    assert all(one.headers["retry-after"] for one in soon)
+    assert {one.status_code for one in answers} == {429, 503}
 
 
 def test_the_token_is_never_left_half_written(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ import json
 import socket
 import time
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -125,14 +124,11 @@ def test_the_stream_of_an_ended_run_is_its_replay(server: Server, loop_that: Loo
 def test_gauges_are_sent_at_most_four_times_a_second(server: Server, loop_that: LoopThat) -> None:
     run_id = new_run(server, loop_that("steps=1 hold=2"))
 
-    times = []
+    began = time.monotonic()
     with open_stream(server, run_id) as stream:
-        while len(times) < 5:
-            if json.loads(stream.recv(timeout=60))["kind"] == "gauges":
-                times.append(time.monotonic())
+        count = sum(message["kind"] == "gauges" for message in messages(stream))
 
-    gaps = [later - earlier for earlier, later in pairwise(times[1:])]
-    assert min(gaps) > 0.15
+    assert 2 <= count <= 4 * (time.monotonic() - began) + 2
 
 
 def wait_for_line(server: Any, words: str) -> None:
@@ -144,7 +140,7 @@ def wait_for_line(server: Any, words: str) -> None:
 def test_a_slow_client_is_cut_off_and_others_are_not_held_up(
     start_server: StartServer, loop_that: LoopThat
 ) -> None:
-    server = start_server(COLOOP_SEND_SECONDS="0.5")
+    server = start_server(COLOOP_SEND_SECONDS="2")
     run_id = new_run(server, loop_that("steps=3 seconds=0.2 flood=6000"))
     slow_socket = socket.socket()
     slow_socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

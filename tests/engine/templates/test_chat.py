@@ -181,5 +181,5 @@ def test_a_hostile_template_ends_in_an_error(
     with pytest.raises(RenderProblem, match=what) as refused:
         render_chat(source, [{"role": "user", "content": "q"}], {"add_generation_prompt": True})
 
-    assert time.thread_time() - began < 2
+    assert time.thread_time() - began < 5
     assert len(str(refused.value)) <= 1000

@@ -117,6 +117,12 @@ def check_all(spec: LoopSpec) -> None:
         compile_plan(spec)
 
 
+def seconds_of(spec: LoopSpec) -> float:
+    began = time.process_time()
+    check_all(spec)
+    return time.process_time() - began
+
+
 @pytest.mark.parametrize("name", LOOPS)
 def test_no_whole_number_makes_a_check_count(name: str) -> None:
     document = YAML(typ="safe").load(LOOPS[name])
@@ -129,10 +135,8 @@ def test_no_whole_number_makes_a_check_count(name: str) -> None:
             found = from_dict(changed).spec if changed is not None else None
             if found is None:
                 continue
-            began = time.process_time()
-            check_all(found)
             checked += 1
-            if time.process_time() - began > SECONDS:
+            if seconds_of(found) > SECONDS < seconds_of(found):  # once it may be a pause of Python
                 slow.append((".".join(map(str, at)), value))
 
     assert not slow
