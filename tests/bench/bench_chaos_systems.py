@@ -105,11 +105,8 @@ SYSTEMS: dict[str, dict[str, Any]] = {
 """What is set in each tiny preset, so that there is something left to kill and to remember."""
 
 
-SAID_ONCE = "/sync/"
-"""What a sync says of a rollout engine, which a resumed run builds only when something is
-written."""
-TIMES = ("step/", "sync/", "tool/seconds")
-"""Metrics that are of no run but of its machine and its attempt."""
+OF_A_DRIVER = ("step/", "sync/", "tool/seconds")
+"""Metrics that are not of a run but of its machine, or of what a driver has built so far."""
 HEAD = (
     "loop",
     "killed",
@@ -128,8 +125,7 @@ def remembered(run: Disturbed) -> dict[str, Any]:
     """All that the last checkpoint has, by dotted path: what the run and its roles know, and the
     SHA-256 of each file, optimizers among them."""
     last = list_checkpoints(run.folder / "run" / "checkpoints")[-1]
-    plain = _flat(last.manifest())
-    return {path: one for path, one in plain.items() if path != "sha256" and SAID_ONCE not in path}
+    return {path: one for path, one in _flat(last.manifest()).items() if path != "sha256"}
 
 
 def told(run: Disturbed) -> dict[str, Any]:
@@ -141,8 +137,7 @@ def told(run: Disturbed) -> dict[str, Any]:
 def reported(run: Disturbed) -> dict[str, Any]:
     """The last metrics, and what was found wrong, as the run's report has them."""
     report = json.loads((run.folder / "run" / "report.json").read_text(encoding="utf-8"))
-    found = _flat({name: report[name] for name in ("steps", "metrics", "alerts")})
-    return {path: one for path, one in found.items() if not any(t in path for t in TIMES)}
+    return _flat({name: report[name] for name in ("steps", "metrics", "alerts")})
 
 
 def differences(calm: Disturbed, wild: Disturbed) -> list[str]:
@@ -150,7 +145,8 @@ def differences(calm: Disturbed, wild: Disturbed) -> list[str]:
     found = [] if wild.weights == calm.weights else [f"{wild.weights[:24]} weights"]
     for part in (remembered, told, reported):
         left, right = part(calm), part(wild)
-        found += [key for key in {**left, **right} if left.get(key) != right.get(key)]
+        keys = [key for key in {**left, **right} if not any(one in key for one in OF_A_DRIVER)]
+        found += [key for key in keys if left.get(key) != right.get(key)]
     lines = (wild.folder / "run" / "events.jsonl").read_text(encoding="utf-8").splitlines()
     numbers = [json.loads(line)["seq"] for line in lines]
     return found if numbers == [*range(1, len(numbers) + 1)] else [*found, "numbers of events"]
