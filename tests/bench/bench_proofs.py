@@ -26,7 +26,7 @@ HEAD = (
     "shuffled, seed 1",
     "its rise",
     "CPU seconds",
-    "commit",
+    "engine of commit",
 )
 
 
@@ -72,7 +72,7 @@ def _cells(proof: Proof, found: Mapping[str, Came]) -> tuple[str, ...]:
         _span(shuffled[0] if shuffled else None),
         f"{_mean_rise(shuffled):+.3f}" if shuffled else "–",
         f"{fmean(came.processor_seconds for came in taught):.0f}",
-        ", ".join(dict.fromkeys(came.commit for came in taught + shuffled)),
+        ", ".join(dict.fromkeys(came.engine for came in taught + shuffled)),
     )
 
 

@@ -30,7 +30,8 @@ class Came:
     end: float
     curve: tuple[float, ...]
     processor_seconds: float
-    commit: str
+    engine: str
+    """The last commit that changed the engine."""
 
     @property
     def rise(self) -> float:
@@ -94,7 +95,7 @@ def measure(row: Row) -> Came:
         end=end,
         curve=tuple(reading.value for reading in trained.curve(proof.reading)),
         processor_seconds=run.processor_seconds,
-        commit=_git("describe", "--always"),
+        engine=_git("log", "-1", "--format=%h", "--", "engine"),
     )
     PLACE.mkdir(parents=True, exist_ok=True)
     record = {"state": row.state(), **asdict(came)}
