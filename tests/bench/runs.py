@@ -21,6 +21,7 @@ from tests.bench.machine import ROOT
 
 from coloop import presets
 from coloop.diagnostics import Change
+from coloop.errors import NothingLearned
 from coloop.spec.io import patch
 
 LONGEST_RUN_SECONDS = 3600
@@ -99,9 +100,11 @@ def train(
     threads: int | None = 1,
     earlier: Path | None = None,
     keep: Path | None = None,
+    may_run_dry: bool = False,
 ) -> Run:
-    """Run a preset to its end and wait; raises with the end of its output where it fails. `earlier`
-    is the folder of a run that this one begins with, `keep` the place for this one's own folder."""
+    """Run a preset to its end and wait; raises with the end of its output where it fails, unless it
+    is one that `may_run_dry` and nothing teaches it any more. `earlier` is the folder of a run that
+    this one begins with, `keep` the place for this one's own folder."""
     text = preset_with(loop, changes)
     with tempfile.TemporaryDirectory(prefix=f"coloop-bench-{loop}-") as place:
         if earlier is not None:
@@ -115,16 +118,28 @@ def train(
         command += ["--threads", str(threads)] if threads else []
         for path, value in (settings or {}).items():
             command += ["--set", f"{path}={json.dumps(value)}"]
-        seconds, used = _timed(command)
-        lines = (Path(place) / "run" / "events.jsonl").read_text(encoding="utf-8").splitlines()
+        done, seconds, used = _timed(command)
+        lines = _lines_of(Path(place) / "run" / "events.jsonl")
         if keep is not None:
             shutil.copytree(Path(place) / "run", keep, dirs_exist_ok=True)
     events = tuple(json.loads(line) for line in lines)
+    if done.returncode and not (may_run_dry and _has_run_dry(events)):
+        raise RuntimeError(f"{command}:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
     return Run(events=events, seconds=seconds, processor_seconds=used)
 
 
-def _timed(command: Sequence[str]) -> tuple[float, float]:
-    """Seconds by the clock and of the processor; raises with the command's last words."""
+def _lines_of(events: Path) -> list[str]:
+    return events.read_text(encoding="utf-8").splitlines() if events.exists() else []
+
+
+def _has_run_dry(events: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a run stopped because nothing was learned for many steps."""
+    errors = [event["error"] for event in events if event.get("error") is not None]
+    return any(error["code"] == NothingLearned.code for error in errors)
+
+
+def _timed(command: Sequence[str]) -> tuple[subprocess.CompletedProcess[str], float, float]:
+    """The ended process, seconds by the clock and of the processor."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.monotonic()
     done = subprocess.run(
@@ -132,9 +147,7 @@ def _timed(command: Sequence[str]) -> tuple[float, float]:
     )
     seconds = time.monotonic() - began
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        raise RuntimeError(f"{command}:\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
-    return seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return done, seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def _environment() -> dict[str, str]:

@@ -87,6 +87,7 @@ def measure(row: Row) -> Came:
         changes=proof.changes(row.arm, row.seed),
         earlier=None if proof.earlier is None else _lent(proof.earlier, row.seed),
         keep=_run_of(proof.preset, row.seed) if _is_lent(row) else None,
+        may_run_dry=row.arm == "shuffled",
     )
     trained = Trained(readings=tuple(told_by(run.events)))
     start, end = proof.span(trained)

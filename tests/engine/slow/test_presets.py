@@ -28,7 +28,8 @@ def rise(train: "Train", proof: Proof, arm: Arm, seed: int) -> float:
     """How far the reading ends above its start."""
     if proof.earlier is not None:
         train(proof.earlier, [seeded(seed)])
-    start, end = proof.span(train(proof.preset, proof.changes(arm, seed)))
+    changes, is_control = proof.changes(arm, seed), arm == "shuffled"
+    start, end = proof.span(train(proof.preset, changes, may_run_dry=is_control))
     return end - start
 
 
