@@ -37,9 +37,6 @@ class Trained:
         assert value is not None
         return value
 
-    def first(self, metric: str, *, phase: str) -> float:
-        return self.curve(metric, phase=phase)[0].value
-
     def last(self, metric: str) -> float:
         return self.curve(metric)[-1].value
 

@@ -29,8 +29,6 @@ class Proof:
     """What takes its teaching away."""
     start: float | None = None
     """Where the phase begins by definition; None: the reading before it."""
-    within: bool = False
-    """Whether the start is the phase's own first reading, as nothing read it before."""
     earlier: str | None = None
     """A preset whose run it begins with."""
 
@@ -40,12 +38,7 @@ class Proof:
 
     def span(self, run: Trained) -> tuple[float, float]:
         """The reading at the start and at the end."""
-        if self.start is not None:
-            start = self.start
-        elif self.within:
-            start = run.first(self.reading, phase=self.phase)
-        else:
-            start = run.before(self.phase, self.reading)
+        start = run.before(self.phase, self.reading) if self.start is None else self.start
         return start, run.last(self.reading)
 
 
@@ -117,8 +110,9 @@ PROOFS = (
     Proof(
         preset="ttrl",
         phase="test-time",
+        # Samples come nearer to their majority: its share of right answers bounds what can be won,
+        # and the greedy answer is the majority from the start.
         reading="sampled.accuracy",
-        within=True,
         # The vote of another problem's answers.
         control=shuffled(actor="policy", reward="majority", readers=("half.scores",)),
     ),
