@@ -47,7 +47,7 @@ def solver_rise(run: "Trained") -> float:
 
 
 def judge_rise(run: "Trained", metric: str) -> float:
-    """Between means of three readings, each of a hundred texts: before it is paid, and at the end."""
+    """Between means of three readings of a hundred texts each: before it is paid, at the end."""
     before, after = run.curve(metric, phase=IMITATED), run.curve(metric)
     return fmean(r.value for r in after[-3:]) - fmean(r.value for r in before[-3:])
 
