@@ -9,8 +9,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := .make
-# One more than there are cores: a test waits for the processes and pages that it starts.
-WORKERS ?= -n $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() or 1, 4) + 1)') --dist loadscope --no-loadscope-reorder
+# Two more than there are cores: a test waits for the processes and pages that it starts.
+WORKERS ?= -n $(shell $(PYTHON) -c 'import os; print(min(os.cpu_count() or 1, 4) + 2)') --dist loadscope --no-loadscope-reorder
 STATIC := backend/coloop_server/_static
 WEB_SOURCES := $(shell find frontend/src frontend/public frontend/index.html frontend/vite.config.ts frontend/tsconfig.json -type f 2>/dev/null)
 
