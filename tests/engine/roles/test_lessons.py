@@ -274,6 +274,24 @@ def test_as_many_rows_as_are_wanted_stand_in_the_update(
     assert counts == {sign: count for sign, count in expected.items() if count}
 
 
+def test_rows_of_a_role_stay_by_the_size_of_what_they_teach(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    """Of 1, 0, -1 and -2 for each of two prompts, the two of all that are farthest from 0."""
+    code = (
+        "def reward(prompts, completions, **columns):\n"
+        "    return [1.0 - 'abcd'.index(c[-1]) for c in completions]\n"
+    )
+    nodes = {"mark": {"kind": "reward", "source": {"type": "python", "code": code}}}
+    credit = {"balance": {"per": "role", "to": 2, "by": "advantage"}}
+    rollout = {"completions_per_prompt": 4}
+    loop = loop_of(bench, rows_of, actor, PLAIN, nodes=nodes, rollout=rollout, credit=credit)
+
+    loop.step()
+
+    assert learned(loop) == {"sums:0.0.3": -2.0, "sums:0.1.3": -2.0}
+
+
 def test_random_rows_stay_as_the_seed_says(bench: Bench, rows_of: Any, actor: Any) -> None:
     credit = {"balance": {"per": "prompt", "to": 2}}
     rollout = {"completions_per_prompt": 4}
