@@ -160,6 +160,7 @@ def test_nothing_lies_on_anything_in_the_composer(
         check(page)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 def test_nothing_lies_on_anything_in_a_run(
     size: tuple[int, int], runs: dict[str, str], open_page: Callable[..., Page]

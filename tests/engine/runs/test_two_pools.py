@@ -304,7 +304,8 @@ def test_homes_in_two_processes_learn_what_homes_together_learn(
 
 
 @pytest.mark.ray
-@pytest.mark.parametrize("pool", ["write", pytest.param("train", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("pool", ["write", "train"])
 def test_a_host_that_is_killed_is_replaced_and_the_run_goes_on(
     pool: str, runner: Run, tiny: Text, whole: Run, equal: Equal, on_ray: dict[str, str]
 ) -> None:
