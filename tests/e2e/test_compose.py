@@ -100,6 +100,14 @@ def compose(page: Page) -> None:
     page.get_by_label("Steps", exact=True).fill(str(STEPS))
 
 
+def run_to_its_end(page: Page) -> str:
+    """Runs the loop that is open; the run's id."""
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.wait_for_url("**/runs/*")
+    expect(page.get_by_text("finished", exact=True)).to_be_visible(timeout=200_000)
+    return page.url.rsplit("/", 1)[1]
+
+
 def test_a_loop_is_composed_by_form_from_an_empty_canvas_and_runs(
     server: "Server",
     open_page: Callable[..., Page],
@@ -115,10 +123,7 @@ def test_a_loop_is_composed_by_form_from_an_empty_canvas_and_runs(
     text = saved_yaml(page)
     assert "task: countdown" in text
     assert "split: test" in text
-    page.get_by_role("button", name="Run", exact=True).click()
-    page.wait_for_url("**/runs/*")
-    first = page.url.rsplit("/", 1)[1]
-    expect(page.get_by_text("finished", exact=True)).to_be_visible(timeout=200_000)
+    first = run_to_its_end(page)
 
     for name in ("problems", "actor", "right", "short", "start", "probe"):
         expect(node(page, name)).to_contain_text("rows/s")
@@ -225,9 +230,6 @@ def test_an_offline_loop_is_composed_by_its_mode_and_runs(
     text = saved_yaml(page)
     assert "mode: offline" in text
     assert "name: dpo" in text
-    page.get_by_role("button", name="Run", exact=True).click()
-    page.wait_for_url("**/runs/*")
-    run = page.url.rsplit("/", 1)[1]
-    expect(page.get_by_text("finished", exact=True)).to_be_visible(timeout=200_000)
+    run = run_to_its_end(page)
     told = [one["metrics"] for one in server.events(run) if one["type"] == "metrics"]
     assert sum("loss" in metrics for metrics in told) == STEPS, "it learned at every step"

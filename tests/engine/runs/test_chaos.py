@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.bench.bench_chaos import LONGER, VICTIMS
 from tests.bench.bench_chaos_systems import SYSTEMS, WORKERS, differences
-from tests.bench.killing import Strikes, disturbed, text_of
+from tests.bench.killing import Disturbed, Strikes, disturbed, text_of
 
 KILLS = 3
 
@@ -74,6 +74,15 @@ call tools, or critiques of them, in a refill, between updates of two learners, 
 step of a driver that has gone on."""
 
 
+def calm_and_wild(text: str, victim: str, place: Path) -> tuple[Disturbed, Disturbed]:
+    """A loop that nothing disturbs, and one whose victim is killed again and again."""
+    chance = random.Random(7)
+    calm = disturbed(place / "calm", text, victim, 0, chance)
+    wild = disturbed(place / "wild", text, victim, KILLS, chance)
+    assert wild.kills == KILLS
+    return calm, wild
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("victim", VICTIMS)
@@ -81,12 +90,8 @@ step of a driver that has gone on."""
 def test_whatever_is_killed_a_run_learns_the_same_bits(
     loop: str, victim: str, tmp_path: Path
 ) -> None:
-    text, chance = text_of(loop, VICTIMS[victim], LONGER[loop]), random.Random(7)
+    calm, wild = calm_and_wild(text_of(loop, VICTIMS[victim], LONGER[loop]), victim, tmp_path)
 
-    calm = disturbed(tmp_path / "calm", text, victim, 0, chance)
-    wild = disturbed(tmp_path / "wild", text, victim, KILLS, chance)
-
-    assert wild.kills == KILLS
     assert wild.weights == calm.weights
 
 
@@ -97,12 +102,8 @@ def test_whatever_is_killed_a_run_learns_the_same_bits(
 def test_whatever_is_killed_a_system_of_several_models_learns_and_remembers_the_same(
     loop: str, victim: str, tmp_path: Path
 ) -> None:
-    text, chance = text_of(loop, WORKERS[victim], SYSTEMS[loop]), random.Random(7)
+    calm, wild = calm_and_wild(text_of(loop, WORKERS[victim], SYSTEMS[loop]), victim, tmp_path)
 
-    calm = disturbed(tmp_path / "calm", text, victim, 0, chance)
-    wild = disturbed(tmp_path / "wild", text, victim, KILLS, chance)
-
-    assert wild.kills == KILLS
     assert differences(calm, wild) == []
 
 
