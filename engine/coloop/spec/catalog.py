@@ -38,12 +38,7 @@ from coloop.spec.modes import MODES, Mode
 from coloop.spec.nodes import NODE_CLASSES
 from coloop.spec.placement import Hardware, Run
 from coloop.spec.ports import HANDLES, PORTS, InPort, PortType, accepts
-from coloop.spec.runnable import (
-    RUNNABLE_KINDS,
-    RUNNABLE_MODELS,
-    RUNNABLE_REWARD_SOURCES,
-    is_runnable_algorithm,
-)
+from coloop.spec.runnable import RUNNABLE_KINDS, is_runnable_algorithm
 from coloop.spec.schedule import Schedule
 from coloop.spec.schema import section_schema
 from coloop.spec.tasks import TASK_COLUMNS, TaskSource
@@ -79,14 +74,6 @@ def _fixed() -> dict[str, Any]:
         "metrics": {name: asdict(metric) for name, metric in METRICS.items()},
         "probe_metrics": {name: asdict(metric) for name, metric in PROBE_METRICS.items()},
         "chart_order": list(CHART_ORDER),
-        "runnable": {
-            "models": sorted(RUNNABLE_MODELS),
-            "reward_sources": sorted(RUNNABLE_REWARD_SOURCES),
-            "rounds": False,
-            "handles": False,
-            "staleness": False,
-            "pools": 1,
-        },
         "schema": {
             "loop": _loop_schema(),
             "edge": section_schema(Edge),
@@ -160,6 +147,7 @@ def _serves_only_hidden(mode: Mode, kind: str, section: type[Section]) -> bool:
     return all(mode.hides_port(kind, port) for port in ports)
 
 
+@lru_cache
 def _learns(kind: str) -> list[type[Section]]:
     """The algorithms that a kind can have, as sections."""
     parts = section_schema(NODE_CLASSES[kind]).get("$defs", {})

@@ -228,17 +228,6 @@ class PresetInfo(Part):
     description: str
 
 
-class RunnableInfo(Part):
-    """What of the language this version runs, beyond kinds and algorithms."""
-
-    models: list[str]
-    reward_sources: list[str]
-    rounds: bool
-    handles: bool
-    staleness: bool
-    pools: int
-
-
 class SectionSchemas(Part):
     """Schemas of what stands beside the nodes."""
 
@@ -270,7 +259,6 @@ class Catalog(Part):
     """What probes report; `@k` stands for a number of samples."""
     chart_order: list[str]
     """Metrics that one looks at first, in that order; a name is that of a learner or a probe."""
-    runnable: RunnableInfo
     json_schema: SectionSchemas = Field(alias="schema")
     codes: dict[str, str]
     """Codes of findings and what they mean."""

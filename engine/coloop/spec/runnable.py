@@ -24,7 +24,6 @@ RUNNABLE_ALGORITHMS = frozenset(
     }
 )
 RUNNABLE_REWARD_SOURCES = frozenset({"builtin", "python", "model", "remote"})
-RUNNABLE_MODELS = frozenset({"pretrained", "scratch", "run", "copy", "shared", "snapshot"})
 RUNNABLE_ENGINES = frozenset({"torch", "vllm", "remote"})
 RUNNABLE_BACKENDS = frozenset({"single", "fsdp2", "deepspeed"})
 

@@ -799,7 +799,6 @@ export interface components {
             };
             /** Rewards */
             rewards: components["schemas"]["RewardInfo"][];
-            runnable: components["schemas"]["RunnableInfo"];
             schema: components["schemas"]["SectionSchemas"];
             /** Tasks */
             tasks: components["schemas"]["TaskInfo"][];
@@ -2768,24 +2767,6 @@ export interface components {
          * @enum {string}
          */
         RunStateName: "queued" | "starting" | "running" | "stopping" | "stopped" | "finished" | "failed";
-        /**
-         * RunnableInfo
-         * @description What of the language this version runs, beyond kinds and algorithms.
-         */
-        RunnableInfo: {
-            /** Handles */
-            handles: boolean;
-            /** Models */
-            models: string[];
-            /** Pools */
-            pools: number;
-            /** Reward Sources */
-            reward_sources: string[];
-            /** Rounds */
-            rounds: boolean;
-            /** Staleness */
-            staleness: boolean;
-        };
         /**
          * SampleEvent
          * @description Texts of this step; the whole of them lies at `path` in the run folder.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, get_args
 
 import jsonschema
@@ -25,28 +26,33 @@ from coloop.spec.tasks import TASK_COLUMNS, TaskSource
 
 TINY = PresetInfo(name="tiny-qwen3", title="Tiny", description="A few layers.")
 CPU = PresetInfo(name="cpu", title="CPU", description="No GPU.")
-CATALOG = catalog(architectures=[TINY], hardware=[CPU]).model_dump(mode="json")
+
+
+@cache
+def told() -> dict[str, Any]:
+    """The whole, as the service sends it."""
+    return catalog(architectures=[TINY], hardware=[CPU]).model_dump(mode="json")
 
 
 def test_it_is_plain_json() -> None:
-    assert json.loads(json.dumps(CATALOG, allow_nan=False)) == CATALOG
+    assert json.loads(json.dumps(told(), allow_nan=False)) == told()
 
 
 def test_it_names_every_kind_port_type_reward_and_task() -> None:
-    assert set(CATALOG["kinds"]) == set(KINDS) == set(KIND_TEXTS)
-    assert set(CATALOG["port_types"]) == {str(port) for port in PortType}
-    assert {item["name"] for item in CATALOG["rewards"]} == set(BUILTIN_NAMES)
+    assert set(told()["kinds"]) == set(KINDS) == set(KIND_TEXTS)
+    assert set(told()["port_types"]) == {str(port) for port in PortType}
+    assert {item["name"] for item in told()["rewards"]} == set(BUILTIN_NAMES)
     tasks = {
         get_args(section.model_fields["task"].annotation)[0]
         for section in get_args(get_args(TaskSource)[0])
     }
-    assert {item["name"] for item in CATALOG["tasks"]} == tasks
+    assert {item["name"] for item in told()["tasks"]} == tasks
     assert {task for task, _ in TASK_COLUMNS} == tasks
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_kind_presents_itself(kind: str) -> None:
-    entry = CATALOG["kinds"][kind]
+    entry = told()["kinds"][kind]
 
     assert entry["title"]
     assert entry["icon"]
@@ -58,7 +64,7 @@ def test_a_kind_presents_itself(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_starting_node_reads_and_fits_its_schema(kind: str) -> None:
-    entry = CATALOG["kinds"][kind]
+    entry = told()["kinds"][kind]
     document = {
         "coloop": 1,
         "name": "x",
@@ -72,13 +78,13 @@ def test_a_starting_node_reads_and_fits_its_schema(kind: str) -> None:
 
 
 def test_every_kind_is_said_to_run() -> None:
-    resting = {kind for kind, entry in CATALOG["kinds"].items() if not entry["runnable"]}
+    resting = {kind for kind, entry in told()["kinds"].items() if not entry["runnable"]}
 
     assert resting == set()
 
 
 def test_algorithms_stand_at_their_ports_with_formula_and_defaults() -> None:
-    by_port = CATALOG["algorithms"]
+    by_port = told()["algorithms"]
     assert set(by_port) == {"rewards", "pairs", "labels", "demonstrations", "returns"}
     for entries in by_port.values():
         for entry in entries:
@@ -94,14 +100,14 @@ def test_algorithms_stand_at_their_ports_with_formula_and_defaults() -> None:
 
 
 def test_every_algorithm_has_words() -> None:
-    names = {entry["family"] for entries in CATALOG["algorithms"].values() for entry in entries}
+    names = {entry["family"] for entries in told()["algorithms"].values() for entry in entries}
 
     assert names == set(ALGORITHM_TEXTS)
-    assert {port for ports in PORTS_OF.values() for port in ports} == set(CATALOG["algorithms"])
+    assert {port for ports in PORTS_OF.values() for port in ports} == set(told()["algorithms"])
 
 
 def test_fields_carry_level_hotness_and_help_into_the_schema() -> None:
-    schema: dict[str, Any] = CATALOG["kinds"]["actor"]["schema"]
+    schema: dict[str, Any] = told()["kinds"]["actor"]["schema"]
     rollout = schema["$defs"]["Rollout"]["properties"]
 
     assert rollout["temperature"]["x-hot"] is True
@@ -113,19 +119,19 @@ def test_fields_carry_level_hotness_and_help_into_the_schema() -> None:
 
 
 def test_schemas_are_valid() -> None:
-    schemas = [entry["schema"] for entry in CATALOG["kinds"].values()]
-    schemas += [entry["schema"] for entry in (*CATALOG["rewards"], *CATALOG["tasks"])]
-    schemas += list(CATALOG["schema"].values())
+    schemas = [entry["schema"] for entry in told()["kinds"].values()]
+    schemas += [entry["schema"] for entry in (*told()["rewards"], *told()["tasks"])]
+    schemas += list(told()["schema"].values())
 
     for schema in schemas:
         jsonschema.Draft202012Validator.check_schema(schema)
 
 
 def test_codes_levels_and_presets_are_there() -> None:
-    assert CATALOG["codes"] == CODES
-    assert CATALOG["levels"] == ["simple", "advanced", "expert"]
-    assert CATALOG["architectures"] == [TINY.model_dump()]
-    assert CATALOG["hardware"] == [CPU.model_dump()]
+    assert told()["codes"] == CODES
+    assert told()["levels"] == ["simple", "advanced", "expert"]
+    assert told()["architectures"] == [TINY.model_dump()]
+    assert told()["hardware"] == [CPU.model_dump()]
 
 
 def test_a_caller_cannot_spoil_the_catalog_for_others() -> None:
@@ -151,12 +157,12 @@ def test_a_caller_cannot_spoil_the_catalog_for_others() -> None:
     ],
 )
 def test_a_kind_is_found_by_other_words_for_it(word: str, kind: str) -> None:
-    assert word in CATALOG["kinds"][kind]["synonyms"]
+    assert word in told()["kinds"][kind]["synonyms"]
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_sums_up_a_kind_are_fields_of_it(kind: str) -> None:
-    entry = CATALOG["kinds"][kind]
+    entry = told()["kinds"][kind]
 
     assert entry["color"].startswith("--group-")
     assert entry["summary"]
@@ -199,8 +205,8 @@ def fields_of(schema: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def test_every_text_that_mentions_nodes_says_how() -> None:
     silent = []
-    schemas = [entry["schema"] for entry in CATALOG["kinds"].values()]
-    for name, field in fields_of([*schemas, *CATALOG["schema"].values()]):
+    schemas = [entry["schema"] for entry in told()["kinds"].values()]
+    for name, field in fields_of([*schemas, *told()["schema"].values()]):
         written = json.dumps({key: field[key] for key in field if not key.startswith("x-")})
         mentions = NODE_PATTERN.strip("^$") in written
         if mentions and not {"x-reference", "x-key-reference"} & set(field):
@@ -225,14 +231,14 @@ def test_every_text_that_mentions_nodes_says_how() -> None:
 def test_a_field_says_what_it_is_chosen_from_and_how_it_mentions_nodes(
     section: str, name: str, facts: dict[str, str]
 ) -> None:
-    found = [field for own, field in fields_of(CATALOG["schema"][section]) if own == name]
+    found = [field for own, field in fields_of(told()["schema"][section]) if own == name]
 
     assert any(facts.items() <= field.items() for field in found)
 
 
 def test_texts_in_jinja_say_that_they_mention_nodes() -> None:
-    parts = CATALOG["kinds"]["verifier"]["schema"]["$defs"]
-    template = CATALOG["kinds"]["template"]["schema"]["properties"]
+    parts = told()["kinds"]["verifier"]["schema"]["$defs"]
+    template = told()["kinds"]["template"]["schema"]["properties"]
 
     assert parts["Message"]["properties"]["content"]["x-reference"] == "template"
     assert parts["PromptTemplate"]["properties"]["text"]["x-reference"] == "template"
@@ -245,7 +251,7 @@ def test_code_begins_with_what_can_run() -> None:
     starters = {
         field["x-starter"]
         for kind in KINDS
-        for _, field in fields_of(CATALOG["kinds"][kind]["schema"])
+        for _, field in fields_of(told()["kinds"][kind]["schema"])
         if field.get("x-widget") == "code"
     }
     found: dict[str, Any] = {}
@@ -263,7 +269,7 @@ def test_code_begins_with_what_can_run() -> None:
 
 
 def test_the_first_charts_are_of_metrics_that_are_known() -> None:
-    assert set(CATALOG["chart_order"]) <= {*METRICS, *PROBE_METRICS}
+    assert set(told()["chart_order"]) <= {*METRICS, *PROBE_METRICS}
 
 
 def test_metrics_say_what_they_should_look_like() -> None:
@@ -304,7 +310,7 @@ def _titles(part: Any) -> Iterator[str]:
 
 
 def test_titles_are_words_and_no_names_of_classes() -> None:
-    schemas = [CATALOG["schema"], *(kind["schema"] for kind in CATALOG["kinds"].values())]
+    schemas = [told()["schema"], *(kind["schema"] for kind in told()["kinds"].values())]
     titles = {title for schema in schemas for title in _titles(schema)}
 
     assert [one for one in titles if re.fullmatch(r"([A-Z][a-z]+){2,}|\w*_\w*", one)] == []
@@ -312,7 +318,7 @@ def test_titles_are_words_and_no_names_of_classes() -> None:
 
 def test_every_shape_of_a_union_has_a_title() -> None:
     """Those that no tag tells apart: a mapping by one form or by another."""
-    parts = CATALOG["kinds"]["actor"]["schema"]
+    parts = told()["kinds"]["actor"]["schema"]
     shapes = parts["properties"]["algorithm"]["anyOf"][0]["oneOf"]
 
     titles = [one.get("title") or _title_of(one, parts) for one in shapes]
