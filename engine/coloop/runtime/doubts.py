@@ -179,6 +179,7 @@ DOUBTS: tuple[Symptom, ...] = (
             "read what it answers in the samples of this run: either the policy calls it wrongly "
             "(show the form in the prompt, warm up on traces) or the tool does not work"
         ),
+        holds_from_the_start=True,
     ),
     Symptom(
         code="learning.uncalled_tool",

@@ -181,6 +181,19 @@ def test_a_run_that_learned_at_first_is_not_told_of_its_last_step_alone() -> Non
     assert doctor.run_finished(2) == []
 
 
+def test_a_short_run_whose_every_call_of_a_tool_failed_is_told_at_its_end() -> None:
+    doctor, other = Doctor(), Doctor()
+    broken = {**HEALTHY, "tool/errors": 1.0}
+    assert play([broken] * 2, doctor) == []
+    assert play([broken, HEALTHY], other) == []
+
+    [found] = doctor.run_finished(2)
+
+    assert (found.code, found.node) == ("learning.failing_tool", "actor")
+    assert found.message == "actor: 100% of its calls end in an error (in 2 readings in a row)"
+    assert other.run_finished(2) == []
+
+
 def test_a_reward_that_rises_with_the_truth_is_not_gamed() -> None:
     both = {**HEALTHY, "reward/mean": 0.9, "truth": 0.9}
     neither = {**HEALTHY, "reward/mean": 0.1, "truth": 0.3}
