@@ -19,6 +19,7 @@ from coloop.spec.search import Budget, RelativeProgress, Select
 from coloop.tables import Tokens
 
 Bench = Callable[..., Any]
+Wrong = Callable[[str, int], str]
 
 RIGHT = {"kind": "reward", "source": {"type": "builtin", "name": "regex"}}
 RIGHT["source"] |= {"pattern": "([01])$", "scale": [0, 1], "on_no_match": 0.0}
@@ -28,12 +29,13 @@ STEPS = {"": 3, "a\n": 2, "a\nb\n": 0, "a\nb\nc\n": 0}
 
 
 class KnownRates(ScriptedHosts):
-    """A policy that ends `rates[beginning]` of its completions of it with 1, the others with 0."""
+    """A policy that ends `rates[beginning]` of its completions of it with 1, and writes the others
+    as `wrong` says of a beginning and a number, the tail and 0 unless told otherwise."""
 
-    def __init__(self, rates: Mapping[str, int], tail: str = "") -> None:
+    def __init__(self, rates: Mapping[str, int], tail: str = "", wrong: Wrong | None = None):
         super().__init__()
         self.rates = rates
-        self.tail = tail
+        self.wrong = wrong or (lambda begun, k: f"{tail[len(begun) :]}0")
         self.asked: list[str] = []
 
     def generate(
@@ -54,10 +56,10 @@ class KnownRates(ScriptedHosts):
         begun = "" if request.begun is None else "".join(map(chr, request.begun.token_ids))
         self.asked.append(begun)
         right = self.rates.get(begun, 0)
-        return [self._text(begun, k < right) for k in range(len(request.seeds))]
+        drawn = ["1" if k < right else self.wrong(begun, k) for k in range(len(request.seeds))]
+        return [self._text(begun, one) for one in drawn]
 
-    def _text(self, begun: str, is_right: bool) -> Tokens:
-        drawn = "1" if is_right else f"{self.tail[len(begun) :]}0"
+    def _text(self, begun: str, drawn: str) -> Tokens:
         text = begun + drawn
         return Tokens(
             prompt_ids=ids_of([112]),
@@ -91,9 +93,11 @@ def labelled(
     return loop
 
 
-def grown(bench: Bench, rows_of: Any, tree: dict[str, Any], hosts: KnownRates) -> Any:
+def grown(
+    bench: Bench, rows_of: Any, tree: dict[str, Any], hosts: KnownRates, right: Any = RIGHT
+) -> Any:
     """A loop in which a tree grows from a prompt."""
-    nodes = {"sums": rows_of({"prompt": "p"}), "policy": ACTOR, "right": RIGHT, "tree": tree}
+    nodes = {"sums": rows_of({"prompt": "p"}), "policy": ACTOR, "right": right, "tree": tree}
     edges = ["sums.rows -> tree.rows", "policy.policy -> tree.policy"]
     loop = bench(nodes, [*edges, "right.check -> tree.outcome"])
     loop.stand(hosts=hosts)
@@ -163,6 +167,17 @@ def test_harder_problems_get_more_completions(bench: Bench, rows_of: Any) -> Non
     assert list(counts.values()) == [[8, 8], [4, 4], []], "a rate of 1 is in no band"
 
 
+def test_a_wrong_text_of_a_rate_without_a_band_is_not_searched(
+    bench: Bench, rows_of: Any, scores: Any
+) -> None:
+    bands = [{"below": 0.5, "use": 8}]
+    tree = search("binary_search", completions={"by": "pass_rate", "bands": bands})
+    loop = labelled(bench, rows_of, tree, ["a\nb\n0", "a\n1"], KnownRates(STEPS))
+
+    assert scores(loop.give("tree.step_scores")) == [{4: 0.0}, {2: 1.0}]
+    assert metric(loop, "search/nodes") == 0
+
+
 def test_binary_search_looks_at_few_steps(bench: Bench, rows_of: Any, scores: Any) -> None:
     text = "a\nb\nc\nd\ne\nf\ng\n0"
     rates = {text[: 2 * n]: (4 if n < 3 else 0) for n in range(9)}  # the third step is wrong
@@ -209,9 +224,9 @@ def test_the_next_search_has_the_greatest_worth() -> None:
     )
     path = Path(tokens=text, score=0.0)
     select = Select(alpha=0.5, beta=0.9, length=5, c=0.125)
-    often = State(length=0, chance=0.5, known={}, visits=3, waiting=[path])
-    once = State(length=5, chance=0.25, known={}, visits=1, waiting=[path])
-    dead = State(length=0, chance=0.0, known={}, waiting=[path])
+    often = State(length=0, chance=0.5, visits=3, waiting=[path])
+    once = State(length=5, chance=0.25, visits=1, waiting=[path])
+    dead = State(length=0, chance=0.0, waiting=[path])
 
     # 0.5^0.5 * 0.9^2 + 0.125 * 2 / 4 and 0.5^0.75 * 0.9^1 + 0.125 * 2 / 2
     assert value(often, path, select, 4) == pytest.approx(0.5**0.5 * 0.81 + 0.0625)
@@ -240,16 +255,54 @@ def test_a_tree_grows_below_the_wrong_texts_of_a_prompt(
 def test_a_text_below_a_state_is_learned_as_it_was_drawn(
     bench: Bench, rows_of: Any, scores: Any
 ) -> None:
-    hosts = KnownRates({"": 3, "a\n": 2}, tail="a\nb\nc\n")
+    rests = {"": "a\nb\nc\n0", "a\n": "d\n0"}
+    hosts = KnownRates({"": 3, "a\n": 3}, wrong=lambda begun, k: rests.get(begun, "0"))
     tree = search("binary_search", budget={"searches_per_row": 2})
     table = grown(bench, rows_of, tree, hosts).give("tree.step_scores")
 
-    # it keeps what is known of the state: half of what was written from there is right
-    assert scores(table)[4] == {1: 0.5, 3: 0.0, 6: 0.0}
+    # it keeps what is known of the state: three quarters of what was written from there are right
+    assert scores(table)[4] == {1: 0.75, 3: 0.0, 4: 0.0}
     below = table.rows[4].tokens  # what was wrong behind "a\n", searched next
-    assert below.text == "a\nb\nc\n0"
+    assert below.text == "a\nd\n0"
     assert below.loss_mask.all()
-    assert below.log_probs.tolist() == [-0.5] * 7
+    assert below.log_probs.tolist() == [-0.5] * 5
+
+
+def test_a_beginning_that_texts_share_is_completed_once(
+    bench: Bench, rows_of: Any, scores: Any
+) -> None:
+    text = "a\nb\nc\n"
+    hosts = KnownRates({"": 2, "a\n": 2}, wrong=lambda begun, k: f"{text[len(begun) :]}{k + 2}")
+    tree = search("binary_search", budget={"searches_per_row": 8})
+    table = grown(bench, rows_of, tree, hosts).give("tree.step_scores")
+
+    # wrong are "a b c 4" and "a b c 5", drawn at the prompt and again behind "a"
+    assert hosts.asked == ["", "a\nb\n", "a\n"]
+    known = {3: 0.0, 1: 0.5, 6: 0.0}
+    assert scores(table) == [{0: 1.0}, {0: 1.0}, known, known]
+
+
+def test_a_text_that_is_drawn_again_is_not_searched_again(bench: Bench, rows_of: Any) -> None:
+    hosts = KnownRates({"": 1, "a\n": 2}, tail="a\nb\nc\n")
+    tree = search("binary_search", budget={"searches_per_row": 8})
+    table = grown(bench, rows_of, tree, hosts).give("tree.step_scores")
+
+    assert hosts.asked == ["", "a\nb\n", "a\n"]
+    assert len(table.rows) == 4
+
+
+def test_texts_of_which_nothing_is_said_do_not_end_the_search_of_others(
+    bench: Bench, rows_of: Any
+) -> None:
+    rests = {"a\n": "?", "c\n": "0"}
+    at_prompt = ["", "", "a\nb\n0", "c\nd\n0"]
+    hosts = KnownRates({"": 2, "c\n": 2}, wrong=lambda begun, k: rests.get(begun, at_prompt[k]))
+    tree = search("binary_search", budget={"searches_per_row": 8})
+    right = {**RIGHT, "source": {**RIGHT["source"], "on_no_match": None}}
+    grown(bench, rows_of, tree, hosts, right).give("tree.step_scores")
+
+    # behind "a" all end with "?", of which the check says nothing
+    assert hosts.asked[:3] == ["", "a\n", "c\n"]
 
 
 @pytest.mark.parametrize(

@@ -6,11 +6,15 @@ each beginning that is looked at is a node of a tree whose own wrong completions
 
 The next (beginning s, wrong completion r) is the one with the greatest Q + U among beginnings with
 0 < MC(s) < 1: Q = alpha^(1 - MC(s)) * beta^(len(r) / L), U = c * sqrt(sum of N) / (1 + N(s)).
+
+Texts of one prompt often begin alike, or are the same. A beginning is completed once, whatever text
+it was met in, and a text is searched once, where it was drawn first.
 """
 
 import math
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from coloop.roles.searching.growth import Growth
 from coloop.roles.searching.method import CHANCES, Findings, Labelled, Places, counts_of
@@ -80,35 +84,75 @@ class State:
     length: int
     """Tokens of the completion."""
     chance: float
-    known: Chances
-    """Of its steps."""
     visits: int = 0
     waiting: list[Path] = field(default_factory=list)
     """Wrong completions that were not searched."""
 
 
-Nodes = list[tuple[int, list[Path]]]
-"""Ends of the steps that were looked at, with the completions from there."""
-Halving = Generator[Sequence[Wish], Sequence[Grown], tuple[Nodes, bool]]
+class Beginnings:
+    """Those of the texts of one prompt that were completed, each once."""
+
+    def __init__(self) -> None:
+        self._states: dict[tuple[int, ...], State] = {}
+        """By their tokens."""
+        self._met: set[tuple[int, ...]] = set()
+        """Wrong texts."""
+
+    @property
+    def states(self) -> list[State]:
+        return [*self._states.values()]
+
+    def add(self, tokens: tuple[int, ...], chance: float, paths: Sequence[Path]) -> None:
+        """One that was completed."""
+        state = State(length=len(tokens), chance=chance)
+        self._states[tokens] = state
+        for path in paths:
+            if path.score == 0 and (text := _beginning(path)) not in self._met:
+                self._met.add(text)
+                state.waiting.append(path)
+
+    def known(self, text: Path) -> Chances:
+        """Chances of the steps of a text behind which somebody has completed it, or another that
+        begins so."""
+        states = {end: self._states.get(_beginning(text, end + 1)) for end in text.inner}
+        return {end: state.chance for end, state in states.items() if state is not None}
 
 
-def first_error(text: Path, count: int, behind: int = 0) -> Halving:
-    """The steps of a wrong text that are looked at until its first error is found, and whether it
-    was.
+class Node(NamedTuple):
+    """The end of a step that was completed."""
+
+    end: int
+    chance: float
+    paths: list[Path]
+    """What was written from there."""
+
+
+Halving = Generator[Sequence[Wish], Sequence[Grown], tuple[list[Node], bool]]
+
+
+def first_error(text: Path, count: int, behind: int = 0, known: Chances | None = None) -> Halving:
+    """The steps of a wrong text that are completed until its first error is found or nothing is
+    said of what is written, and whether there was room for them.
 
     Args:
         behind: tokens that are known to have a chance.
+        known: of steps that need not be completed.
     """
+    known = known or {}
     ends = [end for end in text.ends if end >= behind]
-    nodes: Nodes = []
+    nodes: list[Node] = []
     left, right = -1, len(ends) - 1
     while right - left > 1:
         middle = (left + right) // 2
-        [paths] = yield [text.up_to(ends[middle], count)]
-        chance = chance_of(paths or ())
-        if paths is None or chance is None:
-            return nodes, False
-        nodes.append((ends[middle], paths))
+        chance = known.get(ends[middle])
+        if chance is None:
+            [paths] = yield [text.up_to(ends[middle], count)]
+            if paths is None:
+                return nodes, False
+            chance = chance_of(paths)
+            if chance is None:
+                return nodes, True
+            nodes.append(Node(ends[middle], chance, paths))
         left, right = (middle, right) if chance > 0 else (left, middle)
     return nodes, True
 
@@ -118,9 +162,9 @@ def of_text(text: Path, count: int) -> Search:
     if not text.ends or text.score is None:
         return [Found(path=text)]
     chances = {text.ends[-1]: text.score}
-    if text.score == 0:
+    if text.score == 0 and count:
         nodes, _ = yield from first_error(text, count)
-        chances |= _chances(nodes)
+        chances |= {node.end: node.chance for node in nodes}
     return [Found(path=text, chances=chances)]
 
 
@@ -134,20 +178,22 @@ def of_prompt(count: int, select: Select, searches: int | None) -> Search:
     chance = chance_of(paths or ())
     if paths is None or chance is None:
         return [_found(path, {}) for path in paths or ()]
-    states = [State(length=0, chance=chance, known={}, waiting=_wrong(paths))]
+    tree = Beginnings()
+    tree.add((), chance, paths)
     found = {path.name: _found(path, {}) for path in paths}
-    done = 0
-    while (picked := pick(states, select)) is not None and (searches is None or done < searches):
+    done, has_room = 0, True
+    while has_room and (searches is None or done < searches):
+        picked = pick(tree.states, select)
+        if picked is None:
+            break
         state, text = picked
         state.waiting.remove(text)
         state.visits += 1
         done += 1
-        nodes, has_ended = yield from first_error(text, count, state.length)
-        known = {**state.known, **_chances(nodes)}
-        found[text.name] = _found(text, known)
-        states += [_state(end, paths, known) for end, paths in nodes]
-        if not has_ended:
-            break
+        nodes, has_room = yield from first_error(text, count, state.length, tree.known(text))
+        for node in nodes:
+            tree.add(_beginning(text, node.end + 1), node.chance, node.paths)
+        found[text.name] = _found(text, tree.known(text))
     return list(found.values())
 
 
@@ -184,18 +230,9 @@ def _or(given: float | None, otherwise: float) -> float:
     return otherwise if given is None else given
 
 
-def _wrong(paths: Sequence[Path]) -> list[Path]:
-    return [path for path in paths if path.score == 0]
-
-
-def _chances(nodes: Nodes) -> Chances:
-    said = {end: chance_of(paths) for end, paths in nodes}
-    return {end: chance for end, chance in said.items() if chance is not None}
-
-
-def _state(end: int, paths: list[Path], known: Chances) -> State:
-    before = {place: chance for place, chance in known.items() if place <= end}
-    return State(length=end + 1, chance=known[end], known=before, waiting=_wrong(paths))
+def _beginning(text: Path, length: int | None = None) -> tuple[int, ...]:
+    """The tokens with which a text begins; all of them, where no length is said."""
+    return tuple(text.tokens.token_ids[:length].tolist())
 
 
 def _found(path: Path, known: Chances) -> Found:
