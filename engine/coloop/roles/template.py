@@ -61,7 +61,7 @@ class TemplateRole(Stateless):
         return Outcome(
             outputs={"rows": Table(rows=tuple(out))},
             samples=len(out),
-            metrics=_unparsed(section, written),
+            metrics={**_empty(section, written), **_unparsed(section, written)},
         )
 
     def _rows_of(self, row: Row, new: Written) -> list[Row]:
@@ -125,6 +125,14 @@ class _Earlier:
             if above:
                 one = above[0] if len(above) == 1 else joined_row(above)
                 yield {**one.scoped, **one.columns}
+
+
+def _empty(section: TemplateNode, written: Sequence[Written | None]) -> dict[str, float]:
+    """Share of the rows of which nothing goes on: code returned None, or a list has no element."""
+    if not written or (section.code is None and section.each is None):
+        return {}
+    gone = sum(one is None or one.elements == () for one in written)
+    return {"rows/none": gone / len(written)}
 
 
 def _unparsed(section: TemplateNode, written: Sequence[Written | None]) -> dict[str, float]:

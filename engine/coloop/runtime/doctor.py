@@ -69,8 +69,12 @@ class Doctor:
         self._best: dict[str, float] = {}
 
     def hear(self, node: str, metrics: Metrics) -> None:
-        """Readings of a node in the step at hand."""
-        self._heard.setdefault(node, {}).update(metrics)
+        """Readings of a node in the step at hand: of each of its rounds, of which the last counts;
+        of shares of rows that come to nothing the least, as a last round may well have none."""
+        known = self._heard.setdefault(node, {})
+        least = {name: known[name] for name in metrics.keys() & known.keys() if _is_nothing(name)}
+        known.update(metrics)
+        known.update((name, min(value, metrics[name])) for name, value in least.items())
 
     def step_finished(self, step: int, phase: str) -> list[Finding]:
         """What is new after this step: findings that are raised, and that are cleared."""
@@ -188,6 +192,11 @@ def by_scorer(node: str, metrics: Metrics) -> dict[str, dict[str, float]]:
         who, own = (f"{node}.{scorer}", rest) if is_one_of_several else (node, name)
         found.setdefault(who, {})[own] = value
     return found
+
+
+def _is_nothing(metric: str) -> bool:
+    """Whether a reading is the share of rows that come to nothing: `parse/none`."""
+    return metric.endswith("/none")
 
 
 def _case_of(plain: Mapping[str, Any]) -> _Case:

@@ -78,6 +78,12 @@ def _nothing_parsed(look: Look) -> str | None:
     return "its patterns match in no row"
 
 
+def _no_rows(look: Look) -> str | None:
+    if look.now["rows/none"] < ALL_ROWS:
+        return None
+    return "nothing goes on of any row: its `code` returns None, or `each` finds no element"
+
+
 def _entropy_collapse(look: Look) -> str | None:
     first = look.first.get("entropy")
     if first is None or look.recent["entropy"] > LEFT_OF_ENTROPY * first:
@@ -197,6 +203,19 @@ OF_LEARNERS: tuple[Symptom, ...] = (
             "compare `parse`, or `read` of a judge, with samples of this run; warm the writer up "
             "on the form, or say what a text is worth in which nothing is found (`default`, "
             "`on_no_match`)"
+        ),
+        holds_from_the_start=True,
+    ),
+    Symptom(
+        code="learning.no_rows",
+        level="warning",
+        metric="rows/none",
+        patience=3,
+        shows=_no_rows,
+        hint=(
+            "nothing behind it gets a row, and a region of rounds that it closes ends. Compare "
+            "`code` with samples of this run: a row goes on where it returns its columns (a dict), "
+            "and ends where it returns None, as a function without `return` does"
         ),
         holds_from_the_start=True,
     ),

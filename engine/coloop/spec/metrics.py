@@ -452,6 +452,13 @@ METRICS: dict[str, Metric] = {
         expect="Falls to 0 as the writer learns the form.",
         better="lower",
     ),
+    "rows/none": Metric(
+        title="Rows that end here",
+        help="Share of a template's rows of which nothing goes on: `code` returned None for them, "
+        "or the list that `each` names has no element.",
+        expect="As many as are meant to end; at 1 nothing behind it ever gets a row.",
+        better="lower",
+    ),
     "swap/consistent": Metric(
         title="Swap consistency",
         help="Share of the pairs judged in both orders that are judged the same way in both.",
@@ -588,7 +595,7 @@ PROBE_METRICS: dict[str, Metric] = {
 OF_KIND: dict[str, tuple[str, ...]] = {
     "reward": ("score/mean", "score/none"),
     "verifier": ("score/mean", "score/none", "parse/none", "swap/consistent"),
-    "template": ("parse/none",),
+    "template": ("parse/none", "rows/none"),
     "filter": ("kept",),
     "pairs": ("pairs", "ties", "equal_texts", "left_out"),
     "buffer": ("rows", "written"),

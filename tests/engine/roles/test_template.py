@@ -163,6 +163,30 @@ def write(prompt, answer, **columns):
     assert column(table, "target") == ["4"]
 
 
+ENDS = "def write(prompt, **columns):\n    return {} if prompt == GOES else None\n"
+
+
+@pytest.mark.parametrize(
+    ("fields", "share"),
+    [
+        ({"code": ENDS.replace("GOES", "'1+1='")}, 0.5),
+        ({"code": ENDS.replace("GOES", "'3+3='")}, 1.0),
+        ({"code": ENDS.replace("GOES", "prompt")}, 0.0),
+        ({"parse": {"one": {"regex": "(1)", "all": True}}, "each": "one"}, 0.5),
+        ({"parse": {"nine": {"regex": "(9)", "all": True}}, "each": "nine"}, 1.0),
+        ({"text": "{{ prompt }}"}, None),
+    ],
+)
+def test_rows_of_which_nothing_goes_on_are_counted(
+    fields: dict[str, Any], share: float | None, bench: Bench, rows_of: Any
+) -> None:
+    loop = bench({"sums": rows_of(*SUMS), "again": template(**fields)}, ["sums.rows -> again.rows"])
+
+    loop.give("again.rows")
+
+    assert loop.outcomes["again.prepare"].metrics.get("rows/none") == share
+
+
 def test_code_that_fails_names_node_and_row(bench: Bench, rows_of: Any) -> None:
     code = "def write(answer, **columns):\n    return {'prompt': 1 // (int(answer) - 4)}\n"
     nodes = {"sums": rows_of(*SUMS), "turn": template(code=code)}

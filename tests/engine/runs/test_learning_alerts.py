@@ -44,6 +44,48 @@ def test_a_template_whose_patterns_never_match_is_told(
     assert [(event["node"], event["metric"]) for event in told] == [("both", "parse/none")]
 
 
+ROUND = """
+coloop: 1
+name: talk
+nodes:
+  sums: {kind: dataset, source: {type: task, task: arithmetic, size: 16}, rows_per_step: 2}
+  ask: {kind: template, text: "{{ prompt }}"}
+  actor:
+    kind: actor
+    model: {type: scratch, architecture: tiny-qwen3}
+    rollout: {completions_per_prompt: 2, max_new_tokens: 3}
+    algorithm: {name: grpo}
+  length: {kind: reward, source: {type: builtin, name: length, max: 3}}
+  again: {kind: template, code: "def write(prompt, **columns):\\n    RULE"}
+edges:
+  - sums.rows -> ask.rows
+  - ask.rows -> actor.prompts
+  - actor.rollouts -> length.rollouts
+  - length.scores -> actor.rewards
+  - actor.rollouts -> again.rows
+  - {from: again.rows, to: ask.rows, rounds: 2}
+schedule: {steps: 2}
+hardware: {preset: cpu}
+"""
+FORGETS = "text = {'prompt': prompt}"
+GOES_ON = "return {'prompt': prompt}"
+ENDS = "return None if len(prompt) % 2 else {'prompt': prompt}"
+
+
+@pytest.mark.parametrize(("rule", "told"), [(FORGETS, 1), (GOES_ON, 0), (ENDS, 0)])
+def test_a_template_that_lets_no_row_go_round_is_told(
+    rule: str, told: int, runner: Callable[..., Any]
+) -> None:
+    ended = runner(ROUND.replace("RULE", rule))
+
+    assert ended.state is RunStateName.FINISHED, ended.error
+    found = [event for event in ended.of("alert") if event["code"] == "learning.no_rows"]
+    assert [(event["node"], event["metric"]) for event in found] == [("again", "rows/none")] * told
+    report = json.loads((ended.folder / "report.json").read_text(encoding="utf-8"))
+    at_the_end = [one for one in report["alerts"] if one["code"] == "learning.no_rows"]
+    assert [(one["node"], one["step"]) for one in at_the_end] == [("again", 2)] * told
+
+
 LATER = SMALL.replace("schedule: {steps: 2}", "schedule: {steps: 2, learn: {actor: RULE}}")
 
 

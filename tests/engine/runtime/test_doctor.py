@@ -25,6 +25,7 @@ HEALTHY = {
     "rollout/finished": 0.98,
     "score/none": 0.0,
     "parse/none": 0.1,
+    "rows/none": 0.2,
     "truth": 0.6,
     "false_positive_rate": 0.1,
     "false_negative_rate": 0.2,
@@ -45,6 +46,7 @@ SICK: dict[str, dict[str, float]] = {
     "learning.little_spread": {"group/zero_variance": 0.95},
     "learning.no_scores": {"score/none": 1.0},
     "learning.nothing_parsed": {"parse/none": 1.0},
+    "learning.no_rows": {"rows/none": 1.0},
     "learning.entropy_collapse": {"entropy": 0.001},
     "learning.kl_runaway": {"kl": 2.0},
     "learning.clipped": {"clip_fraction": 0.7},
@@ -120,6 +122,7 @@ BORDERS: dict[str, tuple[dict[str, float], dict[str, float]]] = {
     "learning.little_spread": ({"group/zero_variance": 0.89}, {"group/zero_variance": 0.9}),
     "learning.no_scores": ({"score/none": 0.998}, {"score/none": 0.999}),
     "learning.nothing_parsed": ({"parse/none": 0.998}, {"parse/none": 0.999}),
+    "learning.no_rows": ({"rows/none": 0.998}, {"rows/none": 0.999}),
     # 5 % of 0.8, and a mean reward that has risen by 0.05
     "learning.entropy_collapse": (
         {"entropy": 0.0401, "reward/mean": 0.4},
@@ -192,6 +195,19 @@ def test_a_short_run_whose_every_call_of_a_tool_failed_is_told_at_its_end() -> N
     assert (found.code, found.node) == ("learning.failing_tool", "actor")
     assert found.message == "actor: 100% of its calls end in an error (in 2 readings in a row)"
     assert other.run_finished(2) == []
+
+
+@pytest.mark.parametrize(("rounds", "told"), [((1.0, 1.0), 1), ((0.0, 1.0), 0), ((1.0, 0.0), 0)])
+def test_rows_that_end_in_one_round_of_several_are_well(
+    rounds: tuple[float, ...], told: int
+) -> None:
+    doctor = Doctor()
+    for step in range(3):
+        for share in rounds:
+            doctor.hear("again", {"rows/none": share})
+        found = doctor.step_finished(step, "rl")
+
+    assert [one.code for one in found] == ["learning.no_rows"] * told
 
 
 def test_a_reward_that_rises_with_the_truth_is_not_gamed() -> None:
