@@ -255,6 +255,12 @@ CODES: dict[str, str] = {
     "learning.reference_elsewhere": "The connected reference sees none of the rows that are "
     "learned.",
     "learning.values_elsewhere": "The connected critic sees none of the rows that are learned.",
+    "learning.partly_seen": "The connected reference or critic sees some of the rows that are "
+    "learned, and the others leave the update.",
+    "learning.label_kind": "Labels of whole texts come where labels of steps are learned, or the "
+    "other way round.",
+    "learning.soft_pairs": "Pairs that keep a preference as a probability go to an algorithm that "
+    "takes each pair as sure.",
     "learning.unread_input": "A reference or critic is connected that no algorithm reads.",
     "learning.no_own_rollouts": "Rewards are of own rollouts, and the learner writes none.",
     "learning.no_greedy_row": "A greedy baseline has no greedy answer to compare with.",

@@ -21,7 +21,7 @@ def group_keys(
 def _key_of(node: str, context: Context, name: str) -> Callable[[Row], Hashable]:
     match name:
         case "prompt":
-            return lambda row: max(row.trail, key=lambda ancestor: len(row.trail[ancestor]))
+            return _prompt_of
         case "role":
             return lambda row: row.writer
         case "round":
@@ -41,3 +41,11 @@ def _key_of(node: str, context: Context, name: str) -> Callable[[Row], Hashable]
         return found
 
     return ancestor
+
+
+def _prompt_of(row: Row) -> str:
+    """The first row from which a row descends; of one that a buffer gives, which has no ancestors
+    any more, the row that it was written for."""
+    if not row.parents and row.group is not None:
+        return row.group
+    return max(row.trail, key=lambda ancestor: len(row.trail[ancestor]))

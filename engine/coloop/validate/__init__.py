@@ -43,6 +43,7 @@ from coloop.validate import (
     seen,
     settings,
     structure,
+    taught,
     texts,
     weights,
 )
@@ -71,6 +72,7 @@ RULES = (
     *foreign.RULES,
     *algorithms.RULES,
     *learning.RULES,
+    *taught.RULES,
     *ratios.RULES,
     *schedule.RULES,
     *buffers.RULES,

@@ -13,7 +13,7 @@ from coloop.spec.algorithm import (
     reads,
 )
 from coloop.spec.base import Section
-from coloop.spec.lineage import Relation
+from coloop.spec.lineage import Levels
 from coloop.spec.nodes import ActorNode, VerifierNode
 from coloop.validate.facts import Facts, found
 
@@ -111,12 +111,17 @@ def references_cover_the_rows(facts: Facts) -> Iterator[Diagnostic]:
                 if wanted not in facts.read_by(name, port):
                     continue
                 rows = _taught_levels(facts, name, port)
-                if rows and not rows.intersection(given):
+                unseen = rows.difference(given)
+                if unseen:
                     source = facts.walk.into(name, wanted)[0].source.node
+                    is_partly_seen = unseen != rows
+                    these = "some of those rows" if is_partly_seen else "none of those rows"
+                    names = ", ".join(sorted(f"`{level}`" for level in unseen))
                     yield found(
-                        code,
+                        "learning.partly_seen" if is_partly_seen else code,
                         f"`{name}.{port}` is learned with `{source}` at `{wanted}`, but `{source}` "
-                        "sees none of those rows",
+                        f"sees {these}: what {names} gives leaves the update",
+                        severity=Severity.WARNING if is_partly_seen else Severity.ERROR,
                         hint=f"connect what is learned at `{port}` to `{source}` as well",
                         node=name,
                         field=wanted,
@@ -144,12 +149,9 @@ def references_are_read(facts: Facts) -> Iterator[Diagnostic]:
                     )
 
 
-def _taught_levels(facts: Facts, name: str, port: str) -> frozenset[object]:
+def _taught_levels(facts: Facts, name: str, port: str) -> Levels:
     if port == "rewards":
-        scored = [facts.lineage.attachment(e) for e in facts.walk.into(name, port)]
-        own = facts.lineage.own_levels(name)
-        related = any(one.relation is not Relation.NONE for one in scored)
-        return frozenset(own) if related else frozenset()
+        return facts.rewarded_levels(name)
     edges = facts.walk.into(name, port)
     return frozenset(level for edge in edges for level in facts.lineage.edge_levels(edge))
 

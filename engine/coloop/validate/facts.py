@@ -27,7 +27,7 @@ from coloop.spec.algorithm import (
 from coloop.spec.base import as_tuple
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.groups import WeightsGroup, training_of, weights_groups
-from coloop.spec.lineage import Lineage, compute_lineage
+from coloop.spec.lineage import Levels, Lineage, Relation, compute_lineage, relate_pair
 from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.lineage.walk import Walk
 from coloop.spec.nodes import ActorNode, DatasetNode, Node, VerifierNode, model_of
@@ -196,6 +196,22 @@ class Facts:
             if (name, "rewards") in self.teaching_ports
             for one in self.algorithms(name, "rewards")
             if isinstance(one, RewardsAlgorithm)
+        )
+
+    def rewarded_levels(self, node: str) -> Levels:
+        """Levels of the rows that a learner from rewards is credited for: of what it wrote, in this
+        step or before a buffer, what some live edge scores."""
+        scored = [
+            level
+            for edge in self.walk.into(node, "rewards")
+            if not self.is_dead(edge)
+            for level in self.lineage.edge_levels(edge)
+        ]
+        own = self.lineage.own_levels(node)
+        return frozenset(
+            level
+            for level in own
+            if any(relate_pair(level, one) is not Relation.NONE for one in scored)
         )
 
     def read_by(self, node: str, port: str) -> frozenset[str]:

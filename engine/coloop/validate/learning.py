@@ -48,6 +48,22 @@ def greedy_baselines_have_greedy_rows(facts: Facts) -> Iterator[Diagnostic]:
                 field="rollout.greedy_extra",
                 fixes=(Fix(title="Write a greedy row", changes=(change,)),),
             )
+        elif full.needs_greedy and (buffers := _buffers_of(facts, name)):
+            yield found(
+                "learning.no_greedy_row",
+                f"`{full.name}` compares with the greedy answer to the same prompt, and rows that "
+                f"`{buffers[0]}` gives have none: theirs was written in another step",
+                hint=f"reward what `{name}` writes in the step, or take an algorithm with another "
+                "baseline (grpo, rloo)",
+                node=name,
+                field="rewards",
+            )
+
+
+def _buffers_of(facts: Facts, name: str) -> list[str]:
+    """Buffers whose rows a learner is credited for."""
+    levels = facts.rewarded_levels(name)
+    return sorted({one.node for one in levels if facts.walk.kinds.get(one.node) == "buffer"})
 
 
 def groups_are_large_enough(facts: Facts) -> Iterator[Diagnostic]:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from coloop.diagnostics import Change, Diagnostic, Fix, closest, did_you_mean
 from coloop.spec.base import as_tuple
+from coloop.spec.lineage import Level
 from coloop.spec.nodes import (
     ActorNode,
     BufferNode,
@@ -88,15 +89,10 @@ def groups_name_ancestors(facts: Facts) -> Iterator[Diagnostic]:
                 if word not in facts.nodes:
                     known = [*GROUP_WORDS, *facts.nodes]
                     yield unknown_node(facts, word, name, field, known)
-                elif levels and not any(facts.lineage.ancestor_at(lv, word) for lv in levels):
-                    yield found(
-                        "structure.group_not_ancestor",
-                        f"`{field}` names `{word}`, but the rows of `{name}` do not descend from "
-                        f"rows of `{word}`",
-                        hint="name a node further up, or `prompt`, `role`, `round`",
-                        node=name,
-                        field=field,
-                    )
+                    continue
+                apart = [lv for lv in levels if facts.lineage.ancestor_at(lv, word) is None]
+                if apart:
+                    yield _no_ancestor(facts, name, field, word, apart)
 
 
 def _named_nodes(node: Node) -> Iterator[tuple[str, str, frozenset[str]]]:
@@ -146,7 +142,7 @@ def _group_fields(
     rows = facts.lineage.input_levels(name)
     match node:
         case ActorNode() | VerifierNode():
-            own = facts.lineage.own_levels(name)
+            own = facts.rewarded_levels(name)
             if node.credit.group_by is not None:
                 yield "credit.group_by", node.credit.group_by, own
             if node.credit.balance is not None:
@@ -159,6 +155,24 @@ def _group_fields(
                     yield f"keep.{index}.by", as_tuple(getattr(rule, "by", None)), rows
             if node.per_group is not None:
                 yield "per_group.by", as_tuple(node.per_group.by), rows
+
+
+def _no_ancestor(
+    facts: Facts, name: str, field: str, word: str, apart: Iterable[Level]
+) -> Diagnostic:
+    """Groups of rows that descend from no row of the node by which they are grouped."""
+    buffers = sorted({lv.node for lv in apart if facts.walk.kinds.get(lv.node) == "buffer"})
+    rows, hint = f"the rows of `{name}`", "name a node further up, or `prompt`, `role`, `round`"
+    if buffers:
+        rows = f"the rows of `{name}` that `{buffers[0]}` gives"
+        hint = "what comes out of a buffer has no ancestors any more: name `prompt` or `role`"
+    return found(
+        "structure.group_not_ancestor",
+        f"`{field}` names `{word}`, but {rows} do not descend from rows of `{word}`",
+        hint=hint,
+        node=name,
+        field=field,
+    )
 
 
 def _has_weights(facts: Facts) -> list[str]:

@@ -164,6 +164,41 @@ def test_groups_are_drawn_whole_where_their_scores_feed_rewards(
     assert all(groups.count(group) == 2 for group in groups)
 
 
+def test_rows_of_a_buffer_are_compared_with_those_for_the_same_prompt(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    """By `prompt`, as by nothing: with a group for each row no row would be better than others."""
+    code = (
+        "def reward(prompts, completions, **columns):\n"
+        "    return [float(len(one)) if one[-1] == 'b' else 0.0 for one in completions]\n"
+    )
+    nodes = {
+        "letters": rows_of(*LETTERS, rows_per_step=2),
+        "actor": {
+            **actor(),
+            "algorithm": {"name": "grpo", "advantage": "group_mean"},
+            "credit": {"group_by": ["prompt"]},
+        },
+        "mark": {"kind": "reward", "source": {"type": "python", "code": code}},
+        "pool": {"kind": "buffer", "capacity": 99},
+    }
+    edges = [
+        "letters.rows -> actor.prompts",
+        "actor.rollouts -> mark.rollouts",
+        "mark.scores -> pool.scores",
+        "pool.scores -> actor.rewards",
+    ]
+    loop = bench(nodes, edges, {"steps": 9, "fill": ["pool"]})
+    loop.step(1)
+
+    loop.step(2)
+
+    groups = [item.group for item in loop.items()]
+    assert len(groups) == 4
+    assert all(groups.count(group) == 2 for group in groups)
+    assert all(item.advantages for item in loop.items())
+
+
 def grouped(bench: Bench, rows_of: Any, actor: Any, **fields: Any) -> Any:
     """Groups of two that a buffer keeps whole, as its scores feed rewards."""
     nodes = {

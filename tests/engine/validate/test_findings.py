@@ -137,6 +137,77 @@ def test_a_probe_reads_a_judge_by_which_rows_are_cut(check: Callable[..., Report
     assert [one.code for one in report.diagnostics] == []
 
 
+REPLAY: list[tuple[Any, ...]] = [
+    ("set", "nodes.pool", {"kind": "buffer", "capacity": 64}),
+    ("add", "actor.rollouts -> pool.rollouts"),
+    ("add", "pool.scores -> actor.rewards"),
+    ("add", "pool.rollouts -> start.rollouts"),
+    ("set", "schedule.phases.1.fill", ["pool"]),
+]
+"""What a policy wrote is learned when it comes out of a buffer again."""
+SOFT: list[tuple[Any, ...]] = [
+    ("set", "nodes.better", {"kind": "pairs", "method": "all", "soft": True}),
+    ("add", "actor.rollouts -> better.rollouts"),
+    ("add", "better.pairs -> actor.pairs"),
+    ("add", "better.pairs -> start.pairs"),
+    ("set", "schedule.phases.1.learn", ["actor.rewards", "actor.pairs"]),
+]
+DPO, KTO = {"name": "dpo"}, {"name": "kto"}
+JUDGED = ("add", "exact.scores -> better.scores")
+STEPWISE = {"kind": "reward", "source": {"type": "builtin", "name": "one_minus"}}
+SOUND: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
+    "groups of a buffer's rows by words": (
+        "grpo",
+        [
+            *REPLAY,
+            ("add", "exact.scores -> pool.scores"),
+            (
+                "set",
+                "nodes.actor.credit",
+                {"group_by": ["prompt"], "balance": {"per": "role", "to": 8}},
+            ),
+        ],
+    ),
+    "rows beside a buffer by their ancestors": (
+        "grpo",
+        [("set", "nodes.actor.credit", {"balance": {"per": "problems", "to": 8}})],
+    ),
+    "a critic that sees what a buffer gives": (
+        "ppo",
+        [
+            *REPLAY,
+            ("add", "rm.scores -> pool.scores"),
+            ("cut", "rm.scores -> actor.rewards"),
+            ("add", "pool.rollouts -> critic.rollouts"),
+        ],
+    ),
+    "soft pairs whose loss reads them": (
+        "grpo",
+        [*SOFT, JUDGED, ("set", "nodes.actor.algorithm.pairs", DPO)],
+    ),
+    "pairs of a soft node that nothing scores": (
+        "grpo",
+        [*SOFT, ("set", "nodes.actor.algorithm.pairs", KTO)],
+    ),
+    "labels of steps through a reward": (
+        "tools",
+        [
+            ("set", "nodes.wrong", STEPWISE),
+            ("cut", "mc.step_scores -> labelled.scores"),
+            ("add", "mc.step_scores -> wrong.scores"),
+            ("add", "wrong.scores -> labelled.scores"),
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", SOUND)
+def test_what_can_be_learned_is_not_refused(what: str, check: Callable[..., Report]) -> None:
+    base, changes = SOUND[what]
+
+    assert [one.describe() for one in check(base, *changes).diagnostics] == []
+
+
 def test_strict_makes_errors_of_warnings(check: Callable[..., Report]) -> None:
     change = ("del", "schedule.phases.0.max_steps")
 

@@ -1,0 +1,158 @@
+"""What teaching tables hold: labels of texts or of their steps, pairs that are sure or not.
+
+Only what the graph decides is told: a service, Python or a column may give either, and the values
+of a file are its own business.
+"""
+
+from collections.abc import Iterator
+from typing import Final, Literal
+
+from coloop.diagnostics import Change, Diagnostic, Fix
+from coloop.spec.algorithm import (
+    SOFT_LOSSES,
+    Algorithm,
+    BradleyTerry,
+    LabelCrossEntropy,
+    ResolvedPreference,
+    resolve_algorithm,
+)
+from coloop.spec.graph import Edge
+from coloop.spec.heads import learns_steps, scored_at
+from coloop.spec.nodes import PairsNode, RewardNode, SearchNode, VerifierNode
+from coloop.validate.facts import Facts, found
+
+Kind = Literal["steps", "whole"]
+
+AS_THEY_COME: Final = frozenset({"one_minus", "band", "first"})
+"""Built-in rewards that give of each score what came in: one number, or one a step."""
+OPEN: Final = frozenset({"column", "gate"})
+"""Built-in rewards whose rows decide it."""
+
+
+def labels_are_of_what_is_learned(facts: Facts) -> Iterator[Diagnostic]:
+    """Who learns what steps are worth gets labels of steps, and who learns texts one of each."""
+    for name in facts.learners:
+        node = facts.nodes[name]
+        for edge in facts.walk.into(name, "labels"):
+            given = _given(facts, edge, frozenset())
+            scorer = edge.source.node
+            if given == "whole" and learns_steps(node):
+                yield found(
+                    "learning.label_kind",
+                    f"`{name}.labels` learns one label a step (`read.granularity: step`), and "
+                    f"`{edge.source}` gives one number a row",
+                    hint=f"connect `step_scores` of a scorer that grades steps, in place of "
+                    f"`{scorer}`, or set `read.granularity: sequence`",
+                    node=name,
+                    field="read.granularity",
+                    fixes=_step_fixes(facts, edge, name),
+                )
+            elif given == "steps" and scored_at(node) == "scores":
+                yield found(
+                    "learning.label_kind",
+                    f"`{name}.labels` learns one number a text, and `{edge.source}` gives one a "
+                    "step",
+                    hint=f"connect `{scorer}.scores`, or let `{name}` learn steps (a "
+                    "discriminative verifier with `read.granularity: step`)",
+                    node=name,
+                    field="algorithm.labels",
+                )
+
+
+def _given(facts: Facts, edge: Edge, seen: frozenset[str]) -> Kind | None:
+    """Whether an edge brings one number a row or one a step; None where its rows decide it."""
+    name = edge.source.node
+    node = facts.nodes[name]
+    if name in seen:
+        return None
+    match node:
+        case VerifierNode() if edge.source.port == "step_scores":
+            return None if facts.lineage.writes(name) or node.read.reduce else "steps"
+        case SearchNode() if edge.source.port == "step_scores":
+            return "steps"
+        case VerifierNode() | SearchNode():
+            return "whole"
+        case RewardNode():
+            return _of_reward(facts, name, node, seen)
+        case _:
+            return _of_inputs(facts, name, seen)
+
+
+def _of_reward(facts: Facts, name: str, node: RewardNode, seen: frozenset[str]) -> Kind | None:
+    source = node.source
+    if source.type == "model":
+        return "whole"
+    if source.type != "builtin" or source.name in OPEN:
+        return None
+    return _of_inputs(facts, name, seen) if source.name in AS_THEY_COME else "whole"
+
+
+def _of_inputs(facts: Facts, name: str, seen: frozenset[str]) -> Kind | None:
+    """What all scores are that come to a node."""
+    edges = facts.walk.into(name, "scores")
+    kinds = {_given(facts, edge, seen | {name}) for edge in edges}
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+def _step_fixes(facts: Facts, edge: Edge, name: str) -> tuple[Fix, ...]:
+    whole = Change(op="set", path=f"nodes.{name}.read.granularity", value="sequence")
+    fixes = (Fix(title="Learn whole texts", changes=(whole,)),)
+    source = facts.nodes[edge.source.node]
+    if not isinstance(source, VerifierNode) or source.method != "rule":
+        return fixes
+    value = f"{edge.source.node}.step_scores -> {edge.target}"
+    change = Change(op="set", path=facts.place(edge), value=value)
+    return (Fix(title="Take its grades of steps", changes=(change,)), *fixes)
+
+
+def pairs_are_sure_where_they_must_be(facts: Facts) -> Iterator[Diagnostic]:
+    """Pairs that keep a preference as a probability go to who reads it."""
+    for name in facts.learners:
+        for edge in facts.walk.into(name, "pairs"):
+            soft = _soft_giver(facts, edge, frozenset())
+            if soft is None:
+                continue
+            for entry in facts.algorithms(name, "pairs"):
+                remedy = _reads_no_probability(entry)
+                if remedy is not None:
+                    yield found(
+                        "learning.soft_pairs",
+                        f"`{soft}` keeps preferences as probabilities (`soft`), and "
+                        f"`{entry.name}` at `{name}.pairs` takes each pair as sure",
+                        hint=f"{remedy}, or set `soft: false` at `{soft}`",
+                        node=name,
+                        field="algorithm",
+                        fixes=_sure_fix(soft),
+                    )
+
+
+def _reads_no_probability(entry: Algorithm) -> str | None:
+    """How an algorithm that takes pairs as sure is brought to read their probability."""
+    if isinstance(entry, BradleyTerry | LabelCrossEntropy):
+        return None if entry.soft else f"set `soft: true` at `{entry.name}`"
+    full = resolve_algorithm(entry)
+    if not isinstance(full, ResolvedPreference) or full.loss in SOFT_LOSSES:
+        return None
+    return "take a `loss` that reads them (" + ", ".join(sorted(SOFT_LOSSES)) + ", e.g. `dpo`)"
+
+
+def _soft_giver(facts: Facts, edge: Edge, seen: frozenset[str]) -> str | None:
+    """The node that makes soft pairs of what an edge brings."""
+    name = edge.source.node
+    node = facts.nodes[name]
+    if name in seen:
+        return None
+    if isinstance(node, PairsNode):
+        judged = "preference" if node.method == "relabel" else "scores"
+        if node.method != "direct" and node.soft is not False and facts.is_connected(name, judged):
+            return name
+    givers = (_soft_giver(facts, one, seen | {name}) for one in facts.walk.into(name, "pairs"))
+    return next((giver for giver in givers if giver is not None), None)
+
+
+def _sure_fix(name: str) -> tuple[Fix, ...]:
+    change = Change(op="set", path=f"nodes.{name}.soft", value=False)
+    return (Fix(title="Make the pairs sure", changes=(change,)),)
+
+
+RULES = (labels_are_of_what_is_learned, pairs_are_sure_where_they_must_be)
