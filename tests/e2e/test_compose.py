@@ -76,7 +76,7 @@ def compose(page: Page) -> None:
     connect(page, "problems.rows → actor.prompts")
 
     add(page, "reward", "right")
-    choose(page, "Name", "task")
+    choose(page, "Reward name", "task")
     connect(page, "actor.rollouts → right.rollouts", "right.scores → actor.rewards")
 
     add(page, "reward", "short")
@@ -148,8 +148,7 @@ def compose_ppo(page: Page) -> None:
     page.get_by_label("Rows per step", exact=True).fill(str(PROMPTS))
 
     add(page, "ppo", "policy")
-    page.get_by_label("Name", exact=True).first.click()
-    page.get_by_role("option", name=re.compile("^ppo")).first.click()
+    choose(page, "one algorithm, name", "PPO")
     page.get_by_role("button", name="Set KL").click()
     page.get_by_label("Completions per prompt", exact=True).fill("1")
     page.get_by_label("Max new tokens", exact=True).fill("8")

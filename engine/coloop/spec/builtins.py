@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
-from coloop.spec.base import Flag, NodeId, Number, Section, Text, Whole, problem, setting
+from coloop.spec.base import Flag, NodeId, Number, Section, Text, Whole, problem, setting, title_of
 
 LanguageCode = Literal[
     "en", "zh", "es", "hi", "ar", "pt", "bn", "ru", "ja", "de", "fr", "ko", "vi", "it", "tr",
@@ -20,8 +20,14 @@ LanguageCode = Literal[
 """Languages that a text can be told to be in."""
 
 
+def _title_of(name: str, info: object = None) -> str:
+    return "Reward name" if name == "name" else title_of(name, info)
+
+
 class Builtin(Section):
     """What every built-in reward has."""
+
+    model_config = ConfigDict(field_title_generator=_title_of)
 
     type: Literal["builtin"]
     """A reward that coloop brings."""

@@ -54,7 +54,7 @@ class HubSource(Section):
     """Rows of a dataset of the Hugging Face hub."""
     path: Text = setting()
     """Its id, e.g. `openai/gsm8k`."""
-    name: Text | None = setting(None)
+    name: Text | None = setting(None, title="Configuration")
     """Its configuration, where it has several."""
     split: Text = setting("train", hot=True)
     """Its split."""

@@ -330,7 +330,7 @@ class ToolNode(BaseNode):
     """Documents that a search gives."""
     column: Text | None = setting(None, widget="column", when={"type": ("search",)})
     """Column of the documents that is searched; null: `text`."""
-    name: Name | None = setting(None, when={"type": ("environment",)})
+    name: Name | None = setting(None, title="Environment name", when={"type": ("environment",)})
     """An environment that coloop brings, e.g. `proof`."""
     code: Text | None = setting(
         None, widget="code", when={"type": ("environment",)}, starter=ENVIRONMENT_SIGNATURE

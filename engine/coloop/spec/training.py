@@ -41,7 +41,9 @@ class OtherMatrices(Section):
 class Optimizer(Section):
     """How a gradient becomes a step."""
 
-    name: Literal["adamw", "adamw8bit", "muon", "lion", "sgd", "rmsprop"] = setting("adamw")
+    name: Literal["adamw", "adamw8bit", "muon", "lion", "sgd", "rmsprop"] = setting(
+        "adamw", title="Optimizer name"
+    )
     """Which optimizer."""
     lr: Number = setting(1.0e-6, ge=0, le=10, hot=True)
     """Learning rate after warm-up."""

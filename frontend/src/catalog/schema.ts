@@ -70,7 +70,7 @@ export type Field = FieldFacts &
     | { shape: "choice"; choices: Choice[] }
     | { shape: "constant"; value: Json }
     | { shape: "object"; properties: () => Property[]; extra: Field | null }
-    | { shape: "tagged"; tag: string; variants: Variant[] }
+    | { shape: "tagged"; tag: string; tagTitle: string; variants: Variant[] }
     | { shape: "variants"; variants: Variant[] }
     | { shape: "list"; item: () => Field; fixed: (() => Field)[] | null }
     | { shape: "map"; item: () => Field }
@@ -158,7 +158,7 @@ function readFacts(
   const fact = <K extends keyof JsonSchema>(key: K) => raw[key] ?? schema[key];
   return {
     name,
-    title: name === "" ? (text(schema.title) ?? "") : formatName(name),
+    title: name === "" ? (text(schema.title) ?? "") : (text(raw.title) ?? formatName(name)),
     help: text(raw.description) ?? text(schema.description) ?? "",
     level: fact("x-level") ?? "simple",
     isHot: fact("x-hot") === true,
@@ -232,6 +232,7 @@ function readUnion(union: JsonSchema[], schema: JsonSchema, defs: Defs, name: st
     return {
       shape: "tagged",
       tag,
+      tagTitle: tagTitle(resolved[0] ?? {}, tag, defs),
       variants: union.flatMap((one) => tagged(one, tag, defs)),
     } as const;
   }
@@ -260,6 +261,13 @@ function tagged(member: JsonSchema, tag: string, defs: Defs): Variant[] {
   if (inner && values.length !== 1) return inner.flatMap((one) => tagged(one, tag, defs));
   const field = readField(member, defs, "");
   return values.map((value) => ({ key: String(value), title: spokenWord(String(value)), field }));
+}
+
+/** What the tag is called, as the first of the shapes has it. */
+function tagTitle(first: JsonSchema, tag: string, defs: Defs): string {
+  const inner = (first.oneOf ?? first.anyOf)?.[0];
+  if (inner) return tagTitle(resolve(inner, defs).schema, tag, defs);
+  return text(first.properties?.[tag]?.title) ?? formatName(tag);
 }
 
 /** The values that a property has in a schema that is told apart by it, unions within it counted. */

@@ -106,6 +106,14 @@ export function isSimple(field: Field): boolean {
   return ["text", "number", "flag", "choice", "constant"].includes(field.shape) && !isLong(field);
 }
 
+/** Whether each shape of a union is a single value, so that all of it is one row. */
+export function isFlat(field: Field): boolean {
+  return (
+    field.shape === "variants" &&
+    field.variants.every(({ field: own }) => isSimple(own) && !isLong(own))
+  );
+}
+
 export function isLong(field: Field): boolean {
   return field.widget === "code" || field.widget === "text";
 }

@@ -109,15 +109,15 @@ describe("forms from the catalog", () => {
     const store = show(<NodeInspector id="exact" />, [], loop);
     const exact = () => store.getState().document.nodes.exact?.source;
     expect(screen.getByLabelText("Source, type").textContent).toBe("builtin");
-    expect(screen.getByLabelText("Name").textContent).toBe("exact match");
+    expect(screen.getByLabelText("Reward name").textContent).toBe("exact match");
     const before = exact();
 
-    choose(screen.getByLabelText("Name"), /^format/);
+    choose(screen.getByLabelText("Reward name"), /^format/);
     expect(exact()).toMatchObject({ type: "builtin", name: "format" });
     choose(screen.getByLabelText("Source, type"), /^remote/);
     expect(exact()).toMatchObject({ type: "remote" });
     choose(screen.getByLabelText("Source, type"), /^builtin/);
-    choose(screen.getByLabelText("Name"), /^exact match/);
+    choose(screen.getByLabelText("Reward name"), /^exact match/);
 
     expect(exact()).toEqual(before);
     cleanup();
@@ -191,7 +191,7 @@ describe("forms from the catalog", () => {
     loop.nodes.actor.model = { type: "pretrained", path: "x", lora: { rank: 8 } };
     const model = () => store.getState().document.nodes.actor?.model;
     const store = show(<NodeInspector id="actor" />, [], loop);
-    openGroups(/^Model/, /^Lora/);
+    openGroups(/^Model/, /^LoRA/);
 
     const input = screen.getByLabelText("Rank");
     fireEvent.change(input, { target: { value: "" } });

@@ -135,7 +135,7 @@ describe("the form of a node", () => {
       loop.nodes.actor = { kind: "actor", algorithm: { name: "grpo" } };
     });
     show(<NodeInspector id="actor" />, open);
-    const titles = options(screen.getByLabelText("one algorithm, type"));
+    const titles = options(screen.getByLabelText("one algorithm, name"));
 
     expect(titles.some((title) => title.startsWith("DPO"))).toBe(true);
     expect(titles.some((title) => title.startsWith("GRPO"))).toBe(true);
@@ -147,7 +147,7 @@ describe("the form of a node", () => {
       loop.nodes.actor = { kind: "actor", algorithm: { pairs: { name: "dpo" } } };
     });
     show(<NodeInspector id="actor" />, open);
-    const names = options(screen.getByLabelText("Name"));
+    const names = options(screen.getByLabelText("Algorithm name, Pairs, Algorithm"));
 
     expect(names).toContain("ipo");
     expect(names).not.toContain("kto");

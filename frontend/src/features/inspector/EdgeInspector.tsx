@@ -15,6 +15,7 @@ import { PortMark } from "@/ui/PortMark";
 import { RichText } from "@/ui/RichText";
 import { FieldProblems } from "./form/FieldProblems";
 import { FormContext, type FormSettings } from "./form/FormContext";
+import { FormLabels } from "./form/Labels";
 import { ObjectFields } from "./form/ObjectFields";
 import { InspectorHeader } from "./InspectorHeader";
 import { noteEdit } from "./noteEdit";
@@ -103,12 +104,14 @@ export function EdgeInspector({ edgeKey }: { edgeKey: string }) {
         <FieldProblems problems={problemsAt(form.diagnostics, `edges.${index}`, true)} />
         <FormContext value={form}>
           {field?.shape === "object" ? (
-            <ObjectFields
-              field={field}
-              path={[]}
-              value={edge}
-              without={["from", "to", "source", "target"]}
-            />
+            <FormLabels form={field}>
+              <ObjectFields
+                field={field}
+                path={[]}
+                value={edge}
+                without={["from", "to", "source", "target"]}
+              />
+            </FormLabels>
           ) : null}
         </FormContext>
       </div>

@@ -11,6 +11,7 @@ import { IconButton } from "@/ui/IconButton";
 import { Empty } from "@/ui/States";
 import { FieldProblems } from "./form/FieldProblems";
 import { FormContext } from "./form/FormContext";
+import { FormLabels } from "./form/Labels";
 import { ObjectFields } from "./form/ObjectFields";
 import { InspectorHeader } from "./InspectorHeader";
 import { useValueForm } from "./useValueForm";
@@ -52,7 +53,9 @@ export function EntryInspector({ list, index }: { list: string; index: number })
         <FieldProblems problems={problemsAt(form.diagnostics, joinPath(form.base), true)} />
         <FormContext value={form}>
           {field?.shape === "object" ? (
-            <ObjectFields field={field} path={[]} value={entry} />
+            <FormLabels form={field}>
+              <ObjectFields field={field} path={[]} value={entry} />
+            </FormLabels>
           ) : null}
         </FormContext>
       </div>

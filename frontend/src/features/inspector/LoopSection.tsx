@@ -4,6 +4,7 @@ import { problemsAt } from "@/document/problems";
 import { isObject } from "@/lib/paths";
 import { FieldProblems } from "./form/FieldProblems";
 import { FormContext } from "./form/FormContext";
+import { FormLabels } from "./form/Labels";
 import { ObjectFields } from "./form/ObjectFields";
 import { useValueForm } from "./useValueForm";
 
@@ -30,12 +31,14 @@ export function LoopSection({ title, part, without = [] }: LoopSectionProps) {
       <h3 className="py-1 font-semibold text-xs">{title}</h3>
       <FieldProblems problems={problemsAt(form.diagnostics, part, true)} />
       <FormContext value={form}>
-        <ObjectFields
-          field={field}
-          path={[]}
-          value={isObject(value) ? value : {}}
-          without={without}
-        />
+        <FormLabels form={field}>
+          <ObjectFields
+            field={field}
+            path={[]}
+            value={isObject(value) ? value : {}}
+            without={without}
+          />
+        </FormLabels>
       </FormContext>
     </section>
   );

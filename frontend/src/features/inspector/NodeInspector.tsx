@@ -12,6 +12,7 @@ import { RichText } from "@/ui/RichText";
 import { Connections } from "./Connections";
 import { FieldProblems } from "./form/FieldProblems";
 import { FormContext } from "./form/FormContext";
+import { FormLabels } from "./form/Labels";
 import { ObjectFields } from "./form/ObjectFields";
 import { InspectorHeader } from "./InspectorHeader";
 import { NodeName } from "./NodeName";
@@ -92,7 +93,9 @@ export function NodeInspector({ id }: { id: string }) {
         <FieldProblems problems={form.diagnostics.filter((problem) => !problem.field)} />
         <FormContext value={form}>
           {field?.shape === "object" ? (
-            <ObjectFields field={field} path={[]} value={data} without={["kind"]} />
+            <FormLabels form={field}>
+              <ObjectFields field={field} path={[]} value={data} without={["kind"]} />
+            </FormLabels>
           ) : (
             <p className="text-error text-sm">
               This server does not know the kind “{data.kind}”. The node is kept as it is.

@@ -10,6 +10,7 @@ import { IconButton } from "@/ui/IconButton";
 import { Empty } from "@/ui/States";
 import { FieldProblems } from "./form/FieldProblems";
 import { FormContext } from "./form/FormContext";
+import { FormLabels } from "./form/Labels";
 import { ObjectFields } from "./form/ObjectFields";
 import { InspectorHeader } from "./InspectorHeader";
 import { LearnPorts } from "./LearnPorts";
@@ -51,7 +52,9 @@ export function PhaseInspector({ at }: { at: PhasePath }) {
         <FormContext value={form}>
           {hasPhases ? null : <LearnPorts phase={phase} />}
           {field?.shape === "object" ? (
-            <ObjectFields field={field} path={[]} value={phase} without={["phases", "learn"]} />
+            <FormLabels form={field}>
+              <ObjectFields field={field} path={[]} value={phase} without={["phases", "learn"]} />
+            </FormLabels>
           ) : null}
         </FormContext>
       </div>

@@ -5,6 +5,7 @@ import type { Path } from "@/lib/paths";
 import { Control } from "./Control";
 import { FieldRow } from "./FieldRow";
 import { GroupField } from "./GroupField";
+import { useLabel } from "./Labels";
 import { ListField } from "./ListField";
 import { MapField } from "./MapField";
 import { UnionField } from "./UnionField";
@@ -19,6 +20,7 @@ export interface AnyFieldProps {
 /** A field of any shape: a row for a single value, a group for what has parts. */
 export function AnyField(props: AnyFieldProps) {
   const { field, path, value, isRequired } = props;
+  const label = useLabel(field.title);
   if (isSimple(field) || isLong(field) || field.shape === "json") {
     return (
       <FieldRow
@@ -28,13 +30,7 @@ export function AnyField(props: AnyFieldProps) {
         isRequired={isRequired}
         isWide={isLong(field)}
       >
-        <Control
-          field={field}
-          path={path}
-          value={value}
-          label={field.title}
-          isRequired={isRequired}
-        />
+        <Control field={field} path={path} value={value} label={label} isRequired={isRequired} />
       </FieldRow>
     );
   }

@@ -11,6 +11,7 @@ import { Tooltip } from "@/ui/Tooltip";
 import { FieldProblems } from "./FieldProblems";
 import { useForm } from "./FormContext";
 import { fieldId } from "./ids";
+import { useLabel } from "./Labels";
 
 interface FieldRowProps {
   field: Field;
@@ -33,6 +34,7 @@ export function FieldRow({
 }: FieldRowProps) {
   const form = useForm();
   const id = fieldId(form.base, path);
+  const label = useLabel(field.title);
   const problems = problemsAt(form.diagnostics, joinPath([...form.base, ...path]), true);
   const isSet = value !== undefined;
   return (
@@ -55,7 +57,7 @@ export function FieldRow({
             <Tooltip text={<FieldHelp field={field} />} side="left">
               <button
                 type="button"
-                aria-label={`About ${field.title}`}
+                aria-label={`About ${label}`}
                 className="inline-flex shrink-0 text-faint opacity-60 hover:opacity-100 focus-visible:opacity-100"
               >
                 <CircleHelp size={12} />
@@ -65,7 +67,7 @@ export function FieldRow({
           <span className="flex-1" />
           {isSet && !isRequired && !form.isLocked(field) ? (
             <IconButton
-              label={`Reset ${field.title} to its default`}
+              label={`Reset ${label} to its default`}
               size="small"
               className="absolute right-0 size-5 bg-surface opacity-0 focus-visible:opacity-100 group-hover/field:opacity-100"
               onClick={() => form.write(path, undefined)}

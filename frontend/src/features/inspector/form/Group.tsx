@@ -1,6 +1,6 @@
 import { ChevronRight, RotateCcw } from "lucide-react";
 import { Collapsible } from "radix-ui";
-import { type ReactNode, useEffect, useRef, useState } from "react";
+import { type ReactNode, useEffect, useId, useRef, useState } from "react";
 import type { Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
 import { problemsAt, worstSeverity } from "@/document/problems";
@@ -12,6 +12,7 @@ import { SeverityIcon } from "@/ui/SeverityIcon";
 import { Tooltip } from "@/ui/Tooltip";
 import { FieldProblems } from "./FieldProblems";
 import { useForm } from "./FormContext";
+import { GroupLabels, useLabel } from "./Labels";
 
 interface GroupProps {
   field: Field;
@@ -38,6 +39,8 @@ export function Group({
 }: GroupProps) {
   const form = useForm();
   const full = joinPath([...form.base, ...path]);
+  const label = useLabel(field.title);
+  const titleId = useId();
   const inside = problemsAt(form.diagnostics, full, false);
   const own = inside.filter((problem) => problem.field === full);
   const worst = worstSeverity(inside);
@@ -73,8 +76,9 @@ export function Group({
             className={`shrink-0 text-faint transition-transform ${isOpen ? "rotate-90" : ""}`}
           />
           <Tooltip text={field.help ? <RichText text={field.help} /> : null} side="left">
-            <span className="truncate font-medium text-xs">
+            <span id={titleId} className="truncate font-medium text-xs">
               {field.title}
+              <span className="sr-only">{label.slice(field.title.length)}</span>
               {isRequired && value === undefined ? <span className="text-error"> *</span> : null}
             </span>
           </Tooltip>
@@ -83,7 +87,7 @@ export function Group({
         </Collapsible.Trigger>
         {value !== undefined && !isRequired && !form.isLocked(field) ? (
           <IconButton
-            label={`Reset ${field.title} to its default`}
+            label={`Reset ${label} to its default`}
             size="small"
             className="size-5 opacity-0 focus-visible:opacity-100 group-hover/head:opacity-100"
             onClick={() => form.write(path, undefined)}
@@ -94,8 +98,12 @@ export function Group({
         {aside}
       </div>
       <FieldProblems problems={own} />
-      <Collapsible.Content className="ml-[6px] border-line border-l pl-3">
-        {children}
+      <Collapsible.Content
+        role="group"
+        aria-labelledby={titleId}
+        className="ml-[6px] border-line border-l pl-3"
+      >
+        <GroupLabels title={field.title}>{children}</GroupLabels>
       </Collapsible.Content>
     </Collapsible.Root>
   );

@@ -7,6 +7,7 @@ import { Button } from "@/ui/Button";
 import type { AnyFieldProps } from "./AnyField";
 import { FormContext, type FormSettings, useForm } from "./FormContext";
 import { Group } from "./Group";
+import { useLabel } from "./Labels";
 import { ObjectFields } from "./ObjectFields";
 
 interface GroupFieldProps extends AnyFieldProps {
@@ -16,6 +17,7 @@ interface GroupFieldProps extends AnyFieldProps {
 /** An object: its properties in a group, or a button where it is off until asked for. */
 export function GroupField({ field, path, value, isRequired }: GroupFieldProps) {
   const form = useForm();
+  const label = useLabel(field.title);
   const canBeOff = field.isNullable && (field.fallback ?? null) === null;
   const isOff = canBeOff && (value === undefined || value === null);
   const inside = useMemo(
@@ -36,7 +38,7 @@ export function GroupField({ field, path, value, isRequired }: GroupFieldProps) 
             size="small"
             look="quiet"
             icon={<Plus size={12} />}
-            aria-label={`Set ${field.title}`}
+            aria-label={`Set ${label}`}
             onClick={() => form.write(path, emptyValue(field))}
           >
             Set

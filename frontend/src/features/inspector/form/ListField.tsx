@@ -9,6 +9,7 @@ import { Control } from "./Control";
 import { FieldRow } from "./FieldRow";
 import { useForm } from "./FormContext";
 import { Group } from "./Group";
+import { GroupLabels, useLabel } from "./Labels";
 import { ShortList } from "./ShortList";
 
 interface ListFieldProps extends AnyFieldProps {
@@ -18,6 +19,7 @@ interface ListFieldProps extends AnyFieldProps {
 /** Values in order. A pair of numbers is a row, a list of words a line of chips, anything else a group. */
 export function ListField({ field, path, value, isRequired }: ListFieldProps) {
   const form = useForm();
+  const label = useLabel(field.title);
   const items = Array.isArray(value) ? value : [];
   const item = field.item();
   const isLocked = form.isLocked(field);
@@ -45,7 +47,7 @@ export function ListField({ field, path, value, isRequired }: ListFieldProps) {
               path={[...path, index]}
               onChange={(part) => write(index, part)}
               value={items[index]}
-              label={`${field.title}, ${index + 1}`}
+              label={`${label}, ${index + 1}`}
               isRequired={false}
             />
           ))}
@@ -58,6 +60,7 @@ export function ListField({ field, path, value, isRequired }: ListFieldProps) {
       <FieldRow field={field} path={path} value={value} isRequired={isRequired} isWide>
         <ShortList
           field={field}
+          label={label}
           item={item}
           items={items}
           isLocked={isLocked}
@@ -83,7 +86,7 @@ export function ListField({ field, path, value, isRequired }: ListFieldProps) {
       aside={
         isLocked ? null : (
           <IconButton
-            label={`Add to ${field.title}`}
+            label={`Add to ${label}`}
             size="small"
             onClick={() => form.write(path, [...items, emptyValue(item)])}
           >
@@ -97,7 +100,7 @@ export function ListField({ field, path, value, isRequired }: ListFieldProps) {
           <div className="mb-1 flex items-center gap-1 text-faint text-xs">
             <span className="flex-1">{index + 1}</span>
             <IconButton
-              label="Move up"
+              label={`Move ${label} ${index + 1} up`}
               size="small"
               className="size-5"
               disabled={isLocked || index === 0}
@@ -106,7 +109,7 @@ export function ListField({ field, path, value, isRequired }: ListFieldProps) {
               <ArrowUp size={12} />
             </IconButton>
             <IconButton
-              label="Move down"
+              label={`Move ${label} ${index + 1} down`}
               size="small"
               className="size-5"
               disabled={isLocked || index === items.length - 1}
@@ -115,7 +118,7 @@ export function ListField({ field, path, value, isRequired }: ListFieldProps) {
               <ArrowDown size={12} />
             </IconButton>
             <IconButton
-              label="Remove"
+              label={`Remove ${label} ${index + 1}`}
               size="small"
               className="size-5"
               disabled={isLocked}
@@ -127,12 +130,14 @@ export function ListField({ field, path, value, isRequired }: ListFieldProps) {
               <X size={12} />
             </IconButton>
           </div>
-          <AnyField
-            field={{ ...item, title: item.title || field.title }}
-            path={[...path, index]}
-            value={one}
-            isRequired
-          />
+          <GroupLabels title={String(index + 1)} isOneOfMany>
+            <AnyField
+              field={{ ...item, title: item.title || field.title }}
+              path={[...path, index]}
+              value={one}
+              isRequired
+            />
+          </GroupLabels>
         </div>
       ))}
       {items.length === 0 ? (

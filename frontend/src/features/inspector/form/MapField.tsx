@@ -13,6 +13,7 @@ import { FieldProblems } from "./FieldProblems";
 import { useForm } from "./FormContext";
 import { Group } from "./Group";
 import { fieldId } from "./ids";
+import { GroupLabels, useLabel } from "./Labels";
 import { RemoveField } from "./RemoveField";
 
 interface MapFieldProps extends AnyFieldProps {
@@ -22,6 +23,7 @@ interface MapFieldProps extends AnyFieldProps {
 /** Values by name; the user gives the names. */
 export function MapField({ field, path, value, isRequired }: MapFieldProps) {
   const form = useForm();
+  const label = useLabel(field.title);
   const [name, setName] = useState("");
   const record = isObject(value) ? value : {};
   const keys = Object.keys(record).filter((key) => record[key] !== undefined);
@@ -44,31 +46,31 @@ export function MapField({ field, path, value, isRequired }: MapFieldProps) {
       isRequired={isRequired}
       note={keys.length === 0 ? "none" : String(keys.length)}
     >
-      {keys.map((key) =>
-        isFlat ? (
-          <MapEntry
-            key={key}
-            name={key}
-            item={item}
-            path={[...path, key]}
-            value={record[key]}
-            isLocked={isLocked}
-          />
-        ) : (
-          <AnyField
-            key={key}
-            field={{ ...item, title: key }}
-            path={[...path, key]}
-            value={record[key]}
-            isRequired={false}
-          />
-        ),
-      )}
+      {keys.map((key) => (
+        <GroupLabels key={key} isOneOfMany>
+          {isFlat ? (
+            <MapEntry
+              name={key}
+              item={item}
+              path={[...path, key]}
+              value={record[key]}
+              isLocked={isLocked}
+            />
+          ) : (
+            <AnyField
+              field={{ ...item, title: key }}
+              path={[...path, key]}
+              value={record[key]}
+              isRequired={false}
+            />
+          )}
+        </GroupLabels>
+      ))}
       {isLocked ? null : (
         <div className="py-1">
           <div className="flex items-center gap-1">
             <input
-              aria-label={`New name in ${field.title}`}
+              aria-label={`New name in ${label}`}
               aria-invalid={isTaken || undefined}
               className={`${WIDE_CONTROL} font-mono text-xs`}
               placeholder="new name"
@@ -77,7 +79,7 @@ export function MapField({ field, path, value, isRequired }: MapFieldProps) {
               onKeyDown={(event) => event.key === "Enter" && add()}
             />
             <IconButton
-              label={`Add to ${field.title}`}
+              label={`Add to ${label}`}
               size="small"
               disabled={newKey === "" || isTaken}
               onClick={add}
@@ -106,6 +108,7 @@ interface MapEntryProps {
 function MapEntry({ name, item, path, value, isLocked }: MapEntryProps) {
   const form = useForm();
   const id = fieldId(form.base, path);
+  const label = useLabel(name);
   const full = joinPath([...form.base, ...path]);
   return (
     <div data-field={full} className="py-0.5">
@@ -113,8 +116,8 @@ function MapEntry({ name, item, path, value, isLocked }: MapEntryProps) {
         <label htmlFor={id} className="w-[44%] shrink-0 truncate font-mono text-xs" title={name}>
           {name}
         </label>
-        <Control field={item} path={path} value={value} label={name} isRequired />
-        <RemoveField name={name} path={path} isLocked={isLocked} />
+        <Control field={item} path={path} value={value} label={label} isRequired />
+        <RemoveField name={label} path={path} isLocked={isLocked} />
       </div>
       <FieldProblems problems={problemsAt(form.diagnostics, full, false)} />
     </div>

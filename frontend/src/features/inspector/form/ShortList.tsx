@@ -8,6 +8,7 @@ import { useSuggestions } from "./useSuggestions";
 
 interface ShortListProps {
   field: Field;
+  label: string;
   item: Field;
   items: readonly Json[];
   isLocked: boolean;
@@ -15,7 +16,7 @@ interface ShortListProps {
 }
 
 /** Words or numbers as chips; enter adds, backspace in the empty box takes the last away. */
-export function ShortList({ field, item, items, isLocked, onChange }: ShortListProps) {
+export function ShortList({ field, label, item, items, isLocked, onChange }: ShortListProps) {
   const [text, setText] = useState("");
   const listId = useId();
   const names = useSuggestions(field.choosesFrom ? field : item);
@@ -49,7 +50,7 @@ export function ShortList({ field, item, items, isLocked, onChange }: ShortListP
           {isLocked ? null : (
             <button
               type="button"
-              aria-label={`Remove ${String(one)}`}
+              aria-label={`Remove ${String(one)} from ${label}`}
               className="text-faint hover:text-text"
               onClick={() => remove(index)}
             >
@@ -60,7 +61,7 @@ export function ShortList({ field, item, items, isLocked, onChange }: ShortListP
       ))}
       {isLocked ? null : (
         <input
-          aria-label={`Add to ${field.title}`}
+          aria-label={`Add to ${label}`}
           list={listId}
           className={`${CONTROL} h-5 w-24 flex-1 border-transparent px-1 text-xs hover:border-transparent`}
           value={text}

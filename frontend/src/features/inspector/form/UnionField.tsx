@@ -1,11 +1,11 @@
 import type { Field, Variant } from "@/catalog/schema";
-import { chosenVariant, isLong, isSimple } from "@/catalog/shapes";
-import { formatName } from "@/lib/format";
+import { chosenVariant, isFlat } from "@/catalog/shapes";
 import { isObject } from "@/lib/paths";
 import { AnyField, type AnyFieldProps } from "./AnyField";
 import { Control } from "./Control";
 import { FieldRow } from "./FieldRow";
 import { Group } from "./Group";
+import { useLabel } from "./Labels";
 import { ObjectFields } from "./ObjectFields";
 import { TypeNote } from "./TypeNote";
 import { VariantSelect } from "./VariantSelect";
@@ -16,20 +16,18 @@ interface UnionFieldProps extends AnyFieldProps {
 
 /** One of several shapes: a choice of the shape, and the fields of the chosen one. */
 export function UnionField({ field, path, value, isRequired }: UnionFieldProps) {
+  const label = useLabel(field.title);
   const chosen = chosenVariant(field, value);
   const select = (
     <VariantSelect
       field={field}
       path={path}
       value={value}
-      label={`${field.title}, type`}
+      label={`${label}, ${field.shape === "tagged" ? field.tag : "type"}`}
       isRequired={isRequired}
     />
   );
-  const isFlat = field.variants.every(
-    (variant) => isSimple(variant.field) && !isLong(variant.field),
-  );
-  if (isFlat && field.shape === "variants") {
+  if (isFlat(field)) {
     return (
       <FieldRow field={field} path={path} value={value} isRequired={isRequired}>
         <div className="flex gap-1">
@@ -39,7 +37,7 @@ export function UnionField({ field, path, value, isRequired }: UnionFieldProps) 
               field={chosen.field}
               path={path}
               value={value}
-              label={field.title}
+              label={label}
               isRequired={isRequired}
             />
           ) : null}
@@ -77,6 +75,7 @@ interface InsideProps extends Pick<AnyFieldProps, "path" | "value"> {
 /** The fields of the chosen shape; a union within it asks for its own tag first, on the same level. */
 function Inside({ chosen, path, value, tags }: InsideProps) {
   const { field } = chosen;
+  const tagLabel = useLabel(field.shape === "tagged" ? field.tagTitle : "");
   if (field.shape === "object") {
     return (
       <>
@@ -96,16 +95,15 @@ function Inside({ chosen, path, value, tags }: InsideProps) {
     );
   }
   const inner = chosenVariant(field, value);
-  const title = formatName(field.tag);
   return (
     <>
       <FieldRow
-        field={{ ...field, title, help: "" }}
+        field={{ ...field, title: field.tagTitle, help: "" }}
         path={[...path, field.tag]}
         value={inner?.key}
         isRequired
       >
-        <VariantSelect field={field} path={path} value={value} label={title} isRequired />
+        <VariantSelect field={field} path={path} value={value} label={tagLabel} isRequired />
       </FieldRow>
       {inner ? (
         <Inside chosen={inner} path={path} value={value} tags={[...tags, field.tag]} />

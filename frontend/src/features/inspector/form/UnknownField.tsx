@@ -5,6 +5,7 @@ import { FieldProblems } from "./FieldProblems";
 import { useForm } from "./FormContext";
 import { fieldId } from "./ids";
 import { JsonWidget } from "./JsonWidget";
+import { useLabel } from "./Labels";
 import { RemoveField } from "./RemoveField";
 
 /** A key that the catalog does not know. It is kept, shown and can be removed. */
@@ -18,6 +19,7 @@ export function UnknownField({
   value: Json | undefined;
 }) {
   const form = useForm();
+  const label = useLabel(title);
   // Nobody says of it that it may change, so whatever locks fields locks it.
   const isLocked = form.lockReason !== null;
   const full = joinPath([...form.base, ...path]);
@@ -33,12 +35,12 @@ export function UnknownField({
         </label>
         <JsonWidget
           id={fieldId(form.base, path)}
-          label={title}
+          label={label}
           value={value}
           isDisabled={isLocked}
           onChange={(next) => form.write(path, next)}
         />
-        <RemoveField name={title} path={path} isLocked={isLocked} />
+        <RemoveField name={label} path={path} isLocked={isLocked} />
       </div>
       <FieldProblems problems={problemsAt(form.diagnostics, full, false)} />
     </div>

@@ -1,0 +1,54 @@
+import { createContext, type ReactNode, useContext, useMemo } from "react";
+import { ambiguous, wholeLabel } from "@/catalog/labels";
+import type { Field } from "@/catalog/schema";
+
+interface Labels {
+  ambiguous: ReadonlySet<string>;
+  /** Titles of the groups around, the outermost first. */
+  groups: readonly string[];
+  /** Within an entry of a list or of a mapping. */
+  isOneOfMany: boolean;
+}
+
+const LabelContext = createContext<Labels>({
+  ambiguous: new Set(),
+  groups: [],
+  isOneOfMany: false,
+});
+
+/** What a control of this title is called where it stands: no other of the form is called so. */
+export function useLabel(title: string): string {
+  const labels = useContext(LabelContext);
+  const whole = wholeLabel(title, labels.groups);
+  return labels.isOneOfMany || labels.ambiguous.has(whole) ? whole : title;
+}
+
+/** Around all fields of a form. */
+export function FormLabels({ form, children }: { form: Field; children: ReactNode }) {
+  const labels = useMemo(
+    () => ({ ambiguous: ambiguous(form), groups: [], isOneOfMany: false }),
+    [form],
+  );
+  return <LabelContext value={labels}>{children}</LabelContext>;
+}
+
+interface GroupLabelsProps {
+  /** Of the group; entries of a mapping have names of their own. */
+  title?: string;
+  isOneOfMany?: boolean;
+  children: ReactNode;
+}
+
+/** Around the fields of a group, or of one entry of many. */
+export function GroupLabels({ title, isOneOfMany = false, children }: GroupLabelsProps) {
+  const around = useContext(LabelContext);
+  const labels = useMemo(
+    () => ({
+      ambiguous: around.ambiguous,
+      groups: title === undefined ? around.groups : [...around.groups, title],
+      isOneOfMany: around.isOneOfMany || isOneOfMany,
+    }),
+    [around, title, isOneOfMany],
+  );
+  return <LabelContext value={labels}>{children}</LabelContext>;
+}
