@@ -51,6 +51,30 @@ class Marks:
         return found
 
 
+def write_whole(path: Path, text: str) -> None:
+    """Write a file so that whoever reads it, after a kill or a power cut as well, finds all of it,
+    or what was there before.
+
+    Raises:
+        OSError: it could not be written; what was there before is there.
+    """
+    aside = aside_of(path)
+    try:
+        with aside.open("w", encoding="utf-8") as file:
+            file.write(text)
+        settle_one(aside)
+        aside.replace(path)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+    settle_one(path.parent)
+
+
+def aside_of(path: Path) -> Path:
+    """Where a file is written before it takes its name; a kill may leave it behind."""
+    return path.with_name(f".{path.name}.new")
+
+
 def settle(folder: Path) -> None:
     """Every file below a folder, and every name in it, is on the disk when this returns.
 

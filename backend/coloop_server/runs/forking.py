@@ -9,6 +9,7 @@ import os
 import shutil
 from pathlib import Path
 
+from coloop.marks import write_whole
 from coloop_server.errors import Conflict
 
 CHECKPOINTS = "checkpoints"
@@ -46,7 +47,7 @@ def prepare_fork(checkpoint: Path, target: Path, yaml: str) -> None:
         (target / CHECKPOINTS).mkdir(parents=True)
         copied = target / CHECKPOINTS / checkpoint.name
         shutil.copytree(checkpoint, copied, copy_function=link_or_copy)
-        (target / "spec.yaml").write_text(yaml, encoding="utf-8")
+        write_whole(target / "spec.yaml", yaml)
     except OSError as error:
         shutil.rmtree(target, ignore_errors=True)
         raise Conflict("run.not_forked", f"the checkpoint cannot be copied: {error}") from error

@@ -17,6 +17,7 @@ from typing import Final
 
 from coloop.errors import ColoopError, ModelUnavailable
 from coloop.events import RunStateName
+from coloop.marks import write_whole
 from coloop.runtime.checkpoint import Checkpoint, list_checkpoints
 from coloop.runtime.event_file import EVENT_FILE, lines_of
 from coloop.runtime.run_folder import CHECKPOINTS, SPEC_FILE, RunRequest
@@ -67,7 +68,7 @@ def note_folders(run: Path, folders: Folders) -> None:
     """Keep in a run's folder what it began with, for who goes on with it."""
     if folders and not (run / NOTE_FILE).exists():
         text = json.dumps({node: str(folder) for node, folder in folders.items()})
-        (run / NOTE_FILE).write_text(text, encoding="utf-8")
+        write_whole(run / NOTE_FILE, text)
 
 
 def _noted(run: Path) -> dict[str, Path]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from coloop.hosts.settings import gpus_here
+from coloop.marks import write_whole
 from coloop.plan.types import Plan, PoolPlan, WeightsPlan
 from coloop.sizing import Begun
 from coloop.sizing.processor import processor_here
@@ -56,13 +57,13 @@ def keep_plan(folder: Path, fresh: Plan) -> tuple[Plan, str | None]:
     if kept is not None:
         changed = list(_changes(kept, fresh, _read_machine(folder), here))
         if not changed:
-            _write(folder, MACHINE_FILE, json.dumps(here))
+            write_whole(folder / MACHINE_FILE, json.dumps(here))
             settled = {name: getattr(kept, name) for name in ("weights", "decisions", "explain")}
             return fresh.model_copy(update=settled), None
     else:
         changed = [f"{PLAN_FILE} is damaged, or of another version"] if path.exists() else []
-    _write(folder, PLAN_FILE, fresh.model_dump_json(indent=1))
-    _write(folder, MACHINE_FILE, json.dumps(here))
+    write_whole(folder / PLAN_FILE, fresh.model_dump_json(indent=1))
+    write_whole(folder / MACHINE_FILE, json.dumps(here))
     others = list(_differences(kept.weights, fresh.weights)) if kept is not None else []
     if not changed or (kept is not None and not others):
         return fresh, None
@@ -158,9 +159,3 @@ def _read_machine(folder: Path) -> Machine | None:
         return {name: int(found[name]) for name in _machine_here() if name in found}
     except (OSError, ValueError, TypeError):
         return None
-
-
-def _write(folder: Path, name: str, text: str) -> None:
-    aside = folder / f".{name}"
-    aside.write_text(text, encoding="utf-8")
-    aside.replace(folder / name)

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 from coloop.errors import RunNotFound
+from coloop.marks import write_whole
 
 ORIGIN_FILE = "origin.json"
 
@@ -12,7 +13,7 @@ ORIGIN_FILE = "origin.json"
 def write_origin(folder: Path, root: Path) -> None:
     """Note in a run folder from where the loop's relative paths are read."""
     text = json.dumps({"root": str(root.resolve())})
-    (folder / ORIGIN_FILE).write_text(text, encoding="utf-8")
+    write_whole(folder / ORIGIN_FILE, text)
 
 
 def read_origin(folder: Path) -> Path:

@@ -7,6 +7,7 @@ from typing import Any
 
 from coloop.estimate import estimate
 from coloop.events import RunStateName
+from coloop.marks import write_whole
 from coloop.runtime.session import Session
 from coloop.spec.graph import LoopSpec
 
@@ -39,8 +40,6 @@ def write_report(
         "metrics": session.readings,
         "alerts": [asdict(finding) for finding in session.unresolved],
     }
-    aside = folder / f".{REPORT_FILE}.new"
     text = json.dumps(report, indent=1)
-    aside.write_text(text, encoding="utf-8")
-    aside.replace(folder / REPORT_FILE)
+    write_whole(folder / REPORT_FILE, text)
     return text

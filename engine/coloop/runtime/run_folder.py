@@ -10,6 +10,7 @@ from typing import Literal
 from coloop.cluster import Deadlines
 from coloop.diagnostics import Diagnostic
 from coloop.errors import CheckpointError, RunFolderExists, RunNotFound
+from coloop.marks import aside_of, write_whole
 from coloop.run_ids import new_run_id
 from coloop.run_lock import LOCK_FILE, RunLock
 from coloop.runtime.origin import ORIGIN_FILE, write_origin
@@ -90,7 +91,7 @@ def held_folder(request: RunRequest, folder: Path) -> Iterator[None]:
                 _check_is_new(elsewhere, folder.name)
                 (folder / CHECKPOINTS).symlink_to(elsewhere, target_is_directory=True)
         if request.resume is None:
-            (folder / SPEC_FILE).write_text(request.text, encoding="utf-8")
+            write_whole(folder / SPEC_FILE, request.text)
         _complete(folder, request)
         yield
 
@@ -107,7 +108,8 @@ def links_in(folder: Path) -> Iterator[Path]:
 
 def _check_is_new(folder: Path, run_id: str) -> None:
     is_there = folder.exists() or folder.is_symlink()
-    if is_there and (not folder.is_dir() or {path.name for path in folder.iterdir()} - {LOCK_FILE}):
+    nothing = {LOCK_FILE, aside_of(folder / SPEC_FILE).name}
+    if is_there and (not folder.is_dir() or {path.name for path in folder.iterdir()} - nothing):
         raise RunFolderExists(
             f"{folder} exists and is not empty; choose another run id, or go on with "
             f"`--resume {run_id}`"
