@@ -39,12 +39,14 @@ class Select(Section):
 
     rule: Literal["puct", "omega", "greedy"] | None = setting(None)
     """How branches are compared; null: that of the method."""
-    alpha: Number | None = setting(None, ge=0, level="expert")
-    """OmegaPRM: weight of the chance of success, in (0, 1)."""
-    beta: Number | None = setting(None, ge=0, level="expert")
-    """OmegaPRM: penalty of long texts, in (0, 1)."""
+    alpha: Number | None = setting(None, gt=0, le=1, level="expert")
+    """OmegaPRM: what is left of a beginning's worth where its chance is 0; 1: chances are all the
+    same, null: 0.5."""
+    beta: Number | None = setting(None, gt=0, le=1, level="expert")
+    """OmegaPRM: what is left of a completion's worth at each `length` tokens; 1: lengths are all
+    the same, null: 0.9."""
     length: Whole | None = setting(None, ge=1, level="expert", unit="tokens")
-    """OmegaPRM: length that the penalty is measured in."""
+    """OmegaPRM: length that the penalty is measured in; null: 500."""
     c: Number | None = setting(None, ge=0, level="advanced", hot=True)
     """Weight of exploration; null: 0.125 for `omega`, 1.25 for `puct`."""
 
@@ -73,11 +75,12 @@ class Budget(Section):
     searches_per_row: Whole | None = setting(None, ge=1, hot=True)
     """Completions for one row; a binary search counts its searches, a tree its visits."""
     tokens: Whole | None = setting(None, ge=1, hot=True, unit="tokens")
-    """Tokens written in one step of the run."""
+    """Tokens written in one step of the run, anew in each round of a filter's `fill`."""
     nodes: Whole | None = setting(None, ge=1, hot=True)
     """Nodes of one tree."""
     seconds: Number | None = setting(None, gt=0, hot=True, unit="seconds")
-    """Time for one step of the run. What is found then depends on the machine; an alert says so."""
+    """Time for one step of the run, anew in each round of a filter's `fill`. What is found then
+    depends on the machine; an alert says so."""
 
     @model_validator(mode="after")
     def _has_limit(self) -> Self:

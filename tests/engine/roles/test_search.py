@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 from tests.engine.roles.conftest import ACTOR, ScriptedHosts
 
 from coloop.arrays import ids_of, mask_of, numbers_of
@@ -235,6 +236,13 @@ def test_the_next_search_has_the_greatest_worth() -> None:
     assert picked is not None
     assert picked[0] is once
     assert pick([dead], select) is None
+
+
+@pytest.mark.parametrize("field", ["alpha", "beta"])
+@pytest.mark.parametrize("value", [0, 1.5])
+def test_a_weight_by_which_the_worse_were_chosen_is_refused(field: str, value: float) -> None:
+    with pytest.raises(ValidationError, match=field):
+        Select.model_validate({field: value})
 
 
 def test_a_tree_grows_below_the_wrong_texts_of_a_prompt(
