@@ -1,11 +1,14 @@
 """The presets of systems: does each rise over three seeds, and not by what chance says?
 
-    python -m tests.bench --only proofs --write-notes      what is not trained yet at this state
+    python -m tests.bench --only proofs --write-notes      what is not trained yet, then the page
     python -m tests.bench.bench_proofs --preset dapo --preset vapo --seed 1 --arm shuffled
-    python -m tests.bench.bench_proofs --told               what is kept, and nothing is trained
+    python -m tests.bench.bench_proofs --anew              also what another engine has trained
+    python -m tests.bench.bench_proofs --told              what is kept, and nothing is trained
+    python -m tests.bench.bench_proofs --told --write-notes
 
 Each row is a run of one to three minutes of the processor, alone in its process with one thread,
-and kept under `.coloop/bench/proofs` as soon as it ends.
+and kept in `proofs/kept`, which is committed, as soon as it ends. A row whose loop has changed
+since, its control or the run that it begins with included, counts as not trained.
 """
 
 import argparse
@@ -13,9 +16,10 @@ import sys
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from tests.bench.machine import ROOT
-from tests.bench.proofs.rows import Came, Row, all_rows, kept, measure
-from tests.bench.results import Goal, Result, Table, show
+from tests.bench.__main__ import BENCHES
+from tests.bench.machine import ROOT, describe_machine
+from tests.bench.proofs.rows import Came, Row, all_rows, engine, kept, measure
+from tests.bench.results import Goal, Result, Table, keep, show, write_notes
 from tests.engine.slow.proofs import ARMS, LEAST_RISE, MOST_BY_CHANCE, PROOFS, SEEDS, Proof
 
 HEAD = (
@@ -32,13 +36,12 @@ HEAD = (
 
 def run() -> Result:
     for row in all_rows():
-        if kept(row) is None:
-            measure(row)
+        _trained(row)
     return told()
 
 
 def told() -> Result:
-    """All rows that are kept."""
+    """All rows that are kept, each with the engine that it was measured at."""
     found = {row.name: came for row in all_rows() if (came := kept(row)) is not None}
     shown = [proof for proof in PROOFS if _of(proof, found, "taught")]
     return Result(
@@ -71,13 +74,26 @@ def _cells(proof: Proof, found: Mapping[str, Came]) -> tuple[str, ...]:
         f"{_mean_rise(taught):+.3f}",
         _span(shuffled[0] if shuffled else None),
         f"{_mean_rise(shuffled):+.3f}" if shuffled else "–",
-        f"{fmean(came.processor_seconds for came in taught):.0f}",
+        _seconds(taught),
         ", ".join(dict.fromkeys(came.engine for came in taught + shuffled)),
     )
 
 
 def _span(came: Came | None) -> str:
     return "–" if came is None else f"{came.start:.3f} → {came.end:.3f}"
+
+
+def _seconds(rows: Sequence[Came]) -> str:
+    """Of the processor, the mean of those that were written down."""
+    known = [came.processor_seconds for came in rows if came.processor_seconds is not None]
+    return f"{fmean(known):.0f}" if known else "–"
+
+
+def _trained(row: Row, *, anew: bool = False) -> Came:
+    """What it came to, trained where that is not kept; `anew` also where another engine did."""
+    came = kept(row)
+    is_enough = came is not None and not (anew and came.engine != engine())
+    return came if came is not None and is_enough else measure(row)
 
 
 def _goals(proof: Proof, found: Mapping[str, Came]) -> list[Goal]:
@@ -118,15 +134,26 @@ def main() -> int:
     arguments.add_argument("--preset", action="append", choices=names)
     arguments.add_argument("--arm", action="append", choices=ARMS)
     arguments.add_argument("--seed", action="append", type=int, choices=SEEDS)
+    arguments.add_argument("--anew", action="store_true")
     arguments.add_argument("--told", action="store_true")
+    arguments.add_argument("--write-notes", action="store_true")
     given = arguments.parse_args()
     for row in () if given.told else all_rows():
         if _is_chosen(row, given):
-            came = kept(row) or measure(row)
-            print(f"{row.name}: {_span(came)}, {came.processor_seconds:.0f} CPU s", flush=True)
+            came = _trained(row, anew=given.anew)
+            print(f"{row.name}: {_span(came)}, {_seconds([came])} CPU s", flush=True)
     if given.told:
         print(show(told()))
+    if given.write_notes:
+        _write_notes()
     return 0
+
+
+def _write_notes() -> None:
+    """What is kept, as this bench's section of the page."""
+    machine = describe_machine()
+    keep("proofs", told(), machine.as_dict(), machine.describe())
+    write_notes(tuple(BENCHES))
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 bench -> Result -> the terminal
                 -> .coloop/bench/<name>.json   (never committed)
 all JSON of this folder -> README.md           (`--write-notes`)
+
+Subsections of the page (`### `) are written by hand and stay where their section is written anew.
 """
 
 import json
@@ -81,7 +83,8 @@ def write_notes(names: Sequence[str]) -> None:
     for name in names:
         path = STORE / f"{name}.json"
         if path.exists():
-            sections.append(_section(name, json.loads(path.read_text(encoding="utf-8"))))
+            section = _section(name, json.loads(path.read_text(encoding="utf-8")))
+            sections.append(section + _by_hand(written.get(name, "")))
         elif name in written:
             sections.append(written[name])
     middle = "\n\n".join(sections)
@@ -92,6 +95,11 @@ def _written(middle: str) -> dict[str, str]:
     """The sections of the page, by bench."""
     sections = (f"## {one.strip()}" for one in middle.split("\n## ")[1:])
     return {found[1]: one for one in sections if (found := _NAMED.search(one)) is not None}
+
+
+def _by_hand(section: str) -> str:
+    _, mark, rest = section.partition("\n\n### ")
+    return mark + rest
 
 
 def _section(name: str, record: dict[str, Any]) -> str:

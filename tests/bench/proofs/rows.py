@@ -1,8 +1,8 @@
-"""One preset, one arm, one seed: trained in a process of its own, and kept so that it is not
-trained again at the same state of the engine and of its loop.
+"""One preset, one arm, one seed: trained in a process of its own, and kept for as long as its loop
+stays as it is.
 
-.coloop/bench/proofs/<preset>-<arm>-<seed>.json   what a row came to
-.coloop/bench/proofs/runs/<preset>-<seed>/        the run that another preset begins with
+tests/bench/proofs/kept/<preset>-<arm>-<seed>.json      what a row came to; committed
+.coloop/bench/proofs/runs/<preset>-<seed>-<its loop>/   the run that another preset begins with
 """
 
 import hashlib
@@ -10,6 +10,7 @@ import json
 import subprocess
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from tests.bench.machine import ROOT
@@ -18,7 +19,8 @@ from tests.bench.runs import preset_with, train
 from tests.engine.slow.curves import Trained, told_by
 from tests.engine.slow.proofs import ARMS, PROOFS, SEEDS, Arm, Proof
 
-PLACE = STORE / "proofs"
+KEPT = Path(__file__).with_name("kept")
+RUNS = STORE / "proofs" / "runs"
 LENT = {proof.earlier for proof in PROOFS} - {None}
 
 
@@ -29,9 +31,12 @@ class Came:
     start: float
     end: float
     curve: tuple[float, ...]
-    processor_seconds: float
+    """All of its readings; none where only start and end were written down."""
+    processor_seconds: float | None
+    """None where they were not written down."""
     engine: str
-    """The last commit that changed the engine."""
+    """The last commit that changed the engine, and whether it was changed since."""
+    date: str
 
     @property
     def rise(self) -> float:
@@ -50,15 +55,21 @@ class Row:
 
     @property
     def path(self) -> Path:
-        return PLACE / f"{self.name}.json"
+        return KEPT / f"{self.name}.json"
 
-    def state(self) -> str:
-        """What would make it another row: the engine, its loop, and that of the run before it."""
-        texts = [preset_with(self.proof.preset, self.proof.changes(self.arm, self.seed))]
-        if self.proof.earlier is not None:
-            texts.append(preset_with(self.proof.earlier, ()))
-        loop = hashlib.sha256("\0".join(texts).encode()).hexdigest()
-        return f"{_git('rev-parse', 'HEAD:engine')} {loop}"
+    @property
+    def run_folder(self) -> Path:
+        """Where its run is kept if another preset begins with it."""
+        return RUNS / f"{self.proof.preset}-{self.seed}-{self.loop()[:12]}"
+
+    def loop(self) -> str:
+        """Hash of its loop as edited, of that of the run before it, and of what is read."""
+        proof = self.proof
+        texts = [preset_with(proof.preset, proof.changes(self.arm, self.seed))]
+        if proof.earlier is not None:
+            texts.append(preset_with(proof.earlier, ()))
+        texts += [proof.phase, proof.reading, str(proof.start)]
+        return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
 def all_rows() -> Iterator[Row]:
@@ -70,13 +81,19 @@ def all_rows() -> Iterator[Row]:
 
 
 def kept(row: Row) -> Came | None:
-    """What it came to at this state; None where it was not trained."""
+    """What it came to, at whichever engine; None where its loop was not trained as it is now."""
     if not row.path.exists():
         return None
     record = json.loads(row.path.read_text(encoding="utf-8"))
-    if record.pop("state") != row.state():
+    if record.pop("loop") != row.loop():
         return None
     return Came(**{**record, "curve": tuple(record["curve"])})
+
+
+def keep(row: Row, came: Came) -> None:
+    KEPT.mkdir(exist_ok=True)
+    text = json.dumps({"loop": row.loop(), **asdict(came)})
+    row.path.write_text(text + "\n", encoding="utf-8")
 
 
 def measure(row: Row) -> Came:
@@ -86,7 +103,7 @@ def measure(row: Row) -> Came:
         proof.preset,
         changes=proof.changes(row.arm, row.seed),
         earlier=None if proof.earlier is None else _lent(proof.earlier, row.seed),
-        keep=_run_of(proof.preset, row.seed) if _is_lent(row) else None,
+        keep=row.run_folder if _is_lent(row) else None,
         may_run_dry=row.arm == "shuffled",
     )
     trained = Trained(readings=tuple(told_by(run.events)))
@@ -96,12 +113,17 @@ def measure(row: Row) -> Came:
         end=end,
         curve=tuple(reading.value for reading in trained.curve(proof.reading)),
         processor_seconds=run.processor_seconds,
-        engine=_git("log", "-1", "--format=%h", "--", "engine"),
+        engine=engine(),
+        date=datetime.now(UTC).strftime("%Y-%m-%d"),
     )
-    PLACE.mkdir(parents=True, exist_ok=True)
-    record = {"state": row.state(), **asdict(came)}
-    row.path.write_text(json.dumps(record, indent=1), encoding="utf-8")
+    keep(row, came)
     return came
+
+
+def engine() -> str:
+    """The state of the engine: its last commit, `-dirty` where files differ from it."""
+    is_changed = _git("status", "--porcelain", "--", "engine") != ""
+    return _git("log", "-1", "--format=%h", "--", "engine") + ("-dirty" if is_changed else "")
 
 
 def _is_lent(row: Row) -> bool:
@@ -109,16 +131,12 @@ def _is_lent(row: Row) -> bool:
 
 
 def _lent(preset: str, seed: int) -> Path:
-    """The folder of a finished run of this preset, trained where there is none at this state."""
+    """The folder of a finished run of this preset, trained where there is none of its loop."""
     (proof,) = (proof for proof in PROOFS if proof.preset == preset)
     row = Row(proof=proof, arm="taught", seed=seed)
-    if kept(row) is None or not _run_of(preset, seed).exists():
+    if not row.run_folder.exists():
         measure(row)
-    return _run_of(preset, seed)
-
-
-def _run_of(preset: str, seed: int) -> Path:
-    return PLACE / "runs" / f"{preset}-{seed}"
+    return row.run_folder
 
 
 def _git(*command: str) -> str:
