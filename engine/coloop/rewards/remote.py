@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from coloop.errors import DataError, ServiceFailed
 from coloop.rewards.user_code import OnError, RowFailure, ScoredRows, reward_columns
+from coloop.sandbox.inside.values import why_no_score
 from coloop.sandbox.process import Scored
 from coloop.services.endpoint import Endpoint
 from coloop.services.replies import Nonsense, shown
@@ -192,9 +193,10 @@ def _number(value: Any, place: int) -> float:
             number = float(value)
         except OverflowError:
             number = math.inf
-        if math.isfinite(number):
+        wrong = why_no_score(number)
+        if wrong is None:
             return number
-        raise Nonsense(f"answered a number at place {place} that is too large", HINT)
+        raise Nonsense(f"answered {number:g} at place {place}, and {wrong}", HINT)
     raise Nonsense(f"answered {_kind(value)} as the score at place {place}", HINT, shown(value))
 
 

@@ -134,11 +134,9 @@ def _as_score(value: Any, name: str) -> Score:
         return {place: score for place, score in steps.items() if isinstance(score, float)}
     if value is None:
         return None
-    if isinstance(value, bool | int | float):
-        return float(value)
     try:
-        return float(str(value))
-    except ValueError:
+        return float(value if isinstance(value, bool | int | float) else str(value))
+    except (ValueError, OverflowError):
         raise DataError(
             f"column `{name}` wants a number as score, found {repr(value)[:80]}"
         ) from None

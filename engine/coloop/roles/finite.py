@@ -1,23 +1,26 @@
-"""What a model says must be numbers: NaN or infinity would be learned without a word, or end the
-update of somebody else."""
+"""What a model says must be numbers that can be learned: NaN or infinity would be learned without a
+word, or end the update of somebody else."""
 
-import math
 from collections.abc import Iterable, Mapping
 
 import numpy as np
 
 from coloop.arrays import Numbers
 from coloop.errors import DataError
+from coloop.sandbox.inside.values import why_no_score
 from coloop.tables import Score
 
 HINT = "look at what its model or code says of this row, and at the weights it was loaded from"
 
 
 def check_score(node: str, row: str, score: Score) -> None:
-    """Raises `DataError` where a score, or that of a step, is no number."""
+    """Raises `DataError` where a score, or that of a step, is no number, or too large a one."""
     for number in score.values() if isinstance(score, Mapping) else (score,):
-        if number is not None and not math.isfinite(number):
-            raise DataError(f"{node}: the score of row {row} is {number}; {HINT}", node)
+        wrong = None if number is None else why_no_score(number)
+        if wrong is not None:
+            raise DataError(
+                f"{node}: the score of row {row} is {number:g}, and {wrong}; {HINT}", node
+            )
 
 
 def check_tokens(node: str, what: str, said: Iterable[tuple[str, Numbers]]) -> None:

@@ -95,8 +95,9 @@ def test_numbers_null_and_lists_of_steps_are_scores() -> None:
         ([True], "answered true or false as the score at place 0"),
         ([{"score": 1}], "answered an object as the score"),
         ([[[1.0]]], "answered a list as the score"),
-        (json.loads("[1e999]"), "a number at place 0 that is too large"),
-        ([10**400], "a number at place 0 that is too large"),
+        (json.loads("[1e999]"), "answered inf at place 0, and a number between -1e.19 and 1e.19"),
+        ([1e308], "answered 1e.308 at place 0, and a number between -1e.19 and 1e.19"),
+        ([10**400], "answered inf at place 0, and a number between -1e.19 and 1e.19"),
     ],
 )
 def test_what_is_no_score_is_told(answer: Any, what: str) -> None:

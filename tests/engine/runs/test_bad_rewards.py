@@ -35,6 +35,7 @@ WRONG = {
     "raises": ("1 / 0", "ZeroDivisionError"),
     "wrong length": ("[1.0]", "1 scores for"),
     "not a number": ("[float('nan')] * len(completions)", "nan"),
+    "too large": ("[1e308] * len(completions)", "bound it (`min(1.0, x)`, a logarithm)"),
     "a text": ("['good'] * len(completions)", "'good'"),
     "endless": ("[zero for zero in iter(int, 1) if zero]", "1 seconds|CPU"),
     "memory": ("[len(bytearray(10**9))] * len(completions)", "MemoryError|memory"),

@@ -73,6 +73,43 @@ def failed(ended: Any) -> RunError:
     return error
 
 
+COLUMN = """
+coloop: 1
+name: column
+nodes:
+  sums: {kind: dataset, source: {type: inline, rows: [{prompt: "1+1=", worth: VALUE}]}}
+  actor:
+    kind: actor
+    model: {type: scratch, architecture: tiny-qwen3}
+    rollout: {completions_per_prompt: 2, max_new_tokens: 2}
+    algorithm: {name: grpo}
+  worth: {kind: reward, source: {type: builtin, name: column, column: worth}}
+edges:
+  - sums.rows -> actor.prompts
+  - actor.rollouts -> worth.rollouts
+  - worth.scores -> actor.rewards
+schedule: {steps: 1}
+hardware: {preset: cpu}
+"""
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("1.0e+308", "the score of row actor:sums:0.0.0 is 1e+308, and a number between -1e+19"),
+        ('"1e400"', "the score of row actor:sums:0.0.0 is inf, and a number between -1e+19"),
+    ],
+)
+def test_a_score_that_is_too_large_to_learn_from_is_named(
+    value: str, words: str, runner: Runner
+) -> None:
+    error = failed(runner(COLUMN.replace("VALUE", value)))
+
+    assert error.node == "worth"
+    assert words in error.message
+    assert "bound it" in error.message
+
+
 @pytest.mark.parametrize("node", OF)
 def test_weights_that_are_not_numbers_are_named_before_anybody_learns(
     node: str, runner: Runner, tmp_path: Path

@@ -11,7 +11,6 @@ request, which nobody can know before: none can be written ahead.
 import _posixsubprocess
 import io
 import json
-import math
 import os
 import random
 import signal
@@ -20,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, BinaryIO
 
-from coloop.sandbox.inside.values import why_not, why_not_name
+from coloop.sandbox.inside.values import why_no_score, why_not, why_not_name
 
 KEPT_CHARACTERS = 64 * 1024
 LARGEST_REPLY = 16 * 2**20
@@ -254,10 +253,13 @@ def as_score(value: Any, row: int, *, may_be_steps: bool = True) -> Any:
     try:
         number = float(value)
     except (TypeError, ValueError, OverflowError) as error:
-        raise Bad(f"returned {described(value)}, expected {wanted} ({error})", row) from None
-    if math.isfinite(number):
-        return number
-    raise Bad(f"returned {number}, expected a finite number or None", row)
+        hint = "; bound it, e.g. `min(1.0, x)`" if isinstance(error, OverflowError) else ""
+        what = f"returned {described(value)}, expected {wanted} ({error}){hint}"
+        raise Bad(what, row) from None
+    wrong = why_no_score(number)
+    if wrong is not None:
+        raise Bad(f"returned {number:g}, and {wrong}", row)
+    return number
 
 
 def described(value: object) -> str:
@@ -272,7 +274,8 @@ def score_batch(module: Module, columns: Mapping[str, Any], count: int) -> list[
     value = module.call(**module.arguments(columns, absent_is_none=False))
     if not isinstance(value, (list, tuple)):
         what = "None" if value is None else described(value)
-        raise Bad(f"returned {what}, expected a list of {count} scores")
+        hint = "; take its `.tolist()`" if hasattr(value, "tolist") else ""
+        raise Bad(f"returned {what}, expected a list of {count} scores{hint}")
     if len(value) != count:
         raise Bad(f"returned {len(value)} scores for {count} rows")
     return [as_score(item, row) for row, item in enumerate(value)]

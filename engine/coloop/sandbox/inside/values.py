@@ -9,6 +9,9 @@ import math
 from typing import Any, Final
 
 LARGEST_INTEGER: Final = 2**1023
+LARGEST_SCORE: Final = 1e19
+"""Spreads and errors are squares of scores: of a greater one they are no number in single
+precision."""
 DEEPEST: Final = 32
 LONGEST_NAME: Final = 200
 
@@ -71,11 +74,23 @@ def _is_writable(text: str) -> bool:
 
 
 def is_score(value: Any) -> bool:
-    """Whether this is what the harness makes of a score: finite, one number or one a step."""
+    """Whether this is what the harness makes of a score: one number, or one a step."""
     if isinstance(value, list):
         return all(one is None or _is_number(one) for one in value)
     return value is None or _is_number(value)
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, float) and math.isfinite(value)
+    return isinstance(value, float) and why_no_score(value) is None
+
+
+def why_no_score(number: float) -> str | None:
+    """Why nothing can be learned from a number, and what to do about it; None where it can."""
+    if math.isnan(number):
+        return "a finite number is expected: return None where nothing can be said of a row"
+    if abs(number) > LARGEST_SCORE:
+        return (
+            f"a number between -{LARGEST_SCORE:g} and {LARGEST_SCORE:g} is expected: bound it "
+            "(`min(1.0, x)`, a logarithm), or return None where nothing can be said of a row"
+        )
+    return None
