@@ -17,7 +17,7 @@ from coloop.spec.reward import ScoreAs
 OnError = Literal["stop", "skip_row"] | ScoreAs
 
 RETRY_DEADLINES: Final = 4
-"""Rows are tried one by one for at most this many timeouts."""
+"""Rows are tried one by one for at most this many timeouts, as the sandbox counts them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,11 +79,11 @@ def _one_by_one(
     seed: int,
     whole: UserCodeError,
 ) -> ScoredRows:
-    deadline = time.monotonic() + RETRY_DEADLINES * sandbox.timeout_seconds
+    most = sandbox.waited_seconds + RETRY_DEADLINES * sandbox.timeout_seconds
     scores: list[Scored] = []
     failures: list[RowFailure] = []
     for row in range(count):
-        if time.monotonic() > deadline:
+        if sandbox.waited_seconds > most:
             raise whole
         one = {name: [values[row]] for name, values in columns.items()}
         try:

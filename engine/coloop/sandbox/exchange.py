@@ -60,14 +60,20 @@ class Pipes:
         self._next_tick = 0.0
         self._looked_at = 0.0
         self._left = 0.0
+        self._given = 0.0
         os.set_blocking(to_child, False)
 
     def begin(self, tick: Callable[[], None] | None, seconds: float) -> None:
         """An exchange of so many seconds; `tick` is called a few times in each of them."""
         self.tick = tick
-        self._left = seconds
+        self._given = self._left = seconds
         self._looked_at = time.monotonic()
         self._next_tick = self._looked_at + TICK_SECONDS
+
+    def spent(self) -> float:
+        """Seconds of the exchange so far that count."""
+        self._count()
+        return self._given - self._left
 
     def close(self) -> None:
         for descriptor in (self.to_child, self.from_child):
@@ -127,13 +133,16 @@ class Pipes:
 
     def _look(self) -> float:
         """At the clock; gives the seconds that are left, and ticks where it is time to."""
+        self._count()
+        if self._looked_at >= self._next_tick:
+            self._next_tick = self._looked_at + TICK_SECONDS
+            self._tick()
+        return self._left
+
+    def _count(self) -> None:
         now = time.monotonic()
         self._left -= min(now - self._looked_at, LONGEST_COUNTED)
         self._looked_at = now
-        if now >= self._next_tick:
-            self._next_tick = now + TICK_SECONDS
-            self._tick()
-        return self._left
 
     def _tick(self) -> None:
         if self.tick is not None:

@@ -102,6 +102,8 @@ class Sandbox:
         self.memory_mib = memory_mib
         self.printed = ""
         """What the last call printed, cut at 64 KiB."""
+        self.waited_seconds = 0.0
+        """Of all exchanges so far, pauses of the machine left out."""
         self._process: subprocess.Popen[bytes] | None = None
         self._worker: int | None = None
         """A descriptor of the process that runs the code, which is not its watcher."""
@@ -290,6 +292,7 @@ class Sandbox:
     def _exchange(self, request: Mapping[str, Any] | None, seconds: float) -> dict[str, Any]:
         """Send a request (None: only wait) and get the reply, or end the child and say why."""
         assert self._pipes is not None
+        pipes = self._pipes
         number = secrets.token_hex(8) if request is not None else None
         self._pipes.begin(self.tick, seconds)
         try:
@@ -320,6 +323,8 @@ class Sandbox:
         except BaseException:
             self.close()
             raise
+        finally:
+            self.waited_seconds += pipes.spent()
         self.close()
         raise self._error(message)
 

@@ -1,6 +1,7 @@
 """The user's Python in its own process: whatever it does, a clear message in time."""
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from coloop.errors import StopRequested, UserCodeError
 from coloop.rewards.user_code import preview, reward_columns, score_rows
 from coloop.sandbox.inside.walls import Wall
-from coloop.sandbox.process import Sandbox
+from coloop.sandbox.process import Sandbox, Scored
 from coloop.spec.reward import ScoreAs
 
 HEAD = "def reward(prompts, completions, **columns):\n"
@@ -349,6 +350,38 @@ def test_a_row_that_never_ends_does_not_take_the_others_with_it() -> None:
 
     assert scored.scores == [1.0, None, 1.0]
     assert "did not answer within 0.5 seconds" in scored.failures[0].message
+
+
+def test_a_pause_of_the_machine_does_not_end_the_trial_of_single_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The machine sleeps for an hour after each call."""
+    clock, slept = time.monotonic, [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock() + slept[0])
+
+    class Sleepy(Sandbox):
+        def score(self, *given: Any, **more: Any) -> list[Scored]:
+            try:
+                return super().score(*given, **more)
+            finally:
+                slept[0] += 3600.0
+
+    code = body("return [1.0 / (int(c) - 4) for c in completions]")
+    with Sleepy(code, function="reward", node="mine", timeout_seconds=5.0) as child:
+        scored = score_rows(child, COLUMNS, 3, on_error="skip_row")
+
+    assert scored.scores == [-0.5, None, pytest.approx(1 / 3)]
+
+
+def test_rows_that_each_take_their_time_are_not_tried_for_ever() -> None:
+    """Of 9 that never end 4 timeouts are waited for, and the one that is under way."""
+    code = body("while True:", "    pass")
+    rows = {"prompts": ["1+1="] * 9, "completions": ["2"] * 9}
+    with sandbox(code, timeout_seconds=0.1) as child:
+        with pytest.raises(UserCodeError, match=r"mine: did not answer within 0\.1 seconds"):
+            score_rows(child, rows, 9, on_error="skip_row")
+
+        assert child.waited_seconds >= 0.5
 
 
 def test_a_failure_of_the_whole_batch_alone_is_told_without_a_row() -> None:
