@@ -18,15 +18,47 @@ from coloop_server.heads import MOST_BYTES, bounded
 from coloop_server.session.tickets import cookie_name
 from coloop_server.settings import Settings
 
-SOON = 0.3
-GIVEN_UP_SECONDS = 20.0
+SOON = 10.0
+GIVEN_UP_SECONDS = 20 * SOON
 PIECE = b"b" * 4096
 
-Connect = Callable[[], Awaitable[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]
+
+class Clock(asyncio.SelectorEventLoop):
+    """A loop whose clock can be put forward, so that nothing waits for a real one."""
+
+    ahead = 0.0
+
+    def time(self) -> float:
+        return super().time() + self.ahead
 
 
-def with_server(attack: Callable[[Connect], Awaitable[None]]) -> None:
+class Server:
+    """What an attack has of the server: connections, the clock, and what has come there."""
+
+    def __init__(self, clock: Clock, address: tuple[str, int], came: asyncio.Condition) -> None:
+        self._clock = clock
+        self._address = address
+        self._came = came
+        self.connections = 0
+        self.bytes = 0
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection(*self._address)
+
+    def later(self, seconds: float) -> None:
+        self._clock.ahead += seconds
+
+    async def has(self, what: Callable[["Server"], bool]) -> None:
+        async with self._came:
+            await self._came.wait_for(lambda: what(self))
+
+
+Attack = Callable[[Server], Awaitable[None]]
+
+
+def with_server(attack: Attack) -> None:
     """A server of uvicorn's own, and an attack on it."""
+    clock = Clock()
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http":
@@ -35,20 +67,38 @@ def with_server(attack: Callable[[Connect], Awaitable[None]]) -> None:
             await PlainTextResponse("served")(scope, receive, send)
 
     async def run() -> None:
-        http = bounded(HttpToolsProtocol, SOON)
-        config = uvicorn.Config(app, port=0, http=http, log_level="critical", lifespan="off")
+        came = asyncio.Condition()
+        told: set[asyncio.Task[None]] = set()
+
+        async def tell() -> None:
+            async with came:
+                came.notify_all()
+
+        class Told(bounded(HttpToolsProtocol, SOON)):  # type: ignore[misc]
+            def connection_made(self, transport: asyncio.Transport) -> None:
+                super().connection_made(transport)
+                known.connections += 1
+                told.add(asyncio.ensure_future(tell()))
+
+            def data_received(self, data: bytes) -> None:
+                super().data_received(data)
+                known.bytes += len(data)
+                told.add(asyncio.ensure_future(tell()))
+
+        config = uvicorn.Config(app, port=0, http=Told, log_level="critical", lifespan="off")
         server = uvicorn.Server(config)
         config.load()
         server.lifespan = config.lifespan_class(config)
         await server.startup()
-        host, port = server.servers[0].sockets[0].getsockname()
+        known = Server(clock, server.servers[0].sockets[0].getsockname(), came)
         try:
             async with asyncio.timeout(GIVEN_UP_SECONDS):
-                await attack(lambda: asyncio.open_connection(host, port))
+                await attack(known)
         finally:
             await server.shutdown()
 
-    asyncio.run(run())
+    with asyncio.Runner(loop_factory=lambda: clock) as runner:
+        runner.run(run())
 
 
 async def pour(writer: asyncio.StreamWriter) -> None:
@@ -68,8 +118,8 @@ async def pour(writer: asyncio.StreamWriter) -> None:
     ids=["address", "header", "trailer", "chunk"],
 )
 def test_what_has_no_end_is_cut(start: bytes) -> None:
-    async def attack(connect: Connect) -> None:
-        _, writer = await connect()
+    async def attack(server: Server) -> None:
+        _, writer = await server.connect()
         writer.write(start)
         with pytest.raises(ConnectionError):
             await pour(writer)
@@ -78,8 +128,8 @@ def test_what_has_no_end_is_cut(start: bytes) -> None:
 
 
 def test_many_short_headers_are_counted_together() -> None:
-    async def attack(connect: Connect) -> None:
-        reader, writer = await connect()
+    async def attack(server: Server) -> None:
+        reader, writer = await server.connect()
         lines = b"".join(b"a%d: b\r\n" % number for number in range(MOST_BYTES // 8))
         writer.write(b"GET / HTTP/1.1\r\nhost: a\r\n" + lines + b"\r\n")
         assert b"served" not in await answer(reader)
@@ -89,25 +139,35 @@ def test_many_short_headers_are_counted_together() -> None:
 
 @pytest.mark.parametrize("start", [b"", b"GET / HTTP/1.1\r\nhost: a\r\n"])
 def test_a_head_that_does_not_come_ends_its_connection(start: bytes) -> None:
-    async def attack(connect: Connect) -> None:
-        reader, writer = await connect()
+    async def attack(server: Server) -> None:
+        reader, writer = await server.connect()
         writer.write(start)
-        before = time.monotonic()
-        assert await answer(reader) == b""
-        assert time.monotonic() - before >= SOON / 2
+        await server.has(lambda one: one.connections == 1 and one.bytes == len(start))
+        server.later(0.9 * SOON)
+        still_open = asyncio.ensure_future(answer(reader))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not still_open.done()
+        server.later(0.2 * SOON)
+        assert await still_open == b""
 
     with_server(attack)
 
 
 def test_what_is_asked_in_time_is_served_however_long_its_body() -> None:
-    async def attack(connect: Connect) -> None:
-        reader, writer = await connect()
+    async def attack(server: Server) -> None:
+        reader, writer = await server.connect()
         for _ in range(2):
             size = 8 * MOST_BYTES
-            writer.write(b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n" % size)
+            head = b"POST / HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n" % size
+            writer.write(head)
+            wanted = server.bytes + len(head)
+            await server.has(lambda one, wanted=wanted: one.bytes == wanted)
             for _ in range(8):
                 writer.write(b"b" * MOST_BYTES)
-                await asyncio.sleep(SOON / 4)  # the whole of it takes longer than a head may
+                wanted += MOST_BYTES
+                await server.has(lambda one, wanted=wanted: one.bytes == wanted)
+                server.later(SOON / 4)  # the whole of it takes longer than a head may
             head = await reader.readuntil(b"served")
             assert head.startswith(b"HTTP/1.1 200")
         writer.close()
