@@ -5,7 +5,7 @@ Pure, as `symptoms`; the truth is what an evaluation or a checker says beside wh
 (`truths`).
 """
 
-from coloop.runtime.symptom import Look, Symptom
+from coloop.runtime.symptom import Look, Symptom, above, at_least, at_most, below
 
 FALSE_POSITIVES = 0.3
 """Share of wrong texts that are called right from which on a policy learns to be wrong."""
@@ -32,33 +32,6 @@ LEAST_RISE = 0.05
 """The same in rewards, where they hardly spread."""
 
 
-def _false_positives(look: Look) -> str | None:
-    share = look.now["false_positive_rate"]
-    return f"it calls {share:.0%} of what is wrong right" if share > FALSE_POSITIVES else None
-
-
-def _false_negatives(look: Look) -> str | None:
-    share = look.now["false_negative_rate"]
-    return f"it calls {share:.0%} of what is right wrong" if share > FALSE_NEGATIVES else None
-
-
-def _disagreement(look: Look) -> str | None:
-    share = look.now["agreement"]
-    return f"it agrees with the truth in {share:.0%}, less than a coin" if share < A_COIN else None
-
-
-def _miscalibrated(look: Look) -> str | None:
-    gap = look.now["calibration"]
-    return f"its scores lie {gap:.2f} from the shares that are right" if gap > GAP else None
-
-
-def _position_bias(look: Look) -> str | None:
-    share = look.now["swap/consistent"]
-    if share >= CONSISTENT:
-        return None
-    return f"it judges only {share:.0%} of the pairs alike in both orders: it looks at the position"
-
-
 def _dominating(look: Look) -> str | None:
     shares = {name: share for name, share in look.now.items() if name.startswith("win_rate.")}
     if not shares:
@@ -67,15 +40,6 @@ def _dominating(look: Look) -> str | None:
     if shares[best] < MOST_GAMES:
         return None
     return f"{best.partition('.')[2]} wins {shares[best]:.0%} of its games: nobody learns from them"
-
-
-def _failing_tool(look: Look) -> str | None:
-    share = look.now["tool/errors"]
-    return f"{share:.0%} of its calls end in an error" if share >= MOST_CALLS else None
-
-
-def _uncalled(look: Look) -> str | None:
-    return None if look.now["tool/calls"] > 0 else "nobody calls it"
 
 
 def _blind_critic(look: Look) -> str | None:
@@ -120,7 +84,9 @@ DOUBTS: tuple[Symptom, ...] = (
         level="warning",
         metric="false_positive_rate",
         patience=3,
-        shows=_false_positives,
+        shows=above(
+            "false_positive_rate", FALSE_POSITIVES, "it calls {:.0%} of what is wrong right"
+        ),
         hint=f"raise `read.threshold`, or teach the scorer more wrong texts; {_RELABEL}",
     ),
     Symptom(
@@ -128,7 +94,9 @@ DOUBTS: tuple[Symptom, ...] = (
         level="warning",
         metric="false_negative_rate",
         patience=3,
-        shows=_false_negatives,
+        shows=above(
+            "false_negative_rate", FALSE_NEGATIVES, "it calls {:.0%} of what is right wrong"
+        ),
         hint=f"lower `read.threshold`, or look at how answers are read; {_RELABEL}",
     ),
     Symptom(
@@ -136,7 +104,7 @@ DOUBTS: tuple[Symptom, ...] = (
         level="error",
         metric="agreement",
         patience=3,
-        shows=_disagreement,
+        shows=below("agreement", A_COIN, "it agrees with the truth in {:.0%}, less than a coin"),
         hint=f"is its verdict read the right way round (`values`, `labels`)? {_RELABEL}",
     ),
     Symptom(
@@ -144,7 +112,7 @@ DOUBTS: tuple[Symptom, ...] = (
         level="warning",
         metric="calibration",
         patience=3,
-        shows=_miscalibrated,
+        shows=above("calibration", GAP, "its scores lie {:.2f} from the shares that are right"),
         hint=(
             "take its scores as an order, not as chances; or let it learn soft labels "
             "(`algorithm.labels.soft`), and from texts of the policy as it is"
@@ -155,7 +123,11 @@ DOUBTS: tuple[Symptom, ...] = (
         level="warning",
         metric="swap/consistent",
         patience=5,
-        shows=_position_bias,
+        shows=below(
+            "swap/consistent",
+            CONSISTENT,
+            "it judges only {:.0%} of the pairs alike in both orders: it looks at the position",
+        ),
         hint="show pairs in both orders to it while it learns, or judge each side alone",
     ),
     Symptom(
@@ -174,7 +146,7 @@ DOUBTS: tuple[Symptom, ...] = (
         level="warning",
         metric="tool/errors",
         patience=5,
-        shows=_failing_tool,
+        shows=at_least("tool/errors", MOST_CALLS, "{:.0%} of its calls end in an error"),
         hint=(
             "read what it answers in the samples of this run: either the policy calls it wrongly "
             "(show the form in the prompt, warm up on traces) or the tool does not work"
@@ -186,7 +158,7 @@ DOUBTS: tuple[Symptom, ...] = (
         level="warning",
         metric="tool/calls",
         patience=10,
-        shows=_uncalled,
+        shows=at_most("tool/calls", 0.0, "nobody calls it"),
         hint=(
             "compare `call` with what the policy writes, show the form in the prompt, or warm up "
             "on texts that call it"

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Metrics = Mapping[str, float]
+Shows = Callable[["Look"], str | None]
+"""How something shows, in words; None where it does not."""
 Level = Literal["warning", "error"]
 
 
@@ -33,9 +35,33 @@ class Symptom:
     """Without a reading of it nothing is said."""
     patience: int
     """Readings in a row."""
-    shows: Callable[[Look], str | None]
+    shows: Shows
     hint: str
     about: str = ""
     """The metric that one looks at; empty: the same."""
     holds_from_the_start: bool = False
     """A run that ends before the patience does is told, where it held in every reading."""
+
+
+def above(name: str, limit: float, words: str) -> Shows:
+    """Shows where a reading is greater than the limit.
+
+    Args:
+        words: with a place for the reading, e.g. `{:.0%}`.
+    """
+    return lambda look: words.format(look.now[name]) if look.now[name] > limit else None
+
+
+def below(name: str, limit: float, words: str) -> Shows:
+    """Shows where a reading is less than the limit."""
+    return lambda look: words.format(look.now[name]) if look.now[name] < limit else None
+
+
+def at_least(name: str, limit: float, words: str) -> Shows:
+    """Shows where a reading is the limit or greater."""
+    return lambda look: words.format(look.now[name]) if look.now[name] >= limit else None
+
+
+def at_most(name: str, limit: float, words: str) -> Shows:
+    """Shows where a reading is the limit or less."""
+    return lambda look: words.format(look.now[name]) if look.now[name] <= limit else None

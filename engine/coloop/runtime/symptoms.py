@@ -5,7 +5,7 @@ each metric should look like is said in `spec.metrics`.
 """
 
 from coloop.runtime.doubts import DOUBTS
-from coloop.runtime.symptom import Look, Symptom
+from coloop.runtime.symptom import Look, Symptom, above, at_least, at_most, below
 
 NO_GRADIENT = 1e-12
 """Gradient norm from here down moves no weight: Adam's own epsilon is 1e-8."""
@@ -45,10 +45,6 @@ def _no_update(look: Look) -> str | None:
     return f"its gradient is 0{f' ({known})' if known else ''}: no weight moves"
 
 
-def _no_rate(look: Look) -> str | None:
-    return None if look.now["lr"] > 0 else "its learning rate is 0: no weight moves"
-
-
 def _no_spread(look: Look) -> str | None:
     is_flat = look.now["group/zero_variance"] >= ALL_GROUPS
     if not is_flat or look.now.get("advantage/std", 0.0) > NO_GRADIENT:
@@ -64,24 +60,6 @@ def _little_spread(look: Look) -> str | None:
     if not MOST_GROUPS <= share < ALL_GROUPS:
         return None
     return f"in {share:.0%} of the groups all rewards are the same: they teach nothing"
-
-
-def _no_scores(look: Look) -> str | None:
-    if look.now["score/none"] < ALL_ROWS:
-        return None
-    return "it finds nothing to score in any row: every score is None"
-
-
-def _nothing_parsed(look: Look) -> str | None:
-    if look.now["parse/none"] < ALL_ROWS:
-        return None
-    return "its patterns match in no row"
-
-
-def _no_rows(look: Look) -> str | None:
-    if look.now["rows/none"] < ALL_ROWS:
-        return None
-    return "nothing goes on of any row: its `code` returns None, or `each` finds no element"
 
 
 def _entropy_collapse(look: Look) -> str | None:
@@ -108,31 +86,10 @@ def _is_paid_for(look: Look) -> bool:
     return before is not None and now is not None and now > before + BETTER_REWARD
 
 
-def _clipped(look: Look) -> str | None:
-    share = look.now["clip_fraction"]
-    return f"{share:.0%} of its tokens are clipped" if share > MOST_CLIPPED else None
-
-
-def _far_ratio(look: Look) -> str | None:
-    return _above(look, "ratio/max", FAR_RATIO, "times the old policy is its greatest ratio")
-
-
 def _mismatch(look: Look) -> str | None:
     if look.now.get("staleness"):
         return None  # texts of older weights: the policy has moved, engine and trainer may agree
-    return _above(look, "mismatch_kl", MISMATCH, "nats lie between engine and trainer")
-
-
-def _cut(look: Look) -> str | None:
-    share = look.now["rollout/finished"]
-    if share >= FEW_FINISHED:
-        return None
-    return f"only {share:.0%} of its completions end by themselves; the rest are cut by the limit"
-
-
-def _above(look: Look, name: str, limit: float, words: str) -> str | None:
-    value = look.now[name]
-    return f"{value:.3g} {words}" if value > limit else None
+    return above("mismatch_kl", MISMATCH, "{:.3g} nats lie between engine and trainer")(look)
 
 
 OF_LEARNERS: tuple[Symptom, ...] = (
@@ -153,7 +110,7 @@ OF_LEARNERS: tuple[Symptom, ...] = (
         level="error",
         metric="lr",
         patience=3,
-        shows=_no_rate,
+        shows=at_most("lr", 0.0, "its learning rate is 0: no weight moves"),
         hint="set `training.optimizer.lr` above 0, and look at its schedule and warm-up",
         holds_from_the_start=True,
     ),
@@ -186,7 +143,9 @@ OF_LEARNERS: tuple[Symptom, ...] = (
         level="error",
         metric="score/none",
         patience=3,
-        shows=_no_scores,
+        shows=at_least(
+            "score/none", ALL_ROWS, "it finds nothing to score in any row: every score is None"
+        ),
         hint=(
             "compare its pattern or code with samples of this run; `on_no_match` or `on_error` "
             "says what a text is worth in which nothing is found"
@@ -198,7 +157,7 @@ OF_LEARNERS: tuple[Symptom, ...] = (
         level="error",
         metric="parse/none",
         patience=3,
-        shows=_nothing_parsed,
+        shows=at_least("parse/none", ALL_ROWS, "its patterns match in no row"),
         hint=(
             "compare `parse`, or `read` of a judge, with samples of this run; warm the writer up "
             "on the form, or say what a text is worth in which nothing is found (`default`, "
@@ -211,7 +170,11 @@ OF_LEARNERS: tuple[Symptom, ...] = (
         level="warning",
         metric="rows/none",
         patience=3,
-        shows=_no_rows,
+        shows=at_least(
+            "rows/none",
+            ALL_ROWS,
+            "nothing goes on of any row: its `code` returns None, or `each` finds no element",
+        ),
         hint=(
             "nothing behind it gets a row, and a region of rounds that it closes ends. Compare "
             "`code` with samples of this run: a row goes on where it returns its columns (a dict), "
@@ -246,7 +209,7 @@ OF_LEARNERS: tuple[Symptom, ...] = (
         level="warning",
         metric="clip_fraction",
         patience=3,
-        shows=_clipped,
+        shows=above("clip_fraction", MOST_CLIPPED, "{:.0%} of its tokens are clipped"),
         hint="lower the learning rate, or take fewer mini-batches, `epochs` and `updates` a step",
     ),
     Symptom(
@@ -254,7 +217,7 @@ OF_LEARNERS: tuple[Symptom, ...] = (
         level="warning",
         metric="ratio/max",
         patience=3,
-        shows=_far_ratio,
+        shows=above("ratio/max", FAR_RATIO, "{:.3g} times the old policy is its greatest ratio"),
         hint="lower the learning rate, or take fewer mini-batches, `epochs` and `updates` a step",
     ),
     Symptom(
@@ -273,7 +236,11 @@ OF_LEARNERS: tuple[Symptom, ...] = (
         level="warning",
         metric="rollout/finished",
         patience=5,
-        shows=_cut,
+        shows=below(
+            "rollout/finished",
+            FEW_FINISHED,
+            "only {:.0%} of its completions end by themselves; the rest are cut by the limit",
+        ),
         hint="raise `rollout.max_new_tokens`, or give a `stop`; a warm-up teaches how to end",
     ),
 )
