@@ -11,7 +11,7 @@ The dropout of a model draws from a generator seeded by the update, so a resumed
 whole run would have drawn.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -414,13 +414,29 @@ class Learner(ScoresTexts):
                 run.meter.add(load.role, "kl/coefficient", controller.coefficient, 1.0)
 
     def _report(self, run: "_Run", steps: int, skipped: Mapping[str, int]) -> UpdateReport:
+        rows, tokens = _counted(run.loads)
         return UpdateReport(
             metrics=run.meter.read(),
-            rows=sum(load.size for load in run.loads),
-            tokens=sum(int(load.batch.sequences.loss_mask.sum()) for load in run.loads),
+            rows=rows,
+            tokens=tokens,
             optimizer_steps=steps,
             skipped=skipped,
         )
+
+
+def _counted(loads: Iterable[PreparedLoad]) -> tuple[int, int]:
+    """Rows and trained tokens of an update; what several algorithms learn at one port is there
+    once."""
+    rows = tokens = 0
+    known: dict[tuple[str, str], set[str]] = {}
+    for load in loads:
+        seen = known.setdefault((load.role, load.port), set())
+        ids = load.batch.sequences.ids[: load.size]
+        fresh = [unit for unit, name in enumerate(ids) if name not in seen]
+        seen.update(ids)
+        rows += len(fresh)
+        tokens += int(load.batch.sequences.loss_mask[load.sequences_of(fresh)].sum())
+    return rows, tokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

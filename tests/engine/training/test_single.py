@@ -525,6 +525,22 @@ def test_rows_without_a_trained_token_are_skipped_and_counted(
     assert backend.updates == 1
 
 
+def test_a_row_that_several_algorithms_learn_is_counted_once(
+    build_model: Build, make_load: MakeLoad, make_training: MakeTraining
+) -> None:
+    """Eight rows, six of which a second algorithm learns as well, and one that it has alone."""
+    first = make_load("grpo", size=8)
+    [alone] = make_load("grpo", size=1, seed=9).rows
+    alone = replace(alone, id="alone")
+    second = replace(make_load("rloo", rows=[*first.rows[:6], alone]), number=1)
+    backend = SingleBackend(build_model(), make_training())
+
+    report = backend.update([first, second], make_training(), seed=0)
+
+    tokens = [sum(map(bool, row.loss_mask)) for row in (*first.rows, alone)]
+    assert (report.rows, report.tokens) == (9, sum(tokens))
+
+
 @pytest.mark.parametrize(("silent", "rows"), [(("chosen",), 1), (("chosen", "rejected"), 0)])
 def test_a_pair_learns_from_the_side_that_has_a_trained_token(
     silent: tuple[str, ...],
