@@ -57,7 +57,12 @@ class CreditRole:
         detail: dict[str, Any] = {"rows": len(rows), **_told(lessons)}
         if not any(lesson.rows for lesson in lessons):
             message = f"{self._node}: no row of this step has a score; nothing is learned"
-            return Outcome(items={PORT: ()}, detail=detail, alerts=[("learn.no_rows", message)])
+            return Outcome(
+                items={PORT: ()},
+                outputs={"credited": Table(), "returns": Table()},
+                detail=detail,
+                alerts=[("learn.no_rows", message)],
+            )
         credit = credit_of(self._node, call.context)
         lessons, shares = self._by_class(lessons, credit.class_weights)
         counts = balanced(self._node, call, credit.balance, lessons)

@@ -1,5 +1,6 @@
 """A run whose stages get nothing where the plan is certain of rows ends in its first step."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -67,3 +68,45 @@ def test_every_stage_has_the_rows_that_the_plan_says(
         assert expected["least"] <= event["samples"] <= expected["most"], event
         seen += 1
     assert seen
+
+
+PPO = """
+coloop: 1
+name: late
+nodes:
+  sums: {kind: dataset, source: {type: task, task: arithmetic, size: 16}, rows_per_step: 2}
+  actor:
+    kind: actor
+    model: {type: scratch, architecture: tiny-qwen3}
+    rollout: {completions_per_prompt: 2, max_new_tokens: 3}
+    algorithm: {name: ppo, kl: null}
+  critic: {kind: critic, model: {type: copy, of: actor}, algorithm: {name: value}}
+  worth: {kind: reward, source: {type: python, code: CODE}}
+edges:
+  - sums.rows -> actor.prompts
+  - actor.rollouts -> worth.rollouts
+  - actor.rollouts -> critic.rollouts
+  - worth.scores -> actor.rewards
+  - critic.values -> actor.values
+  - actor.returns -> critic.returns
+schedule: {steps: 3}
+hardware: {preset: cpu}
+"""
+LATER = """
+calls = 0
+def reward(prompts, completions, **columns):
+    global calls
+    calls += 1
+    return [float(len(one)) if calls > 1 else None for one in completions]
+"""
+
+
+def test_a_critic_waits_for_a_first_step_with_returns(runner: Callable[..., Any]) -> None:
+    ended = runner(PPO.replace("CODE", json.dumps(LATER)))
+
+    assert ended.state is RunStateName.FINISHED, ended.error
+    learned = [event["samples"] for event in ended.of("stage.finished", stage="critic.learn")]
+    assert learned == [0, 4, 4]
+    told = {event["node"] for event in ended.of("alert", code="learn.no_rows")}
+    assert told == {"actor", "critic"}
+    assert "rows.missing" not in ended.alerts()
