@@ -18,6 +18,7 @@ from coloop.roles.credit_items import balanced, items_of
 from coloop.roles.credit_rows import ScoredRows, credit_of, own_rows, score_rows
 from coloop.roles.lesson import Lesson, lesson_of
 from coloop.roles.protocol import Call, Context, Outcome
+from coloop.roles.teaching import LEFT_OUT
 from coloop.spec.algorithm import ResolvedRewards, node_algorithms, resolve_algorithm
 from coloop.spec.homes import rollout_of
 from coloop.spec.training import ClassWeights
@@ -56,7 +57,7 @@ class CreditRole:
         ]
         detail: dict[str, Any] = {"rows": len(rows), **_told(lessons)}
         if not any(lesson.rows for lesson in lessons):
-            message = f"{self._node}: no row of this step has a score; nothing is learned"
+            message = f"{self._node}: {_why_none(lessons)}; nothing is learned"
             return Outcome(
                 items={PORT: ()},
                 outputs={"credited": Table(), "returns": Table()},
@@ -67,7 +68,7 @@ class CreditRole:
         lessons, shares = self._by_class(lessons, credit.class_weights)
         counts = balanced(self._node, call, credit.balance, lessons)
         items = items_of(lessons, counts)
-        metrics: dict[str, float] = {**shares}
+        metrics: dict[str, float] = {**shares, **_left_out(lessons)}
         for lesson in reversed(lessons):  # of what several know, the first algorithm's stands
             metrics |= lesson.output.metrics
         return Outcome(
@@ -146,6 +147,38 @@ def _class_of(row: Row, scorer: str) -> float | None:
     """What the scorer says of the row; None where it says nothing."""
     value = row.column(scorer)
     return float(value) if isinstance(value, float | int) else None
+
+
+LACKING = {
+    "without_reference": "log-probs of the reference",
+    "without_values": "values of the critic",
+    "without_greedy": "a greedy answer to compare with",
+}
+"""What a row that leaves the update lacks, in words."""
+
+
+def _why_none(lessons: Sequence[Lesson]) -> str:
+    """Why no algorithm has a row to learn."""
+    widest = max(lessons, key=lambda lesson: lesson.left_out["kept"])
+    lacking = [words for name, words in LACKING.items() if widest.left_out[name]]
+    if not lacking:
+        return "no row of this step has a score"
+    return f"none of the {widest.left_out['kept']} rows that have a score has {lacking[0]}"
+
+
+def _left_out(lessons: Sequence[Lesson]) -> dict[str, float]:
+    """Share of the scored rows that leave the update, of the algorithm that most of them leave."""
+    shares = [
+        sum(lesson.left_out[name] for name in LACKING) / lesson.left_out["kept"]
+        for lesson in lessons
+        if lesson.left_out["kept"] and _reads_beside(lesson.settings)
+    ]
+    return {LEFT_OUT: max(shares)} if shares else {}
+
+
+def _reads_beside(settings: ResolvedRewards) -> bool:
+    """Whether an algorithm reads of its rows what another node, or a greedy answer, says."""
+    return settings.needs_reference or settings.needs_values or settings.needs_greedy
 
 
 def _told(lessons: Sequence[Lesson]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """A weights group at work: one update from everything that its roles' live ports bring, then new
 weights for its rollout engine."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from coloop.batch import Sequence, Unit
@@ -10,7 +10,7 @@ from coloop.plan.types import PhasePlan
 from coloop.roles.fits import Fits, rows_of
 from coloop.roles.kept import Kept
 from coloop.roles.protocol import Call, Context, Outcome
-from coloop.roles.teaching import teaching_items
+from coloop.roles.teaching import LEFT_OUT, teaching_items
 from coloop.seeds import derive_seed
 from coloop.spec.groups import updates_of
 from coloop.spec.schedule import LearnRule
@@ -60,7 +60,7 @@ class GroupRole:
             )
         )
         self._is_new_phase = False
-        left_out, alerts = self._left_out(loads, reply)
+        left_out, alerts = self._left_out(loads, details, reply)
         late = self._staleness(loads, reply.before)
         roles = dict.fromkeys((*reply.metrics, *left_out))
         return Outcome(
@@ -101,10 +101,11 @@ class GroupRole:
         return found
 
     def _left_out(
-        self, loads: list[Load], reply: LearnReply
+        self, loads: list[Load], details: list[dict[str, Any]], reply: LearnReply
     ) -> tuple[dict[str, dict[str, float]], list[tuple[str, str]]]:
-        """Metrics by role and alerts of the rows that are longer than the model's positions."""
-        metrics: dict[str, dict[str, float]] = {}
+        """Metrics by role and alerts of the rows that nothing is known of, and of those that are
+        longer than the model's positions."""
+        metrics = _of_reference(details)
         alerts: list[tuple[str, str]] = []
         for node in dict.fromkeys(load.node for load in loads):
             rows = sum(len(load.items) for load in loads if load.node == node)
@@ -113,7 +114,7 @@ class GroupRole:
             fits = self._fits.setdefault(node, rows_of(node))
             found, told = fits.count(reply.too_long.get(node, ()), rows)
             if found:
-                metrics[node] = found
+                metrics.setdefault(node, {}).update(found)
             alerts += told
         return metrics, alerts
 
@@ -194,3 +195,13 @@ class GroupRole:
                 (name.partition("."), kept) for name, kept in state["kept"].items()
             )
         }
+
+
+def _of_reference(details: Iterable[Mapping[str, Any]]) -> dict[str, dict[str, float]]:
+    """By learner, the share of a port's rows that a reference has said nothing of."""
+    found: dict[str, dict[str, float]] = {}
+    for detail in details:
+        if LEFT_OUT in detail:
+            own = found.setdefault(detail["port"].partition(".")[0], {})
+            own[LEFT_OUT] = max(detail[LEFT_OUT], own.get(LEFT_OUT, 0.0))
+    return found

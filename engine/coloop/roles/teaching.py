@@ -33,6 +33,8 @@ PAIRS = "pairs"
 LABELS = "labels"
 DEMONSTRATIONS = "demonstrations"
 RETURNS = "returns"
+LEFT_OUT = "rows/left_out"
+"""Metric: the share of rows that leave an update, for want of what is read of them beside."""
 MARGIN = "margin"
 """Column with the margin of a pair where nobody names another."""
 COMPARED = ("reference", "prior")
@@ -105,6 +107,8 @@ def teaching_items(
         "greedy": greedy,
         "truncated": truncated,
     }
+    if compared and (items or without):
+        detail[LEFT_OUT] = without / (without + len(items))
     return tuple(items), detail
 
 

@@ -139,6 +139,22 @@ OF_LEARNERS: tuple[Symptom, ...] = (
         ),
     ),
     Symptom(
+        code="learning.left_out",
+        level="warning",
+        metric="rows/left_out",
+        patience=3,
+        shows=above(
+            "rows/left_out",
+            0.0,
+            "{:.0%} of its rows leave the update: what is read of them beside is not there",
+        ),
+        hint=(
+            "connect the rows that it learns to its reference and its critic as well, and let "
+            "them all go the same way (through the same filters)"
+        ),
+        holds_from_the_start=True,
+    ),
+    Symptom(
         code="learning.no_scores",
         level="error",
         metric="score/none",

@@ -91,6 +91,13 @@ METRICS: dict[str, Metric] = {
         help="Standard deviation of the advantages over trained tokens.",
         expect="Around 1 with group deviation or whitening; 0 means that nothing is learned.",
     ),
+    "rows/left_out": Metric(
+        title="Rows left out",
+        help="Share of the rows to learn from of which the reference, the critic or a greedy "
+        "answer says nothing, so that they leave the update.",
+        expect="0.",
+        better="lower",
+    ),
     "group/zero_variance": Metric(
         title="Groups without variance",
         help="Share of groups in which all rewards are the same.",

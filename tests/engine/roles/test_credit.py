@@ -393,6 +393,7 @@ def test_a_reference_comes_with_every_row(bench: Bench, rows_of: Any, actor: Any
 
     assert [item.log_probs_reference.tolist() for item in loop.items()] == [[0.0, -0.25, -0.25]] * 4
     assert loop.outcomes["actor.credit"].detail["without_reference"] == 0
+    assert loop.outcomes["actor.credit"].metrics["rows/left_out"] == 0.0
 
 
 def test_rows_without_the_reference_that_is_read_leave_the_update(
@@ -404,6 +405,22 @@ def test_rows_without_the_reference_that_is_read_leave_the_update(
 
     assert set(learned(loop)) == {"sums:0.0.0", "sums:0.0.1"}
     assert loop.outcomes["actor.credit"].detail["without_reference"] == 2
+    assert loop.outcomes["actor.credit"].metrics["rows/left_out"] == 0.5
+
+
+def test_it_is_told_what_rows_lack_where_none_is_learned(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    nodes, edges = with_reference(rows_of, actor, "few")
+    nodes["few"] = {"kind": "filter", "keep": [{"rule": "length", "column": "prompt", "max": 0}]}
+    loop = bench(nodes, edges)
+
+    loop.step()
+
+    told = [message for code, message in loop.alerts if code == "learn.no_rows"]
+    assert told[0].startswith(
+        "actor: none of the 4 rows that have a score has log-probs of the reference"
+    )
 
 
 def test_rows_with_a_reference_keep_their_own_scores_and_weights(

@@ -126,6 +126,7 @@ def test_pairs_without_the_reference_that_is_read_are_counted(
     assert len(loop.items("pairs")) == 1
     [port] = loop.outcomes["actor.learn"].detail["ports"]
     assert port["without_reference"] == 1
+    assert loop.outcomes["actor.learn"].member_metrics["actor"]["rows/left_out"] == 0.5
     assert port["edges"]["others.pairs->actor.pairs"] == {"delivered": 1, "none": 0}
 
 
