@@ -218,7 +218,7 @@ def _copy_preset(
         Path | None, typer.Argument(metavar="FILE", help="Where to; here by default.")
     ] = None,
 ) -> None:
-    """Write the YAML of a loop to a file, to change it."""
-    from coloop.cli.gallery import copy_command
+    """Write the YAML of a loop to a file, to change it, and its files of rows beside it."""
+    from coloop.cli.begin import copy_command
 
     raise typer.Exit(copy_command(name, target))

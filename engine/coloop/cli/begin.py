@@ -1,5 +1,5 @@
 """`coloop new`: a small loop to begin with, by what it is made for, or a preset under a name of
-one's own.
+one's own. `coloop presets copy`: a preset as it is. Either way a preset comes with its files.
 
 Exit codes: 0 written, 1 the file is there already or cannot be written, 2 no such mode, preset or
 name.
@@ -16,7 +16,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from coloop import presets
-from coloop.cli.gallery import NOT_FOUND, write_loop
+from coloop.cli.gallery import NOT_FOUND
 from coloop.cli.output import complain, console, print_json
 from coloop.diagnostics import Change
 from coloop.errors import PresetNotFound
@@ -26,6 +26,7 @@ from coloop.spec.io import parse, patch
 from coloop.spec.modes import MODES, ModeName
 from coloop.spec.nodes import DatasetNode
 
+EXISTS = 1
 STDOUT = Path("-")
 SUFFIXES = (".yaml", ".yml")
 
@@ -63,11 +64,14 @@ def new_command(
         return
     target = _target(out, name or _name_of(text))
     instead = "name another file or give --force"
-    if (code := write_loop(text, target, force=force, instead=instead)) != 0:
+    if (code := _write(text, target, preset, force=force, instead=instead)) != 0:
         raise typer.Exit(code)
-    if preset is not None:
-        _bring_files(presets.load_loop(preset).path, text, target)
     _say_what_next(target)
+
+
+def copy_command(name: str, target: Path | None) -> int:
+    """Writes a preset to a file; files that exist stay as they are."""
+    return _write(_preset_text(name), _target(target, name), name)
 
 
 def mode_named(text: str) -> ModeName | None:
@@ -102,15 +106,19 @@ def _name_and_file(name: str | None, out: Path | None) -> tuple[str | None, Path
 
 def _text(mode: str | None, preset: str | None) -> str:
     if preset is not None:
-        try:
-            return presets.load_loop_text(preset)
-        except PresetNotFound as missing:
-            _refuse(f"{missing}; `coloop presets` lists them")
+        return _preset_text(preset)
     found = mode_named(mode or "online")
     if found is None:
         known = ", ".join(name.replace("_", "-") for name in MODES)
         _refuse(f"no mode is named {mode!r}; there are {known}")
     return presets.load_new_text(found)
+
+
+def _preset_text(name: str) -> str:
+    try:
+        return presets.load_loop_text(name)
+    except PresetNotFound as missing:
+        _refuse(f"{missing}; `coloop presets` lists them")
 
 
 def _renamed(text: str, name: str) -> str:
@@ -127,6 +135,31 @@ def _target(out: Path | None, name: str) -> Path:
     if out is None:
         return Path(f"{name}.yaml")
     return out / f"{name}.yaml" if out.is_dir() else out
+
+
+def _write(
+    text: str,
+    target: Path,
+    preset: str | None,
+    *,
+    force: bool = False,
+    instead: str = "name another file",
+) -> int:
+    """A loop to a file, and beside it the files of the preset that it was; one that exists stays
+    as it is, unless it is forced."""
+    try:
+        with target.open("w" if force else "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        complain(f"{target} exists; {instead}")
+        return EXISTS
+    except OSError as error:
+        complain(f"{target} cannot be written: {error.strerror or error}")
+        return EXISTS
+    console().print(f"wrote {escape(str(target))}")
+    if preset is not None:
+        _bring_files(presets.load_loop(preset).path, text, target)
+    return 0
 
 
 def _bring_files(source: Path, text: str, target: Path) -> None:

@@ -83,13 +83,20 @@ def test_a_dash_prints_it(coloop, folder):
     assert list(folder.iterdir()) == []
 
 
-def test_a_preset_brings_its_files_and_those_that_are_there_stay(coloop, folder):
+@pytest.mark.parametrize(
+    ("arguments", "name"),
+    [
+        (["new", "mine", "--preset", "dpo-from-file"], "mine"),
+        (["presets", "copy", "dpo-from-file", "mine.yaml"], "dpo-from-file"),
+    ],
+)
+def test_a_preset_brings_its_files_and_those_that_are_there_stay(coloop, folder, arguments, name):
     (folder / "data").mkdir()
     (folder / "data" / "preferences.jsonl").write_text("{}\n", encoding="utf-8")
 
-    assert coloop("new", "mine", "--preset", "dpo-from-file").code == 0
+    assert coloop(*arguments).code == 0
 
-    assert _spec(folder / "mine.yaml").name == "mine"
+    assert _spec(folder / "mine.yaml").name == name
     assert (folder / "data" / "preferences.jsonl").read_text("utf-8") == "{}\n"
     theirs = presets.presets_root() / "loops" / "data" / "preferences-held-out.jsonl"
     brought = folder / "data" / "preferences-held-out.jsonl"
