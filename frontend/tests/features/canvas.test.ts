@@ -221,6 +221,7 @@ describe("nodes", () => {
     expect(summarise(kind, { keep: [{ rule: "a" }, { rule: "b" }], of: ["c", "d"] })).toBe(
       "a · b · c",
     );
+    expect(summarise(kind, { model: { type: "copy", architecture: "" }, of: [""] })).toBe("copy");
     expect(summarise(undefined, { n: "x" })).toBe("");
     expect(summarise(catalog.kinds.actor, smallLoop().nodes.actor ?? {})).toBe("tiny-qwen3");
   });

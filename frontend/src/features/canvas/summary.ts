@@ -8,7 +8,7 @@ const LONGEST = 40;
 
 export function summarise(kind: Pick<KindInfo, "summary"> | undefined, node: Json): string {
   const words = (kind?.summary ?? []).flatMap((path) => valuesAt(node, path.split(".")));
-  const telling = words.filter((word) => word.length <= LONGEST);
+  const telling = words.filter((word) => word !== "" && word.length <= LONGEST);
   return [...new Set(telling)].slice(0, MAX_WORDS).join(" · ");
 }
 
