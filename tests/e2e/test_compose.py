@@ -16,6 +16,17 @@ pytestmark = pytest.mark.e2e
 STEPS, PROMPTS, ANSWERS = 2, 4, 2
 
 
+def begin(page: Page, name: str, mode: str = "Online") -> None:
+    """A new loop without nodes, by the keyboard."""
+    page.get_by_role("button", name="New loop").click()
+    expect(page.get_by_label("Name", exact=True)).to_be_focused()
+    page.keyboard.type(name)
+    page.get_by_role("radio", name=re.compile(f"^{mode} .")).check()
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Name of the loop")).to_have_value(name)
+    expect(page.get_by_text("An empty loop")).to_be_visible()
+
+
 def node(page: Page, name: str) -> Locator:
     return page.get_by_role("article", name=re.compile(rf"^{name},"))
 
@@ -114,8 +125,7 @@ def test_a_loop_is_composed_by_form_from_an_empty_canvas_and_runs(
     saved_yaml: Callable[[Page], str],
 ) -> None:
     page = open_page("/loops")
-    page.get_by_role("button", name="New loop").click()
-    expect(page.get_by_text("An empty loop")).to_be_visible()
+    begin(page, "by-form")
 
     compose(page)
 
@@ -183,8 +193,7 @@ def test_the_four_models_of_ppo_are_composed_from_an_empty_canvas_and_seen_at_wo
     watch: Callable[[Page], Callable[[], dict[str, Any]]],
 ) -> None:
     page = open_page("/loops")
-    page.get_by_role("button", name="New loop").click()
-    expect(page.get_by_text("An empty loop")).to_be_visible()
+    begin(page, "four-models")
 
     compose_ppo(page)
 
@@ -210,8 +219,7 @@ def test_an_offline_loop_is_composed_by_its_mode_and_runs(
     saved_yaml: Callable[[Page], str],
 ) -> None:
     page = open_page("/loops")
-    page.get_by_role("button", name="New loop").click()
-    page.get_by_role("radio", name=re.compile("^Offline .")).check()
+    begin(page, "from-pairs", mode="Offline")
     expect(page.get_by_label("Mode of the loop")).to_have_text("Offline")
     expect(page.get_by_role("button", name="Critic")).to_be_hidden()
 

@@ -1,4 +1,5 @@
 import { HistoryDialog } from "@/features/history/HistoryDialog";
+import { NewLoopDialog } from "@/features/loops/NewLoopDialog";
 import { GalleryDialog } from "@/features/presets/GalleryDialog";
 import { ConfirmRunDialog } from "@/features/runs/ConfirmRunDialog";
 import type { Action } from "@/session/actions";
@@ -13,6 +14,7 @@ export function EditorDialogs({ actions }: { actions: readonly Action[] }) {
       <ConfirmRunDialog />
       <GalleryDialog />
       <HistoryDialog />
+      <NewLoopDialog />
       <ShortcutSheet actions={actions} />
       <Commands actions={actions} />
     </>

@@ -1,37 +1,23 @@
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { FilePlus2, FileUp, Workflow } from "lucide-react";
 import { useRef } from "react";
-import { toast } from "sonner";
-import { useLocation } from "wouter";
-import { errorMessage } from "@/api/client";
-import { createLoop, fetchLoops } from "@/api/routes";
+import { fetchLoops } from "@/api/routes";
 import { LoopRow } from "@/features/loops/LoopRow";
+import { NewLoopDialog } from "@/features/loops/NewLoopDialog";
 import { useImport } from "@/features/loops/useImport";
 import { Gallery } from "@/features/presets/Gallery";
+import { useDialogs } from "@/session/dialogs";
 import { Button } from "@/ui/Button";
 import { Empty, Failed, Loading } from "@/ui/States";
 import { PageShell } from "./PageShell";
 
-const EMPTY_LOOP =
-  "coloop: 1\nname: untitled\nmode: online\n\nnodes: {}\nedges: []\n\nschedule: {steps: 100}\nhardware: {preset: cpu}\nrun: {seed: 0}\n";
-
 /** The user's loops, and presets to begin with. */
 export function LoopsPage() {
   const loops = useQuery({ queryKey: ["loops"], queryFn: fetchLoops });
-  const client = useQueryClient();
-  const [, navigate] = useLocation();
+  const show = useDialogs((state) => state.show);
   const open = useImport();
   const files = useRef<HTMLInputElement>(null);
 
-  const create = async () => {
-    try {
-      const loop = await createLoop({ yaml: EMPTY_LOOP });
-      await client.invalidateQueries({ queryKey: ["loops"] });
-      navigate(`/loops/${loop.id}`);
-    } catch (error) {
-      toast.error("The loop could not be made.", { description: errorMessage(error) });
-    }
-  };
   return (
     <PageShell
       title="Loops"
@@ -52,7 +38,7 @@ export function LoopsPage() {
           <Button icon={<FileUp size={14} />} onClick={() => files.current?.click()}>
             Import
           </Button>
-          <Button look="primary" icon={<FilePlus2 size={14} />} onClick={() => void create()}>
+          <Button look="primary" icon={<FilePlus2 size={14} />} onClick={() => show("newLoop")}>
             New loop
           </Button>
         </>
@@ -80,6 +66,7 @@ export function LoopsPage() {
       </section>
       <h2 className="mt-8 mb-3 font-semibold text-lg">Presets</h2>
       <Gallery />
+      <NewLoopDialog />
     </PageShell>
   );
 }

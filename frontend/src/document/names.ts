@@ -1,6 +1,14 @@
-/** Names of nodes: what is allowed, and a free one near a wish. Pure. */
+/** Names of loops and nodes: what is allowed, and a free one near a wish. Pure. */
 
+const LOOP_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
 const NODE_NAME = /^[a-z][a-z0-9_]*$/;
+
+/** What the name of a loop is made of. */
+export const LOOP_NAMES = "Letters, digits, dots, dashes and underscores";
+
+export function isLoopName(name: string): boolean {
+  return LOOP_NAME.test(name);
+}
 
 /** Why a name cannot be taken, or null. */
 export function nameProblem(name: string, taken: ReadonlySet<string>, own?: string): string | null {

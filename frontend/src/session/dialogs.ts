@@ -5,6 +5,7 @@ export type DialogName =
   | "commands"
   | "shortcuts"
   | "gallery"
+  | "newLoop"
   | "signIn"
   | "confirmRun"
   | "history"

@@ -3,10 +3,14 @@ import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { act, cleanup, createEvent, fireEvent, render, screen } from "@testing-library/react";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import * as routes from "@/api/routes";
-import type { Loop, LoopSummary } from "@/api/types";
+import type { Loop, LoopPreset, LoopPresetText, LoopSummary } from "@/api/types";
 import { DropZone } from "@/features/loops/DropZone";
 import { LoopRow } from "@/features/loops/LoopRow";
+import { NewLoopDialog } from "@/features/loops/NewLoopDialog";
+import { useDialogs } from "@/session/dialogs";
 import { TooltipProvider } from "@/ui/Tooltip";
+import { choose } from "../fixtures/choose";
+import { catalog } from "../fixtures/loops";
 
 function show(content: React.ReactNode): void {
   render(
@@ -15,6 +19,14 @@ function show(content: React.ReactNode): void {
     </QueryClientProvider>,
   );
 }
+
+const aPreset = (name: string): LoopPreset => ({
+  name,
+  title: `Title of ${name}`,
+  description: "",
+  tags: [],
+  runnable_here: true,
+});
 
 describe("loops as files", () => {
   afterEach(() => {
@@ -69,5 +81,72 @@ describe("loops as files", () => {
       changes: [{ op: "set", path: "name", value: "small-copy" }],
     });
     expect(create).toHaveBeenCalledWith({ name: "small-copy", yaml: "name: small-copy" });
+  });
+
+  describe("a new one", () => {
+    const answers = () => {
+      vi.spyOn(routes, "fetchCatalog").mockResolvedValue(catalog);
+      vi.spyOn(routes, "fetchLoopPresets").mockResolvedValue([aPreset("one"), aPreset("two")]);
+      vi.spyOn(routes, "fetchLoopPreset").mockResolvedValue({ yaml: "preset" } as LoopPresetText);
+      const patch = vi
+        .spyOn(routes, "patchYaml")
+        .mockResolvedValue({ yaml: "made", spec: null, diagnostics: [] });
+      const create = vi.spyOn(routes, "createLoop").mockResolvedValue({ id: "new" } as Loop);
+      show(<NewLoopDialog />);
+      act(() => useDialogs.getState().show("newLoop"));
+      return { patch, create };
+    };
+    const submit = () =>
+      act(
+        async () => void fireEvent.submit(screen.getByLabelText("Name").closest("form") as Element),
+      );
+
+    it("has the modes of the service, and a name and mode that are written into its text", async () => {
+      const { patch, create } = answers();
+      expect(document.activeElement).toBe(screen.getByLabelText("Name"));
+      for (const { title } of catalog.modes)
+        await screen.findByRole("radio", { name: new RegExp(`^${title}`) });
+
+      fireEvent.change(screen.getByLabelText("Name"), { target: { value: "mine" } });
+      fireEvent.click(screen.getByRole("radio", { name: /^Offline/ }));
+      await submit();
+
+      expect(patch.mock.calls[0]?.[0]).toMatchObject({
+        yaml: expect.stringContaining("nodes: {}"),
+        changes: [
+          { op: "set", path: "name", value: "mine" },
+          { op: "set", path: "mode", value: "offline" },
+        ],
+      });
+      expect(create).toHaveBeenCalledWith({ name: "mine", yaml: "made" });
+      expect(useDialogs.getState().open).toBeNull();
+    });
+
+    it("begins as a preset, under that one's name where none is typed", async () => {
+      const { patch } = answers();
+
+      fireEvent.click(await screen.findByRole("radio", { name: /^From a preset/ }));
+      choose(await screen.findByLabelText("Preset"), /^Title of two/);
+      await submit();
+
+      expect(routes.fetchLoopPreset).toHaveBeenCalledWith("two");
+      expect(patch.mock.calls[0]?.[0]).toEqual({
+        yaml: "preset",
+        changes: [{ op: "set", path: "name", value: "two" }],
+      });
+    });
+
+    it("is not made under a name that a loop cannot have, nor when escape is pressed", async () => {
+      const { create } = answers();
+      await screen.findByRole("radio", { name: /^Offline/ });
+
+      fireEvent.change(screen.getByLabelText("Name"), { target: { value: "my loop" } });
+      await submit();
+      expect(screen.getByText(/Letters, digits/)).toBeDefined();
+      fireEvent.keyDown(screen.getByLabelText("Name"), { key: "Escape" });
+
+      expect(useDialogs.getState().open).toBeNull();
+      expect(create).not.toHaveBeenCalled();
+    });
   });
 });

@@ -108,7 +108,7 @@ describe("the form of a run", () => {
   it("a field that is put back is told its default", () => {
     const { wrapper } = watch();
     render(<NodeInspector id="actor" />, { wrapper });
-    const input = screen.getByLabelText("LR");
+    const input = screen.getByLabelText("Learning rate");
 
     fireEvent.change(input, { target: { value: "" } });
 

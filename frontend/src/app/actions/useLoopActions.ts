@@ -53,6 +53,13 @@ export function useLoopActions(): Action[] {
         run: () => useDialogs.getState().show("history"),
       },
       {
+        id: "newLoop",
+        label: "New loop",
+        keys: [],
+        section: "Loop",
+        run: () => useDialogs.getState().show("newLoop"),
+      },
+      {
         id: "gallery",
         label: "Open the gallery",
         keys: ["g"],

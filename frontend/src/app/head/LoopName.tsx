@@ -1,8 +1,7 @@
 import { useEffect, useState } from "react";
 import { setValue } from "@/document/commands/setValue";
 import { useDocument, useOpenLoop } from "@/document/context";
-
-const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]*$/;
+import { isLoopName, LOOP_NAMES } from "@/document/names";
 
 /** The loop's name, changed in place. */
 export function LoopName() {
@@ -11,7 +10,7 @@ export function LoopName() {
   const isReadonly = useDocument((state) => state.isReadonly);
   const [typed, setTyped] = useState(name);
   useEffect(() => setTyped(name), [name]);
-  const isWrong = !NAME.test(typed);
+  const isWrong = !isLoopName(typed);
   const take = () => {
     if (isWrong) setTyped(name);
     else if (typed !== name)
@@ -23,7 +22,7 @@ export function LoopName() {
     <input
       aria-label="Name of the loop"
       aria-invalid={isWrong || undefined}
-      title={isWrong ? "Letters, digits, dots, dashes and underscores" : name}
+      title={isWrong ? LOOP_NAMES : name}
       className="h-7 min-w-12 max-w-72 truncate rounded-1 border border-transparent bg-transparent px-1.5 font-semibold text-sm field-sizing-content hover:border-line focus:border-focus aria-invalid:text-error"
       value={typed}
       disabled={isReadonly}

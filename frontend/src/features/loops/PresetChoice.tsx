@@ -1,0 +1,44 @@
+import type { UseQueryResult } from "@tanstack/react-query";
+import type { LoopPreset } from "@/api/types";
+import { formatName } from "@/lib/format";
+import { RichText } from "@/ui/RichText";
+import { Select } from "@/ui/Select";
+import { Failed, Loading } from "@/ui/States";
+
+interface PresetChoiceProps {
+  presets: UseQueryResult<LoopPreset[]>;
+  chosen: string;
+  onChoose: (name: string) => void;
+}
+
+/** Which preset a loop begins as, and what that one is. */
+export function PresetChoice({ presets, chosen, onChoose }: PresetChoiceProps) {
+  if (presets.isError) {
+    return (
+      <Failed
+        title="The presets could not be read"
+        error={presets.error}
+        onRetry={() => void presets.refetch()}
+      />
+    );
+  }
+  if (!presets.data) return <Loading label="Loading the presets" />;
+  const preset = presets.data.find(({ name }) => name === chosen);
+  return (
+    <div>
+      <Select
+        label="Preset"
+        value={chosen}
+        options={presets.data.map(({ name, title, runnable_here: runsHere }) => ({
+          value: name,
+          label: title || formatName(name),
+          help: runsHere ? name : `${name}, not on this machine`,
+        }))}
+        onChange={onChoose}
+      />
+      <p className="mt-1.5 line-clamp-3 text-muted text-xs">
+        <RichText text={preset?.description ?? ""} />
+      </p>
+    </div>
+  );
+}
