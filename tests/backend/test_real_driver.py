@@ -17,9 +17,16 @@ from coloop_server.settings import Settings
 pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="the engine is not installed")
 
 
-@pytest.fixture
-def real(settings: Settings) -> Iterator[TestClient]:
-    settings = settings.model_copy(update={"driver": (sys.executable, "-m", "coloop", "run")})
+@pytest.fixture(
+    params=[
+        pytest.param(("--local",), id="local"),
+        pytest.param((), id="ray", marks=pytest.mark.slow),
+    ]
+)
+def real(settings: Settings, request: pytest.FixtureRequest) -> Iterator[TestClient]:
+    """In one process; and, which starts a Ray for each run, as it is."""
+    driver = (sys.executable, "-m", "coloop", "run", *request.param)
+    settings = settings.model_copy(update={"driver": driver})
     with signed_in(settings) as client:
         yield client
 

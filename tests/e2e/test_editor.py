@@ -489,3 +489,36 @@ def test_a_phase_is_added_to_the_schedule_and_taught_a_port(
     assert re.search(r"name: polish", text)
     assert "# The step of the transition depends on the seed" in text
     expect(page.get_by_role("button", name="Run", exact=True)).to_be_enabled()
+
+
+def test_a_new_loop_is_asked_what_it_begins_as_by_keyboard_alone(
+    server: "Server", open_page: Callable[..., Page], saved_yaml: SavedYaml
+) -> None:
+    page = open_page("/loops")
+    button = page.get_by_role("button", name="New loop")
+    asked = page.get_by_role("dialog", name="New loop")
+    loops = len(server.get("/loops"))
+
+    button.press("Enter")
+    expect(asked.get_by_label("Name", exact=True)).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(asked).to_be_hidden()
+    expect(button).to_be_focused()
+    assert len(server.get("/loops")) == loops
+
+    page.keyboard.press("Enter")
+    expect(asked.get_by_label("Name", exact=True)).to_be_focused()
+    expect(asked.get_by_role("radio")).to_have_count(4)
+    page.keyboard.type("mine")
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowUp")
+    expect(asked.get_by_role("radio", name=re.compile("^From a preset"))).to_be_checked()
+    page.keyboard.press("Tab")
+    expect(asked.get_by_label("Preset", exact=True)).to_be_focused()
+    page.keyboard.type("Superv")
+    expect(asked.get_by_label("Preset", exact=True)).to_contain_text("Supervised")
+    asked.get_by_role("button", name="Create").press("Enter")
+
+    expect(page.get_by_label("Name of the loop")).to_have_value("mine")
+    theirs = (PRESETS / "sft-arithmetic.yaml").read_text(encoding="utf-8")
+    assert saved_yaml(page) == theirs.replace("name: sft-arithmetic", "name: mine", 1)

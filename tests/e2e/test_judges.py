@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
-from tests.presets.test_loops import SHORT
+from tests.presets.test_loops import JUDGED_FOUR_TIMES, SHORT
 
 from coloop.diagnostics import Change
 from coloop.spec.io import patch
@@ -18,8 +18,14 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.e2e
 
 TANGO = Path(__file__).resolve().parents[2] / "presets" / "loops" / "tango.yaml"
-CUTS = {**SHORT["tango"], "schedule.phases.3.phases.1.steps": 40}
-"""Long enough for some steps of the judge to be shown: every two seconds one is."""
+CUTS = {
+    **SHORT["tango"],
+    "schedule.phases.0.steps": 1,
+    "schedule.phases.1.steps": 1,
+    "schedule.phases.1.learn": ["verifier.demonstrations", "verifier.rewards"],
+    "schedule.phases.1.set": JUDGED_FOUR_TIMES,
+}
+"""The judge writes from the first step on in which anybody does: that step is always shown."""
 
 
 def test_a_critique_stands_beside_the_solution_that_it_judges(

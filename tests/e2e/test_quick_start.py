@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.e2e
 
-WARM_UP, RL, EVERY = 16, 8, 4
+WARM_UP, RL, EVERY = 12, 4, 2
 
 
 def shorten(page: Page) -> None:

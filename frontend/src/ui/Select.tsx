@@ -56,7 +56,7 @@ export function Select<V extends string>(props: SelectProps<V>) {
           className,
         )}
       >
-        <span className="min-w-0 flex-1 break-words">{chosen?.label ?? ""}</span>
+        <span className="min-w-0 flex-1 wrap-anywhere">{chosen?.label ?? ""}</span>
         <ChevronDown size={14} className="shrink-0 text-faint" aria-hidden="true" />
       </RadixSelect.Trigger>
       <RadixSelect.Portal>

@@ -241,6 +241,16 @@ describe("forms from the catalog", () => {
     expect(screen.getByText("too large")).toBeTruthy();
   });
 
+  it("a problem of a choice of shapes is said once", () => {
+    const loop = smallLoop();
+    loop.nodes.actor = { kind: "actor", algorithm: { name: "grpo" } };
+    const problem = { node: "actor", field: "algorithm", message: "not connected" };
+    show(<NodeInspector id="actor" />, [aProblem(problem)], loop);
+
+    expect(screen.getByRole("group", { name: "one algorithm" })).toBeDefined();
+    expect(screen.getAllByText("not connected")).toHaveLength(1);
+  });
+
   it("a one-click fix changes the loop", () => {
     const store = show(<NodeInspector id="problems" />, [
       aProblem({

@@ -1,6 +1,14 @@
 import { ChevronRight, RotateCcw } from "lucide-react";
 import { Collapsible } from "radix-ui";
-import { type ReactNode, useEffect, useId, useRef, useState } from "react";
+import {
+  createContext,
+  type ReactNode,
+  useContext,
+  useEffect,
+  useId,
+  useRef,
+  useState,
+} from "react";
 import type { Json } from "@/api/types";
 import type { Field } from "@/catalog/schema";
 import { problemsAt, worstSeverity } from "@/document/problems";
@@ -13,6 +21,9 @@ import { Tooltip } from "@/ui/Tooltip";
 import { FieldProblems } from "./FieldProblems";
 import { useForm } from "./FormContext";
 import { GroupLabels, useLabel } from "./Labels";
+
+/** Path of the group around. The shapes of a union are a group of their own at the path of the union. */
+const AroundContext = createContext<string | null>(null);
 
 interface GroupProps {
   field: Field;
@@ -42,7 +53,8 @@ export function Group({
   const label = useLabel(field.title);
   const titleId = useId();
   const inside = problemsAt(form.diagnostics, full, false);
-  const own = inside.filter((problem) => problem.field === full);
+  const isSaidAround = useContext(AroundContext) === full;
+  const own = isSaidAround ? [] : inside.filter((problem) => problem.field === full);
   const worst = worstSeverity(inside);
   const [isOpen, setOpen] = useState(
     worst === "error" || (startsOpen ?? (value !== undefined && path.length <= 1)),
@@ -103,7 +115,9 @@ export function Group({
         aria-labelledby={titleId}
         className="ml-[6px] border-line border-l pl-3"
       >
-        <GroupLabels title={field.title}>{children}</GroupLabels>
+        <AroundContext value={full}>
+          <GroupLabels title={field.title}>{children}</GroupLabels>
+        </AroundContext>
       </Collapsible.Content>
     </Collapsible.Root>
   );

@@ -27,7 +27,7 @@ export function TextWidget(props: TextWidgetProps) {
       : value === undefined || value === null
         ? ""
         : JSON.stringify(value);
-  const placeholder = defaultText(field);
+  const placeholder = defaultText(field) || (field.choosesFrom === "nodes" ? "name of a node" : "");
   const write = (typed: string) => onChange(typed === "" ? undefined : typed);
   if (field.widget === "select" && suggestions.length > 0) {
     return <SelectWidget {...props} options={suggestions} />;

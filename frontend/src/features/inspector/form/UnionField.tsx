@@ -29,9 +29,9 @@ export function UnionField({ field, path, value, isRequired }: UnionFieldProps) 
   );
   if (isFlat(field)) {
     return (
-      <FieldRow field={field} path={path} value={value} isRequired={isRequired}>
+      <FieldRow field={field} path={path} value={value} isRequired={isRequired} isWide>
         <div className="flex gap-1">
-          <span className="w-24 shrink-0">{select}</span>
+          <span className="w-2/5 shrink-0">{select}</span>
           {chosen ? (
             <Control
               field={chosen.field}
