@@ -27,13 +27,20 @@ export function Dialog({
   children,
 }: DialogProps) {
   const panel = useRef<HTMLDivElement>(null);
+  const opener = useRef<Element | null>(null);
   // The first field of the content, not the cross in the corner.
   const focusFirst = (event: Event) => {
     event.preventDefault();
+    opener.current = document.activeElement;
     const first = panel.current?.querySelector<HTMLElement>(
       "[data-body] :is(input, textarea, select)",
     );
     (first ?? panel.current)?.focus();
+  };
+  // Dialogs are opened by what they do not know; Radix would look for a trigger of its own.
+  const giveBack = (event: Event) => {
+    event.preventDefault();
+    if (opener.current instanceof HTMLElement && opener.current.isConnected) opener.current.focus();
   };
   const keepOpen = (event: Event) => {
     if (isBlocking) event.preventDefault();
@@ -46,6 +53,7 @@ export function Dialog({
           ref={panel}
           tabIndex={-1}
           onOpenAutoFocus={focusFirst}
+          onCloseAutoFocus={giveBack}
           onEscapeKeyDown={keepOpen}
           onPointerDownOutside={keepOpen}
           {...(description ? {} : { "aria-describedby": undefined })}
