@@ -52,7 +52,7 @@ export function Select<V extends string>(props: SelectProps<V>) {
         aria-label={label}
         className={classes(
           "flex min-h-7 w-full min-w-0 items-center gap-1 rounded-1 border border-line bg-surface py-0.5 pr-1 pl-2 text-left text-sm leading-5 hover:border-line-strong focus-visible:border-focus focus-visible:outline-2 focus-visible:outline-focus/40 disabled:opacity-60",
-          (!chosen || chosen.isUnset) && "text-faint",
+          !chosen || chosen.isUnset ? "text-faint" : "text-text",
           className,
         )}
       >

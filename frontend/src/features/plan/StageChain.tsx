@@ -11,10 +11,10 @@ export function StageChain({ stages }: { stages: readonly PlannedStage[] }) {
     <ol className="mt-2 flex flex-wrap items-center gap-y-1.5">
       {stages.map((stage, index) => (
         <li key={stage.stage} className="flex min-w-0 items-center">
-          {index > 0 ? (
+          <StageChip stage={stage} />
+          {index < stages.length - 1 ? (
             <ChevronRight size={14} className="shrink-0 text-faint" aria-hidden="true" />
           ) : null}
-          <StageChip stage={stage} />
         </li>
       ))}
     </ol>

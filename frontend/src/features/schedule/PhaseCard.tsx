@@ -59,14 +59,16 @@ export function PhaseCard({ phase, at, isLast, progress }: PhaseCardProps) {
         {overrides.map(([path, value]) => (
           <span
             key={path}
-            className="w-full truncate text-2xs text-faint"
+            className="flex w-full gap-1 text-2xs text-faint"
             title={`${path} = ${String(value)}`}
           >
-            {settingName(
-              path,
-              overrides.map(([other]) => other),
-            )}{" "}
-            = {String(value)}
+            <span className="truncate">
+              {settingName(
+                path,
+                overrides.map(([other]) => other),
+              )}
+            </span>
+            <span className="max-w-1/2 shrink-0 truncate">= {String(value)}</span>
           </span>
         ))}
       </button>
