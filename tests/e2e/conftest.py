@@ -245,6 +245,9 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     )
     server.start()
     try:
+        # Made at the first question, which no page's patience is meant for.
+        for path in ("/catalog", "/presets/loops"):
+            server.get(path)
         yield server
     finally:
         server.stop()
