@@ -303,6 +303,7 @@ CODES: dict[str, str] = {
     "numbers.too_long": "What may be written does not fit into the model's positions.",
     "numbers.mini_batch": "A mini-batch is larger than the rows of a step.",
     "numbers.learning_rate": "A learning rate is out of any sane range.",
+    "numbers.product_of_logits": "Steps are multiplied by numbers that are no chances.",
     "numbers.warmup": "A warm-up is as long as the phase that it is in.",
     "numbers.empty_band": "The bounds of a filter rule exclude every number.",
     "numbers.buffer": "A buffer is to give more rows than it holds.",

@@ -265,7 +265,31 @@ def _writers_completions(facts: Facts, name: str) -> int | None:
     return None if rollout is None else rollout.completions_per_prompt
 
 
+def products_are_of_chances(facts: Facts) -> Iterator[Diagnostic]:
+    """What `outcome` teaches is a number of any sign before the sigmoid: two wrong steps would make
+    a right text."""
+    for name, node in facts.nodes.items():
+        if not isinstance(node, VerifierNode) or node.method != "discriminative":
+            continue
+        taught = {algorithm.name for algorithm in facts.algorithms(name, "labels")}
+        read = node.read
+        if read.reduce != "product" or read.activation == "sigmoid" or "outcome" not in taught:
+            continue
+        change = Change(op="set", path=f"nodes.{name}.read.activation", value="sigmoid")
+        yield found(
+            "numbers.product_of_logits",
+            f"`{name}` multiplies its numbers of steps as the head says them, below 0 where a step "
+            "is unlikely to be right: the product of two such steps is that of a good text",
+            severity=Severity.WARNING,
+            hint="set `read.activation: sigmoid`, so that chances are multiplied",
+            node=name,
+            field="read.activation",
+            fixes=(Fix(title="Read chances", changes=(change,)),),
+        )
+
+
 RULES = (
+    products_are_of_chances,
     texts_fit_the_model,
     rates_are_sane,
     warm_ups_end,
