@@ -3,6 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from coloop import presets
+from coloop.spec.io import parse
+from coloop.spec.nodes import TemplateNode
+
 Changes = tuple[Mapping[str, Any], ...]
 
 _SCORES_OF_OTHER_ROWS = """\
@@ -77,6 +81,18 @@ def swapped(*, rows: str, pairs: str, learner: str) -> Changes:
         _edge("add_edge", "luck.rows -> drawn.rejected"),
         _edge("add_edge", f"drawn.pairs -> {learner}"),
     )
+
+
+def verdicts_of_a_coin(preset: str, *, lesson: str, verdict: str) -> Changes:
+    """Lessons whose checks are true and whose verdict, these words of their code, a coin says."""
+    spec = parse(presets.load_loop_text(preset)).spec
+    assert spec is not None
+    node = spec.nodes[lesson]
+    assert isinstance(node, TemplateNode)
+    assert node.code is not None
+    assert verdict in node.code
+    code = "import random\n" + node.code.replace(verdict, "random.choice(['yes', 'no'])")
+    return ({"op": "set", "path": f"nodes.{lesson}.code", "value": code},)
 
 
 def _edge(op: str, value: str) -> Mapping[str, Any]:

@@ -19,6 +19,8 @@ from tests.bench.runs import preset_with, train
 from tests.engine.slow.curves import Trained, told_by
 from tests.engine.slow.proofs import ARMS, PROOFS, SEEDS, Arm, Proof
 
+from coloop.spec.io import content_hash, parse, require
+
 KEPT = Path(__file__).with_name("kept")
 RUNS = STORE / "proofs" / "runs"
 LENT = {proof.earlier for proof in PROOFS} - {None}
@@ -28,6 +30,8 @@ LENT = {proof.earlier for proof in PROOFS} - {None}
 class Came:
     """What a row came to."""
 
+    loop: str
+    """Hash of what was trained and read, as `Row.loop` says it."""
     start: float
     end: float
     curve: tuple[float, ...]
@@ -63,13 +67,15 @@ class Row:
         return RUNS / f"{self.proof.preset}-{self.seed}-{self.loop()[:12]}"
 
     def loop(self) -> str:
-        """Hash of its loop as edited, of that of the run before it, and of what is read."""
+        """Hash of its loop as edited, of that of the run before it, and of what is read; comments
+        and notes do not count."""
         proof = self.proof
         texts = [preset_with(proof.preset, proof.changes(self.arm, self.seed))]
         if proof.earlier is not None:
             texts.append(preset_with(proof.earlier, ()))
-        texts += [proof.phase, proof.reading, str(proof.start)]
-        return hashlib.sha256("\0".join(texts).encode()).hexdigest()
+        loops = [content_hash(require(parse(text))) for text in texts]
+        told = "\0".join([*loops, proof.phase, proof.reading, str(proof.start)])
+        return hashlib.sha256(told.encode()).hexdigest()
 
 
 def all_rows() -> Iterator[Row]:
@@ -85,20 +91,13 @@ def kept(row: Row) -> Came | None:
     if not row.path.exists():
         return None
     record = json.loads(row.path.read_text(encoding="utf-8"))
-    if record.pop("loop") != row.loop():
-        return None
-    return Came(**{**record, "curve": tuple(record["curve"])})
-
-
-def keep(row: Row, came: Came) -> None:
-    KEPT.mkdir(exist_ok=True)
-    text = json.dumps({"loop": row.loop(), **asdict(came)})
-    row.path.write_text(text + "\n", encoding="utf-8")
+    came = Came(**{**record, "curve": tuple(record["curve"])})
+    return came if came.loop == row.loop() else None
 
 
 def measure(row: Row) -> Came:
     """Train it and keep what it came to."""
-    proof = row.proof
+    proof, loop, trainer = row.proof, row.loop(), engine()
     run = train(
         proof.preset,
         changes=proof.changes(row.arm, row.seed),
@@ -109,14 +108,16 @@ def measure(row: Row) -> Came:
     trained = Trained(readings=tuple(told_by(run.events)))
     start, end = proof.span(trained)
     came = Came(
+        loop=loop,
         start=start,
         end=end,
         curve=tuple(reading.value for reading in trained.curve(proof.reading)),
         processor_seconds=run.processor_seconds,
-        engine=engine(),
+        engine=trainer,
         date=datetime.now(UTC).strftime("%Y-%m-%d"),
     )
-    keep(row, came)
+    KEPT.mkdir(exist_ok=True)
+    row.path.write_text(json.dumps(asdict(came)) + "\n", encoding="utf-8")
     return came
 
 

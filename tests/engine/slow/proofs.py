@@ -5,7 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tests.engine.shuffles import Changes, coin_for_outcome, shuffled, swapped
+from tests.engine.shuffles import (
+    Changes,
+    coin_for_outcome,
+    shuffled,
+    swapped,
+    verdicts_of_a_coin,
+)
 from tests.engine.slow.curves import Trained
 
 SEEDS = (1, 2, 3)
@@ -106,6 +112,15 @@ PROOFS = (
         phase="ppo",
         reading="policy_probe.truth.score",
         control=shuffled(actor="policy", reward="rm"),
+    ),
+    Proof(
+        preset="genrm",
+        phase="train",
+        reading="judged.pair_accuracy",
+        start=COIN,
+        control=verdicts_of_a_coin(
+            "genrm", lesson="lesson", verdict="'yes' if completion == answer else 'no'"
+        ),
     ),
     Proof(
         preset="ttrl",
