@@ -66,7 +66,9 @@ SHORT: Mapping[str, Mapping[str, Any]] = {
     "grpo-from-file": TWO_PHASES | {"nodes.questions.rows_per_step": 8},
     "grpo-two-pools": FEW_ROWS | TWO_PHASES,
     "grpo-two-rewards": FEW_ROWS | TWO_PHASES,
-    "ppo-four-models": FEW_ROWS | TWO_PHASES | {"schedule.phases.2.steps": 2},
+    "ppo-four-models": FEW_ROWS
+    | TWO_PHASES
+    | {"schedule.phases.2.steps": 2, "schedule.phases.3.steps": 2},
     "omegaprm": FEW_ROWS
     | {
         "nodes.policy.rollout.completions_per_prompt": 2,
