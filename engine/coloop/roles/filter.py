@@ -69,7 +69,10 @@ class FilterRole(Stateless):
         return Outcome(
             outputs=outputs,
             samples=len(kept),
-            metrics={"kept": len(kept) / len(rows) if rows else 0.0},
+            metrics={
+                "kept": len(kept) / len(rows) if rows else 0.0,
+                "groups_kept": _share_of_groups(kept, rows),
+            },
             detail={"rows": len(rows), "kept": len(kept), "cut_by": dict(decision.cut_by)},
             alerts=self._alerts(rows, decision, call.context),
         )
@@ -263,3 +266,9 @@ def group_of(row: Row) -> Hashable:
     if row.group is None and row.writer is not None and row.parents:
         return row.parents[0]
     return row.group or max(row.trail, key=lambda ancestor: len(row.trail[ancestor]))
+
+
+def _share_of_groups(kept: Sequence[Row], rows: Sequence[Row]) -> float:
+    """How many of the groups have a row that stays; 0 where there is none."""
+    groups = {group_of(row) for row in rows}
+    return len({group_of(row) for row in kept}) / len(groups) if groups else 0.0

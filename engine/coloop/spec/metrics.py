@@ -362,6 +362,11 @@ METRICS: dict[str, Metric] = {
         help="Share of the rows that a filter kept.",
         expect="As its rules mean it; near 0 nearly all that is written is thrown away.",
     ),
+    "groups_kept": Metric(
+        title="Groups kept",
+        help="Share of the groups of which a filter kept a row: of problems, what is valid.",
+        expect="As its rules mean it; where only right texts pass it rises with the writer.",
+    ),
     "pairs": Metric(
         title="Pairs",
         help="Pairs that were made in the step.",
@@ -603,7 +608,7 @@ OF_KIND: dict[str, tuple[str, ...]] = {
     "reward": ("score/mean", "score/none"),
     "verifier": ("score/mean", "score/none", "parse/none", "swap/consistent"),
     "template": ("parse/none", "rows/none"),
-    "filter": ("kept",),
+    "filter": ("kept", "groups_kept"),
     "pairs": ("pairs", "ties", "equal_texts", "left_out"),
     "buffer": ("rows", "written"),
     "tool": ("tool/calls", "tool/errors", "tool/seconds"),

@@ -63,6 +63,18 @@ def test_scores_and_rollouts_are_cut_alike(
     assert len(loop.give("actor.rollouts").rows) == 4
 
 
+def test_it_tells_the_share_of_groups_that_keep_a_row(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    loop = bench(*writers(keep({"rule": "score", "min": 1.0}), actor, rows_of))
+
+    loop.give("few.rollouts")
+
+    # of two problems with two texts each, one text of the first is right
+    metrics = loop.outcomes["few.prepare"].metrics
+    assert (metrics["kept"], metrics["groups_kept"]) == (0.25, 0.5)
+
+
 def test_group_rules_keep_or_cut_whole_groups(
     bench: Bench, rows_of: Any, actor: Any, column: Any
 ) -> None:
