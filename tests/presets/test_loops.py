@@ -19,6 +19,7 @@ LOOPS = presets.presets_root() / "loops"
 NAMES = [loop.name for loop in presets.list_loops()]
 
 NEEDS_GPUS = {
+    "cooper-qwen2.5-1.5b-8xH100",
     "dapo-qwen2.5-7b-16xH100",
     "genrm-gemma-2-9b-8xH100",
     "grpo-qwen2.5-7b-8xH100",
@@ -43,6 +44,12 @@ JUDGED_FOUR_TIMES = {
     "nodes.verifier.rollout.completions_per_prompt": 4,
 }
 SHORT: Mapping[str, Mapping[str, Any]] = {
+    "cooper": FEW_PROBLEMS
+    | {
+        "nodes.rule.source": {"type": "builtin", "name": "regex", "pattern": "[0-9]"},
+        "schedule.phases.1.set": {"nodes.judge.training.optimizer.lr": 1.0e-3},
+        "schedule.phases.2.steps": 3,
+    },
     "dapo": FEW_PROBLEMS
     | {
         "nodes.informative.fill": {"groups": 2, "max_rounds": 2},

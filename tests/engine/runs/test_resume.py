@@ -64,6 +64,8 @@ PLACES: dict[str, tuple[str, Place]] = {
     "when a judge of tokens has learned": ("prime", at_stage("prm.learn", 4)),
     "between a solver and its judge": ("tango", at_stage("generator.learn", 4)),
     "while a judge learns alone": ("tango", at_stage("verifier.learn", 5)),
+    "when a reward model has learned beside its policy": ("cooper", at_stage("judge.learn", 4)),
+    "between a corruption and its pair": ("cooper", at_stage("corrupt.prepare", 5)),
     "between two buffers of lessons": ("genrm", at_stage("lessons.write", 3)),
     "while a judge imitates": ("genrm", at_stage("verifier.learn", 5)),
     "behind texts that searched": ("search-r1", at_stage("policy.generate", 3)),

@@ -34,7 +34,8 @@ REWARD_MODELING = {
 ONLINE = {
     *("examples/alphaproof", "examples/constitutional", "examples/cooper", "examples/gram"),
     *("examples/online-dpo", "examples/smolsolver", "examples/think-rm"),
-    *("loops/grpo-arithmetic", "loops/ppo-four-models", "loops/prime", "loops/tango"),
+    *("loops/cooper", "loops/cooper-qwen2.5-1.5b-8xH100", "loops/grpo-arithmetic"),
+    *("loops/ppo-four-models", "loops/prime", "loops/tango"),
 }
 """Those of online in which scorers learn, or policies from more than rewards, and a few more."""
 
