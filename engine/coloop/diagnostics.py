@@ -248,6 +248,8 @@ CODES: dict[str, str] = {
     # Learning.
     "learning.no_algorithm": "A teaching port is connected, but the node has no algorithm for it.",
     "learning.algorithm_unused": "An algorithm stands at a port to which nothing is connected.",
+    "learning.other_head": "An algorithm teaches what the node's model is not asked for: a score "
+    "where words are read, or the other way round.",
     "learning.missing_reference": "An algorithm reads a reference (`kl`, preferences), and none "
     "is connected.",
     "learning.missing_values": "An algorithm reads values of a critic, and none is connected.",

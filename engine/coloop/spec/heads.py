@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Final, Literal
 
-from coloop.spec.algorithm import LabelCrossEntropy, node_algorithms
+from coloop.spec.algorithm import (
+    BradleyTerry,
+    ImplicitPrm,
+    LabelCrossEntropy,
+    Outcome,
+    PreferenceAlgorithm,
+    Regression,
+    RewardsAlgorithm,
+    Sft,
+    ValueLoss,
+    node_algorithms,
+)
+from coloop.spec.base import Section
 from coloop.spec.graph import LoopSpec
 from coloop.spec.nodes import Node, VerifierNode
 from coloop.spec.reading import Read
@@ -17,6 +29,22 @@ Reading = Literal["log_probs", "values", "scores", "steps", "choices"]
 """What is asked of a model about texts: log-probs of each token, values of the text before each, a
 score of each text (of several classes their logits), a score of the text up to each token, or
 log-probs of the words that may come next."""
+
+_NUMBERS: Final = frozenset[Reading]({"scores", "steps", "values"})
+LEARNED_FROM: Final[Mapping[type[Section], frozenset[Reading]]] = {
+    RewardsAlgorithm: frozenset({"log_probs"}),
+    PreferenceAlgorithm: frozenset({"log_probs"}),
+    Sft: frozenset({"log_probs"}),
+    ImplicitPrm: frozenset({"log_probs"}),
+    BradleyTerry: frozenset({"scores"}),
+    LabelCrossEntropy: frozenset({"scores", "choices"}),
+    Regression: _NUMBERS,
+    Outcome: _NUMBERS,
+    ValueLoss: frozenset({"values"}),
+}
+"""What of a model each algorithm can teach: the recipes ask for just that."""
+OF_CLASSES: Final = (LabelCrossEntropy,)
+"""Algorithms that teach a head its several classes; the others want one score a text of it."""
 
 SCORERS = ("critic", "reward")
 """Kinds whose model gives one number a position."""
@@ -55,6 +83,29 @@ def scored_at(node: Node) -> Reading:
         return "choices"
     is_by_step = isinstance(node, VerifierNode) and node.read.granularity != "sequence"
     return "steps" if is_by_step else "scores"
+
+
+def taught_at(node: Node, port: str) -> frozenset[Reading]:
+    """What of a node's model its teaching port reaches: a judge in words is taught what it writes,
+    and, or at `labels` only, which label it says; an implicit PRM is read token by token."""
+    if head_of(node) == "score":
+        return frozenset({scored_at(node)})
+    chooses = isinstance(node, VerifierNode) and node.method != "implicit_prm"
+    if chooses and port == "labels":
+        return frozenset({"choices"})
+    return frozenset({"log_probs", "choices"} if chooses else {"log_probs"})
+
+
+def can_learn(node: Node, port: str, algorithm: type[Section], *, classes: int) -> bool:
+    """Whether an algorithm finds in a node's model what it teaches.
+
+    Args:
+        classes: numbers that the model's score head says of a text.
+    """
+    found = LEARNED_FROM[algorithm] & taught_at(node, port)
+    if found == {"scores"} and classes > 1:
+        return issubclass(algorithm, OF_CLASSES)
+    return bool(found)
 
 
 def learns_steps(node: Node) -> bool:

@@ -16,6 +16,7 @@ from coloop.spec.base import Section
 from coloop.spec.lineage import Levels
 from coloop.spec.nodes import ActorNode, VerifierNode
 from coloop.validate.facts import Facts, found
+from coloop.validate.heads import fits
 
 DEFAULT_ALGORITHMS: Final[Mapping[tuple[str, str], str]] = {
     ("actor", "rewards"): "grpo",
@@ -90,6 +91,8 @@ def what_algorithms_read_is_connected(facts: Facts) -> Iterator[Diagnostic]:
     for name in facts.learners:
         for port in facts.teaching_ports_of(name):
             for algorithm in facts.algorithms(name, port):
+                if not fits(facts, name, port, algorithm):
+                    continue
                 for wanted in sorted(reads(algorithm)):
                     if not facts.is_connected(name, wanted):
                         yield _missing_input(facts, name, port, algorithm, wanted)
