@@ -3,13 +3,13 @@
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 from coloop.data.sources import chat_problem
 from coloop.errors import UserCodeError
 from coloop.hosts.messages import Pause, Sampling, TurnEnd, Word
-from coloop.roles.conversation import SILENT, Callee, Conversation, Told
+from coloop.roles.conversation import SILENT, Callee, Conversation, Told, Work
 from coloop.roles.policy_tool import PolicySession, PolicyTool, Wrapped
 from coloop.roles.protocol import Call
 from coloop.roles.tool import ToolRole
@@ -100,7 +100,7 @@ class Talks:
         if conversation is not None:
             self._done[name] = conversation.told()
             conversation.close()
-        return self._done.get(name, SILENT)
+        return self._done.get(name, self._unspoken)
 
     def close(self) -> None:
         """Ends what was begun for texts that were not finished."""
@@ -117,6 +117,14 @@ class Talks:
                     callees, self._turns, self._rollout, self._call.tick
                 )
             return self._open[place, k]
+
+    @cached_property
+    def _unspoken(self) -> Told:
+        """Of a text to which nobody had to speak: its tools were there, and none of them worked."""
+        if self._turns is None:
+            return SILENT
+        names = {name for tool in self._tools for name in (*tools_of(tool, self._call), tool)}
+        return Told(work={name: Work() for name in sorted(names)})
 
     @property
     def _sections(self) -> list[ToolNode]:

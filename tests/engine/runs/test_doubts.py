@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.engine.runs.test_every_node import CODING
+from tests.engine.runs.test_tools import CALLING, SUMS
 
 Run = Callable[..., Any]
 
@@ -153,6 +154,23 @@ def test_a_tool_that_only_fails_is_told(
 ) -> None:
     ended = finished(runner(text))
 
-    told = [event for event in ended.of("alert") if event["code"] == "learning.failing_tool"]
-    assert [event["node"] for event in told] == (["runs"] if is_told else [])
+    told = [event["node"] for event in ended.of("alert") if event["code"] == "learning.failing_tool"]
+    assert ("runs" in told) is is_told
     assert max(ended.metrics("runs", "tool/calls")) > 0
+
+
+UNCALLED = CALLING.replace(SUMS, "type: calculator").replace("{steps: 4}", "{steps: 12}")
+CALLED = CALLING.replace("{steps: 4}", "{steps: 12}")
+
+
+@pytest.mark.parametrize(("text", "is_told"), [(UNCALLED, True), (CALLED, False)])
+def test_a_tool_that_nobody_calls_is_told(
+    text: str, is_told: bool, runner: Run, finished: Callable[[Any], Any]
+) -> None:
+    ended = finished(runner(text))
+
+    told = [event for event in ended.of("alert") if event["code"] == "learning.uncalled_tool"]
+    assert [event["node"] for event in told] == (["sums"] if is_told else [])
+    calls = ended.metrics("sums", "tool/calls")
+    assert len(calls) == 12
+    assert (max(calls) == 0) is is_told
