@@ -36,6 +36,8 @@ class Missing:
     """`came`, `met`, `reached` or `referenced`: what the rows have not done."""
     message: str
     hint: str
+    may_come: bool = False
+    """The learner has written nothing that could be reached: it may do so in a later step."""
 
     @property
     def key(self) -> Key:
@@ -70,9 +72,10 @@ class Arrivals:
 
     def check_first(self, missing: Sequence[Missing], phase: str) -> None:
         """Raises `RowsMissing` where the phase runs the stage for the first time: what is bound to
-        come and does not will never come."""
+        come and does not will never come. A learner that wrote nothing, as nobody asked it yet, is
+        idle."""
         for one in missing:
-            if f"{phase}/{one.stage}" not in self._known:
+            if not one.may_come and f"{phase}/{one.stage}" not in self._known:
                 raise RowsMissing(one.message, one.node, one.stage, one.hint)
 
     def step_finished(self, phase: str, step: "StepArrivals") -> None:
@@ -172,17 +175,7 @@ class StepArrivals:
                 edge = self._edges[key]
                 came = self._came.get((edge.source.node, edge.source.port), 0)
                 if came and not given["delivered"] and self._is_due(stage, key):
-                    yield Missing(
-                        stage=stage.name,
-                        node=edge.target.node,
-                        edge=key,
-                        what="reached",
-                        message=(
-                            f"{key} brings {came} rows to {stage.name}, and none of them reaches "
-                            f"a row that {edge.target.node} wrote in this step"
-                        ),
-                        hint="look at what the scored rows descend from, and at `aggregate`",
-                    )
+                    yield _unreached_over(edge, stage, came, is_idle=detail.get("rows") == 0)
             yield from self._without_reference(stage, detail)
 
     def _without_reference(self, stage: Stage, detail: Mapping[str, Any]) -> Iterator[Missing]:
@@ -213,6 +206,29 @@ def _may_be_none(edge: Edge, came: int | None) -> bool:
     """Whether credit has been given, and to no row: of a step in which nothing has a score, or all
     is cut and masked, there are no returns. It is told by credit itself."""
     return edge.source.port == RETURNS and came is not None
+
+
+def _unreached_over(edge: Edge, stage: Stage, came: int, *, is_idle: bool) -> Missing:
+    learner = edge.target.node
+    why = (
+        f"{learner} wrote none in this step that they could reach"
+        if is_idle
+        else f"none of them reaches a row that {learner} wrote in this step"
+    )
+    hint = (
+        f"look at what {learner} is given to write for, or at who calls the tool that it answers as"
+        if is_idle
+        else "look at what the scored rows descend from, and at `aggregate`"
+    )
+    return Missing(
+        stage=stage.name,
+        node=learner,
+        edge=edge.key,
+        what="reached",
+        message=f"{edge.key} brings {came} rows to {stage.name}, and {why}",
+        hint=hint,
+        may_come=is_idle,
+    )
 
 
 def _nothing_over(edge: Edge, stage: Stage, expected: str, *, has_run: bool) -> Missing:

@@ -93,6 +93,25 @@ def test_a_stopped_run_that_asks_goes_on_as_if_it_had_never_stopped(
     assert equal(resumed.weights(), whole.weights())
 
 
+UNASKED = ASKING.replace('"(?P<question>.)(?:0|1|2|3|a|e|o|u|x|z)"', '"<ask>(?P<question>.)</ask>"')
+UNASKED = UNASKED.replace("  - own.scores -> helper.rewards\n", "")
+UNASKED = UNASKED.replace("  - asks.rollouts -> own.rollouts\n", "")
+UNASKED = UNASKED[: UNASKED.index("  own:")] + UNASKED[UNASKED.index("edges:") :]
+
+
+@pytest.mark.parametrize(("text", "is_told"), [(UNASKED, True), (ASKING, False)])
+def test_a_policy_that_nobody_asks_is_idle_and_told(
+    text: str, is_told: bool, runner: Run, equal: Callable[..., bool]
+) -> None:
+    ended = runner(text)
+
+    assert ended.state is RunStateName.FINISHED, ended.error
+    alerts = [event for event in ended.of("alert") if event["code"] == "rows.missing"]
+    assert [event["node"] for event in alerts] == (["helper"] if is_told else [])
+    assert (max(ended.metrics("asks", "tool/calls")) == 0) is is_told
+    assert all("wrote none in this step" in event["message"] for event in alerts)
+
+
 WRAPPED = ASKING.replace(
     'call: "(?P<question>.)(?:0|1|2|3|a|e|o|u|x|z)"', "pack: {tokens: 12}"
 ).replace("{{ question }}?", "{{ value }}?")

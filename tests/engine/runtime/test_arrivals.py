@@ -175,6 +175,19 @@ def test_scores_that_reach_no_row_of_the_learner_are_named() -> None:
     assert steps.finish("actor.credit", {}, credit_detail()) == []
 
 
+def test_a_learner_that_wrote_nothing_is_idle_and_told() -> None:
+    steps = Steps(loop())
+    steps.until_credit()
+
+    [missing] = steps.finish("actor.credit", {}, credit_detail(delivered=0, rows=0))
+
+    assert "actor wrote none in this step that they could reach" in missing.message
+    steps.arrivals.check_first([missing], "main")
+    [other] = steps.finish("actor.credit", {}, credit_detail(delivered=0, rows=8))
+    with pytest.raises(RowsMissing, match="none of them reaches a row that actor wrote"):
+        steps.arrivals.check_first([other], "main")
+
+
 def test_rows_that_all_lack_their_reference_are_named() -> None:
     steps = Steps(loop())
     steps.until_credit()
