@@ -175,7 +175,7 @@ class FilterRole(Stateless):
     ) -> dict[str, Table]:
         """Of the rows that were filtered those that stay; of rows above them those with such."""
         members = {row.id for row in rows}
-        stay = [row for row in kept if counts is None or row.id in counts]
+        stay = kept if counts is None else _drawn(kept, counts)
         ids = {row.id for row in stay}
         above = {ancestor for row in stay for ancestor in row.trail}
         outputs = {}
@@ -258,6 +258,12 @@ class FilterRole(Stateless):
         for sandbox in self._sandboxes.values():
             sandbox.close()
         self._sandboxes.clear()
+
+
+def _drawn(kept: Sequence[Row], counts: Mapping[str, int]) -> list[Row]:
+    """Rows that were drawn, with the greedy rows of their groups: others are compared with them."""
+    groups = {group_of(row) for row in kept if row.id in counts}
+    return [row for row in kept if row.id in counts or (row.is_greedy and group_of(row) in groups)]
 
 
 def group_of(row: Row) -> Hashable:

@@ -313,3 +313,19 @@ def test_a_greedy_row_takes_no_place_of_its_group(
     loop = bench(nodes, edges)
 
     assert column(loop.give("few.rollouts"), "greedy") == [False, True] * 2
+
+
+def test_greedy_rows_stay_with_the_drawn_rows_of_their_group(
+    bench: Bench, rows_of: Any, actor: Any, column: Any
+) -> None:
+    node = keep(resample={"weight": "power", "rows": 6})
+    nodes, edges = writers(node, actor, rows_of)
+    nodes["actor"] = greedy(actor)
+    loop = bench(nodes, edges)
+
+    # of `a` one of two is right and alone is drawn, of `b` none
+    table = loop.give("few.scores")
+
+    assert column(table, "greedy") == [False, True]
+    assert column(table, "prompt") == ["a", "a"]
+    assert [row.columns.get("drawn") for row in table.rows] == [6, None]

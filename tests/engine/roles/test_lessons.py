@@ -84,6 +84,30 @@ def test_a_row_whose_greedy_text_has_no_score_leaves_the_update(
     assert loop.outcomes["actor.credit"].detail["without_greedy"] == 1
 
 
+def test_drawn_rows_are_compared_with_the_greedy_text_of_their_prompt(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    rollout = {"completions_per_prompt": 2, "greedy_extra": True}
+    nodes = {
+        "sums": rows_of({"prompt": "p"}),
+        "actor": {**actor(), "algorithm": {"name": "remax"}, "rollout": rollout},
+        "mark": ENDS,
+        "drawn": {"kind": "filter", "resample": {"weight": "power", "rows": 4}},
+    }
+    edges = ["sums.rows -> actor.prompts", "actor.rollouts -> mark.rollouts"]
+    edges += ["actor.rollouts -> drawn.rollouts", "mark.scores -> drawn.scores"]
+    loop = bench(nodes, [*edges, "drawn.scores -> actor.rewards"])
+    loop.hosts.write = lambda prompt, k: (
+        "b" if loop.hosts.samplings[-1].temperature == 0 else prompt + "ad"[k]
+    )
+
+    loop.step()
+
+    # the text worth 0 is never drawn: 3 less 1
+    assert learned(loop) == {"sums:0.0.1": 2.0}
+    assert loop.outcomes["actor.credit"].detail["without_greedy"] == 0
+
+
 # --- rows that others wrote
 
 

@@ -243,7 +243,7 @@ class RowCounts:
         if node.resample is not None:
             drawn = node.resample.rows
             return {
-                level: Count(rows=count.rows if drawn is None else drawn)
+                level: Count(rows=count.rows if drawn is None else drawn, greedy=count.greedy)
                 for level, count in rows.items()
             }
         cuts = bool(node.keep) or node.per_group is not None
