@@ -12,7 +12,7 @@ from coloop.batch import Sequence as TokenSequence
 from coloop.recipes.balance import balanced_counts
 from coloop.recipes.several import ADVANTAGES, OF_OTHERS, advantages_of
 from coloop.roles.grouping import group_keys
-from coloop.roles.lesson import Lesson, drawn
+from coloop.roles.lesson import Lesson
 from coloop.roles.protocol import Call
 from coloop.roles.texts import drawn_sequence, drawn_sequences
 from coloop.seeds import derive_seed
@@ -39,7 +39,7 @@ def balanced(node: str, call: Call, section: Balance | None, lessons: Sequence[L
     found: dict[str, float] = {}
     for key, rows in groups.items():
         counts = balanced_counts(
-            [round(drawn(row)) for row in rows],
+            [round(row.drawn) for row in rows],
             [sizes[row.id] for row in rows],
             to=section.to,
             by=section.by,
@@ -55,7 +55,7 @@ def items_of(lessons: Sequence[Lesson], counts: Counts) -> tuple[TokenSequence, 
         return _items_of_one(lessons[0], counts)
     rows = {row.id: row for row, _ in _advantages(lessons)}
     places = [{row.id: place for place, row in enumerate(one.rows)} for one in lessons]
-    counted = ((row, counts.get(row.id, drawn(row))) for row in rows.values())
+    counted = ((row, counts.get(row.id, row.drawn)) for row in rows.values())
     return tuple(_item(row, lessons, places, count) for row, count in counted if count)
 
 
@@ -65,7 +65,7 @@ def _items_of_one(lesson: Lesson, counts: Counts) -> tuple[TokenSequence, ...]:
     taught = [
         (row, group, one, count)
         for row, group, one in given
-        if one is not None and (count := counts.get(row.id, drawn(row)))
+        if one is not None and (count := counts.get(row.id, row.drawn))
     ]
     return drawn_sequences(
         [row for row, *_ in taught],

@@ -197,7 +197,7 @@ class FilterRole(Stateless):
 
     def _with_counts(self, table: Table, counts: Mapping[str, int]) -> Table:
         rows = tuple(
-            row.with_columns(self._node, {"drawn": counts[row.id]}) if row.id in counts else row
+            row.drawn_by(self._node, counts[row.id]) if row.id in counts else row
             for row in table.rows
         )
         return replace(table, rows=rows)

@@ -111,8 +111,7 @@ def _other_kind(row: Row, given: Input, node: str, *, wants_steps: bool) -> Data
 
 def _standing(row: Row, given: Input) -> dict[str, Any]:
     """How much a row counts."""
-    drawn = float(row.columns.get("drawn", 1.0))
-    return {"weight": given.edge.weight, "count": drawn, "group": row.group or ""}
+    return {"weight": given.edge.weight, "count": row.drawn, "group": row.group or ""}
 
 
 def _check(label: float, row: Row, given: Input, node: str, entries: Sequence[Algorithm]) -> None:

@@ -90,7 +90,7 @@ def lesson_of(node: str, settings: ResolvedRewards, call: Call, own: ScoredRows)
             groups=groups,
             loss_masks=[row.tokens.loss_mask if row.tokens else mask_of([]) for row in rows.rows],
             taught=is_taught,
-            counts=[drawn(row) for row in rows.rows],
+            counts=[row.drawn for row in rows.rows],
             of_others=[row.id in rows.of_others for row in rows.rows],
             critic_lambdas=_critic_lambdas(node, context),
             **read.fields_of(rows),
@@ -107,11 +107,6 @@ def lesson_of(node: str, settings: ResolvedRewards, call: Call, own: ScoredRows)
         output=output,
         left_out={"kept": scored.size, **left_out, "without_prompt": strangers},
     )
-
-
-def drawn(row: Row) -> float:
-    """How often a filter that draws again has drawn the row."""
-    return float(row.columns.get("drawn", 1.0))
 
 
 def _with_others(

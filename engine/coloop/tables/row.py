@@ -29,6 +29,8 @@ Score = float | None | dict[int, float]
 Step = tuple[str, int]
 
 JOINED: Final = "join"
+DRAWN: Final = "#.drawn"
+"""The exact name by which a row is known to be drawn; no node and no column has such a name."""
 LONGEST_ID: Final = 160
 
 
@@ -140,7 +142,21 @@ class Row:
         neither trained nor counted in a group."""
         if self.writer is not None:
             return bool(self.scoped.get(f"{self.writer}.greedy"))
-        return born_at(self.id) == JOINED and bool(self.columns.get("greedy"))
+        if born_at(self.id) != JOINED or not self.columns.get("greedy"):
+            return False
+        above = {born_at(name) for way in self.trail.values() for name, _ in way}
+        return any(self.scoped.get(f"{node}.greedy") is True for node in above)
+
+    @property
+    def drawn(self) -> float:
+        """How often a filter that draws again has drawn it; a column of that name which comes with
+        the data says nothing."""
+        count = self.scoped.get(DRAWN)
+        return 1.0 if count is None or self.columns.get("drawn") != count else float(count)
+
+    def drawn_by(self, node: str, count: int) -> "Row":
+        """The same row, as a filter gives it that has drawn it so often."""
+        return self.with_columns(node, {"drawn": count}).with_exact({DRAWN: count})
 
     def column(self, name: str) -> Any:
         """The value under a bare or dotted name, or `ABSENT`."""

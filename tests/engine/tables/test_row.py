@@ -1,6 +1,9 @@
 """Rows: ids, trails, nearest columns."""
 
 from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from coloop.tables.row import ABSENT, Row, child_row, joined_row, root_row
 
@@ -74,3 +77,22 @@ def test_more_columns_are_a_row_like_any_other() -> None:
         depths={"x": 1, "y": 0, "judge": 0},
     )
     assert "judge" not in row.columns
+
+
+@pytest.mark.parametrize("value", [0, 5, -3, "yes", None, [1]])
+def test_a_column_of_the_data_does_not_say_how_often_a_row_was_drawn(value: Any) -> None:
+    data = root_row("problems", "0.0", {"prompt": "1+1=", "drawn": value})
+    child = child_row("actor", data, 0, {})
+
+    assert (data.drawn, child.drawn) == (1.0, 1.0)
+    assert child.drawn_by("again", 3).drawn == 3.0
+    assert child_row("judge", child.drawn_by("again", 3), 0, {}).drawn == 3.0
+
+
+def test_a_column_of_the_data_makes_no_row_a_greedy_one() -> None:
+    data = root_row("problems", "0.0", {"prompt": "1+1=", "greedy": True})
+    drawn = [child_row(node, data, 0, {}) for node in ("left", "right")]
+    greedy = [child_row(node, problem(), 0, {"greedy": True}) for node in ("left", "right")]
+
+    assert [row.is_greedy for row in (data, *drawn, joined_row(drawn))] == [False] * 4
+    assert [row.is_greedy for row in (*greedy, joined_row(greedy))] == [True] * 3
