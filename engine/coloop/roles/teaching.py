@@ -4,6 +4,7 @@ and returns.
 Edges into one port are taken one after another; an edge's weight scales the loss of its rows.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,7 @@ from coloop.roles.labels import labelled
 from coloop.roles.protocol import Context, Input
 from coloop.roles.texts import SIDES, as_pair, as_sequence, as_stranger, is_masked, strangers
 from coloop.roles.verifiers.taught import judges_in_words, pairs_taught
+from coloop.sandbox.inside.values import why_no_score
 from coloop.spec.algorithm import (
     SOFT_LOSSES,
     Algorithm,
@@ -95,7 +97,7 @@ def teaching_items(
                 if sure is not None:
                     _check_sure(row, node, sure)
                 known = reference.get(row.id)
-                pair = _pair(row, given.edge.weight, known, margin or MARGIN)
+                pair = _pair(row, node, given.edge.weight, known, margin or MARGIN)
                 items.append(_with_others(pair, row, others.get(row.id), known))
             else:
                 items.append(_demonstrated(row, given))
@@ -149,7 +151,7 @@ def _chosen(
 
 def _demonstrated(row: Row, given: Input) -> Unit:
     """A text to imitate, whatever a reference has said of the row elsewhere: nobody reads it."""
-    return as_sequence(row, weight=given.edge.weight, count=_drawn(row), group=row.group or "")
+    return as_sequence(row, weight=given.edge.weight, count=row.drawn, group=row.group or "")
 
 
 def _valued(row: Row, given: Input, ahead: float | None) -> Unit:
@@ -163,20 +165,20 @@ def _valued(row: Row, given: Input, ahead: float | None) -> Unit:
     return as_sequence(
         row,
         weight=given.edge.weight,
-        count=_drawn(row),
+        count=row.drawn,
         group=row.group or "",
         returns=values[row.id],
     )
 
 
-def _pair(row: Row, weight: float, reference: Any, margin: str) -> Pair:
+def _pair(row: Row, node: str, weight: float, reference: Any, margin: str) -> Pair:
     return as_pair(
         row,
         reference,
         weight=weight,
-        count=_drawn(row),
-        probability=_number(row.columns.get("probability"), 1.0),
-        margin=_number(row.columns.get(margin), 0.0),
+        count=row.drawn,
+        probability=_number(row, "probability", 1.0, node),
+        margin=_number(row, margin, 0.0, node),
     )
 
 
@@ -189,7 +191,7 @@ def _loss_of_sure_pairs(entries: Sequence[Algorithm]) -> str | None:
 
 def _check_sure(row: Row, node: str, loss: str) -> None:
     """Raises `DataError` where a pair may be the other way round, which its loss does not know."""
-    probability = _number(row.columns.get("probability"), 1.0)
+    probability = _number(row, "probability", 1.0, node)
     if probability != 1.0:
         names = ", ".join(f"`{name}`" for name in sorted(SOFT_LOSSES))
         raise DataError(
@@ -216,10 +218,24 @@ def _with_others(pair: Pair, row: Row, other: Row | None, known: Any) -> Pair:
     return replace(pair, extra=extra)
 
 
-def _drawn(row: Row) -> float:
-    """How often a filter that draws again has drawn the row."""
-    return float(row.columns.get("drawn", 1.0))
+def _number(row: Row, column: str, default: float, node: str) -> float:
+    """A pair's number, as a file may have it in letters too; the default where it has none.
 
-
-def _number(value: Any, default: float) -> float:
-    return float(value) if isinstance(value, float | int) else default
+    Raises:
+        DataError: what the column holds is no number that can be learned.
+    """
+    value = row.columns.get(column)
+    if value is None:
+        return default
+    try:
+        number = float(value) if isinstance(value, float | int | str) else math.nan
+    except (ValueError, OverflowError):
+        number = math.nan
+    if why_no_score(number) is None:
+        return number
+    raise DataError(
+        f"pair {row.id}: `{node}.pairs` reads its column `{column}`, which wants a number, found "
+        f"{repr(value)[:80]}; mend it in the data, or leave it empty where there is none",
+        node,
+        "algorithm.pairs",
+    )

@@ -104,6 +104,41 @@ def test_rows_that_are_pairs_as_well_are_imitated_without_the_reference_of_the_p
     assert pair.chosen.log_probs_reference.tolist() == [-0.1]
 
 
+@pytest.mark.parametrize(
+    ("value", "margin"), [(0.5, 0.5), ("0.5", 0.5), (2, 2.0), (None, 0.0), (True, 1.0)]
+)
+def test_a_margin_is_a_number_of_the_column_that_is_named(
+    value: Any, margin: float, bench: Bench, rows_of: Any
+) -> None:
+    loop = bench(*with_margin(rows_of, value))
+
+    loop.step()
+
+    assert [item.margin for item in loop.items("pairs")] == [margin]
+
+
+@pytest.mark.parametrize("value", ["far", "nan", 1e308, [1.0], {"by": 1}])
+def test_a_margin_that_is_no_number_is_named(value: Any, bench: Bench, rows_of: Any) -> None:
+    loop = bench(*with_margin(rows_of, value))
+
+    with pytest.raises(DataError, match=r"`taste\.pairs` reads its column `gap`, which wants") as e:
+        loop.step()
+
+    assert e.value.node == "taste"
+
+
+def with_margin(rows_of: Any, value: Any) -> tuple[dict[str, Any], list[str]]:
+    """A reward model that learns a pair whose margin stands in the column `gap`."""
+    taste = {
+        "kind": "reward",
+        "source": {"type": "model"},
+        "model": {"type": "scratch", "architecture": "tiny-qwen3"},
+        "algorithm": {"name": "bradley_terry", "margin": "gap"},
+    }
+    nodes = {"given": rows_of({**PAIR, "gap": value}), "taste": taste}
+    return nodes, ["given.pairs -> taste.pairs"]
+
+
 def test_pairs_without_the_reference_that_is_read_are_counted(
     bench: Bench, rows_of: Any, actor: Any
 ) -> None:
