@@ -182,7 +182,7 @@ OF_LEARNERS: tuple[Symptom, ...] = (
         holds_from_the_start=True,
     ),
     Symptom(
-        code="learning.no_rows",
+        code="learning.nothing_goes_on",
         level="warning",
         metric="rows/none",
         patience=3,

@@ -79,10 +79,10 @@ def test_a_template_that_lets_no_row_go_round_is_told(
     ended = runner(ROUND.replace("RULE", rule))
 
     assert ended.state is RunStateName.FINISHED, ended.error
-    found = [event for event in ended.of("alert") if event["code"] == "learning.no_rows"]
+    found = [event for event in ended.of("alert") if event["code"] == "learning.nothing_goes_on"]
     assert [(event["node"], event["metric"]) for event in found] == [("again", "rows/none")] * told
     report = json.loads((ended.folder / "report.json").read_text(encoding="utf-8"))
-    at_the_end = [one for one in report["alerts"] if one["code"] == "learning.no_rows"]
+    at_the_end = [one for one in report["alerts"] if one["code"] == "learning.nothing_goes_on"]
     assert [(one["node"], one["step"]) for one in at_the_end] == [("again", 2)] * told
 
 

@@ -48,7 +48,7 @@ SICK: dict[str, dict[str, float]] = {
     "learning.left_out": {"rows/left_out": 0.25},
     "learning.no_scores": {"score/none": 1.0},
     "learning.nothing_parsed": {"parse/none": 1.0},
-    "learning.no_rows": {"rows/none": 1.0},
+    "learning.nothing_goes_on": {"rows/none": 1.0},
     "learning.entropy_collapse": {"entropy": 0.001},
     "learning.kl_runaway": {"kl": 2.0},
     "learning.clipped": {"clip_fraction": 0.7},
@@ -125,7 +125,7 @@ BORDERS: dict[str, tuple[dict[str, float], dict[str, float]]] = {
     "learning.left_out": ({"rows/left_out": 0.0}, {"rows/left_out": 0.001}),
     "learning.no_scores": ({"score/none": 0.998}, {"score/none": 0.999}),
     "learning.nothing_parsed": ({"parse/none": 0.998}, {"parse/none": 0.999}),
-    "learning.no_rows": ({"rows/none": 0.998}, {"rows/none": 0.999}),
+    "learning.nothing_goes_on": ({"rows/none": 0.998}, {"rows/none": 0.999}),
     # 5 % of 0.8, and a mean reward that has risen by 0.05
     "learning.entropy_collapse": (
         {"entropy": 0.0401, "reward/mean": 0.4},
@@ -210,7 +210,7 @@ def test_rows_that_end_in_one_round_of_several_are_well(
             doctor.hear("again", {"rows/none": share})
         found = doctor.step_finished(step, "rl")
 
-    assert [one.code for one in found] == ["learning.no_rows"] * told
+    assert [one.code for one in found] == ["learning.nothing_goes_on"] * told
 
 
 def test_a_reward_that_rises_with_the_truth_is_not_gamed() -> None:
