@@ -35,8 +35,9 @@ COMMON: Mapping[str, Any] = {
     "probe_every": 120,
     "score": {"type": "builtin", "name": "exact_match"},
 }
-OWN: Mapping[str, Mapping[str, Any]] = {}
-"""What an algorithm has otherwise."""
+OWN: Mapping[str, Mapping[str, Any]] = {"cispo": {"lr": 2e-4}}
+"""What an algorithm has otherwise. In the four updates of a step ratios of CISPO come to 3.5 at the
+common rate, and it caps weights at 5 where others stop at 1.2: it falls to 0.25 before it rises."""
 
 LEARNS = LOOPS
 
