@@ -13,10 +13,15 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(3600)]
 
-IMITATED, TOGETHER = "first-verdicts", "generate"
-"""What ends where the judge begins to be paid, and what begins where the solver is."""
-ACCURACY, RECALL = "probe.accuracy", "verdicts.class_recall"
-"""Of the solver, greedy; of the judge, the lower of its recalls of right and of wrong answers."""
+PAID, TOGETHER = "verifier-warm-up", "generate"
+"""Where the judge begins to be paid, at a reading of the exam, and where the solver does."""
+ACCURACY = "probe.accuracy"
+"""Of the solver, greedy."""
+RECALL, STEPS = "exam.class_recall", "exam_steps.step_f1"
+"""Of the judge, on the solutions that the first solver wrote: the lower of its recalls of right and
+of wrong answers, and how well it finds wrong steps."""
+MOVING = ("verdicts.class_recall.right", "verdicts.class_recall.wrong")
+"""Of the judge, on what the solver writes by now."""
 
 
 def of_other_rows(source: str, edge: str, weight: float) -> Changes:
@@ -45,17 +50,20 @@ def solver_rise(run: "Trained") -> float:
     return run.last(ACCURACY) - run.before(TOGETHER, ACCURACY)
 
 
-def judge_rise(run: "Trained") -> float:
-    """From before it is paid to the end, each the mean of the last three readings."""
-    start, end = run.curve(RECALL, phase=IMITATED), run.curve(RECALL)
-    return fmean(r.value for r in end[-3:]) - fmean(r.value for r in start[-3:])
+def judge_rise(run: "Trained", reading: str) -> float:
+    """From the end of its imitation to the mean of the last three readings."""
+    start, end = run.curve(reading, phase=PAID)[0], run.curve(reading)[-3:]
+    return fmean(one.value for one in end) - start.value
 
 
 def test_solver_and_judge_both_rise_over_three_seeds(train: "Train") -> None:
     runs = [train("tango", [seeded(seed)]) for seed in SEEDS]
 
     assert fmean(solver_rise(run) for run in runs) >= LEAST_RISE
-    assert fmean(judge_rise(run) for run in runs) >= LEAST_RISE
+    assert fmean(judge_rise(run, RECALL) for run in runs) >= LEAST_RISE
+    assert fmean(judge_rise(run, STEPS) for run in runs) >= MOST_BY_CHANCE
+    for run in runs:
+        assert all(one.value > 0 for name in MOVING for one in run.curve(name, phase=TOGETHER))
 
 
 def test_a_solver_does_not_rise_by_what_is_said_of_other_rows(train: "Train") -> None:
@@ -67,4 +75,5 @@ def test_a_solver_does_not_rise_by_what_is_said_of_other_rows(train: "Train") ->
 def test_a_judge_does_not_rise_where_it_is_paid_for_other_rows(train: "Train") -> None:
     run = train("tango", [seeded(SEEDS[0]), *JUDGE_PAID_BY_LUCK])
 
-    assert judge_rise(run) < MOST_BY_CHANCE
+    assert judge_rise(run, RECALL) < MOST_BY_CHANCE
+    assert judge_rise(run, STEPS) < MOST_BY_CHANCE
