@@ -12,6 +12,7 @@ from coloop.plan.judging import check_judges
 from coloop.plan.refusal import LATER, refusal
 from coloop.plan.searches import SEARCH_HANDLES, objections
 from coloop.plan.types import EnginePlan, Plan, WeightsPlan
+from coloop.plan.unread import check_unread
 from coloop.sizing.facts import resolve_architecture
 from coloop.sizing.settings import SPLIT_FAMILIES
 from coloop.spec.algorithm import (
@@ -83,6 +84,7 @@ def check_drawn(spec: LoopSpec) -> list[Diagnostic]:
             for what, node, field, hint in objections(spec)
         ),
         *check_judges(spec),
+        *check_unread(spec),
         *_check_edges(spec),
         *_check_algorithms(spec),
         *_check_models(spec),

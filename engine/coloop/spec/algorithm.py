@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FAMILY",
+    "NEEDS_GROUP",
     "PORTS_OF",
     "PREFERENCE_NAMES",
     "PRESETS",
@@ -98,9 +99,10 @@ __all__ = [
     "resolve_rewards_algorithm",
 ]
 
-_NEEDS_GROUP = frozenset(
+NEEDS_GROUP = frozenset(
     {"group_mean_std", "group_mean", "leave_one_out", "length_weighted", "best_minus_second"}
 )
+"""Advantages that compare the rows of a group."""
 _NULL_COUNTS = frozenset(
     {
         "clip_low",
@@ -210,7 +212,7 @@ class ResolvedRewards:
     @property
     def needs_group(self) -> bool:
         """Whether a group of one row teaches it nothing."""
-        return self.advantage in _NEEDS_GROUP
+        return self.advantage in NEEDS_GROUP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,18 @@ REFUSALS = [
         "algorithm.pairs.label_smoothing",
     ),
     (
+        "algorithm: {name: grpo}",
+        "algorithm: {name: grpo, gae_lambda: 0.5}",
+        "`gae_lambda: 0.5` with the advantage `group_mean_std`, which does not read it",
+        "algorithm.gae_lambda",
+    ),
+    (
+        "algorithm: {name: grpo}",
+        "algorithm: {rewards: [{name: grpo}, {name: grpo, whiten_deviation: population}]}",
+        "`whiten_deviation: population` with `whiten: false`, which does not read it",
+        "algorithm.rewards.1.whiten_deviation",
+    ),
+    (
         "training: {",
         "training: {dtype: float16, ",
         "`training.dtype: float16`",

@@ -1,0 +1,120 @@
+"""Where the fields of an algorithm are read: by which advantage, loss, aggregation, or setting.
+
+A field that is not named here is read whatever the others say. The recipes' tests compare the table
+with what changes when a field does.
+"""
+
+from collections.abc import Mapping
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+from coloop.spec.algorithm import (
+    NEEDS_GROUP,
+    Algorithm,
+    BradleyTerry,
+    RewardsAlgorithm,
+    resolve_algorithm,
+)
+from coloop.spec.base import Section
+
+
+class Reader(NamedTuple):
+    """A field is read where another has one of these values."""
+
+    by: str
+    values: frozenset[Any]
+    """Empty: where it has any."""
+
+    def is_met(self, value: Any) -> bool:
+        return value in self.values if self.values else value is not None
+
+
+def _where(by: str, *values: Any) -> Reader:
+    return Reader(by, frozenset(values))
+
+
+_GROUPED = Reader("advantage", NEEDS_GROUP)
+_CLIPPED = _where("loss", "clipped", "sequence_clipped", "gmpo", "clip_cov")
+_CISPO = _where("loss", "cispo")
+_SAPO = _where("loss", "sapo")
+_CORRECTED = _where("correction.method", "token_tis", "icepop", "sequence_mask")
+_GAE = _where("advantage", "gae")
+
+READ_WHERE: Final[Mapping[type[Section], Mapping[str, tuple[Reader, ...]]]] = {
+    RewardsAlgorithm: {
+        "divisor": (_where("aggregation", "constant"),),
+        "clip_low": (_CLIPPED,),
+        "clip_high": (_CLIPPED,),
+        "dual_clip": (_where("loss", "clipped"),),
+        "ratio_min": (_CISPO,),
+        "ratio_max": (_CISPO,),
+        "reduce": (_where("loss", "sequence_clipped"),),
+        "epsilon": (
+            _GROUPED,
+            _where("deviation", "unbiased", "population", "leave_one_out", "batch"),
+        ),
+        "deviation": (_GROUPED,),
+        "whiten_deviation": (_where("whiten", True),),
+        "gae_lambda": (_GAE, _where("length_alpha", None)),
+        "length_alpha": (_GAE,),
+        "tau_positive": (_SAPO,),
+        "tau_negative": (_SAPO,),
+        "covariance_share": (_where("loss", "clip_cov", "kl_cov"),),
+        "allow_group_of_one": (_GROUPED,),
+        "kl.horizon": (_where("kl.target"),),
+        "correction.min": (_CORRECTED,),
+        "correction.max": (_CORRECTED,),
+    },
+    BradleyTerry: {"label_smoothing": (_where("soft", False),)},
+}
+"""By section, the fields that something else decides whether anybody reads; all of its readers must
+be there."""
+
+
+class Unread(NamedTuple):
+    """A field that is written, says something else than what happens anyway, and is not read."""
+
+    field: str
+    value: Any
+    reader: Reader
+    """What would read it."""
+    instead: Any
+    """What the field that decides says."""
+
+
+def unread_fields(entry: Algorithm, *, also_read: frozenset[str] = frozenset()) -> list[Unread]:
+    """Fields of an algorithm that nothing reads with its other settings.
+
+    Args:
+        also_read: fields that the node reads for itself.
+    """
+    full = resolve_algorithm(entry)
+    found = []
+    for field, readers in READ_WHERE.get(type(entry), {}).items():
+        value = _at(entry, field) if _is_written(entry, field) else None
+        if value is None or field in also_read:
+            continue
+        missing = next((one for one in readers if not one.is_met(_at(full, one.by))), None)
+        if missing is not None and value != _at(_without(entry, field), field):
+            found.append(Unread(field, value, missing, _at(full, missing.by)))
+    return found
+
+
+def _at(settings: Any, field: str) -> Any:
+    """The value of a field, or of one of a section in it."""
+    return attrgetter(field)(settings)
+
+
+def _is_written(entry: Section, field: str) -> bool:
+    first, _, rest = field.partition(".")
+    inner = getattr(entry, first)
+    is_here = first in entry.model_fields_set
+    return is_here and (not rest or (inner is not None and _is_written(inner, rest)))
+
+
+def _without(entry: Algorithm, field: str) -> Any:
+    """The settings that were in force had nobody written the field."""
+    first, _, rest = field.partition(".")
+    left_out: Any = {first: {rest}} if rest else {first}
+    written = entry.model_dump(by_alias=True, exclude_unset=True, exclude=left_out)
+    return resolve_algorithm(type(entry).model_validate(written))
