@@ -6,7 +6,7 @@ what it is connected to.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Final, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
@@ -255,6 +255,10 @@ class FilterNode(BaseNode):
     """With `spare`: fill up to this many rows; null: as many as came in."""
 
 
+_COMPARED: Final = {"method": ("best_worst", "all", "margin", "relabel")}
+"""Methods by which pairs come of scores."""
+
+
 class PairsNode(BaseNode):
     """Chosen against rejected."""
 
@@ -266,9 +270,9 @@ class PairsNode(BaseNode):
         None, ge=0, when={"method": ("margin",)}, needed={"method": ("margin",)}, hot=True
     )
     """Least difference of scores."""
-    drop_ties: Flag = setting(True)
+    drop_ties: Flag = setting(True, when=_COMPARED)
     """Leave out pairs of equal score."""
-    soft: Soft = setting(False, level="advanced")
+    soft: Soft = setting(False, level="advanced", when=_COMPARED)
     """Keep the preference as a probability instead of swapping sides."""
     columns: SideColumns = setting(default_factory=SideColumns, level="advanced")
     """Which text each side brings."""
@@ -322,7 +326,14 @@ class ToolNode(BaseNode):
     `<calculate>...</calculate>`, `<ask>...</ask>`; an environment reads all of a turn."""
     result: Text | None = setting(None, widget="text", reference="template")
     """What is written back, in Jinja; the answer is `value`. Null: the answer as it is."""
-    timeout_seconds: Number = setting(10.0, gt=0, le=3600, level="advanced", unit="seconds")
+    timeout_seconds: Number = setting(
+        10.0,
+        gt=0,
+        le=3600,
+        level="advanced",
+        unit="seconds",
+        when={"type": ("python", "environment")},
+    )
     """Longest time of a call."""
     output_bytes: Whole = setting(10_000, ge=1, level="advanced", unit="bytes")
     """Most bytes of an answer; the rest is cut."""

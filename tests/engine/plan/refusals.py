@@ -68,6 +68,73 @@ MORE: dict[str, Case] = {
         JUDGED,
         _judge("discriminative", model=MODEL, read={"number": "([0-9])"}),
     ),
+    "`read.on_no_match`, which a judge that chooses among labels (without `rollout`) does not read "
+    "(node `judge`)": (
+        JUDGED,
+        _judge(
+            "generative",
+            model=MODEL,
+            template=QUESTION,
+            read={"labels": ["yes", "no"], "on_no_match": 0.0},
+        ),
+    ),
+    "`read.scale`, which a judge whose labels are weighed (`score: probability`) does not read "
+    "(node `judge`)": (
+        JUDGED,
+        _writing(read={"score": "probability", "labels": ["yes", "no"], "scale": [0, 5]}),
+    ),
+    "`read.beta`, which a judge whose text is read (`score: text`) does not read (node `judge`)": (
+        JUDGED,
+        _writing(read={"number": "([0-9])", "beta": 0.5}),
+    ),
+    "`read.order`, which a judge whose text is read (`score: text`) without `comparisons` or "
+    "`pairs` does not read (node `judge`)": (
+        JUDGED,
+        _writing(read={"number": "([0-9])", "order": "both"}),
+    ),
+    "`read.labels`, which a judge whose text is read (`score: text`) does not read "
+    "(node `judge`)": (
+        JUDGED,
+        _writing(read={"number": "([0-9])", "labels": ["yes", "no"]}),
+    ),
+    "`read.score`, which a verifier of method discriminative does not read (node `judge`)": (
+        JUDGED,
+        _judge("discriminative", model=MODEL, read={"score": "probability"}),
+    ),
+    "`greedy` of an evaluation of the step's own rows (`instead_of` is not set)": (
+        ["actor.rollouts -> probe.rows", "exact.scores -> probe.scores"],
+        {"probe": {"kind": "evaluate", "greedy": True}},
+    ),
+    "`temperature` of an evaluation that writes greedily": (
+        ["problems.rows -> probe.rows", "exact.scores -> probe.scores"],
+        {
+            "probe": {
+                "kind": "evaluate",
+                "instead_of": "problems",
+                "greedy": True,
+                "temperature": 0.5,
+            }
+        },
+    ),
+    "`on_error` of a reward model: a text that it cannot read has no score": (
+        ["actor.rollouts -> rm.rollouts", "rm.scores -> actor.rewards"],
+        {
+            "rm": {
+                "kind": "reward",
+                "source": {"type": "model"},
+                "model": MODEL,
+                "on_error": "skip_row",
+            }
+        },
+    ),
+    "`soft` of pairs without `scores`": (
+        ["actor.rollouts -> two.rollouts"],
+        {"two": {"kind": "pairs", "method": "all", "soft": True}},
+    ),
+    "`timeout_seconds` of an environment that coloop brings": (
+        ["world.tool -> actor.tools"],
+        _tool("world", "environment", name="proof", timeout_seconds=3.0),
+    ),
     "steps of a formal checker, which grades whole texts (node `judge`)": (
         ["actor.rollouts -> judge.rollouts", "judge.step_scores -> actor.rewards"],
         _judge("formal", checker="proof"),
