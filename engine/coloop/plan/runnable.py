@@ -25,7 +25,7 @@ from coloop.spec.algorithm import (
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import weights_groups
 from coloop.spec.heads import head_of, heads_of_group
-from coloop.spec.nodes import ToolNode, model_of
+from coloop.spec.nodes import EvaluateNode, ToolNode, model_of
 from coloop.spec.runnable import (
     RUNNABLE_BACKENDS,
     RUNNABLE_ENGINES,
@@ -89,6 +89,7 @@ def check_drawn(spec: LoopSpec) -> list[Diagnostic]:
         *_check_algorithms(spec),
         *_check_models(spec),
         *_check_critics(spec),
+        *_check_measured_ports(spec),
     ]
 
 
@@ -391,9 +392,19 @@ def _check_critics(spec: LoopSpec) -> Iterator[Diagnostic]:
             what = f"several `gae_lambda` of one critic (node `{name}`)"
             hint = "its returns look ahead in one way; take a critic for each"
             yield refusal(what, node=name, field="algorithm.returns", hint=hint)
-        of = getattr(node, "of", None) or () if node.kind == "evaluate" else ()
-        for port in of if getattr(node, "instead_of", None) is None else ():
-            if port.partition(".")[2] == "returns":
+
+
+def _check_measured_ports(spec: LoopSpec) -> Iterator[Diagnostic]:
+    """Teaching ports whose loss an evaluation cannot measure."""
+    for name, node in spec.nodes.items():
+        for port in node.of if isinstance(node, EvaluateNode) else ():
+            taught = port.partition(".")[2]
+            if taught == "rewards":
+                what = f"`of: [{port}]` (node `{name}`)"
+                hint = "what rewards teach is counted against the rows of a step that learns: "
+                hint += "connect their `scores` here in place of it (`metrics: [score]`)"
+                yield refusal(what, node=name, field="of", hint=hint)
+            if taught == "returns" and node.instead_of is None:
                 what = f"`of: [{port}]` without `instead_of` (node `{name}`)"
                 hint = "returns are of texts that are written and scored: name the dataset for "
                 hint += "which the probe's rows stand in `instead_of`"

@@ -105,6 +105,17 @@ MORE: dict[str, Case] = {
         ["actor.rollouts -> probe.rows", "exact.scores -> probe.scores"],
         {"probe": {"kind": "evaluate", "greedy": True}},
     ),
+    "`of: [actor.rewards]` (node `probe`)": (
+        ["problems.rows -> probe.rows"],
+        {
+            "probe": {
+                "kind": "evaluate",
+                "instead_of": "problems",
+                "of": ["actor.rewards"],
+                "metrics": ["loss"],
+            }
+        },
+    ),
     "`temperature` of an evaluation that writes greedily": (
         ["problems.rows -> probe.rows", "exact.scores -> probe.scores"],
         {
