@@ -154,7 +154,9 @@ def test_a_tool_that_only_fails_is_told(
 ) -> None:
     ended = finished(runner(text))
 
-    told = [event["node"] for event in ended.of("alert") if event["code"] == "learning.failing_tool"]
+    told = [
+        event["node"] for event in ended.of("alert") if event["code"] == "learning.failing_tool"
+    ]
     assert ("runs" in told) is is_told
     assert max(ended.metrics("runs", "tool/calls")) > 0
 
