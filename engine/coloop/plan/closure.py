@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from coloop.plan.givers import Givers, StageKey
 from coloop.plan.needs import CONCAT_KINDS, CONCAT_PORTS, CREDITED, READS, SERVING
+from coloop.spec.algorithm import off_policy_of
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.lineage import Level, Levels, Lineage, Relation
 
@@ -128,12 +129,23 @@ class Closure:
             self._bring(credit, [edge], lambda _, wanted=wanted: wanted)  # type: ignore[misc]
             # Rows that a buffer kept learn beside those of the step.
             demand |= {level for level in wanted or () if self._is_kept(level)}
-        self._serve(credit, node, "rewards", frozenset(demand))
+        self._serve(credit, node, "rewards", frozenset(demand), self._of_others(node))
 
-    def _serve(self, entry: Found, node: str, port: str, demand: Levels) -> None:
-        """What the algorithm of a teaching port reads beside what teaches."""
+    def _serve(
+        self, entry: Found, node: str, port: str, demand: Levels, others: Levels = frozenset()
+    ) -> None:
+        """What the algorithm of a teaching port reads beside what teaches; rows that others wrote
+        are held to no reference, but need values."""
         for serving in sorted(self._serves(node, port) & SERVING):
-            self._bring(entry, self.live_edges(node, serving), lambda edge: demand or None)
+            wanted = demand | others if serving == "values" else demand
+            self._bring(entry, self.live_edges(node, serving), lambda edge, of=wanted: of or None)  # type: ignore[misc]
+
+    def _of_others(self, node: str) -> Levels:
+        """Levels of rows that others wrote and that the node learns from as well."""
+        if off_policy_of(self._spec, node) is None:
+            return frozenset()
+        edges = [edge for edge in self.live_edges(node, "rewards") if not edge.aggregate]
+        return frozenset().union(*(self._lineage.edge_levels(edge) for edge in edges))
 
     def _scored_for(self, node: str, edge: Edge) -> set[Level] | None:
         """Levels whose scores this edge can bring to the learner's rows, or to rows that a buffer

@@ -4,15 +4,17 @@ its trained tokens. Inputs are taken one after another.
 What it learns, its actor's credit computes; see `teaching`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from coloop.hosts.messages import TooLong
+from coloop.roles.credit_rows import Prompts
 from coloop.roles.finite import check_tokens
 from coloop.roles.fits import rows_of
 from coloop.roles.protocol import Call, Context, Outcome, Stateless
 from coloop.roles.texts import as_read
-from coloop.tables import Table, concat_rows
+from coloop.spec.algorithm import off_policy_of
+from coloop.tables import Row, Table, concat_rows
 
 
 class CriticRole(Stateless):
@@ -27,7 +29,8 @@ class CriticRole(Stateless):
         if not rows:
             return Outcome(outputs={"values": Table(values={})})
         hosts, group = call.context.hosts, call.context.groups[self._node]
-        said = hosts.score(group, self._node, [as_read(row) for row in rows], 1.0, "values")
+        read = [as_read(row) for row in self._as_learned(rows, call.context)]
+        said = hosts.score(group, self._node, read, 1.0, "values")
         refused = [one for one in said if isinstance(one, TooLong)]
         metrics, alerts = self._fits.count(refused, len(rows), is_probe=call.is_probe)
         values = {
@@ -42,6 +45,18 @@ class CriticRole(Stateless):
             metrics=metrics,
             alerts=alerts,
         )
+
+    def _as_learned(self, rows: Sequence[Row], context: Context) -> list[Row]:
+        """Rows as its actor learns them: what others wrote, behind the prompt that it answers."""
+        for edge in context.spec.graph.edges_out_of(self._node, "values"):
+            actor, how = edge.target.node, off_policy_of(context.spec, edge.target.node)
+            if how is not None:
+                prompts = Prompts([row for row in rows if row.writer == actor])
+                return [
+                    row if row.writer == actor else prompts.answered_by(row, how) or row
+                    for row in rows
+                ]
+        return [*rows]
 
     def state(self) -> dict[str, Any]:
         return self._fits.state()

@@ -33,6 +33,8 @@ from coloop.tables import Row
 from coloop.tables.table import Table
 
 PORT = "rewards"
+UNVALUED = "credit.without_values"
+"""Alert: rows of others that an algorithm with values would learn, and that have none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +106,7 @@ def lesson_of(node: str, settings: ResolvedRewards, call: Call, own: ScoredRows)
         groups=groups,
         is_taught=is_taught,
         reference=read.reference,
-        output=output,
+        output=_with_unvalued(output, node, settings, call, read.unvalued(scored)),
         left_out={"kept": scored.size, **left_out, "without_prompt": strangers},
     )
 
@@ -146,6 +148,13 @@ class _Read:
             left_out["without_greedy"] = before - scored.size
         return scored, left_out
 
+    def unvalued(self, scored: ScoredRows) -> list[Row]:
+        """Rows that others wrote and that no critic values, where values are read."""
+        if not self._settings.needs_values:
+            return []
+        others = [row for row in scored.rows if row.id in scored.of_others]
+        return [row for row in others if row.id not in self._values]
+
     def fields_of(self, scored: ScoredRows) -> dict[str, Any]:
         """Of a credit's input."""
         found: dict[str, Any] = {}
@@ -184,6 +193,25 @@ def _greedy_rewards(
         for row, reward in zip(scored.rows, rewards, strict=True)
         if reward is not None
     }
+
+
+def _with_unvalued(
+    output: CreditOutput, node: str, settings: ResolvedRewards, call: Call, rows: Sequence[Row]
+) -> CreditOutput:
+    """The same with how many rows of others no critic values, and with an alert about them."""
+    if settings.off_policy is None or not settings.needs_values:
+        return output
+    metrics = {**output.metrics, "rows/without_values": float(len(rows))}
+    if not rows:
+        return replace(output, metrics=metrics)
+    critics = [one.edge.source.node for one in call.inputs.get("values", ())]
+    writers = dict.fromkeys(row.writer for row in rows)
+    missing = [f"`{one}.rollouts -> {critic}.rollouts`" for one in writers for critic in critics]
+    message = (
+        f"{node}: {len(rows)} rows that others wrote have no values and are not learned; the "
+        f"critic reads them over {', '.join(missing)}"
+    )
+    return replace(output, metrics=metrics, alerts=(*output.alerts, (UNVALUED, message)))
 
 
 def _critic_lambdas(node: str, context: Context) -> tuple[float, ...]:

@@ -324,6 +324,13 @@ def node_algorithms(spec: LoopSpec, node: str) -> dict[str, tuple[Algorithm, ...
     return {port: entries for port, entries in named.items() if entries}
 
 
+def off_policy_of(spec: LoopSpec, node: str) -> ResolvedOffPolicy | None:
+    """How a node takes rows that others wrote, by its first algorithm that does."""
+    entries = node_algorithms(spec, node).get("rewards", ())
+    taking = (resolve_algorithm(one).off_policy for one in entries)
+    return next((one for one in taking if one is not None), None)
+
+
 def lambda_of(spec: LoopSpec, critic: str) -> float | None:
     """How far the returns look ahead that a critic learns; None: as its actor's advantages."""
     entries = node_algorithms(spec, critic).get("returns", ())

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from coloop.diagnostics import Change, Diagnostic, Fix
-from coloop.spec.algorithm import node_algorithms
+from coloop.spec.algorithm import off_policy_of
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.lineage.columns import Columns
 from coloop.spec.lineage.descent import Attachment, Descent
@@ -160,8 +160,7 @@ def _is_off_policy(lineage: Lineage, edge: Edge) -> bool:
     """Rows that others wrote are taken as own completions, so nothing has to rise."""
     if edge.target.port != OWN_ROLLOUT_INPUTS:
         return False
-    algorithms = node_algorithms(lineage.spec, edge.target.node).get(OWN_ROLLOUT_INPUTS, ())
-    return any(getattr(one, "off_policy", None) is not None for one in algorithms)
+    return off_policy_of(lineage.spec, edge.target.node) is not None
 
 
 def _missing_aggregate(edge: Edge, attachment: Attachment, number: int) -> Diagnostic:
