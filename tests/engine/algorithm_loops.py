@@ -15,7 +15,7 @@ from coloop.spec.algorithm import REWARDS_NAMES, RewardsAlgorithm, family_of, re
 
 OWN_REWARDS = tuple(name for name in REWARDS_NAMES if name == family_of(name))
 """Algorithms of port `rewards`, parity presets left out."""
-PARITY = ("trl-grpo", "verl-grpo", "openrlhf-ppo", "openrlhf-reinforce", "nemo-grpo")
+PARITY = ("trl-grpo", "verl-grpo", "openrlhf-ppo", "openrlhf-reinforce-pp", "nemo-grpo")
 ONLINE_PAIRS = ("dpo", "ipo", "kto", "orpo", "simpo")
 LOOPS = (*OWN_REWARDS, "pf_ppo", *ONLINE_PAIRS, "spin", "sft")
 """What has a loop here; `pf_ppo` is ppo on rows that are drawn again."""

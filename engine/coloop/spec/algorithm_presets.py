@@ -144,8 +144,8 @@ PRESETS: dict[str, dict[str, Any]] = {
     "verl-reinforce_pp_baseline": {**_VERL, "advantage": "group_mean", "whiten": True},
     "verl-ppo": {**_VERL, "advantage": "gae", "whiten": True},
     "openrlhf-ppo": {**_OPENRLHF, "advantage": "gae", "whiten": True},
-    "openrlhf-reinforce": {**_OPENRLHF, "advantage": "discounted_return", "whiten": True},
-    "openrlhf-reinforce_baseline": {**_OPENRLHF, "advantage": "group_mean", "whiten": True},
+    "openrlhf-reinforce-pp": {**_OPENRLHF, "advantage": "discounted_return", "whiten": True},
+    "openrlhf-reinforce-pp-baseline": {**_OPENRLHF, "advantage": "group_mean", "whiten": True},
     "openrlhf-rloo": {**_OPENRLHF, "advantage": "leave_one_out"},
     "openrlhf-grpo": {**_OPENRLHF, "advantage": "group_mean_std", "epsilon": 1.0e-9},
     "openrlhf-dr_grpo": {**_OPENRLHF, "advantage": "group_mean"},
@@ -174,8 +174,8 @@ AFTER_BASELINE: frozenset[str] = frozenset(name for name in PRESETS if name.star
 """Presets whose rewards are clipped, and lose the KL of each token, after the baseline."""
 
 FAMILY: dict[str, str] = {
-    "openrlhf-reinforce": "reinforce_pp",
-    "openrlhf-reinforce_baseline": "reinforce_pp_baseline",
+    "openrlhf-reinforce-pp": "reinforce_pp",
+    "openrlhf-reinforce-pp-baseline": "reinforce_pp_baseline",
     "trl-sapo": "grpo",
 }
 """Parity presets whose part after the prefix is not the name of our algorithm."""

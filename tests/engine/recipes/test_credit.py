@@ -86,8 +86,8 @@ def test_presets_give_the_advantages_of_their_frameworks(name: str) -> None:
 
 
 OPENRLHF = {
-    "openrlhf-reinforce_baseline": (2.108878, -0.811107, -0.081111),
-    "openrlhf-reinforce": (1.717911, -1.093216, 0.312348),
+    "openrlhf-reinforce-pp-baseline": (2.108878, -0.811107, -0.081111),
+    "openrlhf-reinforce-pp": (1.717911, -1.093216, 0.312348),
     "openrlhf-rloo": (1.0, -0.333333, 0.0),
     "openrlhf-grpo": (1.5, -0.5, 0.0),  # a deviation of exactly 1/2, plus 1e-9
 }

@@ -85,7 +85,7 @@ def test_our_grpo_has_the_defaults_of_the_algorithms_page() -> None:
         ("verl-grpo", {"epsilon": 1e-6, "dual_clip": 3.0}),
         ("verl-cispo", {"ratio_min": 0.8, "ratio_max": 1.2}),
         ("openrlhf-grpo", {"epsilon": 1e-9, "reward_clip": 10.0}),
-        ("openrlhf-reinforce", {"family": "reinforce_pp", "whiten_deviation": "population"}),
+        ("openrlhf-reinforce-pp", {"family": "reinforce_pp", "whiten_deviation": "population"}),
         ("nemo-grpo", {"advantage": "leave_one_out", "deviation": "leave_one_out"}),
         ("trl-ppo", {"gae_lambda": 0.95}),
     ],

@@ -120,6 +120,20 @@ WRONG = [
     ),
     (
         "{name: grpo}",
+        "{name: openrlhf-reinforce}",
+        "structure.unknown_value",
+        "nodes.actor.algorithm.rewards.name",
+        "did you mean `openrlhf-reinforce-pp`",
+    ),
+    (
+        "{name: grpo}",
+        "{name: openrlhf-reinforce_baseline}",
+        "structure.unknown_value",
+        "nodes.actor.algorithm.rewards.name",
+        "did you mean `openrlhf-reinforce-pp-baseline`",
+    ),
+    (
+        "{name: grpo}",
         "{name: sft}",
         "structure.unknown_value",
         "nodes.actor.algorithm.rewards.name",
