@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
@@ -50,6 +50,10 @@ CHROMIUM_OPTIONS = (
     "--disable-sync",
     "--host-resolver-rules=MAP elsewhere.example 127.0.0.1",
 )
+SHOTS = Path(os.environ.get("COLOOP_SHOTS", ROOT / "test-results"))
+"""Where pictures of the page are left: those that a test takes, and the last of one that failed."""
+SIZES = ((1440, 900), (1024, 768))
+THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 START_SECONDS = 90.0
 WAIT_MS = 20_000
 """For what the page is to show or do, on a machine that does other things as well."""
@@ -303,12 +307,27 @@ def open_page(
 
     yield open_page
     failed = request.session.testsfailed
-    folder = os.environ.get("COLOOP_SHOTS")
     for number, page in enumerate(pages):
-        if folder and failed and not page.is_closed():
-            page.screenshot(path=Path(folder) / f"failed-{request.node.name}-{number}.png")
+        if failed and not page.is_closed():
+            page.screenshot(path=SHOTS / f"failed-{request.node.name}-{number}.png")
         page.context.close()
     assert errors == []
+
+
+@pytest.fixture
+def shoot() -> Callable[[Page, str], None]:
+    """Pictures of what a page shows, in both themes and two sizes, in none of which it is wider
+    than its window."""
+
+    def take(page: Page, name: str) -> None:
+        for theme in THEMES:
+            page.emulate_media(color_scheme=theme)
+            for width, height in SIZES:
+                page.set_viewport_size({"width": width, "height": height})
+                page.screenshot(path=SHOTS / f"{name}-{theme}-{width}.png")
+                assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+    return take
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ CUTS = {
 
 
 def test_a_critique_stands_beside_the_solution_that_it_judges(
-    server: "Server", open_page: Callable[..., Page]
+    server: "Server", open_page: Callable[..., Page], shoot: Callable[[Page, str], None]
 ) -> None:
     cuts = [Change(op="set", path=path, value=value) for path, value in CUTS.items()]
     page = open_page(server.open_loop(patch(TANGO.read_text(encoding="utf-8"), cuts)))
@@ -61,3 +61,4 @@ def test_a_critique_stands_beside_the_solution_that_it_judges(
     assert left is not None
     assert right is not None
     assert left["x"] + left["width"] <= right["x"]
+    shoot(page, "tango-critique")
