@@ -382,7 +382,7 @@ def _check_critics(spec: LoopSpec) -> Iterator[Diagnostic]:
             what = f"a score head beside the words of one adapter (node `{scoring}`)"
             hint = f"give `{scoring}` an adapter of its own: `lora` beside `with`"
             yield refusal(what, node=scoring, field="model", hint=hint)
-    for name, node in spec.nodes.items():
+    for name in spec.nodes:
         lambdas = {
             entry.gae_lambda
             for entry in node_algorithms(spec, name).get("returns", ())
@@ -397,7 +397,9 @@ def _check_critics(spec: LoopSpec) -> Iterator[Diagnostic]:
 def _check_measured_ports(spec: LoopSpec) -> Iterator[Diagnostic]:
     """Teaching ports whose loss an evaluation cannot measure."""
     for name, node in spec.nodes.items():
-        for port in node.of if isinstance(node, EvaluateNode) else ():
+        if not isinstance(node, EvaluateNode):
+            continue
+        for port in node.of:
             taught = port.partition(".")[2]
             if taught == "rewards":
                 what = f"`of: [{port}]` (node `{name}`)"
