@@ -34,8 +34,6 @@ class Group:
     """The truth to compare scores with."""
     lengths: Sequence[int] = ()
     """Tokens of each sample."""
-    gold: str | None = None
-    """The right answer, where it is known as a text."""
     leads: Sequence[float] = ()
     """Of judged pairs: how far each score speaks for `chosen`, less than 0 for `rejected`."""
     orders: Sequence[tuple[float, float]] = ()
@@ -289,13 +287,14 @@ def majority_ratio(groups: Sequence[Group]) -> float | None:
     return mean_of(shares)
 
 
-def label_accuracy(groups: Sequence[Group]) -> float | None:
-    """Share of problems whose most frequent answer is the gold one."""
+def label_accuracy(groups: Sequence[Group], *, right_at: float = 1.0) -> float | None:
+    """Share of problems whose most frequent answer is right, as its label says."""
     values = []
     for group in groups:
         place = winner(group.answers, [1.0] * len(group.answers))
-        if place is not None and group.gold is not None:
-            values.append(float(group.answers[place] == group.gold))
+        label = None if place is None else next(iter(group.labels[place : place + 1]), None)
+        if label is not None:
+            values.append(float(label >= right_at))
     return mean_of(values)
 
 
@@ -314,6 +313,7 @@ BY_RIGHT_AT: Final[Mapping[str, Callable[..., float | None]]] = {
     "false_positive_rate": false_positive_rate,
     "false_negative_rate": false_negative_rate,
     "step_f1": step_f1,
+    "label_accuracy": label_accuracy,
 }
 
 OF_GROUPS: Final[Mapping[str, Callable[[Sequence[Group]], float | None]]] = {
@@ -325,7 +325,6 @@ OF_GROUPS: Final[Mapping[str, Callable[[Sequence[Group]], float | None]]] = {
     "brier": brier,
     "rank_correlation": rank_correlation,
     "majority_ratio": majority_ratio,
-    "label_accuracy": label_accuracy,
 }
 
 

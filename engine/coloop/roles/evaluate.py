@@ -97,7 +97,6 @@ class EvaluateRole(Stateless):
                 selectors=[_number(selectors.get(row.id)) for row in members],
                 labels=[_number(labels.get(row.id)) for row in members],
                 lengths=[length for row in members if (length := _tokens_of(row)) is not None],
-                gold=_text(members[0].columns.get("answer")),
                 leads=[] if said is None else leads_of(members, scores, said),
                 games=[] if said is None else games_of(members, scores, said),
                 orders=[] if said is None else orders_of(members, scores, said),
@@ -162,7 +161,3 @@ def _tokens_of(row: Row) -> int | None:
 
 def _number(score: Any) -> float | None:
     return float(score) if isinstance(score, float | int) else None
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None

@@ -597,7 +597,7 @@ PROBE_METRICS: dict[str, Metric] = {
     ),
     "label_accuracy": Metric(
         title="Label accuracy",
-        help="Share of majority answers that are the truth.",
+        help="Share of majority answers that are right by their `labels`.",
         expect="Above accuracy; what self-training can reach.",
         better="higher",
     ),

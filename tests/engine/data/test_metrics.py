@@ -195,12 +195,16 @@ def test_explained_variance() -> None:
 
 def test_majorities_without_grades() -> None:
     groups = [
-        Group(answers=["a", "a", "b", ""], gold="a"),
-        Group(answers=["c", "d"], gold="d"),
+        Group(answers=["a", "a", "b", ""], labels=[1.0, 1.0, 0.0, 0.0]),
+        Group(answers=["c", "d"], labels=[0.5, 1.0]),
+        Group(answers=["e", "e"], labels=[None, None]),
+        Group(answers=["", ""], labels=[1.0, 1.0]),
     ]
 
-    assert majority_ratio(groups) == 0.5
+    assert majority_ratio(groups) == (0.5 + 0.5 + 1.0) / 3
     assert label_accuracy(groups) == 0.5
+    assert label_accuracy(groups, right_at=0.5) == 1.0
+    assert label_accuracy(groups[2:]) is None
 
 
 def test_names_of_metrics_are_taken_apart() -> None:
