@@ -34,8 +34,10 @@ export function ambiguous(form: Field): ReadonlySet<string> {
   return answer;
 }
 
+/** What stands for all of its group is called as the group is. */
 export function wholeLabel(title: string, groups: readonly string[]): string {
-  return [title, ...groups.toReversed()].join(", ");
+  const around = groups.toReversed();
+  return [title, ...(around[0] === title ? around.slice(1) : around)].join(", ");
 }
 
 export function areTogether(one: Label, other: Label): boolean {
@@ -52,25 +54,31 @@ export function labelsIn(form: Field): Label[] {
   };
   const properties = (field: Field, around: Around) => {
     if (field.shape !== "object") return;
-    for (const { field: own } of field.properties())
-      if (own.shape !== "constant") visit(own, own.title, around);
+    for (const { field: own } of field.properties()) {
+      if (own.shape === "constant") continue;
+      note(own.title, around);
+      visit(own, own.title, around);
+    }
   };
   const inside = (field: Field, title: string, around: Around, tags: number) => {
     if (field.shape === "object") properties(field, around);
     else if (field.shape === "tagged" && tags > 0) {
       note(field.tagTitle, around);
       variants(field, around, tags + 1);
-    } else visit(field, title, around);
+    } else {
+      if (title !== around.groups.at(-1)) note(title, around);
+      visit(field, title, around);
+    }
   };
   const variants = (field: Field, { groups, shapes }: Around, tags: number) => {
     if (field.shape !== "tagged" && field.shape !== "variants") return;
     for (const { key, title, field: own } of field.variants) {
       const chosen = new Map(shapes).set(`${groups.join("/")}/${tags}`, key);
-      inside(own, title, { groups, shapes: chosen }, tags);
+      const called = isSimple(own) ? groups.at(-1) : title;
+      inside(own, own.title || (called ?? ""), { groups, shapes: chosen }, tags);
     }
   };
   const visit = (field: Field, title: string, around: Around) => {
-    note(title, around);
     if (around.groups.length > DEEPEST || isSimple(field)) return;
     const within = { groups: [...around.groups, title], shapes: around.shapes };
     if (field.shape === "object") properties(field, within);

@@ -1,5 +1,5 @@
 import type { Field, Variant } from "@/catalog/schema";
-import { chosenVariant, isFlat } from "@/catalog/shapes";
+import { chosenVariant, isFlat, isSimple } from "@/catalog/shapes";
 import { isObject } from "@/lib/paths";
 import { AnyField, type AnyFieldProps } from "./AnyField";
 import { Control } from "./Control";
@@ -57,6 +57,7 @@ export function UnionField({ field, path, value, isRequired }: UnionFieldProps) 
       {chosen ? (
         <Inside
           chosen={chosen}
+          title={field.title}
           path={path}
           value={value}
           tags={field.shape === "tagged" ? [field.tag] : []}
@@ -68,12 +69,14 @@ export function UnionField({ field, path, value, isRequired }: UnionFieldProps) 
 
 interface InsideProps extends Pick<AnyFieldProps, "path" | "value"> {
   chosen: Variant;
+  /** Of the union: that of a single value, which has none of its own. */
+  title: string;
   /** What has told the shape already. */
   tags: readonly string[];
 }
 
 /** The fields of the chosen shape; a union within it asks for its own tag first, on the same level. */
-function Inside({ chosen, path, value, tags }: InsideProps) {
+function Inside({ chosen, title, path, value, tags }: InsideProps) {
   const { field } = chosen;
   const tagLabel = useLabel(field.shape === "tagged" ? field.tagTitle : "");
   if (field.shape === "object") {
@@ -91,7 +94,12 @@ function Inside({ chosen, path, value, tags }: InsideProps) {
   }
   if (field.shape !== "tagged" || tags.length === 0) {
     return (
-      <AnyField field={{ ...field, title: chosen.title }} path={path} value={value} isRequired />
+      <AnyField
+        field={{ ...field, title: field.title || (isSimple(field) ? title : chosen.title) }}
+        path={path}
+        value={value}
+        isRequired
+      />
     );
   }
   const inner = chosenVariant(field, value);
@@ -106,7 +114,13 @@ function Inside({ chosen, path, value, tags }: InsideProps) {
         <VariantSelect field={field} path={path} value={value} label={tagLabel} isRequired />
       </FieldRow>
       {inner ? (
-        <Inside chosen={inner} path={path} value={value} tags={[...tags, field.tag]} />
+        <Inside
+          chosen={inner}
+          title={title}
+          path={path}
+          value={value}
+          tags={[...tags, field.tag]}
+        />
       ) : null}
     </>
   );
