@@ -131,4 +131,11 @@ PROOFS = (
         # The vote of another problem's answers.
         control=shuffled(actor="policy", reward="majority", readers=("half.scores",)),
     ),
+    Proof(
+        preset="cooper",
+        phase="co-training",
+        reading="probe.rule.accuracy",
+        # What the reward model says of other rows; its own pairs stay.
+        control=shuffled(actor="policy", reward="judge"),
+    ),
 )
