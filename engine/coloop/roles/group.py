@@ -45,6 +45,7 @@ class GroupRole:
             return Outcome(metrics=call.context.hosts.sync(self._group))
         context, before = call.context, self._waiting
         loads, details = self._loads(call)
+        told = [alert for detail in details for alert in detail.pop("alerts", ())]
         if not any(load.items for load in loads):
             return self._nothing_to_learn(call, before, details)
         reply = context.hosts.learn(
@@ -61,6 +62,7 @@ class GroupRole:
         )
         self._is_new_phase = False
         left_out, alerts = self._left_out(loads, details, reply)
+        alerts += told
         late = self._staleness(loads, reply.before)
         roles = dict.fromkeys((*reply.metrics, *left_out))
         return Outcome(

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from coloop.diagnostics import Diagnostic, did_you_mean
+from coloop.spec.algorithm import PORTS_OF, BradleyTerry
 from coloop.spec.builtins import SCORE_TO_SCORE
 from coloop.spec.graph import Edge
 from coloop.spec.lineage.written import template_columns
@@ -104,6 +105,10 @@ def functions_name_columns(facts: Facts) -> Iterator[Diagnostic]:
 def fields_name_columns(facts: Facts) -> Iterator[Diagnostic]:
     """Fields that name columns name ones that are there."""
     for name, node in facts.nodes.items():
+        for field, column in _of_pairs(facts, name):
+            tables = arriving_tables(facts, name, ("pairs",))
+            if tables:
+                yield from _check_name(facts, name, field, column, tables, everywhere=False)
         own = own_tables(facts, name)
         for field, word, tables in _column_fields(facts, name, node, own):
             if tables and word is not None:
@@ -348,6 +353,17 @@ def _column_fields(
         case ToolNode(type="search"):
             tables = arriving_tables(facts, name, ("documents",))
             yield "column", node.column or "text", tables
+
+
+def _of_pairs(facts: Facts, name: str) -> Iterator[tuple[str, str]]:
+    """Columns of pairs that algorithms read."""
+    section = getattr(facts.nodes[name], "algorithm", None)
+    place = "algorithm" if type(section) in PORTS_OF else "algorithm.pairs"
+    for entry in facts.algorithms(name, "pairs"):
+        if isinstance(entry, BradleyTerry) and entry.margin is not None:
+            yield f"{place}.margin", entry.margin
+        if isinstance(entry, BradleyTerry) and entry.soft:
+            yield f"{place}.soft", "probability"
 
 
 _GROUP_WORDS: Final = frozenset({"prompt", "role", "round"})

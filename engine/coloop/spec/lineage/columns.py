@@ -18,10 +18,10 @@ from coloop.spec.lineage.joins import Join
 from coloop.spec.lineage.levels import Level, Relation, ancestors, match
 from coloop.spec.lineage.names import ANYTHING, NOTHING, Found, Names, merged, rooted, shared
 from coloop.spec.lineage.written import (
-    PAIR_COLUMNS,
     ROLLOUT_COLUMNS,
     TREE_COLUMNS,
     dataset_columns,
+    pair_columns,
     template_columns,
 )
 from coloop.spec.nodes import DatasetNode, Node, PairsNode, SearchNode, TemplateNode
@@ -265,14 +265,14 @@ class Columns:
 
     def _paired(self, name: str, node: PairsNode, names: NamesOf) -> NamesOf:
         table: NamesOf = {}
+        judged = self.walk.into(name, "preference" if node.method == "relabel" else "scores")
+        written = pair_columns(node, is_judged=bool(judged))
         sides = self._side_names(name) if node.method == "direct" else names
         for level in self.lineage.levels(name, "pairs"):
             parents = [sides[one].below(1) for one in level.parents if one in sides]
             if node.method == "relabel":
                 parents = list(names.values())
-            table[level] = _of_pair(level, merged(parents or [NOTHING])).own(
-                name, PAIR_COLUMNS, level
-            )
+            table[level] = _of_pair(level, merged(parents or [NOTHING])).own(name, written, level)
         return table
 
     def _side_names(self, name: str) -> NamesOf:

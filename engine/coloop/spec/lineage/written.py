@@ -7,7 +7,7 @@ import ast
 from functools import lru_cache
 from typing import Final
 
-from coloop.spec.nodes import DatasetNode, TemplateNode
+from coloop.spec.nodes import DatasetNode, PairsNode, TemplateNode
 from coloop.spec.tasks import TASK_COLUMNS
 
 ROLLOUT_COLUMNS: Final = (
@@ -24,7 +24,7 @@ ROLLOUT_COLUMNS: Final = (
 TREE_COLUMNS: Final = (*ROLLOUT_COLUMNS, "share")
 """Of what a tree gives: also its share of the visits."""
 
-PAIR_COLUMNS: Final = ("prompt", "chosen", "rejected", "probability", "margin")
+PAIR_COLUMNS: Final = ("prompt", "chosen", "rejected")
 """Standard columns of every pair that a node makes."""
 
 TASK_COLUMN: Final = "task"
@@ -107,3 +107,16 @@ def _literal_keys(value: ast.expr | None) -> set[str] | None:
             return {str(key.value) for key in keys if isinstance(key, ast.Constant)}
         case _:
             return None
+
+
+def pair_columns(node: PairsNode, *, is_judged: bool) -> tuple[str, ...]:
+    """Columns that a node writes on its pairs.
+
+    Args:
+        is_judged: scores, or a preference, say which side is the better one.
+    """
+    if not is_judged or node.method == "direct":
+        return PAIR_COLUMNS
+    margin = () if node.method == "relabel" else ("margin",)
+    probability = () if node.soft is False else ("probability",)
+    return (*PAIR_COLUMNS, *margin, *probability)
