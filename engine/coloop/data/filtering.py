@@ -177,7 +177,10 @@ def _number(row: FilterRow, of: str | None) -> float | None:
             raise DataError(f"no score of `{of}` comes in at port `by`; there are {there}")
         score = row.by[of]
     if isinstance(score, Mapping):
-        raise DataError("scores at steps came in; let the scorer reduce them to one number")
+        raise DataError(
+            "scores at steps came in where one number a row is wanted; connect the scorer's "
+            "`scores` in place of its `step_scores`"
+        )
     return score
 
 

@@ -90,7 +90,8 @@ def whole(score: Score) -> float | None:
     """A score that has to be one number."""
     if isinstance(score, dict):
         raise DataError(
-            "scores at steps came in where one number a row is wanted; let the scorer reduce them "
-            "(`read: {reduce: min | product | last | mean}`)"
+            "scores at steps came in where one number a row is wanted; connect the scorer's "
+            "`scores` in place of its `step_scores` (`read: {reduce: min | product | last | mean}` "
+            "says how it makes one number of them)"
         )
     return score

@@ -63,7 +63,7 @@ def test_a_scorer_that_does_not_come_in_is_named() -> None:
 
 
 def test_scores_at_steps_are_told() -> None:
-    with pytest.raises(DataError, match="scores at steps came in"):
+    with pytest.raises(DataError, match="connect the scorer's `scores`"):
         kept([FilterRow(score={0: 1.0})], {"rule": "score", "min": 0.0})
 
 

@@ -465,7 +465,7 @@ def test_turn_allocation_leaves_unscored_turns_out() -> None:
 
 
 def test_scores_at_steps_where_one_number_is_wanted_are_told() -> None:
-    with pytest.raises(DataError, match="scores at steps came in"):
+    with pytest.raises(DataError, match="connect the scorer's `scores`"):
         scored("weighted", [from_scores(a={0: 1.0})], weights={"a": 1.0})
 
 
