@@ -16,9 +16,9 @@ from coloop.spec.algorithm import REWARDS_NAMES, RewardsAlgorithm, family_of, re
 OWN_REWARDS = tuple(name for name in REWARDS_NAMES if name == family_of(name))
 """Algorithms of port `rewards`, parity presets left out."""
 PARITY = ("trl-grpo", "verl-grpo", "openrlhf-ppo", "openrlhf-reinforce-pp", "nemo-grpo")
-ONLINE_PAIRS = ("dpo", "ipo", "kto", "orpo", "simpo")
-LOOPS = (*OWN_REWARDS, "pf_ppo", *ONLINE_PAIRS, "spin", "sft")
-"""What has a loop here; `pf_ppo` is ppo on rows that are drawn again."""
+ONLINE_PAIRS = ("dpo", "online_dpo", "ipo", "kto", "orpo", "simpo")
+LOOPS = (*OWN_REWARDS, *ONLINE_PAIRS, "spin", "sft")
+"""What has a loop here."""
 
 TINY: Mapping[str, Any] = {"type": "scratch", "architecture": "tiny-qwen3"}
 ALIKE = {"type": "builtin", "name": "regex", "pattern": "([0-9])", "scale": [0, 9]}
@@ -55,7 +55,6 @@ def algorithm_loop(
     elif name in ONLINE_PAIRS:
         loop.learn_pairs(algorithm, with_reference=name not in ("orpo", "simpo"))
     else:
-        algorithm["name"] = "ppo" if name == "pf_ppo" else name
         loop.learn_rewards(algorithm, family)
     if probe_every is not None:
         loop.measure(probe_every)

@@ -32,6 +32,8 @@ port `rewards`: settings of one recipe (`policy.py`)
                            clipped ρ. arXiv 1707.06347, 1506.02438
     vapo                   ppo with λ = 1 − 1/(α L) by the length of the text, the critic's own λ
                            for what it learns, upper clip 0.28, no whitening. arXiv 2504.05118
+    pf_ppo                 ppo of rows that a filter draws again with replacement by their scores; a
+                           row counts as often as it is drawn. arXiv 2409.06957
 port `demonstrations` (`imitation.py`)
     sft                    −log π of the target tokens, mean over the tokens of the optimizer step
 port `pairs` of a policy: settings of one recipe (`preference.py`)
@@ -46,6 +48,8 @@ port `pairs` of a policy: settings of one recipe (`preference.py`)
                            reference. arXiv 2405.14734
     spin                   dpo where rejected is the text of the previous self, which is the
                            reference as well: it starts at ln 2. arXiv 2401.01335
+    online_dpo             dpo of two of the policy's own texts to a prompt, paired by their scores
+                           in the step in which they are written. arXiv 2402.04792
 port `returns` of a critic (`value.py`)
     value                  ½ max((V − R)², (clip(V, V_old ± ε) − R)²), mean over tokens. arXiv
                            2005.12729
@@ -84,8 +88,9 @@ POLICY = (
     "reinforce_pp_baseline",
     "ppo",
     "vapo",
+    "pf_ppo",
 )
-PREFERENCE = ("dpo", "ipo", "kto", "orpo", "simpo", "spin")
+PREFERENCE = ("dpo", "ipo", "kto", "orpo", "simpo", "spin", "online_dpo")
 
 RECIPES: dict[str, Recipe] = {
     **{name: PolicyRecipe(name=name) for name in POLICY},

@@ -458,6 +458,12 @@ ALGORITHM_TEXTS: dict[str, AlgorithmText] = {
         help="PPO whose lambda grows with the length of the answer, with a higher upper clip.",
         formula="lambda = 1 - 1 / (alpha L); else as PPO",
     ),
+    "pf_ppo": AlgorithmText(
+        title="PF-PPO",
+        help="PPO on rows that are drawn again by their scores, so that a noisy reward is trusted "
+        "where it is sure; goes with a filter that has `resample`.",
+        formula="rows drawn with replacement by |r|^k, each counted as often as drawn; as PPO",
+    ),
     "dpo": AlgorithmText(
         title="DPO",
         help="Prefers the chosen side over the rejected one, measured against the reference.",
@@ -487,6 +493,11 @@ ALGORITHM_TEXTS: dict[str, AlgorithmText] = {
         title="SPIN",
         help="DPO of gold answers against those of the policy's own earlier self.",
         formula="as DPO with chosen = gold, rejected = own, reference = previous self",
+    ),
+    "online_dpo": AlgorithmText(
+        title="Online DPO",
+        help="DPO of the policy's own answers of this step, paired by what scores them.",
+        formula="as DPO with chosen and rejected of one prompt's own answers",
     ),
     "sft": AlgorithmText(
         title="Imitation (SFT)",

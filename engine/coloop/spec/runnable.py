@@ -18,8 +18,8 @@ RUNNABLE_KINDS = frozenset(
 RUNNABLE_ALGORITHMS = frozenset(
     {
         *("grpo", "dr_grpo", "dapo", "gspo", "cispo", "rloo", "opo", "remax", "reinforce"),
-        *("reinforce_pp", "reinforce_pp_baseline", "ppo", "vapo", "sft"),
-        *("dpo", "ipo", "kto", "orpo", "simpo", "spin"),
+        *("reinforce_pp", "reinforce_pp_baseline", "ppo", "vapo", "pf_ppo", "sft"),
+        *("dpo", "ipo", "kto", "orpo", "simpo", "spin", "online_dpo"),
         *("value", "bradley_terry", "regression", "outcome", "implicit_prm", "label_ce"),
     }
 )

@@ -224,6 +224,8 @@ def _cuts(node: Node) -> bool:
 
 def companions_are_there(facts: Facts) -> Iterator[Diagnostic]:
     """Algorithms that are known together with a filter or a penalty have it."""
+    yield from _drawn_again(facts)
+    yield from _pairs_of_own_texts(facts)
     for name, full in facts.rewards:
         if full.family != "dapo":
             continue
@@ -251,6 +253,45 @@ def companions_are_there(facts: Facts) -> Iterator[Diagnostic]:
                     node=name,
                     field="algorithm",
                 )
+
+
+def _drawn_again(facts: Facts) -> Iterator[Diagnostic]:
+    """Rows of PF-PPO are drawn again by their scores."""
+    for name, full in facts.rewards:
+        above = facts.walk.upstream(*(e.source.node for e in facts.walk.into(name, "rewards")))
+        sections = [facts.nodes[other] for other in above]
+        is_drawn = any(isinstance(one, FilterNode) and one.resample is not None for one in sections)
+        if full.family == "pf_ppo" and not is_drawn:
+            yield found(
+                "learning.companion",
+                f"`{full.name}` is known together with rows that are drawn again by their scores; "
+                "nothing here draws them",
+                severity=Severity.HINT,
+                hint=f"add a filter with `resample` between `{name}` and its rewards; without it "
+                "this is `ppo`",
+                node=name,
+                field="algorithm",
+            )
+
+
+def _pairs_of_own_texts(facts: Facts) -> Iterator[Diagnostic]:
+    """Pairs of online DPO are of what the policy writes."""
+    for name in facts.learners:
+        algorithms = facts.algorithms(name, "pairs")
+        edges = [*facts.walk.into(name, "pairs")]
+        if not edges or not any(getattr(one, "name", None) == "online_dpo" for one in algorithms):
+            continue
+        if name not in facts.walk.upstream(*(edge.source.node for edge in edges)):
+            yield found(
+                "learning.companion",
+                f"`online_dpo` is known together with pairs of own texts; those of `{name}` do not "
+                "come from what it writes",
+                severity=Severity.HINT,
+                hint=f"connect `{name}.rollouts` to the node that pairs them; with pairs from "
+                "elsewhere this is `dpo`",
+                node=name,
+                field="algorithm",
+            )
 
 
 def _draws_samples(node: Node) -> bool:

@@ -34,10 +34,10 @@ SCORERS = frozenset({"bradley_terry", "label_ce"})
 """Algorithms of `pairs` that are no policy's."""
 
 WITHOUT_GOLDEN = frozenset(
-    {"remax", "reinforce", "sft", "dpo", "ipo", "kto", "orpo", "simpo", "spin"}
+    {"remax", "reinforce", "sft", "dpo", "online_dpo", "ipo", "kto", "orpo", "simpo", "spin"}
 )
 """Of which no framework's own function was run; formulas and literal numbers hold them alone."""
-BY_OTHERS = {"dapo": "loss", "ppo": "gae, loss", "vapo": "gae"}
+BY_OTHERS = {"dapo": "loss", "ppo": "gae, loss", "vapo": "gae", "pf_ppo": "gae, loss"}
 """Golden numbers that stand under the name of what an algorithm is made of."""
 
 HEAD = "| algorithm | port | literal numbers | golden numbers | invariance | 3 steps | learns |"

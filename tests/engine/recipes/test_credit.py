@@ -470,6 +470,16 @@ def test_lambda_follows_the_length_of_each_row() -> None:
         assert adaptive.advantages[place] == near(fixed.advantages[place], digits=6)
 
 
+def test_pf_ppo_whitens_rows_as_often_as_they_were_drawn() -> None:
+    """One token a row, values 0: advantages are 1 and -1, the first drawn three times. Their mean
+    is 1/2, their variance (3 * 1/4 + 9/4) / 3 = 1."""
+    given = rows(("a", 1.0, [1.0, -1.0]), lengths=[1, 1], values=[[0.0], [0.0]], counts=[3.0, 1.0])
+
+    output = run(given, settings("pf_ppo"))
+
+    assert list(output.advantages) == near([0.5, -1.5], digits=4)
+
+
 def test_remax_subtracts_the_greedy_score() -> None:
     given = rows(("a", 1.0, [1.0, 0.0]), greedy_scores=[0.25, 0.25])
 

@@ -324,6 +324,7 @@ def test_preferences_on_literal_log_ratios() -> None:
 
     # sums: z = -0.5 - 0.25 = -0.75; means: z = -0.25 - 0.25 = -0.5
     assert pair_loss(pairs("dpo")) == near(minus_log_sigma(-0.075), digits=6)
+    assert pair_loss(pairs("online_dpo")) == near(minus_log_sigma(-0.075), digits=6)
     assert pair_loss(pairs("spin", beta=1.0)) == near(minus_log_sigma(-0.75), digits=6)
     assert pair_loss(pairs("dpo", reduce="mean")) == near(minus_log_sigma(-0.05), digits=6)
     assert pair_loss(pairs("ipo")) == near((-0.5 - 5) ** 2)

@@ -81,6 +81,7 @@ def test_our_grpo_has_the_defaults_of_the_algorithms_page() -> None:
         ("reinforce_pp_baseline", {"advantage": "group_mean", "whiten": True}),
         ("ppo", {"advantage": "gae", "gae_lambda": 1.0, "whiten": True}),
         ("vapo", {"advantage": "gae", "length_alpha": 0.05, "clip_high": 0.28}),
+        ("pf_ppo", {"advantage": "gae", "gae_lambda": 1.0, "whiten": True, "clip_high": 0.2}),
         ("trl-grpo", {"epsilon": 1e-4, "aggregation": "token_mean", "family": "grpo"}),
         ("verl-grpo", {"epsilon": 1e-6, "dual_clip": 3.0}),
         ("verl-cispo", {"ratio_min": 0.8, "ratio_max": 1.2}),
