@@ -349,7 +349,7 @@ class Learner(ScoresTexts):
             if loss.requires_grad:
                 self._states.backward(loss)
             run.meter.add(load.role, "loss", value, 0.0)
-            run.meter.add(load.role, f"loss/{load.port}", result.total.detach() / divisor, 0.0)
+            run.meter.add(load.role, f"loss/{load.port}", value, 0.0)
             run.meter.add_output(load.role, result)
             run.advance(len(places))
         return losses

@@ -425,9 +425,9 @@ def test_two_ports_are_divided_each_by_its_own_count_then_weighted(
     both, metrics = move(rewards, examples)
 
     assert metrics["loss/rewards"] == near(first_metrics["loss/rewards"], terms=TERMS)
-    assert metrics["loss/demonstrations"] == near(second_metrics["loss"], terms=TERMS)
+    assert metrics["loss/demonstrations"] == near(0.1 * second_metrics["loss"], terms=TERMS)
     assert metrics["loss"] == near(
-        metrics["loss/rewards"] + 0.1 * metrics["loss/demonstrations"], terms=TERMS
+        metrics["loss/rewards"] + metrics["loss/demonstrations"], terms=TERMS
     )
     scale = max(float(move.abs().max()) for move in (*first, *second))
     for ours, a, b in zip(both, first, second, strict=True):
