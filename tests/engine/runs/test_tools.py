@@ -77,6 +77,21 @@ def test_calls_are_answered_and_counted_under_the_tools_name(runner: Run) -> Non
     assert "sums.tool" not in str(ended.stages(1))
 
 
+def test_a_policy_hears_so_many_tokens_of_an_answer(runner: Run) -> None:
+    """Of answers longer than 40 signs it reads 6 tokens each; with room for all of them, more."""
+    long = CALLING.replace("[{{ value }}]", "[{{ 'word ' * 8 }}{{ value }}]")
+    long = long.replace("max_new_tokens: 12", "max_new_tokens: 120")
+    unlimited = long.replace("observation_tokens: 6", "observation_tokens: 999")
+    limited, whole = runner(long), runner(unlimited)
+
+    for ended, most in ((limited, 6), (whole, 999)):
+        heard, calls = ended.metrics("actor", "turns/tokens"), ended.metrics("sums", "tool/calls")
+        told = [of / by for of, by in zip(heard, calls, strict=True) if by]
+        assert told
+        assert all(one <= most for one in told)
+        assert (max(told) > 6) is (ended is whole)
+
+
 @pytest.mark.parametrize("text", [CALLING, acting()], ids=["calculator", "environment"])
 def test_a_stopped_run_with_tools_goes_on_as_if_it_had_never_stopped(
     text: str, runner: Run, equal: Callable[..., bool]
