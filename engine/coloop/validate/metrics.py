@@ -5,12 +5,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from coloop.diagnostics import Change, Diagnostic, Fix, closest, did_you_mean
+from coloop.spec.algorithm import RewardsAlgorithm, reads
 from coloop.spec.metrics import METRICS, OF_KIND, PROBE_METRICS, described, metric_of
 from coloop.spec.nodes import EvaluateNode
 from coloop.validate.facts import Facts, a, found
 
 LEARNER_METRICS: Final = frozenset({*METRICS, "clip_share"})
 """What learners report; `clip_share` is the language's word for `clip_fraction`."""
+
+OF_REWARDS: Final = frozenset({"kl", "entropy", "clip_fraction", "clip_share", "ratio/max"})
+"""What learners from rewards alone write, `kl` where they read a reference."""
 
 NEEDED_INPUTS: Final[Mapping[str, str]] = {
     "step_f1": "labels",
@@ -150,6 +154,15 @@ def check_metric(facts: Facts, metric: str, field: str) -> Iterator[Diagnostic]:
         )
         return
     known = _reported_by(facts, node)
+    unwritten = _unwritten(facts, node, rest)
+    if unwritten is not None:
+        yield found(
+            "structure.unknown_metric",
+            f"`{node}` reports no metric `{rest}`: {unwritten}",
+            hint=f"watch another metric, e.g. `{node}.loss` or `{node}.grad_norm`",
+            field=field,
+        )
+        return
     is_of_scorer = node in facts.learners and described(rest) is not None
     if rest not in known and not is_of_scorer:
         yield found(
@@ -158,6 +171,27 @@ def check_metric(facts: Facts, metric: str, field: str) -> Iterator[Diagnostic]:
             hint=did_you_mean(rest, known) or f"{a(section.kind)} reports no metrics",
             field=field,
         )
+
+
+def _unwritten(facts: Facts, name: str, metric: str) -> str | None:
+    """Why a learner that is known never writes a metric that others do."""
+    group = facts.groups.get(name)
+    members = [one for one in (group.members if group else (name,)) if one in facts.learners]
+    entries = [
+        entry
+        for member in members
+        for port in facts.spec.graph.teaching_ports(member)
+        for entry in facts.algorithms(member, port)
+    ]
+    rewarded = [entry for entry in entries if isinstance(entry, RewardsAlgorithm)]
+    if not entries or metric not in OF_REWARDS:
+        return None
+    names = ", ".join(f"`{entry.name}`" for entry in entries)
+    if not rewarded:
+        return f"{names} {'does' if len(entries) == 1 else 'do'} not write it"
+    if metric == "kl" and not any("reference" in reads(entry) for entry in rewarded):
+        return f"{names} {'reads' if len(entries) == 1 else 'read'} no reference; set `kl`"
+    return None
 
 
 def _reported_by(facts: Facts, name: str) -> list[str]:
