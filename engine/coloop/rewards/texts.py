@@ -12,7 +12,9 @@ from coloop.rewards.math_text import are_equal, final_answer, marked_answer
 from coloop.rewards.scoring import Question, Score, ScoringRow, extracted, text_of
 from coloop.spec import builtins as options
 
-CAPITAL: Final = re.compile(r"(?<![A-Za-z])([A-Z])(?![A-Za-z])")
+ANSWER: Final = re.compile(r"\banswer\s*(?:is(?!\s+not\b)|:|=)", re.IGNORECASE)
+OPTION: Final = re.compile(r"(?<![A-Za-z])(?!I(?:['\u2019]|\s+[a-z]))([A-Z])(?![A-Za-z])")
+"""A capital letter that stands alone; "I" before a word is the pronoun."""
 
 
 def task(rows: Sequence[ScoringRow], _: options.TaskReward) -> list[Score]:
@@ -75,19 +77,25 @@ def _equal(row: ScoringRow, given: options.MathEqual) -> Score | Question:
 
 
 def choice(rows: Sequence[ScoringRow], given: options.Choice) -> list[Score]:
-    """1 where the chosen option is the right one: the last capital letter that stands alone."""
+    """1 where the chosen option is the right one: the first capital letter that stands alone behind
+    the last "answer is" or "answer:", where there is none the last of the text."""
     scores: list[Score] = []
     for row in rows:
         text, wanted = text_of(row), golds(row, given.column)
         if text is None or not wanted:
             scores.append(None)
             continue
-        said = (
-            last_match(CAPITAL, text) if given.extract is None else extracted(text, given.extract)
-        )
+        said = _option(text) if given.extract is None else extracted(text, given.extract)
         chosen = (said or "").strip().casefold()
         scores.append(float(any(chosen == gold.strip().casefold() for gold in wanted)))
     return scores
+
+
+def _option(text: str) -> str | None:
+    for marker in reversed([*ANSWER.finditer(text)]):
+        if (found := OPTION.search(text, marker.end())) is not None:
+            return found[1]
+    return last_match(OPTION, text)
 
 
 def json_schema(rows: Sequence[ScoringRow], given: options.JsonSchema) -> list[Score | Question]:

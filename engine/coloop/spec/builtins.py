@@ -72,7 +72,8 @@ class Choice(Builtin):
     column: Text = setting("answer", widget="column")
     """Column with the letter of the right option."""
     extract: Text | None = setting(None, level="advanced", widget="regex")
-    """Regular expression with one group; null: the last single capital letter."""
+    """Regular expression with one group; null: the single capital letter
+    behind the last "answer is" or "answer:", else the last of the text."""
 
 
 class CodeTests(Builtin):

@@ -176,6 +176,18 @@ METRICS: dict[str, Metric] = {
         expect="Rises from 0.",
         better="higher",
     ),
+    "score/chosen": Metric(
+        title="Score of chosen sides",
+        help="Mean score of chosen sides by the scorer that learns.",
+        expect="Rises above that of rejected sides; both may drift, the lead between them counts.",
+        better="higher",
+    ),
+    "score/rejected": Metric(
+        title="Score of rejected sides",
+        help="Mean score of rejected sides by the scorer that learns.",
+        expect="Falls below that of chosen sides.",
+        better="lower",
+    ),
     "log_ratio/chosen": Metric(
         title="Chosen against the reference",
         help="Mean log ratio of policy and reference over chosen sides.",

@@ -179,10 +179,35 @@ def test_math_equal_has_a_tolerance() -> None:
 
 @pytest.mark.parametrize(
     ("completion", "score"),
-    [("B", 1.0), ("the answer is (B).", 1.0), ("A or B", 1.0), ("B or A", 0.0), ("Bob", 0.0)],
+    [
+        ("B", 1.0),
+        ("the answer is (B).", 1.0),
+        ("A or B", 1.0),
+        ("B or A", 0.0),
+        ("Bob", 0.0),
+        ("The answer is B. I am sure.", 1.0),
+        ("Answer: B. A is a distractor", 1.0),
+        ("ANSWER = B, never C", 1.0),
+        ("B, I think", 1.0),
+        ("B. I'm sure", 1.0),
+        ("The answer is: I think B", 1.0),
+        ("First I took A. The answer is A. No, the answer is B.", 1.0),
+        ("The answer is not A, it is B", 1.0),
+        ("Answer: A. B is a distractor", 0.0),
+        ("The answer is I.", 0.0),
+        ("I am sure.", 0.0),
+    ],
 )
-def test_choice_is_the_last_capital_that_stands_alone(completion: str, score: Score) -> None:
+def test_choice_is_the_option_behind_the_answer_or_the_last(completion: str, score: Score) -> None:
     assert text_score("choice", completion, given={"answer": "B"}) == score
+
+
+@pytest.mark.parametrize(
+    ("completion", "score"),
+    [("I", 1.0), ("(I)", 1.0), ("The answer is I.", 1.0), ("I think H", 0.0), ("I am sure", 0.0)],
+)
+def test_an_i_is_an_option_where_it_stands_as_one(completion: str, score: Score) -> None:
+    assert text_score("choice", completion, given={"answer": "I"}) == score
 
 
 def test_choice_by_a_pattern() -> None:

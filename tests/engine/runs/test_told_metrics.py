@@ -12,11 +12,31 @@ from tests.engine.runs.test_every_node import CODING, JUDGES, SHAPES
 from coloop.spec.metrics import METRICS, OF_KIND, described, metric_of
 from coloop.validate import validate
 
+PREFERENCES = """
+coloop: 1
+name: preferences
+nodes:
+  preferences:
+    kind: dataset
+    source: {type: task, task: preference}
+    columns: {target: chosen}
+    rows_per_step: 4
+  scorer:
+    kind: reward
+    source: {type: model}
+    model: {type: scratch, architecture: tiny-qwen3}
+    algorithm: {name: bradley_terry}
+edges:
+  - preferences.pairs -> scorer.pairs
+schedule: {steps: 2}
+hardware: {preset: cpu}
+"""
+
 
 @pytest.mark.parametrize(
     "text",
-    [JUDGES, SHAPES, CODING, LOOP, algorithm_loop("ppo"), algorithm_loop("dpo")],
-    ids=["judges", "shapes", "tools", "evaluations", "ppo", "dpo"],
+    [JUDGES, SHAPES, CODING, LOOP, PREFERENCES, algorithm_loop("ppo"), algorithm_loop("dpo")],
+    ids=["judges", "shapes", "tools", "evaluations", "reward model", "ppo", "dpo"],
 )
 def test_every_metric_of_a_run_is_in_the_catalog(text: str, whole: Callable[[str], Any]) -> None:
     events = whole(text).of("metrics")
