@@ -132,8 +132,8 @@ def _columns_that_no_pair_has(
                 told.append(
                     (
                         "learn.no_column",
-                        f"{node}: algorithm.pairs.{field}: none of {len(pairs)} pairs has the "
-                        f"column `{column}`, so it {counts}; their columns are "
+                        f"{node}: algorithm.pairs.{field}: none of {len(pairs)} pairs has a number "
+                        f"in the column `{column}`, so it {counts}; their columns are "
                         f"{', '.join(there)}",
                     )
                 )
