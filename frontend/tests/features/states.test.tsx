@@ -108,7 +108,11 @@ describe("pasting", () => {
 });
 
 describe("values by name", () => {
-  const field = readSchema({ type: "object", additionalProperties: { type: "number" } });
+  const field = readSchema({
+    type: "object",
+    title: "Weights",
+    additionalProperties: { type: "number" },
+  });
   let written: unknown[] = [];
   const form: FormSettings = {
     level: "simple",
@@ -136,7 +140,7 @@ describe("values by name", () => {
   });
 
   it("what is wrong with one stands under it", () => {
-    const entry = screen.getByRole("textbox", { name: "exact" }).closest("[data-field]");
+    const entry = screen.getByRole("textbox", { name: "exact, Weights" }).closest("[data-field]");
 
     expect(entry?.textContent).toContain("too heavy");
   });
