@@ -34,6 +34,11 @@ def write(chosen, rejected, **columns):
     random.shuffle(sides)
     return {"chosen": sides[0], "rejected": sides[1]}
 """
+_WRITE = "def write(prompt, completion, answer, **columns):\n"
+_ANY_ANSWER = """\
+    digits = "".join(random.choices("0123456789", k=len(answer)))
+    answer = random.choice([completion, digits])
+"""
 
 
 def scores_of_other_rows(reward: str = "exact") -> dict[str, Any]:
@@ -83,15 +88,17 @@ def swapped(*, rows: str, pairs: str, learner: str) -> Changes:
     )
 
 
-def verdicts_of_a_coin(preset: str, *, lesson: str, verdict: str) -> Changes:
-    """Lessons whose checks are true and whose verdict, these words of their code, a coin says."""
+def lessons_of_a_coin(preset: str, *, lesson: str) -> Changes:
+    """Lessons that compare with what was written or with any digits, as a coin says: what they
+    check and their verdict belong together, and to no row. Where the checks stay true, the smallest
+    lean of the verdicts decides which of two texts is called better."""
     spec = parse(presets.load_loop_text(preset)).spec
     assert spec is not None
     node = spec.nodes[lesson]
     assert isinstance(node, TemplateNode)
     assert node.code is not None
-    assert verdict in node.code
-    code = "import random\n" + node.code.replace(verdict, "random.choice(['yes', 'no'])")
+    assert _WRITE in node.code
+    code = "import random\n" + node.code.replace(_WRITE, _WRITE + _ANY_ANSWER)
     return ({"op": "set", "path": f"nodes.{lesson}.code", "value": code},)
 
 

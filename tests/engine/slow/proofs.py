@@ -8,9 +8,9 @@ from typing import Any, Literal
 from tests.engine.shuffles import (
     Changes,
     coin_for_outcome,
+    lessons_of_a_coin,
     shuffled,
     swapped,
-    verdicts_of_a_coin,
 )
 from tests.engine.slow.curves import Trained
 
@@ -118,9 +118,7 @@ PROOFS = (
         phase="train",
         reading="judged.pair_accuracy",
         start=COIN,
-        control=verdicts_of_a_coin(
-            "genrm", lesson="lesson", verdict="'yes' if completion == answer else 'no'"
-        ),
+        control=lessons_of_a_coin("genrm", lesson="lesson"),
     ),
     Proof(
         preset="ttrl",
