@@ -1,4 +1,5 @@
-"""Rows of local files by number: jsonl and csv by an index of line offsets, parquet by row groups.
+"""Rows of local files by number: jsonl and csv by an index of line offsets, parquet by row groups,
+documents file by file.
 
 A file is mapped into memory and never read whole into Python objects, so a huge one costs eight
 bytes a row. Rows keep their own column names here; what the loop calls them is decided in
@@ -19,6 +20,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from coloop.documents import documents_in
 from coloop.spec.data import FileFormat
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -222,6 +224,37 @@ class Parquet:
         return self._decoded[group]
 
 
+class Documents:
+    """Text files, each of them a row; one is read when its row is wanted."""
+
+    def __init__(self, path: Path) -> None:
+        self._root = path if path.is_dir() else path.parent
+        try:
+            self._files = [*documents_in(path)]
+        except ValueError as error:
+            raise RowProblem(f"cannot be read: {error}") from None
+        self.size_bytes = sum(file.stat().st_size for file in self._files)
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def line_of(self, index: int) -> int:
+        return index + 1
+
+    def row(self, index: int) -> dict[str, Any]:
+        file = self._files[index]
+        name = file.relative_to(self._root).as_posix()
+        try:
+            text = file.read_bytes().removeprefix(BYTE_ORDER_MARK).decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise RowProblem(
+                f"has a file {name} that is not UTF-8 (byte {error.start + 1})"
+            ) from None
+        except OSError as error:
+            raise RowProblem(f"has a file {name} that cannot be read: {error.strerror}") from None
+        return {"text": text, "title": file.stem, "path": name}
+
+
 def _plain(value: Any) -> Any:
     """A value of parquet as one that JSON has."""
     match value:
@@ -241,11 +274,13 @@ def _plain(value: Any) -> Any:
 
 
 def open_file(path: Path, file_format: FileFormat) -> RawRows:
-    """Rows of a file."""
+    """Rows of a file, or of a folder of documents."""
     match file_format:
         case "jsonl":
             return JsonLines(path)
         case "csv":
             return CommaSeparated(path)
+        case "text":
+            return Documents(path)
         case _:
             return Parquet(path)

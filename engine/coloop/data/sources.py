@@ -211,17 +211,23 @@ def _open_raw(node: DatasetNode, node_id: str, root: Path) -> tuple[RawRows, str
 def _open_path(source: FileSource, node_id: str, root: Path) -> tuple[RawRows, str, str]:
     path = root / os.path.expanduser(source.path)
     field = "source.path"
-    if not path.is_file():
-        what = "is a folder" if path.is_dir() else "does not exist"
+    file_format = source.written_as
+    if path.is_dir() and file_format != "text":
+        raise DataError(
+            f"{node_id}: source.format: {path} is a folder; say `format: text` if each file in it "
+            "is a row, or name one file",
+            node_id,
+            "source.format",
+        )
+    if not path.exists():
         near = difflib.get_close_matches(path.name, _names_beside(path), n=1)
         hint = f"; did you mean `{near[0]}`?" if near else ""
-        raise DataError(f"{node_id}: {field}: file {path} {what}{hint}", node_id, field)
-    file_format = source.written_as
+        raise DataError(f"{node_id}: {field}: file {path} does not exist{hint}", node_id, field)
     if file_format is None:
         known = ", ".join(FORMATS)
         raise DataError(
             f"{node_id}: source.format: {path} has the suffix {path.suffix!r}, known are {known}; "
-            "say `format: jsonl`, `parquet` or `csv`",
+            "say `format: jsonl`, `parquet`, `csv` or `text`",
             node_id,
             "source.format",
         )

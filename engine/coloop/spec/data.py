@@ -21,25 +21,28 @@ from coloop.spec.base import (
 )
 from coloop.spec.tasks import TaskSource
 
-FileFormat = Literal["jsonl", "parquet", "csv"]
+FileFormat = Literal["jsonl", "parquet", "csv", "text"]
 FORMATS: Final[Mapping[str, FileFormat]] = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".parquet": "parquet",
     ".csv": "csv",
+    ".txt": "text",
+    ".md": "text",
 }
 """Which format a suffix means."""
 
 
 class FileSource(Section):
-    """Rows of a local file."""
+    """Rows of a local file, or of a folder of documents."""
 
     type: Literal["file"]
-    """Rows of a local file."""
+    """Rows of a local file, or of a folder of documents."""
     path: Text = setting(widget="path", hot=True)
-    """The file, relative to the folder of the loop."""
+    """The file or folder, relative to the folder of the loop."""
     format: FileFormat | None = setting(None, level="advanced")
-    """How it is written; null: by its suffix."""
+    """How it is written; null: by its suffix. Of a folder, `text`: each file in it is a row, with
+    its `text`, `title` and `path`."""
 
     @property
     def written_as(self) -> FileFormat | None:

@@ -113,14 +113,31 @@ def _is_outside(facts: Facts, path: str) -> bool:
     return facts.is_confined and facts.root is not None and not is_inside(facts.root, path)
 
 
+def _names_a_folder(facts: Facts, path: str) -> bool:
+    if facts.root is None or _is_outside(facts, path):
+        return False
+    return _is_folder(facts.root / os.path.expanduser(path))
+
+
 def _check_file(
     facts: Facts, name: str, node: DatasetNode, source: FileSource
 ) -> Iterator[Diagnostic]:
+    if source.written_as != "text" and _names_a_folder(facts, source.path):
+        change = Change(op="set", path=f"nodes.{name}.source.format", value="text")
+        yield found(
+            "data.unknown_format",
+            f"`{source.path}` is a folder",
+            hint="set `source.format` to `text` if each file in it is a row, or name one file",
+            node=name,
+            field="source.path",
+            fixes=(Fix(title="Take each file as a row", changes=(change,)),),
+        )
+        return
     if source.written_as is None:
         yield found(
             "data.unknown_format",
             f"the suffix of `{source.path}` does not tell how it is written",
-            hint="set `source.format` to `jsonl`, `parquet` or `csv`",
+            hint="set `source.format` to `jsonl`, `parquet`, `csv` or `text`",
             node=name,
             field="source.path",
         )

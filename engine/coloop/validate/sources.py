@@ -1,9 +1,9 @@
 """A look into the files that datasets name: are they there, what columns do their rows have.
 
-A csv has a header and a parquet file a schema. A jsonl file is read whole up to `WHOLE_BYTES`; of
-a larger one the start and stretches all over it are read, and the glance says so. Paths count from
-the folder that the caller gives, and may be made to stay in it. What was seen is kept until the
-file changes, because a loop is checked at every edit.
+A csv has a header and a parquet file a schema; documents all have the same. A jsonl file is read
+whole up to `WHOLE_BYTES`; of a larger one the start and stretches all over it are read, and the
+glance says so. Paths count from the folder that the caller gives, and may be made to stay in it.
+What was seen of a file is kept until it changes, because a loop is checked at every edit.
 
 Invariant: nothing here raises; what cannot be read is told in `Glance.problem`.
 """
@@ -21,6 +21,7 @@ from itertools import count, islice
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from coloop.documents import COLUMNS, documents_in
 from coloop.spec.data import FileSource
 from coloop.spec.graph import LoopSpec
 from coloop.spec.nodes import DatasetNode
@@ -91,6 +92,8 @@ def glance_at(source: FileSource, root: Path, *, is_confined: bool = False) -> G
         facts = path.stat()
     except OSError:
         return Glance(is_missing=True)
+    if source.written_as == "text":
+        return _glance_at_documents(path)
     if not path.is_file():
         return Glance(is_missing=True)
     if facts.st_size == 0:
@@ -131,6 +134,15 @@ def _read(path: Path, form: str, changed: int, size: int) -> Glance:
     except (OSError, UnicodeDecodeError, ValueError, RecursionError, csv.Error) as error:
         return Glance(problem=str(error))
     return Glance()
+
+
+def _glance_at_documents(path: Path) -> Glance:
+    """Whether a folder has any; each has the same columns."""
+    try:
+        is_empty = next(documents_in(path), None) is None
+    except (OSError, ValueError) as error:
+        return Glance(problem=str(error))
+    return Glance(columns=frozenset(COLUMNS), is_whole=True, is_empty=is_empty)
 
 
 def _glance_at_csv(path: Path) -> Glance:

@@ -273,6 +273,60 @@ def test_a_csv_with_an_open_quote_is_refused(tmp_path: Path) -> None:
     assert "line 2, is not CSV" in message_of(tmp_path, file_of(path))
 
 
+def folder_of(root: Path) -> dict[str, Any]:
+    (root / "docs" / "more").mkdir(parents=True)
+    write(root / "docs" / "b.md", "second")
+    write(root / "docs" / "a.txt", "first")
+    write(root / "docs" / "more" / "c.md", "third")
+    write(root / "docs" / ".hidden", "never")
+    return {"type": "file", "path": "docs", "format": "text"}
+
+
+def test_each_file_of_a_folder_is_a_row(tmp_path: Path) -> None:
+    source = opened(tmp_path, folder_of(tmp_path))
+
+    assert [row["text"] for row in rows_in(source)] == ["first", "second", "third"]
+    assert source.row(2) == {"text": "third", "title": "c", "path": "more/c.md"}
+    assert source.columns == ("text", "title", "path")
+
+
+def test_a_text_file_is_one_row(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.md", "all of it")
+
+    assert rows_in(opened(tmp_path, file_of(path))) == [
+        {"text": "all of it", "title": "a", "path": "a.md"}
+    ]
+
+
+def test_a_folder_whose_form_is_not_said_is_refused_with_what_to_say(tmp_path: Path) -> None:
+    source = folder_of(tmp_path)
+
+    message = message_of(tmp_path, {**source, "format": None})
+
+    assert "is a folder; say `format: text`" in message
+
+
+def test_a_folder_without_documents_is_empty(tmp_path: Path) -> None:
+    (tmp_path / "docs" / "deeper").mkdir(parents=True)
+    source = {"type": "file", "path": "docs", "format": "text"}
+
+    assert "has no rows" in message_of(tmp_path, source)
+
+
+def test_a_document_that_is_no_text_is_named(tmp_path: Path) -> None:
+    source = folder_of(tmp_path)
+    (tmp_path / "docs" / "more" / "d.bin").write_bytes(b"ab\xff")
+
+    assert "a file more/d.bin that is not UTF-8 (byte 3)" in message_of(tmp_path, source)
+
+
+def test_a_link_out_of_a_folder_of_documents_is_not_followed(tmp_path: Path) -> None:
+    source = folder_of(tmp_path)
+    (tmp_path / "docs" / "passwords").symlink_to(write(tmp_path / "secret.txt", "secret"))
+
+    assert "`passwords` is a link that leads out of the folder" in message_of(tmp_path, source)
+
+
 def test_a_damaged_parquet_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "a.parquet", "no parquet")
 

@@ -2,6 +2,7 @@
 shared, stopped while they work, and broken."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -233,6 +234,21 @@ def test_documents_are_indexed_once_and_found(runner: Run) -> None:
     assert ended.state is RunStateName.FINISHED, ended.error
     assert max(ended.metrics("sums", "tool/calls")) > 0
     assert "library.load" not in ended.stages(1)
+
+
+def test_a_folder_of_documents_is_searched(runner: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    (folder / "one.txt").write_text("1 is one")
+    (folder / "a.md").write_text("a is an")
+    source = f'{{type: file, format: text, path: "{folder}"}}'
+    inline = "{type: inline, rows: [{note: 1 is one}, {note: a is an}]}"
+
+    ended = runner(SEARCHING.replace(inline, source).replace("column: note", "column: text"))
+
+    assert ended.state is RunStateName.FINISHED, ended.error
+    assert max(ended.metrics("sums", "tool/calls")) > 0
+    assert max(ended.metrics("sums", "tool/errors")) == 0
 
 
 def test_documents_without_words_end_the_run_before_it_begins(runner: Run) -> None:

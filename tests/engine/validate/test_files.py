@@ -191,6 +191,30 @@ def test_a_parquet_file_that_is_none_is_unreadable(finding: Finding, tmp_path: P
     assert finding("grpo", *_from_file("rows.parquet"), root=tmp_path).code == "data.unreadable"
 
 
+def test_a_folder_is_told_how_to_be_read_and_can_be(
+    check: Callable[..., Report], tmp_path: Path
+) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "a.md").write_text("one")
+
+    report = check("grpo", *_from_file("docs"), root=tmp_path)
+
+    [found] = [one for one in report.diagnostics if one.code == "data.unknown_format"]
+    assert found.message == "`docs` is a folder"
+    [change] = found.fixes[0].changes
+    mended = [*_from_file("docs"), (change.op, change.path, change.value)]
+    codes = {one.code for one in check("grpo", *mended, root=tmp_path).diagnostics}
+    assert codes == {"structure.unknown_column"}, "its columns are text, title and path"
+
+
+def test_a_folder_without_documents_is_empty(check: Callable[..., Report], tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+
+    report = check("grpo", *_from_file("docs", format="text"), root=tmp_path)
+
+    assert "data.empty" in {one.code for one in report.diagnostics}
+
+
 def test_a_column_that_some_rows_lack_is_told_with_the_first_line(
     finding: Finding, tmp_path: Path
 ) -> None:
