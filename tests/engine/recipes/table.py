@@ -6,7 +6,8 @@ numbers that such a test goes through, names it.
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import get_args
 
@@ -14,10 +15,16 @@ from tests.engine.algorithm_loops import LOOPS
 from tests.engine.recipes.test_credit import GOLDEN as ADVANTAGES
 from tests.engine.recipes.test_credit import OPENRLHF
 from tests.engine.recipes.test_recipes import GOLDEN as LOSSES
+from tests.engine.runs import test_products, test_scorers
+from tests.engine.slow.proofs import PROOFS
 from tests.engine.slow.test_algorithms import LEARNS
+from tests.engine.slow.test_scorers import LEARNS as SCORERS_LEARN
 from tests.engine.training.test_invariance import VARIANTS
+from tests.presets.test_loops import SHORT
 
-from coloop.spec.algorithm import PORTS_OF, family_of
+from coloop import presets
+from coloop.spec.algorithm import PORTS_OF, family_of, node_algorithms
+from coloop.spec.io import parse, require
 
 TESTS = Path(__file__).resolve().parents[1]
 LITERAL = ("recipes/test_recipes.py", "recipes/test_credit.py", "roles/test_lessons.py")
@@ -69,6 +76,31 @@ def is_policys(name: str) -> bool:
     return FAMILIES[name] in OWN_PORTS and name not in SCORERS
 
 
+def of_loop(text: str) -> frozenset[str]:
+    """Algorithms that a loop names."""
+    spec = require(parse(text))
+    by_port = [node_algorithms(spec, node) for node in spec.nodes]
+    entries = [entry for ports in by_port for listed in ports.values() for entry in listed]
+    return frozenset(family_of(entry.name) for entry in entries)
+
+
+def of_presets(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(name for one in names for name in of_loop(presets.load_loop_text(one)))
+
+
+@cache
+def in_short_runs() -> frozenset[str]:
+    """Algorithms by which whole runs take a few steps."""
+    others = (test_products.FOUR_MODELS, test_scorers.CHOOSING)
+    return frozenset({*LOOPS, *of_presets(SHORT), *(n for text in others for n in of_loop(text))})
+
+
+@cache
+def learning() -> frozenset[str]:
+    """Algorithms by which a slow test asks that something is learned, and nothing by chance."""
+    return frozenset({*LEARNS, *SCORERS_LEARN, *of_presets(proof.preset for proof in PROOFS)})
+
+
 def rows() -> Iterator[list[str]]:
     """The table, a row an algorithm."""
     literal, held = literal_names(), invariant()
@@ -79,8 +111,8 @@ def rows() -> Iterator[list[str]]:
             _mark(name in literal),
             golden(name) or ("none there" if name in WITHOUT_GOLDEN else "–"),
             _mark(name in held),
-            _mark(name in LOOPS),
-            _mark(name in LEARNS),
+            _mark(name in in_short_runs()),
+            _mark(name in learning()),
         ]
 
 

@@ -20,8 +20,12 @@ def test_an_algorithm_of_a_policy_is_proved(name: str) -> None:
     assert name in table.literal_names(), "no test has literal numbers of it"
     assert table.golden(name) or name in table.WITHOUT_GOLDEN, "no golden numbers of it"
     assert name in table.invariant(), "nothing holds its loss against micro-batches"
-    assert name in table.LOOPS, "no run takes three steps by it"
-    assert name in table.LEARNS, "no run learns by it"
+
+
+@pytest.mark.parametrize("name", table.FAMILIES)
+def test_an_algorithm_is_run_and_learned_by(name: str) -> None:
+    assert name in table.in_short_runs(), "no run takes a few steps by it"
+    assert name in table.learning(), "no slow test asks that it learns"
 
 
 def test_every_recipe_has_literal_numbers_and_is_held_against_micro_batches() -> None:

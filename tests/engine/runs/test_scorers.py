@@ -208,7 +208,7 @@ def test_a_classifier_of_steps_learns_their_labels_and_pays_the_policy(
 
 
 CHOOSING = (
-    HEAD.replace("*rewards", "*rewards")
+    HEAD
     + """
   judge:
     kind: reward
