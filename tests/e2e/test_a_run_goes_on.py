@@ -179,7 +179,7 @@ def test_a_value_that_may_change_in_a_run_is_changed_from_the_page(
     page = open_page(f"/runs/{run_id}")
     page.get_by_role("article", name="actor, Actor").click()
     settings = page.get_by_role("complementary", name="Settings")
-    settings.get_by_label("Learning rate", exact=True).fill("1e-5")
+    settings.get_by_label("Learning rate, Optimizer, Training", exact=True).fill("1e-5")
     page.get_by_role("button", name="Apply").click()
 
     page.get_by_role("tab", name="Log").click()

@@ -8,6 +8,7 @@ earlier driver, edits that it did not answer before it was killed are taken up; 
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,9 @@ from coloop.events import CONTROL_ADAPTER, ControlRequest, EditRequest, StopRequ
 from coloop.runtime.edits import answered
 
 CONTROL_FILE = "control.jsonl"
+SAME_INTERRUPT_SECONDS = 1.0
+"""An interrupt that comes sooner after another is the same. Each is raised wherever the process is;
+in what ends because of the first, a destructor of C++ say, a second would abort it."""
 
 
 class Control:
@@ -30,6 +34,7 @@ class Control:
         self._signalled = threading.Event()
         self._asked_to_stop = False
         self._is_deaf = False
+        self._interrupted_at: float | None = None
         self.unreadable: list[str] = []
         asked = [one for one in self._read() if isinstance(one, EditRequest)]
         self.unreadable.clear()
@@ -80,9 +85,10 @@ class Control:
             return
 
         def on_signal(number: int, frame: FrameType | None) -> None:
-            if number == signal.SIGINT and self._signalled.is_set() and not self._is_deaf:
-                raise KeyboardInterrupt
+            is_again = number == signal.SIGINT and self._signalled.is_set()
             self._signalled.set()
+            if is_again and not self._is_deaf and self._interrupts_anew():
+                raise KeyboardInterrupt
 
         before = {s: signal.signal(s, on_signal) for s in (signal.SIGINT, signal.SIGTERM)}
         try:
@@ -92,6 +98,13 @@ class Control:
                 before[signal.SIGINT] = signal.SIG_IGN
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    def _interrupts_anew(self) -> bool:
+        now, before = time.monotonic(), self._interrupted_at
+        if before is not None and now - before < SAME_INTERRUPT_SECONDS:
+            return False
+        self._interrupted_at = now
+        return True
 
     def _read(self) -> Iterator[ControlRequest]:
         if not self._path.exists() or self._path.stat().st_size <= self._offset:
