@@ -287,6 +287,8 @@ def open_page(
         if message.type == "error":
             note(message.text)
 
+    failed_before = request.session.testsfailed
+
     def open_page(path: str = "/", *, beside: Page | None = None, **options: Any) -> Page:
         defaults = {"viewport": {"width": 1440, "height": 900}, "color_scheme": "light"}
         context = (
@@ -306,9 +308,9 @@ def open_page(
         return page
 
     yield open_page
-    failed = request.session.testsfailed
+    has_failed = request.session.testsfailed > failed_before
     for number, page in enumerate(pages):
-        if failed and not page.is_closed():
+        if has_failed and not page.is_closed():
             page.screenshot(path=SHOTS / f"failed-{request.node.name}-{number}.png")
         page.context.close()
     assert errors == []
