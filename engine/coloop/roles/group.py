@@ -10,7 +10,7 @@ from coloop.plan.types import PhasePlan
 from coloop.roles.fits import Fits, rows_of
 from coloop.roles.kept import Kept
 from coloop.roles.protocol import Call, Context, Outcome
-from coloop.roles.teaching import LEFT_OUT, teaching_items
+from coloop.roles.teaching import LEFT_OUT, PAIRS, columns_that_no_pair_has, teaching_items
 from coloop.seeds import derive_seed
 from coloop.spec.groups import updates_of
 from coloop.spec.schedule import LearnRule
@@ -45,7 +45,6 @@ class GroupRole:
             return Outcome(metrics=call.context.hosts.sync(self._group))
         context, before = call.context, self._waiting
         loads, details = self._loads(call)
-        told = [alert for detail in details for alert in detail.pop("alerts", ())]
         if not any(load.items for load in loads):
             return self._nothing_to_learn(call, before, details)
         reply = context.hosts.learn(
@@ -62,7 +61,7 @@ class GroupRole:
         )
         self._is_new_phase = False
         left_out, alerts = self._left_out(loads, details, reply)
-        alerts += told
+        alerts += self._of_columns(call)
         late = self._staleness(loads, reply.before)
         roles = dict.fromkeys((*reply.metrics, *left_out))
         return Outcome(
@@ -150,6 +149,18 @@ class GroupRole:
             rule = call.context.spec.schedule.learn.get(node)
             loads.append(Load(node=node, port=port, items=self._ripe(node, port, items, rule)))
         return loads, details
+
+    @staticmethod
+    def _of_columns(call: Call) -> list[tuple[str, str]]:
+        """Alerts about columns of the pairs that are learned."""
+        return [
+            alert
+            for node, port in sorted(call.live)
+            if port == PAIRS and (node, port) not in call.items
+            for alert in columns_that_no_pair_has(
+                node, call.context, call.member_inputs.get((node, port), ())
+            )
+        ]
 
     def _ripe(
         self, node: str, port: str, items: tuple[Unit, ...], rule: LearnRule | None

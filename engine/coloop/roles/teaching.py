@@ -111,33 +111,28 @@ def teaching_items(
     }
     if compared and (items or without):
         detail[LEFT_OUT] = without / (without + len(items))
-    if port == PAIRS:
-        pairs = [row for given in inputs.get((node, port), ()) for row in given.table.rows]
-        detail["alerts"] = _columns_that_no_pair_has(node, pairs, entries)
     return tuple(items), detail
 
 
-def _columns_that_no_pair_has(
-    node: str, pairs: Sequence[Row], entries: Sequence[Algorithm]
+def columns_that_no_pair_has(
+    node: str, context: Context, given: Sequence[Input]
 ) -> list[tuple[str, str]]:
-    """Alerts about columns that algorithms read, where none of the pairs has them."""
-    told = []
+    """Alerts about columns that a scorer of pairs reads, where none of the pairs has them."""
+    entries = node_algorithms(context.spec, node)[PAIRS]
     scorers = [one for one in entries if isinstance(one, BradleyTerry)]
-    wanted = {"margin": [(one.margin, "counts as 0") for one in scorers if one.margin]}
-    wanted["soft"] = [("probability", "counts as 1") for one in scorers if one.soft]
-    for field, columns in wanted.items():
-        for column, counts in columns:
-            if pairs and all(row.columns.get(column) is None for row in pairs):
-                there = sorted({f"`{name}`" for row in pairs for name in row.columns})
-                told.append(
-                    (
-                        "learn.no_column",
-                        f"{node}: algorithm.pairs.{field}: none of {len(pairs)} pairs has a number "
-                        f"in the column `{column}`, so it {counts}; their columns are "
-                        f"{', '.join(there)}",
-                    )
-                )
-    return told
+    wanted = [("margin", one.margin, "counts as 0") for one in scorers if one.margin]
+    wanted += [("soft", "probability", "counts as 1") for one in scorers if one.soft]
+    pairs = [row for one in given for row in one.table.rows]
+    there = ", ".join(sorted({f"`{name}`" for row in pairs for name in row.columns}))
+    return [
+        (
+            "learn.no_column",
+            f"{node}: algorithm.pairs.{field}: none of {len(pairs)} pairs has a number in the "
+            f"column `{column}`, so it {counts}; their columns are {there}",
+        )
+        for field, column, counts in wanted
+        if pairs and all(row.columns.get(column) is None for row in pairs)
+    ]
 
 
 def _as_taught(

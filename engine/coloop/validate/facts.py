@@ -27,7 +27,7 @@ from coloop.spec.algorithm import (
 from coloop.spec.base import as_tuple
 from coloop.spec.graph import Edge, LoopSpec
 from coloop.spec.groups import WeightsGroup, training_of, weights_groups
-from coloop.spec.lineage import Levels, Lineage, Relation, compute_lineage, relate_pair
+from coloop.spec.lineage import Level, Levels, Lineage, Relation, compute_lineage, relate_pair
 from coloop.spec.lineage.counts import RowCounts
 from coloop.spec.lineage.walk import Walk
 from coloop.spec.nodes import ActorNode, DatasetNode, Node, VerifierNode, model_of
@@ -213,6 +213,10 @@ class Facts:
             for level in own
             if any(relate_pair(level, one) is not Relation.NONE for one in scored)
         )
+
+    def buffers_in(self, levels: Iterable[Level]) -> list[str]:
+        """Buffers that some of the levels come out of, by name."""
+        return sorted({one.node for one in levels if self.walk.kinds.get(one.node) == "buffer"})
 
     def read_by(self, node: str, port: str) -> frozenset[str]:
         """What the algorithms of a teaching port read besides: `reference`, `values`, `prior`."""

@@ -48,7 +48,7 @@ def greedy_baselines_have_greedy_rows(facts: Facts) -> Iterator[Diagnostic]:
                 field="rollout.greedy_extra",
                 fixes=(Fix(title="Write a greedy row", changes=(change,)),),
             )
-        elif full.needs_greedy and (buffers := _buffers_of(facts, name)):
+        elif full.needs_greedy and (buffers := facts.buffers_in(facts.rewarded_levels(name))):
             yield found(
                 "learning.no_greedy_row",
                 f"`{full.name}` compares with the greedy answer to the same prompt, and rows that "
@@ -58,12 +58,6 @@ def greedy_baselines_have_greedy_rows(facts: Facts) -> Iterator[Diagnostic]:
                 node=name,
                 field="rewards",
             )
-
-
-def _buffers_of(facts: Facts, name: str) -> list[str]:
-    """Buffers whose rows a learner is credited for."""
-    levels = facts.rewarded_levels(name)
-    return sorted({one.node for one in levels if facts.walk.kinds.get(one.node) == "buffer"})
 
 
 def groups_are_large_enough(facts: Facts) -> Iterator[Diagnostic]:

@@ -161,7 +161,7 @@ def _no_ancestor(
     facts: Facts, name: str, field: str, word: str, apart: Iterable[Level]
 ) -> Diagnostic:
     """Groups of rows that descend from no row of the node by which they are grouped."""
-    buffers = sorted({lv.node for lv in apart if facts.walk.kinds.get(lv.node) == "buffer"})
+    buffers = facts.buffers_in(apart)
     rows, hint = f"the rows of `{name}`", "name a node further up, or `prompt`, `role`, `round`"
     if buffers:
         rows = f"the rows of `{name}` that `{buffers[0]}` gives"

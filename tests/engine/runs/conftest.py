@@ -32,6 +32,13 @@ DIGIT = {"type": "builtin", "name": "regex", "pattern": "([0-9])", "scale": [0, 
 
 PLAIN = {"optimizer": {"name": "adamw", "lr": 1.0e-3}}
 WRITING = {"completions_per_prompt": 4, "max_new_tokens": 6}
+SUMS = {
+    "nodes.problems.source.size": 32,
+    "nodes.problems.rows_per_step": 3,
+    "nodes.held_out.source.size": 8,
+    "nodes.held_out.rows_per_step": 4,
+}
+"""Of presets whose rows are `problems`, evaluated on `held_out`."""
 REST = {"schedule.triggers": [], "run.best": None, "run.checkpoint_every": None}
 
 SMALL = """
@@ -59,10 +66,7 @@ hardware: {preset: cpu}
 
 TINY: dict[str, dict[str, Any]] = {
     "grpo-arithmetic": {
-        "nodes.problems.source.size": 32,
-        "nodes.problems.rows_per_step": 3,
-        "nodes.held_out.source.size": 8,
-        "nodes.held_out.rows_per_step": 4,
+        **SUMS,
         "nodes.actor.rollout": WRITING,
         "nodes.actor.training": {**PLAIN, "mini_batch": 6},
         "nodes.exact.source": DIGIT,
@@ -140,10 +144,7 @@ TINY: dict[str, dict[str, Any]] = {
         **REST,
     },
     "prime": {
-        "nodes.problems.source.size": 32,
-        "nodes.problems.rows_per_step": 3,
-        "nodes.held_out.source.size": 8,
-        "nodes.held_out.rows_per_step": 4,
+        **SUMS,
         "nodes.policy.rollout": WRITING,
         "nodes.policy.training": {**PLAIN, "mini_batch": 6},
         "nodes.exact.source": DIGIT,
@@ -162,10 +163,7 @@ TINY: dict[str, dict[str, Any]] = {
         **REST,
     },
     "cooper": {
-        "nodes.problems.source.size": 32,
-        "nodes.problems.rows_per_step": 3,
-        "nodes.held_out.source.size": 8,
-        "nodes.held_out.rows_per_step": 4,
+        **SUMS,
         "nodes.policy.rollout": WRITING,
         "nodes.policy.training": {**PLAIN, "mini_batch": 6},
         "nodes.rule.source": {"type": "builtin", "name": "regex", "pattern": "[0-4]"},

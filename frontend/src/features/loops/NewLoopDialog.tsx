@@ -1,7 +1,6 @@
-import { useQuery } from "@tanstack/react-query";
 import { type FormEvent, useId, useState } from "react";
-import { fetchLoopPresets } from "@/api/routes";
 import { isLoopName, LOOP_NAMES } from "@/document/names";
+import { useLoopPresets } from "@/features/presets/useLoopPresets";
 import { useDialogs } from "@/session/dialogs";
 import { useServerCatalog } from "@/session/useServerCatalog";
 import { Button } from "@/ui/Button";
@@ -53,7 +52,7 @@ interface NewLoopFormProps {
 
 function NewLoopForm({ id, onSubmit }: NewLoopFormProps) {
   const catalog = useServerCatalog();
-  const presets = useQuery({ queryKey: ["presets", "loops"], queryFn: fetchLoopPresets });
+  const presets = useLoopPresets();
   const [typed, setTyped] = useState<string | null>(null);
   const [chosen, setChosen] = useState<string | null>(null);
   const [wanted, setWanted] = useState<string | null>(null);

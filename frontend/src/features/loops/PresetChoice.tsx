@@ -1,27 +1,19 @@
-import type { UseQueryResult } from "@tanstack/react-query";
-import type { LoopPreset } from "@/api/types";
+import { PresetsFailed } from "@/features/presets/PresetsFailed";
+import type { useLoopPresets } from "@/features/presets/useLoopPresets";
 import { formatName } from "@/lib/format";
 import { RichText } from "@/ui/RichText";
 import { Select } from "@/ui/Select";
-import { Failed, Loading } from "@/ui/States";
+import { Loading } from "@/ui/States";
 
 interface PresetChoiceProps {
-  presets: UseQueryResult<LoopPreset[]>;
+  presets: ReturnType<typeof useLoopPresets>;
   chosen: string;
   onChoose: (name: string) => void;
 }
 
 /** Which preset a loop begins as, and what that one is. */
 export function PresetChoice({ presets, chosen, onChoose }: PresetChoiceProps) {
-  if (presets.isError) {
-    return (
-      <Failed
-        title="The presets could not be read"
-        error={presets.error}
-        onRetry={() => void presets.refetch()}
-      />
-    );
-  }
+  if (presets.isError) return <PresetsFailed presets={presets} />;
   if (!presets.data) return <Loading label="Loading the presets" />;
   const preset = presets.data.find(({ name }) => name === chosen);
   return (

@@ -1,27 +1,18 @@
-import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { fetchLoopPresets } from "@/api/routes";
 import { WIDE_CONTROL } from "@/ui/control";
-import { Failed } from "@/ui/States";
 import { PresetCard } from "./PresetCard";
+import { PresetsFailed } from "./PresetsFailed";
+import { useLoopPresets } from "./useLoopPresets";
 import { useOpenPreset } from "./useOpenPreset";
 
 /** Loops that ship with coloop, as cards. */
 export function Gallery({ onOpened }: { onOpened?: () => void }) {
-  const presets = useQuery({ queryKey: ["presets", "loops"], queryFn: fetchLoopPresets });
+  const presets = useLoopPresets();
   const [filter, setFilter] = useState("");
   const open = useOpenPreset(onOpened);
 
   if (presets.isPending) return <Skeletons />;
-  if (presets.isError) {
-    return (
-      <Failed
-        title="The presets could not be read"
-        error={presets.error}
-        onRetry={() => void presets.refetch()}
-      />
-    );
-  }
+  if (presets.isError) return <PresetsFailed presets={presets} />;
   const words = filter.toLowerCase().split(/\s+/);
   const shown = presets.data.filter((preset) => {
     const text = [preset.name, preset.title, preset.description, ...(preset.tags ?? [])]

@@ -1,0 +1,13 @@
+import { Failed } from "@/ui/States";
+import type { useLoopPresets } from "./useLoopPresets";
+
+/** Stands where presets could not be read. */
+export function PresetsFailed({ presets }: { presets: ReturnType<typeof useLoopPresets> }) {
+  return (
+    <Failed
+      title="The presets could not be read"
+      error={presets.error}
+      onRetry={() => void presets.refetch()}
+    />
+  );
+}
