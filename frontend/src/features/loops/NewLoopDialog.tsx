@@ -1,7 +1,7 @@
 import { type FormEvent, useId, useState } from "react";
 import { isLoopName, LOOP_NAMES } from "@/document/names";
-import { useLoopPresets } from "@/features/presets/useLoopPresets";
 import { useDialogs } from "@/session/dialogs";
+import { useLoopPresets } from "@/session/useLoopPresets";
 import { useServerCatalog } from "@/session/useServerCatalog";
 import { Button } from "@/ui/Button";
 import { WIDE_CONTROL } from "@/ui/control";

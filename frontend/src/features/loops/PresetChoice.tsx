@@ -1,6 +1,6 @@
-import { PresetsFailed } from "@/features/presets/PresetsFailed";
-import type { useLoopPresets } from "@/features/presets/useLoopPresets";
 import { formatName } from "@/lib/format";
+import type { useLoopPresets } from "@/session/useLoopPresets";
+import { PresetsFailed } from "@/ui/PresetsFailed";
 import { RichText } from "@/ui/RichText";
 import { Select } from "@/ui/Select";
 import { Loading } from "@/ui/States";

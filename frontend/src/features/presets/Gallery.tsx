@@ -1,8 +1,8 @@
 import { useState } from "react";
+import { useLoopPresets } from "@/session/useLoopPresets";
 import { WIDE_CONTROL } from "@/ui/control";
+import { PresetsFailed } from "@/ui/PresetsFailed";
 import { PresetCard } from "./PresetCard";
-import { PresetsFailed } from "./PresetsFailed";
-import { useLoopPresets } from "./useLoopPresets";
 import { useOpenPreset } from "./useOpenPreset";
 
 /** Loops that ship with coloop, as cards. */

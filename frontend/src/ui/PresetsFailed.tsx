@@ -1,5 +1,5 @@
-import { Failed } from "@/ui/States";
-import type { useLoopPresets } from "./useLoopPresets";
+import type { useLoopPresets } from "@/session/useLoopPresets";
+import { Failed } from "./States";
 
 /** Stands where presets could not be read. */
 export function PresetsFailed({ presets }: { presets: ReturnType<typeof useLoopPresets> }) {
