@@ -106,7 +106,7 @@ $(STAMPS)/bench: tests/bench/requirements.txt requirements.lock tools/setup_pyth
 $(STAMPS)/web-deps: frontend/package.json frontend/package-lock.json
 	@mkdir -p $(STAMPS)
 	@$(PYTHON) tools/check_node.py
-	@cd frontend && { npm ci --silent 2>/dev/null || npm install --silent --no-save; }
+	@cd frontend && { npm ci --loglevel=error || npm install --loglevel=error --no-save; }
 	@touch $@
 
 $(STAMPS)/web: $(STAMPS)/web-deps $(WEB_SOURCES)
