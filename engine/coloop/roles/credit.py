@@ -74,6 +74,7 @@ class CreditRole:
         return Outcome(
             items={PORT: items},
             metrics=metrics,
+            reasons=_reasons(lessons),
             detail={**detail, "learned": len(items)},
             alerts=[alert for lesson in lessons for alert in lesson.output.alerts],
             outputs={
@@ -174,6 +175,12 @@ def _left_out(lessons: Sequence[Lesson]) -> dict[str, float]:
         if lesson.left_out["kept"] and _reads_beside(lesson.settings)
     ]
     return {LEFT_OUT: max(shares)} if shares else {}
+
+
+def _reasons(lessons: Sequence[Lesson]) -> dict[str, str]:
+    """Why rows leave the update, where it is known."""
+    known = dict.fromkeys(lesson.reason for lesson in lessons if lesson.reason)
+    return {LEFT_OUT: "; ".join(known)} if known else {}
 
 
 def _reads_beside(settings: ResolvedRewards) -> bool:

@@ -33,8 +33,6 @@ from coloop.tables import Row
 from coloop.tables.table import Table
 
 PORT = "rewards"
-UNVALUED = "credit.without_values"
-"""Alert: rows of others that an algorithm with values would learn, and that have none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +49,8 @@ class Lesson:
     output: CreditOutput
     left_out: Mapping[str, int]
     """How many rows are not among them, by what they lack."""
+    reason: str
+    """Why some are not, where an edge to the critic is missing; else empty."""
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -106,8 +106,9 @@ def lesson_of(node: str, settings: ResolvedRewards, call: Call, own: ScoredRows)
         groups=groups,
         is_taught=is_taught,
         reference=read.reference,
-        output=_with_unvalued(output, node, settings, call, read.unvalued(scored)),
+        output=output,
         left_out={"kept": scored.size, **left_out, "without_prompt": strangers},
+        reason=_why_unvalued(call, read.unvalued(scored)),
     )
 
 
@@ -195,23 +196,17 @@ def _greedy_rewards(
     }
 
 
-def _with_unvalued(
-    output: CreditOutput, node: str, settings: ResolvedRewards, call: Call, rows: Sequence[Row]
-) -> CreditOutput:
-    """The same with how many rows of others no critic values, and with an alert about them."""
-    if settings.off_policy is None or not settings.needs_values:
-        return output
-    metrics = {**output.metrics, "rows/without_values": float(len(rows))}
+def _why_unvalued(call: Call, rows: Sequence[Row]) -> str:
+    """Over which edges the critic would hear of rows that others wrote and that have no values."""
     if not rows:
-        return replace(output, metrics=metrics)
+        return ""
     critics = [one.edge.source.node for one in call.inputs.get("values", ())]
     writers = dict.fromkeys(row.writer for row in rows)
     missing = [f"`{one}.rollouts -> {critic}.rollouts`" for one in writers for critic in critics]
-    message = (
-        f"{node}: {len(rows)} rows that others wrote have no values and are not learned; the "
-        f"critic reads them over {', '.join(missing)}"
+    return (
+        f"{len(rows)} that others wrote have no values; the critic reads them over "
+        f"{', '.join(missing)}"
     )
-    return replace(output, metrics=metrics, alerts=(*output.alerts, (UNVALUED, message)))
 
 
 def _critic_lambdas(node: str, context: Context) -> tuple[float, ...]:

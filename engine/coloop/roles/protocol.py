@@ -199,6 +199,8 @@ class Outcome:
     """Of the stage's node."""
     member_metrics: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Learn: by role."""
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    """By metric of the stage's node, why it is not as it should be, and what to change."""
     items: Mapping[str, tuple[Unit, ...]] = field(default_factory=dict)
     """Credit: by teaching port."""
     samples: int = 0

@@ -63,14 +63,23 @@ class Doctor:
         self._fresh: dict[str, float] = {}
         """By learner, what was read of its truth since its last readings."""
         self._heard: dict[str, dict[str, float]] = {}
+        self._reasons: dict[str, dict[str, str]] = {}
+        """By node and metric."""
         self._cases: dict[str, _Case] = {}
         self._first: dict[str, list[float]] = {}
         self._recent: dict[str, list[float]] = {}
         self._best: dict[str, float] = {}
 
-    def hear(self, node: str, metrics: Metrics) -> None:
+    def hear(self, node: str, metrics: Metrics, reasons: Mapping[str, str] | None = None) -> None:
         """Readings of a node in the step at hand: of each of its rounds, of which the last counts;
-        of shares of rows that come to nothing the least, as a last round may well have none."""
+        of shares of rows that come to nothing the least, as a last round may well have none.
+
+        Args:
+            reasons: by metric, why it is not as it should be: said with what it shows.
+        """
+        kept = self._reasons.get(node, {}).items()
+        self._reasons[node] = {name: why for name, why in kept if name not in metrics}
+        self._reasons[node].update(reasons or {})
         known = self._heard.setdefault(node, {})
         least = {name: known[name] for name in metrics.keys() & known.keys() if _is_nothing(name)}
         known.update(metrics)
@@ -84,8 +93,8 @@ class Doctor:
         for node, metrics in self._heard.items():
             if node in self._fresh:
                 metrics[TRUTH] = self._fresh.pop(node)
-            found += self._examined(node, metrics, step, phase)
-        self._heard = {}
+            found += self._examined(node, metrics, step, phase, self._reasons[node])
+        self._heard, self._reasons = {}, {}
         return found
 
     def evaluated(self, node: str, metrics: Metrics, step: int, phase: str) -> list[Finding]:
@@ -94,7 +103,7 @@ class Doctor:
         return [
             finding
             for who, own in by_scorer(node, metrics).items()
-            for finding in self._examined(who, own, step, phase)
+            for finding in self._examined(who, own, step, phase, {})
         ]
 
     def _note_truth(self, node: str, metrics: Metrics) -> None:
@@ -102,8 +111,10 @@ class Doctor:
             if truth.node == node and truth.metric in metrics:
                 self._fresh[learner] = metrics[truth.metric]
 
-    def _examined(self, node: str, metrics: Metrics, step: int, phase: str) -> list[Finding]:
-        look = self._look(f"{phase}/{node}", metrics)
+    def _examined(
+        self, node: str, metrics: Metrics, step: int, phase: str, reasons: Mapping[str, str]
+    ) -> list[Finding]:
+        look = self._look(f"{phase}/{node}", metrics, reasons)
         return [
             finding
             for symptom in SYMPTOMS
@@ -127,7 +138,7 @@ class Doctor:
         """What was raised and has not been cleared."""
         return [case.raised for case in self._cases.values() if case.raised is not None]
 
-    def _look(self, place: str, metrics: Metrics) -> Look:
+    def _look(self, place: str, metrics: Metrics, reasons: Mapping[str, str]) -> Look:
         """The readings beside those before them in the same phase."""
         start, first, recent, best = {}, {}, {}, {}
         for name, value in metrics.items():
@@ -142,13 +153,17 @@ class Doctor:
             self._recent[key] = last
             recent[name] = median(last)
             best[name] = self._best[key] = max(recent[name], self._best.get(key, recent[name]))
-        return Look(now=metrics, start=start, first=first, recent=recent, best=best)
+        return Look(
+            now=metrics, start=start, first=first, recent=recent, best=best, reasons=reasons
+        )
 
     def _examine(
         self, symptom: Symptom, node: str, phase: str, look: Look, step: int
     ) -> Iterator[Finding]:
         case = self._cases.setdefault(f"{phase}/{node}/{symptom.code}", _Case())
         shown = symptom.shows(look)
+        if shown is not None and symptom.metric in look.reasons:
+            shown = f"{shown}: {look.reasons[symptom.metric]}"
         case.readings += 1
         if shown is None:
             case.streak, case.well = 0, case.well + 1

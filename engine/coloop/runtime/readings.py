@@ -68,11 +68,11 @@ class Readings:
             return None
         return f"best {self._best_metric()} {self.best:.4g}, at step {self.best_step}"
 
-    def learned(self, node: str, metrics: Mapping[str, float]) -> None:
-        """Readings of a step, not of an evaluation."""
+    def learned(self, node: str, metrics: Mapping[str, float], reasons: Mapping[str, str]) -> None:
+        """Readings of a step, not of an evaluation, and why they are as they are."""
         losses = (name for name in metrics if name.startswith(LOSS))
         self._taught.update(f"{node}.{name.removeprefix(LOSS)}" for name in losses)
-        self._doctor.hear(node, _finite(metrics))
+        self._doctor.hear(node, _finite(metrics), reasons)
 
     def evaluated(
         self, node: str, metrics: Mapping[str, float], *, step: int, phase: str

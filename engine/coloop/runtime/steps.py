@@ -182,7 +182,8 @@ class Steps:
         """The readings of a step count now."""
         for record in flight.in_order:
             for node, metrics in _metrics_of(record.stage, record.outcome):
-                self._readings.learned(node, metrics)
+                reasons = record.outcome.reasons if node == record.stage.node else {}
+                self._readings.learned(node, metrics, reasons)
                 self._readings.read(node, metrics, step=flight.step, phase=flight.situation.phase)
 
     def _show_samples(self, flight: Flight) -> None:

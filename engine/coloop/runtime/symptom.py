@@ -23,6 +23,8 @@ class Look:
     """Medians of the last readings."""
     best: Metrics
     """The greatest of these medians in this phase."""
+    reasons: Mapping[str, str]
+    """Why readings are as they are, where the node knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

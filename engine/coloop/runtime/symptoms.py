@@ -146,7 +146,7 @@ OF_LEARNERS: tuple[Symptom, ...] = (
         shows=above(
             "rows/left_out",
             0.0,
-            "{:.0%} of its rows leave the update: what is read of them beside is not there",
+            "{:.0%} of its rows leave the update, for what is read of them beside is not there",
         ),
         hint=(
             "connect the rows that it learns to its reference and its critic as well, and let "

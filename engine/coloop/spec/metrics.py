@@ -265,13 +265,6 @@ METRICS: dict[str, Metric] = {
         better="lower",
         unit="rows",
     ),
-    "rows/without_values": Metric(
-        title="Rows of others without values",
-        help="Rows that others wrote and that are not learned, for no critic values them.",
-        expect="0: a critic reads the rollouts of every writer that its actor learns from.",
-        better="lower",
-        unit="rows",
-    ),
     "rows/without_prior": Metric(
         title="Rows without prior",
         help="Rows that an implicit reward model does not score, for its prior did not.",

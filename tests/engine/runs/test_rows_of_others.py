@@ -1,5 +1,5 @@
 """An actor with a critic learns rows that others wrote where the critic values them; else they are
-counted, and the missing edge is told."""
+told once, with the missing edge."""
 
 from collections.abc import Callable
 from typing import Any
@@ -57,8 +57,10 @@ def test_rows_of_others_are_learned_where_a_critic_values_them(
     assert ended.state is RunStateName.FINISHED, ended.error
     [scored] = ended.of("stage.finished", stage="critic.score")
     assert scored["samples"] == valued
-    assert ended.metrics("actor", "rows/without_values") == [missed]
+    assert ended.metrics("actor", "rows/left_out") == [missed / 10]
     assert (ended.metrics("actor", "reward/others") == [0.0]) is (missed > 0)
-    told = [event["message"] for event in ended.of("alert", code="credit.without_values")]
+    told = [event["message"] for event in ended.of("alert") if "no values" in event["message"]]
+    assert told == [event["message"] for event in ended.of("alert", code="learning.left_out")]
     assert len(told) == (missed > 0)
+    assert all(one.startswith("actor: 40% of its rows leave the update") for one in told)
     assert all("`other.rollouts -> critic.rollouts`" in one for one in told)

@@ -200,6 +200,24 @@ def test_a_short_run_whose_every_call_of_a_tool_failed_is_told_at_its_end() -> N
     assert other.run_finished(2) == []
 
 
+def test_a_node_that_knows_why_has_it_said_with_what_it_shows() -> None:
+    """The reason of the reading that counts: a round that left none out takes it back."""
+    doctor, reasons = Doctor(), {"rows/left_out": "2 have no values", "loss": "another"}
+    for step in range(3):
+        doctor.hear("actor", {"rows/left_out": 0.5}, reasons)
+        found = doctor.step_finished(step, "rl")
+    doctor.hear("other", {"rows/left_out": 0.5}, reasons)
+    doctor.hear("other", {"rows/left_out": 0.25})
+    doctor.step_finished(3, "rl")
+
+    assert [one.message for one in [*found, *doctor.run_finished(3)]] == [
+        "actor: 50% of its rows leave the update, for what is read of them beside is not there: "
+        "2 have no values (in 3 readings in a row)",
+        "other: 25% of its rows leave the update, for what is read of them beside is not there "
+        "(in one reading)",
+    ]
+
+
 @pytest.mark.parametrize(("rounds", "told"), [((1.0, 1.0), 1), ((0.0, 1.0), 0), ((1.0, 0.0), 0)])
 def test_rows_that_end_in_one_round_of_several_are_well(
     rounds: tuple[float, ...], told: int
