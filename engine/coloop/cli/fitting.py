@@ -1,6 +1,5 @@
 """`coloop fit`: settings under which a loop stays within its memory, each with its reason."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from coloop.cli.output import complain, console, gib, seconds
 from coloop.cli.source import UNREADABLE
 from coloop.diagnostics import Change
 from coloop.estimate.fit import Fit, fit
+from coloop.marks import write_whole
 from coloop.spec.text.patch import patch
 
 CANNOT_FIT = 1
@@ -71,12 +71,9 @@ def _write(text: str, out: Path) -> int:
     if str(out) == "-":
         console().file.write(text)
         return 0
-    aside = out.with_name(f".{out.name}.{os.getpid()}")
     try:
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(out)
+        write_whole(out, text)
     except OSError as error:
-        aside.unlink(missing_ok=True)
         complain(f"{out} cannot be written: {error.strerror or error}")
         return UNREADABLE
     return 0
