@@ -1,17 +1,16 @@
 """What proves each algorithm of the language, gathered from the tests themselves; the table in the
 README of the recipes shows it, and `test_table` holds both.
 
-A name counts as tested by literal numbers where a test of `algos` or `recipes`, or a table of
-numbers that such a test goes through, names it.
+A name counts as tested by literal numbers where a test fails as soon as the algorithm's own numbers
+are off (`literals`).
 """
 
-import ast
 from collections.abc import Iterable, Iterator
 from functools import cache
-from pathlib import Path
 from typing import get_args
 
 from tests.engine.algorithm_loops import LOOPS
+from tests.engine.recipes import literals, test_choices, test_labels
 from tests.engine.recipes.test_credit import GOLDEN as ADVANTAGES
 from tests.engine.recipes.test_credit import OPENRLHF
 from tests.engine.recipes.test_recipes import GOLDEN as LOSSES
@@ -23,11 +22,12 @@ from tests.engine.training.test_invariance import VARIANTS
 from tests.presets.test_loops import SHORT
 
 from coloop import presets
+from coloop.recipes import RECIPES
 from coloop.spec.algorithm import PORTS_OF, family_of, node_algorithms
 from coloop.spec.io import parse, require
 
-TESTS = Path(__file__).resolve().parents[1]
-LITERAL = ("recipes/test_recipes.py", "recipes/test_credit.py", "roles/test_lessons.py")
+DECLARING = (test_choices, test_labels)
+"""Modules whose tests have literal numbers of algorithms, beside those whose tables are read."""
 OWN_PORTS = ("rewards", "pairs", "demonstrations")
 """Of policies: these ports' algorithms are proved one by one."""
 
@@ -51,8 +51,8 @@ HEAD = "| algorithm | port | literal numbers | golden numbers | invariance | 3 s
 
 
 def literal_names() -> frozenset[str]:
-    """Names in tests and tables of literal numbers."""
-    return frozenset(name for file in LITERAL for name in _texts_in(TESTS / file))
+    """Algorithms all of whose parts are held by literal numbers."""
+    return frozenset(name for name in RECIPES if literals.held(name) == literals.parts(name))
 
 
 def golden(name: str) -> str:
@@ -124,9 +124,3 @@ def written() -> str:
 
 def _mark(is_there: bool) -> str:
     return "yes" if is_there else "–"
-
-
-def _texts_in(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 from tests.engine.numerics import near
+from tests.engine.recipes.literals import literal
 
 from coloop.batch import Batch, Sequence, collate
 from coloop.recipes import ModelOutputs, recipe_of
@@ -28,6 +29,7 @@ def loss_of(batch: Batch, outputs: ModelOutputs, reading: Any, **fields: Any) ->
     return float(total) / float(recipe.count(batch, settings))
 
 
+@literal("label_ce")
 def test_only_the_labels_are_compared_whatever_else_could_be_said() -> None:
     # p(yes) = .3 and p(no) = .1 of all words: .75 and .25 between the two
     said = ModelOutputs(choices=torch.tensor([[0.3, 0.1], [0.3, 0.1]]).log())

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.engine.numerics import near
+from tests.engine.recipes.literals import literal, literals
 
-from coloop.recipes import CreditInput, CreditOutput, EdgeScores
-from coloop.recipes.credit import GROUP_OF_ONE, credit_rows
+from coloop.recipes import CreditInput, CreditOutput, EdgeScores, recipe_of
+from coloop.recipes.credit import GROUP_OF_ONE
 from coloop.spec.algorithm import (
     ResolvedRewards,
     RewardsAlgorithm,
@@ -45,7 +46,8 @@ def rows(
 
 
 def run(given: CreditInput, algorithm: ResolvedRewards, **credit: Any) -> CreditOutput:
-    output = credit_rows(given, algorithm, Credit.model_validate(credit))
+    recipe: Any = recipe_of(algorithm)
+    output: CreditOutput = recipe.credit(given, algorithm, Credit.model_validate(credit))
     returns = None if output.returns is None else tuple(map(listed, output.returns))
     return replace(output, advantages=tuple(map(listed, output.advantages)), returns=returns)
 
@@ -77,12 +79,27 @@ GOLDEN = {
 
 
 @pytest.mark.parametrize("name", GOLDEN)
+@literals(GOLDEN)
 def test_presets_give_the_advantages_of_their_frameworks(name: str) -> None:
     first, others, equal = GOLDEN[name]
 
     output = run(rows(("exact", 1.0, SCORES), groups=TWO_GROUPS, lengths=LENGTHS), settings(name))
 
     assert list(output.advantages) == near([first, *[others] * 3, *[equal] * 4], digits=6)
+
+
+# mean 1/4, unbiased deviation sqrt((9/16 + 3/16) / 3) = 1/2, epsilon 1e-6
+OF_GRPO = dict.fromkeys(("dapo", "gspo", "cispo"), (0.75 / 0.500001, -0.25 / 0.500001))
+
+
+@pytest.mark.parametrize("name", OF_GRPO)
+@literals(OF_GRPO)
+def test_algorithms_that_are_a_loss_take_the_advantages_of_grpo(name: str) -> None:
+    first, others = OF_GRPO[name]
+
+    output = run(rows(("exact", 1.0, SCORES), groups=TWO_GROUPS, lengths=LENGTHS), settings(name))
+
+    assert list(output.advantages) == near([first, *[others] * 3, *[0.0] * 4])
 
 
 OPENRLHF = {
@@ -94,6 +111,7 @@ OPENRLHF = {
 
 
 @pytest.mark.parametrize("name", OPENRLHF)
+@literals(OPENRLHF)
 def test_openrlhf_presets_without_their_kl(name: str) -> None:
     first, others, equal = OPENRLHF[name]
 
@@ -316,6 +334,7 @@ def test_scores_are_clipped_before_the_baseline() -> None:
     assert output.rewards == (100.0, -100.0)
 
 
+@literal("reinforce")
 def test_step_scores_become_rewards_to_go() -> None:
     given = rows(("steps", 1.0, [{0: 1.0, 2: -1.0}, {1: 2.0}]), lengths=[4, 3])
 
@@ -418,6 +437,7 @@ def test_the_mean_of_rewards_counts_weights_by_their_size() -> None:
     assert list(mean.advantages) == near([0.25, 1.0])
 
 
+@literal("ppo")
 def test_gae_gives_advantages_and_returns_over_a_tool_gap() -> None:
     given = CreditInput(
         edges=[EdgeScores(name="a", weight=1.0, scores=[1.0])],
@@ -459,6 +479,15 @@ def test_a_critic_with_a_lambda_of_its_own_learns_other_returns_from_the_same_va
     assert output.returns_at[0.5][0] == near([0.75, 1.0])
 
 
+@literal("vapo")
+def test_a_text_of_forty_tokens_looks_ahead_by_a_half() -> None:
+    """VAPO: 1 - 1 / (alpha * length) with alpha 0.05. Values 0, so each delta but the last is 0;
+    not whitened."""
+    output = run(rows(("a", 1.0, [1.0]), lengths=[40], values=[[0.0] * 40]), settings("vapo"))
+
+    assert output.advantages[0] == near([0.5 ** (39 - token) for token in range(40)], digits=6)
+
+
 def test_lambda_follows_the_length_of_each_row() -> None:
     """VAPO: 1 - 1 / (alpha * length)."""
     given = rows(("a", 1.0, [1.0, 1.0]), lengths=[2, 4], values=[[0.1, 0.2], [0.1, 0.2, 0.3, 0.4]])
@@ -470,6 +499,7 @@ def test_lambda_follows_the_length_of_each_row() -> None:
         assert adaptive.advantages[place] == near(fixed.advantages[place], digits=6)
 
 
+@literal("pf_ppo")
 def test_pf_ppo_whitens_rows_as_often_as_they_were_drawn() -> None:
     """One token a row, values 0: advantages are 1 and -1, the first drawn three times. Their mean
     is 1/2, their variance (3 * 1/4 + 9/4) / 3 = 1."""
@@ -480,6 +510,7 @@ def test_pf_ppo_whitens_rows_as_often_as_they_were_drawn() -> None:
     assert list(output.advantages) == near([0.5, -1.5], digits=4)
 
 
+@literal("remax")
 def test_remax_subtracts_the_greedy_score() -> None:
     given = rows(("a", 1.0, [1.0, 0.0]), greedy_scores=[0.25, 0.25])
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from tests.engine.numerics import near
+from tests.engine.recipes.literals import literal
 
 from coloop.batch import Batch, Sequence, collate
 from coloop.recipes import ModelOutputs, recipe_of
@@ -37,6 +38,7 @@ def sigmoid(x: float) -> float:
     return 1 / (1 + math.exp(-x))
 
 
+@literal("regression")
 def test_a_scorer_learns_numbers() -> None:
     settings = Regression(name="regression")
     outputs = ModelOutputs(scores=torch.tensor([[0.5], [0.0], [0.5]]))
@@ -47,6 +49,7 @@ def test_a_scorer_learns_numbers() -> None:
         recipe.loss(texts(1.0), ModelOutputs(scores=torch.zeros(1, 2)), settings)
 
 
+@literal("outcome")
 def test_an_outcome_is_learned_by_the_cross_entropy_of_right_and_wrong() -> None:
     # logits ln 3 and -ln 4: chances 3/4 and 1/5
     outputs = ModelOutputs(scores=torch.tensor([[math.log(3)], [-math.log(4)]]))
@@ -137,6 +140,7 @@ def rated(labels: tuple[float, ...], prior: list[list[float]]) -> Batch:
     )
 
 
+@literal("implicit_prm")
 def test_an_outcome_by_log_ratios_is_that_of_their_sum() -> None:
     """beta .5; ratios .5 + 1 and -1 + 0, what others wrote counts nothing."""
     batch = rated((1.0, 0.0), [[-1.0, -9.0, -2.0], [-1.0, -9.0, -2.0]])

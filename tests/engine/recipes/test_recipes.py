@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from tests.engine.numerics import assert_near, near
+from tests.engine.recipes.literals import literal, literals
 
 from coloop.batch import Batch, Pair, Sequence, collate, collate_pairs
 from coloop.recipes import RECIPES, ModelOutputs, recipe_of, table
@@ -91,10 +92,31 @@ GOLDEN: dict[str, tuple[str, dict[str, Any], float]] = {
 
 
 @pytest.mark.parametrize("name", GOLDEN)
+@literals(GOLDEN, lambda name: GOLDEN[name][0])
 def test_recipes_give_the_losses_of_the_frameworks(name: str) -> None:
     algorithm, fields, expected = GOLDEN[name]
 
     assert loss_of(golden_batch(), rewards(algorithm, **fields)) == near(expected, digits=6)
+
+
+# a ratio times -A, cut at 1.2 where A > 0 and at .8 where A < 0: e^.4 and e^-1.5 are
+_CLIPPED = -(1.2 + math.exp(-0.5) + 1.0) + 0.5 * (math.exp(0.5) + math.exp(0.1) + 0.8)
+_CLIPPED += 0.5 * math.exp(-0.1)
+# -A log π: .6 + 2.5 + .5 of the first row, less half of .2 + 1.4 + 4.5 + .3
+_PLAIN = 3.6 - 0.5 * 6.4
+BY_HAND = {
+    **dict.fromkeys(("reinforce_pp", "reinforce_pp_baseline", "ppo", "pf_ppo"), _CLIPPED / 7),
+    "vapo": (_CLIPPED - 0.08) / 7,  # cut at 1.28
+    **dict.fromkeys(("opo", "remax", "reinforce"), _PLAIN / 7),
+    # means of whole texts: -.1/3 with A = 1, and -1/4 with A = -.5, where e^-.25 is cut at 1 - 3e-4
+    "gspo": (-math.exp(-0.1 / 3) + 0.5 * 0.9997) / 2,
+}
+
+
+@pytest.mark.parametrize("name", BY_HAND)
+@literals(BY_HAND)
+def test_losses_of_our_own_settings_by_hand(name: str) -> None:
+    assert loss_of(golden_batch(), rewards(name)) == near(BY_HAND[name], terms=64)
 
 
 @pytest.mark.parametrize(
@@ -281,6 +303,7 @@ def test_what_is_shown_keeps_no_gradient(name: str) -> None:
     assert not any(getattr(number, "requires_grad", False) for number in shown)
 
 
+@literal("sft")
 def test_imitation_is_the_mean_over_all_tokens() -> None:
     settings = Sft(name="sft")
 
@@ -318,6 +341,7 @@ def pair_loss(settings: Any, **fields: Any) -> float:
     return float(recipe_of(settings).loss(pair_batch(**fields), pair_policy(), settings).total)
 
 
+@literal("dpo", "online_dpo", "spin", "ipo")
 def test_preferences_on_literal_log_ratios() -> None:
     def minus_log_sigma(x: float) -> float:
         return math.log(1 + math.exp(-x))
@@ -337,6 +361,7 @@ def test_preferences_on_literal_log_ratios() -> None:
     assert pair_loss(pairs("dpo", sft=0.2)) == near(mixed, digits=6)
 
 
+@literal("simpo", "orpo")
 def test_preferences_without_a_reference_on_literal_log_probs() -> None:
     """Sums: −2.5 of two tokens, −1.75 of one; means −1.25 and −1.75."""
     log_odds = [math.log(math.exp(x) / (1 - math.exp(x))) for x in (-1.25, -1.75)]
@@ -446,6 +471,7 @@ def test_kto_measures_how_far_the_policy_is_by_answers_to_other_prompts(
     assert float(output.metrics["divergence"][0]) == near(expected)
 
 
+@literal("kto")
 def test_kto_without_another_prompt_measures_against_nothing() -> None:
     settings = pairs("trl-kto", beta=1.0)
     recipe: Any = recipe_of(settings)
@@ -495,6 +521,7 @@ def value_row(*, returns: list[float] | None = None, **fields: Any) -> Batch:
     return collate([row])
 
 
+@literal("value")
 def test_a_critic_loses_what_the_frameworks_say() -> None:
     """V = [.9, .1], V_old = [.2, .2], R = [1, -.4]; verl's numbers for two clips."""
     rows = value_row(values=[0.0, 0.2, 0.2])
@@ -581,6 +608,7 @@ def test_a_scorer_learns_the_order_of_pairs(fields: dict[str, Any], expected: fl
     assert float(output.metrics["accuracy"][0]) == 1.0  # of two
 
 
+@literal("bradley_terry")
 def test_scores_are_drawn_to_zero_by_their_sum_not_by_their_lead() -> None:
     side = Sequence(id="s", token_ids=[0, 1], loss_mask=[False, True])
     rows = collate_pairs([Pair(id="a", chosen=side, rejected=side)])

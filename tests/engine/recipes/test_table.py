@@ -6,7 +6,7 @@
 from pathlib import Path
 
 import pytest
-from tests.engine.recipes import table
+from tests.engine.recipes import literals, table
 
 from coloop.recipes import RECIPES
 
@@ -17,7 +17,6 @@ BEGIN, END = "<!-- table -->\n", "\n<!-- end of table -->"
 @pytest.mark.parametrize("name", [name for name in table.FAMILIES if table.is_policys(name)])
 def test_an_algorithm_of_a_policy_is_proved(name: str) -> None:
     assert name in RECIPES
-    assert name in table.literal_names(), "no test has literal numbers of it"
     assert table.golden(name) or name in table.WITHOUT_GOLDEN, "no golden numbers of it"
     assert name in table.invariant(), "nothing holds its loss against micro-batches"
 
@@ -28,9 +27,30 @@ def test_an_algorithm_is_run_and_learned_by(name: str) -> None:
     assert name in table.learning(), "no slow test asks that it learns"
 
 
-def test_every_recipe_has_literal_numbers_and_is_held_against_micro_batches() -> None:
-    assert set(RECIPES) <= table.literal_names()
+def test_every_recipe_is_held_against_micro_batches() -> None:
     assert set(RECIPES) <= table.invariant()
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_each_part_of_an_algorithm_is_held_by_literal_numbers(name: str) -> None:
+    assert literals.held(name) == literals.parts(name), "write a test and declare it"
+
+
+@pytest.mark.parametrize("one", literals.DECLARED, ids=str)
+def test_what_declares_literal_numbers_fails_where_the_algorithm_is_off(
+    one: literals.Literal,
+) -> None:
+    own = literals.parts(one.algorithm)
+
+    assert any(one.holds(part) for part in own), "it does not go through the algorithm"
+    assert not any(one.holds(part, factor=1.0) for part in own)
+
+
+def test_a_test_that_only_names_an_algorithm_holds_nothing_of_it() -> None:
+    idle = literals.Literal("grpo", lambda: None)
+
+    assert not idle.holds("advantage")
+    assert not idle.holds("loss")
 
 
 def test_the_readme_shows_the_table(update_golden: bool) -> None:
