@@ -134,24 +134,22 @@ def test_returns_are_carried_over_a_tool_gap() -> None:
     assert advantages.discounted_returns(rewards, mask).tolist() == [[1, 1, 0, 0, 1]]
 
 
-GAP = [True, True, False, False, True]
-
-
 @pytest.mark.parametrize(
-    "theirs",
-    [[0.741654, 0.675425, 0.6], [1.575278, 1.552925, 0.6]],
+    ("heard", "theirs"),
+    [(0.0, [0.741654, 0.675425, 0.6]), (9.0, [1.575278, 1.552925, 0.6])],
     ids=["OpenRLHF", "SkyRL"],
 )
-def test_what_others_make_of_a_gap_is_ours_where_lambda_is_one_alone(theirs: list[float]) -> None:
-    """They go through a tool's tokens as if the policy had drawn them, with values of 0 or as they
-    are; these numbers are of lambda 0.95, with 1 all of them are the same."""
+def test_others_go_through_a_tools_tokens_as_if_the_policy_had_drawn_them(
+    heard: float, theirs: list[float]
+) -> None:
+    """With values of 0, or as they are: their numbers are ours of a text without a gap."""
     rewards = torch.tensor([[0.0, 0, 0, 0, 1]])
-    values, mask = torch.tensor([[0.1, 0.2, 9, 9, 0.4]]), torch.tensor([GAP])
+    values, mask = torch.tensor([[0.1, 0.2, heard, heard, 0.4]]), torch.ones(1, 5).bool()
 
-    ours, _ = advantages.generalized_advantages(rewards, values, mask, gae_lambda=0.95)
+    found, _ = advantages.generalized_advantages(rewards, values, mask, gae_lambda=0.95)
     alike, _ = advantages.generalized_advantages(rewards, values, mask, gae_lambda=1.0)
 
-    assert ours[0, [0, 1, 4]].tolist() != near(theirs, digits=3)
+    assert found[0, [0, 1, 4]].tolist() == near(theirs, digits=6)
     assert alike[0, [0, 1, 4]].tolist() == near([0.9, 0.8, 0.6])
 
 
