@@ -24,12 +24,8 @@ from tests.house.readers import (
 
 import coloop.spec
 from coloop.diagnostics import Change
-from coloop.plan.runnable import (
-    BEYOND_BACKENDS,
-    UNREAD_BY_BACKENDS,
-    UNREAD_BY_ENGINES,
-    check_runs,
-)
+from coloop.plan.reads import OF_BACKENDS, OF_ENGINES
+from coloop.plan.runnable import BEYOND_BACKENDS, check_runs
 from coloop.spec.base import Section
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse, patch
@@ -130,13 +126,11 @@ def test_a_field_that_nothing_reads_is_refused_by_name(key: tuple[str, str]) -> 
 
 
 FINE = [
-    *(
-        ("training", field, value)
-        for field, fine in UNREAD_BY_BACKENDS.items()
-        if field not in WANTS
-        for value in fine
-    ),
-    *(("rollout", field, value) for field, fine in UNREAD_BY_ENGINES.items() for value in fine),
+    (section, field, list(value) if isinstance(value, tuple) else value)
+    for section, table in (("training", OF_BACKENDS), ("rollout", OF_ENGINES))
+    for field, idle in table.items()
+    if field not in WANTS
+    for value in idle.fine
 ]
 
 

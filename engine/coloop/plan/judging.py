@@ -1,7 +1,7 @@
-"""What scorers of each way of judging are not asked: fields that nothing of them reads, and inputs
-that mean nothing to them."""
+"""What scorers of each way of judging are not asked: inputs that mean nothing to them, steps that
+they do not tell apart, labels that nobody says."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Final
 
 from coloop.diagnostics import Diagnostic
@@ -10,43 +10,13 @@ from coloop.spec.algorithm import LabelCrossEntropy, node_algorithms
 from coloop.spec.graph import LoopSpec
 from coloop.spec.heads import head_of, label_words
 from coloop.spec.nodes import RewardNode, VerifierNode
-from coloop.spec.reading import Read
 
-OF_NUMBERS: Final = frozenset({"threshold", "clamp", "range"})
-OF_STEPS: Final = frozenset({"granularity", "step_separator", "reduce"})
-OF_HEADS: Final = frozenset({"activation", "labels", "values"})
-OF_WORDS: Final = frozenset(
-    {"verdict", "step_verdicts", "step_separator", "granularity", "reduce", "on_no_match"}
-)
-READ: Final[Mapping[str, frozenset[str]]] = {
-    "rule": OF_NUMBERS | OF_STEPS,
-    "vote": OF_NUMBERS,
-    "formal": OF_NUMBERS,
-    "implicit_prm": OF_NUMBERS | OF_STEPS | {"beta", "normalise", "activation"},
-    "discriminative": OF_NUMBERS | OF_STEPS | OF_HEADS,
-    "reward": OF_NUMBERS | OF_HEADS,
-    "choosing": OF_NUMBERS | {"labels", "score"},
-    "weighing": OF_NUMBERS | OF_WORDS | {"labels", "score"},
-    "writing": OF_NUMBERS | OF_WORDS | {"number", "numbers", "scale", "values", "step_scale"},
-}
-"""By way of judging, the fields of `read` that somebody reads."""
-ORDERS: Final = frozenset({"discriminative", "choosing", "weighing", "writing"})
-"""Ways of judging that show the two sides of a pair in an order."""
-WHO: Final = {
-    "reward": "a reward model",
-    "choosing": "a judge that chooses among labels (without `rollout`)",
-    "weighing": "a judge whose labels are weighed (`score: probability`)",
-    "writing": "a judge whose text is read (`score: text`)",
-}
-"""Who judges in that way, where that is no method of a verifier."""
 TWO: Final = 2
 
 
 def check_judges(spec: LoopSpec) -> Iterator[Diagnostic]:
     """Findings about scorers that do not write."""
     for name, node in spec.nodes.items():
-        if isinstance(node, VerifierNode):
-            yield from _unread(spec, name, node.read, _way_of(node))
         if isinstance(node, VerifierNode) and node.method != "generative":
             yield from _check_per(name, node)
             yield from _check_inputs(spec, name, node)
@@ -58,47 +28,12 @@ def check_judges(spec: LoopSpec) -> Iterator[Diagnostic]:
             if node.method == "rule" and node.read.granularity == "token":
                 yield _refused(name, "read.granularity", "a rule that grades tokens", "take `step`")
         if isinstance(node, RewardNode):
-            if node.read is not None:
-                yield from _unread(spec, name, node.read, "reward")
             yield from _check_per(name, node)
         yield from _check_choices(spec, name)
 
 
 def _refused(node: str, field: str, what: str, hint: str) -> Diagnostic:
     return refusal(f"{what} (node `{node}`)", node=node, field=field, hint=hint)
-
-
-def _way_of(node: VerifierNode) -> str:
-    if node.method != "generative":
-        return node.method
-    if node.rollout is None:
-        return "choosing"
-    return "weighing" if node.read.score == "probability" else "writing"
-
-
-def _unread(spec: LoopSpec, name: str, read: Read, way: str) -> Iterator[Diagnostic]:
-    known = READ[way] | _read_besides(spec, name, read, way)
-    for field in sorted(read.model_fields_set - known):
-        if getattr(read, field) != Read.model_fields[field].default:
-            who = WHO.get(way, f"a verifier of method {way}")
-            if field == "order":
-                who = f"{who} without `comparisons` or `pairs`" if way in ORDERS else who
-            yield _refused(
-                name, f"read.{field}", f"`read.{field}`, which {who} does not read", "leave it out"
-            )
-
-
-def _read_besides(spec: LoopSpec, name: str, read: Read, way: str) -> frozenset[str]:
-    """Fields that are read for what comes in, and for what is learned."""
-    learned = [one for entries in node_algorithms(spec, name).values() for one in entries]
-    is_taught_pairs = bool(spec.graph.edges_into(name, "pairs"))
-    shows_pairs = is_taught_pairs or bool(spec.graph.edges_into(name, "comparisons"))
-    found = {"order"} if shows_pairs and way in ORDERS else set()
-    found |= {"labels"} if is_taught_pairs else set()
-    found |= {"score"} if way == "discriminative" and read.labels is not None else set()
-    if any(isinstance(one, LabelCrossEntropy) for one in learned):
-        found |= {"labels", "values"}
-    return frozenset(found)
 
 
 def _check_per(name: str, node: RewardNode | VerifierNode) -> Iterator[Diagnostic]:

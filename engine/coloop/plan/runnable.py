@@ -12,16 +12,10 @@ from coloop.plan.judging import check_judges
 from coloop.plan.refusal import LATER, refusal
 from coloop.plan.searches import SEARCH_HANDLES, objections
 from coloop.plan.types import EnginePlan, Plan, WeightsPlan
-from coloop.plan.unread import check_unread
+from coloop.plan.unread import check_unread, unread_by_backend, unread_by_engine
 from coloop.sizing.facts import resolve_architecture
 from coloop.sizing.settings import SPLIT_FAMILIES
-from coloop.spec.algorithm import (
-    SMOOTHED_LOSSES,
-    ResolvedPreference,
-    ValueLoss,
-    node_algorithms,
-    resolve_algorithm,
-)
+from coloop.spec.algorithm import ValueLoss, node_algorithms
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import weights_groups
 from coloop.spec.heads import head_of, heads_of_group
@@ -37,15 +31,6 @@ from coloop.spec.runnable import (
 TOOL_HANDLES = frozenset({("tool", "tools"), ("policy", "policy")})
 WRITER_HANDLES = frozenset({("tool", "tools")})
 """What tools and writers may call, by the ports of the edge."""
-UNREAD_BY_BACKENDS: dict[str, tuple[object, ...]] = {
-    "offload": ("none",),
-    "tensor_parallel": (1,),
-    "pipeline_parallel": (1,),
-    "context_parallel": (1,),
-    "expert_parallel": (1,),
-}
-"""Fields of `training` that no backend reads, and the values that say what they do anyway; layers
-are shared with `fsdp2` alone."""
 BEYOND_BACKENDS: dict[str, tuple[object, ...]] = {
     "gradient_checkpointing": ("selective", "offload"),
     "dtype": ("fp8", "float16"),
@@ -53,14 +38,6 @@ BEYOND_BACKENDS: dict[str, tuple[object, ...]] = {
 """Values of `training` that no backend carries out: float16 would want its losses scaled."""
 INSTEAD = {"dtype": "leave it open, or take `bfloat16`"}
 """By field, what does run."""
-UNREAD_BY_ENGINES: dict[str, tuple[object, ...]] = {
-    "gpu_memory_utilization": (),
-    "tensor_parallel": (1,),
-}
-"""Fields of `rollout` that no engine is told of: one process writes, and a cache is as large as the
-rows at once want it."""
-
-
 WITH_FILES = ("pretrained", "scratch")
 """Types of models that bring a tokenizer of their own."""
 
@@ -105,11 +82,7 @@ def check_machine(spec: LoopSpec, plan: Plan) -> list[Diagnostic]:
                     what = f"rollout engine `{home.engine}`; {names} run here"
                     found.append(refusal(what, node=node, field="rollout.engine"))
                 else:
-                    reader = f"the `{home.engine}` engine"
-                    if home.engine != "torch" and getattr(rollout, "script", None):
-                        what = f"`rollout.script` with {reader}"
-                        found.append(refusal(what, node=node, field="rollout.script"))
-                    found += _unread(node, "rollout", rollout, UNREAD_BY_ENGINES, reader)
+                    found += unread_by_engine(node, rollout, home.engine)
                     if home.engine == "remote":
                         found += _elsewhere(spec, weights, node)
                     else:
@@ -123,11 +96,9 @@ def check_machine(spec: LoopSpec, plan: Plan) -> list[Diagnostic]:
             found.append(refusal(what, node=weights.name, field="training.backend"))
         else:
             training = getattr(spec.nodes[weights.name], "training", None)
-            unread = dict(UNREAD_BY_BACKENDS)
             if backend == "fsdp2":
-                del unread["tensor_parallel"]
                 found += _check_tensor(spec, weights.name, weights.update.tensor_parallel)
-            found += _unread(weights.name, "training", training, unread, f"`{backend}`")
+            found += unread_by_backend(weights.name, training, backend)
             found += _beyond(weights.name, training)
     several = {pool.name: pool.workers for pool in plan.pools if pool.workers > 1}
     for weights in plan.weights:
@@ -213,21 +184,6 @@ def _check_tensor(spec: LoopSpec, name: str, degree: int) -> Iterator[Diagnostic
         yield refusal(what, node=name, field=field, hint=hint, fixes=fixes)
 
 
-def _unread(
-    node: str, section: str, given: object, unread: Mapping[str, tuple[object, ...]], reader: str
-) -> list[Diagnostic]:
-    """Fields that ask for what the reader of their section does not do."""
-    return [
-        refusal(
-            f"`{section}.{field}: {value}` with {reader}, which does not read it",
-            node=node,
-            field=f"{section}.{field}",
-        )
-        for field, fine in unread.items()
-        if (value := getattr(given, field, None)) not in (None, *fine)
-    ]
-
-
 def _beyond(node: str, training: object) -> list[Diagnostic]:
     """Values that ask for more than backends do."""
     return [
@@ -294,10 +250,6 @@ def _check_tool(spec: LoopSpec, name: str, node: ToolNode) -> Iterator[Diagnosti
         if spec.graph.edges_into(policy, "tools"):
             what = f"a policy as a tool that has tools of its own (node `{policy}`)"
             yield refusal(what, node=policy, field="rollout.turns")
-    if node.call is not None and spec.graph.edges_into(name, "tools"):
-        what = f"`call` of a tool that wraps others (node `{name}`)"
-        hint = "leave it out: it is called as the tools that it wraps"
-        yield refusal(what, node=name, field="call", hint=hint)
     for edge in spec.graph.edges_into(name, "tools"):
         if getattr(spec.nodes[edge.source.node], "type", None) in ("model", "environment"):
             what = f"`{edge.source.node}` wrapped by another tool"
@@ -339,30 +291,6 @@ def _check_algorithms(spec: LoopSpec) -> Iterator[Diagnostic]:
                 field = f"algorithm.{port}"
                 if not is_runnable_algorithm(name):
                     yield refusal(f"algorithm `{name}`", node=node, field=f"{field}.name")
-                    continue
-                full = resolve_algorithm(entry)
-                if isinstance(full, ResolvedPreference):
-                    yield from _check_preference(full, node)
-
-
-def _check_preference(pairs: ResolvedPreference, node: str) -> Iterator[Diagnostic]:
-    """Labels taken to be wrong, or a lead that is wanted, by a loss that does not know of it."""
-    if pairs.label_smoothing > 0 and pairs.loss not in SMOOTHED_LOSSES:
-        names = ", ".join(f"`{loss}`" for loss in sorted(SMOOTHED_LOSSES))
-        yield refusal(
-            f"`label_smoothing: {pairs.label_smoothing}` with the loss `{pairs.loss}`, which does "
-            "not read it",
-            node=node,
-            field="algorithm.pairs.label_smoothing",
-            hint=f"leave it out, or take one of the losses {names}",
-        )
-    if pairs.gamma > 0 and pairs.loss != "simpo":
-        yield refusal(
-            f"`gamma: {pairs.gamma}` with the loss `{pairs.loss}`, which does not read it",
-            node=node,
-            field="algorithm.pairs.gamma",
-            hint="set it to 0, or take `name: simpo` with the loss of its preset",
-        )
 
 
 def _check_models(spec: LoopSpec) -> Iterator[Diagnostic]:

@@ -17,13 +17,6 @@ SEARCH_HANDLES: Final = frozenset(
 """(source port, target port) of the handles that a search calls."""
 TREES: Final = ("puct", "and_or")
 """Methods that grow trees of beginnings or of states."""
-UNREAD: Final[Mapping[str, tuple[str, ...]]] = {
-    "monte_carlo": ("expand", "step_reward", "give"),
-    "binary_search": ("expand", "step_reward", "give"),
-    "puct": ("completions", "step_reward"),
-    "and_or": ("completions", "labels", "stop_at_zero"),
-}
-"""By method, fields that it does not read."""
 UNASKED: Final[Mapping[str, tuple[str, ...]]] = {
     "monte_carlo": ("value", "tools"),
     "binary_search": ("value", "tools"),
@@ -37,8 +30,6 @@ RULES: Final[Mapping[str, tuple[str, ...]]] = {
     "and_or": ("puct", "greedy"),
 }
 """By method, the rules by which it selects."""
-OF_OMEGA: Final = ("alpha", "beta", "length")
-"""Fields of `select` that only a binary search reads."""
 ROW_BY_ROW: Final = frozenset({"rule", "discriminative", "generative", "formal"})
 """Methods of verifiers that score each row for itself, without others."""
 
@@ -68,10 +59,7 @@ def objections(spec: LoopSpec) -> Iterator[Objection]:
 
 
 def _fields(name: str, node: SearchNode) -> Iterator[Objection]:
-    """Fields that the method does not read."""
-    for field in UNREAD[node.method]:
-        if getattr(node, field) != type(node).model_fields[field].default:
-            yield Objection(f"`{field}` of a search by {node.method}", name, field, "leave it out")
+    """Values that the method does not know."""
     rules, select = RULES.get(node.method, ()), node.select
     if select is not None and select.rule is not None and rules and select.rule not in rules:
         what = f"`select.rule: {select.rule}` of a search by {node.method}"
@@ -82,9 +70,6 @@ def _fields(name: str, node: SearchNode) -> Iterator[Objection]:
 def _texts(name: str, node: SearchNode, lineage: Lineage) -> Iterator[Objection]:
     """What does not fit how a method labels the steps of texts."""
     grows = not lineage.labels_texts(name)
-    if node.select is not None and (node.method == "monte_carlo" or not grows):
-        what = "`select` of a search that labels each text for itself"
-        yield Objection(what, name, "select", "leave it out")
     if node.method != "binary_search":
         return
     if isinstance(node.labels, RelativeProgress):
@@ -97,10 +82,6 @@ def _texts(name: str, node: SearchNode, lineage: Lineage) -> Iterator[Objection]
 
 def _tree(spec: LoopSpec, name: str, node: SearchNode, lineage: Lineage) -> Iterator[Objection]:
     """What does not fit how a method grows trees."""
-    for field in OF_OMEGA:
-        if node.select is not None and getattr(node.select, field) is not None:
-            what = f"`select.{field}` of a search by {node.method}"
-            yield Objection(what, name, f"select.{field}", "leave it out")
     if lineage.brings_texts(name):
         what = f"rows that have a text, in a search by {node.method}"
         hint = "give it prompts, or take `monte_carlo` or `binary_search` to label texts"

@@ -10,8 +10,10 @@ from typing import Any, Final, NamedTuple
 
 from coloop.spec.algorithm import (
     NEEDS_GROUP,
+    SMOOTHED_LOSSES,
     Algorithm,
     BradleyTerry,
+    PreferenceAlgorithm,
     RewardsAlgorithm,
     resolve_algorithm,
 )
@@ -65,10 +67,20 @@ READ_WHERE: Final[Mapping[type[Section], Mapping[str, tuple[Reader, ...]]]] = {
         "correction.min": (_CORRECTED,),
         "correction.max": (_CORRECTED,),
     },
+    PreferenceAlgorithm: {
+        "label_smoothing": (Reader("loss", SMOOTHED_LOSSES),),
+        "gamma": (_where("loss", "simpo"),),
+    },
     BradleyTerry: {"label_smoothing": (_where("soft", False),)},
 }
 """By section, the fields that something else decides whether anybody reads; all of its readers must
 be there."""
+
+OF_PRESETS: Final[Mapping[type[Section], Mapping[str, float]]] = {
+    PreferenceAlgorithm: {"label_smoothing": 0.0, "gamma": 0.0}
+}
+"""Fields that are not ignored even where the preset alone has them, and the value of each that says
+nothing: their recipes have no loss with another."""
 
 
 class Unread(NamedTuple):
@@ -80,6 +92,8 @@ class Unread(NamedTuple):
     """What would read it."""
     instead: Any
     """What the field that decides says."""
+    nothing: float | None = None
+    """What says nothing, where the preset has another value; None: leaving the field out does."""
 
 
 def unread_fields(entry: Algorithm, *, also_read: frozenset[str] = frozenset()) -> list[Unread]:
@@ -89,14 +103,21 @@ def unread_fields(entry: Algorithm, *, also_read: frozenset[str] = frozenset()) 
         also_read: fields that the node reads for itself.
     """
     full = resolve_algorithm(entry)
+    nothing = OF_PRESETS.get(type(entry), {})
     found = []
     for field, readers in READ_WHERE.get(type(entry), {}).items():
-        value = _at(entry, field) if _is_written(entry, field) else None
+        is_there = field in nothing or _is_written(entry, field)
+        value = _at(full if field in nothing else entry, field) if is_there else None
         if value is None or field in also_read:
             continue
         missing = next((one for one in readers if not one.is_met(_at(full, one.by))), None)
-        if missing is not None and value != _at(_without(entry, field), field):
-            found.append(Unread(field, value, missing, _at(full, missing.by)))
+        if missing is None:
+            continue
+        anyway = _at(_without(entry, field), field)
+        fine = nothing.get(field, anyway)
+        if value != fine:
+            others = None if anyway == fine else fine
+            found.append(Unread(field, value, missing, _at(full, missing.by), others))
     return found
 
 

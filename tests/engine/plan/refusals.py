@@ -182,6 +182,14 @@ MORE: dict[str, Case] = {
         SEARCHED,
         _tree("binary_search", labels={"relative_progress": 0.1}),
     ),
+    "`expand` of a search by binary_search": (
+        SEARCHED,
+        _tree("binary_search", expand={"samples": 2}),
+    ),
+    "`labels` of a search by and_or": (
+        [*SEARCHED, "world.tool -> tree.tools"],
+        {**_tree("and_or", labels="hard"), **_tool("world", "environment", name="proof")},
+    ),
     "`completions` of a search by puct": (SEARCHED, _tree("puct", completions=4)),
     "`select.beta` of a search by puct": (SEARCHED, _tree("puct", select={"beta": 0.5})),
     "`give: visited` of a search that draws whole texts": (
@@ -297,7 +305,7 @@ MORE: dict[str, Case] = {
         [],
         {"actor": {"rollout": {**ROLLOUT, "engine": "remote", "url": "http://localhost:1/v1"}}},
     ),
-    "`rollout.script` with the `vllm` engine": (
+    "`rollout.script` with the `vllm` engine, which does not read it": (
         [],
         {"actor": {"rollout": {**ROLLOUT, "engine": "vllm", "script": ["yes"]}}},
     ),

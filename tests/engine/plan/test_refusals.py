@@ -18,8 +18,7 @@ from coloop.plan.runnable import check_runs
 SAYS = {runnable: ("refusal",), judging: ("refusal", "_refused"), searches: ("Objection",)}
 """By module, what it refuses with."""
 ELSEWHERE = {
-    *("check_machine", "_check_ranks", "_elsewhere", "_spread", "_check_tensor", "_unread"),
-    *("_beyond", "_check_preference"),
+    *("check_machine", "_check_ranks", "_elsewhere", "_spread", "_check_tensor", "_beyond"),
 }
 """Functions whose refusals `test_runnable`, `test_remote_writers` and the house tests meet."""
 GUARDS = ("nodes of kind", "rewards of type", "algorithm `")

@@ -12,14 +12,16 @@ import pytest
 import torch
 
 from coloop.batch import Batch, Pair, Sequence, collate, collate_pairs
-from coloop.recipes import CreditInput, EdgeScores, ModelOutputs, recipe_of
+from coloop.recipes import RECIPES, CreditInput, EdgeScores, ModelOutputs, recipe_of
 from coloop.spec.algorithm import (
     REWARDS_NAMES,
     BradleyTerry,
+    PreferenceAlgorithm,
     RewardsAlgorithm,
+    resolve_pairs_algorithm,
     resolve_rewards_algorithm,
 )
-from coloop.spec.algorithm_fields import Advantage, Aggregation, PolicyLoss
+from coloop.spec.algorithm_fields import Advantage, Aggregation, PolicyLoss, PreferenceLoss
 from coloop.spec.algorithm_reads import READ_WHERE, unread_fields
 from coloop.spec.training import Credit
 
@@ -147,6 +149,19 @@ def test_a_field_is_read_just_where_the_table_says(field: str) -> None:
 
 def test_the_table_is_measured_whole() -> None:
     assert VALUES.keys() | OF_A_RUN == READ_WHERE[RewardsAlgorithm].keys()
+
+
+@pytest.mark.parametrize("field", READ_WHERE[PreferenceAlgorithm])
+@pytest.mark.parametrize("loss", get_args(PreferenceLoss))
+def test_a_field_of_pairs_is_refused_just_where_its_recipe_would_refuse_it(
+    field: str, loss: str
+) -> None:
+    entry = PreferenceAlgorithm.model_validate({"name": "dpo", "loss": loss, field: 0.1})
+    full = resolve_pairs_algorithm(entry)
+
+    refused = RECIPES["dpo"].refusal(full)
+
+    assert [one.field for one in unread_fields(entry)] == [field] * (refused is not None)
 
 
 @pytest.mark.parametrize("soft", [False, True])
