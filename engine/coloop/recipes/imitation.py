@@ -9,6 +9,7 @@ from coloop.algos.aggregation import divisor, token_weights
 from coloop.algos.masks import masked_sum
 from coloop.batch import Batch, PairBatch
 from coloop.recipes.protocol import LossOutput, ModelOutputs, Needs
+from coloop.recipes.shown import shown_of_words
 from coloop.spec.algorithm import Sft
 
 
@@ -25,7 +26,7 @@ class ImitationRecipe:
 
     def needs(self, settings: Sft) -> Needs:
         del settings
-        return Needs()
+        return Needs(entropy=True)
 
     def count(self, batch: Batch | PairBatch, settings: Sft) -> float:
         del settings
@@ -42,4 +43,7 @@ class ImitationRecipe:
             row_counts=batch.row_counts,
         )
         assert outputs.log_probs is not None
-        return LossOutput(total=-masked_sum(weights * outputs.log_probs, batch.loss_mask))
+        return LossOutput(
+            total=-masked_sum(weights * outputs.log_probs, batch.loss_mask),
+            metrics=shown_of_words(outputs, batch.loss_mask, None),
+        )

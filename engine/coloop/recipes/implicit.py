@@ -12,6 +12,7 @@ from coloop.algos.masks import masked_sum
 from coloop.batch import Batch, PairBatch
 from coloop.recipes.labels import LABEL
 from coloop.recipes.protocol import LossOutput, ModelOutputs, Needs
+from coloop.recipes.shown import shown_of_words
 from coloop.spec.algorithm import ImplicitPrm
 
 PRIOR = "log_probs_reference"
@@ -30,7 +31,7 @@ class ImplicitPrmRecipe:
 
     def needs(self, settings: ImplicitPrm) -> Needs:
         del settings
-        return Needs(reads=frozenset({LABEL, PRIOR}))
+        return Needs(reads=frozenset({LABEL, PRIOR}), entropy=True)
 
     def count(self, batch: Batch | PairBatch, settings: ImplicitPrm) -> float:
         del settings
@@ -56,5 +57,6 @@ class ImplicitPrmRecipe:
                     masked_sum(ratios.detach(), labels >= 0.5),
                     float((labels >= 0.5).sum()),
                 ),
+                **shown_of_words(outputs, batch.loss_mask, prior),
             },
         )

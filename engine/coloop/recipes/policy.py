@@ -22,6 +22,7 @@ from coloop.batch import Batch, PairBatch
 from coloop.recipes.credit import credit_rows
 from coloop.recipes.protocol import CreditInput, CreditOutput, LossOutput, ModelOutputs, Needs
 from coloop.recipes.several import OF_OTHERS, own_tokens
+from coloop.recipes.shown import Shown, shown_of_words
 from coloop.spec.algorithm import ResolvedRewards
 from coloop.spec.training import Credit
 
@@ -137,12 +138,11 @@ class PolicyRecipe:
 
     def _token_metrics(
         self, batch: Batch, outputs: ModelOutputs, old: Tensor, settings: ResolvedRewards
-    ) -> dict[str, tuple[Tensor | float, Tensor | float]]:
+    ) -> Shown:
         """Means over trained tokens, each token once."""
         assert outputs.log_probs is not None
         mask, log_probs = own_tokens(batch), outputs.log_probs.detach()
-        count = mask.sum()
-        metrics: dict[str, tuple[Tensor | float, Tensor | float]] = {}
+        metrics: Shown = {}
         is_clipped = _CLIP_TESTS.get(settings.loss)
         if is_clipped is not None:
             clipped = is_clipped(
@@ -154,13 +154,8 @@ class PolicyRecipe:
                 clip_high=settings.clip_high,
                 **_reduction(settings),
             )
-            metrics["clip_fraction"] = (clipped.sum(), count)
-        if outputs.entropy is not None:
-            metrics["entropy"] = (masked_sum(outputs.entropy.detach(), mask), count)
-        if batch.log_probs_reference is not None:
-            kl = kl_divergence(log_probs, batch.log_probs_reference, estimator="k3")
-            metrics["kl"] = (masked_sum(kl, mask), count)
-        return metrics
+            metrics["clip_fraction"] = (clipped.sum(), mask.sum())
+        return metrics | shown_of_words(outputs, mask, batch.log_probs_reference)
 
 
 def policy_loss(

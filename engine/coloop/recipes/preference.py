@@ -18,6 +18,7 @@ from coloop.algos import preference
 from coloop.algos.masks import masked_mean
 from coloop.batch import Batch, PairBatch
 from coloop.recipes.protocol import LossOutput, ModelOutputs, Needs
+from coloop.recipes.shown import Shown, shown_of_words
 from coloop.spec.algorithm import SMOOTHED_LOSSES, SOFT_LOSSES, ResolvedPreference
 
 DIVERGENCE = "divergence"
@@ -70,6 +71,7 @@ class PreferenceRecipe:
     def needs(self, settings: ResolvedPreference) -> Needs:
         return Needs(
             reads=frozenset({"log_probs_reference"} if settings.needs_reference else ()),
+            entropy=True,
             prepares=PREPARED.get(settings.loss, frozenset()),
             extra=settings.loss == "kto",
         )
@@ -116,6 +118,8 @@ class PreferenceRecipe:
         if settings.sft > 0:
             pairs = settings.sft * imitation + (1 - settings.sft) * pairs
         metrics = _metrics(chosen.detach(), rejected.detach(), settings)
+        reference = sides.log_probs_reference if settings.needs_reference else None
+        metrics |= shown_of_words(outputs, sides.loss_mask, reference)
         for name in prepared.keys() & {DIVERGENCE, SHIFT}:
             metrics[name] = (prepared[name].sum(), float(size))
         return LossOutput(
@@ -202,9 +206,7 @@ def _prepared(batch: PairBatch, settings: ResolvedPreference) -> dict[str, Tenso
     return {name: one for name, one in found.items() if one is not None}
 
 
-def _metrics(
-    chosen: Tensor, rejected: Tensor, settings: ResolvedPreference
-) -> dict[str, tuple[Tensor | float, Tensor | float]]:
+def _metrics(chosen: Tensor, rejected: Tensor, settings: ResolvedPreference) -> Shown:
     """Means over pairs. Both sides' log ratios may fall while their margin rises."""
     size = float(chosen.numel())
     margin = settings.beta * (chosen - rejected)

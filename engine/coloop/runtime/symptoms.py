@@ -64,7 +64,7 @@ def _little_spread(look: Look) -> str | None:
 
 def _entropy_collapse(look: Look) -> str | None:
     first = look.first.get("entropy")
-    if first is None or look.recent["entropy"] > LEFT_OF_ENTROPY * first:
+    if first is None or not _is_scored(look) or look.recent["entropy"] > LEFT_OF_ENTROPY * first:
         return None
     if _is_paid_for(look):
         return None
@@ -74,10 +74,21 @@ def _entropy_collapse(look: Look) -> str | None:
 def _kl_runaway(look: Look) -> str | None:
     start, kl = look.start["kl"], look.recent["kl"]
     rise = kl - start
-    if "kl" not in look.first or rise <= FAR_KL or (rise <= LOST_KL and _is_paid_for(look)):
+    if (
+        not _is_scored(look)
+        or "kl" not in look.first
+        or rise <= FAR_KL
+        or (rise <= LOST_KL and _is_paid_for(look))
+    ):
         return None
     for_what = "" if _is_paid_for(look) else ", and no reward rose"
     return f"it went from {start:.3g} to {kl:.3g} nats a token away from its reference{for_what}"
+
+
+def _is_scored(look: Look) -> bool:
+    """Whether scores teach it: what is imitated or preferred is meant to grow certain, and to move
+    away from the reference."""
+    return "reward/mean" in look.now
 
 
 def _is_paid_for(look: Look) -> bool:

@@ -106,8 +106,10 @@ METRICS: dict[str, Metric] = {
     ),
     "kl": Metric(
         title="KL",
-        help="Divergence from the reference, where one is connected.",
-        expect="Rises slowly from 0; beyond 0.1 a token the policy is far away.",
+        help="Divergence from the reference that the algorithm reads: k3 over the trained tokens, "
+        "of pairs those of both sides. Where a node learns from scores, of the texts scored alone.",
+        expect="Rises slowly from 0; beyond 0.1 a token the policy is far away. Of pairs it rises "
+        "further, as the rejected sides become unlikely.",
     ),
     "kl/penalty": Metric(
         title="KL penalty",
@@ -121,8 +123,10 @@ METRICS: dict[str, Metric] = {
     ),
     "entropy": Metric(
         title="Entropy",
-        help="Mean entropy of the policy over trained tokens.",
-        expect="Falls slowly; a plunge to 0 is collapse, a rise without end is divergence.",
+        help="Mean entropy of the next word over trained tokens. Where a node learns from scores, "
+        "of the texts scored alone.",
+        expect="Falls slowly; a plunge to 0 is collapse, a rise without end is divergence. On "
+        "demonstrations it falls as they are learned.",
     ),
     "clip_fraction": Metric(
         title="Clip share",

@@ -25,7 +25,9 @@ from coloop.algos.masks import masked_sum
 from coloop.batch import Batch
 from coloop.errors import CheckpointError, StopRequested
 from coloop.recipes.kl_control import KlController
+from coloop.recipes.protocol import LossOutput
 from coloop.recipes.several import own_tokens
+from coloop.recipes.shown import OF_WORDS
 from coloop.seeds import derive_seed
 from coloop.spec.training import Training
 from coloop.training.adapters import Adapted, AdaptedStates
@@ -350,7 +352,7 @@ class Learner(ScoresTexts):
                 self._states.backward(loss)
             run.meter.add(load.role, "loss", value, 0.0)
             run.meter.add(load.role, f"loss/{load.port}", value, 0.0)
-            run.meter.add_output(load.role, result)
+            run.show(load, result)
             run.advance(len(places))
         return losses
 
@@ -461,6 +463,7 @@ class _Run:
         self.meter = Meter()
         self.has_stepped = False
         self._ranks = ranks
+        self._rewarded = {load.role for load in loads if load.port == "rewards"}
         self._done = 0
         self._total = sum(len(rows) for step in steps for rows in step)
         self._total += sum(load.size for load in self.to_prepare())
@@ -474,6 +477,14 @@ class _Run:
             for load in self.loads
             if not load.is_prepared and not (is_one_step and load.needs.prepares_old)
         ]
+
+    def show(self, load: PreparedLoad, output: LossOutput) -> None:
+        """What a recipe shows of one micro-batch. Of a role that learns from scores, entropy and KL
+        are those of the texts that are scored: alerts and controllers look at what it writes."""
+        if load.port != "rewards" and load.role in self._rewarded:
+            kept = {name: one for name, one in output.metrics.items() if name not in OF_WORDS}
+            output = replace(output, metrics=kept)
+        self.meter.add_output(load.role, output)
 
     def roles(self) -> set[str]:
         return {load.role for load in self.loads}

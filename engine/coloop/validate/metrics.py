@@ -5,7 +5,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from coloop.diagnostics import Change, Diagnostic, Fix, closest, did_you_mean
-from coloop.spec.algorithm import RewardsAlgorithm, reads
+from coloop.spec.algorithm import (
+    ImplicitPrm,
+    PreferenceAlgorithm,
+    RewardsAlgorithm,
+    Sft,
+    ValueLoss,
+    reads,
+)
+from coloop.spec.base import Section
 from coloop.spec.metrics import METRICS, OF_KIND, PROBE_METRICS, described, metric_of
 from coloop.spec.nodes import EvaluateNode
 from coloop.validate.facts import Facts, a, found
@@ -13,8 +21,17 @@ from coloop.validate.facts import Facts, a, found
 LEARNER_METRICS: Final = frozenset({*METRICS, "clip_share"})
 """What learners report; `clip_share` is the language's word for `clip_fraction`."""
 
-OF_REWARDS: Final = frozenset({"kl", "entropy", "clip_fraction", "clip_share", "ratio/max"})
-"""What learners from rewards alone write, `kl` where they read a reference."""
+OF_WORDS: Final = (RewardsAlgorithm, PreferenceAlgorithm, Sft, ImplicitPrm)
+"""Algorithms that train what a model says word by word."""
+WRITTEN_BY: Final[Mapping[str, tuple[type[Section], ...]]] = {
+    "entropy": OF_WORDS,
+    "kl": OF_WORDS,
+    "clip_fraction": (RewardsAlgorithm, ValueLoss),
+    "clip_share": (RewardsAlgorithm, ValueLoss),
+    "ratio/max": (RewardsAlgorithm,),
+}
+"""Metrics that some algorithms alone write, `kl` where they read a reference."""
+REFERENCES: Final = frozenset({"reference", "prior"})
 
 NEEDED_INPUTS: Final[Mapping[str, str]] = {
     "step_f1": "labels",
@@ -183,14 +200,17 @@ def _unwritten(facts: Facts, name: str, metric: str) -> str | None:
         for port in facts.spec.graph.teaching_ports(member)
         for entry in facts.algorithms(member, port)
     ]
-    rewarded = [entry for entry in entries if isinstance(entry, RewardsAlgorithm)]
-    if not entries or metric not in OF_REWARDS:
+    if not entries or metric not in WRITTEN_BY:
         return None
+    writers = [entry for entry in entries if isinstance(entry, WRITTEN_BY[metric])]
     names = ", ".join(f"`{entry.name}`" for entry in entries)
-    if not rewarded:
+    if not writers:
         return f"{names} {'does' if len(entries) == 1 else 'do'} not write it"
-    if metric == "kl" and not any("reference" in reads(entry) for entry in rewarded):
-        return f"{names} {'reads' if len(entries) == 1 else 'read'} no reference; set `kl`"
+    # Of a role that learns from scores, both are of the texts that are scored.
+    rewarded = [entry for entry in writers if isinstance(entry, RewardsAlgorithm)]
+    if metric == "kl" and not any(reads(entry) & REFERENCES for entry in rewarded or writers):
+        way = "; set `kl`" if rewarded else ""
+        return f"{names} {'reads' if len(entries) == 1 else 'read'} no reference{way}"
     return None
 
 

@@ -152,6 +152,21 @@ def test_an_outcome_by_log_ratios_is_that_of_their_sum() -> None:
     assert loss == near((-math.log(sigmoid(0.75)) - math.log(1 - sigmoid(-0.5))) / 2)
 
 
+def test_a_reader_of_log_ratios_shows_how_far_it_is_from_its_prior() -> None:
+    batch = rated((1.0,), [[-1.0, -9.0, -2.0]])
+    outputs = ModelOutputs(
+        log_probs=torch.tensor([[0, -0.5, -5, -1.0]]), entropy=torch.tensor([[9, 0.5, 9, 1.5]])
+    )
+    settings = ImplicitPrm(name="implicit_prm")
+
+    shown = recipe_of(settings).loss(batch, outputs, settings).metrics
+
+    # k3 of .5 and 1, and 2 tokens
+    expected = (math.exp(-0.5) + 0.5 - 1) + (math.exp(-1) + 1 - 1)
+    assert tuple(map(float, shown["kl"])) == near((expected, 2.0), terms=16)
+    assert tuple(map(float, shown["entropy"])) == near((2.0, 2.0))
+
+
 @pytest.mark.parametrize("soft", [False, True])
 def test_outcomes_by_log_ratios_equal_a_loop_over_rows(soft: bool) -> None:
     draw = random.Random(3)

@@ -310,6 +310,20 @@ def test_imitation_is_the_mean_over_all_tokens() -> None:
     assert loss_of(golden_batch(), settings) == near(-sum(map(sum, NEW)) / 7, digits=6)
 
 
+def test_imitation_shows_the_entropy_of_the_tokens_that_it_trains() -> None:
+    settings = Sft(name="sft")
+    row = Sequence(id="0", token_ids=[0, 1, 2, 3], loss_mask=[False, True, False, True])
+    outputs = ModelOutputs(
+        log_probs=torch.tensor([[0.0, -1.0, 0.0, -2.0]]),
+        entropy=torch.tensor([[5.0, 0.4, 6.0, 0.8]]),
+    )
+
+    metrics = recipe_of(settings).loss(collate([row]), outputs, settings).metrics
+
+    assert recipe_of(settings).needs(settings).entropy
+    assert {name: float(a) / float(b) for name, (a, b) in metrics.items()} == near({"entropy": 0.6})
+
+
 def pair_batch(*, probability: float = 1.0) -> Any:
     """Log ratios: chosen -0.5 over 2 tokens, rejected 0.25 over 1."""
 
@@ -508,6 +522,31 @@ def test_both_sides_of_a_pair_are_shown() -> None:
     assert float(metrics["log_ratio/rejected"][0]) == near(0.25)
     assert float(metrics["margin"][0]) == near(-0.075)
     assert float(metrics["accuracy"][0]) == 0.0
+
+
+def test_pairs_show_entropy_and_kl_over_the_tokens_of_both_sides() -> None:
+    settings = pairs("dpo")
+    outputs = replace(pair_policy(), entropy=torch.tensor([[9.0, 0.2, 0.4], [9.0, 0.6, 9.0]]))
+
+    metrics = recipe_of(settings).loss(pair_batch(), outputs, settings).metrics
+
+    def k3(x: float) -> float:
+        return math.exp(-x) + x - 1
+
+    assert recipe_of(settings).needs(settings).entropy
+    assert float(metrics["entropy"][0]) == near(1.2)
+    # chosen -1.5 + 1 and -1 + 1, rejected -1.75 + 2
+    assert float(metrics["kl"][0]) == near(k3(-0.5) + k3(0.0) + k3(0.25), terms=16)
+    assert float(metrics["kl"][1]) == float(metrics["entropy"][1]) == 3.0
+
+
+@pytest.mark.parametrize("name", ["orpo", "simpo"])
+def test_pairs_without_a_reference_show_no_kl(name: str) -> None:
+    settings = pairs(name)
+
+    shown = recipe_of(settings).loss(pair_batch(), pair_policy(), settings).metrics
+
+    assert "kl" not in shown
 
 
 def value_row(*, returns: list[float] | None = None, **fields: Any) -> Batch:

@@ -49,6 +49,19 @@ def test_every_metric_of_a_run_is_in_the_catalog(text: str, whole: Callable[[str
     assert told or read
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"), [("dpo", {"kl", "entropy"}), ("orpo", {"entropy"}), ("sft", {"entropy"})]
+)
+def test_a_learner_without_scores_writes_what_may_be_watched_of_it(
+    name: str, shown: set[str], whole: Callable[[str], Any]
+) -> None:
+    ended = whole(algorithm_loop(name))
+
+    read = {one: ended.metrics("actor", one) for one in ("kl", "entropy", "clip_fraction")}
+    assert {one for one, numbers in read.items() if numbers} == shown
+    assert all(number > 0 for number in read["entropy"])
+
+
 def test_what_a_kind_reports_is_in_the_catalog() -> None:
     assert {name for names in OF_KIND.values() for name in names} <= METRICS.keys()
     assert described("reward/exact") is METRICS["reward/<scorer>"]

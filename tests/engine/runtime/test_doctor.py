@@ -290,6 +290,19 @@ def test_entropy_and_kl_that_bought_reward_are_no_collapse() -> None:
     assert play([HEALTHY] * 10 + [better] * 30) == []
 
 
+def test_what_learns_without_scores_is_meant_to_grow_certain_and_to_leave_its_reference() -> None:
+    """Imitation and preferences: neither has a reward that could pay for it."""
+    start = {"entropy": 5.5, "kl": 0.0, "loss": 5.5, "grad_norm": 0.7}
+    learned = {"entropy": 0.01, "kl": 20.0, "loss": 0.02, "grad_norm": 0.1}
+
+    assert play([start] * 10 + [learned] * 30) == []
+    scored = [{**one, "reward/mean": 0.4} for one in [start] * 10 + [learned] * 30]
+    assert {one.code for one in play(scored)} == {
+        "learning.entropy_collapse",
+        "learning.kl_runaway",
+    }
+
+
 def test_no_reward_pays_for_a_policy_that_the_reference_would_never_be() -> None:
     gamed = {**HEALTHY, "kl": 30.0, "reward/mean": 0.95}
 

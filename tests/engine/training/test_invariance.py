@@ -14,10 +14,12 @@ from transformers import PreTrainedModel
 from coloop.batch import TOKEN_FIELDS, Batch, Pair, PairBatch, collate, collate_pairs
 from coloop.batch import Sequence as TokenSequence
 from coloop.recipes import RECIPES, ModelOutputs, Needs
+from coloop.recipes.shown import OF_WORDS
 from coloop.spec.algorithm_fields import PreferenceLoss
 from coloop.spec.heads import Head
 from coloop.training import SingleBackend, TeachingLoad
 from coloop.training.forward import ForwardOptions, TokenModel
+from coloop.training.meter import Meter
 
 MakeLoad = Callable[..., TeachingLoad]
 Build = Callable[..., PreTrainedModel]
@@ -132,6 +134,21 @@ def measure(
     return loss, [p.grad.clone() for p in model.parameters() if p.grad is not None]
 
 
+def shown_of_words(
+    model: PreTrainedModel,
+    load: TeachingLoad,
+    parts: list[Batch | PairBatch],
+    options: ForwardOptions | None = None,
+) -> dict[str, float]:
+    """Means that are shown of the words, of one optimizer step cut into these micro-batches."""
+    tokens, meter = TokenModel(model, options), Meter()
+    needs = load.recipe.needs(load.settings)
+    for part in parts:
+        outputs = tokens.outputs(part.sequences, needs)
+        meter.add_output("actor", load.recipe.loss(part, outputs, load.settings))
+    return {name: one for name, one in meter.read()["actor"].items() if name in OF_WORDS}
+
+
 def assert_same(
     found: tuple[float, list[torch.Tensor]], expected: tuple[float, list[torch.Tensor]]
 ) -> None:
@@ -189,6 +206,24 @@ def test_packing_changes_nothing(
     packed = measure(model, load, [batch], options)
 
     assert_same(packed, measure(model, load, [batch]))
+
+
+def test_what_is_shown_of_words_is_of_the_rows_alone(
+    build_wide_model: Build, load: TeachingLoad
+) -> None:
+    """Entropy and KL: whatever is learned, and with their needs as the recipe says them."""
+    model, batch = build_wide_model(**head_of(load)), batch_of(load)
+    cut = [batch.select([row]) for row in range(batch.size)]
+    packed = ForwardOptions(packing="varlen", loss_chunk=5)
+
+    whole = shown_of_words(model, load, [batch])
+
+    assert ("entropy" in whole) == needs_of(load).log_probs
+    assert "kl" in whole or "log_probs_reference" not in needs_of(load).reads
+    expected = near(whole, terms=TERMS, dtype=torch.float64)
+    assert shown_of_words(model, load, cut) == expected
+    assert shown_of_words(model, load, [widened(batch, 9)]) == expected
+    assert shown_of_words(model, load, [batch], packed) == expected
 
 
 def test_the_order_of_rows_changes_nothing(build_wide_model: Build, load: TeachingLoad) -> None:

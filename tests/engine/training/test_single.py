@@ -674,6 +674,26 @@ def test_a_kl_coefficient_follows_its_target_across_updates_and_restarts(
     assert found == pytest.approx([0.1 * 1.024**k for k in (1, 2, 3)])
 
 
+@pytest.mark.parametrize("beside", ["sft", "dpo"])
+def test_of_a_role_that_scores_teach_entropy_and_kl_are_of_the_texts_that_are_scored(
+    beside: str, build_model: Build, make_load: MakeLoad, make_training: MakeTraining
+) -> None:
+    """A coefficient that follows its KL must not follow that of pairs."""
+    training = make_training()
+    scored = make_load("grpo", kl={"coefficient": 0.1, "target": 0.9, "horizon": 100})
+    other = make_load(beside, seed=5)
+
+    alone, together, others = (
+        SingleBackend(build_model(), training).update(loads, training, seed=0).metrics["actor"]
+        for loads in ([scored], [scored, other], [other])
+    )
+
+    shown = ("entropy", "kl", "kl/coefficient")
+    assert [together[name] for name in shown] == near([alone[name] for name in shown], terms=TERMS)
+    assert others["entropy"] > 0
+    assert ("kl" in others) == (beside == "dpo")
+
+
 def test_gradient_checkpointing_changes_no_number(
     build_model: Build, make_load: MakeLoad, make_training: MakeTraining
 ) -> None:

@@ -208,6 +208,13 @@ def test_what_can_be_learned_is_not_refused(what: str, check: Callable[..., Repo
     assert [one.describe() for one in check(base, *changes).diagnostics] == []
 
 
+@pytest.mark.parametrize("metric", ["kl", "entropy"])
+def test_a_learner_from_pairs_reports_both(metric: str, check: Callable[..., Report]) -> None:
+    report = check("spin", ("set", "run", {"best": f"policy.{metric}"}))
+
+    assert [one.describe() for one in report.diagnostics] == []
+
+
 def test_strict_makes_errors_of_warnings(check: Callable[..., Report]) -> None:
     change = ("del", "schedule.phases.0.max_steps")
 
