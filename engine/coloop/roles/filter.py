@@ -173,8 +173,9 @@ class FilterRole(Stateless):
         counts: Mapping[str, int] | None,
         call: Call,
     ) -> dict[str, Table]:
-        """Of the rows that were filtered those that stay; of rows above them those with such."""
-        members = {row.id for row in rows}
+        """Of the rows that were filtered those that stay, with what their scorer knows of them; of
+        rows above them those with such."""
+        members = {row.id: row for row in rows}
         stay = kept if counts is None else _drawn(kept, counts)
         ids = {row.id for row in stay}
         above = {ancestor for row in stay for ancestor in row.trail}
@@ -182,6 +183,8 @@ class FilterRole(Stateless):
         for port, table in tables.items():
             is_own = any(row.id in members for row in table.rows)
             smaller = table.restricted_to(ids if is_own else above)
+            if is_own:
+                smaller = replace(smaller, rows=tuple(_known(row, members) for row in smaller.rows))
             outputs[port] = smaller if counts is None else self._with_counts(smaller, counts)
         spare = [row for table in call.tables("spare") for row in table.rows]
         filled = next((p for p in ("rows", "rollouts") if p in outputs), None)
@@ -258,6 +261,19 @@ class FilterRole(Stateless):
         for sandbox in self._sandboxes.values():
             sandbox.close()
         self._sandboxes.clear()
+
+
+def _known(row: Row, filtered: Mapping[str, Row]) -> Row:
+    """A row of one port with what else is known of it; what it says itself stays."""
+    found = filtered.get(row.id, row)
+    if found is row:
+        return row
+    return replace(
+        row,
+        columns={**found.columns, **row.columns},
+        scoped={**found.scoped, **row.scoped},
+        depths={**found.depths, **row.depths},
+    )
 
 
 def _drawn(kept: Sequence[Row], counts: Mapping[str, int]) -> list[Row]:

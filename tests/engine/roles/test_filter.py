@@ -63,6 +63,36 @@ def test_scores_and_rollouts_are_cut_alike(
     assert len(loop.give("actor.rollouts").rows) == 4
 
 
+def test_rows_go_on_with_what_their_scorer_says_of_them_and_with_their_own_text(
+    bench: Bench, rows_of: Any, actor: Any, column: Any
+) -> None:
+    """The scorer sees what a template makes of the text."""
+    nodes = {
+        "sums": rows_of({"prompt": "1+1=", "answer": "!"}),
+        "actor": actor(),
+        "shout": {"kind": "template", "columns": {"completion": "!", "loud": "yes"}},
+        "exact": {"kind": "reward", "source": {"type": "builtin", "name": "exact_match"}},
+        "few": keep({"rule": "score", "min": 0.5}),
+        "told": {"kind": "template", "columns": {"said": "{{ exact }} {{ loud }}"}},
+        "pool": {"kind": "buffer", "capacity": 9},
+    }
+    edges = [
+        "sums.rows -> actor.prompts",
+        "actor.rollouts -> shout.rows",
+        "shout.rows -> exact.rows",
+        "actor.rollouts -> few.rollouts",
+        "exact.scores -> few.scores",
+        "few.rollouts -> told.rows",
+        "told.rows -> pool.rows",
+    ]
+    loop = bench(nodes, edges, {"steps": 1, "fill": ["pool"]})
+
+    table = loop.give("told.rows")
+
+    assert column(table, "said") == ["1.0 yes", "1.0 yes"]
+    assert column(table, "completion") == ["1+1=a", "1+1=b"]
+
+
 def test_it_tells_the_share_of_groups_that_keep_a_row(
     bench: Bench, rows_of: Any, actor: Any
 ) -> None:
