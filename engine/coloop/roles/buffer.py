@@ -20,6 +20,7 @@ from coloop.roles.inputs import deliver
 from coloop.roles.kept import Entry, Kept
 from coloop.roles.protocol import Call, Context, Outcome
 from coloop.seeds import derive_seed
+from coloop.spec.algorithm import compares_groups
 from coloop.spec.nodes import BufferNode
 from coloop.tables import Row, Score, Table
 from coloop.tables.row import born_at, merge_columns, root_row
@@ -144,7 +145,10 @@ class BufferRole:
         if self._counts_passes:
             return self._next_of_pass(count, call.context)
         if section.balance is not None:
-            return self._balanced(entries, count, section.balance.by, chance)
+            learners = self._rewarded(call.context)
+            in_groups = any(compares_groups(call.context.spec, one) for one in learners)
+            rows = self._units(entries, call.context) if in_groups else [[one] for one in entries]
+            return self._balanced(rows, count, section.balance.by, chance)
         units = self._units(entries, call.context)
         match section.sample:
             case "newest":
@@ -166,8 +170,12 @@ class BufferRole:
         return list(groups.values())
 
     def _keeps_groups(self, context: Context) -> bool:
+        return bool(self._rewarded(context))
+
+    def _rewarded(self, context: Context) -> set[str]:
+        """The learners whose rewards are its scores."""
         edges = context.spec.graph.edges_out_of(self._node, "scores")
-        return any(edge.target.port == "rewards" for edge in edges)
+        return {edge.target.node for edge in edges if edge.target.port == "rewards"}
 
     def _shuffled(self, number: int, context: Context) -> list[list[Entry]]:
         """The pieces of all rows in the order in which a pass serves them."""
@@ -218,18 +226,36 @@ class BufferRole:
         )
 
     def _balanced(
-        self, entries: Sequence[Entry], count: int, by: str, chance: random.Random
+        self, units: Sequence[list[Entry]], count: int, by: str, chance: random.Random
     ) -> list[Entry]:
-        classes: dict[Any, list[Entry]] = {}
-        for entry in entries:
-            label = entry.row.columns.get(by)
+        """As many rows of each class, of those that have one; in whole groups where a learner
+        compares them."""
+        classes: dict[Any, list[list[Entry]]] = {}
+        for unit in units:
+            label = self._class_of(unit, by)
             if label is not None:
-                classes.setdefault(label, []).append(entry)
+                classes.setdefault(label, []).append(unit)
         if not classes:
             return []
         each = max(1, count // len(classes))
-        size = min(each, *(len(members) for members in classes.values()))
-        return [entry for members in classes.values() for entry in chance.sample(members, size)]
+        size = min(each, *(sum(map(len, members)) for members in classes.values()))
+        return [
+            entry
+            for members in classes.values()
+            for entry in _until(chance.sample(members, min(size, len(members))), size)
+        ]
+
+    def _class_of(self, unit: Sequence[Entry], by: str) -> Any:
+        labels = list(dict.fromkeys(entry.row.columns.get(by) for entry in unit))
+        if len(labels) == 1:
+            return labels[0]
+        raise DataError(
+            f"{self._node}: balance.by: rows of one group are of several classes of `{by}` "
+            f"({', '.join(map(str, labels[:3]))}), and a group that is compared stays whole; "
+            "balance by a scorer of the prompts",
+            self._node,
+            "balance.by",
+        )
 
     def _seed(self, call: Call) -> None:
         tables = call.tables("seed")

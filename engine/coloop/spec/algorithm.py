@@ -89,6 +89,7 @@ __all__ = [
     "VerifierAlgorithm",
     "VerifierAlgorithms",
     "asks_of_others",
+    "compares_groups",
     "family_of",
     "lambda_of",
     "measures_others",
@@ -329,6 +330,15 @@ def off_policy_of(spec: LoopSpec, node: str) -> ResolvedOffPolicy | None:
     entries = node_algorithms(spec, node).get("rewards", ())
     taking = (resolve_algorithm(one).off_policy for one in entries)
     return next((one for one in taking if one is not None), None)
+
+
+def compares_groups(spec: LoopSpec, node: str) -> bool:
+    """Whether a node learns from rewards by comparing rows that were written for one prompt."""
+    group_by = getattr(getattr(spec.nodes[node], "credit", None), "group_by", None)
+    if group_by is not None and "prompt" not in group_by:
+        return False
+    entries = node_algorithms(spec, node).get("rewards", ())
+    return any(resolve_algorithm(one).needs_group for one in entries)
 
 
 def lambda_of(spec: LoopSpec, critic: str) -> float | None:

@@ -1,9 +1,12 @@
-"""Buffers and the phases that fill them: do rows arrive, are they enough, is there a cap."""
+"""Buffers and the phases that fill them: do rows arrive, are they enough, is there a cap; and what
+they balance."""
 
 from collections.abc import Iterator
 
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.spec.algorithm import compares_groups
 from coloop.spec.base import as_tuple
+from coloop.spec.lineage.levels import Relation
 from coloop.spec.nodes import BufferNode
 from coloop.validate.facts import Facts, PhaseFacts, found
 from coloop.validate.schedule import nearest_sources
@@ -74,6 +77,58 @@ def buffers_that_are_read_are_written(facts: Facts) -> Iterator[Diagnostic]:
         )
 
 
+def balance_is_by_a_scorer_of_its_rows(facts: Facts) -> Iterator[Diagnostic]:
+    """The score whose classes are balanced is one that the rows bring."""
+    for name, node in facts.nodes.items():
+        if not isinstance(node, BufferNode) or node.balance is None:
+            continue
+        by = node.balance.by
+        sources = [edge.source.node for edge in facts.walk.into(name)]
+        if by in facts.nodes and sources and by not in facts.walk.upstream(*sources):
+            yield found(
+                "structure.unknown_score",
+                f"`{name}` balances by `{by}`, which scores none of its rows: it would give none",
+                hint=f"connect `{by}.scores -> {name}.scores`, or name a scorer upstream of it",
+                node=name,
+                field="balance.by",
+            )
+
+
+def balance_leaves_groups_whole(facts: Facts) -> Iterator[Diagnostic]:
+    """Rows that are compared with one another are of one class, as a group is drawn whole."""
+    for name, node in facts.nodes.items():
+        if not isinstance(node, BufferNode) or node.balance is None:
+            continue
+        by = node.balance.by
+        edges = facts.walk.out_of(name, "scores")
+        learners = {edge.target.node for edge in edges if edge.target.port == "rewards"}
+        comparing = sorted(one for one in learners if compares_groups(facts.spec, one))
+        if by not in facts.nodes or not comparing or not _differs_in_groups(facts, name, by):
+            continue
+        change = Change(op="set", path=f"nodes.{name}.balance", value=None)
+        yield found(
+            "learning.split_groups",
+            f"`{name}` balances by `{by}`, whose score differs among the completions of a prompt, "
+            f"and `{comparing[0]}` compares these with one another: a group has to come whole",
+            hint="balance by a scorer of the prompts, or let the learner weigh the classes with "
+            "`credit.class_weights`",
+            node=name,
+            field="balance.by",
+            fixes=(Fix(title="Do not balance", changes=(change,)),),
+        )
+
+
+def _differs_in_groups(facts: Facts, name: str, by: str) -> bool:
+    """Whether a scorer says something of the rows that a buffer keeps themselves, and not of what
+    they were written for."""
+    scored = facts.lineage.levels(by, "scores")
+    return any(
+        facts.lineage.match(level, scored)[0] in (Relation.SAME, Relation.UP)
+        for edge in facts.walk.into(name, "scores")
+        for level in facts.lineage.edge_levels(edge)
+    )
+
+
 def _why_it_stays_empty(facts: Facts, phase: PhaseFacts, name: str) -> str | None:
     edges = [e for e in facts.walk.into(name) if e.target.port != "seed"]
     if not edges:
@@ -111,4 +166,6 @@ RULES = (
     waiting_has_a_cap,
     buffers_can_fill,
     buffers_that_are_read_are_written,
+    balance_is_by_a_scorer_of_its_rows,
+    balance_leaves_groups_whole,
 )

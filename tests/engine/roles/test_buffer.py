@@ -362,6 +362,73 @@ def test_as_many_rows_of_each_class(bench: Bench, rows_of: Any, actor: Any) -> N
     assert len(drawn) == 4
 
 
+OF_PROMPTS = (
+    "def reward(prompts, completions, **columns):\n"
+    "    return [float(one > 'b') for one in prompts]\n"
+)
+OF_COMPLETIONS = (
+    "def reward(prompts, completions, **columns):\n"
+    "    return [float(one[-1] == 'b') for one in completions]\n"
+)
+
+
+def classes_in_groups(bench: Bench, rows_of: Any, actor: Any, by: str, algorithm: str) -> Any:
+    """Groups of two for `a` and `b` of one class, `c` and `d` of the other; and what a scorer of
+    completions calls classes, which are two of each group."""
+    nodes = {
+        "letters": rows_of(*LETTERS[:5]),
+        "ask": {"kind": "reward", "source": {"type": "python", "code": OF_PROMPTS}},
+        "known": {"kind": "filter", "keep": [{"rule": "score", "min": 0.0}]},
+        "actor": {**actor(), "algorithm": {"name": algorithm}},
+        "brief": {"kind": "reward", "source": {"type": "python", "code": OF_COMPLETIONS}},
+        "pool": {"kind": "buffer", "capacity": 99, "rows_per_step": 7, "balance": {"by": by}},
+    }
+    edges = [
+        "letters.rows -> ask.rows",
+        "letters.rows -> known.rows",
+        "ask.scores -> known.scores",
+        "known.rows -> actor.prompts",
+        "actor.rollouts -> brief.rollouts",
+        "brief.scores -> pool.scores",
+        "pool.scores -> actor.rewards",
+    ]
+    loop = bench(nodes, edges, {"steps": 9, "fill": ["pool"]})
+    loop.step(1)
+    return loop
+
+
+def test_classes_of_prompts_are_balanced_in_whole_groups(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    loop = classes_in_groups(bench, rows_of, actor, "ask", "grpo")
+
+    rows = loop.give("pool.scores", 2).rows
+
+    # 7 // 2 = 3 rows of each class, so two groups of two
+    assert sorted(row.columns["ask"] for row in rows) == [0.0] * 4 + [1.0] * 4
+    groups = [row.group for row in rows]
+    assert all(groups.count(group) == 2 for group in groups)
+
+
+def test_classes_within_groups_split_no_group_that_is_compared(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    loop = classes_in_groups(bench, rows_of, actor, "brief", "grpo")
+
+    with pytest.raises(DataError, match="rows of one group are of several classes"):
+        loop.give("pool.scores", 2)
+
+
+def test_rows_that_nobody_compares_are_balanced_one_by_one(
+    bench: Bench, rows_of: Any, actor: Any
+) -> None:
+    loop = classes_in_groups(bench, rows_of, actor, "brief", "reinforce")
+
+    rows = loop.give("pool.scores", 2).rows
+
+    assert sorted(row.columns["brief"] for row in rows) == [0.0] * 3 + [1.0] * 3
+
+
 def scored_twice(bench: Bench, rows_of: Any, actor: Any, *edges: str) -> Any:
     """A buffer that two scorers of the same rollouts write into, after a step."""
     nodes = {

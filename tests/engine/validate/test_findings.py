@@ -13,6 +13,21 @@ from coloop.validate import validate
 
 Finding = Callable[..., Diagnostic]
 
+REPLAY: list[tuple[Any, ...]] = [
+    ("set", "nodes.pool", {"kind": "buffer", "capacity": 64}),
+    ("add", "actor.rollouts -> pool.rollouts"),
+    ("add", "pool.scores -> actor.rewards"),
+    ("add", "pool.rollouts -> start.rollouts"),
+    ("set", "schedule.phases.1.fill", ["pool"]),
+]
+"""What a policy wrote is learned when it comes out of a buffer again."""
+SCORED_REPLAY: list[tuple[Any, ...]] = [
+    *REPLAY,
+    ("cut", "exact.scores -> actor.rewards"),
+    ("cut", "actor.rollouts -> start.rollouts"),
+    ("add", "exact.scores -> pool.scores"),
+]
+BALANCED = ("set", "nodes.pool.balance", {"by": "exact"})
 MENDED: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("judges", [("edge", "verifier.step_scores -> generator.rewards", {"aggregate": None})]),
     ("grpo", [("edge", "exact.scores -> actor.rewards", {"from": "exakt.scores"})]),
@@ -33,6 +48,7 @@ MENDED: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("self_play", [("set", "nodes.solver.training", {"optimizer": {"lr": 1.0e-6}})]),
     ("tools", [("del", "schedule.phases.0.max_steps")]),
     ("spin", [("set", "nodes.iterations.rows_per_step", 2048)]),
+    ("grpo", [*SCORED_REPLAY, BALANCED]),
 ]
 
 
@@ -137,14 +153,6 @@ def test_a_probe_reads_a_judge_by_which_rows_are_cut(check: Callable[..., Report
     assert [one.code for one in report.diagnostics] == []
 
 
-REPLAY: list[tuple[Any, ...]] = [
-    ("set", "nodes.pool", {"kind": "buffer", "capacity": 64}),
-    ("add", "actor.rollouts -> pool.rollouts"),
-    ("add", "pool.scores -> actor.rewards"),
-    ("add", "pool.rollouts -> start.rollouts"),
-    ("set", "schedule.phases.1.fill", ["pool"]),
-]
-"""What a policy wrote is learned when it comes out of a buffer again."""
 SOFT: list[tuple[Any, ...]] = [
     ("set", "nodes.better", {"kind": "pairs", "method": "all", "soft": True}),
     ("add", "actor.rollouts -> better.rollouts"),
@@ -152,6 +160,28 @@ SOFT: list[tuple[Any, ...]] = [
     ("add", "better.pairs -> start.pairs"),
     ("set", "schedule.phases.1.learn", ["actor.rewards", "actor.pairs"]),
 ]
+OF_PROMPTS: list[tuple[Any, ...]] = [
+    (
+        "set",
+        "nodes.hard",
+        {
+            "kind": "reward",
+            "source": {
+                "type": "python",
+                "code": "def reward(prompts, completions, **columns):\n"
+                "    return [float(len(one) > 5) for one in prompts]\n",
+            },
+        },
+    ),
+    ("set", "nodes.known", {"kind": "filter", "keep": [{"rule": "score", "min": 0.0}]}),
+    ("add", "problems.rows -> hard.rows"),
+    ("add", "problems.rows -> known.rows"),
+    ("add", "hard.scores -> known.scores"),
+    ("cut", "problems.rows -> actor.prompts"),
+    ("add", "known.rows -> actor.prompts"),
+    ("set", "nodes.pool.balance", {"by": "hard"}),
+]
+"""A class that all completions of a prompt have in common."""
 DPO, KTO = {"name": "dpo"}, {"name": "kto"}
 JUDGED = ("add", "exact.scores -> better.scores")
 STEPWISE = {"kind": "reward", "source": {"type": "builtin", "name": "one_minus"}}
@@ -189,6 +219,15 @@ SOUND: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
         "grpo",
         [*SOFT, ("set", "nodes.actor.algorithm.pairs", KTO)],
     ),
+    "classes of prompts": ("grpo", [*SCORED_REPLAY, *OF_PROMPTS]),
+    "classes of rows that nobody compares": (
+        "grpo",
+        [
+            *SCORED_REPLAY,
+            BALANCED,
+            ("set", "nodes.actor.algorithm.rewards.name", "reinforce"),
+        ],
+    ),
     "labels of steps through a reward": (
         "tools",
         [
@@ -213,6 +252,13 @@ def test_a_learner_from_pairs_reports_both(metric: str, check: Callable[..., Rep
     report = check("spin", ("set", "run", {"best": f"policy.{metric}"}))
 
     assert [one.describe() for one in report.diagnostics] == []
+
+
+def test_classes_that_split_groups_are_named_with_their_learner(finding: Finding) -> None:
+    found = finding("grpo", *SCORED_REPLAY, BALANCED)
+
+    assert (found.code, found.node, found.field) == ("learning.split_groups", "pool", "balance.by")
+    assert "`actor` compares" in found.message
 
 
 def test_strict_makes_errors_of_warnings(check: Callable[..., Report]) -> None:
