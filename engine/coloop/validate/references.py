@@ -84,6 +84,8 @@ def groups_name_ancestors(facts: Facts) -> Iterator[Diagnostic]:
     for name, node in facts.nodes.items():
         for field, names, levels in _group_fields(facts, name, node):
             for word in names:
+                if word == "round" and (buffers := _forgetting_rounds(facts, levels)):
+                    yield _no_round(name, field, buffers[0])
                 if word in GROUP_WORDS or (field == "per_group.by" and word not in facts.nodes):
                     continue
                 if word not in facts.nodes:
@@ -155,6 +157,26 @@ def _group_fields(
                     yield f"keep.{index}.by", as_tuple(getattr(rule, "by", None)), rows
             if node.per_group is not None:
                 yield "per_group.by", as_tuple(node.per_group.by), rows
+
+
+def _forgetting_rounds(facts: Facts, levels: Iterable[Level]) -> list[str]:
+    """Buffers that some of the levels come out of, and into which rows of several rounds went."""
+    return [
+        name
+        for name in facts.buffers_in(levels)
+        if any(facts.lineage.rounds_along(edge) for edge in facts.walk.into(name))
+    ]
+
+
+def _no_round(name: str, field: str, buffer: str) -> Diagnostic:
+    return found(
+        "structure.group_not_ancestor",
+        f"`{field}` names `round`, but rows that `{buffer}` gives are of no round any more: those "
+        "of all rounds would be one group",
+        hint="name `prompt` or `role`",
+        node=name,
+        field=field,
+    )
 
 
 def _no_ancestor(

@@ -10,10 +10,13 @@ text failed.
 from collections.abc import Collection, Iterator
 
 from coloop.diagnostics import Diagnostic, Severity
+from coloop.spec.builtins import TurnAllocation
 from coloop.spec.graph import Edge
 from coloop.spec.lineage import RoundsRegion
 from coloop.spec.lineage.inputs import ALWAYS_CONCAT
+from coloop.spec.lineage.levels import NO_LEVELS
 from coloop.spec.lineage.rounds import multiplied, name_of
+from coloop.spec.nodes import RewardNode
 from coloop.validate.facts import Facts, found
 
 LARGEST_TREE = 1_000_000
@@ -62,6 +65,27 @@ def take_stands_on_ways_out(facts: Facts) -> Iterator[Diagnostic]:
                 severity=Severity.WARNING,
                 hint="leave `take` out",
                 field=f"{facts.place(edge)}.take",
+            )
+
+
+def credit_over_rounds_has_rounds(facts: Facts) -> Iterator[Diagnostic]:
+    """What a buffer gives are rows without ancestors: none of them is above or below another."""
+    for name, node in facts.nodes.items():
+        levels, field = NO_LEVELS, ""
+        if getattr(getattr(node, "credit", None), "rounds", None) is not None:
+            levels, field = facts.rewarded_levels(name), "credit.rounds"
+        elif isinstance(node, RewardNode) and isinstance(node.source, TurnAllocation):
+            levels, field = facts.lineage.input_levels(name), "source.name"
+        buffers = facts.buffers_in(levels)
+        if buffers:
+            yield found(
+                "learning.rounds_forgotten",
+                f"`{field}` of `{name}` carries credit over the rounds of a conversation, and rows "
+                f"that `{buffers[0]}` gives have neither rounds nor ancestors any more",
+                hint="let it look at rows of the step itself: what is scored so before the buffer "
+                "keeps its score",
+                node=name,
+                field=field,
             )
 
 
@@ -171,6 +195,7 @@ def _cuts(facts: Facts, name: str) -> bool:
 RULES = (
     rounds_close_a_circle,
     take_stands_on_ways_out,
+    credit_over_rounds_has_rounds,
     every_node_has_rows,
     trees_stay_small,
 )

@@ -185,6 +185,7 @@ OF_PROMPTS: list[tuple[Any, ...]] = [
 DPO, KTO = {"name": "dpo"}, {"name": "kto"}
 JUDGED = ("add", "exact.scores -> better.scores")
 STEPWISE = {"kind": "reward", "source": {"type": "builtin", "name": "one_minus"}}
+MARK = {"type": "builtin", "name": "length", "max": 4}
 SOUND: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
     "groups of a buffer's rows by words": (
         "grpo",
@@ -226,6 +227,20 @@ SOUND: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
             *SCORED_REPLAY,
             BALANCED,
             ("set", "nodes.actor.algorithm.rewards.name", "reinforce"),
+        ],
+    ),
+    "rows of rounds that come out of a buffer by their prompts": (
+        "two_halves",
+        [
+            ("set", "nodes.mark", {"kind": "reward", "source": MARK}),
+            ("set", "nodes.pool", {"kind": "buffer", "capacity": 64}),
+            ("add", "tens.rollouts -> mark.rollouts"),
+            ("add", "tens.rollouts -> pool.rollouts"),
+            ("add", "mark.scores -> pool.scores"),
+            ("cut", "joint.scores -> tens.rewards"),
+            ("add", "pool.scores -> tens.rewards"),
+            ("set", "schedule", {"steps": 9, "fill": ["pool"]}),
+            ("set", "nodes.tens.credit", {"group_by": ["role", "prompt"]}),
         ],
     ),
     "labels of steps through a reward": (
