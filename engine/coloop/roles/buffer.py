@@ -47,6 +47,15 @@ class _Memory:
         return replace(self, entries=list(self.entries), order=order, seeds=set(self.seeds))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Said:
+    """What a scorer says of a row."""
+
+    score: Score = None
+    scorer: str | None = None
+    score_range: tuple[float, float] | None = None
+
+
 class BufferRole:
     """See the module."""
 
@@ -122,6 +131,7 @@ class BufferRole:
                 rows=tuple(rows[entry.serial] for entry in scored),
                 scores={rows[entry.serial].id: entry.score for entry in scored},
                 scorer=scored[0].scorer,
+                score_range=_range_of(scored[0]),
             )
         return Outcome(outputs=outputs, samples=len(drawn))
 
@@ -306,20 +316,21 @@ class BufferRole:
                 known.setdefault(row.id, []).append(row)
         return known
 
-    def _scores_of(self, rows: Sequence[Row], call: Call) -> dict[str, tuple[str, Score]]:
-        """By row id, the scorer that says something of the row, and what it says."""
-        found: dict[str, tuple[str, Score]] = {}
+    def _scores_of(self, rows: Sequence[Row], call: Call) -> dict[str, _Said]:
+        """By row id, what a scorer says of the row."""
+        found: dict[str, _Said] = {}
         for given in call.inputs.get("scores", ()):
             scorer = given.table.scorer or given.edge.source.node
             for row_id, score in deliver(call.context, rows, given).values.items():
-                found.setdefault(row_id, (scorer, score))
+                said = _Said(score=score, scorer=scorer, score_range=given.table.score_range)
+                found.setdefault(row_id, said)
         return found
 
     def _take(
         self,
         rows: Sequence[Row],
         port: str,
-        scores: Mapping[str, tuple[str, Score]],
+        scores: Mapping[str, _Said],
         context: Context,
     ) -> None:
         section, memory = self._section(context), self._memory
@@ -332,14 +343,15 @@ class BufferRole:
             if value is not None and value in known:
                 continue
             known.add(value)
-            scorer, score = scores.get(row.id, (None, None))
+            said = scores.get(row.id, _Said())
             entry = Entry(
                 serial=memory.serial,
                 port=port,
                 iteration=memory.iteration,
                 row=row.owned(),
-                score=score,
-                scorer=scorer,
+                score=said.score,
+                scorer=said.scorer,
+                score_range=said.score_range,
             )
             memory.serial += 1
             memory.written += 1
@@ -412,6 +424,14 @@ class BufferRole:
             seeds=set(state["seeds"]),
             **{name: state[name] for name in names},
         )
+
+
+def _range_of(entry: Entry) -> tuple[float, float] | None:
+    """As a checkpoint brings it back it is a list."""
+    if entry.score_range is None:
+        return None
+    low, high = entry.score_range
+    return low, high
 
 
 def _group_of(entry: Entry) -> str:

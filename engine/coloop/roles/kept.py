@@ -21,6 +21,8 @@ class Entry:
     row: Row
     score: Score = None
     scorer: str | None = None
+    score_range: tuple[float, float] | None = None
+    """Least and greatest score, where the scorer names them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

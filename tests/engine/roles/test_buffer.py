@@ -625,3 +625,31 @@ def test_numbers_at_positions_survive_a_checkpoint(
     assert list((table.scores or {}).values()) == [{1: 0.5}] * 2
     assert [row.column("each") for row in table.rows] == [{1: 0.5}] * 2
     assert table.rows == old.give("pool.scores", 2).rows
+
+
+def test_scores_keep_the_bounds_by_which_a_pair_is_turned_over(
+    bench: Bench, rows_of: Any, actor: Any, through_files: Any
+) -> None:
+    nodes = {
+        "sums": {
+            "kind": "dataset",
+            "source": {"type": "task", "task": "arithmetic"},
+            "rows_per_step": 1,
+        },
+        "actor": {**actor(), "algorithm": {"name": "grpo"}},
+        "grade": {"kind": "verifier", "method": "rule", "read": {"range": [1, 10]}},
+        "pool": {"kind": "buffer", "capacity": 9},
+    }
+    edges = [
+        "sums.rows -> actor.prompts",
+        "actor.rollouts -> grade.rollouts",
+        "grade.scores -> pool.scores",
+        "pool.scores -> actor.rewards",
+    ]
+    old, new = (bench(nodes, edges, {"steps": 9, "fill": ["pool"]}) for _ in "ab")
+    old.step(1)
+
+    new.roles["pool"].load_state(through_files(old.roles["pool"].state()))
+
+    assert old.give("pool.scores", 2).score_range == (1, 10)
+    assert new.give("pool.scores", 2).score_range == (1, 10)
