@@ -628,7 +628,7 @@ def test_numbers_at_positions_survive_a_checkpoint(
 
 
 def test_scores_keep_the_bounds_by_which_a_pair_is_turned_over(
-    bench: Bench, rows_of: Any, actor: Any, through_files: Any
+    bench: Bench, actor: Any, through_files: Any
 ) -> None:
     nodes = {
         "sums": {

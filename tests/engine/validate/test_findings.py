@@ -28,6 +28,7 @@ SCORED_REPLAY: list[tuple[Any, ...]] = [
     ("add", "exact.scores -> pool.scores"),
 ]
 BALANCED = ("set", "nodes.pool.balance", {"by": "exact"})
+LEAD = {"type": "builtin", "name": "margin"}
 MENDED: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("judges", [("edge", "verifier.step_scores -> generator.rewards", {"aggregate": None})]),
     ("grpo", [("edge", "exact.scores -> actor.rewards", {"from": "exakt.scores"})]),
@@ -49,6 +50,14 @@ MENDED: list[tuple[str, list[tuple[Any, ...]]]] = [
     ("tools", [("del", "schedule.phases.0.max_steps")]),
     ("spin", [("set", "nodes.iterations.rows_per_step", 2048)]),
     ("grpo", [*SCORED_REPLAY, BALANCED]),
+    (
+        "judges",
+        [
+            ("set", "nodes.lead", {"kind": "reward", "source": LEAD}),
+            ("add", {"from": "gold.step_scores", "to": "lead.scores", "id": "grades"}),
+            ("add", "lead.scores -> generator.rewards"),
+        ],
+    ),
 ]
 
 
@@ -185,6 +194,7 @@ OF_PROMPTS: list[tuple[Any, ...]] = [
 DPO, KTO = {"name": "dpo"}, {"name": "kto"}
 JUDGED = ("add", "exact.scores -> better.scores")
 STEPWISE = {"kind": "reward", "source": {"type": "builtin", "name": "one_minus"}}
+GATE = {"type": "builtin", "name": "gate", "value": "gold", "by": "exact", "min": 0.5}
 MARK = {"type": "builtin", "name": "length", "max": 4}
 SOUND: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
     "groups of a buffer's rows by words": (
@@ -241,6 +251,15 @@ SOUND: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
             ("add", "pool.scores -> tens.rewards"),
             ("set", "schedule", {"steps": 9, "fill": ["pool"]}),
             ("set", "nodes.tens.credit", {"group_by": ["role", "prompt"]}),
+        ],
+    ),
+    "step scores that a gate lets through": (
+        "judges",
+        [
+            ("set", "nodes.open", {"kind": "reward", "source": GATE}),
+            ("add", "exact.scores -> open.scores"),
+            ("add", "gold.step_scores -> open.scores"),
+            ("add", "open.scores -> generator.rewards"),
         ],
     ),
     "labels of steps through a reward": (
