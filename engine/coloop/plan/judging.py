@@ -77,6 +77,14 @@ def _check_choices(spec: LoopSpec, name: str) -> Iterator[Diagnostic]:
             what = f"`label_ce` at `{port}` with {len(words) or 'no'} labels"
             hint = "name two: `read: {labels: [Yes, No]}`, the first for right, or for `a`"
             yield _refused(name, field, what, hint)
+        for entry in entries:
+            if isinstance(entry, LabelCrossEntropy) and entry.labels not in (None, words):
+                what = (
+                    f"`label_ce` that learns to say {', '.join(entry.labels or ())} of a judge of "
+                    f"whom {', '.join(words)} are read"
+                )
+                hint = "leave `labels` out of the algorithm: it learns those of `read.labels`"
+                yield _refused(name, field, what, hint)
         if len(entries) > 1:
             what = f"`label_ce` beside another algorithm at `{port}`"
             yield _refused(name, field, what, "give each a port, or a node, of its own")

@@ -160,6 +160,16 @@ MORE: dict[str, Case] = {
             algorithm={"labels": [{"name": "label_ce"}, {"name": "outcome"}]},
         ),
     ),
+    "`label_ce` that learns to say Yes, No of a judge of whom yes, no are read (node `judge`)": (
+        ["actor.rollouts -> judge.rollouts", "exact.scores -> judge.labels"],
+        _judge(
+            "discriminative",
+            model=MODEL,
+            template=QUESTION,
+            read={"labels": ["yes", "no"]},
+            algorithm={"labels": {"name": "label_ce", "labels": ["Yes", "No"]}},
+        ),
+    ),
     "`read.granularity: step` of a verifier that writes": (
         JUDGED,
         _writing(read={"granularity": "step"}),
