@@ -1,5 +1,6 @@
 """Texts of a run for people: every so often the rows of a step, whole in a file, a few of them in
-an event. Which steps are shown is a matter of time, what is shown of a step is not."""
+an event. Which steps are shown is a matter of time, but for the first and the last; what is shown
+of a step is not."""
 
 import json
 import time
@@ -25,11 +26,21 @@ class Samples:
         self._folder = folder
         self._storage = storage
         self._written_at = -INTERVAL_SECONDS
+        self._left_out: tuple[int, Unrolled] | None = None
+        """The last step, where it came too soon after another."""
 
     def of_step(self, step: int, unrolled: Unrolled) -> SampleEvent | None:
         """The step's rows, where some time has passed since the last ones."""
-        if time.monotonic() - self._written_at < INTERVAL_SECONDS:
-            return None
+        is_soon = time.monotonic() - self._written_at < INTERVAL_SECONDS
+        self._left_out = (step, unrolled) if is_soon else None
+        return None if is_soon else self._shown(step, unrolled)
+
+    def of_last(self) -> SampleEvent | None:
+        """The rows of the last step, where they have not been shown: what a run ends with."""
+        last, self._left_out = self._left_out, None
+        return None if last is None else self._shown(*last)
+
+    def _shown(self, step: int, unrolled: Unrolled) -> SampleEvent | None:
         rows = _rows(unrolled)
         if not rows:
             return None

@@ -389,7 +389,8 @@ class Session:
         raise StopRequested("the run was asked to stop")
 
     def show_last(self, state: RunStateName) -> None:
-        """The gauges of a run that has ended."""
+        """What its last step wrote, and the gauges of a run that has ended."""
+        self._steps.show_last_samples()
         self._teller.state = state
         self._teller.at_work([])
         self._teller.show()

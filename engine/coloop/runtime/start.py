@@ -195,7 +195,7 @@ def _begin_anew(
 def _leave_behind(
     session: Session, request: RunRequest, recorder: Recorder, state: RunStateName
 ) -> None:
-    """The report and the last gauges."""
+    """The report, the last samples and the last gauges."""
     session.close()
     try:
         recorder.report(write_report(recorder.folder, request.spec, session, state, request.root))

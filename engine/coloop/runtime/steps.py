@@ -10,8 +10,10 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from coloop.errors import ColoopError
+from coloop.events import SampleEvent
 from coloop.plan.types import Stage
 from coloop.roles.protocol import Outcome
 from coloop.runtime.actions import Actions
@@ -187,10 +189,17 @@ class Steps:
                 self._readings.read(node, metrics, step=flight.step, phase=flight.situation.phase)
 
     def _show_samples(self, flight: Flight) -> None:
+        self._show(partial(self._samples.of_step, flight.step, flight.region.unrolled))
+
+    def show_last_samples(self) -> None:
+        """What the last step wrote, which may have come too soon after another to be shown."""
+        self._show(self._samples.of_last)
+
+    def _show(self, write: Callable[[], SampleEvent | None]) -> None:
         try:
-            event = self._samples.of_step(flight.step, flight.region.unrolled)
+            event = write()
         except OSError as error:
-            logger.warning("samples of step %d were not written: %s", flight.step, error)
+            logger.warning("samples were not written: %s", error)
             return
         if event is not None:
             self._teller.sample(event)

@@ -1,31 +1,24 @@
-"""Texts of a run for people: which steps are shown is a matter of time, what they show is not."""
+"""Which steps a run shows samples of."""
 
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.engine.algorithm_loops import algorithm_loop
 
 from coloop.runtime import samples
 
-Texts = dict[str, str]
 
-
-def shown(ended: Any) -> Texts:
-    folder = ended.folder / samples.FOLDER
-    return {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
-
-
-def test_what_is_shown_of_a_step_does_not_depend_on_which_steps_are_shown(
-    runner: Callable[..., Any],
-    whole: Callable[[str], Any],
-    tiny: Callable[..., str],
-    finished: Callable[[Any], Any],
-    monkeypatch: pytest.MonkeyPatch,
+def test_a_run_shorter_than_the_time_between_samples_shows_its_first_and_its_last_step(
+    runner: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    usual = shown(whole(tiny("spin")))
-    monkeypatch.setattr(samples, "INTERVAL_SECONDS", 0.0)
+    monkeypatch.setattr(samples, "INTERVAL_SECONDS", 1e9)
 
-    every = shown(finished(runner(tiny("spin"))))
+    ended = runner(algorithm_loop("grpo", steps=3))
 
-    assert usual
-    assert usual.items() <= every.items()
+    shown = ended.of("sample")
+    assert [event["step"] for event in shown] == [1, 3]
+    assert [event["path"] for event in shown] == ["samples/step-1.jsonl", "samples/step-3.jsonl"]
+    assert all((ended.folder / event["path"]).read_text("utf-8") for event in shown)
+    last = ended.events[-1]
+    assert (last["type"], last["state"]) == ("run.state", "finished")
