@@ -7,12 +7,13 @@ of a file are its own business.
 from collections.abc import Iterator
 from typing import Final, Literal
 
-from coloop.diagnostics import Change, Diagnostic, Fix
+from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.algorithm import (
     SOFT_LOSSES,
     Algorithm,
     BradleyTerry,
     LabelCrossEntropy,
+    PreferenceAlgorithm,
     ResolvedPreference,
     resolve_algorithm,
 )
@@ -126,6 +127,38 @@ def pairs_are_sure_where_they_must_be(facts: Facts) -> Iterator[Diagnostic]:
                     )
 
 
+def pairs_with_a_probability_meet_who_reads_it(facts: Facts) -> Iterator[Diagnostic]:
+    """A column `probability` that comes with the data is read, or the pairs are taken as sure."""
+    for name in facts.learners:
+        for edge in facts.walk.into(name, "pairs"):
+            givers = _givers_of_probabilities(facts, edge)
+            if not givers or _soft_giver(facts, edge, frozenset()) is not None:
+                continue
+            for entry in facts.algorithms(name, "pairs"):
+                remedy = _reads_no_probability(entry)
+                if remedy is None or isinstance(entry, LabelCrossEntropy):
+                    continue
+                is_refused = isinstance(entry, PreferenceAlgorithm)
+                end = "the run ends at the first that is not 1" if is_refused else "nobody reads it"
+                yield found(
+                    "learning.soft_pairs",
+                    f"pairs of {', '.join(f'`{one}`' for one in givers)} come to `{name}.pairs` "
+                    f"with a column `probability`, and `{entry.name}` takes each pair as sure: "
+                    f"{end}",
+                    severity=Severity.WARNING,
+                    hint=f"{remedy}, or leave the column out of the data",
+                    node=name,
+                    field="algorithm",
+                )
+
+
+def _givers_of_probabilities(facts: Facts, edge: Edge) -> list[str]:
+    """Whose rows have the column `probability` that an edge brings."""
+    parts = facts.lineage.names.of_edge(edge).values()
+    columns = (part.bare["probability"] for part in parts if "probability" in part.bare)
+    return sorted({str(level) for column in columns for level in column.rows})
+
+
 def _reads_no_probability(entry: Algorithm) -> str | None:
     """How an algorithm that takes pairs as sure is brought to read their probability."""
     if isinstance(entry, BradleyTerry | LabelCrossEntropy):
@@ -155,4 +188,8 @@ def _sure_fix(name: str) -> tuple[Fix, ...]:
     return (Fix(title="Make the pairs sure", changes=(change,)),)
 
 
-RULES = (labels_are_of_what_is_learned, pairs_are_sure_where_they_must_be)
+RULES = (
+    labels_are_of_what_is_learned,
+    pairs_are_sure_where_they_must_be,
+    pairs_with_a_probability_meet_who_reads_it,
+)

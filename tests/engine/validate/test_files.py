@@ -328,3 +328,53 @@ def test_a_header_that_names_a_column_twice_is_unreadable(finding: Finding, tmp_
 
     assert found.code == "data.unreadable"
     assert "the column `answer` twice" in found.message
+
+
+PREFERRED = '{"prompt": "p", "chosen": "a", "rejected": "b", "probability": 0.8}\n'
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "end"),
+    [
+        ({"name": "kto"}, "the run ends at the first that is not 1"),
+        ({"name": "dpo", "loss": "nca"}, "the run ends at the first that is not 1"),
+        ({"name": "dpo"}, None),
+    ],
+)
+def test_probabilities_of_a_file_meet_who_reads_them(
+    algorithm: dict[str, str], end: str | None, check: Callable[..., Report], tmp_path: Path
+) -> None:
+    (tmp_path / "pairs.jsonl").write_text(PREFERRED)
+    (tmp_path / "mapped.jsonl").write_text(PREFERRED.replace("probability", "sureness"))
+    for file, columns in (("pairs", {}), ("mapped", {"probability": "sureness"}), ("mapped", {})):
+        source = {"type": "file", "path": f"{file}.jsonl"}
+        node = {"kind": "dataset", "source": source, "columns": columns, "rows_per_step": 4}
+
+        report = check(
+            "grpo",
+            ("set", "nodes.liked", node),
+            ("add", "liked.pairs -> actor.pairs"),
+            ("add", "liked.pairs -> start.pairs"),
+            ("set", "nodes.actor.algorithm.pairs", algorithm),
+            ("set", "schedule.phases.1.learn", ["actor.rewards", "actor.pairs"]),
+            root=tmp_path,
+        )
+
+        told = [one for one in report.diagnostics if one.code == "learning.soft_pairs"]
+        assert len(told) == len(report.diagnostics)
+        is_there = file == "pairs" or bool(columns)
+        assert len(told) == (end is not None and is_there)
+        assert all(str(end) in one.message and "`liked`" in one.message for one in told)
+
+
+def test_a_reward_model_that_is_not_soft_says_that_it_reads_no_probabilities(
+    finding: Finding, tmp_path: Path
+) -> None:
+    (tmp_path / "pairs.jsonl").write_text(PREFERRED)
+    source = {"type": "file", "path": "pairs.jsonl"}
+
+    found = finding("ppo", ("set", "nodes.prompts.source", source), root=tmp_path)
+
+    assert (found.code, found.node) == ("learning.soft_pairs", "rm")
+    assert "nobody reads it" in found.message
+    assert "set `soft: true`" in found.hint
