@@ -312,6 +312,18 @@ class BufferNode(BaseNode):
             raise problem("conflict", "does not go together with `unique`", field="key")
         return self
 
+    @model_validator(mode="after")
+    def _one_order(self) -> Self:
+        """Rows of a class are drawn alike."""
+        if self.balance is not None and self.sample in ("oldest", "weighted"):
+            raise problem(
+                "conflict",
+                f"does not go together with `sample: {self.sample}`: of each class any rows are "
+                "drawn",
+                field="balance",
+            )
+        return self
+
 
 class ToolNode(BaseNode):
     """What a policy may call while it writes."""

@@ -133,6 +133,8 @@ def node(text: str) -> Any:
         "{kind: tool, type: environment, name: proof, code: x}",
         "{kind: buffer, capacity: 1, weight: w}",
         "{kind: buffer, capacity: 1, unique: a, key: b}",
+        "{kind: buffer, capacity: 1, balance: {by: x}, sample: oldest}",
+        "{kind: buffer, capacity: 1, balance: {by: x}, sample: weighted, weight: w}",
         "{kind: pairs, method: all, margin: 1.0}",
         "{kind: template, text: x, messages: [{role: user, content: x}]}",
         "{kind: template, text: x, code: y}",
