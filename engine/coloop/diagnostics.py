@@ -311,6 +311,7 @@ CODES: dict[str, str] = {
     "numbers.warmup": "A warm-up is as long as the phase that it is in.",
     "numbers.empty_band": "The bounds of a filter rule exclude every number.",
     "numbers.buffer": "A buffer is to give more rows than it holds.",
+    "numbers.search_budget": "A search may not spend what its first texts cost.",
     "numbers.fill_unreachable": "A refill waits for more than all its passes can bring.",
     "numbers.samples": "A metric is of more samples than are drawn.",
     "numbers.adapter_rank": "An adapter is as wide as a matrix that it stands on.",

@@ -18,6 +18,7 @@ from coloop.roles.policy_tool import Asked, PolicySession
 from coloop.spec.nodes import ToolNode
 from coloop.spec.rollout import Rollout, Turns
 from coloop.tools.calls import ToolCall, call_in, worded
+from coloop.tools.environment import SUMS
 from coloop.tools.protocol import Answered, Session, Tick, ToolFailure
 
 
@@ -79,6 +80,11 @@ class Callee:
     open: Callable[[], Session]
 
     @property
+    def nothing_earned(self) -> Mapping[str, float]:
+        """Columns of a text that never called it: an environment's sums of no steps."""
+        return nothing_earned(self.answers, self.words)
+
+    @property
     def nodes(self) -> tuple[str, ...]:
         """Tools that work when it is called."""
         return tuple(dict.fromkeys((self.name, self.answers)))
@@ -124,6 +130,9 @@ class Conversation:
     def told(self) -> Told:
         """What came of it; the text is finished."""
         earned = {
+            name: value for callee in self._callees for name, value in callee.nothing_earned.items()
+        }
+        earned |= {
             f"{self._callees[place].answers}.{name}": value
             for place, session in self._sessions.items()
             for name, value in session.earned().items()
@@ -209,6 +218,13 @@ class Conversation:
         if place not in self._sessions:
             self._sessions[place] = self._callees[place].open()
         return self._sessions[place]
+
+
+def nothing_earned(name: str, section: ToolNode) -> Mapping[str, float]:
+    """Columns that a tool adds to a text in which it is not called."""
+    if section.type != "environment":
+        return {}
+    return {f"{name}.{one}": 0.0 for one in SUMS}
 
 
 def _failed(failure: ToolFailure, call: ToolCall, callee: Callee) -> str:

@@ -9,7 +9,14 @@ from typing import Any, Protocol
 from coloop.data.sources import chat_problem
 from coloop.errors import UserCodeError
 from coloop.hosts.messages import Pause, Sampling, TurnEnd, Word
-from coloop.roles.conversation import SILENT, Callee, Conversation, Told, Work
+from coloop.roles.conversation import (
+    SILENT,
+    Callee,
+    Conversation,
+    Told,
+    Work,
+    nothing_earned,
+)
 from coloop.roles.policy_tool import PolicySession, PolicyTool, Wrapped
 from coloop.roles.protocol import Call
 from coloop.roles.tool import ToolRole
@@ -124,7 +131,12 @@ class Talks:
         if self._turns is None:
             return SILENT
         names = {name for tool in self._tools for name in (*tools_of(tool, self._call), tool)}
-        return Told(work={name: Work() for name in sorted(names)})
+        earned = {
+            column: value
+            for name, role in self._tools.items()
+            for column, value in nothing_earned(name, role.section).items()
+        }
+        return Told(work={name: Work() for name in sorted(names)}, earned=earned)
 
     @property
     def _sections(self) -> list[ToolNode]:

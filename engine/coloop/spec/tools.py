@@ -19,6 +19,7 @@ ARGUMENTS: Final[Mapping[str, str]] = {
     "search": "query",
     "python": "code",
     "calculator": "expression",
+    "environment": "text",
 }
 """By type of tool, the argument that a call of it has."""
 

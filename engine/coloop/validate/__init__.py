@@ -41,6 +41,7 @@ from coloop.validate import (
     rounds,
     schedule,
     schedule_names,
+    searches,
     seen,
     settings,
     structure,
@@ -80,6 +81,7 @@ RULES = (
     *buffers.RULES,
     *batches.RULES,
     *numerics.RULES,
+    *searches.RULES,
     *placement.RULES,
     *degrees.RULES,
 )

@@ -118,6 +118,17 @@ def test_an_environment_gives_prompts_and_earns_columns(runner: Run) -> None:
     assert max(ended.metrics("actor", "turns/mean")) <= 2.0
 
 
+def test_a_text_that_never_acts_has_earned_the_sum_of_no_steps(runner: Run) -> None:
+    """Else the rows that act are compared with each other alone, and acting is never taught."""
+    script = "max_new_tokens: 12\n      script: ['a!', 'no']"
+    ended = runner(acting(call='"(?P<text>.)!"').replace("max_new_tokens: 12", script))
+
+    assert ended.state is RunStateName.FINISHED, ended.error
+    assert set(ended.metrics("digits", "score/none")) == {0.0}
+    assert max(ended.metrics("actor", "reward/std")) > 0
+    assert 0 < max(ended.metrics("sums", "tool/calls")) < 1
+
+
 def test_tools_work_for_texts_that_are_handed_on_early(
     runner: Run, equal: Callable[..., bool]
 ) -> None:
