@@ -70,11 +70,21 @@ class LibraryJudge:
         """
         self._node = node
         self._library = library
-        self._source = source_of(name)
-        self._sandbox: Sandbox | None = None
+        self._sandbox = Sandbox(
+            source_of(name),
+            function="judge",
+            node=node,
+            timeout_seconds=DEADLINE_SECONDS,
+            memory_mib=MEMORY_MIB,
+            is_ours=True,
+        )
         self._known: OrderedDict[str, Verdict] = OrderedDict()
 
     def verdicts(self, questions: Sequence[Question], tick: Tick) -> list[Verdict]:
+        with self._sandbox.held(tick):
+            return self._verdicts(questions)
+
+    def _verdicts(self, questions: Sequence[Question]) -> list[Verdict]:
         left = PATIENCE_SECONDS
         said = []
         for question in questions:
@@ -84,41 +94,31 @@ class LibraryJudge:
                 verdict = Verdict(score=None, note=self._not_asked())
             elif verdict is None:
                 began = time.monotonic()
-                verdict = self._ask(question.columns, tick)
+                verdict = self._ask(question.columns)
                 left -= time.monotonic() - began if verdict.note else 0.0
                 self._remember(key, verdict)
             said.append(verdict)
         return said
 
-    def _ask(self, columns: Mapping[str, Any], tick: Tick) -> Verdict:
-        sandbox = self._started(tick)
+    def _ask(self, columns: Mapping[str, Any]) -> Verdict:
+        self._start()
         try:
-            [said] = sandbox.write([columns], cpu_seconds=CPU_SECONDS)
+            [said] = self._sandbox.write([columns], cpu_seconds=CPU_SECONDS)
         except UserCodeError as error:
-            sandbox.close()
+            self._sandbox.close()
             return Verdict(score=0.0, note=f"{self._library} did not decide: {self._bare(error)}")
         assert said is not None
         if "problem" in said:
             return Verdict(score=None, problem=str(said["problem"]))
         return Verdict(score=float(said["score"]))
 
-    def _started(self, tick: Tick) -> Sandbox:
+    def _start(self) -> None:
         """The process, with the library in it, behind the wall of all code: math-verify reads an
         expression by evaluating it.
 
         Raises:
             DataError: the library cannot be used here.
         """
-        if self._sandbox is None:
-            self._sandbox = Sandbox(
-                self._source,
-                function="judge",
-                node=self._node,
-                timeout_seconds=DEADLINE_SECONDS,
-                memory_mib=MEMORY_MIB,
-                is_ours=True,
-            )
-        self._sandbox.tick = tick
         try:
             self._sandbox.load()
         except UserCodeError as error:
@@ -128,7 +128,6 @@ class LibraryJudge:
                 self._node,
                 "source.name",
             ) from None
-        return self._sandbox
 
     def _bare(self, error: UserCodeError) -> str:
         return str(error).removeprefix(f"{self._node}, row 0: ").removeprefix(f"{self._node}: ")
@@ -146,6 +145,4 @@ class LibraryJudge:
 
     def close(self) -> None:
         """End the process."""
-        if self._sandbox is not None:
-            self._sandbox.close()
-            self._sandbox = None
+        self._sandbox.close()

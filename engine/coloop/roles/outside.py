@@ -1,5 +1,8 @@
-"""Scores that come from outside of the engine: the user's Python in its sandbox, or a service."""
+"""Scores that come from outside of the engine: the user's Python in its sandbox, or a service. A
+node may be asked by its own stage and, by its handle, by others at the same time.
+"""
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -34,6 +37,8 @@ class Outside:
 
     def __init__(self, node: str) -> None:
         self._node = node
+        self._lock = threading.Lock()
+        """Of what is started once."""
         self._sandbox: Sandbox | None = None
         self._remote: RemoteReward | None = None
 
@@ -53,7 +58,9 @@ class Outside:
         if isinstance(source, PythonSource):
             result = self._ask_code(source, rows, plain, call, on_error)
         else:
-            result = self._service(source, call.context).score(
+            with self._lock:
+                service = self._service(source, call.context)
+            result = service.score(
                 plain,
                 [row.id for row in rows],
                 on_error=on_error,
@@ -76,18 +83,19 @@ class Outside:
         call: Call,
         on_error: OnError,
     ) -> ScoredRows:
-        child = self._child(source, call.context)
-        child.tick = partial(call.tick, 0, len(rows))
+        with self._lock:
+            child = self._child(source, call.context)
         which = [rows[0].id] if call.context.spec.schedule.stream else []
         seed = derive_seed(call.context.seed, self._node, call.salt, call.step, *which)
         try:
-            return score_rows(
-                child,
-                reward_columns(plain),
-                len(rows),
-                on_error=on_error,
-                seed=seed % 2**31,
-            )
+            with child.held(partial(call.tick, 0, len(rows))):
+                return score_rows(
+                    child,
+                    reward_columns(plain),
+                    len(rows),
+                    on_error=on_error,
+                    seed=seed % 2**31,
+                )
         except UserCodeError as error:
             if not which or error.row is None:
                 raise

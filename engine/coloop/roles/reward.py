@@ -2,6 +2,7 @@
 come back with the rows they were made for, and stand in those rows under the node's name. A list is
 one number a step; its numbers land on the tokens in which the steps end."""
 
+import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -36,6 +37,8 @@ class RewardRole(Stateless):
     def __init__(self, node: str, context: Context) -> None:
         self._node = node
         self._outside = Outside(node)
+        self._lock = threading.Lock()
+        """Of what is started once: another node may ask this one beside its own stage."""
         self._judge: Judge | None = None
         self._fits = rows_of(node)
         self._classifier = Classifier(node)
@@ -104,8 +107,9 @@ class RewardRole(Stateless):
         self, source: Builtin, rows: Sequence[Row], incoming: list[dict[str, Score]], call: Call
     ) -> tuple[list[Score | StepScores], list[RowFailure]]:
         seen = [_scoring_row(row, scores) for row, scores in zip(rows, incoming, strict=True)]
-        if self._judge is None:
-            self._judge = judge_of(source, self._node)
+        with self._lock:
+            if self._judge is None:
+                self._judge = judge_of(source, self._node)
         scored = score_builtin(
             source,
             seen,

@@ -12,7 +12,8 @@ Invariants: a call returns or raises UserCodeError within its timeout, whatever 
 it waits it ticks; what the tick raises ends the child and the call. The child gets nothing but its
 own code and the rows; it holds no descriptor of ours but the two pipes. Every answer is looked at
 as if the code had written it itself, which it can: a value of another kind, a second answer or one
-to another request ends the child.
+to another request ends the child. Who shares a sandbox with other threads asks it while it is
+`held`.
 
 The strongest wall that the machine gives is taken (`inside/walls.py`). Where it gives none, code
 runs only where the machine's owner said so (`COLOOP_CODE_WITHOUT_WALL=yes`).
@@ -25,8 +26,9 @@ import signal
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -46,6 +48,8 @@ DEFAULT_MEMORY_MIB: Final = 512
 START_TIMEOUT_SECONDS: Final = 30.0
 LONGEST_PRINTED: Final = 65 * 1024
 LONGEST_MESSAGE: Final = 8 * 1024
+TURN_SECONDS: Final = 0.1
+"""After which a thread that waits for its turn ticks."""
 END_SECONDS: Final = 10.0
 """After which a process that was told to end is taken with its whole group."""
 
@@ -104,6 +108,7 @@ class Sandbox:
         """What the last call printed, cut at 64 KiB."""
         self.waited_seconds = 0.0
         """Of all exchanges so far, pauses of the machine left out."""
+        self._turn = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
         self._worker: int | None = None
         """A descriptor of the process that runs the code, which is not its watcher."""
@@ -113,6 +118,22 @@ class Sandbox:
     def process_id(self) -> int | None:
         """The child's process id while there is one."""
         return self._process.pid if self._process else None
+
+    @contextmanager
+    def held(self, tick: Callable[[], None]) -> Iterator[Self]:
+        """By this thread alone, and with its tick; it waits while another one holds it.
+
+        Args:
+            tick: also called while it waits; what it raises ends the wait.
+        """
+        while not self._turn.acquire(timeout=TURN_SECONDS):
+            tick()
+        earlier, self.tick = self.tick, tick
+        try:
+            yield self
+        finally:
+            self.tick = earlier
+            self._turn.release()
 
     def score(
         self, columns: Mapping[str, Sequence[Any]], count: int, *, seed: int = 0

@@ -12,7 +12,6 @@ prompt of all that answer to it.
 
 import itertools
 import math
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,7 +25,6 @@ from coloop.tools.protocol import Answered, Caller, Tick, ToolFailure
 SOURCE: Final = (Path(__file__).parent / "inside" / "instances.py").read_text(encoding="utf-8")
 PROCESSES: Final = 4
 """In which instances stand, for an environment."""
-LOCK_SECONDS: Final = 0.1
 SUMS: Final = ("reward", "score")
 
 
@@ -206,7 +204,6 @@ class _Box:
         self._sandbox = Sandbox(
             f"{code}\n\n{SOURCE}", function="coloop_act", node=node, timeout_seconds=timeout_seconds
         )
-        self._lock = threading.Lock()
         self._process: int | None = None
         self._life = 0
 
@@ -227,13 +224,8 @@ class _Box:
     @contextmanager
     def held(self, tick: Tick) -> Iterator["_Box"]:
         """By this thread alone; it ticks while it waits."""
-        while not self._lock.acquire(timeout=LOCK_SECONDS):
-            tick()
-        try:
-            self._sandbox.tick = tick
+        with self._sandbox.held(tick):
             yield self
-        finally:
-            self._lock.release()
 
     def act(self, name: str, act: str, given: Any, seed: int) -> Any:
         """One act of an instance."""

@@ -41,13 +41,13 @@ class PythonSession:
 
     def answer(self, arguments: Mapping[str, str], tick: Tick) -> Answered:
         """What the code prints, then the value of its last line."""
-        self._sandbox.tick = tick
         self._calls += 1
         seed = (self._seed + self._calls) % 2**31
         code = arguments.get("code", "")
         had_variables = self._sandbox.process_id is not None
         try:
-            [said] = self._sandbox.write([{"code": code}], seeds=[seed])
+            with self._sandbox.held(tick):
+                [said] = self._sandbox.write([{"code": code}], seeds=[seed])
         except UserCodeError as error:
             raise ToolFailure(self._what_failed(error, had_variables)) from None
         shown = said.get("shown") if said is not None else None

@@ -156,6 +156,60 @@ def test_a_refill_searches_again_and_all_that_is_kept_is_learned(
     assert equal(resumed.weights(), whole.weights())
 
 
+SLOW = "import time\\ndef reward(prompts, completions, **columns):\\n    time.sleep(0.02)\\n"
+ASKED_TWICE = {
+    "python": f'{{type: python, code: "{SLOW}    return [len(c) % 2 for c in completions]\\n"}}',
+    "library": "{type: builtin, name: math_equal}",
+}
+BESIDE = """
+coloop: 1
+name: beside
+nodes:
+  problems: {kind: dataset, source: {type: task, task: arithmetic}, rows_per_step: 2}
+  actor:
+    kind: actor
+    model: {type: scratch, architecture: tiny-qwen3}
+    rollout: {completions_per_prompt: 2, max_new_tokens: 5}
+    algorithm: {name: grpo}
+    training: {optimizer: {name: adamw, lr: 1.0e-3}}
+  other:
+    kind: actor
+    model: {type: copy, of: actor}
+    rollout: {completions_per_prompt: 2, max_new_tokens: 6}
+  right: {kind: reward, source: SOURCE}
+  tree:
+    kind: search
+    method: monte_carlo
+    step_separator: "+"
+    completions: 2
+    budget: {searches_per_row: 4, tokens: 100000}
+  judge:
+    kind: verifier
+    method: discriminative
+    model: {type: scratch, architecture: tiny-qwen3}
+    read: {granularity: step, step_separator: "+", reduce: min}
+    algorithm: {labels: {name: outcome, soft: true}}
+    training: {optimizer: {name: adamw, lr: 1.0e-3}}
+edges:
+  - problems.rows -> actor.prompts
+  - actor.rollouts -> right.rollouts
+  - right.scores -> actor.rewards
+  - problems.rows -> tree.rows
+  - other.policy -> tree.policy
+  - right.check -> tree.outcome
+  - tree.step_scores -> judge.labels
+schedule: {steps: 4}
+hardware: {preset: cpu}
+"""
+
+
+@pytest.mark.parametrize("source", ASKED_TWICE)
+def test_a_reward_scores_rows_while_a_search_asks_it(source: str, runner: Run) -> None:
+    ended = runner(BESIDE.replace("SOURCE", ASKED_TWICE[source]))
+
+    assert ended.state is RunStateName.FINISHED, ended.error
+
+
 STUCK = "kind = sum(map(ord, action)) % 4", "while True: pass"
 
 

@@ -1,7 +1,9 @@
 """The user's Python in its own process: whatever it does, a clear message in time."""
 
 import os
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -513,3 +515,36 @@ def test_who_waits_is_asked_a_few_times_a_second_and_may_give_up() -> None:
         assert child.process_id is None
     with pytest.raises(StopRequested):
         preview(code, [{"prompt": "p"}], timeout_seconds=50.0, tick=tick)
+
+
+def test_threads_that_share_a_sandbox_ask_it_one_after_another() -> None:
+    code = body("import time; time.sleep(0.01); return [len(c) for c in completions]")
+    ticks: list[int] = []
+    both = threading.Barrier(2)
+
+    def ask(length: int) -> list[list[Scored]]:
+        both.wait()
+        said = []
+        for _ in range(10):
+            with child.held(lambda: ticks.append(length)) as own:
+                said.append(own.score({**COLUMNS, "completions": ["a" * length] * 3}, 3))
+        return said
+
+    with sandbox(code) as child, ThreadPoolExecutor(2) as threads:
+        first, second = threads.map(ask, (1, 2))
+
+    assert first == [[1.0] * 3] * 10
+    assert second == [[2.0] * 3] * 10
+
+
+def test_who_waits_for_a_sandbox_may_give_up() -> None:
+    def give_up() -> None:
+        raise StopRequested
+
+    with (
+        sandbox(body("return [0] * len(completions)")) as child,
+        child.held(lambda: None),
+        ThreadPoolExecutor(1) as threads,
+        pytest.raises(StopRequested),
+    ):
+        threads.submit(child.held(give_up).__enter__).result()

@@ -17,9 +17,10 @@ class FormalVerifier(Stateless):
     """See the module."""
 
     def __init__(self, node: str, context: Context) -> None:
-        del context
+        checker = section_of(node, context).checker
+        assert checker is not None
         self._node = node
-        self._sandbox: Sandbox | None = None
+        self._sandbox = Sandbox(source_of(checker), function="reward", node=node)
 
     def run(self, call: Call) -> Outcome:
         rows, _ = judged_rows(self._node, call)
@@ -29,29 +30,19 @@ class FormalVerifier(Stateless):
         return judgement(self._node, call.context, rows, scores)
 
     def _grades(self, rows: list[Row], call: Call) -> dict[str, Score]:
-        child = self._child(call.context)
-        child.tick = partial(call.tick, 0, len(rows))
         columns = reward_columns([{name: row.columns[name] for name in NEEDED} for row in rows])
         seed = derive_seed(call.context.seed, self._node, call.salt, call.step) % 2**31
-        said = score_rows(child, columns, len(rows), on_error="stop", seed=seed).scores
+        with self._sandbox.held(partial(call.tick, 0, len(rows))) as child:
+            said = score_rows(child, columns, len(rows), on_error="stop", seed=seed).scores
         return {
             row.id: float(one)
             for row, one in zip(rows, said, strict=True)
             if isinstance(one, float | int)
         }
 
-    def _child(self, context: Context) -> Sandbox:
-        if self._sandbox is None:
-            checker = section_of(self._node, context).checker
-            assert checker is not None
-            self._sandbox = Sandbox(source_of(checker), function="reward", node=self._node)
-        return self._sandbox
-
     def close(self) -> None:
         """End the process of the checker."""
-        if self._sandbox is not None:
-            self._sandbox.close()
-            self._sandbox = None
+        self._sandbox.close()
 
 
 def _is_text(row: Row, name: str) -> bool:
