@@ -183,10 +183,11 @@ def step_f1(groups: Sequence[Group], *, right_at: float = 1.0) -> float | None:
 
 
 def calibration(groups: Sequence[Group], *, bins: int = 10) -> float | None:
-    """Expected calibration error of scores as probabilities of the labels, over equal bins."""
+    """Expected calibration error of scores as probabilities of the labels, over equal bins; None
+    where a score is no probability."""
     filled: dict[int, list[tuple[float, float]]] = defaultdict(list)
-    for s, label in _labelled(groups):
-        filled[min(bins - 1, max(0, int(s * bins)))].append((s, label))
+    for s, label in _as_chances(groups):
+        filled[min(bins - 1, int(s * bins))].append((s, label))
     count = sum(map(len, filled.values()))
     if not count:
         return None
@@ -198,8 +199,15 @@ def calibration(groups: Sequence[Group], *, bins: int = 10) -> float | None:
 
 
 def brier(groups: Sequence[Group]) -> float | None:
-    """Mean squared gap between scores as probabilities and labels (Brier, 1950)."""
-    return mean_of([(s - label) ** 2 for s, label in _labelled(groups)])
+    """Mean squared gap between scores as probabilities and labels (Brier, 1950); None where a score
+    is no probability."""
+    return mean_of([(s - label) ** 2 for s, label in _as_chances(groups)])
+
+
+def _as_chances(groups: Sequence[Group]) -> list[tuple[float, float]]:
+    """Scores with their labels; none at all where one of them lies outside of 0 to 1."""
+    found = _labelled(groups)
+    return found if all(0 <= s <= 1 for s, _ in found) else []
 
 
 def _labelled(groups: Sequence[Group]) -> list[tuple[float, float]]:

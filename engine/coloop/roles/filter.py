@@ -101,20 +101,17 @@ class FilterRole(Stateless):
         return [("filter.kept_nothing", f"{self._node} kept none of {len(rows)} rows ({cut})")]
 
     def _decide(self, rows: Sequence[Row], seen: Sequence[FilterRow], call: Call) -> Decision:
-        """Greedy rows are not counted in a group: they stay where the rules for single rows keep
-        them and, where there are rules for groups, a row of their group stays."""
+        """Greedy rows are compared with, and not counted in a group: they stay where a row of their
+        group does, whatever the rules would say of them. Where all rows are greedy the rules for
+        single rows decide."""
         counted = [place for place, row in enumerate(rows) if not row.is_greedy]
         greedy = [place for place, row in enumerate(rows) if row.is_greedy]
-        first = self._decided(counted, rows, seen, call)
-        second = self._decided(greedy, rows, seen, call)
-        groups = {seen[place].group for place in first.kept}
-        section = self._section(call.context)
-        is_bound = (section.per_group is not None and not call.is_probe) or any(
-            isinstance(rule, GROUP_RULES) for rule in section.keep
-        )
-        extra = [place for place in second.kept if not is_bound or seen[place].group in groups]
-        cut_by = {rule: count + second.cut_by.get(rule, 0) for rule, count in first.cut_by.items()}
-        return Decision(kept=tuple(sorted([*first.kept, *extra])), cut_by=cut_by)
+        if not counted:
+            return self._decided(greedy, rows, seen, call)
+        found = self._decided(counted, rows, seen, call)
+        groups = {seen[place].group for place in found.kept}
+        beside = [place for place in greedy if seen[place].group in groups]
+        return Decision(kept=tuple(sorted([*found.kept, *beside])), cut_by=found.cut_by)
 
     def _decided(
         self, places: Sequence[int], rows: Sequence[Row], seen: Sequence[FilterRow], call: Call

@@ -17,8 +17,9 @@ from coloop.runtime.timeline import Moment, Timeline
 
 UNMEASURED = "evaluation.unmeasured"
 UNMEASURED_HINT = (
-    "a metric `@k` wants k graded texts of a problem (`samples`); others want grades, selectors or "
-    "labels that are not None for the same rows: look at them in the samples of the run"
+    "a metric `@k` wants k graded texts of a problem (`samples`), `calibration` and `brier` want "
+    "scores from 0 to 1; others want grades, selectors or labels that are not None for the same "
+    "rows: look at them in the samples of the run"
 )
 
 

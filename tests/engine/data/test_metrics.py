@@ -175,6 +175,14 @@ def test_the_brier_score_is_the_mean_squared_gap() -> None:
     assert brier([Group(scores=[None], labels=[1.0])]) is None
 
 
+@pytest.mark.parametrize("score", [-0.1, 1.1, 6.0])
+def test_scores_that_are_no_probabilities_have_no_calibration(score: float) -> None:
+    group = Group(scores=[0.5, score], labels=[1.0, 0.0])
+
+    assert calibration([group]) is None
+    assert brier([group]) is None
+
+
 def test_rank_correlation_shares_ranks_of_ties() -> None:
     def correlation(scores: list[float], labels: list[float]) -> float | None:
         return rank_correlation([Group(scores=scores, labels=labels)])
