@@ -118,12 +118,12 @@ def score_builtin(
 def _said(
     source: Builtin, rows: Sequence[ScoringRow], node: str, on_error: OnError
 ) -> tuple[list[Score | Question], list[RowFailure]]:
-    """What the reward says at once; where a row fails and need not end the run, row by row."""
+    """What the reward says at once; where a row fails, row by row: so that it is named."""
     reward = _reward(source)
     try:
         return [*reward.score(rows, source)], []
     except DataError as error:
-        if on_error == "stop" or reward.needs == "scores":
+        if reward.needs == "scores":
             raise DataError(f"{node}: {error}", node, "source") from None
     said: list[Score | Question] = []
     failures = []
@@ -131,7 +131,10 @@ def _said(
         try:
             said += reward.score([row], source)
         except DataError as error:
-            failures.append(RowFailure(row=place, message=f"{node}, row {place}: {error}"))
+            message = f"{node}, row {place}: {error}"
+            if on_error == "stop":
+                raise DataError(message, node, "source") from None
+            failures.append(RowFailure(row=place, message=message))
             said.append(_instead(on_error))
     return said, failures
 

@@ -3,40 +3,42 @@ what it should say stays here, where it cannot read it.
 
     tests: ["assert add(1, 2) == 3"]               the call runs there, the 3 is compared here
            ["assert is_prime(7)"]                  runs there: the program can cheat such a test
+           "def check(candidate): ..."             runs there, called with the row's `entry_point`
            [{"input": "1 2", "output": "3"}]       what it prints is compared here
 """
 
 import ast
-import re
 import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from typing import Any, Final
 
-from coloop.errors import DataError, UserCodeError
+from coloop.errors import UserCodeError
 from coloop.rewards.judging import Tick, Verdict, source_of
+from coloop.rewards.program_tests import (
+    CHECK,
+    ENTRY_POINT,
+    UNREADABLE,
+    Case,
+    entry_point_of,
+    functions_of,
+    lines_of,
+    program_of,
+    read_tests,
+    wanted_by,
+)
 from coloop.rewards.scoring import Question, Score, ScoringRow, extracted, text_of
 from coloop.sandbox.process import Sandbox, wall_here
 from coloop.spec import builtins as options
 
-FENCED: Final = re.compile(r"^[ \t]*```[^\n`]*\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
 AT_ONCE: Final = 8
 """Programs that run at the same time."""
 WAITS: Final = 4.0
 """By the clock a test has this many times its computing time: what it waits for, a busy machine."""
-
-UNREADABLE: Final = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """What is run of a program, and what must come out."""
-
-    kind: str
-    """`call`, `statement` or `input`."""
-    text: str
-    expected: Any = None
+AMBIGUOUS: Final = (
+    f"the tests define `{CHECK}(candidate)`, the row has no `{ENTRY_POINT}`, and the program "
+    f"defines several functions; give the rows a column `{ENTRY_POINT}` with the function's name"
+)
 
 
 def code_tests(rows: Sequence[ScoringRow], given: options.CodeTests) -> list[Score | Question]:
@@ -45,70 +47,22 @@ def code_tests(rows: Sequence[ScoringRow], given: options.CodeTests) -> list[Sco
 
 
 def _question(row: ScoringRow, given: options.CodeTests) -> Score | Question:
-    text, tests = text_of(row), row.columns.get(given.column)
-    if text is None or tests is None:
+    text, value = text_of(row), row.columns.get(given.column)
+    if text is None or value is None:
         return None
-    read_tests(tests, given.column)
-    code = program_of(text) if given.extract is None else extracted(text, given.extract)
+    tests = read_tests(value, given.column)
+    is_check = any(test.kind == "check" for test in tests)
+    candidate = entry_point_of(row.columns.get(ENTRY_POINT)) if is_check else None
+    wanted = wanted_by(tests, candidate)
+    code = program_of(text, wanted) if given.extract is None else extracted(text, given.extract)
     if code is None or not code.strip():
         return 0.0
-    return Question(columns={"code": code, "tests": tests, "column": given.column})
-
-
-def program_of(text: str) -> str:
-    """The last block of code between fences; without fences all of it."""
-    blocks = FENCED.findall(text)
-    return str(blocks[-1]) if blocks else text
-
-
-def read_tests(value: Any, column: str) -> list[Case]:
-    """Tests as a row brings them.
-
-    Raises:
-        DataError: they are none.
-    """
-    items = [value] if isinstance(value, str | Mapping) else value
-    if not isinstance(items, list | tuple) or not items:
-        raise DataError(
-            f"column `{column}` wants a list of tests (`assert f(1) == 2`, or "
-            f'{{"input": "1", "output": "2"}}), found {repr(value)[:80]}'
-        )
-    return [test for item in items for test in _tests(item, column)]
-
-
-def _tests(item: Any, column: str) -> list[Case]:
-    if isinstance(item, Mapping) and set(item) == {"input", "output"}:
-        return [Case("input", str(item["input"]), _lines(str(item["output"])))]
-    if not isinstance(item, str):
-        raise DataError(
-            f"column `{column}`: a test is a text or has `input` and `output`, found "
-            f"{repr(item)[:80]}"
-        )
-    try:
-        tree = ast.parse(item)
-    except UNREADABLE as error:
-        raise DataError(f"column `{column}`: {item[:80]!r} is no Python: {error}") from None
-    if not tree.body:
-        raise DataError(f"column `{column}`: a test says nothing: {item[:80]!r}")
-    calls = [_call(statement) for statement in tree.body]
-    known = [call for call in calls if call is not None]
-    return known if len(known) == len(calls) else [Case("statement", item)]
-
-
-def _call(statement: ast.stmt) -> Case | None:
-    """`assert f(1) == 2` as a call and its value; None for any other statement."""
-    match statement:
-        case ast.Assert(test=ast.Compare(left=left, ops=[ast.Eq()], comparators=[right])):
-            try:
-                return Case("call", ast.unparse(left), ast.literal_eval(right))
-            except UNREADABLE:
-                return None
-    return None
-
-
-def _lines(text: str) -> list[str]:
-    """Output as it is compared: blanks at ends of lines and of the text do not count."""
-    return [line.rstrip() for line in text.strip().splitlines()]
+    if is_check and candidate is None:
+        functions = functions_of(code)
+        if not functions:
+            return 0.0
+        candidate = functions[0] if len(functions) == 1 else None
+    return Question(columns={"code": code, "tests": tests, "candidate": candidate})
 
 
 class ProgramJudge:
@@ -140,10 +94,12 @@ class ProgramJudge:
             tick()
 
     def _verdict(self, columns: Mapping[str, Any], is_over: threading.Event) -> Verdict:
-        tests = read_tests(columns["tests"], columns["column"])
+        tests, candidate = columns["tests"], columns["candidate"]
+        if candidate is None and any(test.kind == "check" for test in tests):
+            return Verdict(score=None, note=AMBIGUOUS)
         passed = 0
         for test in tests:
-            if self._passes(str(columns["code"]), test, is_over):
+            if self._passes(str(columns["code"]), _called(test, candidate), is_over):
                 passed += 1
             elif not self._given.graded:
                 return Verdict(score=0.0)
@@ -178,12 +134,19 @@ class ProgramJudge:
     def close(self) -> None: ...
 
 
+def _called(test: Case, candidate: str | None) -> Case:
+    """A test that defines `check`, with its call."""
+    if test.kind != "check":
+        return test
+    return Case("statement", f"{test.text}\n\n{CHECK}({candidate})")
+
+
 def _is_right(test: Case, out: str) -> bool:
     match test.kind:
         case "statement":
             return out == "True"
         case "input":
-            return bool(_lines(out) == test.expected)
+            return bool(lines_of(out) == test.expected)
     try:
         return bool(ast.literal_eval(out) == test.expected)
     except UNREADABLE:

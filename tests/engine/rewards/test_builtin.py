@@ -64,7 +64,7 @@ def test_task_asks_the_checker_of_the_row() -> None:
 
 
 def test_task_on_rows_without_a_task_is_told() -> None:
-    with pytest.raises(DataError, match="mine: the reward `task` wants rows of a `task` source"):
+    with pytest.raises(DataError, match="mine, row 0: the reward `task` wants rows of"):
         scored("task", [written("1", answer="1")])
 
 
@@ -263,7 +263,9 @@ def test_a_graded_shape_pays_between_wrong_and_right() -> None:
 def test_a_pattern_that_backtracks_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coloop.data.patterns.TIMEOUT_SECONDS", 0.2)
 
-    with pytest.raises(DataError, match=r"mine: format: the pattern .* more than 0\.2 seconds"):
+    with pytest.raises(
+        DataError, match=r"mine, row 0: format: the pattern .* more than 0\.2 seconds"
+    ):
         text_score("format", "a" * 40 + "b", pattern=r"^(a|aa)+$")
 
 

@@ -6,8 +6,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from coloop.errors import DataError
-from coloop.rewards.builtin import score_builtin
-from coloop.rewards.programs import program_of, read_tests
+from coloop.rewards.builtin import BuiltinScores, score_builtin
+from coloop.rewards.program_tests import program_of, read_tests, wanted_by
 from coloop.rewards.scoring import Score, ScoringRow
 from coloop.spec.builtins import BuiltinSource
 
@@ -15,12 +15,20 @@ ADD = "def add(a, b):\n    return a + b\n"
 SUM = ["assert add(1, 2) == 3", "assert add(2, 2) == 4"]
 
 
-def scored(rows: list[tuple[str, Any]], *, on_error: Any = "stop", **options: Any) -> list[Score]:
+CHECK = "def check(candidate):\n    assert candidate(1, 2) == 3\n    assert candidate(0, 0) == 0\n"
+
+
+def judged(rows: list[dict[str, Any]], *, on_error: Any = "stop", **options: Any) -> BuiltinScores:
     source: Any = TypeAdapter(BuiltinSource).validate_python(
         {"type": "builtin", "name": "code_tests", **options}
     )
-    given = [ScoringRow(columns={"completion": text, "tests": tests}) for text, tests in rows]
-    return score_builtin(source, given, node="mine", on_error=on_error).scores
+    given = [ScoringRow(columns=row) for row in rows]
+    return score_builtin(source, given, node="mine", on_error=on_error)
+
+
+def scored(rows: list[tuple[str, Any]], *, on_error: Any = "stop", **options: Any) -> list[Score]:
+    given = [{"completion": text, "tests": tests} for text, tests in rows]
+    return judged(given, on_error=on_error, **options).scores
 
 
 def test_programs_pass_or_fail_their_tests() -> None:
@@ -42,6 +50,66 @@ def test_programs_pass_or_fail_their_tests() -> None:
 
     expected = [1.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, None]
     assert scored(rows) == expected
+
+
+def test_a_column_that_holds_json_is_read_as_what_it_says() -> None:
+    add, wrong = ADD, ADD.replace("+", "-")
+    reads = "a, b = map(int, input().split())\nprint(a + b)"
+    rows: list[tuple[str, Any]] = [
+        (add, '["assert add(1, 2) == 3"]'),
+        (wrong, '["assert add(1, 2) == 3"]'),
+        ("garbage = 1", '["assert add(1, 2) == 3"]'),
+        (reads, '[{"input": "1 2", "output": "3"}]'),
+        ("garbage = 1", '[{"input": "1 2", "output": "3"}]'),
+        (reads, '{"input": "1 2", "output": "3"}'),
+        (reads, ['{"input": "1 2", "output": "4"}']),
+        (add, '"assert add(1, 2) == 3"'),
+    ]
+
+    assert scored(rows) == [1.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0]
+
+
+def test_a_comparison_that_stands_alone_is_tested() -> None:
+    rows: list[tuple[str, Any]] = [
+        (ADD, ["add(1, 2) == 3"]),
+        (ADD, ["add(1, 2) == 4"]),
+        (ADD, ["x = add(1, 2)\nx > 3"]),
+        (ADD, ["not add(1, 2)"]),
+    ]
+
+    assert scored(rows) == [1.0, 0.0, 0.0, 0.0]
+
+
+def test_a_check_is_called_with_what_the_row_says_or_the_only_function() -> None:
+    helped = "def plus(a, b):\n    return a + b\ndef add(a, b):\n    return plus(a, b)\n"
+    row = {"tests": CHECK, "entry_point": "add"}
+    method = "class Sums:\n    def add(self, a, b):\n        return a + b\n"
+    rows: list[dict[str, Any]] = [
+        {**row, "completion": ADD},
+        {**row, "completion": ADD.replace("+", "-")},
+        {**row, "completion": helped},
+        {**row, "completion": method, "entry_point": "Sums().add"},
+        {**row, "completion": "garbage = 1"},
+        {"tests": CHECK, "completion": ADD.replace("add", "anything")},
+        {"tests": CHECK, "completion": ADD.replace("+", "*")},
+        {"tests": CHECK, "completion": "garbage = 1"},
+        {"tests": CHECK + "check(add)", "completion": ADD},
+        {"tests": CHECK + "check(add)", "completion": ADD.replace("+", "-")},
+    ]
+
+    expected = [1.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0]
+    assert judged(rows).scores == expected
+    with pytest.raises(DataError, match="mine, row 0: column `entry_point` wants the name"):
+        judged([{**rows[0], "entry_point": "add("}])
+
+
+def test_a_check_of_one_of_several_functions_is_told_and_ends_no_run() -> None:
+    several = f"{ADD}def twice(a):\n    return add(a, a)\n"
+
+    found = judged([{"tests": CHECK, "completion": several}])
+
+    assert found.scores == [None]
+    assert "give the rows a column `entry_point`" in found.failures[0].message
 
 
 def test_a_graded_program_earns_the_share_of_its_tests() -> None:
@@ -89,11 +157,21 @@ def test_what_one_test_leaves_behind_helps_no_other() -> None:
         ([{"input": "1"}], "has `input` and `output`"),
         (["assert add(1"], "is no Python"),
         (["# nothing"], "says nothing"),
+        ("[]", "wants a list of tests"),
+        ("3", "passes whatever the program does"),
+        (["add(1, 2)"], "passes whatever the program does"),
+        (["import math"], "passes whatever the program does"),
+        (["assert True, 'x'"], "passes whatever the program does"),
+        (["assert 1 == 1"], "passes whatever the program does"),
+        (["def test_add():\n    assert add(1, 2) == 3"], "passes whatever the program does"),
+        (["def check(a, b):\n    assert a == b"], "passes whatever the program does"),
+        ("def check(candidate):\n    candidate(1)", "passes whatever the program does"),
+        (["assert (add(1, 2) == 5, 'bad')"], "a tuple is true"),
     ],
 )
 def test_tests_that_are_none_are_told(tests: Any, what: str) -> None:
-    with pytest.raises(DataError, match=what):
-        scored([(ADD, tests)])
+    with pytest.raises(DataError, match=f"mine, row 1: column `tests`.*{what}"):
+        scored([(ADD, SUM), (ADD, tests)])
     assert scored([(ADD, tests)], on_error="skip_row") == [None]
 
 
@@ -122,6 +200,31 @@ def test_a_run_that_stops_ends_its_programs() -> None:
 )
 def test_the_program_is_the_last_block_of_code(text: str, program: str) -> None:
     assert program_of(text) == program
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        "Output:\n```\n4\n```",
+        "```text\nadd = no\n```",
+        "It gives\n```\nThe sum is 4.\n```",
+        "Use it so:\n```python\nprint(add(1, 2))\n```",
+        "```python\ndef other(): pass\n```",
+        "```bash\npython add.py\n```",
+    ],
+)
+def test_what_stands_behind_the_program_is_not_the_program(behind: str) -> None:
+    text = f"Here:\n```python\n{ADD}```\n{behind}"
+
+    assert program_of(text, wanted_by(read_tests(SUM, "tests"), None)) == ADD
+    assert scored([(text, SUM)]) == [1.0]
+
+
+def test_the_last_program_that_defines_what_tests_call_is_taken() -> None:
+    text = f"```python\n{ADD.replace('+', '-')}```\nNo:\n```python\n{ADD}```"
+    main = "```python\nprint(3)\n```\nOutput:\n```\n3\n```"
+
+    assert scored([(text, SUM), (main, [{"input": "", "output": "3"}])]) == [1.0, 1.0]
 
 
 def test_asserted_values_stay_with_the_judge() -> None:

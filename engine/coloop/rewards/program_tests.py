@@ -1,0 +1,289 @@
+"""Tests as a row brings them, and which part of a completion is the program that they are for.
+
+    "assert f(1) == 2", "f(1) == 2"              a call and its value
+    "def check(candidate): assert ..."           called with the row's `entry_point`
+    {"input": "1", "output": "2"}                what is given and what must be printed
+    '["assert f(1) == 2"]'                       JSON of these is read as what it says
+
+A test that passes whatever the program does would pay every program, so it is an error of the row.
+Runs nothing.
+"""
+
+import ast
+import builtins
+import json
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from coloop.errors import DataError
+
+FENCED: Final = re.compile(r"^[ \t]*```([^\n`]*)\n(.*?)(?:^[ \t]*```|\Z)", re.DOTALL | re.MULTILINE)
+PYTHON: Final = frozenset({"", "python", "python3", "py"})
+"""What fences of a program say first."""
+UNREADABLE: Final = (ValueError, SyntaxError, TypeError, MemoryError, RecursionError)
+CHECK: Final = "check"
+"""The function that HumanEval's tests define, and leave to be called with the candidate."""
+ENTRY_POINT: Final = "entry_point"
+"""The column that names it."""
+
+FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What is run of a program, and what must come out."""
+
+    kind: str
+    """`call`, `statement`, `check` (a statement whose `check` is called) or `input`."""
+    text: str
+    expected: Any = None
+
+
+def read_tests(value: Any, column: str) -> list[Case]:
+    """Tests as a row brings them.
+
+    Raises:
+        DataError: they are none, or one cannot fail.
+    """
+    value = _decoded(value)
+    items = [value] if isinstance(value, str | Mapping) else value
+    if not isinstance(items, list | tuple) or not items:
+        raise DataError(
+            f"column `{column}` wants a list of tests (`assert f(1) == 2`, or "
+            f'{{"input": "1", "output": "2"}}), found {repr(value)[:80]}'
+        )
+    return [test for item in items for test in _tests(_decoded(item), column)]
+
+
+def _decoded(value: Any) -> Any:
+    """A text that is JSON of tests as what it says."""
+    if not isinstance(value, str) or not value.lstrip().startswith(("[", "{", '"')):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
+
+
+def _tests(item: Any, column: str) -> list[Case]:
+    if isinstance(item, Mapping) and set(item) == {"input", "output"}:
+        return [Case("input", str(item["input"]), lines_of(str(item["output"])))]
+    if not isinstance(item, str):
+        raise DataError(
+            f"column `{column}`: a test is a text or has `input` and `output`, found "
+            f"{repr(item)[:80]}"
+        )
+    try:
+        tree = ast.parse(item)
+    except UNREADABLE as error:
+        raise DataError(f"column `{column}`: {item[:80]!r} is no Python: {error}") from None
+    if not tree.body:
+        raise DataError(f"column `{column}`: a test says nothing: {item[:80]!r}")
+    is_check = _leaves_check(tree)
+    body = tree.body
+    tree.body = [_as_assert(statement) for statement in body]
+    _ensure_can_fail(tree, item, column, is_check)
+    if is_check:
+        return [Case("check", item)]
+    calls = [_call(statement) for statement in tree.body]
+    known = [call for call in calls if call is not None]
+    if len(known) == len(calls):
+        return known
+    return [Case("statement", item if tree.body == body else ast.unparse(tree))]
+
+
+def _as_assert(statement: ast.stmt) -> ast.stmt:
+    """A comparison that stands alone, as the assertion that is meant."""
+    match statement:
+        case ast.Expr(value=ast.Compare() | ast.BoolOp() | ast.UnaryOp() as compared):
+            return ast.copy_location(ast.Assert(test=compared), statement)
+    return statement
+
+
+def _call(statement: ast.stmt) -> Case | None:
+    """`assert f(1) == 2` as a call and its value; None for any other statement."""
+    match statement:
+        case ast.Assert(test=ast.Compare(left=left, ops=[ast.Eq()], comparators=[right])):
+            try:
+                return Case("call", ast.unparse(left), ast.literal_eval(right))
+            except UNREADABLE:
+                return None
+    return None
+
+
+def _leaves_check(tree: ast.Module) -> bool:
+    """Whether a test defines `check(candidate)` and does not call it."""
+    found = [one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == CHECK]
+    return bool(found) and len(found[-1].args.args) == 1 and CHECK not in _names(tree)
+
+
+def _ensure_can_fail(tree: ast.Module, item: str, column: str, is_check: bool) -> None:
+    """
+    Raises:
+        DataError: the test passes whatever the program does.
+    """
+    reached = [*_reached(tree, {CHECK} if is_check else set())]
+    if any(isinstance(one, ast.Assert) and _is_tuple(one.test) for one in reached):
+        raise DataError(
+            f"column `{column}`: `assert (x, y)` holds for every program, a tuple is true; write "
+            f"`assert x, y`: {item[:80]!r}"
+        )
+    if not any(map(_can_fail, reached)):
+        raise DataError(
+            f"column `{column}`: a test that passes whatever the program does: it asserts and "
+            f"compares nothing, or only in functions that nothing calls; write "
+            f"`assert f(1) == 2`: {item[:80]!r}"
+        )
+
+
+def _reached(tree: ast.Module, called: set[str]) -> Iterator[ast.AST]:
+    """Nodes that run: those in functions and classes only where something names these."""
+    named = _names(tree) | called
+    left: list[ast.AST] = [*tree.body]
+    while left:
+        node = left.pop()
+        if isinstance(node, Definition) and node.name not in named:
+            continue
+        yield node
+        left += ast.iter_child_nodes(node)
+
+
+def _names(tree: ast.AST) -> set[str]:
+    """Names that are read."""
+    nodes = [*ast.walk(tree)]
+    names = {one.id for one in nodes if isinstance(one, ast.Name) and _is_read(one)}
+    return names | {one.attr for one in nodes if isinstance(one, ast.Attribute)}
+
+
+def _is_read(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Load)
+
+
+def _is_tuple(test: ast.expr) -> bool:
+    return isinstance(test, ast.Tuple) and bool(test.elts)
+
+
+def _can_fail(node: ast.AST) -> bool:
+    match node:
+        case ast.Raise():
+            return True
+        case ast.Assert(test=test):
+            return bool(_names(test)) or (isinstance(test, ast.Constant) and not test.value)
+        case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name)):
+            return "assert" in name.casefold()
+    return False
+
+
+def wanted_by(tests: list[Case], candidate: str | None) -> set[str]:
+    """Names that tests read and do not define themselves: a program for them defines these."""
+    texts = [test.text for test in tests if test.kind in ("call", "statement")]
+    if candidate is not None:
+        texts.append(candidate)
+    free = {name for text in texts for name in _free_names(ast.parse(text))}
+    return {name for name in free if not hasattr(builtins, name)}
+
+
+def entry_point_of(value: Any) -> str | None:
+    """What `check` is called with, as the row says: `add`, `Solution().add`.
+
+    Raises:
+        DataError: it is no expression.
+    """
+    if value is None:
+        return None
+    try:
+        return ast.unparse(ast.parse(value, mode="eval"))
+    except UNREADABLE:
+        raise DataError(
+            f"column `{ENTRY_POINT}` wants the name of the function that is tested, found "
+            f"{repr(value)[:80]}"
+        ) from None
+
+
+def _free_names(tree: ast.Module) -> set[str]:
+    bound, read = set(), set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name):
+                (read if _is_read(node) else bound).add(name)
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.arg(arg=name):
+                bound.add(name)
+            case ast.alias(name=name, asname=other):
+                bound.add(other or name.partition(".")[0])
+            case ast.ExceptHandler(name=str(name)):
+                bound.add(name)
+    return read - bound
+
+
+def program_of(text: str, wanted: set[str] | frozenset[str] = frozenset()) -> str:
+    """The last block between fences that is Python, or says no language, and defines what is
+    wanted; else the last of them that does something; without fences all of the text.
+
+    A block of output (`4`) or an example of use behind the program is not the program.
+    """
+    blocks = FENCED.findall(text)
+    if not blocks:
+        return text
+    ours = [code for label, code in blocks if _language(label) in PYTHON]
+    read = [(code, tree) for code in ours if (tree := read_program(code)) is not None]
+    if wanted:
+        for code, tree in reversed(read):
+            if wanted <= defined_by(tree):
+                return str(code)
+    acting = [code for code, tree in read if not all(map(_is_idle, tree.body))]
+    return str(next(reversed(acting or [code for code, _ in read] or ours or [blocks[-1][1]])))
+
+
+def _language(label: str) -> str:
+    return next(iter(label.split()), "").strip("{}.").casefold()
+
+
+def read_program(code: str) -> ast.Module | None:
+    """A program by its parts; None where it is no Python."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a policy's odd escapes nobody needs to hear
+            return ast.parse(code)
+    except UNREADABLE:
+        return None
+
+
+def _is_idle(statement: ast.stmt) -> bool:
+    """Whether a statement is a bare value, as output is."""
+    return isinstance(statement, ast.Expr) and not any(
+        isinstance(one, ast.Call | ast.Await) for one in ast.walk(statement)
+    )
+
+
+def defined_by(tree: ast.Module) -> set[str]:
+    """Names that a program has in the end: of functions, classes, values, imports."""
+    return {name for statement in tree.body for name in _defined(statement)}
+
+
+def _defined(statement: ast.stmt) -> Iterator[str]:
+    if isinstance(statement, Definition):
+        yield statement.name
+        return
+    for node in ast.walk(statement):
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                yield name
+            case ast.Name(id=name, ctx=ast.Store()):
+                yield name
+            case ast.alias(name=name, asname=other):
+                yield other or name.partition(".")[0]
+
+
+def functions_of(code: str) -> list[str]:
+    """Functions at the top of a program, in their order."""
+    tree = read_program(code)
+    return [] if tree is None else [one.name for one in tree.body if isinstance(one, FUNCTIONS)]
+
+
+def lines_of(text: str) -> list[str]:
+    """Output as it is compared: blanks at ends of lines and of the text do not count."""
+    return [line.rstrip() for line in text.strip().splitlines()]
