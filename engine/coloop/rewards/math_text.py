@@ -2,7 +2,9 @@
 
 Nothing is evaluated as code: LaTeX becomes plain arithmetic, which expressions.py reads into exact
 fractions. Numbers and words are decided here, at once and for good; of sets, intervals, tuples and
-expressions with letters it says that it does not know, and math-verify is asked (`judging`).
+expressions with letters it says that it does not know, and math-verify is asked (`judging`). What
+math-verify drops before it compares is refused here first: relations, bases, words that say
+something else than the number (`5 or more`), a number beside a number.
 """
 
 import re
@@ -11,8 +13,16 @@ from typing import Final
 
 from coloop.data.answers import last_line, without_thousands
 from coloop.data.expressions import NotArithmetic, read_expression
+from coloop.rewards.math_words import CHANGING, SCALES, VERBS, is_unit, words_of
 
-NUMBER: Final = re.compile(r"(?:(?<![\w.)])-)?\d[\d,]*(?:\.\d+)?(?:/\d+)?|(?<!\d)\.\d+")
+SCALE_WORDS: Final = "|".join(SCALES)
+EXPONENT: Final = r"[eE]([+-]?\d{1,2})(?!\w|\.\d)"
+NUMBER: Final = re.compile(
+    r"(?:(?:(?<![\w.)])-)?\d[\d,]*(?:\.\d+)?(?:/\d+)?|(?<!\d)\.\d+)"
+    r"(?:[eE][+-]?\d{1,2}(?!\w|\.\d)"
+    r"|\s?(?:\\times|×)\s?10\s?\^\s?(?:\{[+-]?\d+\}|[+-]?\d+)"
+    rf"|\s(?:{SCALE_WORDS})(?![a-zA-Z]))?"
+)
 GOLD_MARK: Final = "####"
 LONGEST_ANSWER: Final = 1000
 """Characters of an answer that may be mathematics; a longer one is a text. A model writes what it
@@ -27,11 +37,31 @@ PLAIN: Final = (
     (re.compile(r"−"), "-"),
     (re.compile(r"\\pi(?![a-zA-Z])|π"), " pi "),
     (re.compile(r"\\(?:%|\$|circ)|\^\s*\{?\s*\\circ\s*\}?|[$%]"), ""),
-    (re.compile(r"\\[()\[\]]"), ""),
     (re.compile(r"~"), " "),
 )
+DELIMITER: Final = re.compile(r"\\[()\[\]]")
 WORDS: Final = re.compile(r"\\(?:text|mathrm|mbox|textbf)\s*\{([^{}]*)\}")
-UNIT: Final = re.compile(r"(?<=\d)\s+[a-zA-Z][a-zA-Z .]*$")
+UNIT: Final = re.compile(r"(?<=[\d)])\s+([a-zA-Z][a-zA-Z ./]*)(?:\^\s*\(?[23]\)?|[²³])?$")
+RELATION: Final = re.compile(
+    r"[<>≠≤≥]|!=|\\(?:n?[lg](?:e|eq|t|eqq|eqslant|ess|tr)|neq?|not)(?![a-zA-Z])"
+)
+BASE: Final = re.compile(r"(?<=\d)_\s*\{?\s*(\w+)")
+BESIDE: Final = re.compile(r"\d\s+\d")
+GROUPED: Final = re.compile(r"(?<=\d) (?=\d{3}(?![\d/]))|(?<!\d) | (?!\d)")
+"""Blanks that say nothing: those between numbers do, but for thousands."""
+MIXED: Final = re.compile(
+    r"(?<![\w.^])(\d+)(?:\s*\\[dtc]?frac\s*(?:\{\s*(\d+)\s*\}|(\d))\s*(?:\{\s*(\d+)\s*\}|(\d))"
+    r"|\s+(\d+)\s*/\s*(\d+))"
+)
+SCIENTIFIC: Final = re.compile(rf"(?<![\w.])(\d+(?:\.\d+)?|\.\d+){EXPONENT}")
+SCALED: Final = re.compile(rf"(?<=\d)\s+({SCALE_WORDS})(?![a-zA-Z])")
+ROUNDED: Final = re.compile(rf"\.\d*[1-9]|\d{EXPONENT}")
+"""What a number has that is written as a decimal, and so may be rounded."""
+IRRATIONAL: Final = re.compile(r"pi|sqrt|π")
+ROOTS_DIFFER: Final = 1e-15
+"""Between two ways to write one number with roots or pi; these are cut after 20 digits."""
+OPEN: Final = re.compile(r"[(\[]|\\\{|\\lbrace|\\langle")
+LEADING: Final = re.compile(r"^\s*\\(?:text|mathrm|mbox|textbf)\s*\{[^{}]*\}")
 FRACTION: Final = re.compile(r"\\[dtc]?frac\s*(?:\{([^{}]*)\}|(\d))\s*(?:\{([^{}]*)\}|(\d))")
 ROOT: Final = re.compile(r"\\sqrt\s*(?:\{([^{}]*)\}|(\d))")
 BRACED: Final = re.compile(r"(?<=[\^_])\s*\{([^{}]*)\}")
@@ -44,22 +74,51 @@ WORD: Final = re.compile(
 """A word of language: as mathematics it would be a product of its letters, and `dog` be `god`."""
 MATHEMATICAL: Final = re.compile(r"\d|\\|\b[a-zA-Z]\b|[-+*/^=<>]|π|∞|√")
 """What an answer has that may be mathematics; one without is a text."""
-MIXED: Final = re.compile(r"^(-?)(\d+)\s+(\d+)/(\d+)$")
 
 
 def are_equal(said: str, gold: str, *, tolerance: float) -> bool | None:
-    """Whether two final answers are equal as texts or as numbers; None: neither settles it."""
+    """Whether two final answers are equal as texts or as numbers; None: neither settles it.
+
+    Whole numbers and fractions are equal or not; the tolerance is for decimals.
+    """
     if max(len(said), len(gold)) > LONGEST_ANSWER:
         return said.strip() == gold.strip()
-    plain = [_as_plain(text).replace(" ", "") for text in (said, gold)]
+    plain = [GROUPED.sub("", _as_plain(text)) for text in (said, gold)]
     if plain[0] == plain[1] != "":
         return True
+    if _says_more(said, gold):
+        return False
     left, right = _number(said), _number(gold)
     if left is not None and right is not None:
-        return _near(left, right, tolerance)
+        return _near(left, right, _tolerance_between(said, gold, tolerance))
+    if right is not None and _is_dropped(said):
+        return False
     if not all(plain) or WORD.search(_without_commands(gold)) or not MATHEMATICAL.search(said):
         return False
     return None
+
+
+def _says_more(said: str, gold: str) -> bool:
+    """Whether what is said has a word or a base that changes it, and the right answer has not."""
+    before = LEADING.match(said)
+    words = words_of(_without_commands(said[before.end() :] if before else said))
+    changed = words & (CHANGING | VERBS)
+    if before is not None:
+        changed |= words_of(_without_commands(before[0])) & CHANGING
+    bases, wanted = (BASE.findall(text) for text in (said, gold))
+    return bool(changed - words_of(_without_commands(gold))) or bool(bases and bases != wanted)
+
+
+def _is_dropped(said: str) -> bool:
+    """Whether math-verify would read a number here by leaving out what changes it."""
+    plain = _as_plain(said)
+    return any(found.search(plain) for found in (RELATION, BESIDE, SCALED))
+
+
+def _tolerance_between(said: str, gold: str, tolerance: float) -> float:
+    if ROUNDED.search(said) or ROUNDED.search(gold):
+        return tolerance
+    return ROOTS_DIFFER if IRRATIONAL.search(said) or IRRATIONAL.search(gold) else 0.0
 
 
 def final_answer(text: str) -> str:
@@ -76,7 +135,7 @@ def final_answer(text: str) -> str:
 
 def _is_numbers(text: str) -> bool:
     """Whether a text is a number, or numbers with commas between."""
-    plain = _as_plain(WORDS.sub("", text)).strip("()[]{}")
+    plain = _as_plain(text).strip("()[]{}")
     parts = plain.split(",") if "," in plain else [text]
     return all(_number(part) is not None for part in parts)
 
@@ -103,11 +162,17 @@ def last_boxed(text: str) -> str | None:
 
 def _number(text: str) -> Fraction | None:
     """The number that an answer stands for; None where it is no single one."""
-    plain = UNIT.sub("", _as_plain(WORDS.sub("", text)))
+    if RELATION.search(text) or BASE.search(text):
+        return None
+    plain = _as_plain(LEADING.sub("", text))
+    plain = SCALED.sub(lambda found: f"*10^{SCALES[found[1]]}", plain)
+    unit = UNIT.search(plain)
+    if unit is not None and is_unit(unit[1]):
+        plain = plain[: unit.start()]
     if "=" in plain:
         plain = plain.rpartition("=")[2].strip()
     try:
-        return _value(plain) if plain else None
+        return read_expression(plain, functions=True).value if plain else None
     except NotArithmetic:
         return None
 
@@ -117,18 +182,13 @@ def _without_commands(text: str) -> str:
     return COMMAND.sub(" ", WORDS.sub(r" \1 ", text))
 
 
-def _value(text: str) -> Fraction:
-    mixed = MIXED.match(text.strip())
-    if mixed is not None and int(mixed[4]) != 0:
-        size = Fraction(int(mixed[2])) + Fraction(int(mixed[3]), int(mixed[4]))
-        return -size if mixed[1] else size
-    return read_expression(text, functions=True).value
-
-
 def _as_plain(text: str) -> str:
     """LaTeX as plain arithmetic, as far as it is arithmetic."""
-    plain = WORDS.sub(r"\1", without_thousands(text.strip().rstrip(".")))
+    plain = WORDS.sub(r" \1 ", DELIMITER.sub("", text)).strip().rstrip(".")
     plain = plain.replace("{,}", "").replace("\\!", "")
+    if OPEN.search(plain) is None:  # in (1,234) the comma stands between two numbers
+        plain = without_thousands(plain)
+    plain = SCIENTIFIC.sub(r"(\1*10^(\2))", MIXED.sub(_as_sum, plain))
     for pattern, replacement in PLAIN:
         plain = pattern.sub(replacement, plain)
     for _ in range(DEEPEST_BRACES):
@@ -139,6 +199,12 @@ def _as_plain(text: str) -> str:
         if plain == before:
             break
     return IMPLIED.sub("*", plain).strip()
+
+
+def _as_sum(found: re.Match[str]) -> str:
+    """A mixed number."""
+    over, under = found[2] or found[3] or found[6], found[4] or found[5] or found[7]
+    return f"({found[1]}+{over}/{under})"
 
 
 def _as_division(found: re.Match[str]) -> str:
