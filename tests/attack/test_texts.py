@@ -81,7 +81,8 @@ def test_no_text_holds_a_builtin_reward(
     options: dict[str, Any], record_property: Callable[[str, object], None]
 ) -> None:
     source = OPTIONS.validate_python({"type": "builtin", **options})
-    columns = {"answer": "46", "schema": SCHEMA}
+    answer = "B" if options["name"] == "choice" else "46"
+    columns = {"answer": answer, "schema": SCHEMA}
     judge = judge_of(source, "")
 
     def score(text: str) -> object:

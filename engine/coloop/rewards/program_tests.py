@@ -205,7 +205,8 @@ def entry_point_of(value: Any) -> str | None:
 
 
 def _free_names(tree: ast.Module) -> set[str]:
-    bound, read = set(), set()
+    bound: set[str] = set()
+    read: set[str] = set()
     for node in ast.walk(tree):
         match node:
             case ast.Name(id=name):

@@ -1,20 +1,16 @@
 """Built-in rewards that compare a completion with what the row knows."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
-from coloop.data.answers import as_text, last_match, says
+from coloop.data.answers import as_text, says
 from coloop.data.tasks import check_row, has_checker
 from coloop.errors import DataError
 from coloop.rewards.math_text import are_equal, final_answer, marked_answer
+from coloop.rewards.options import option_in, right_option
 from coloop.rewards.scoring import Question, Score, ScoringRow, extracted, text_of
 from coloop.spec import builtins as options
-
-ANSWER: Final = re.compile(r"\banswer\s*(?:is(?!\s+not\b)|:|=)", re.IGNORECASE)
-OPTION: Final = re.compile(r"(?<![A-Za-z])(?!I(?:['\u2019]|\s+[a-z]))([A-Z])(?![A-Za-z])")
-"""A capital letter that stands alone; "I" before a word is the pronoun."""
 
 
 def task(rows: Sequence[ScoringRow], _: options.TaskReward) -> list[Score]:
@@ -77,25 +73,21 @@ def _equal(row: ScoringRow, given: options.MathEqual) -> Score | Question:
 
 
 def choice(rows: Sequence[ScoringRow], given: options.Choice) -> list[Score]:
-    """1 where the chosen option is the right one: the first capital letter that stands alone behind
-    the last "answer is" or "answer:", where there is none the last of the text."""
-    scores: list[Score] = []
-    for row in rows:
-        text, wanted = text_of(row), golds(row, given.column)
-        if text is None or not wanted:
-            scores.append(None)
-            continue
-        said = _option(text) if given.extract is None else extracted(text, given.extract)
-        chosen = (said or "").strip().casefold()
-        scores.append(float(any(chosen == gold.strip().casefold() for gold in wanted)))
-    return scores
+    """1 where the chosen option is the right one; a text that names two chooses none."""
+    return [_chosen(row, given) for row in rows]
 
 
-def _option(text: str) -> str | None:
-    for marker in reversed([*ANSWER.finditer(text)]):
-        if (found := OPTION.search(text, marker.end())) is not None:
-            return found[1]
-    return last_match(OPTION, text)
+def _chosen(row: ScoringRow, given: options.Choice) -> Score:
+    text, wanted = text_of(row), golds(row, given.column)
+    if text is None or not wanted:
+        return None
+    if given.extract is None:
+        wanted = [right_option(gold, given.column) for gold in wanted]
+        said = option_in(text)
+    else:
+        said = extracted(text, given.extract)
+    chosen = (said or "").strip().casefold()
+    return float(any(chosen == gold.strip().casefold() for gold in wanted))
 
 
 def json_schema(rows: Sequence[ScoringRow], given: options.JsonSchema) -> list[Score | Question]:

@@ -182,7 +182,7 @@ def test_math_equal_has_a_tolerance() -> None:
     [
         ("B", 1.0),
         ("the answer is (B).", 1.0),
-        ("A or B", 1.0),
+        ("A or B", 0.0),
         ("B or A", 0.0),
         ("Bob", 0.0),
         ("The answer is B. I am sure.", 1.0),
@@ -196,6 +196,31 @@ def test_math_equal_has_a_tolerance() -> None:
         ("Answer: A. B is a distractor", 0.0),
         ("The answer is I.", 0.0),
         ("I am sure.", 0.0),
+        ("b", 1.0),
+        ("(b)", 1.0),
+        ("I compare A and C.\n**B**", 1.0),
+        ("The answer is (b).", 1.0),
+        ("the answer is b", 1.0),
+        ("The answer is option b because of it", 1.0),
+        ("The answer is a bit hard: B", 1.0),
+        ("The answer is a.", 0.0),
+        (r"so \boxed{\text{B}}. A was near", 1.0),
+        ("The correct option is B because A is wrong", 1.0),
+        ("B is the answer; D is not", 1.0),
+        ("(B) is correct, A is not", 1.0),
+        ("It is not A, so B", 1.0),
+        ("I look at each option: A is too small, so I take B", 1.0),
+        ("A is wrong. B", 1.0),
+        ("The answer is A or B.", 0.0),
+        ("The answer is B or A.", 0.0),
+        ("The answer is (b) or (c).", 0.0),
+        ("The answer is B, C", 0.0),
+        ("The answer is B and maybe C", 0.0),
+        ("A B C D", 0.0),
+        ("D C B A B", 0.0),
+        ("A. C. D. B.", 0.0),
+        (r"\boxed{A, B}", 0.0),
+        ("The answer is B or B", 1.0),
     ],
 )
 def test_choice_is_the_option_behind_the_answer_or_the_last(completion: str, score: Score) -> None:
@@ -210,7 +235,21 @@ def test_an_i_is_an_option_where_it_stands_as_one(completion: str, score: Score)
     assert text_score("choice", completion, given={"answer": "I"}) == score
 
 
+@pytest.mark.parametrize("gold", ["C", "c", "(C)", "C.", "C) Paris", ["A", "C"]])
+def test_the_right_option_may_stand_with_its_text(gold: Any) -> None:
+    assert text_score("choice", "The answer is C.", given={"answer": gold}) == 1.0
+    assert text_score("choice", "The answer is B.", given={"answer": gold}) == 0.0
+
+
+@pytest.mark.parametrize("gold", ["2", 2, "Paris", "A or B", ""])
+def test_a_right_option_that_is_none_is_told(gold: Any) -> None:
+    with pytest.raises(DataError, match="mine, row 0: choice: column `answer` wants the letter"):
+        text_score("choice", "The answer is C.", given={"answer": gold})
+
+
 def test_choice_by_a_pattern() -> None:
+    given = {"answer": "tie"}
+    assert text_score("choice", "so: tie", given=given, extract=r"so: (A|B|tie)") == 1.0
     assert text_score("choice", "[[a]] B", given={"answer": "A"}, extract=r"\[\[(\w)\]\]") == 1.0
 
 
