@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar, get_args
 from pydantic import ConfigDict, Field, model_validator
 
 from coloop.spec.base import Flag, NodeId, Number, Section, Text, Whole, problem, setting, title_of
+from coloop.spec.regexes import says_no_number
 
 LanguageCode = Literal[
     "en", "zh", "es", "hi", "ar", "pt", "bn", "ru", "ja", "de", "fr", "ko", "vi", "it", "tr",
@@ -146,6 +147,21 @@ class Regex(Builtin):
     """The number's range, brought onto 0 to 1; null: as read."""
     on_no_match: Number | None = setting(0.0, level="advanced")
     """Final score of a text without a match; null: it has none."""
+
+    @model_validator(mode="after")
+    def _says_numbers(self) -> Self:
+        if self.scale is not None and not self.scale[0] < self.scale[1]:
+            raise problem(
+                "bad_value", "the second bound must be greater than the first", field="scale"
+            )
+        if says_no_number(self.pattern):
+            raise problem(
+                "bad_value",
+                "no group of it is ever a number; write `(?:...)` in place of `(...)`, then a text "
+                "that matches scores 1",
+                field="pattern",
+            )
+        return self
 
 
 class JsonSchema(Builtin):

@@ -1,8 +1,12 @@
-"""How large a regular expression becomes when its counted repeats are written out, as the library
-does that applies it."""
+"""What is known of a regular expression before it meets a text: how large it becomes when its
+counted repeats are written out, as the library does that applies it, and whether a group of it can
+say a number."""
 
 import re
-from typing import Final
+from collections.abc import Iterable, Iterator
+from re import _constants as op  # type: ignore[attr-defined]
+from re import _parser as parser  # type: ignore[attr-defined]
+from typing import Any, Final
 
 LARGEST_PATTERN: Final = 1_000_000
 """Most parts of a pattern with its repeats written out: about 2 seconds and 300 MiB to read."""
@@ -33,3 +37,63 @@ def why_too_large(pattern: str) -> str | None:
         f"with its repeats written out it has more than {LARGEST_PATTERN:,} parts; "
         "repeat groups less often, or without a lower bound (`{,1000}`, `*`)"
     )
+
+
+NO_DIGIT: Final = frozenset(
+    {op.CATEGORY_NOT_DIGIT, op.CATEGORY_SPACE, op.CATEGORY_NOT_WORD, op.CATEGORY_LINEBREAK}
+)
+"""Kinds of characters that no digit is of."""
+
+
+def says_no_number(pattern: str) -> bool:
+    """Whether a pattern has groups and no text of any has a digit, so that none is a number.
+
+    False too where that cannot be told.
+    """
+    try:
+        parsed = [*parser.parse(pattern)]
+    except (re.error, ValueError, OverflowError, RecursionError):
+        return False
+    groups = [*_groups(parsed)]
+    return bool(groups) and not any(map(_may_be_digit, groups))
+
+
+def _groups(items: Iterable[Any]) -> Iterator[list[Any]]:
+    """What stands in each group, those in others too."""
+    for kind, value in items:
+        if kind is op.SUBPATTERN and value[0] is not None:
+            yield [*value[-1]]
+        for inner in _parts(kind, value):
+            yield from _groups(inner)
+
+
+def _parts(kind: Any, value: Any) -> list[Any]:
+    """Parts of a piece of a pattern that texts go through."""
+    if kind is op.SUBPATTERN or kind in (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT):
+        return [value[-1]] if kind is op.SUBPATTERN or value[1] else []
+    if kind is op.ATOMIC_GROUP:
+        return [value]
+    if kind is op.BRANCH:
+        return [*value[1]]
+    return [part for part in value[1:] if part] if kind is op.GROUPREF_EXISTS else []
+
+
+def _may_be_digit(items: Iterable[Any]) -> bool:
+    """Whether some text of the pieces has a digit."""
+    return any(
+        _is_digit(kind, value) or any(map(_may_be_digit, _parts(kind, value)))
+        for kind, value in items
+    )
+
+
+def _is_digit(kind: Any, value: Any) -> bool:
+    """Whether one piece may itself be a digit."""
+    if kind is op.LITERAL:
+        return chr(value).isdecimal()
+    if kind is op.RANGE:
+        return bool(value[1] >= ord("0") and (value[0] <= ord("9") or value[1] > 127))
+    if kind is op.CATEGORY:
+        return value not in NO_DIGIT
+    if kind is op.IN:
+        return value[0][0] is op.NEGATE or any(_is_digit(*one) for one in value)
+    return kind in (op.ANY, op.NOT_LITERAL, op.GROUPREF)

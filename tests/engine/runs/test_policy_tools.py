@@ -39,7 +39,7 @@ nodes:
     source: {type: builtin, name: regex, pattern: "([0-9])", scale: [0, 9], on_no_match: 0.1}
   own:
     kind: reward
-    source: {type: builtin, name: regex, pattern: "([a-z])", on_no_match: 0.3}
+    source: {type: builtin, name: regex, pattern: "[a-z]", on_no_match: 0.3}
 edges:
   - problems.rows -> actor.prompts
   - helper.policy -> asks.policy

@@ -14,6 +14,7 @@ from coloop.spec.base import LEVELS, Section
 from coloop.spec.fields import Type, field_type, fields_by_key, type_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.io import parse, patch
+from coloop.spec.regexes import says_no_number
 
 WIDGETS = {
     "bytes",
@@ -163,6 +164,50 @@ def test_impossible_combinations_are_refused(text: str) -> None:
 )
 def test_what_a_choice_needs_must_be_there(text: str) -> None:
     assert node(text) == ["structure.missing_field"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "pattern: '([0-9])', scale: [9, 9]",
+        "pattern: '([0-9])', scale: [9, 0]",
+        "pattern: '(yes|no)'",
+        "pattern: 'so ([a-z]+)'",
+    ],
+)
+def test_a_regex_reward_that_never_says_a_number_or_upside_down_is_refused(options: str) -> None:
+    found = node(f"{{kind: reward, source: {{type: builtin, name: regex, {options}}}}}")
+
+    assert found == ["structure.bad_value"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_none"),
+    [
+        ("yes|no", False),
+        ("(?:yes|no)", False),
+        ("(yes|no)", True),
+        ("(yes)|(no)", True),
+        ("(yes)|([0-9])", False),
+        ("((yes)+)", True),
+        (r"(\s*)", True),
+        (r"(\D)", True),
+        ("([a-zA-Z]+)", True),
+        ("([A-C0-9])", False),
+        ("(a{0}b)", True),
+        ("(a[1-3]{0})", True),
+        ("(a(?=1))", True),
+        (r"(\w)", False),
+        ("(.)", False),
+        ("([^a])", False),
+        ("(one|2)", False),
+        (r"(1)(\1)", False),
+        ("(?>(a)|(7))", False),
+        ("(", False),
+    ],
+)
+def test_a_group_without_a_digit_is_no_number(pattern: str, is_none: bool) -> None:
+    assert says_no_number(pattern) is is_none
 
 
 @pytest.mark.parametrize(
