@@ -1,7 +1,8 @@
 """In which language a text is written, by py3langid: a model of letter sequences in 97 languages.
 
 Short texts tell little, so sentences are joined to pieces of some length before they are asked
-about; a text that mixes languages has pieces of several.
+about; a text that mixes languages has pieces of several. Of a text of a few letters nothing is
+told: it has no score.
 """
 
 import re
@@ -20,6 +21,11 @@ another text are another language, and are asked about apart from it."""
 SENTENCE: Final = re.compile(r"[^.!?\n\u3002]+[.!?\n\u3002]*")
 LEAST_LETTERS: Final = 40
 """Of a piece."""
+LEAST_TOLD: Final = 20
+"""Letters of a text: of 4858 English sentences and their beginnings with 20 to 24 letters 97% are
+told to be English, of those with 5 to 9 letters 58%."""
+COMMAND: Final = re.compile(r"\\[a-zA-Z]+")
+"""Of LaTeX, in no language."""
 WIDE_WEIGHT: Final = 4
 """Letters that a wide character counts for."""
 NO_LANGUAGE: Final = "zxx"
@@ -27,14 +33,17 @@ NO_LANGUAGE: Final = "zxx"
 
 
 def language(rows: Sequence[ScoringRow], given: options.Language) -> list[Score]:
-    """The share of a text's letters that stand in pieces of the language; no letters: no score."""
+    """The share of a text's letters that stand in pieces of the language; few letters: no score."""
     return [
         None if (text := text_of(row)) is None else share_of(text, given.language) for row in rows
     ]
 
 
 def share_of(text: str, wanted: str) -> float | None:
-    """Between 0 and 1; None of a text without letters."""
+    """Between 0 and 1; None of a text with fewer letters than tell anything."""
+    text = COMMAND.sub(" ", text)
+    if _letters(text) < LEAST_TOLD:
+        return None
     wide = "".join(WIDE.findall(text))
     pieces = [*pieces_of(WIDE.sub(" ", text)), *pieces_of(wide)]
     said = [(_letters(piece), language_of(piece)) for piece in pieces if _letters(piece)]

@@ -46,6 +46,16 @@ def test_a_text_without_letters_has_no_language(text: str | None) -> None:
     assert score(text, "en") is None
 
 
+@pytest.mark.parametrize("text", ["yes", "No.", "okay", "Hi", r"\boxed{5}", "Ja.", "\u662f\u7684"])
+def test_a_text_of_a_few_letters_is_in_no_language(text: str) -> None:
+    assert score(text, "en") is None
+
+
+def test_commands_of_latex_are_in_no_language() -> None:
+    assert score(r"\boxed{\frac{\sqrt{\alpha}}{\displaystyle\operatorname{7}}}", "en") is None
+    assert score(rf"{GERMAN} \frac{{1}}{{2}} \left( \sqrt{{2}} \right)", "de") == 1.0
+
+
 def test_short_sentences_are_joined_until_they_tell_something() -> None:
     assert pieces_of("Yes. No. Maybe.") == ["Yes. No. Maybe."]
     assert pieces_of(f"{ENGLISH}\nYes.") == [f"{ENGLISH}\nYes."]
