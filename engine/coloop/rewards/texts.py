@@ -115,6 +115,11 @@ def _refuse(name: str) -> Any:
 
 def _schema_of(row: ScoringRow, column: str) -> Any:
     value = row.columns.get(column)
+    if value is None:
+        raise DataError(
+            f"json_schema: column `{column}` wants a JSON schema, and the row has none there; "
+            f"write `{{}}` where any JSON will do"
+        )
     if not isinstance(value, str):
         return value
     try:

@@ -207,17 +207,43 @@ def test_json_schema_of_the_row_and_none_at_all() -> None:
     rows = [
         {"completion": "[1]", "form": '{"type": "array"}'},
         {"completion": "{}", "form": {"type": "array"}},
-        {"completion": "{}", "form": None},
+        {"completion": "{}", "form": {}},
     ]
 
     assert judged("json_schema", rows, column="form").scores == [1.0, 0.0, 1.0]
     assert judged("json_schema", rows[1:2]).scores == [1.0]
 
 
+def test_a_row_without_its_schema_is_told() -> None:
+    rows = [{"completion": "1", "form": {}}, {"completion": "1"}, {"completion": "1", "form": None}]
+    what = "mine, row 1: json_schema: column `form` wants a JSON schema"
+
+    with pytest.raises(DataError, match=what):
+        judged("json_schema", rows, column="form")
+    found = judged("json_schema", rows, column="form", on_error="skip_row")
+    assert found.scores == [1.0, None, None]
+    assert [failure.row for failure in found.failures] == [1, 2]
+
+
+def test_a_format_of_a_schema_is_checked() -> None:
+    texts = {'{"e": "x", "d": "2024-02-29"}': 0.0, '{"e": "x@y.org", "d": "2023-02-29"}': 0.0}
+    texts |= {'{"e": "x@y.org", "d": "2024-02-29"}': 1.0}
+    shape = {"properties": {"e": {"format": "email"}, "d": {"format": "date"}}}
+
+    found = judged("json_schema", [{"completion": text} for text in texts], shape=shape)
+
+    assert dict(zip(texts, found.scores, strict=True)) == texts
+    named_so = {"properties": {"format": {"type": "integer"}}}
+    assert judged("json_schema", [{"completion": '{"format": 1}'}], shape=named_so).scores == [1.0]
+
+
 BAD_SCHEMAS = {
     "refers to what is not in it": {"$ref": "#/x"},
     r"\$\.requird is not known": {"type": "object", "requird": ["a"]},
     r"\$\.properties\.a\.typ is not known": {"properties": {"a": {"typ": "integer"}}},
+    r"\$\.properties\.a\.format 'phone' \(there are date.* is not known": {
+        "properties": {"a": {"format": "phone"}}
+    },
     r"\$\.type is wrong": {"type": "whole"},
     "refers to itself without end": {"$ref": "#"},
     "an object, found 3": 3,

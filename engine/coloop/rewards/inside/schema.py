@@ -2,7 +2,7 @@
 
 The dialect is what `$schema` says, else draft 2020-12. References stay within the schema: nothing
 is fetched. A keyword that the dialect does not know is refused, never ignored: a schema with
-`requird` would let everything pass.
+`requird` would let everything pass. So is a `format` that cannot be checked here.
 """
 
 import json
@@ -35,7 +35,9 @@ def judge(schema: Any, text: str) -> dict[str, Any]:
         unknown = next(_unknown(schema, kind), None)
         if unknown is not None:
             return {"problem": f"the schema's {unknown} is not known"}
-        checks: jsonschema.protocols.Validator = kind(schema, registry=Registry())
+        checks: jsonschema.protocols.Validator = kind(
+            schema, registry=Registry(), format_checker=kind.FORMAT_CHECKER
+        )
         return {"score": float(checks.is_valid(json.loads(text)))}
     except SchemaError as error:
         return {"problem": f"the schema's {error.json_path} is wrong: {error.message[:300]}"}
@@ -57,6 +59,9 @@ def _unknown(schema: Any, kind: Any, at: str = "$") -> Iterator[str]:
     for name, value in schema.items():
         if name not in kind.VALIDATORS and name not in NOTES:
             yield f"{at}.{name}"
+        if name == "format" and value not in kind.FORMAT_CHECKER.checkers:
+            known = ", ".join(sorted(kind.FORMAT_CHECKER.checkers))
+            yield f"{at}.format {value!r} (there are {known})"
         if name in NAMED and isinstance(value, Mapping):
             for key, one in value.items():
                 yield from _unknown(one, kind, f"{at}.{name}.{key}")
