@@ -14,12 +14,19 @@ from coloop.spec import builtins as options
 SUM: Final = re.compile(r"\s*\d+(?:\s*\+\s*\d+)+\s*=?\s*")
 NUMBER: Final = re.compile(r"\s*-?(?:\d[\d,]*(?:\.\d+)?|\.\d+)\s*")
 TAGS: Final = re.compile(
-    r"\s*<think>(?:(?!</?think>).)+</think>\s*<answer>(?:(?!</?answer>).)+</answer>\s*", re.DOTALL
+    r"\s*<think>((?:(?!</?think>).)+)</think>\s*<answer>((?:(?!</?answer>).)+)</answer>\s*",
+    re.DOTALL,
 )
 TAG_NAMES: Final = ("<think>", "</think>", "<answer>", "</answer>")
 QUESTION: Final = re.compile(r"<question>((?:(?!</?question>).)+)</question>", re.DOTALL)
+QUESTION_TAGS: Final = ("<question>", "</question>")
 STEP: Final = re.compile(r"^step (\d{1,9}): (?:right|wrong)$")
 VERDICT: Final = re.compile(r"^final: (?:correct|incorrect)$")
+UNSPACED: Final = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]")
+"""Characters of scripts that set no blanks between words: Thai, Lao, Burmese, Khmer, Japanese,
+Chinese."""
+LONGEST_WORD: Final = 40
+PIECE: Final = re.compile(r"\w+|[^\w\s]")
 
 
 def _is_sum(text: str) -> float:
@@ -31,17 +38,29 @@ def _is_number(text: str) -> float:
 
 
 def _is_boxed(text: str) -> float:
-    """One boxed answer; half where it is not closed or empty."""
-    if last_boxed(text):
+    """One boxed answer; half where it is not closed or blank."""
+    if (last_boxed(text) or "").strip():
         return 1.0
     return 0.5 if "\\boxed" in text else 0.0
 
 
 def _has_tags(text: str) -> float:
-    """Thought, then answer, nothing else; in part, the share of the four tags that stand once."""
-    if TAGS.fullmatch(text):
+    """Thought, then answer, nothing else; in part, the share of the four tags that stand once and
+    in order."""
+    found = TAGS.fullmatch(text)
+    if found is not None and all(map(str.strip, found.groups())):
         return 1.0
-    return min(0.75, sum(text.count(tag) == 1 for tag in TAG_NAMES) / len(TAG_NAMES))
+    places = [text.find(tag) for tag in TAG_NAMES if text.count(tag) == 1]
+    return min(0.75, _longest_rise(places) / len(TAG_NAMES))
+
+
+def _longest_rise(places: Sequence[int]) -> int:
+    """How many of the numbers are in order, at best."""
+    longest: list[int] = []
+    for at, place in enumerate(places):
+        before = (longest[other] for other in range(at) if places[other] < place)
+        longest.append(1 + max(before, default=0))
+    return max(longest, default=0)
 
 
 def _has_verdicts(text: str) -> float:
@@ -59,7 +78,8 @@ def _has_verdicts(text: str) -> float:
 
 def _has_question(text: str) -> float:
     """One question in tags; half where only one of the tags stands."""
-    if len(QUESTION.findall(text)) == 1 and text.count("<question>") == 1:
+    found = QUESTION.findall(text)
+    if len(found) == 1 and found[0].strip() and all(text.count(tag) == 1 for tag in QUESTION_TAGS):
         return 1.0
     return 0.5 if ("<question>" in text) != ("</question>" in text) else 0.0
 
@@ -157,11 +177,14 @@ def overlong(rows: Sequence[ScoringRow], given: options.Overlong) -> list[Score]
 
 
 def ngram_repetition(rows: Sequence[ScoringRow], given: options.NgramRepetition) -> list[Score]:
-    """-factor * (1 - different n-grams / n-grams), over words; 0 for a text of fewer words."""
+    """-factor * (1 - different n-grams / n-grams), over words; 0 for a text of fewer words.
+
+    Where there are no blanks, characters stand for words.
+    """
     scores: list[Score] = []
     for row in rows:
         text = text_of(row)
-        words = [] if text is None else text.split()
+        words = [] if text is None else _words(text)
         count = len(words) - given.size + 1
         if text is None or count < 1:
             scores.append(None if text is None else 0.0)
@@ -169,3 +192,16 @@ def ngram_repetition(rows: Sequence[ScoringRow], given: options.NgramRepetition)
         different = {tuple(words[start : start + given.size]) for start in range(count)}
         scores.append(-given.factor * (1.0 - len(different) / count) + 0.0)
     return scores
+
+
+def _words(text: str) -> list[str]:
+    """Words between blanks; in scripts without blanks, and in a run too long for a word, smaller
+    pieces."""
+    words: list[str] = []
+    for run in UNSPACED.sub(r" \g<0> ", text).split():
+        if len(run) <= LONGEST_WORD:
+            words.append(run)
+            continue
+        for piece in PIECE.findall(run):
+            words += [piece] if len(piece) <= LONGEST_WORD else piece
+    return words
