@@ -62,7 +62,8 @@ class MathEqual(Builtin):
     extract: Text | None = setting(None, level="advanced", widget="regex")
     """Regular expression with one group; null: a boxed answer, else the last number."""
     tolerance: Number = setting(1.0e-6, ge=0, level="advanced")
-    """Greatest relative difference of numbers."""
+    """Greatest relative difference where one of the numbers is written as a decimal; whole numbers
+    and fractions are equal or not."""
 
 
 class Choice(Builtin):
@@ -71,10 +72,11 @@ class Choice(Builtin):
     name: Literal["choice"]
     """The chosen option is the right one."""
     column: Text = setting("answer", widget="column")
-    """Column with the letter of the right option."""
+    """Column with the letter of the right option: `B`, `(B)`, `B) Paris`."""
     extract: Text | None = setting(None, level="advanced", widget="regex")
-    """Regular expression with one group; null: the single capital letter
-    behind the last "answer is" or "answer:", else the last of the text."""
+    """Regular expression with one group; null: the letter that is boxed or alone on the last line,
+    else behind the last "answer is" or "answer:", else the last that stands alone; where two stand
+    together (`A or B`), none."""
 
 
 class CodeTests(Builtin):
@@ -83,9 +85,11 @@ class CodeTests(Builtin):
     name: Literal["code_tests"]
     """The program passes tests."""
     column: Text = setting("tests", widget="column")
-    """Column with a list of tests: `assert f(1) == 2`, or `input` and `output` of the program."""
+    """Column with a list of tests, or JSON of it: `assert f(1) == 2`, `input` and `output` of the
+    program, or a function `check(candidate)`, which is called with the row's `entry_point`."""
     extract: Text | None = setting(None, level="advanced", widget="regex")
-    """Regular expression with one group: the program; null: the last block between fences."""
+    """Regular expression with one group: the program; null: the last block of Python between
+    fences that defines what tests call."""
     graded: Flag = setting(False, level="advanced")
     """The share of tests that pass, instead of all or nothing."""
     timeout_seconds: Number = setting(5.0, gt=0, le=600, level="advanced", unit="seconds")
@@ -170,7 +174,7 @@ class JsonSchema(Builtin):
     name: Literal["json_schema"]
     """The completion is JSON of a form."""
     column: Text | None = setting(None, widget="column", level="advanced")
-    """Column with the schema; null: `shape`."""
+    """Column with the schema, of every row; null: `shape`."""
     shape: dict[str, Any] | None = setting(None, widget="text")
     """The schema; null: any JSON, or that of the column."""
 
@@ -181,13 +185,13 @@ class NgramRepetition(Builtin):
     name: Literal["ngram_repetition"]
     """Repeating oneself costs."""
     size: Whole = setting(3, ge=1)
-    """Words of an n-gram."""
+    """Words of an n-gram; where a text has no blanks, characters."""
     factor: Number = setting(1.0, ge=0)
     """Greatest penalty."""
 
 
 class Language(Builtin):
-    """The share of the text that is written in a language; a text without letters has no score."""
+    """The share of the text that is written in a language; a text of a few letters has no score."""
 
     name: Literal["language"]
     """The completion stays in a language."""
