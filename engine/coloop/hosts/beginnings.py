@@ -16,6 +16,7 @@ from transformers import PreTrainedModel
 
 from coloop.errors import ColoopError, ModelUnavailable
 from coloop.hosts.engine_home import EngineHome
+from coloop.hosts.heads import with_heads, without_head
 from coloop.hosts.scorer_home import ScorerHome
 from coloop.hosts.trainer_home import TrainerHome
 from coloop.hosts.weights import HeldWeights
@@ -26,9 +27,6 @@ from coloop.models import (
     build_outline,
     copy_model,
     outline_of,
-    score_head,
-    with_both_heads,
-    with_head,
 )
 from coloop.plan.types import EnginePlan, WeightsPlan
 from coloop.seeds import derive_seed
@@ -36,7 +34,6 @@ from coloop.services.endpoint import Endpoint
 from coloop.spec.adapters import source_of, standing_of
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of
-from coloop.spec.heads import classes_of, heads_of_group
 from coloop.spec.homes import rollout_of
 from coloop.spec.nodes import model_of
 from coloop.spec.rollout import Rollout
@@ -123,26 +120,24 @@ class Beginnings:
         return loaded
 
     def _headed(self, model: PreTrainedModel, group: str) -> PreTrainedModel:
-        """The model with the head that the nodes of a group read; one that it lacks is new."""
+        """The model with the heads that the nodes of a group read; one that it lacks is new."""
         members = self.plans[group].members
-        heads = heads_of_group(self.spec, members)
-        if "score" in heads:
-            self._check_head(model, group)
-        seed, classes = derive_seed(self.seed, group, "head"), classes_of(self.spec, members)
-        if len(heads) > 1:
-            return with_both_heads(model, seed=seed, classes=classes)
-        return with_head(model, *heads, seed=seed, classes=classes)
+        self._check_heads(model, group)
+        return with_heads(model, self.spec, group, members, seed=self.seed)
 
-    def _check_head(self, model: PreTrainedModel, group: str) -> None:
+    def _check_heads(self, model: PreTrainedModel, group: str) -> None:
         """Raises `ModelUnavailable` where a head would be drawn that never learns, on weights that
         were: what it says would be noise."""
+        plan = self.plans[group]
         origin = model_of(self.spec.nodes[self._sources(group)[-1]])
-        is_noise = score_head(model) is None and not self.plans[group].trains
-        if is_noise and origin is not None and origin.type != "scratch":
+        if plan.trains or origin is None or origin.type == "scratch":
+            return
+        node = without_head(model, self.spec, group, plan.members)
+        if node:
             raise ModelUnavailable(
-                f"{group}: its model has no score head, and `{group}` does not learn: a head drawn "
+                f"{node}: its model has no score head, and `{group}` does not learn: a head drawn "
                 "at random would say nothing of a text; take a model with one (a sequence "
-                f"classifier, `...ForSequenceClassification`), or let `{group}` learn from pairs, "
+                f"classifier, `...ForSequenceClassification`), or let `{node}` learn from pairs, "
                 "labels or returns"
             )
 

@@ -30,6 +30,7 @@ from coloop.batch import Sequence as TokenSequence
 from coloop.errors import ColoopError
 from coloop.hosts.beginnings import Beginnings, Home
 from coloop.hosts.engine_home import EngineHome
+from coloop.hosts.heads import renamed, taken_heads
 from coloop.hosts.messages import (
     DRIVERS_WORD,
     AtOnce,
@@ -258,7 +259,9 @@ class PoolHost:
         refused = home.weights.too_long([len(one.token_ids) for one in sequences])
         fitting = [one for one, bad in zip(sequences, refused, strict=True) if bad is None]
         with sized(home.at_once):
-            found = home.score(fitting, reading, temperature=temperature, hooks=self._hooks)
+            found = home.score(
+                fitting, reading, temperature=temperature, hooks=self._hooks, node=node
+            )
         if reading in ("log_probs", "values", "steps"):
             found = [said[one.prompt_length :] for said, one in zip(found, fitting, strict=True)]
         scored = iter(found)
@@ -382,7 +385,7 @@ class PoolHost:
         """Weights that came from another process in place of a group's own; what came."""
         self._begin()
         given = Counted(self._channel(parcel.channel).receive(parcel))
-        self._homes[group].weights.take(given, ema=ema, source=source)
+        self._take(group, source, given, ema)
         return Evidence(version=parcel.version, fingerprint=given.fingerprint)
 
     def own_places(self) -> list[Path]:
@@ -420,7 +423,7 @@ class PoolHost:
         channel = LocalChannel()
         share: Share = "adapter" if self._plans[group].follows_adapter else "whole"
         parcel = self._homes[source].weights.send(channel, share=share)
-        self._homes[group].weights.take(channel.receive(parcel), ema=ema, source=source)
+        self._take(group, source, channel.receive(parcel), ema)
 
     def follow_folder(self, group: str, source: str, ema: float, folder: str) -> None:
         """The weights of another group, as a checkpoint folder has them, in place of a group's
@@ -430,7 +433,15 @@ class PoolHost:
             given: Iterable[tuple[str, torch.Tensor]] = read_adapter(Path(folder)).items()
         else:
             given = weights_in(Path(folder))
-        self._homes[group].weights.take(given, ema=ema, source=source)
+        self._take(group, source, given, ema)
+
+    def _take(
+        self, group: str, source: str, given: Iterable[tuple[str, torch.Tensor]], ema: float
+    ) -> None:
+        """Weights of another group in place of a group's own, each node's score head as its own."""
+        own, theirs = self._plans[group].members, self._plans[source].members
+        names = taken_heads(self._spec, group, own, theirs)
+        self._homes[group].weights.take(renamed(given, names), ema=ema, source=source)
 
     def reset_optimizer(self, group: str) -> None:
         self._trainer(group).backend.reset_optimizer()

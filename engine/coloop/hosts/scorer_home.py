@@ -14,7 +14,7 @@ from coloop.batch import Sequence as TokenSequence
 from coloop.errors import CheckpointError
 from coloop.hosts.messages import AtOnce
 from coloop.hosts.weights import HeldWeights
-from coloop.models import link_folder, outline_of
+from coloop.models import ONLY, link_folder, outline_of
 from coloop.spec.heads import Reading
 from coloop.training import Hooks, Scorer
 from coloop.training.frozen_adapters import FrozenAdapter
@@ -37,10 +37,13 @@ class ScorerHome:
         *,
         temperature: float,
         hooks: Hooks,
+        node: str = ONLY,
     ) -> list[Numbers]:
         """Log-probs or values of each sequence's tokens, 0 outside of its loss mask; or its
-        score."""
-        return self._ready().score(sequences, reading, temperature=temperature, hooks=hooks)
+        score, as a node reads it."""
+        return self._ready().score(
+            sequences, reading, temperature=temperature, hooks=hooks, node=node
+        )
 
     def _ready(self) -> Scorer:
         """Made when it is wanted first."""

@@ -11,6 +11,7 @@ from coloop.batch import Sequence as TokenSequence
 from coloop.hosts.lessons import Lessons
 from coloop.hosts.messages import AtOnce, LearnOrder, LearnReply
 from coloop.hosts.weights import FILES, MODEL, HeldWeights
+from coloop.models import ONLY
 from coloop.sizing.settings import UpdateSettings
 from coloop.spec.graph import LoopSpec
 from coloop.spec.groups import training_of
@@ -103,10 +104,13 @@ class TrainerHome:
         *,
         temperature: float,
         hooks: Hooks,
+        node: str = ONLY,
     ) -> list[Numbers]:
         """Log-probs or values of each sequence's tokens by the weights as they are, 0 outside of
-        its loss mask; or its score."""
-        return self.backend.score(sequences, reading, temperature=temperature, hooks=hooks)
+        its loss mask; or its score, as a node reads it."""
+        return self.backend.score(
+            sequences, reading, temperature=temperature, hooks=hooks, node=node
+        )
 
     def at_once(self) -> AtOnce | None:
         """What its passes held at once when it was asked for any last."""

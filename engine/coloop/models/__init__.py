@@ -23,12 +23,19 @@ from coloop.models.build import (
 from coloop.models.chats import Tools
 from coloop.models.folder import link_folder, load_weights, read_weights, save_hf
 from coloop.models.heads import (
+    ONLY,
     SCORE,
+    Wanted,
     has_words,
+    head_for,
     score_head,
+    score_heads,
+    score_name,
     that_write,
     with_both_heads,
+    with_each_head,
     with_head,
+    with_one_of,
     writing_part,
 )
 from coloop.models.outline import filled, outline_of
@@ -46,10 +53,12 @@ from coloop.models.tokenizer import (
 __all__ = [
     "BASE_FOLDER",
     "DTYPES",
+    "ONLY",
     "SCORE",
     "LoadedModel",
     "Prompt",
     "Tools",
+    "Wanted",
     "build_model",
     "build_outline",
     "character_tokenizer",
@@ -62,6 +71,7 @@ __all__ = [
     "encode_text",
     "filled",
     "has_words",
+    "head_for",
     "is_adapter",
     "link_folder",
     "load_weights",
@@ -73,10 +83,14 @@ __all__ = [
     "save_adapter",
     "save_hf",
     "score_head",
+    "score_heads",
+    "score_name",
     "that_write",
     "vocabulary_mark",
     "weights_in",
     "with_both_heads",
+    "with_each_head",
     "with_head",
+    "with_one_of",
     "writing_part",
 ]

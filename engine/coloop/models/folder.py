@@ -97,14 +97,14 @@ def read_weights(folder: Path) -> Iterator[tuple[str, Tensor]]:
                 yield name, weights.get_tensor(name)
 
 
-def read_weight(folder: Path, wanted: str) -> Tensor | None:
-    """One weight of a model folder by name; None where it has none of this name."""
+def read_part(folder: Path, prefix: str) -> dict[str, Tensor]:
+    """The weights of a model folder whose names begin so, by name."""
+    found: dict[str, Tensor] = {}
     for file in _weight_files(folder):
         with safe_open(file, framework="pt") as weights:
-            if wanted in weights.keys():  # noqa: SIM118 - not a dict
-                found: Tensor = weights.get_tensor(wanted)
-                return found
-    return None
+            names = [name for name in weights.keys() if name.startswith(prefix)]  # noqa: SIM118
+            found |= {name: weights.get_tensor(name) for name in names}
+    return found
 
 
 def load_weights(folder: Path) -> dict[str, Tensor]:

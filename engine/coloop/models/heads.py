@@ -7,14 +7,17 @@ of a state (or one for each class).
 A model whose roles read both is a language model with the score head beside its words.
 A score head is one matrix `score.weight` (C, H) without a bias, as Hugging Face's sequence
 classifiers have it, so a critic or a reward model is a folder that others load, and a critic that
-starts from a reward model starts with its head. Invariant: a new head is a function of the model's
-own range and a seed; the process's random state is neither read nor changed.
+starts from a reward model starts with its head. Where several nodes read scores of one model, each
+has a matrix of its own, `score.NODE_head.weight`, which only we load. Invariant: a new head is a
+function of the model's own range and a seed; the process's random state is neither read nor
+changed.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -25,20 +28,80 @@ from coloop.errors import ModelUnavailable
 from coloop.spec.heads import Head
 
 SCORE = "score"
-"""Name of the score head in a model."""
+"""Name of the score head in a model, or of what holds several."""
+OF_NODE = "_head"
+"""Behind a node's name in that of its head, so that it is no name that a module has anyway."""
+ONLY = ""
+"""The node of a head that is the only one: whoever reads a score reads it."""
 STEADY_RANGE = 0.02
 """Deviation of a new head's weights where the model names none."""
 
 
-def score_head(model: nn.Module) -> nn.Linear | None:
-    """The head that says one number, or one for each class, of a state."""
+class ScoreHeads(nn.Module):
+    """The score heads of nodes that share a model, each with weights of its own."""
+
+    def __init__(self, heads: Mapping[str, nn.Linear]) -> None:
+        super().__init__()
+        for node, head in heads.items():
+            self.add_module(f"{node}{OF_NODE}", head)
+
+    def by_node(self) -> dict[str, nn.Linear]:
+        """Each node's head."""
+        named: Any = self.named_children()
+        return {name.removesuffix(OF_NODE): head for name, head in named}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """A score head that a node reads."""
+
+    node: str
+    classes: int
+    """Numbers that it says of a state."""
+    seed: int
+    """Decides its weights where it is new."""
+
+
+def score_heads(model: nn.Module) -> dict[str, nn.Linear]:
+    """The score heads of a model by the nodes that read them; the only one under `ONLY`."""
     head = getattr(model, SCORE, None)
-    return head if isinstance(head, nn.Linear) else None
+    if isinstance(head, ScoreHeads):
+        return head.by_node()
+    return {ONLY: head} if isinstance(head, nn.Linear) else {}
+
+
+def score_head(model: nn.Module, node: str = ONLY) -> nn.Linear | None:
+    """The head that says one number, or one for each class, of a state to a node."""
+    heads = score_heads(model)
+    return heads.get(ONLY, heads.get(node))
+
+
+def score_name(node: str, *, is_alone: bool) -> str:
+    """Name of the weight of a node's score head."""
+    return f"{SCORE}.weight" if is_alone else f"{SCORE}.{node}{OF_NODE}.weight"
+
+
+def scores_among(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The weights of score heads among those of a model, by node."""
+    found: dict[str, Tensor] = {}
+    for name, weight in weights.items():
+        if name == score_name(ONLY, is_alone=True):
+            found[ONLY] = weight
+        elif name.startswith(f"{SCORE}.") and name.endswith(f"{OF_NODE}.weight"):
+            found[name.removeprefix(f"{SCORE}.").removesuffix(f"{OF_NODE}.weight")] = weight
+    return found
+
+
+def head_for(model: nn.Module, node: str, of: str | None) -> nn.Linear | None:
+    """The head of a model with which that of a node begins: that of the node whose weights they
+    were (`of`), that of its own name, or the only one."""
+    heads = score_heads(model)
+    return next((heads[one] for one in (of, node, ONLY) if one in heads), None)
 
 
 def has_words(model: nn.Module) -> bool:
     """Whether it says log-probs of tokens."""
-    if score_head(model) is None:
+    if not score_heads(model):
         return True
     find: Any = getattr(model, "get_output_embeddings", None)
     return find is not None and find() is not None
@@ -100,13 +163,66 @@ def with_both_heads(model: PreTrainedModel, *, seed: int, classes: int = 1) -> P
     return model
 
 
+def with_one_of(model: PreTrainedModel, node: str, of: str | None) -> PreTrainedModel:
+    """The model with one score head where it has those of several nodes: that with which the head
+    of a node begins, or none beside its words; another model is left as it is. Changed in place."""
+    if not isinstance(getattr(model, SCORE, None), ScoreHeads):
+        return model
+    head = head_for(model, node, of)
+    if head is not None:
+        setattr(model, SCORE, head)
+        model.config.num_labels = head.out_features
+    elif has_words(model):
+        delattr(model, SCORE)
+    return model
+
+
+def with_each_head(
+    model: PreTrainedModel, wanted: Sequence[Wanted], *, of: str | None, beside_words: bool
+) -> PreTrainedModel:
+    """The model with a score head for each of several nodes, all of weights of their own. One
+    begins as the model's head for it (`head_for`) where that says as many numbers; else it is new.
+
+    Args:
+        of: the node whose weights the model's were; None: they come from a folder, or are random.
+        beside_words: it keeps its head of words.
+    """
+    known = {one.node: head_for(model, one.node, of) for one in wanted}
+    fits = {one.node: _says(known[one.node], one.classes) for one in wanted}
+    if ONLY in score_heads(model) and not any(fits.values()):
+        _known_head(model, wanted[0].classes)
+    heads = {}
+    for one in wanted:
+        head = known[one.node]
+        if head is not None and fits[one.node]:
+            weight = head.weight.detach().clone()
+        else:
+            shape = one.classes, model.config.get_text_config().hidden_size
+            weight = _new_weight(shape, model, one.seed)
+        heads[one.node] = _linear(weight)
+    if beside_words:
+        _check_words(model)
+    elif has_words(model):
+        if score_heads(model):
+            delattr(model, SCORE)
+        model = with_head(model, "score", seed=wanted[0].seed)
+    setattr(model, SCORE, ScoreHeads(heads))
+    return model
+
+
+def add_scores(model: PreTrainedModel, weights: Mapping[str, Tensor]) -> None:
+    """Give a model the score heads with these weights (C, H), by node."""
+    if set(weights) == {ONLY}:
+        add_score(model, weights[ONLY])
+    elif weights:
+        heads = {node: _linear(one) for node, one in weights.items() if node != ONLY}
+        setattr(model, SCORE, ScoreHeads(heads))
+
+
 def add_score(model: PreTrainedModel, weight: Tensor) -> None:
     """Put a score head with this weight (C, H) beside a model's words."""
-    with torch.device("meta"):
-        head = nn.Linear(weight.shape[1], weight.shape[0], bias=False)
-    head.weight = nn.Parameter(weight)
     model.config.num_labels = weight.shape[0]
-    setattr(model, SCORE, head)
+    setattr(model, SCORE, _linear(weight))
 
 
 def that_write(weights: Iterable[tuple[str, Tensor]]) -> Iterator[tuple[str, Tensor]]:
@@ -116,7 +232,7 @@ def that_write(weights: Iterable[tuple[str, Tensor]]) -> Iterator[tuple[str, Ten
 
 def writing_part(model: PreTrainedModel) -> PreTrainedModel:
     """The same language model without a score head that stands beside its words."""
-    if score_head(model) is None or not has_words(model):
+    if not score_heads(model) or not has_words(model):
         return model
     part = copy.copy(model)
     part._modules = {name: one for name, one in model._modules.items() if name != SCORE}
@@ -129,6 +245,17 @@ def _check_words(model: PreTrainedModel) -> None:
             f"{type(model).__name__} has a score head and no head of words: it can neither write "
             "nor say log-probs; take the model that it was made from"
         )
+
+
+def _says(head: nn.Linear | None, classes: int) -> bool:
+    return head is not None and head.out_features == classes
+
+
+def _linear(weight: Tensor) -> nn.Linear:
+    with torch.device("meta"):
+        head = nn.Linear(weight.shape[1], weight.shape[0], bias=False)
+    head.weight = nn.Parameter(weight)
+    return head
 
 
 def _known_head(model: PreTrainedModel, classes: int) -> nn.Linear | None:

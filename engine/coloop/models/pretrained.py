@@ -24,10 +24,10 @@ from transformers import (
 )
 
 from coloop.errors import ModelUnavailable
-from coloop.models.adapter_folder import BASE_FOLDER, is_adapter, merged_weights
-from coloop.models.folder import read_weight
+from coloop.models.adapter_folder import BASE_FOLDER, is_adapter, merged_weights, read_adapter
+from coloop.models.folder import read_part
 from coloop.models.foreign_folder import check_folder
-from coloop.models.heads import SCORE, add_score
+from coloop.models.heads import ONLY, SCORE, add_scores, scores_among
 from coloop.models.quiet import without_bars
 from coloop.models.weights_file import damage_in_checkpoint, damage_of_weights
 
@@ -61,8 +61,8 @@ def load_pretrained(
             options["config"] = config
         with without_bars(), torch.random.fork_rng(devices=[]):
             model = kind.from_pretrained(held, dtype=dtype, use_safetensors=True, **options)
-        if isinstance(held, Path) and not is_scorer:
-            _add_score(model, held)
+        if isinstance(held, Path) and isinstance(source, Path):
+            _add_scores(model, held, source, has_one=is_scorer)
         if isinstance(source, Path) and held is not source:
             _merge(model, source)
     except (OSError, ValueError, ImportError, SafetensorError) as error:
@@ -95,11 +95,19 @@ def _fast(tokenizer: Any, path: str) -> PreTrainedTokenizerFast:
     return tokenizer
 
 
-def _add_score(model: PreTrainedModel, folder: Path) -> None:
-    """Give a language model the score head that its folder has beside the words."""
-    weight = read_weight(folder, f"{SCORE}.weight")
-    if weight is not None:
-        add_score(model, weight.to(next(model.parameters()).dtype))
+def _add_scores(model: PreTrainedModel, held: Path, source: Path, *, has_one: bool) -> None:
+    """Give a model the score heads that its folder has beside the words, or for several nodes.
+
+    Args:
+        held: the folder of the weights; `source` is that of an adapter on them where it is another.
+        has_one: it is a classifier, which has come with its own where that is its only one.
+    """
+    weights = scores_among(read_part(held, f"{SCORE}."))
+    if source != held:
+        weights |= scores_among(read_adapter(source))
+    if ONLY not in weights or not has_one:
+        dtype = next(model.parameters()).dtype
+        add_scores(model, {node: weight.to(dtype) for node, weight in weights.items()})
 
 
 @torch.no_grad()

@@ -20,7 +20,7 @@ from coloop.sizing.states import (
 )
 from coloop.spec.dtypes import DTYPE_BYTES, Dtypes
 from coloop.spec.groups import training_of
-from coloop.spec.heads import head_of, head_of_group
+from coloop.spec.heads import classes_of, head_of_group, scorers_of
 from coloop.spec.nodes import model_of
 from coloop.spec.training import Training
 
@@ -137,10 +137,9 @@ def _sizes(
 ) -> tuple[int, int]:
     """All parameters of a group, and those that learn."""
     group = outline.groups[owner]
-    heads = sum(
-        has_logits and head_of(outline.spec.nodes[node]) == "score" for node in group.members
-    )
-    extra = heads * arch.hidden_size
+    rows = sum(classes_of(outline.spec, node) for node in scorers_of(outline.spec, group.members))
+    counted = 0 if has_logits else 1  # by `count`
+    extra = (rows - counted) * arch.hidden_size
     adapter = adapter_parameters(arch, base.lora) if base is not None else 0
     total = count.total + extra + adapter
     if not group.trainable:

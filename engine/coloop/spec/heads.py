@@ -69,10 +69,14 @@ def label_words(spec: LoopSpec, node: str) -> tuple[str, ...] | None:
     return next((labels for labels in named if labels is not None), None)
 
 
-def classes_of(spec: LoopSpec, members: Iterable[str]) -> int:
-    """Numbers that the score head of a model says which these nodes share."""
-    heads = [node for node in members if head_of(spec.nodes[node]) == "score"]
-    return max((len(label_words(spec, node) or ("",)) for node in heads), default=1)
+def classes_of(spec: LoopSpec, node: str) -> int:
+    """Numbers that a node's score head says; of several nodes on one model each has its own."""
+    return len(label_words(spec, node) or ("",))
+
+
+def scorers_of(spec: LoopSpec, members: Iterable[str]) -> list[str]:
+    """Those of the nodes on one model that read a score head."""
+    return [node for node in members if head_of(spec.nodes[node]) == "score"]
 
 
 def scored_at(node: Node) -> Reading:

@@ -18,7 +18,7 @@ chunk they are computed again in the backward pass. Does not know losses or opti
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -32,7 +32,7 @@ from torch.utils.checkpoint import checkpoint
 from coloop.algos.shapes import wide
 from coloop.batch import Batch, Prompts, pack, split_units
 from coloop.errors import BackendMissing
-from coloop.models import has_words, score_head
+from coloop.models import ONLY, has_words, score_head, score_heads
 from coloop.recipes.protocol import ModelOutputs, Needs
 from coloop.spec.training import Training
 from coloop.training import packing
@@ -87,7 +87,14 @@ class Parts:
 
     decoder: Callable[..., Any]
     words: nn.Linear | None
-    score: nn.Linear | None
+    scores: Mapping[str, nn.Linear]
+    """By the node that reads it; the only one under `ONLY`."""
+
+    def scored(self, node: str | None) -> list[nn.Linear]:
+        """The score head that a node reads; all of them where none is named."""
+        if node is None or ONLY in self.scores:
+            return list(self.scores.values())
+        return [self.scores[node]]
 
 
 class Heads(nn.Module):
@@ -109,7 +116,7 @@ class Heads(nn.Module):
         """Weights that are used beside the module that owns them."""
         if self._parts is None:
             return []
-        heads = (self._parts.words, self._parts.score)
+        heads = (self._parts.words, *self._parts.scores.values())
         return [weight for head in heads if head is not None for weight in head.parameters()]
 
     def forward(
@@ -122,6 +129,7 @@ class Heads(nn.Module):
         chunk: int,
         has_values: bool = False,
         ends: Tensor | None = None,
+        node: str | None = None,
     ) -> Said:
         """
         Args:
@@ -131,6 +139,7 @@ class Heads(nn.Module):
             chunk: most targets whose logits are held at once.
             has_values: values are asked for.
             ends: (B,) flat position of each text's last token; None: no scores are asked for.
+            node: whose score head is read; None: every one, side by side.
         """
         parts = self._parts
         if parts is None:
@@ -146,8 +155,8 @@ class Heads(nn.Module):
             assert parts.words is not None
             logits_of = partial(_linear, parts.words)
             log_probs, spread = _at_chunks(logits_of, states, targets, heat, entropy, chunk)
-        values = _scored(parts, states).squeeze(1) if has_values else None
-        scores = None if ends is None else _scored(parts, hidden.index_select(0, ends))
+        values = _scored(parts, states, node).squeeze(1) if has_values else None
+        scores = None if ends is None else _scored(parts, hidden.index_select(0, ends), node)
         return log_probs, spread, values, scores
 
 
@@ -173,11 +182,10 @@ class TokenModel:
     def device(self) -> torch.device:
         return device_of(self.model)
 
-    @property
-    def classes(self) -> int:
-        """C of its scores; 0 where it has no score head."""
-        has_score = score_head(self.model) is not None
-        return int(self.model.config.num_labels) if has_score else 0  # type: ignore[union-attr, arg-type]
+    def classes(self, node: str) -> int:
+        """C of the scores that a node reads; 0 where there is no score head for it."""
+        head = score_head(self.model, node)
+        return 0 if head is None else head.out_features
 
     def split(
         self, lengths: Sequence[int], prompts: Prompts | None = None, *, rows: int | None = None
@@ -220,16 +228,22 @@ class TokenModel:
             self._most_tokens = max(tokens, 1)
 
     def outputs(
-        self, batch: Batch, needs: Needs = WORDS, *, temperature: float | Tensor = 1.0
+        self,
+        batch: Batch,
+        needs: Needs = WORDS,
+        *,
+        temperature: float | Tensor = 1.0,
+        node: str = ONLY,
     ) -> ModelOutputs:
         """What is needed of the batch; gradients flow where they are enabled.
 
         Args:
             temperature: one for all sequences, or (B,) one for each.
+            node: who reads, where nodes have score heads of their own.
 
         Raises `ValueError` where the model has no head for it.
         """
-        self._check_heads(needs)
+        self._check_heads(needs, node)
         if needs.choices:
             return ModelOutputs(choices=self._choices(batch, temperature))
         shape = batch.token_ids.shape
@@ -250,6 +264,7 @@ class TokenModel:
                 self._chunk_size(),
                 needs.values or needs.steps,
                 ends if needs.scores else None,
+                node,
             )
         return ModelOutputs(
             log_probs=None if log_probs is None else _put(log_probs, places, shape),
@@ -278,13 +293,13 @@ class TokenModel:
         ids = torch.zeros(1, 2, dtype=torch.long, device=self.device)
         places = torch.zeros(1, dtype=torch.long, device=self.device)
         targets = places if has_words(self.model) else None
-        scores = score_head(self.model) is not None
+        scores = bool(score_heads(self.model))
         said = self.call({"input_ids": ids}, places, targets, 1.0, "none", 1, scores)
         return torch.stack([one.sum() for one in said if one is not None]).sum()
 
-    def _check_heads(self, needs: Needs) -> None:
+    def _check_heads(self, needs: Needs, node: str) -> None:
         name = type(self.model).__name__
-        if (needs.values or needs.scores or needs.steps) and score_head(self.model) is None:
+        if (needs.values or needs.scores or needs.steps) and score_head(self.model, node) is None:
             raise ValueError(f"{name} has no score head to read values or scores from")
         if needs.steps and (needs.values or needs.log_probs):
             raise ValueError("scores of steps are read at other places than values and log-probs")
@@ -521,12 +536,11 @@ def _same(states: Tensor) -> Tensor:
     return states
 
 
-def _scored(parts: Parts, states: Tensor) -> Tensor:
+def _scored(parts: Parts, states: Tensor, node: str | None) -> Tensor:
     """(n, H) -> (n, C) in float32, whatever products are computed in: it costs nothing here."""
-    assert parts.score is not None
-    weight: Tensor = parts.score.weight
-    if isinstance(weight, DTensor):
-        weight = weight.to_local()  # whole on every rank
+    weights: list[Tensor] = [head.weight for head in parts.scored(node)]
+    held = [one.to_local() if isinstance(one, DTensor) else one for one in weights]  # each whole
+    weight = held[0] if len(held) == 1 else torch.cat(held)
     with torch.autocast(states.device.type, enabled=False):
         return torch.nn.functional.linear(wide(states), wide(weight))
 
@@ -536,10 +550,10 @@ def _parts_of(model: nn.Module) -> Parts | None:
 
     Models that scale or cap their logits after the head are run whole.
     """
-    score = score_head(model)
+    scores = score_heads(model)
     if not has_words(model):
         decoder: Any = model.base_model
-        return Parts(decoder=decoder, words=None, score=score)
+        return Parts(decoder=decoder, words=None, scores=scores)
     find_decoder = getattr(model, "get_decoder", None)
     find_head = getattr(model, "get_output_embeddings", None)
     if find_decoder is None or find_head is None:
@@ -557,4 +571,4 @@ def _parts_of(model: nn.Module) -> Parts | None:
     finally:
         model.train(was_training)
     is_apart = torch.allclose(whole, apart, rtol=NEAR, atol=NEAR)
-    return Parts(decoder=decoder, words=head, score=score) if is_apart else None
+    return Parts(decoder=decoder, words=head, scores=scores) if is_apart else None

@@ -257,6 +257,7 @@ class Learner(ScoresTexts):
             before_each=partial(run.check_stop, is_together=True),
             after_each=lambda rows: run.advance(rows // load.sides),
             ranks=self._ranks,
+            node=load.role,
         )
         if load.extra is not None:
             split = partial(self._tokens.split, rows=training.micro_batch)
@@ -270,6 +271,7 @@ class Learner(ScoresTexts):
                 before_each=partial(run.check_stop, is_together=True),
                 after_each=lambda rows: None,
                 ranks=self._ranks,
+                node=load.role,
             )
             outputs = replace(outputs, extra=extra)
         generator = torch.Generator().manual_seed(derive_seed(seed, load.name, "prepare"))
@@ -340,7 +342,10 @@ class Learner(ScoresTexts):
             places = rows if is_all else places
             part = (whole if is_all else load.batch.select(places)).to(self._tokens.device)
             outputs = self._tokens.outputs(
-                part.sequences, load.needs, temperature=load.temperature_of(places)
+                part.sequences,
+                load.needs,
+                temperature=load.temperature_of(places),
+                node=load.role,
             )
             if part.sequences.log_probs_old is None and outputs.log_probs is not None:
                 _measure_mismatch(run.meter, load.role, part.sequences, outputs.log_probs)
@@ -360,7 +365,7 @@ class Learner(ScoresTexts):
         """Take part in a pass of the other ranks: the shortest row, for a gradient of zero."""
         shortest = min(range(load.size), key=lambda row: load.lengths[row])
         part = load.batch.select([shortest]).to(self._tokens.device)
-        outputs = self._tokens.outputs(part.sequences, load.needs)
+        outputs = self._tokens.outputs(part.sequences, load.needs, node=load.role)
         said = [
             *(outputs.log_probs, outputs.values, outputs.scores),
             *(outputs.steps, outputs.choices),

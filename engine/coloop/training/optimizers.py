@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from coloop.errors import BackendMissing
-from coloop.models import score_head
+from coloop.models import score_heads
 from coloop.spec.training import Optimizer as OptimizerSection
 from coloop.spec.training import OtherMatrices
 
@@ -186,8 +186,7 @@ def _embeddings(model: nn.Module) -> set[int]:
         module = getattr(model, name, lambda: None)()
         if module is not None:
             found |= {id(p) for p in module.parameters()}
-    head = score_head(model)
-    return found if head is None else found | {id(p) for p in head.parameters()}
+    return found | {id(p) for head in score_heads(model).values() for p in head.parameters()}
 
 
 def _adamw(

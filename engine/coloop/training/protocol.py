@@ -23,6 +23,7 @@ from coloop.arrays import Numbers
 from coloop.batch import Pair
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import ColoopError
+from coloop.models import ONLY
 from coloop.recipes.protocol import Recipe
 from coloop.spec.heads import Reading
 from coloop.spec.training import Training
@@ -180,9 +181,11 @@ class TrainBackend(Protocol):
         *,
         temperature: float = 1.0,
         hooks: Hooks | None = None,
+        node: str = ONLY,
     ) -> list[Numbers]:
         """Log-prob or value of each token, aligned to `token_ids`, 0 where the loss mask is false;
-        or the C numbers that a score head says of each text."""
+        or the C numbers that a score head says of each text: that of the node that reads, where
+        several have their own."""
         ...
 
     def at_once(self) -> tuple[int, int] | None:

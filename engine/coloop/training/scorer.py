@@ -11,6 +11,7 @@ from coloop.arrays import Numbers, numbers_of
 from coloop.batch import Batch, collate, prompts_of
 from coloop.batch import Sequence as TokenSequence
 from coloop.errors import StopRequested
+from coloop.models import ONLY
 from coloop.recipes.protocol import ModelOutputs, Needs
 from coloop.spec.heads import Reading
 from coloop.training.forward import (
@@ -49,6 +50,7 @@ class ScoresTexts:
         *,
         temperature: float = 1.0,
         hooks: Hooks | None = None,
+        node: str = ONLY,
     ) -> list[Numbers]:
         """See `score_sequences`."""
         return score_sequences(
@@ -58,6 +60,7 @@ class ScoresTexts:
             temperature=temperature,
             hooks=hooks,
             ranks=self._ranks,
+            node=node,
         )
 
     def at_once(self) -> tuple[int, int] | None:
@@ -98,9 +101,13 @@ def score_sequences(
     rows_at_once: int | None = None,
     hooks: Hooks | None = None,
     ranks: Ranks = ALONE,
+    node: str = ONLY,
 ) -> list[Numbers]:
     """Log-prob or value of each token, aligned to `token_ids`, 0 where the loss mask is false; or
     the C numbers that a score head says of each text, or the log-probs of its C choices.
+
+    Args:
+        node: who reads, where nodes have score heads of their own.
 
     Raises `StopRequested` where a stop is asked between two micro-batches.
     """
@@ -131,6 +138,7 @@ def score_sequences(
         before_each=check_stop,
         after_each=advance,
         ranks=ranks,
+        node=node,
     )
     by_text = outputs.scores if outputs.choices is None else outputs.choices
     if by_text is not None:
@@ -152,6 +160,7 @@ def measure_outputs(
     before_each: Callable[[], None],
     after_each: Callable[[int], None],
     ranks: Ranks,
+    node: str = ONLY,
 ) -> ModelOutputs:
     """What the weights as they are say of all rows, without entropy, on every rank's CPU.
 
@@ -159,12 +168,13 @@ def measure_outputs(
         passes: rows of this rank's forward passes; [] for one that only others need.
         temperature_of: of rows, as `TokenModel.outputs` takes it.
         after_each: told how many rows a pass had.
+        node: who reads, where nodes have score heads of their own.
     """
     shape = batch.token_ids.shape
     found = {
         "log_probs": torch.zeros(shape) if needs.log_probs else None,
         "values": torch.zeros(shape) if needs.values else None,
-        "scores": torch.zeros(shape[0], tokens.classes) if needs.scores else None,
+        "scores": torch.zeros(shape[0], tokens.classes(node)) if needs.scores else None,
         "choices": torch.zeros(_shape_of_choices(batch)) if needs.choices else None,
         "steps": torch.zeros(shape) if needs.steps else None,
     }
@@ -179,7 +189,8 @@ def measure_outputs(
         before_each()
         part = batch.select(rows or [0]).to(tokens.device)
         with torch.no_grad():
-            outputs = tokens.outputs(part, asked, temperature=temperature_of(rows or [0]))
+            heat = temperature_of(rows or [0])
+            outputs = tokens.outputs(part, asked, temperature=heat, node=node)
         if rows:
             for name, whole in found.items():
                 if whole is not None:

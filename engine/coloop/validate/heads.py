@@ -40,12 +40,7 @@ def algorithms_fit_the_head(facts: Facts) -> Iterator[Diagnostic]:
 
 def fits(facts: Facts, name: str, port: str, entry: Algorithm) -> bool:
     """Whether an algorithm finds in the node's model what it teaches."""
-    return can_learn(facts.nodes[name], port, type(entry), classes=_classes(facts, name))
-
-
-def _classes(facts: Facts, name: str) -> int:
-    group = facts.group_of.get(name)
-    return 1 if group is None else classes_of(facts.spec, group.members)
+    return can_learn(facts.nodes[name], port, type(entry), classes=classes_of(facts.spec, name))
 
 
 def _unfit(facts: Facts, name: str, port: str, entry: Algorithm, *, alone: bool) -> Diagnostic:
@@ -68,7 +63,7 @@ def _unfit(facts: Facts, name: str, port: str, entry: Algorithm, *, alone: bool)
 
 
 def _read_for(facts: Facts, name: str, port: str) -> str:
-    readings, classes = sorted(taught_at(facts.nodes[name], port)), _classes(facts, name)
+    readings, classes = sorted(taught_at(facts.nodes[name], port)), classes_of(facts.spec, name)
     if readings == ["scores"] and classes > 1:
         return f"{classes} labels (`read.labels`)"
     return " and ".join(READ_AS[reading] for reading in readings)
@@ -76,7 +71,7 @@ def _read_for(facts: Facts, name: str, port: str) -> str:
 
 def _fitting(facts: Facts, name: str, port: str) -> list[str]:
     """Names of algorithms that the port could have; those of labels where it has labels."""
-    node, classes = facts.nodes[name], _classes(facts, name)
+    node, classes = facts.nodes[name], classes_of(facts.spec, name)
     has_labels = label_words(facts.spec, name) is not None
     return [
         FIRST.get(algorithm) or get_args(algorithm.model_fields["name"].annotation)[0]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
 from coloop.spec.groups import WeightsGroup, updates_by_member
-from coloop.spec.heads import head_of
+from coloop.spec.heads import scorers_of
 from coloop.spec.nodes import RewardNode, VerifierNode
 from coloop.validate.facts import Facts, a, found
 
@@ -186,9 +186,9 @@ def frozen_weights_know_something(facts: Facts) -> Iterator[Diagnostic]:
 
 def _drawn_head(facts: Facts, group: WeightsGroup) -> Iterator[Diagnostic]:
     """A score head that none of the weights has from which these come, and that nothing teaches."""
-    scorers = [name for name in group.members if head_of(facts.nodes[name]) == "score"]
-    if scorers and _comes_without_head(facts, group):
-        name = scorers[0]
+    for name in scorers_of(facts.spec, group.members):
+        if not _comes_without_head(facts, group, name):
+            continue
         yield found(
             "learning.frozen_scratch",
             f"`{name}` reads a score head that the weights it comes from do not have, and nothing "
@@ -201,16 +201,18 @@ def _drawn_head(facts: Facts, group: WeightsGroup) -> Iterator[Diagnostic]:
         )
 
 
-def _comes_without_head(facts: Facts, group: WeightsGroup) -> bool:
-    """Whether no group on the way to random weights learns a score; of weights from outside nobody
-    knows."""
+def _comes_without_head(facts: Facts, group: WeightsGroup, name: str) -> bool:
+    """Whether no group on the way to random weights learns a score with which that of a node
+    begins; of weights from outside nobody knows."""
     seen: set[str] = set()
+    of: str | None = None
     while group.name not in seen:
         seen.add(group.name)
-        heads = {head_of(facts.nodes[name]) for name in group.members}
-        if group.trainable and "score" in heads:
+        scorers = scorers_of(facts.spec, group.members)
+        if group.trainable and (of in scorers or name in scorers or len(scorers) == 1):
             return False
-        source = facts.group_of.get(getattr(facts.model(group.name), "of", None) or "")
+        of = getattr(facts.model(group.name), "of", None)
+        source = facts.group_of.get(of or "")
         if source is None:
             return group.source == "scratch"
         group = source

@@ -11,8 +11,23 @@ from transformers import AutoModelForCausalLM, AutoModelForSequenceClassificatio
 
 from coloop.batch import Sequence
 from coloop.errors import ModelUnavailable
-from coloop.models import character_tokenizer, has_words, load_weights, save_hf, score_head
-from coloop.models.heads import that_write, with_both_heads, with_head, writing_part
+from coloop.models import (
+    Wanted,
+    character_tokenizer,
+    has_words,
+    load_weights,
+    save_hf,
+    score_head,
+    score_heads,
+)
+from coloop.models.heads import (
+    that_write,
+    with_both_heads,
+    with_each_head,
+    with_head,
+    with_one_of,
+    writing_part,
+)
 from coloop.models.pretrained import load_pretrained
 from coloop.sizing.architecture import architecture_from_config, count_parameters
 from coloop.training import Scorer
@@ -146,3 +161,58 @@ def test_a_head_of_other_classes_than_are_read_is_refused() -> None:
         with_head(with_head(tiny_model(), "score", seed=1, classes=3), "score", seed=1)
     with pytest.raises(ModelUnavailable, match="no head of words"):
         with_both_heads(tiny_model(head="score"), seed=1)
+
+
+WANTED = [Wanted(node="values", classes=1, seed=1), Wanted(node="judge", classes=3, seed=2)]
+"""The first is called like something that a module has."""
+
+
+@pytest.mark.parametrize("beside_words", [True, False])
+def test_each_node_has_a_head_of_its_own_and_all_are_loaded_again(
+    beside_words: bool, tmp_path: Path
+) -> None:
+    tokenizer = character_tokenizer()
+    plain = tiny_model(vocab_size=len(tokenizer))
+    names = dict(plain.named_parameters()).keys()
+
+    several = with_each_head(plain, WANTED, of=None, beside_words=beside_words)
+    save_hf(tmp_path / "several", several, tokenizer)
+    loaded: Any = load_pretrained("several", tmp_path, dtype=torch.float32)[0]
+
+    assert has_words(several) is has_words(loaded) is beside_words
+    assert {name for name, _ in that_write(several.named_parameters())} <= names
+    heads = score_heads(loaded)
+    assert {node: head.out_features for node, head in heads.items()} == {"values": 1, "judge": 3}
+    for node, head in score_heads(several).items():
+        assert torch.equal(heads[node].weight, head.weight)
+
+
+def test_heads_of_nodes_are_drawn_by_their_own_seeds_and_begin_as_those_they_come_from() -> None:
+    drawn, turned = (
+        score_heads(with_each_head(tiny_model(), wanted, of=None, beside_words=True))
+        for wanted in (WANTED, WANTED[::-1])
+    )
+    assert all(torch.equal(turned[node].weight, head.weight) for node, head in drawn.items())
+
+    one: Any = with_head(tiny_model(), "score", seed=5)
+    first = one.score.weight.clone()
+    both = score_heads(with_each_head(one, WANTED, of="other", beside_words=False))
+    assert torch.equal(both["values"].weight, first)  # says as many numbers as the one there is
+    assert torch.equal(both["judge"].weight, drawn["judge"].weight)
+
+    kept = score_head(
+        with_one_of(
+            with_each_head(tiny_model(), WANTED, of=None, beside_words=True), "own", "judge"
+        )
+    )
+    assert kept is not None
+    assert torch.equal(kept.weight, drawn["judge"].weight)
+
+
+def test_what_writes_is_the_model_without_the_heads_of_its_nodes() -> None:
+    several = with_each_head(tiny_model(), WANTED, of=None, beside_words=True)
+
+    assert (
+        dict(writing_part(several).named_parameters()).keys()
+        == dict(tiny_model().named_parameters()).keys()
+    )

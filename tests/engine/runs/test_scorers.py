@@ -85,6 +85,12 @@ def test_a_stopped_run_of_both_goes_on_bit_for_bit(
     assert ended.readings(after=2) == whole(PRIME).readings(after=2)
 
 
+def paying(number: float) -> str:
+    """A reward that is the same for every text."""
+    code = "def reward(prompts, completions, **columns): return [NUMBER for _ in prompts]"
+    return f"{{type: python, code: '{code.replace('NUMBER', str(number))}'}}"
+
+
 CRITICS = (
     HEAD.replace("{rewards: {name: rloo, whiten: true}}", "{name: ppo, gae_lambda: 0.9}")
     + """
@@ -112,12 +118,6 @@ schedule:
 hardware: {preset: cpu}
 """
 )
-
-
-def paying(number: float) -> str:
-    """A reward that is the same for every text."""
-    code = "def reward(prompts, completions, **columns): return [NUMBER for _ in prompts]"
-    return f"{{type: python, code: '{code.replace('NUMBER', str(number))}'}}"
 
 
 DIGITS = '{type: builtin, name: regex, pattern: "([0-9])", scale: [0, 9]}'
@@ -168,6 +168,72 @@ def test_a_critic_stands_on_the_actors_weights_with_a_head_of_its_own(
     assert not torch.equal(first["score.weight"], last["score.weight"])
     assert equal(last, whole(SHARED).group("actor"))
     assert ended.metrics("critic", "grad_norm") == ended.metrics("actor", "grad_norm")
+
+
+THREE = (
+    SHARED.replace(
+        "edges:\n",
+        """  judge:
+    kind: reward
+    source: {type: model}
+    model: {type: shared, with: actor}
+    read: {labels: [fine, fair, poor]}
+    algorithm: {labels: {name: label_ce}}
+  high: {kind: reward, source: HIGH}
+  class: {kind: reward, source: CLASS}
+  guess:
+    kind: reward
+    source: {type: model}
+    model: {type: shared, with: actor}
+    algorithm: {labels: {name: regression}}
+  later:
+    kind: reward
+    source: {type: model}
+    model: {type: snapshot, of: guess, refresh: {every: 1}}
+  again:
+    kind: reward
+    source: {type: model}
+    model: {type: copy, of: judge}
+    read: {labels: [fine, fair, poor]}
+edges:
+  - high.scores -> guess.labels
+  - class.scores -> judge.labels
+  - actor.rollouts -> high.rollouts
+  - actor.rollouts -> class.rollouts
+  - actor.rollouts -> guess.rollouts
+  - actor.rollouts -> judge.rollouts
+  - actor.rollouts -> later.rollouts
+  - actor.rollouts -> again.rollouts
+  - {from: later.scores, to: actor.rewards, id: later}
+  - {from: again.scores, to: actor.rewards, id: again}
+""",
+    )
+    .replace("HIGH", paying(5.0))
+    .replace("CLASS", paying(1.0))
+)
+
+
+def test_every_node_that_reads_a_score_of_shared_weights_has_its_own_head(
+    runner: Check, finished: Check, whole: Check, equal: Check
+) -> None:
+    stopped = runner(
+        THREE, stop_at=lambda event: event["type"] == "stage.started" and event.get("step") == 3
+    )
+
+    ended = finished(runner(THREE, resume=stopped))
+
+    assert equal(ended.weights(), whole(THREE).weights())
+    held = ended.group("actor", 3)
+    shapes = {"critic": (1, 64), "judge": (3, 64), "guess": (1, 64)}
+    heads = {node: held[f"score.{node}_head.weight"] for node in shapes}
+    assert {node: tuple(head.shape) for node, head in heads.items()} == shapes
+    assert "score.weight" not in held
+    assert not torch.equal(heads["critic"], heads["guess"])
+    # who follows one of them, or begins as one of them, has that node's head and no other's
+    assert torch.equal(ended.group("later", 3)["score.weight"], heads["guess"])
+    assert ended.group("again", 3)["score.weight"].shape == (3, 64)
+    losses = ended.metrics("guess", "loss")
+    assert losses[-1] < losses[0]
 
 
 STEPS = (

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tests.engine.training.processes import on_ranks
 from transformers import PreTrainedModel
 
 from coloop.batch import Batch, collate
+from coloop.models import Wanted, with_each_head
 from coloop.recipes import Needs
 from coloop.spec.dtypes import trained_dtypes
 from coloop.spec.model import Lora
@@ -130,6 +132,9 @@ def test_what_a_model_has_no_head_for_is_refused_by_name(batch: Batch) -> None:
         TokenModel(tiny_model(head="score")).outputs(batch)
 
 
+ROLES = "actor", "b"
+"""Who learns from the loads below."""
+HEADS_OF_ROLES = [f"score.{role}_head.weight" for role in ROLES]
 NUMBERS = {"fsdp2": "tensor_parallel", "deepspeed": "zero_stage"}
 """What stands after the name of a backend."""
 
@@ -151,9 +156,16 @@ def loads_of(update: int) -> list[TeachingLoad]:
     return [random_load("value", size=1, seed=2), steps]
 
 
-def three_updates(ranks: Ranks, name: str) -> dict[str, Any]:
+def three_updates(ranks: Ranks, name: str, heads: int = 1) -> dict[str, Any]:
+    """
+    Args:
+        heads: 2: each of the roles reads one of its own.
+    """
     training = section("single" if name == "float64" else name)
     model = tiny_model(head="score", num_attention_heads=4, num_key_value_heads=2)
+    if heads == 2:
+        wanted = [Wanted(node=node, classes=1, seed=k) for k, node in enumerate(ROLES)]
+        model = with_each_head(model, wanted, of=None, beside_words=False)
     backend: Any
     if name == "float64":
         states = WholeStates(model.double(), training.optimizer)
@@ -165,9 +177,9 @@ def three_updates(ranks: Ranks, name: str) -> dict[str, Any]:
     backend.begin_phase(3)
     rows = random_load("value", size=5, seed=7)
     found: dict[str, Any] = {
-        "values": backend.score(rows.rows, "values"),
-        "scores": backend.score(rows.rows, "scores"),
-        "steps": backend.score(rows.rows, "steps"),
+        "values": backend.score(rows.rows, "values", node="actor"),
+        "scores": backend.score(rows.rows, "scores", node="b"),
+        "steps": backend.score(rows.rows, "steps", node="actor"),
         "prepared": [row.values for row in backend.prepare([rows], training, seed=0)[0].rows],
         "seen": backend.evaluate(loads_of(0), training).metrics,
     }
@@ -181,8 +193,8 @@ def three_updates(ranks: Ranks, name: str) -> dict[str, Any]:
 
 
 @cache
-def expected() -> dict[str, Any]:
-    return three_updates(ALONE, "float64")
+def expected(heads: int) -> dict[str, Any]:
+    return three_updates(ALONE, "float64", heads)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -191,26 +203,46 @@ def alone() -> Iterator[None]:
     leave()
 
 
+@pytest.mark.parametrize("heads", [1, 2])
 @pytest.mark.parametrize(("name", "size"), BACKENDS_HERE)
 def test_every_backend_learns_values_and_scores_as_float64_does(
-    name: str, size: int, tmp_path: Path
+    name: str, size: int, heads: int, tmp_path: Path
 ) -> None:
     ranks = (
-        [three_updates(ALONE, name)] if size == 1 else on_ranks(size, three_updates, tmp_path, name)
+        [three_updates(ALONE, name, heads)]
+        if size == 1
+        else on_ranks(size, three_updates, tmp_path, name, heads)
     )
 
+    wanted = expected(heads)
     for found in ranks:
         for what in ("values", "scores", "steps", "prepared"):
-            for ours, theirs in zip(found[what], expected()[what], strict=True):
+            for ours, theirs in zip(found[what], wanted[what], strict=True):
                 assert_near(ours, theirs, terms=TERMS)
-        assert dict(found["seen"]["actor"]) == near(expected()["seen"]["actor"], terms=TERMS)
-        for ours, theirs in zip(found["reports"], expected()["reports"], strict=True):
+        assert dict(found["seen"]["actor"]) == near(wanted["seen"]["actor"], terms=TERMS)
+        for ours, theirs in zip(found["reports"], wanted["reports"], strict=True):
             for role, metrics in theirs.items():
                 assert dict(ours[role]) == near(dict(metrics), terms=TERMS)
-        assert list(found["weights"]) == list(expected()["weights"])
+        assert list(found["weights"]) == list(wanted["weights"])
         for key, weight in found["weights"].items():
-            assert_near(weight, expected()["weights"][key], terms=TERMS, scale=1.0)
+            assert_near(weight, wanted["weights"][key], terms=TERMS, scale=1.0)
             assert torch.equal(found["again"][key], weight)
+
+
+def test_what_one_node_learns_leaves_the_head_of_another_as_it_is() -> None:
+    wanted = [Wanted(node=node, classes=1, seed=k) for k, node in enumerate(ROLES)]
+    model = with_each_head(tiny_model(), wanted, of=None, beside_words=True)
+    backend = SingleBackend(model, training_section(lr=0.1))
+    weights = [{name: one.clone() for name, one in backend.weights()}]
+    for role in ROLES:  # the second with running means of the first's update
+        backend.update([random_load("regression", role=role)], training_section(lr=0.1), seed=0)
+        weights.append({name: one.clone() for name, one in backend.weights()})
+
+    changed = [
+        [not torch.equal(after[name], before[name]) for name in HEADS_OF_ROLES]
+        for before, after in pairwise(weights)
+    ]
+    assert changed == [[True, False], [False, True]]
 
 
 def test_the_variance_explained_is_that_of_the_whole_order() -> None:
