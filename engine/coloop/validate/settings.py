@@ -15,7 +15,12 @@ def settings_do_something(facts: Facts) -> Iterator[Diagnostic]:
         if has_up_to and not facts.is_connected(name, "spare"):
             yield _idle(name, "up_to", "nothing is connected at `spare` to fill up with")
         if getattr(node, "per", None) is not None and not isinstance(node.join, Gather):
-            yield _idle(name, "per", "the rows are not gathered (`join: {gather: ...}`)")
+            yield _wrong(
+                name,
+                "per",
+                f"`per: row` asks for a number for each row gathered, and `{name}` gathers none",
+                "leave `per` out, or gather them (`join: {gather: ...}`)",
+            )
         rounds = getattr(getattr(node, "credit", None), "rounds", None)
         if rounds is not None and facts.lineage.region_of(name) is None:
             yield _idle(name, "credit.rounds", f"`{name}` stands in no region of rounds")
@@ -76,6 +81,14 @@ def _idle(node: str, field: str, reason: str) -> Diagnostic:
         node=node,
         field=field,
         fixes=(Fix(title=f"Remove {field}", changes=(change,)),),
+    )
+
+
+def _wrong(node: str, field: str, message: str, hint: str) -> Diagnostic:
+    change = Change(op="remove", path=f"nodes.{node}.{field}")
+    fix = Fix(title=f"Remove {field}", changes=(change,))
+    return found(
+        "structure.unused_setting", message, hint=hint, node=node, field=field, fixes=(fix,)
     )
 
 

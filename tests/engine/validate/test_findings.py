@@ -438,3 +438,10 @@ def test_a_parameter_that_nothing_gives_is_told_those_of_every_reward(finding: F
     assert found.code == "structure.unknown_column"
     assert found.hint is not None
     assert "completions" in found.hint
+
+
+def test_a_number_for_each_row_gathered_is_refused_where_none_is(finding: Finding) -> None:
+    found = finding("grpo", ("set", "nodes.exact.per", "row"))
+
+    assert (found.node, found.field, found.severity) == ("exact", "per", Severity.ERROR)
+    assert "`exact` gathers none" in found.message
