@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from coloop.diagnostics import Change, Diagnostic, Fix, Severity
+from coloop.spec.algorithm import PORTS_OF, RewardsAlgorithm, resolve_rewards_algorithm
 from coloop.spec.nodes import FilterNode, VerifierNode
 from coloop.spec.training import Gather
 from coloop.validate.facts import Facts, found
@@ -24,6 +25,32 @@ def settings_do_something(facts: Facts) -> Iterator[Diagnostic]:
         rounds = getattr(getattr(node, "credit", None), "rounds", None)
         if rounds is not None and facts.lineage.region_of(name) is None:
             yield _idle(name, "credit.rounds", f"`{name}` stands in no region of rounds")
+
+
+def coefficients_move(facts: Facts) -> Iterator[Diagnostic]:
+    """A coefficient that follows a target begins above 0: it is multiplied."""
+    for name in dict.fromkeys(name for name, _ in facts.rewards):
+        section = getattr(facts.nodes[name], "algorithm", None)
+        place = "algorithm" if type(section) in PORTS_OF else "algorithm.rewards"
+        entries = facts.algorithms(name, "rewards")
+        for number, entry in enumerate(entries):
+            assert isinstance(entry, RewardsAlgorithm)
+            kl = resolve_rewards_algorithm(entry).kl
+            if kl is None or kl.target is None or kl.coefficient > 0:
+                continue
+            is_listed = isinstance(getattr(section, "rewards", None), tuple)
+            field = f"{place}.{number}.kl" if is_listed else f"{place}.kl"
+            path = f"nodes.{name}.{field}.coefficient"
+            if path in facts.moved_paths or any(path in one.overrides for one in facts.phases):
+                continue
+            change = Change(op="remove", path=f"nodes.{name}.{field}.target")
+            yield _wrong(
+                name,
+                f"{field}.coefficient",
+                f"`kl.coefficient: 0` stays 0: `kl.target: {kl.target:g}` multiplies it",
+                "begin with a number above 0, such as 0.001, or leave `target` out",
+                fix=Fix(title="Leave out `target`", changes=(change,)),
+            )
 
 
 def verdicts_can_be_read(facts: Facts) -> Iterator[Diagnostic]:
@@ -84,12 +111,16 @@ def _idle(node: str, field: str, reason: str) -> Diagnostic:
     )
 
 
-def _wrong(node: str, field: str, message: str, hint: str) -> Diagnostic:
+def _wrong(node: str, field: str, message: str, hint: str, *, fix: Fix | None = None) -> Diagnostic:
+    """
+    Args:
+        fix: None: the field is left out.
+    """
     change = Change(op="remove", path=f"nodes.{node}.{field}")
-    fix = Fix(title=f"Remove {field}", changes=(change,))
+    fix = fix or Fix(title=f"Remove {field}", changes=(change,))
     return found(
         "structure.unused_setting", message, hint=hint, node=node, field=field, fixes=(fix,)
     )
 
 
-RULES = (settings_do_something, verdicts_can_be_read)
+RULES = (settings_do_something, coefficients_move, verdicts_can_be_read)

@@ -445,3 +445,18 @@ def test_a_number_for_each_row_gathered_is_refused_where_none_is(finding: Findin
 
     assert (found.node, found.field, found.severity) == ("exact", "per", Severity.ERROR)
     assert "`exact` gathers none" in found.message
+
+
+def test_a_coefficient_that_is_multiplied_begins_above_nothing(
+    finding: Finding, check: Callable[..., Report]
+) -> None:
+    kl = "nodes.actor.algorithm.rewards.kl"
+    nothing = ("set", kl, {"coefficient": 0.0, "target": 1.0})
+
+    found = finding("grpo", nothing)
+
+    assert (found.node, found.field) == ("actor", "algorithm.rewards.kl.coefficient")
+    assert found.severity is Severity.ERROR
+    later = ("set", "schedule.phases.1.set", {f"{kl}.coefficient": 0.1})
+    assert check("grpo", nothing, later).diagnostics == ()
+    assert check("grpo", ("set", kl, {"coefficient": 0.0})).diagnostics == ()  # as dapo has it
