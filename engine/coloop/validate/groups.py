@@ -1,7 +1,7 @@
 """How many rows a group has: the unit of baselines, after all filters.
 
 Only what is certain is told: groups that are widened by `group_by`, or rows that go round, have
-no known size here.
+no known size here, but rows that are grouped by their own writer are each alone.
 """
 
 from dataclasses import dataclass
@@ -24,10 +24,13 @@ def smallest_groups(facts: Facts, name: str, phase: PhaseFacts) -> GroupSize | N
     """The greatest size of the learner's groups in a phase; `None` where it is not certain."""
     credit = getattr(facts.nodes[name], "credit", None)
     rollout = facts.rollout(name)
-    if rollout is None or credit is None or credit.group_by is not None:
+    if rollout is None or credit is None:
         return None
     if facts.walk.callers.get(name) or facts.walk.driven.get(name):
         return None
+    if credit.group_by is not None:
+        is_apart = name in credit.group_by and facts.lineage.region_of(name) is None
+        return _each_alone(name) if is_apart else None
     path = f"nodes.{name}.rollout.completions_per_prompt"
     written = int(phase.overrides.get(path, rollout.completions_per_prompt))
     size = GroupSize(
@@ -46,6 +49,15 @@ def smallest_groups(facts: Facts, name: str, phase: PhaseFacts) -> GroupSize | N
             hint=f"let `{kept[0]}` keep more with `per_group.max`, or set `allow_group_of_one`",
         )
     return size
+
+
+def _each_alone(name: str) -> GroupSize:
+    return GroupSize(
+        rows=1,
+        reason=f"`credit.group_by` names `{name}`, which wrote them, so each row is alone",
+        field="credit.group_by",
+        hint="name what several of them come from, such as `prompt`, or leave `group_by` out",
+    )
 
 
 def _kept_of_a_group(facts: Facts, name: str) -> tuple[str, int] | None:
